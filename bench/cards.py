@@ -34,7 +34,7 @@ from elimina.backends.cpu import CpuBackend
 from elimina.backends.device_group import DeviceGroup
 from elimina.dcop import Problem, engine
 from elimina.io.cases import Cases
-from elimina.planning.devices import cards_of
+from elimina.planning.devices import gpu_numbers
 from elimina.planning.machine import cuda_machine
 from elimina.planning.options import Options
 from elimina.planning.order import find_order
@@ -109,7 +109,7 @@ def solved(model: elimina.Model, task: str, device: str, order: Sequence[int], *
         value = result.lower_bound
     stats = result.stats
     cut = f"{stats.get('slices', 1)} slices, {stats.get('slices_skipped', 0)} skipped"
-    between = float(stats.get("bytes_between_cards", 0))
+    between = float(stats.get("bytes_between_gpus", 0))
     cut += f", tables divided among {stats.get('cards', 1)}"
     print(f"  {device}: {result.status}, {cut}, on {stats['device']}: {clock}", flush=True)
     return call, run, float(value if value is not None else np.nan), between
@@ -237,7 +237,7 @@ def agents(table: Table, args: argparse.Namespace) -> None:
             call = time.perf_counter() - started
         stats = result.stats
         print(f"  {stats['device']}: width {stats['induced_width']}, {stats['dtype']}, {stats['seconds']}", flush=True)
-        work, between = f"DPOP, {count} arms of {length}, {size} values", stats.get("bytes_between_cards", 0)
+        work, between = f"DPOP, {count} arms of {length}, {size} values", stats.get("bytes_between_gpus", 0)
         table.add(work, cards, call, stats["seconds"]["run"], result.value, call, between)
 
 
@@ -315,7 +315,7 @@ def process(code: str) -> float:
 
 def single_threads(device: str, threads: int | None = None) -> Any:
     """Return single threads in the place of cards."""
-    members = [CpuBackend(1) for _ in cards_of(device)]
+    members = [CpuBackend(1) for _ in gpu_numbers(device)]
     return CpuBackend(threads) if not members else members[0] if len(members) == 1 else DeviceGroup(members)
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.devices import hold_cards
+from tests.devices import hold_gpus
 
 # How long an example takes says more about what else runs on a machine than about the code.
 settings.register_profile("elimina", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -30,7 +30,7 @@ os.environ["ELIMINA_CALIBRATION"] = ""
 # A process that may not keep compiled modules takes twice as long to start, and tests start hundreds.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-# JAX would take three quarters of a card that other workers' tests share.
+# JAX would take three quarters of a GPU that other workers' tests share.
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
 # A shell's background job ignores interrupts, and so would every process that a test starts.
@@ -61,21 +61,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Share the cards between workers, except with a test that fills one."""
+    """Share the GPUs between workers, except with a test that fills one."""
     if "PYTEST_XDIST_WORKER" not in os.environ or not item.get_closest_marker("gpu") or not cuda_devices():
         return (yield)
-    fills = item.get_closest_marker("fills_card") is not None
-    with hold_cards(Path(tempfile.gettempdir()) / f"elimina-cards-{os.getuid()}", alone=fills):
+    fills = item.get_closest_marker("fills_gpu") is not None
+    with hold_gpus(Path(tempfile.gettempdir()) / f"elimina-gpus-{os.getuid()}", alone=fills):
         return (yield)
 
 
 def pytest_runtest_teardown(item: pytest.Item) -> None:
-    """Give a card's memory back after each test that used it: other workers' tests share the card."""
+    """Give a GPU's memory back after each test that used it: other workers' tests share the GPU."""
     memory, cupy = sys.modules.get("elimina.backends.cuda.idle_memory"), sys.modules.get("cupy")
     if item.get_closest_marker("gpu") and memory is not None and cupy is not None:
-        for card in memory.return_locks:
-            with cupy.cuda.Device(card):
-                memory.device_memory(cupy, card).release()
+        for gpu in memory.return_locks:
+            with cupy.cuda.Device(gpu):
+                memory.device_memory(cupy, gpu).release()
                 cupy.get_default_memory_pool().free_all_blocks()
 
 

@@ -1,4 +1,4 @@
-"""Tests share a card, except with one that fills it."""
+"""Tests share a GPU, except with one that fills it."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ import pytest
 
 HOLD = """
 import pathlib, sys
-from tests.devices import hold_cards
+from tests.devices import hold_gpus
 print("asks", flush=True)
-with hold_cards(pathlib.Path(sys.argv[1]), alone=sys.argv[2] == "alone"):
+with hold_gpus(pathlib.Path(sys.argv[1]), alone=sys.argv[2] == "alone"):
     print("holds", flush=True)
     sys.stdin.readline()
 """
 
 
 class Holder:
-    """Another process that asks for the cards, and holds them until it is told to end."""
+    """Another process that asks for the GPUs, and holds them until it is told to end."""
 
     def __init__(self, path: Path, kind: str) -> None:
         command = [sys.executable, "-c", HOLD, str(path), kind]
@@ -29,7 +29,7 @@ class Holder:
         assert self.process.stdout.readline() == b"asks\n"
 
     def holds(self, seconds: float = 60.0) -> bool:
-        """Tell whether it gets the cards in time."""
+        """Tell whether it gets the GPUs in time."""
         return bool(select.select([self.process.stdout], [], [], seconds)[0])
 
     def end(self) -> None:
@@ -42,7 +42,7 @@ def ask(tmp_path) -> Iterator[Callable[[str], Holder]]:
     holders: list[Holder] = []
 
     def one(kind: str) -> Holder:
-        holders.append(Holder(tmp_path / "cards", kind))
+        holders.append(Holder(tmp_path / "gpus", kind))
         return holders[-1]
 
     yield one
@@ -51,8 +51,8 @@ def ask(tmp_path) -> Iterator[Callable[[str], Holder]]:
         holder.process.communicate()
 
 
-def test_a_test_that_fills_a_card_has_it_alone(ask):
-    """It waits for those that share the card, and those that ask after it wait for it."""
+def test_a_test_that_fills_a_gpu_has_it_alone(ask):
+    """It waits for those that share the GPU, and those that ask after it wait for it."""
     shared = [ask("shared"), ask("shared")]
     assert all(holder.holds() for holder in shared)
     filler = ask("alone")
@@ -69,7 +69,7 @@ def test_a_test_that_fills_a_card_has_it_alone(ask):
     later.end()
 
 
-def test_a_process_that_is_killed_frees_the_card(ask):
+def test_a_process_that_is_killed_frees_the_gpu(ask):
     filler, later = ask("alone"), ask("shared")
     assert filler.holds()
     filler.process.kill()

@@ -80,7 +80,7 @@ def test_tensors_are_read_in_place(monkeypatch):
 
 @pytest.mark.parametrize("seed", range(8))
 def test_weights_that_stay_on_a_device(seed):
-    """NumPy's arrays stand for those of a card."""
+    """NumPy's arrays stand for those of a GPU."""
     sizes, scopes, tables = problem(seed)
     partition = LogPartition(sizes, scopes)
     for shift in (0.0, 900.0, -900.0):
@@ -135,7 +135,7 @@ def test_which_device_computes():
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("seed", range(4))
-def test_tensors_on_a_card_stay_there(seed, monkeypatch):
+def test_tensors_on_a_gpu_stay_there(seed, monkeypatch):
     torch = pytest.importorskip("torch")
     sizes, scopes, tables = problem(seed)
     log_z = torch_log_z(LogPartition(sizes, scopes))
@@ -159,7 +159,7 @@ def test_tensors_on_a_card_stay_there(seed, monkeypatch):
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("seed", range(2))
-def test_arrays_of_jax_on_a_card_stay_there(seed, monkeypatch):
+def test_arrays_of_jax_on_a_gpu_stay_there(seed, monkeypatch):
     jax = pytest.importorskip("jax")
     if jax.default_backend() != "gpu":
         pytest.skip("JAX has no GPU here")

@@ -24,15 +24,15 @@ from elimina.problem.preparation import prepare
 from elimina.running import host, plan_choice
 from elimina.running.pool import spread
 from tests import calls
-from tests.cards import CpuCard
+from tests.cpu_devices import CpuDevice
 from tests.methods.test_weighted_mini_buckets import lattice
 from tests.random_models import with_constraints
 from tests.running.test_call_thread import rests
 
-CARDS = "cuda:0,cuda:1"
+GPUS = "cuda:0,cuda:1"
 
 
-class Card(CpuCard):
+class Gpu(CpuDevice):
     """A device whose sessions fail after so many runs."""
 
     def __init__(self, runs: float = float("inf")) -> None:
@@ -45,7 +45,7 @@ class Card(CpuCard):
 
         def counted(steps=None, progress=None):
             if self.left <= 0:
-                raise DeviceError("the card fell off the bus")
+                raise DeviceError("the GPU fell off the bus")
             self.left -= 1
             self.ran += 1
             return run(steps, progress)
@@ -54,8 +54,8 @@ class Card(CpuCard):
         return session
 
 
-class SlowCard(Card):
-    """A card whose runs take a fifth of a second longer."""
+class SlowGpu(Gpu):
+    """A GPU whose runs take a fifth of a second longer."""
 
     def open(self, program, factors):
         session = super().open(program, factors)
@@ -70,8 +70,8 @@ class SlowCard(Card):
 
 
 @pytest.fixture
-def cards(monkeypatch):
-    """A function that puts devices in the place of the cards that a call names."""
+def gpus(monkeypatch):
+    """A function that puts devices in the place of the GPUs that a call names."""
 
     def use(*found):
         monkeypatch.setattr(host, "get_backend", lambda device, threads=None: DeviceGroup(found))
@@ -193,8 +193,8 @@ def test_results_that_nobody_wants_end_the_work():
         ("cuda", "cuda"),
         ("auto", "auto"),
         ("cuda:1", "cuda:1"),
-        (["cuda:0", "cuda:1"], CARDS),
-        ("cuda:0, cuda:1", CARDS),
+        (["cuda:0", "cuda:1"], GPUS),
+        ("cuda:0, cuda:1", GPUS),
         (["cpu"], "cpu"),
     ],
 )
@@ -257,12 +257,12 @@ def same(found, expected):
 
 @pytest.mark.parametrize("bounded", [False, True])
 @pytest.mark.parametrize(("task", "options"), KINDS)
-def test_slices_of_several_cards(cards, monkeypatch, task, options, bounded):
+def test_slices_of_several_gpus(gpus, monkeypatch, task, options, bounded):
     if bounded:
         monkeypatch.setattr(slice_bounds, "MIN_BOUNDED_PLAN_SECONDS", 0.0)
     model = model_for(task)
     expected = sliced(model, task, "cpu", **options)
-    cards(Card(), Card(), Card())
+    gpus(Gpu(), Gpu(), Gpu())
     found = sliced(model, task, ["cuda:0", "cuda:1", "cuda:2"], **options)
     same(found, expected)
     assert found.stats["slices"] == expected.stats["slices"] > 3
@@ -271,61 +271,61 @@ def test_slices_of_several_cards(cards, monkeypatch, task, options, bounded):
 
 @pytest.mark.parametrize(("task", "options"), KINDS)
 @pytest.mark.parametrize("runs", [0, 1, 3])
-def test_a_card_that_is_lost(cards, task, options, runs):
+def test_a_gpu_that_is_lost(gpus, task, options, runs):
     model = model_for(task)
     expected = sliced(model, task, "cpu", **options)
-    cards(Card(runs), Card())
-    same(sliced(model, task, CARDS, **options), expected)
+    gpus(Gpu(runs), Gpu())
+    same(sliced(model, task, GPUS, **options), expected)
 
 
-def test_all_cards_are_lost(cards):
-    cards(Card(1), Card(1))
-    with pytest.raises(DeviceError, match="all 2 devices failed, the last one so: the card fell off the bus"):
-        sliced(model_for("count"), "count", CARDS)
+def test_all_gpus_are_lost(gpus):
+    gpus(Gpu(1), Gpu(1))
+    with pytest.raises(DeviceError, match="all 2 devices failed, the last one so: the GPU fell off the bus"):
+        sliced(model_for("count"), "count", GPUS)
 
 
-def test_what_is_known_is_kept_where_all_cards_are_lost(cards):
-    cards(Card(2), Card(2))
-    found = sliced(model_for("mpe"), "mpe", CARDS)
+def test_what_is_known_is_kept_where_all_gpus_are_lost(gpus):
+    gpus(Gpu(2), Gpu(2))
+    found = sliced(model_for("mpe"), "mpe", GPUS)
     assert (found.status, found.ended_by) == ("bounded", "device-error")
     assert found.assignment is not None
 
 
-def test_a_plan_without_slices_goes_to_the_next_card(cards):
+def test_a_plan_without_slices_goes_to_the_next_gpu(gpus):
     model = model_for("mpe")
-    _, other = cards(Card(0), Card())
-    same(calls.solve(model, device=CARDS, method="eliminate"), calls.solve(model, device="cpu", method="eliminate"))
+    _, other = gpus(Gpu(0), Gpu())
+    same(calls.solve(model, device=GPUS, method="eliminate"), calls.solve(model, device="cpu", method="eliminate"))
     assert other.ran == 1
 
 
-def test_a_checkpoint_of_cards_that_were_lost(cards, tmp_path):
+def test_a_checkpoint_of_gpus_that_were_lost(gpus, tmp_path):
     model, folder = model_for("mpe"), tmp_path / "kept"
     expected = sliced(model, "mpe", "cpu")
-    cards(Card(4), Card(3))
-    assert sliced(model, "mpe", CARDS, checkpoint=folder).ended_by == "device-error"
-    cards(Card())
+    gpus(Gpu(4), Gpu(3))
+    assert sliced(model, "mpe", GPUS, checkpoint=folder).ended_by == "device-error"
+    gpus(Gpu())
     found = sliced(model, "mpe", ["cuda:0"], checkpoint=folder)
     same(found, expected)
     assert found.stats["resumed_slices"] >= 1
 
 
-def test_the_time_limit_ends_all_cards(cards):
-    first, second = cards(SlowCard(), SlowCard())
+def test_the_time_limit_ends_all_gpus(gpus):
+    first, second = gpus(SlowGpu(), SlowGpu())
     with contextlib.suppress(TimeLimitError):
-        found = sliced(model_for("mpe"), "mpe", CARDS, time_limit=1.0)
+        found = sliced(model_for("mpe"), "mpe", GPUS, time_limit=1.0)
         assert (found.status, found.ended_by) == ("bounded", "time-limit")
     # Of 81 slices that take 0.2 s each.
     assert first.ran + second.ran < 80
 
 
 @pytest.mark.parametrize("runs", [float("inf"), 2])
-def test_cases_of_several_cards(cards, runs):
+def test_cases_of_several_gpus(gpus, runs):
     model = lattice(4, size=3)
     rng = np.random.default_rng(0)
     values = rng.integers(0, 3, (300, 5)).astype(np.int32)
     expected = elimina.JunctionTree(model, device="cpu").batch(Cases(tuple(range(5)), values))
-    cards(Card(runs), Card())
-    found = elimina.JunctionTree(model, device=CARDS).batch(Cases(tuple(range(5)), values))
+    gpus(Gpu(runs), Gpu())
+    found = elimina.JunctionTree(model, device=GPUS).batch(Cases(tuple(range(5)), values))
     for name, table in expected.marginals.items():
         np.testing.assert_allclose(found.marginals[name], table, rtol=1e-10)
     np.testing.assert_allclose(found.log10_evidence, expected.log10_evidence, rtol=1e-10)
@@ -333,12 +333,12 @@ def test_cases_of_several_cards(cards, runs):
 
 @pytest.mark.parametrize("together", [0.0, 60.0])
 @pytest.mark.parametrize("runs", [float("inf"), 0, 1])
-def test_bounds_of_several_cards(cards, monkeypatch, runs, together):
-    """Short bounds are made one after another, and a card that is lost is replaced all the same."""
+def test_bounds_of_several_gpus(gpus, monkeypatch, runs, together):
+    """Short bounds are made one after another, and a GPU that is lost is replaced all the same."""
     monkeypatch.setattr(weighted_mini_buckets, "_MIN_CONCURRENT_RUN_SECONDS", together - 1.0)
     model = lattice(6, size=3)
     expected = calls.solve(model, "pr", device="cpu", method="mbe", ibound=3, order="min-fill")
-    cards(Card(runs), Card())
+    gpus(Gpu(runs), Gpu())
     shared = []
 
     def seen(members, items, *more):
@@ -346,7 +346,7 @@ def test_bounds_of_several_cards(cards, monkeypatch, runs, together):
         return spread(members, items, *more)
 
     monkeypatch.setattr(weighted_mini_buckets, "spread", seen)
-    found = calls.solve(model, "pr", device=CARDS, method="mbe", ibound=3, order="min-fill")
+    found = calls.solve(model, "pr", device=GPUS, method="mbe", ibound=3, order="min-fill")
     same(found, expected)
     together_or_not = ("upper", "lower") if together == 0.0 else ("upper",)
     assert {sides for sides in shared if "upper" in sides} == {together_or_not}
@@ -354,24 +354,24 @@ def test_bounds_of_several_cards(cards, monkeypatch, runs, together):
     assert any(len(items) > len(together_or_not) for items in shared) == (together == 0.0)
 
 
-def test_plans_are_cut_where_that_gains_alone(cards, monkeypatch):
+def test_plans_are_cut_where_that_gains_alone(gpus, monkeypatch):
     model, options = costs(7, 6), {"method": "eliminate", "order": "min-fill"}
     whole = calls.solve(model, device="cpu", **options)
     monkeypatch.setattr(plan_choice, "MIN_SHARED_PLAN_SECONDS", 0.0)
-    cards(*(Card() for _ in range(4)))
+    gpus(*(Gpu() for _ in range(4)))
     monkeypatch.setattr(plan_choice, "MAX_SHARED_TIME_SHARE", 0.0)
-    found = calls.solve(model, device=CARDS, **options)
+    found = calls.solve(model, device=GPUS, **options)
     assert "slices" not in found.stats
     monkeypatch.setattr(plan_choice, "MAX_SHARED_TIME_SHARE", 100.0)
-    found = calls.solve(model, device=CARDS, **options)
+    found = calls.solve(model, device=GPUS, **options)
     assert found.stats["slices"] > 1
     same(found, whole)
-    found = calls.solve(model, device=CARDS, slices="never", **options)
+    found = calls.solve(model, device=GPUS, slices="never", **options)
     assert "slices" not in found.stats
 
 
-def test_bounds_of_slices_take_a_share_of_the_time_of_all_cards(cards, monkeypatch):
-    """Two cards need half of one card's time for the slices, so bounds get half as well."""
+def test_bounds_of_slices_take_a_share_of_the_time_of_all_gpus(gpus, monkeypatch):
+    """Two GPUs need half of one GPU's time for the slices, so bounds get half as well."""
     given, shift = [], cost_shifting.shift_tables
 
     def noted(problem, options, seconds):
@@ -381,21 +381,21 @@ def test_bounds_of_slices_take_a_share_of_the_time_of_all_cards(cards, monkeypat
     monkeypatch.setattr(cost_shifting, "shift_tables", noted)
     monkeypatch.setattr(slice_bounds, "MIN_BOUNDED_PLAN_SECONDS", 0.0)
     for number in (1, 2):
-        cards(*(Card() for _ in range(number)))
-        sliced(costs(6, 3), "mpe", CARDS)
+        gpus(*(Gpu() for _ in range(number)))
+        sliced(costs(6, 3), "mpe", GPUS)
     assert given[0] == pytest.approx(2 * given[1])
 
 
 @pytest.mark.parametrize("free", [1 << 40, 0])
-def test_all_cards_are_taken_where_that_gains_alone(monkeypatch, free):
+def test_all_gpus_are_taken_where_that_gains_alone(monkeypatch, free):
     """``auto``: others are opened only for a plan that is expected to gain, and taken only if they have memory."""
-    model, one = model_for("mpe"), Card()
+    model, one = model_for("mpe"), Gpu()
     planned = calls.plan(model, device="cpu", order="min-fill")
     asked, cut = [], [0.0]
 
     def others(backend, least):
         asked.append(least)
-        return DeviceGroup([backend, Card()]) if free >= least else backend
+        return DeviceGroup([backend, Gpu()]) if free >= least else backend
 
     def shared(backend, count, problem, options, plan):
         assert count == 2
@@ -404,7 +404,7 @@ def test_all_cards_are_taken_where_that_gains_alone(monkeypatch, free):
     monkeypatch.setattr(plan_choice, "gpu_count", lambda backend: 2)
     monkeypatch.setattr(plan_choice, "with_other_gpus", others)
     monkeypatch.setattr(plan_choice, "shared_plan", shared)
-    monkeypatch.setattr(Card, "machine", one.machine._replace(start=1.0), raising=False)
+    monkeypatch.setattr(Gpu, "machine", one.machine._replace(start=1.0), raising=False)
     problem = prepare(model, "mpe", {})
     order = [*planned.order]
     # A cut that makes nothing faster, a plan no longer than a start, and one that gains.
@@ -416,7 +416,7 @@ def test_all_cards_are_taken_where_that_gains_alone(monkeypatch, free):
         assert (isinstance(backend, DeviceGroup), found is not plan) == (is_shared, is_shared)
 
 
-def test_a_card_that_is_open_begins_at_once(monkeypatch):
+def test_a_gpu_that_is_open_begins_at_once(monkeypatch):
     monkeypatch.setattr(gpu_start, "open_gpus", set())
     start = cuda_machine().start
     assert not gpu_start.outlasts_gpu_start(1.99 * start)
@@ -427,8 +427,8 @@ def test_a_card_that_is_open_begins_at_once(monkeypatch):
 
 
 @pytest.mark.gpu
-def test_a_card_that_is_open_takes_shorter_runs():
-    """The processor would take less than twice the second that a card takes to be opened."""
+def test_a_gpu_that_is_open_takes_shorter_runs():
+    """The processor would take less than twice the second that a GPU takes to be opened."""
     model, one = lattice(22), Options(threads=1)
     assert 0.2 < elimina.plan(model, "pr", device="cpu", options=one).seconds < 2
     elimina.solve(lattice(3), "pr", device="cuda")

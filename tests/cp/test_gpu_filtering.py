@@ -101,7 +101,7 @@ def test_turns() -> None:
 
 
 @pytest.mark.gpu
-@pytest.mark.fills_card
+@pytest.mark.fills_gpu
 def test_a_gpu_without_memory_is_given_up() -> None:
     import cupy
 

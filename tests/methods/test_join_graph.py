@@ -95,20 +95,20 @@ def test_every_model_keeps_its_totals(kind, data):
             assert original.total(moved) == pytest.approx(score, rel=1e-9, abs=1e-9)
 
 
-def told(model, card, memory=None, seconds=0.2):
+def told(model, gpu, memory=None, seconds=0.2):
     """Return the bounds that passes over clusters tell, and the last result."""
     problem = prepare(model, "mpe", {})
     original = shift_tables(problem, Options(), 1.0)
     bounds = []
     budget = Budget(time.monotonic() + seconds, None, lambda found: bounds.append(found))
     order = sorted(problem.free)
-    return bounds, bounds_on_gpu(original, order, Options(memory=memory), card, budget)
+    return bounds, bounds_on_gpu(original, order, Options(memory=memory), gpu, budget)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @given(data=st.data())
 @settings(max_examples=40, deadline=None)
-def test_bounds_on_a_card_hold(kind, data):
+def test_bounds_on_a_gpu_hold(kind, data):
     model = data.draw(models(kind))
     try:
         bounds, last = told(model, SimulatedCuda())
@@ -140,7 +140,7 @@ def test_larger_clusters_come_after_smaller_ones(monkeypatch):
 def test_a_graph_that_takes_twice_its_time_is_the_last(monkeypatch):
     begun = []
 
-    def slow(graph, units, card, until, learnt, room):
+    def slow(graph, units, gpu, until, learnt, room):
         begun.append(graph.cells)
         learnt.learn(float(len(begun)))
         time.sleep(max(0.0, until - time.monotonic()) + 1.0)
@@ -161,12 +161,12 @@ def test_a_gpu_finds_the_bounds_of_the_host(monkeypatch, seed):
     units = join_graph.in_units(original.moved, distances(original.moved, FORBIDDEN_COST))
     graph = JoinGraph(original.moved.model.sizes, [scope for scope, _ in units.tables], order, 5)
     constants = {}
-    for card in (SimulatedCuda(), get_backend("cuda")):
-        with card.arrays() as arrays:
+    for gpu in (SimulatedCuda(), get_backend("cuda")):
+        with gpu.arrays() as arrays:
             uploaded = [(scope, arrays.asarray(table)) for scope, table in units.tables]
             tables = [graph.join(cluster, uploaded, arrays) for cluster in graph.clusters]
-            constants[card] = []
-            graph.shift(tables, 8.0, 1.0, card, constants[card].append)
+            constants[gpu] = []
+            graph.shift(tables, 8.0, 1.0, gpu, constants[gpu].append)
     one, other = constants.values()
     passes = min(len(one), len(other))
     assert passes > 3
@@ -182,7 +182,7 @@ def test_mini_buckets_on_a_gpu_are_bounded_as_on_the_host():
 
 
 @pytest.mark.gpu
-@pytest.mark.fills_card
+@pytest.mark.fills_gpu
 def test_auto_bounds_with_clusters_on_a_gpu(caplog):
     """A plan of 5^25 cells does not fit the memory, and search does not end in ten minutes."""
     caplog.set_level("INFO", "elimina")
@@ -191,7 +191,7 @@ def test_auto_bounds_with_clusters_on_a_gpu(caplog):
     assert any(record.message.startswith("clusters: ended") for record in caplog.records)
 
 
-def test_clusters_on_a_card_need_memory():
+def test_clusters_on_a_gpu_need_memory():
     with pytest.raises(MemoryLimitError, match="do not fit"):
         told(grid_model(4, 3, 0.3, seed=5), SimulatedCuda(), memory=100)
 

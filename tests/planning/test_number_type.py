@@ -101,8 +101,8 @@ def test_steps_alone_are_not_worth_a_solution(monkeypatch) -> None:
     assert sought
 
 
-@pytest.mark.parametrize("card", [True, False])
-def test_a_plan_that_only_compares_is_not_worth_a_solution(monkeypatch, card):
+@pytest.mark.parametrize("gpu", [True, False])
+def test_a_plan_that_only_compares_is_not_worth_a_solution(monkeypatch, gpu):
     """``auto`` looks for one only if the CPU is to run the plan."""
     model = grid_model(10, 5, 0.0, seed=1)
     sought = []
@@ -110,11 +110,11 @@ def test_a_plan_that_only_compares_is_not_worth_a_solution(monkeypatch, card):
     monkeypatch.setattr(plan_choice, "MIN_INCUMBENT_SECONDS", 0.5)
     monkeypatch.setattr(planner, "incumbent_cost", sought.append)
     simulate(monkeypatch, 1 << 34)
-    if not card:
+    if not gpu:
         monkeypatch.setattr(plan_choice, "find_cuda", lambda: None)
     plan = calls.plan(model, order=range(100))
-    assert plan.device == ("cuda" if card else "cpu")
-    assert len(sought) == (0 if card else 1)
+    assert plan.device == ("cuda" if gpu else "cpu")
+    assert len(sought) == (0 if gpu else 1)
 
 
 def test_a_descent_to_the_least_costs_ends_the_search() -> None:

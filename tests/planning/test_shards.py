@@ -21,15 +21,15 @@ from elimina.planning.machine import cuda_machine
 from elimina.planning.options import Options
 from elimina.planning.planner import make_plan
 from elimina.planning.program import boxes, pack
-from elimina.planning.shard_program import CardTable, Exchange, Range, lengths_of
+from elimina.planning.shard_program import Exchange, GpuTable, Range, lengths_of
 from elimina.planning.shards import make_shards
 from elimina.planning.step import FactorLayout
 from elimina.problem.preparation import prepare
 from elimina.running import host, plan_choice
 from elimina.running.encoding import encode
 from tests import calls
-from tests.behaviour.test_several_devices import Card, SlowCard
-from tests.cards import CpuCard
+from tests.behaviour.test_several_devices import Gpu, SlowGpu
+from tests.cpu_devices import CpuDevice
 from tests.planning import test_fusion
 
 GIB = 1 << 30
@@ -37,7 +37,7 @@ GIB = 1 << 30
 
 def divide(monkeypatch, divisions=None):
     """Make plans be divided if there are several devices; ``divisions``: chooses each step's, not by its cost."""
-    for name in ("DIVIDED_SECONDS", "CARD_COPY_SECONDS", "CARD_JOIN_SECONDS"):
+    for name in ("DIVIDED_SECONDS", "GPU_COPY_SECONDS", "GPU_JOIN_SECONDS"):
         monkeypatch.setattr(shards, name, 0.0)
     for name in ("MIN_SHARED_PLAN_SECONDS", "MIN_SHARDED_PLAN_SECONDS"):
         monkeypatch.setattr(plan_choice, name, -1.0)
@@ -60,7 +60,7 @@ def divide(monkeypatch, divisions=None):
 
 @pytest.fixture
 def use(monkeypatch):
-    """A function that puts devices in the place of cards."""
+    """A function that puts devices in the place of GPUs."""
 
     def put(*members):
         monkeypatch.setattr(host, "get_backend", lambda device, threads=None: DeviceGroup(members))
@@ -90,51 +90,51 @@ def solved(model, task, device, dtype=None):
     return calls.solve(model, task, device=device, method="eliminate", order="min-fill", dtype=dtype, slices="never")
 
 
-@pytest.mark.parametrize("cards", [2, 3, 4, 8])
+@pytest.mark.parametrize("gpus", [2, 3, 4, 8])
 @pytest.mark.parametrize(("task", "dtype"), [("pr", None), ("pr", "float32"), ("count", None)])
 @pytest.mark.parametrize("is_random", [False, True])
-def test_answers_of_divided_plans(monkeypatch, use, cards, task, dtype, is_random):
-    rng = np.random.default_rng([cards, is_random])
+def test_answers_of_divided_plans(monkeypatch, use, gpus, task, dtype, is_random):
+    rng = np.random.default_rng([gpus, is_random])
     divided = 0
     for _ in range(6):
         model = random_model(rng)
         expected = solved(model, task, "cpu", dtype)
         with monkeypatch.context() as patch:
             divide(patch, (lambda known: known[rng.integers(len(known))]) if is_random else None)
-            use(*(CpuCard(1) for _ in range(cards)))
-            found = solved(model, task, names(cards), dtype)
+            use(*(CpuDevice(1) for _ in range(gpus)))
+            found = solved(model, task, names(gpus), dtype)
         assert found.status == expected.status
         if task == "count":
             assert found.value == expected.value
         else:
             assert found.log10_z == pytest.approx(expected.log10_z, rel=1e-12 if dtype is None else 1e-5)
-        divided += found.stats.get("cards") == cards
+        divided += found.stats.get("gpus") == gpus
     assert divided >= 4
 
 
-def tables_of(rng, cards):
-    """A table on all cards, divided in two ways, and its cells."""
+def tables_of(rng, gpus):
+    """A table on all GPUs, divided in two ways, and its cells."""
     axes, sizes = tuple(range(4)), tuple(rng.integers(1, 6, 4).tolist())
     found = []
     for _ in range(2):
         division, stride = [], 1
         for v in rng.permutation(4)[: rng.integers(0, 4)].tolist():
-            parts = int(rng.integers(1, min(sizes[v], cards // stride) + 1))
+            parts = int(rng.integers(1, min(sizes[v], gpus // stride) + 1))
             if parts > 1:
                 division.append(Range(v, parts, stride))
                 stride *= parts
         lengths = lengths_of(axes, sizes, tuple(division))
         strides = tuple(np.cumprod([1, *lengths[:0:-1]])[::-1].tolist())
         offset = int(rng.integers(0, 5))
-        found.append(CardTable(axes, sizes, tuple(division), offset, strides, int(np.prod(lengths))))
+        found.append(GpuTable(axes, sizes, tuple(division), offset, strides, int(np.prod(lengths))))
     return Exchange(*found), np.arange(np.prod(sizes)).reshape(sizes)
 
 
-def part_of(table, cells, card):
-    """The cells of a table that a card has."""
+def part_of(table, cells, gpu):
+    """The cells of a table that a GPU has."""
     for range_ in table.division:
         length = range_.length(table.sizes[range_.variable])
-        first = card // range_.stride % range_.parts * length
+        first = gpu // range_.stride % range_.parts * length
         cells = cells.take(np.arange(first, first + length), axis=range_.variable, mode="wrap")
     return cells
 
@@ -145,25 +145,25 @@ def view(arena, table):
     return np.ndarray(table.sizes, arena.dtype, arena, item * table.offset, steps)
 
 
-@pytest.mark.parametrize("cards", [1, 2, 3, 5, 8])
-def test_each_cell_is_copied_once_and_from_a_card_that_has_it(cards):
-    rng = np.random.default_rng(cards)
+@pytest.mark.parametrize("gpus", [1, 2, 3, 5, 8])
+def test_each_cell_is_copied_once_and_from_a_gpu_that_has_it(gpus):
+    rng = np.random.default_rng(gpus)
     for _ in range(60):
-        exchange, cells = tables_of(rng, cards)
+        exchange, cells = tables_of(rng, gpus)
         source, target = exchange
         arenas = []
-        for card in range(cards):
+        for gpu in range(gpus):
             arenas.append(np.full(source.offset + source.span, -1))
-            arenas[-1][source.offset :] = part_of(source, cells, card).reshape(-1)
-        for card in range(cards):
+            arenas[-1][source.offset :] = part_of(source, cells, gpu).reshape(-1)
+        for gpu in range(gpus):
             own = np.full(target.offset + target.span, -1)
             count = 0
-            for box in boxes(exchange, card, cards):
+            for box in boxes(exchange, gpu, gpus):
                 own_cells = view(own, box.target)
                 assert (own_cells == -1).all()
-                own_cells[...] = view(arenas[box.card], box.source)
+                own_cells[...] = view(arenas[box.gpu], box.source)
                 count += box.target.cells
-            np.testing.assert_array_equal(own[target.offset :], part_of(target, cells, card).reshape(-1))
+            np.testing.assert_array_equal(own[target.offset :], part_of(target, cells, gpu).reshape(-1))
             assert count == target.span
 
 
@@ -201,13 +201,13 @@ def strip(width, length, size):
 
 
 @pytest.mark.parametrize(
-    ("cards", "size", "share", "seconds"),
+    ("gpus", "size", "share", "seconds"),
     [(2, 8, 1 / 2, 0.85), (4, 8, 1 / 4, 0.54), (8, 8, 1 / 8, 0.36), (2, 9, 5 / 9, 0.84), (3, 9, 1 / 3, 0.57)],
 )
-def test_cards_have_even_shares_of_memory_and_time(cards, size, share, seconds):
+def test_gpus_have_even_shares_of_memory_and_time(gpus, size, share, seconds):
     problem, order = strip(10, 14, size)
     whole = make_plan(problem, order, cuda_machine(), 10 * GIB)
-    found = make_shards(whole, cuda_machine(), cards, 10 * GIB)
+    found = make_shards(whole, cuda_machine(), gpus, 10 * GIB)
     assert found is not None
     assert 0.9 * share <= found.peak_bytes / whole.peak_bytes <= 1.06 * share
     assert found.seconds - 1 < seconds * (whole.seconds - 1)
@@ -249,7 +249,7 @@ def test_what_cannot_be_divided():
 
 
 def test_copied_outputs_lie_in_the_arena(monkeypatch):
-    """On a card, small outputs have places of their own, which other cards do not know."""
+    """On a GPU, small outputs have places of their own, which other GPUs do not know."""
     divide(monkeypatch)
     problem, order = strip(4, 5, 3)
     plan = make_shards(make_plan(problem, order, cuda_machine(), GIB), cuda_machine(), 2, GIB)
@@ -265,7 +265,7 @@ def test_copied_outputs_lie_in_the_arena(monkeypatch):
 
 
 class SeenCuda:
-    """A card that plans see, and that runs nothing."""
+    """A GPU that plans see, and that runs nothing."""
 
     name, machine = "cuda", cuda_machine()
 
@@ -279,45 +279,45 @@ class SeenCuda:
 def test_the_planner_takes_what_is_fastest():
     """A long strip has no few variables that cut it; a square grid has."""
     options = Options(device="cuda:0,cuda:1", order=tuple(range(200)), slices=10**9)
-    cards = DeviceGroup([SeenCuda(12 * GIB), SeenCuda(12 * GIB)])
+    gpus = DeviceGroup([SeenCuda(12 * GIB), SeenCuda(12 * GIB)])
     problem, order = strip(10, 20, 8)
-    one = plan_choice.fitting_plan(cards, problem, order, options)
+    one = plan_choice.fitting_plan(gpus, problem, order, options)
     assert one.shards is None
-    _, found = plan_choice._shared_out(cards, problem, order, options, one)
+    _, found = plan_choice._shared_out(gpus, problem, order, options, one)
     assert found.shards is not None
     assert found.fits
     figures = json.loads(found.to_json())
-    assert (figures["cards"], figures["slices"]) == (2, None)
-    assert "cards:                2; " in str(found)
+    assert (figures["gpus"], figures["slices"]) == (2, None)
+    assert "GPUs:                 2; " in str(found)
     roomy = DeviceGroup([SeenCuda(12 * GIB)])
     assert plan_choice._shared_out(roomy, problem, order, options, one)[1] is one
     easy, ordered = strip(8, 8, 4)
-    plan = plan_choice.fitting_plan(cards, easy, ordered, options)
-    assert plan_choice._shared_out(cards, easy, ordered, options, plan)[1].shards is None
+    plan = plan_choice.fitting_plan(gpus, easy, ordered, options)
+    assert plan_choice._shared_out(gpus, easy, ordered, options, plan)[1].shards is None
 
 
 @pytest.mark.parametrize("runs", [0, 1, 5])
-def test_the_others_answer_where_a_card_is_lost(monkeypatch, use, caplog, runs):
+def test_the_others_answer_where_a_gpu_is_lost(monkeypatch, use, caplog, runs):
     model = random_model(np.random.default_rng(1))
     expected = solved(model, "pr", "cpu")
     divide(monkeypatch)
-    lost, _ = use(Card(runs), Card())
+    lost, _ = use(Gpu(runs), Gpu())
     found = solved(model, "pr", names(2))
     assert lost.left == 0
     assert found.log10_z == pytest.approx(expected.log10_z, rel=1e-12)
-    assert "cards" not in found.stats
-    assert "the card fell off the bus; the plan is divided among 2 devices" in caplog.text
+    assert "gpus" not in found.stats
+    assert "the GPU fell off the bus; the plan is divided among 2 devices" in caplog.text
 
 
-def test_one_error_where_all_cards_are_lost(monkeypatch, use):
+def test_one_error_where_all_gpus_are_lost(monkeypatch, use):
     divide(monkeypatch)
-    use(Card(2), Card(2))
-    with pytest.raises(DeviceError, match="all 2 devices failed, the last one so: the card fell off the bus"):
+    use(Gpu(2), Gpu(2))
+    with pytest.raises(DeviceError, match="all 2 devices failed, the last one so: the GPU fell off the bus"):
         solved(random_model(np.random.default_rng(1)), "pr", names(2))
 
 
-def test_another_error_of_a_card_ends_the_call(monkeypatch, use):
-    class Broken(Card):
+def test_another_error_of_a_gpu_ends_the_call(monkeypatch, use):
+    class Broken(Gpu):
         def open(self, program, factors):
             session = super().open(program, factors)
 
@@ -328,14 +328,14 @@ def test_another_error_of_a_card_ends_the_call(monkeypatch, use):
             return session
 
     divide(monkeypatch)
-    use(Card(), Broken())
+    use(Gpu(), Broken())
     with pytest.raises(ValueError, match="broken"):
         solved(random_model(np.random.default_rng(1)), "pr", names(2))
 
 
 @pytest.mark.parametrize("size", [2, 3, 4])
 def test_each_launch_belongs_to_one_phase(monkeypatch, size):
-    """A card waits for the others between large steps; small ones run before the next large one."""
+    """A GPU waits for the others between large steps; small ones run before the next large one."""
     rng = np.random.default_rng(size)
     divide(monkeypatch, lambda known: known[rng.integers(len(known))] if rng.random() < 0.5 else ())
     problem, order = strip(5, 6, size)
@@ -361,9 +361,9 @@ def test_each_launch_belongs_to_one_phase(monkeypatch, size):
 
 
 def test_output_ranges_are_joined_of_divided_steps_alone(monkeypatch):
-    """Small steps of a card may run before their number's turn: their ranges must stay as they are."""
+    """Small steps of a GPU may run before their number's turn: their ranges must stay as they are."""
 
-    class Seen(CpuCard):
+    class Seen(CpuDevice):
         def open(self, program, factors):
             session = super().open(program, factors)
             join = session.join_peaks
@@ -390,7 +390,7 @@ def test_output_ranges_are_joined_of_divided_steps_alone(monkeypatch):
 def test_ranges_of_all_parts():
     problem, order = strip(2, 2, 2)
     program = pack(make_plan(problem, order, cuda_machine(), GIB), len(order))
-    sessions = [CpuCard(1).open(program, np.ones(program.factor_cells)) for _ in range(3)]
+    sessions = [CpuDevice(1).open(program, np.ones(program.factor_cells)) for _ in range(3)]
     for ranges, expected in (((3.0, 0.5), (5.0, 0.25), (0.0, 0.0)), [5.0, 0.25]), (np.zeros((3, 2)), [0.0, 0.0]):
         for session, own in zip(sessions, ranges, strict=True):
             session.load_peaks(np.array([own]))
@@ -402,7 +402,7 @@ def test_ranges_of_all_parts():
 
 def test_the_time_limit_ends_all_devices(monkeypatch, use):
     divide(monkeypatch)
-    first, second = use(SlowCard(), SlowCard())
+    first, second = use(SlowGpu(), SlowGpu())
     model = random_model(np.random.default_rng(1))
     with contextlib.suppress(TimeLimitError):
         calls.solve(
@@ -412,11 +412,11 @@ def test_the_time_limit_ends_all_devices(monkeypatch, use):
     assert 0 < first.ran <= second.ran + 1 < 8
 
 
-@pytest.mark.parametrize("cards", [2, 4])
-def test_steps_that_eliminate_several_variables(monkeypatch, cards):
+@pytest.mark.parametrize("gpus", [2, 4])
+def test_steps_that_eliminate_several_variables(monkeypatch, gpus):
     monkeypatch.setattr("elimina.running.plan_choice.MIN_FUSED_SECONDS", 0)
     monkeypatch.setattr("elimina.running.plan_choice.MAX_FUSED_TIME_SHARE", 2)
-    rng = np.random.default_rng(cards)
+    rng = np.random.default_rng(gpus)
     divide(monkeypatch, lambda known: known[rng.integers(len(known))])
     model, _ = test_fusion.ladder(2, test_fusion.WIDTH, 2, "probability")
     _, plan = test_fusion.plans(model, "pr")
@@ -426,10 +426,10 @@ def test_steps_that_eliminate_several_variables(monkeypatch, cards):
     expected = run_once(CpuBackend(1), pack(plan, count), factors)
     divided = 0
     for _ in range(6):
-        found = make_shards(plan, cuda_machine(), cards, GIB)
+        found = make_shards(plan, cuda_machine(), gpus, GIB)
         if found is None:
             continue
         divided += any(plan.steps[number].others for number in found.shards.divided)
-        run = run_once(DeviceGroup([CpuCard(1)] * cards), pack(found, count), factors)
+        run = run_once(DeviceGroup([CpuDevice(1)] * gpus), pack(found, count), factors)
         np.testing.assert_allclose(run.peaks, expected.peaks, rtol=1e-9)
     assert divided

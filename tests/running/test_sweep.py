@@ -139,10 +139,10 @@ def test_bounds_of_slices(kind, data, always_bounded):
 @pytest.mark.parametrize("kind", KINDS)
 @given(data=st.data())
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_steps_that_are_laid_out_while_the_card_is_busy(kind, data, always_bounded, monkeypatch):
+def test_steps_that_are_laid_out_while_the_gpu_is_busy(kind, data, always_bounded, monkeypatch):
     looks = itertools.count()
     monkeypatch.setattr(session, "MIN_SAVED_WORK", 0)
-    monkeypatch.setattr(session, "has_passed", lambda *card: next(looks) % 4 == 3 and has_passed(*card))
+    monkeypatch.setattr(session, "has_passed", lambda *gpu: next(looks) % 4 == 3 and has_passed(*gpu))
     model = data.draw(models(kind))
     result = sliced_solve(data, model, "mpe", "cuda")
     if result is not None:

@@ -362,7 +362,7 @@ def test_a_bound_of_costs_with_decimals(options):
     assert (below.status, below.lower_bound) == ("infeasible", 3.25)
 
 
-def test_a_small_search_that_needs_no_card_says_that_it_is_on_the_cpu(caplog):
+def test_a_small_search_that_needs_no_gpu_says_that_it_is_on_the_cpu(caplog):
     model = Model.from_arrays([2, 2], [([0, 1], [[5.25, 3.5], [4.0, 6.5]])])
     for options in ({"upper_bound": 4.5}, {"method": "search"}):
         caplog.clear()

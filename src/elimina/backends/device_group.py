@@ -40,7 +40,7 @@ class DeviceGroup:
     def open(self, program: Program, factors: NDArray[np.generic]) -> Session:
         """Put a program on the first device, or a divided one on all: see ``Backend.open``."""
         if program.shards is not None:
-            return ShardedSession(self.members[: program.shards.cards], program, factors)
+            return ShardedSession(self.members[: program.shards.gpus], program, factors)
         return self.members[0].open(program, factors)
 
 

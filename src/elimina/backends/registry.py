@@ -9,7 +9,7 @@ from elimina.backends.device_group import DeviceGroup, gpu_count
 from elimina.backends.gpu_start import is_cupy_installed
 from elimina.backends.protocols import Backend
 from elimina.errors import DeviceError, InputError
-from elimina.planning.devices import HINT, cards_of
+from elimina.planning.devices import HINT, gpu_numbers
 
 
 def get_backend(device: str, threads: int | None = None) -> Backend:
@@ -25,7 +25,7 @@ def get_backend(device: str, threads: int | None = None) -> Backend:
     """
     if device == "cpu":
         return CpuBackend(threads)
-    numbers = cards_of(device)
+    numbers = gpu_numbers(device)
     if not numbers:
         raise InputError(f"unknown device {device!r}: {HINT}")
     # 95 ms, besides CuPy, that calls on the CPU do not spend.

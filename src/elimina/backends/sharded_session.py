@@ -62,7 +62,7 @@ class ShardedSession:
         All phases are queued at once: the devices wait for each other, and not for this thread.
         """
         assert steps is None
-        sessions = [self._opened[gpu] for gpu in range(self._shards.cards)]
+        sessions = [self._opened[gpu] for gpu in range(self._shards.gpus)]
         started = time.perf_counter()
         try:
             with self._explained():
@@ -125,9 +125,9 @@ class ShardedSession:
 
     def _copy(self, phase: Phase, gpu: int) -> None:
         self._opened[gpu].copy_from(
-            (self._opened[box.card], box.source, box.target)
+            (self._opened[box.gpu], box.source, box.target)
             for copy in phase.copies
-            for box in boxes(copy, gpu, self._shards.cards)
+            for box in boxes(copy, gpu, self._shards.gpus)
         )
 
     def _together(self, work: Callable[[int], Result]) -> list[Result]:
@@ -140,7 +140,7 @@ class ShardedSession:
             finally:
                 obey(None)
 
-        futures = [self._pool.submit(obeying, gpu) for gpu in range(self._shards.cards)]
+        futures = [self._pool.submit(obeying, gpu) for gpu in range(self._shards.gpus)]
         try:
             pending: set[Future[Result]] = set(futures)
             while pending and not any(future.done() and future.exception() for future in futures):
@@ -164,7 +164,7 @@ class ShardedSession:
             yield
         except DeviceError as error:
             raise DeviceError(
-                f"{error}; the plan is divided among {self._shards.cards} devices, which are all needed: "
+                f"{error}; the plan is divided among {self._shards.gpus} devices, which are all needed: "
                 "name others (--device)"
             ) from error
 

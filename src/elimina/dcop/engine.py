@@ -23,7 +23,7 @@ from elimina.backends.sparse.operations import SparseTables
 from elimina.dcop.problem import Utility
 from elimina.display import bytes_text
 from elimina.errors import DeviceError, MemoryLimitError, TimeLimitError
-from elimina.planning.devices import cards_of
+from elimina.planning.devices import gpu_numbers
 from elimina.planning.machine import Machine, machine_of
 from elimina.planning.number_type import exact_integer
 from elimina.planning.packed_steps import Factors, Steps
@@ -255,7 +255,7 @@ class Engine:
 
     def holds(self, values: Any) -> bool:
         """Return whether a table is on this engine's GPU."""
-        return not isinstance(values, _HOST_TYPES) and int(values.device.id) in cards_of(self.device)
+        return not isinstance(values, _HOST_TYPES) and int(values.device.id) in gpu_numbers(self.device)
 
     def within_reach(self, values: Any) -> Any:
         """Return a table that this engine's GPU can copy; another GPU's table with gaps comes through the host."""
@@ -328,8 +328,8 @@ def _on_host(values: Any) -> NDArray[Any]:
         raise DeviceError(f"cuda:{values.device.id} failed: {error}") from error
 
 
-class _CardWork:
-    """Work that waits for a GPU: see ``Cards.submit``."""
+class _GpuWork:
+    """Work that waits for a GPU: see ``GpuPool.submit``."""
 
     def __init__(self, work: Callable[[Engine], Any], tables: Sequence[Any], then: Callable[[Any], None]) -> None:
         self.work, self.tables, self.then = work, tables, then
@@ -339,7 +339,7 @@ class _CardWork:
         return sum(int(values.nbytes) for values in self.tables if engine.holds(values))
 
 
-class Cards:
+class GpuPool:
     """Engines of several GPUs, each of which does one job at a time, in a thread of its own.
 
     Args:
@@ -353,8 +353,8 @@ class Cards:
         self._idle = list(engines)
         self._engines = tuple(self._idle)
         self._pool = ThreadPoolExecutor(len(self._engines), "elimina")
-        self._waiting: list[_CardWork] = []
-        self._running: dict[Future[Any], tuple[Engine, _CardWork]] = {}
+        self._waiting: list[_GpuWork] = []
+        self._running: dict[Future[Any], tuple[Engine, _GpuWork]] = {}
         self.failed: Engine | None = None
 
     @staticmethod
@@ -370,7 +370,7 @@ class Cards:
             tables: Tables that it reads.
             then: Function that receives its result, in the thread that calls ``collect``.
         """
-        self._waiting.append(_CardWork(work, tables, then))
+        self._waiting.append(_GpuWork(work, tables, then))
         self._begin()
 
     def _begin(self) -> None:

@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from elimina import arguments
 from elimina.dcop.agent import Agent, Agreement
-from elimina.dcop.engine import Cards, Engine
+from elimina.dcop.engine import Engine, GpuPool
 from elimina.dcop.problem import FIXED, KINDS, TRAVERSAL, Message
 from elimina.errors import DcopError, InputError
 from elimina.result import Delivery
@@ -260,7 +260,7 @@ class Simulation:
         revive: Makes an agent of a name again.
         listener: Told of each delivery.
         watch: Told of each elimination how many operations it took.
-        cards: GPUs that agents share; while an agent works on one, others go on. None: all work one after another.
+        gpus: GPUs that agents share; while an agent works on one, others go on. None: all work one after another.
         agreement: The pseudo-tree, if the agents have their places in it. None: they build it by messages.
     """
 
@@ -272,12 +272,12 @@ class Simulation:
         revive: Callable[[str], Agent],
         listener: Callable[[Delivery], None] | None = None,
         watch: Callable[[int], None] | None = None,
-        cards: Cards | None = None,
+        gpus: GpuPool | None = None,
         agreement: Agreement | None = None,
     ) -> None:
         self._hosts = {agent.name: _Host(agent) for agent in agents}
         self._network, self._timer, self._revive = network, timer, revive
-        self._listener, self._watch, self._cards = listener, watch, cards
+        self._listener, self._watch, self._gpus = listener, watch, gpus
         self._random = random.Random(network.seed)
         self._queue = Queue(network.order, self._random)
         self._crashes, self._is_reliable = dict(network.crashes), network.is_reliable
@@ -301,7 +301,7 @@ class Simulation:
         for host in self._hosts.values():
             self._start(host, 0.0)
         hosts, is_reliable = self._hosts, self._is_reliable
-        next_event = self._queue.take if self._cards is None else partial(self._take, self._cards)
+        next_event = self._queue.take if self._gpus is None else partial(self._take, self._gpus)
         watch, patience = self._watch, _PATIENCE
         while (event := next_event()) is not None:
             arrival, content = event
@@ -329,10 +329,10 @@ class Simulation:
         operations = (host.operations for host in self._hosts.values())
         return self._tally.figures(max(clocks, default=0.0), max(operations, default=0), self._repeated)
 
-    def _take(self, cards: Cards) -> tuple[float, Any] | None:
+    def _take(self, gpus: GpuPool) -> tuple[float, Any] | None:
         """Return the next event, when what has been done on GPUs is sent; wait for them if there is no other."""
-        cards.collect(is_patient=False)
-        while (event := self._queue.take()) is None and cards.collect(is_patient=True):
+        gpus.collect(is_patient=False)
+        while (event := self._queue.take()) is None and gpus.collect(is_patient=True):
             pass
         return event
 
@@ -365,12 +365,10 @@ class Simulation:
         agent = host.agent
         while agent.has_work:
             bucket = agent.next_bucket
-            if self._cards is not None and self._cards.takes(bucket.combinations):
+            if self._gpus is not None and self._gpus.takes(bucket.combinations):
                 host.is_busy = True
                 tables = [table.values for table in bucket.arrived()]
-                self._cards.submit(
-                    partial(self._timed, agent), tables, partial(self._go_on, host, agent, packet, begun)
-                )
+                self._gpus.submit(partial(self._timed, agent), tables, partial(self._go_on, host, agent, packet, begun))
                 return
             self._note(host, *self._timed(agent))
         if self._listener is not None:

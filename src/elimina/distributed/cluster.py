@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from elimina import arguments
 from elimina.errors import ClusterError, DeviceError, EliminaError, InputError, InternalError
-from elimina.planning.devices import DEVICES, cards_of
+from elimina.planning.devices import DEVICES, gpu_numbers
 from elimina.planning.options import MOST_THREADS
 from elimina.system import require
 from elimina.version import __version__
@@ -57,7 +57,7 @@ class Worker(NamedTuple):
 
     def lanes(self, device: str) -> int:
         """Return the number of tasks that it runs at a time."""
-        return min(self.threads, self.gpus) if cards_of(device) else self.threads
+        return min(self.threads, self.gpus) if gpu_numbers(device) else self.threads
 
 
 @contextmanager
@@ -126,7 +126,7 @@ def local(workers: int, device: str = "cpu") -> Iterator[Client]:
 
     options: dict[str, Any] = {"nthreads": 1, "memory_limit": MEMORY_LIMIT // workers, "silence_logs": logging.CRITICAL}
     options_of_workers = [options] * workers
-    if cards_of(device):
+    if gpu_numbers(device):
         options_of_workers = [
             {**options, "env": {"CUDA_VISIBLE_DEVICES": gpu}, "resources": {GPU: 1}} for gpu in visible_gpus(workers)
         ]
@@ -232,14 +232,14 @@ def workers_for(client: Client, device: str) -> list[Worker]:
         )
     _check(client.run(importlib.metadata.version, "elimina", on_error="return"), "elimina", __version__)
     _check(client.run(platform.python_version, on_error="return"), "Python", platform.python_version())
-    if cards_of(device):
+    if gpu_numbers(device):
         client.run(_announce)
         information = known_workers(client)
     workers = [
         Worker(address, worker["nthreads"], int(worker["resources"].get(GPU, 0)), int(worker["memory_limit"]))
         for address, worker in sorted(information.items())
     ]
-    usable = [worker for worker in workers if worker.gpus or not cards_of(device)]
+    usable = [worker for worker in workers if worker.gpus or not gpu_numbers(device)]
     if not usable:
         raise DeviceError(
             f"none of the {len(workers)} workers announces a GPU; start some where there is one, with "
@@ -306,7 +306,7 @@ class Tasks:
 
     def __init__(self, client: Client, device: str) -> None:
         self._client, self._device = client, device
-        self._resources = {GPU: 1} if cards_of(device) else None
+        self._resources = {GPU: 1} if gpu_numbers(device) else None
         self._finished: SimpleQueue[Future[Any]] = SimpleQueue()
         self._futures: dict[str, Future[Any]] = {}
         self.workers = {worker.address: worker for worker in workers_for(client, device)}

@@ -284,7 +284,7 @@ class _AlternatingSearch(SearchState):
             )
             if len(candidates) == 1:
                 return candidates[0]
-            # Threads would share a card's memory.
+            # Threads would share a GPU's memory.
             threads = 1 if self.options.needs_gpu else threads
             single_threaded, memory = self.options._replace(threads=1), self.left().messages // threads
 

@@ -20,7 +20,7 @@ from elimina.backends.device_group import devices_of
 from elimina.methods.join_graph import JoinGraph
 from elimina.model.model import Model
 from elimina.model.table import FORBIDDEN, Table
-from elimina.planning.machine import CARD_CLUSTER_SECONDS
+from elimina.planning.machine import GPU_CLUSTER_SECONDS
 from elimina.planning.number_type import cost_bound
 from elimina.planning.options import Options
 from elimina.planning.ordering import elimination_order
@@ -159,12 +159,12 @@ def shift_clusters(original: ShiftedProblem, options: Options, order: Sequence[i
     if options.partition != "scope":
         partition = partition_by_content(problem, order, ibound, memory, seconds, options.host_threads)
     graph = JoinGraph(problem.model.sizes, [group.scope for group in problem.groups], order, ibound, partition)
-    card = cast("CudaDevice", devices_of(backend_of(options))[0]) if options.needs_gpu else None
-    least = _MIN_PASSES * graph.pass_seconds if card is None else CARD_CLUSTER_SECONDS * len(graph.clusters)
+    gpu = cast("CudaDevice", devices_of(backend_of(options))[0]) if options.needs_gpu else None
+    least = _MIN_PASSES * graph.pass_seconds if gpu is None else GPU_CLUSTER_SECONDS * len(graph.clusters)
     # Smaller clusters than those of the run would stand in the way of its mini-buckets.
     if not can_copy(graph.cells, len(graph.clusters), memory) or least > seconds:
         return original
-    result = _shifted_in(graph, problem, seconds, card)
+    result = _shifted_in(graph, problem, seconds, gpu)
     if result is None:
         return original
     problem, slack = result
@@ -173,7 +173,7 @@ def shift_clusters(original: ShiftedProblem, options: Options, order: Sequence[i
 
 
 def _shifted_in(
-    graph: JoinGraph, problem: Problem, seconds: float, card: CudaDevice | None
+    graph: JoinGraph, problem: Problem, seconds: float, gpu: CudaDevice | None
 ) -> tuple[Problem, float] | None:
     """Return the problem with the clusters' tables, and its slack; None if all is forbidden, or costs are too large."""
     model = problem.model
@@ -191,12 +191,12 @@ def _shifted_in(
     exact = [graph.join(cluster, tables) for cluster in graph.clusters]
     moved = [np.rint(table * unit) for table in exact]
     least_gain = max(1.0, MIN_SHIFT_GAIN * spread * unit)
-    if card is None:
+    if gpu is None:
         constant = graph.shift(moved, seconds, least_gain)
     else:
-        with card.arrays() as arrays:
+        with gpu.arrays() as arrays:
             device_tables = [arrays.asarray(table) for table in moved]
-            constant = graph.shift(device_tables, seconds, least_gain, card)
+            constant = graph.shift(device_tables, seconds, least_gain, gpu)
             moved = [arrays.asnumpy(table) for table in device_tables]
     if math.isinf(constant):
         return None

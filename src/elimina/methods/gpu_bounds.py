@@ -83,7 +83,7 @@ class _GpuBounds:
 
 
 def bounds_on_gpu(
-    original: ShiftedProblem, order: Sequence[int], options: Options, card: CudaDevice, budget: Budget
+    original: ShiftedProblem, order: Sequence[int], options: Options, gpu: CudaDevice, budget: Budget
 ) -> Result:
     """Bound an optimum by passes over clusters on a GPU: larger and larger ones, each for a part of the time.
 
@@ -93,7 +93,7 @@ def bounds_on_gpu(
         original: Problem of the task ``mpe``, and what it is after its costs were shifted between tables.
         order: The free variables in elimination order.
         options: The partition of buckets, and the memory of the GPU.
-        card: The GPU.
+        gpu: The GPU.
         budget: Time, and the listener for each better bound.
 
     Raises:
@@ -106,8 +106,8 @@ def bounds_on_gpu(
     if original.shifted is None:
         raise UnsupportedError("costs cannot be shifted")
     units = in_units(problem, distances(problem, FORBIDDEN_COST))
-    learnt = _GpuBounds(original, units, budget, card.name)
-    max_cells = (card.memory() if options.room is None else min(options.room, card.memory())) // _BYTES_PER_CELL
+    learnt = _GpuBounds(original, units, budget, gpu.name)
+    max_cells = (gpu.memory() if options.room is None else min(options.room, gpu.memory())) // _BYTES_PER_CELL
     ibounds = list(rungs(problem, order, max_cells))
     for number, ibound in enumerate(ibounds):
         # Each has twice the time of the one before.
@@ -121,7 +121,7 @@ def bounds_on_gpu(
         if graph.cells > max_cells:
             break
         logger.info("clusters of i-bound %d on a GPU: %s cells", ibound, count_text(graph.cells))
-        _shift_and_search(graph, units, card, until, learnt, (max_cells - graph.cells) * _BYTES_PER_CELL)
+        _shift_and_search(graph, units, gpu, until, learnt, (max_cells - graph.cells) * _BYTES_PER_CELL)
         # A graph that took twice its time is the last one: others may use the GPU. The first one compiles kernels.
         is_late = number > 0 and time.monotonic() > until + seconds
         if learnt.found.status != "bounded" or is_late:
@@ -132,18 +132,18 @@ def bounds_on_gpu(
 
 
 def _shift_and_search(
-    graph: JoinGraph, units: ClusterUnits, card: CudaDevice, until: float, learnt: _GpuBounds, room: int
+    graph: JoinGraph, units: ClusterUnits, gpu: CudaDevice, until: float, learnt: _GpuBounds, room: int
 ) -> None:
     """Bound an optimum by one graph of clusters, and search in its tables within so many bytes besides them."""
     began = time.monotonic()
     seconds = until - began
     # A search is worth it if it has time for all variables.
     is_searched = BEAM_SHARE * seconds > BEAM_STEP_SECONDS * len(graph.buckets)
-    with card.arrays() as arrays:
+    with gpu.arrays() as arrays:
         uploaded = [(scope, arrays.asarray(table)) for scope, table in units.tables]
         tables = [graph.join(cluster, uploaded, arrays) for cluster in graph.clusters]
         shifted = began + (1.0 - BEAM_SHARE if is_searched else 1.0) * seconds - time.monotonic()
-        constant = graph.shift(tables, shifted, max(1.0, MIN_PASS_GAIN * units.spread), card, learnt.tell)
+        constant = graph.shift(tables, shifted, max(1.0, MIN_PASS_GAIN * units.spread), gpu, learnt.tell)
         learnt.learn(constant)
         if is_searched and constant < math.inf:
             for end in beam_searches(graph, tables, until, arrays, room):

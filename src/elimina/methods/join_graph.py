@@ -104,7 +104,7 @@ class JoinGraph:
         tables: Sequence[Floats],
         seconds: float,
         least_gain: float,
-        card: CudaDevice | None = None,
+        gpu: CudaDevice | None = None,
         tell: Callable[[float], None] = lambda constant: None,
     ) -> float:
         """Move costs until a pass gains too little; every assignment keeps its total, with the constant.
@@ -113,7 +113,7 @@ class JoinGraph:
             tables: Tables of the clusters, which are changed.
             seconds: After which no further pass is begun.
             least_gain: Least gain of the constant in a pass; a pass with less is the last one.
-            card: The GPU of the tables; None: they are NumPy's.
+            gpu: The GPU of the tables; None: they are NumPy's.
             tell: Called with the constant after each pass.
 
         Returns:
@@ -132,9 +132,9 @@ class JoinGraph:
                 return constant
             if stopped():
                 raise Stopped
-            if number == 1 and card is not None:
+            if number == 1 and gpu is not None:
                 # The first pass has compiled the kernels.
-                again = card.recorded(again)
+                again = gpu.recorded(again)
             gained = float(again())
             constant += gained
             tell(constant)

@@ -9,26 +9,26 @@ from elimina.errors import InputError
 
 DEVICES = ("auto", "cpu", "cuda")
 
-_CARD = re.compile(r"cuda:(\d{1,4})")
+_GPU = re.compile(r"cuda:(\d{1,4})")
 HINT = "expected auto, cpu, cuda, a GPU such as cuda:1, or several such as cuda:0,cuda:1"
 
 
-def cards_of(device: str) -> tuple[int, ...]:
+def gpu_numbers(device: str) -> tuple[int, ...]:
     """Return the numbers of the GPUs that a device names; none for ``auto`` and ``cpu``, 0 for ``cuda``."""
     if device == "cuda":
         return (0,)
-    return tuple(int(match[1]) for part in device.split(",") if (match := _CARD.fullmatch(part)))
+    return tuple(int(match[1]) for part in device.split(",") if (match := _GPU.fullmatch(part)))
 
 
 def device_name(device: str | Iterable[str]) -> str:
     """Return the canonical name of a device, or of several GPUs.
 
     Args:
-        device: A word of ``DEVICES``, a card such as ``cuda:1``, or several, in one text or as a sequence.
+        device: A word of ``DEVICES``, a GPU such as ``cuda:1``, or several, in one text or as a sequence.
 
     Raises:
         TypeError: It is neither text nor a sequence of texts.
-        InputError: It is another device, a card comes twice, or cards are mixed with something else.
+        InputError: It is another device, a GPU comes twice, or GPUs are mixed with something else.
     """
     parts = device.split(",") if isinstance(device, str) else list(device)
     if not all(isinstance(part, str) for part in parts):
@@ -40,7 +40,7 @@ def device_name(device: str | Iterable[str]) -> str:
     for number, part in enumerate(parts):
         if part in DEVICES and len(parts) > 1:
             raise InputError(f"invalid device {listing!r}: {part} cannot be combined with others; name GPUs by number")
-        if not _CARD.fullmatch(part):
+        if not _GPU.fullmatch(part):
             raise InputError(f"unknown device {part!r}: {HINT}")
         if part in parts[:number]:
             raise InputError(f"invalid device {listing!r}: {part} is named twice; name each GPU once")

@@ -145,7 +145,7 @@ GPU_SPARSE_STEP = 2e-3
 """Seconds that each step on sparse tables takes at least."""
 
 GPU_OPEN_START = 0.03
-"""Seconds of a structure's first run on a card that is open, besides its steps: kernels are loaded, steps laid out.
+"""Seconds of a structure's first run on a GPU that is open, besides its steps: kernels are loaded, steps laid out.
 
 The median of six structures on an H100, 8 to 52 ms (``python bench/cards.py --parts starts``); later runs take 2 to 9.
 """
@@ -155,14 +155,14 @@ GPU_FRESH = 1e12
 GPU_TUPLES = 1e10
 """Combinations, bytes of new memory and tuples a second on an H200."""
 
-CARD_LINK = 3.5e11
-CARD_COPY_SECONDS = 5e-4
-CARD_JOIN_SECONDS = 5e-4
-"""Bytes a second that a card reads of another one's memory, as measured on two H100s, and seconds of a copy and of
+GPU_LINK = 3.5e11
+GPU_COPY_SECONDS = 5e-4
+GPU_JOIN_SECONDS = 5e-4
+"""Bytes a second that a GPU reads of another one's memory, as measured on two H100s, and seconds of a copy and of
 joining output ranges."""
 
-CARD_RUN_BYTES = 16
-"""Cost of starting a run of a copy between cards, in bytes."""
+GPU_RUN_BYTES = 16
+"""Cost of starting a run of a copy between GPUs, in bytes."""
 
 SLICE_SECONDS = 2e-4
 SLICED_TABLE_SECONDS = 5e-5
@@ -240,7 +240,7 @@ SHIFTED_CELL_SECONDS = 1e-7
 SHIFTED_CLUSTER_SECONDS = 1e-4
 """Seconds of a pass of cost shifting, for each cell and each cluster of the join graph."""
 
-CARD_CLUSTER_SECONDS = 4e-4
+GPU_CLUSTER_SECONDS = 4e-4
 """Seconds of the first pass on a GPU for each cluster (H100: 0.64 s for 1,600); later passes take far less."""
 
 JOINED_CELL_SECONDS = 8e-9

@@ -11,7 +11,7 @@ from elimina import arguments
 from elimina.errors import InputError
 from elimina.model.states import Evidence
 from elimina.planning import option_values as values
-from elimina.planning.devices import cards_of
+from elimina.planning.devices import gpu_numbers
 from elimina.planning.mini_buckets import IBound
 from elimina.planning.option_values import Values, joined
 from elimina.planning.order import MAX_SEED, Method
@@ -212,7 +212,7 @@ class Options(NamedTuple):
     @property
     def needs_gpu(self) -> bool:
         """True if a GPU is asked for."""
-        return bool(cards_of(self.device))
+        return bool(gpu_numbers(self.device))
 
     @property
     def may_use_gpu(self) -> bool:

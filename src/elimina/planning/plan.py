@@ -169,8 +169,8 @@ class Plan(NamedTuple):
             seconds are then predictions.
         minibuckets: Partition of the buckets; None: the plan is exact.
         fits_sparse: True if this plan does not fit, but a sparse one (which the options rule out) would.
-        shards: Division among cards; None: one device runs the plan, or each of its slices. Steps and bytes are then
-            those of each card.
+        shards: Division among GPUs; None: one device runs the plan, or each of its slices. Steps and bytes are then
+            those of each GPU.
         segments: Segments of the order that run one after another; None: it has one. Steps and tables are then those
             of the whole order; bytes, work and seconds are estimates of all runs.
         planning_bytes: Bytes that planning and the records take, a part of the host's.
@@ -303,7 +303,7 @@ class Plan(NamedTuple):
             "slices": None if slicing is None else slicing.number,
             "sliced": [] if slicing is None else list(slicing.names),
             "ibound": None if divided is None else divided.ibound,
-            "cards": 1 if self.shards is None else self.shards.cards,
+            "gpus": 1 if self.shards is None else self.shards.gpus,
             "segments": 1 if self.segments is None else len(self.segments.ends),
         }
         return json.dumps(figures)
@@ -331,7 +331,7 @@ class Plan(NamedTuple):
             *((f"limit, {tier}", bytes_text(limit)) for tier, limit in self.limits),
             *self._streaming(),
             *(fused_rows(self.steps) if self.sparse is None else ()),
-            *self._cards(),
+            *self._gpus(),
             *(product_rows(self.steps) if SEMIRINGS[self.semiring].is_product and self.sparse is None else ()),
             *self._sparse_steps(),
             ("estimated time", seconds_text(self.seconds)),
@@ -346,11 +346,11 @@ class Plan(NamedTuple):
         moved = f"{bytes_text(self.stream.up * item)} to the device, {bytes_text(self.stream.down * item)} back"
         return [("streamed", f"{len(self.stream.steps)} steps in tiles, {moved}")]
 
-    def _cards(self) -> list[tuple[str, str]]:
+    def _gpus(self) -> list[tuple[str, str]]:
         if self.shards is None:
             return []
-        cards, _, _, divided, moved = self.shards
-        return [("cards", f"{cards}; {len(divided)} steps divided, {bytes_text(moved * self.itemsize)} between cards")]
+        gpus, _, _, divided, moved = self.shards
+        return [("GPUs", f"{gpus}; {len(divided)} steps divided, {bytes_text(moved * self.itemsize)} between GPUs")]
 
     def _segments(self) -> list[tuple[str, str]]:
         if self.segments is None:

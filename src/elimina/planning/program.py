@@ -25,17 +25,17 @@ if TYPE_CHECKING:
 _NO_WORDS = np.zeros(0, dtype=np.int64)
 
 
-def boxes(copy: Exchange, card: int, cards: int) -> Iterator[Box]:
-    """Yield the boxes that a card copies, of which the cards have as many as given."""
+def boxes(copy: Exchange, gpu: int, gpus: int) -> Iterator[Box]:
+    """Yield the boxes that a GPU copies, of which the GPUs have as many as given."""
     source, target = copy
     source_ranges, target_ranges = ({part.variable: part for part in table.division} for table in copy)
     pieces = [
-        list(_pieces(size, source_ranges.get(v), target_ranges.get(v), card))
+        list(_pieces(size, source_ranges.get(v), target_ranges.get(v), gpu))
         for v, size in zip(source.axes, source.sizes, strict=True)
     ]
     for combination in itertools.product(*pieces):
         digits = {v: piece.digit for v, piece in zip(source.axes, combination, strict=True)}
-        owners = ((card + number) % cards for number in range(cards))
+        owners = ((gpu + number) % gpus for number in range(gpus))
         yield Box(
             next(k for k in owners if all(k // s.stride % s.parts == digits[s.variable] for s in source.division)),
             cells(source, [piece.source for piece in combination], [piece.length for piece in combination]),
@@ -52,11 +52,11 @@ class _Piece(NamedTuple):
     digit: int
 
 
-def _pieces(size: int, source_range: Range | None, target_range: Range | None, card: int) -> Iterator[_Piece]:
+def _pieces(size: int, source_range: Range | None, target_range: Range | None, gpu: int) -> Iterator[_Piece]:
     first, length = 0, size
     if target_range is not None:
         length = target_range.length(size)
-        first = card // target_range.stride % target_range.parts * length
+        first = gpu // target_range.stride % target_range.parts * length
     source_length = size if source_range is None else source_range.length(size)
     at = 0
     while at < length:
@@ -86,7 +86,7 @@ class Program(NamedTuple):
         stream: Passage of the arena through a device that is smaller; None: the arena lies on the device.
         scratch: The directory of the file that the arena lies in; None: it lies in memory.
         sparse: The steps, where some of them work on rows; they are not packed then.
-        shards: Division among cards, each of which runs all steps; None: one device runs them.
+        shards: Division among GPUs, each of which runs all steps; None: one device runs them.
         deferred: The steps if they are many and the host runs them from its memory: it packs each where it runs it.
     """
 

@@ -9,7 +9,7 @@ from elimina.planning.step import FactorLayout
 
 
 class Range(NamedTuple):
-    """A variable whose values are divided: card ``k`` has the range of number ``k // stride % parts``."""
+    """A variable whose values are divided: GPU ``k`` has the range of number ``k // stride % parts``."""
 
     variable: int
     parts: int
@@ -21,17 +21,17 @@ class Range(NamedTuple):
 
 
 Division = tuple[Range, ...]
-"""Variables by whose values a table is divided; none: each card has all of it."""
+"""Variables by whose values a table is divided; none: each GPU has all of it."""
 
 
-class CardTable(NamedTuple):
-    """A table in the arenas of all cards.
+class GpuTable(NamedTuple):
+    """A table in the arenas of all GPUs.
 
     Attributes:
         axes: Its variables.
         sizes: Their numbers of values.
         division: Division of its cells.
-        offset: Start in each card's arena, in elements.
+        offset: Start in each GPU's arena, in elements.
         strides: Elements between two values of each variable.
         span: Elements that it takes there.
     """
@@ -45,36 +45,36 @@ class CardTable(NamedTuple):
 
     @property
     def lengths(self) -> tuple[int, ...]:
-        """Number of values of each variable that a card has."""
+        """Number of values of each variable that a GPU has."""
         return lengths_of(self.axes, self.sizes, self.division)
 
 
 class Exchange(NamedTuple):
-    """A change of a table's division: each card copies its part from the cards that have it."""
+    """A change of a table's division: each GPU copies its part from the GPUs that have it."""
 
-    source: CardTable
-    target: CardTable
+    source: GpuTable
+    target: GpuTable
 
 
 class Box(NamedTuple):
-    """A part of a copy: cells that one card has.
+    """A part of a copy: cells that one GPU has.
 
     Attributes:
-        card: Number of the card.
-        source: The cells in that card's arena.
-        target: Their place in the arena of the card that copies.
+        gpu: Number of the GPU.
+        source: The cells in that GPU's arena.
+        target: Their place in the arena of the GPU that copies.
     """
 
-    card: int
+    gpu: int
     source: FactorLayout
     target: FactorLayout
 
 
 class Phase(NamedTuple):
-    """Steps that all cards run without waiting for each other.
+    """Steps that all GPUs run without waiting for each other.
 
     Attributes:
-        copies: Copies before these steps; they begin when all cards have ended the phase before.
+        copies: Copies before these steps; they begin when all GPUs have ended the phase before.
         first: Number of the first step.
         end: Number of the step after the last one.
         joined: True if the last step is divided and scaled by the next ones: its parts' output ranges are joined.
@@ -87,30 +87,30 @@ class Phase(NamedTuple):
 
 
 class Shards(NamedTuple):
-    """A plan divided among cards.
+    """A plan divided among GPUs.
 
     Attributes:
-        cards: Number of cards.
+        gpus: Number of GPUs.
         phases: Phases in their order.
         copied: Steps whose outputs are copied.
         divided: Steps that are divided.
-        moved: Elements that come from other cards, in all.
+        moved: Elements that come from other GPUs, in all.
     """
 
-    cards: int
+    gpus: int
     phases: tuple[Phase, ...]
     copied: tuple[int, ...]
     divided: tuple[int, ...]
     moved: int
 
 
-def cells(place: CardTable, first: Sequence[int], lengths: Sequence[int]) -> FactorLayout:
-    """Return the layout of a box of cells of a table on a card."""
+def cells(place: GpuTable, first: Sequence[int], lengths: Sequence[int]) -> FactorLayout:
+    """Return the layout of a box of cells of a table on a GPU."""
     offset = place.offset + sum(at * stride for at, stride in zip(first, place.strides, strict=True))
     return FactorLayout((), place.axes, tuple(lengths), place.strides, offset, place.span)
 
 
 def lengths_of(axes: Sequence[int], sizes: Sequence[int], division: Division) -> tuple[int, ...]:
-    """Return the number of values of each variable that a card has of a divided table."""
+    """Return the number of values of each variable that a GPU has of a divided table."""
     parts = {part.variable: part for part in division}
     return tuple(parts[v].length(size) if v in parts else size for v, size in zip(axes, sizes, strict=True))

@@ -14,19 +14,19 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from elimina.planning.machine import CARD_COPY_SECONDS, CARD_JOIN_SECONDS, CARD_LINK, CARD_RUN_BYTES, Machine
+from elimina.planning.machine import GPU_COPY_SECONDS, GPU_JOIN_SECONDS, GPU_LINK, GPU_RUN_BYTES, Machine
 from elimina.planning.packed_steps import Steps
 from elimina.planning.plan import Plan
 from elimina.planning.program import boxes
-from elimina.planning.shard_program import CardTable, Division, Exchange, Phase, Range, Shards, lengths_of
+from elimina.planning.shard_program import Division, Exchange, GpuTable, Phase, Range, Shards, lengths_of
 from elimina.planning.step import Operand, Step
 from elimina.problem.semirings import SEMIRINGS
 
 DIVIDED_SECONDS = 1e-3
-"""Estimated seconds of the shortest step that is divided: the others take less than to wait for other cards."""
+"""Estimated seconds of the shortest step that is divided: the others take less than to wait for other GPUs."""
 
 _VARIABLES = 4
-"""Variables by whose values a table is divided at most: enough for 16 cards where each has two values."""
+"""Variables by whose values a table is divided at most: enough for 16 GPUs where each has two values."""
 
 _DIVISIONS = 12
 """Divisions of a table that are compared: by the variables that are eliminated last, which stay longest."""
@@ -39,16 +39,16 @@ _SIZES = 6
 """Leading bits of the elements that a table takes: it is rounded up by 3 % at most."""
 
 _WHOLE = 8
-"""Share of a card's memory, as its inverse, from which on an output is divided even where that takes longer."""
+"""Share of a GPU's memory, as its inverse, from which on an output is divided even where that takes longer."""
 
 
-def make_shards(plan: Plan, machine: Machine, cards: int, memory: int) -> Plan | None:
-    """Divide a plan among cards; None if its task or form does not allow it, or no step is long enough.
+def make_shards(plan: Plan, machine: Machine, gpus: int, memory: int) -> Plan | None:
+    """Divide a plan among GPUs; None if its task or form does not allow it, or no step is long enough.
 
     Args:
         plan: Dense plan without slices, which need not fit.
-        machine: One of the cards as the planner sees it.
-        cards: Number of cards.
+        machine: One of the GPUs as the planner sees it.
+        gpus: Number of GPUs.
         memory: Bytes that the plan may use on each of them.
     """
     is_plain = plan.sparse is None and plan.stream is None and plan.minibuckets is None and plan.slicing is None
@@ -57,10 +57,10 @@ def make_shards(plan: Plan, machine: Machine, cards: int, memory: int) -> Plan |
     steps = tuple(plan.steps)
     if any(len(step.readers) > 1 for step in steps):
         return None
-    divisions, seconds = _DivisionSearch(plan, steps, machine, cards, memory).best()
+    divisions, seconds = _DivisionSearch(plan, steps, machine, gpus, memory).best()
     if not any(divisions):
         return None
-    arguments = plan, steps, divisions, cards
+    arguments = plan, steps, divisions, gpus
     first = _Builder(*arguments, None)
     if not first.is_regular:
         return None
@@ -75,8 +75,8 @@ _Costs = dict[Division, tuple[float, list[tuple[int, Division]]]]
 class _DivisionSearch:
     """The division of each step that takes least time in all, by dynamic programming from the leaves to the roots."""
 
-    def __init__(self, plan: Plan, steps: Sequence[Step], machine: Machine, cards: int, memory: int) -> None:
-        self._plan, self._steps, self._machine, self._cards = plan, steps, machine, cards
+    def __init__(self, plan: Plan, steps: Sequence[Step], machine: Machine, gpus: int, memory: int) -> None:
+        self._plan, self._steps, self._machine, self._gpus = plan, steps, machine, gpus
         self._most = memory // _WHOLE
         self._item = plan.itemsize
         self._last = {v: place for place, v in enumerate(plan.order)}
@@ -116,7 +116,7 @@ class _DivisionSearch:
         for number in range(min(len(latest), _DIVISIONS)):
             chosen = (*latest[number::-1], *latest[number + 1 :])[:_VARIABLES]
             division, stride = [], 1
-            for v, parts in zip(chosen, _parts(tuple(sizes[v] for v in chosen), self._cards)[1], strict=False):
+            for v, parts in zip(chosen, _parts(tuple(sizes[v] for v in chosen), self._gpus)[1], strict=False):
                 division.append(Range(v, parts, stride))
                 stride *= parts
             divisions.append(tuple(division))
@@ -124,9 +124,9 @@ class _DivisionSearch:
         return list(dict.fromkeys(divisions[1:] if is_large and len(divisions) > 1 else divisions))
 
     def _step_seconds(self, step: Step, division: Division) -> float:
-        """Return the seconds of a step on each card."""
+        """Return the seconds of a step on each GPU."""
         seconds = self._machine.seconds((_part(step, division),), self._item, 0) - self._machine.start
-        return seconds + (CARD_JOIN_SECONDS if division and self._scaled else 0.0)
+        return seconds + (GPU_JOIN_SECONDS if division and self._scaled else 0.0)
 
     def _least(self, number: int, needed: Division, costs: _Costs) -> tuple[float, Division]:
         """Return the least seconds in which a message is there as needed, and its division before."""
@@ -134,19 +134,19 @@ class _DivisionSearch:
         cells = math.prod(lengths_of(source.axes, source.sizes, needed))
         best, chosen = costs[needed][0] if needed in costs else math.inf, needed
         for division, (seconds, _) in costs.items():
-            if seconds + CARD_COPY_SECONDS < best and division != needed:
+            if seconds + GPU_COPY_SECONDS < best and division != needed:
                 run = min(runs[part.variable] // part.parts for part in (*division, *needed))
                 seconds += self._copy_seconds(cells, division, needed, run * self._item)
                 if seconds < best:
                     best, chosen = seconds, division
         return best, chosen
 
-    def _copy_seconds(self, cells: int, division: Division, needed: Division, run: int = CARD_RUN_BYTES) -> float:
-        """Return the seconds of a copy of so many cells on each card, in runs of bytes that follow each other."""
+    def _copy_seconds(self, cells: int, division: Division, needed: Division, run: int = GPU_RUN_BYTES) -> float:
+        """Return the seconds of a copy of so many cells on each GPU, in runs of bytes that follow each other."""
         remote = 1 - 1 / math.prod(part.parts for part in division if part not in needed)
         size = cells * self._item
-        linked = remote * size / CARD_LINK * (1 + CARD_RUN_BYTES / max(1, run))
-        return CARD_COPY_SECONDS + linked + 2 * size / self._machine.bandwidth
+        linked = remote * size / GPU_LINK * (1 + GPU_RUN_BYTES / max(1, run))
+        return GPU_COPY_SECONDS + linked + 2 * size / self._machine.bandwidth
 
 
 def _runs(step: Step) -> dict[int, int]:
@@ -159,11 +159,11 @@ def _runs(step: Step) -> dict[int, int]:
 
 
 @functools.cache
-def _parts(sizes: tuple[int, ...], cards: int) -> tuple[float, tuple[int, ...]]:
+def _parts(sizes: tuple[int, ...], gpus: int) -> tuple[float, tuple[int, ...]]:
     """Return the largest quotient of a table and the largest of its parts, and the ranges of the first variables."""
     best: tuple[float, tuple[int, ...]] = 1.0, ()
-    for parts in range(2, min(cards, sizes[0]) + 1) if sizes else ():
-        quotient, further = _parts(sizes[1:], cards // parts)
+    for parts in range(2, min(gpus, sizes[0]) + 1) if sizes else ():
+        quotient, further = _parts(sizes[1:], gpus // parts)
         candidate = quotient * sizes[0] / -(-sizes[0] // parts), (parts, *further)
         # Of equals, the one with fewest variables.
         best = max(best, candidate, key=lambda pair: (round(pair[0], 9), -len(pair[1])))
@@ -177,7 +177,7 @@ def _restricted(division: Division, step: Step, operand: Operand) -> Division:
 
 
 def _part(step: Step, division: Division) -> Step:
-    """Return the part of a step that each card computes, its tables where they are in the whole plan."""
+    """Return the part of a step that each GPU computes, its tables where they are in the whole plan."""
     sizes = lengths_of(step.axes, step.sizes, division)
     operands = (
         operand._replace(
@@ -189,17 +189,17 @@ def _part(step: Step, division: Division) -> Step:
 
 
 class _Builder:
-    """Places of all parts, the steps of each card, and what is copied between them; ``offsets``: see ``_Memory``."""
+    """Places of all parts, the steps of each GPU, and what is copied between them; ``offsets``: see ``_Memory``."""
 
     def __init__(
         self,
         plan: Plan,
         steps: Sequence[Step],
         divisions: Sequence[Division],
-        cards: int,
+        gpus: int,
         offsets: Sequence[int] | None,
     ) -> None:
-        self._plan, self._steps, self._divisions, self._cards = plan, steps, divisions, cards
+        self._plan, self._steps, self._divisions, self._gpus = plan, steps, divisions, gpus
         self._item = plan.itemsize
         self.memory, self.is_regular = _Memory(offsets), True
         # Parts of factors stay to the end: each is small beside the messages.
@@ -209,19 +209,19 @@ class _Builder:
             for place, operand in enumerate(step.operands)
             if operand.source < 0 and (needed := _restricted(divisions[number], step, operand))
         }
-        self._messages: dict[int, CardTable] = {}
+        self._messages: dict[int, GpuTable] = {}
         self._parts: list[Step] = []
         self._copied: list[int] = []
         self._copies = list(map(self._add, range(len(steps))))
 
     def plan(self, machine: Machine, memory: int, seconds: float, height: int) -> Plan:
-        """Return the plan with the steps of each card.
+        """Return the plan with the steps of each GPU.
 
         Args:
-            machine: One of the cards as the planner sees it.
+            machine: One of the GPUs as the planner sees it.
             memory: Bytes that may be used on each of them.
             seconds: Estimated time of all steps and copies.
-            height: Elements of each card's arena.
+            height: Elements of each GPU's arena.
         """
         plan, scaled = self._plan, SEMIRINGS[self._plan.semiring].is_scaled
         phases: list[Phase] = []
@@ -244,13 +244,13 @@ class _Builder:
             memory_limit=memory,
             bytes=machine.tiers(height * self._item, plan.factor_cells * self._item),
             seconds=machine.start + height * self._item / machine.fresh + seconds,
-            shards=Shards(self._cards, tuple(phases), tuple(self._copied), divided, moved),
+            shards=Shards(self._gpus, tuple(phases), tuple(self._copied), divided, moved),
         )
 
     def _add(self, number: int) -> list[Exchange]:
         """Place a step's tables, and add its part; return the copies of messages that it needs."""
         step, division = self._steps[number], self._divisions[number]
-        places: list[CardTable | None] = []
+        places: list[GpuTable | None] = []
         copies: list[Exchange] = []
         self.memory.go_on()
         for place, operand in enumerate(step.operands):
@@ -285,7 +285,7 @@ class _Builder:
 
     def _factor(self, operand: Operand, needed: Division) -> Exchange:
         layout = self._plan.factors[operand.factor]
-        whole = CardTable(layout.scope, layout.sizes, (), layout.offset, layout.strides, layout.span)
+        whole = GpuTable(layout.scope, layout.sizes, (), layout.offset, layout.strides, layout.span)
         return Exchange(whole, self._placed(layout.scope, layout.sizes, needed, layout.strides))
 
     def _placed(
@@ -295,7 +295,7 @@ class _Builder:
         division: Division,
         strides: Sequence[int],
         rows: int | None = None,
-    ) -> CardTable:
+    ) -> GpuTable:
         """Give a table memory; its axes follow each other as they do with other strides.
 
         ``rows``: the first axis of rows, which are padded to whole vectors; None: where the other strides have a gap.
@@ -309,20 +309,17 @@ class _Builder:
             table_strides[axis] = cells
             cells *= lengths[axis]
             end = stride * sizes[axis]
-        return CardTable(axes, sizes, division, self.memory.take(cells), tuple(table_strides), cells)
+        return GpuTable(axes, sizes, division, self.memory.take(cells), tuple(table_strides), cells)
 
     def _remote(self, copy: Exchange) -> int:
-        """Return the elements that come from other cards."""
+        """Return the elements that come from other GPUs."""
         return sum(
-            box.target.cells
-            for card in range(self._cards)
-            for box in boxes(copy, card, self._cards)
-            if box.card != card
+            box.target.cells for gpu in range(self._gpus) for box in boxes(copy, gpu, self._gpus) if box.gpu != gpu
         )
 
 
-def _moved(step: Step, operand: Operand, place: CardTable | None) -> Operand:
-    """Return an operand at its place on a card; None: where it is in the whole plan."""
+def _moved(step: Step, operand: Operand, place: GpuTable | None) -> Operand:
+    """Return an operand at its place on a GPU; None: where it is in the whole plan."""
     if place is None:
         return operand
     stride_of = dict(zip(place.axes, place.strides, strict=True))
@@ -332,7 +329,7 @@ def _moved(step: Step, operand: Operand, place: CardTable | None) -> Operand:
     return operand._replace(offset=place.offset, domain_stride=domain_stride, strides=tuple(strides))
 
 
-def _has_one_stride(step: Step, operand: Operand, place: CardTable | None) -> bool:
+def _has_one_stride(step: Step, operand: Operand, place: GpuTable | None) -> bool:
     """Return whether a table has one stride for the combinations of all variables that a step eliminates."""
     if place is None or not operand.domain_stride:
         return True
@@ -344,7 +341,7 @@ def _has_one_stride(step: Step, operand: Operand, place: CardTable | None) -> bo
 
 
 class _Memory:
-    """Memory of a card, in elements.
+    """Memory of a GPU, in elements.
 
     Args:
         offsets: Places of all tables in the sequence in which they are made; None: they are numbers, not places.

@@ -266,7 +266,7 @@ def _identity(model: Model, problem: Problem, options: Options) -> State:
         "model": _model_digest(model),
         "task": problem.task,
         "evidence": _digest(repr(sorted(problem.fixed.items())), _model_digest(problem.model)),
-        # On which cards does not matter: they may be fewer after one was lost.
+        # On which GPUs does not matter: they may be fewer after one was lost.
         "device": "cuda" if options.needs_gpu else options.device,
         "memory": options.memory,
         "order": order,

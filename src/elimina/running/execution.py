@@ -92,7 +92,7 @@ def statistics(execution: Execution, clock: Mapping[str, float]) -> dict[str, An
     if plan.segments is not None:
         sliced = {"segments": len(plan.segments.ends)}
     if plan.shards is not None:
-        sliced = {"cards": plan.shards.cards, "bytes_between_cards": plan.shards.moved * plan.itemsize}
+        sliced = {"gpus": plan.shards.gpus, "bytes_between_gpus": plan.shards.moved * plan.itemsize}
     return {
         "induced_width": plan.width,
         "largest_table": plan.largest_table,

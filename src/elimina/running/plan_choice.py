@@ -145,7 +145,7 @@ def _shared_out(
     # Some of them may have no memory left.
     count = len(devices_of(cards))
     is_gain = start + shared_seconds(shared, cards, count) < most
-    has_all = shared.shards is None or shared.shards.cards <= count
+    has_all = shared.shards is None or shared.shards.gpus <= count
     return (cards, shared) if is_gain and has_all else (backend, plan)
 
 

@@ -16,7 +16,7 @@ PATIENCE = 30.0
 
 
 @pytest.fixture
-def card(monkeypatch, tmp_path):
+def gpu(monkeypatch, tmp_path):
     monkeypatch.setattr(compilation, "cache_folder", lambda: tmp_path)
     monkeypatch.setattr(device, "processors", lambda: len(NAMES))
     made = object.__new__(CudaDevice)
@@ -28,7 +28,7 @@ def compiled_by(monkeypatch, work):
     monkeypatch.setattr(compilation, "compiled", lambda cupy, name, architecture: work(name))
 
 
-def test_all_at_the_same_time(card, monkeypatch):
+def test_all_at_the_same_time(gpu, monkeypatch):
     together = threading.Barrier(len(NAMES), timeout=PATIENCE)
     found = []
 
@@ -37,36 +37,36 @@ def test_all_at_the_same_time(card, monkeypatch):
         found.append(name)
 
     compiled_by(monkeypatch, work)
-    card.compile([*NAMES, *NAMES])
+    gpu.compile([*NAMES, *NAMES])
     assert sorted(found) == NAMES
 
 
-def test_only_those_that_are_not_loaded(card, monkeypatch):
+def test_only_those_that_are_not_loaded(gpu, monkeypatch):
     found = []
     compiled_by(monkeypatch, found.append)
     monkeypatch.setitem(device._kernels, (99, NAMES[0]), None)
-    card.compile(NAMES)
+    gpu.compile(NAMES)
     assert sorted(found) == NAMES[1:]
 
 
-def test_one_alone_is_compiled_when_it_is_used(card, monkeypatch):
+def test_one_alone_is_compiled_when_it_is_used(gpu, monkeypatch):
     compiled_by(monkeypatch, pytest.fail)
-    card.compile(NAMES[:1])
+    gpu.compile(NAMES[:1])
 
 
-def test_an_error_of_the_compiler_ends_it(card, monkeypatch):
+def test_an_error_of_the_compiler_ends_it(gpu, monkeypatch):
     def work(name):
         raise DeviceError(f"does not compile {name}")
 
     compiled_by(monkeypatch, work)
     with pytest.raises(DeviceError, match=r"does not compile elimina::a"):
-        card.compile(NAMES)
+        gpu.compile(NAMES)
 
 
-def test_without_threads_each_waits_for_its_use(card, monkeypatch):
+def test_without_threads_each_waits_for_its_use(gpu, monkeypatch):
     def refuse(thread):
         raise RuntimeError("can't start new thread")
 
     compiled_by(monkeypatch, pytest.fail)
     monkeypatch.setattr(threading.Thread, "start", refuse)
-    card.compile(NAMES)
+    gpu.compile(NAMES)

@@ -77,14 +77,14 @@ def test_the_context_is_made_by_the_driver(monkeypatch):
     def library(name):
         calls = {
             "cuInit": lambda flags: asked.append(("init", flags)) or 0,
-            "cuDeviceGet": lambda card, number: asked.append(("card", number)) or 0,
-            "cuDevicePrimaryCtxRetain": lambda context, card: asked.append(("context",)) or 0,
+            "cuDeviceGet": lambda gpu, number: asked.append(("gpu", number)) or 0,
+            "cuDevicePrimaryCtxRetain": lambda context, gpu: asked.append(("context",)) or 0,
         }
         return types.SimpleNamespace(**calls)
 
     monkeypatch.setattr(cupy_package.ctypes, "CDLL", library)
     assert cupy_package.make_context(1)
-    assert asked == [("init", 0), ("card", 1), ("context",)]
+    assert asked == [("init", 0), ("gpu", 1), ("context",)]
 
 
 def test_no_context_without_a_driver(monkeypatch):

@@ -1,4 +1,4 @@
-"""Memory that programs leave on a card: some stays, some stays for a while, much goes at once."""
+"""Memory that programs leave on a GPU: some stays, some stays for a while, much goes at once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PATIENCE = 10.0
 
 
 class Memory:
-    """A card's memory, which keeps what is idle."""
+    """A GPU's memory, which keeps what is idle."""
 
     def __init__(self):
         self.idle, self.driver, self.busy = 0, 8 << 30, 0.0
@@ -42,7 +42,7 @@ class Memory:
 
 
 @pytest.fixture
-def card(monkeypatch):
+def gpu(monkeypatch):
     """A stand-in of 16 GiB."""
     memory, error = Memory(), type("CUDARuntimeError", (Exception,), {})
     cuda = SimpleNamespace(
@@ -62,97 +62,97 @@ def card(monkeypatch):
     made.claim()
 
 
-def leave(card, size):
-    card.device_memory.idle = size
-    card.trim()
+def leave(gpu, size):
+    gpu.device_memory.idle = size
+    gpu.trim()
 
 
-def wait_until_left(card, most):
+def wait_until_left(gpu, most):
     until = time.monotonic() + PATIENCE
-    while card.device_memory.idle_bytes() > most and time.monotonic() < until:
+    while gpu.device_memory.idle_bytes() > most and time.monotonic() < until:
         time.sleep(0.01)
-    assert card.device_memory.idle_bytes() <= most
+    assert gpu.device_memory.idle_bytes() <= most
 
 
-def test_little_stays(card):
-    leave(card, KEPT_BYTES)
+def test_little_stays(gpu):
+    leave(gpu, KEPT_BYTES)
     time.sleep(2 * SECONDS)
-    assert card.device_memory.idle == KEPT_BYTES
+    assert gpu.device_memory.idle == KEPT_BYTES
 
 
-def test_more_stays_for_a_while(card):
-    leave(card, 2 << 30)
-    assert card.device_memory.idle == 2 << 30
-    wait_until_left(card, 0)
+def test_more_stays_for_a_while(gpu):
+    leave(gpu, 2 << 30)
+    assert gpu.device_memory.idle == 2 << 30
+    wait_until_left(gpu, 0)
 
 
-def test_much_goes_earlier(card, monkeypatch):
+def test_much_goes_earlier(gpu, monkeypatch):
     monkeypatch.setattr(idle_memory, "LINGER_SECONDS", 10 * PATIENCE)
-    leave(card, 5 << 30)
-    assert card.device_memory.idle == 5 << 30
-    wait_until_left(card, 0)
+    leave(gpu, 5 << 30)
+    assert gpu.device_memory.idle == 5 << 30
+    wait_until_left(gpu, 0)
 
 
-def test_what_is_going_back_counts_as_free(card):
-    card.device_memory.busy = SECONDS
-    leave(card, 5 << 30)
-    wait_until_left(card, 0)  # under way
-    assert card.memory() == (13 << 30) - RESERVED_BYTES
+def test_what_is_going_back_counts_as_free(gpu):
+    gpu.device_memory.busy = SECONDS
+    leave(gpu, 5 << 30)
+    wait_until_left(gpu, 0)  # under way
+    assert gpu.memory() == (13 << 30) - RESERVED_BYTES
 
 
-def test_a_program_waits_for_what_is_going_back(card):
-    card.device_memory.busy = SECONDS
-    leave(card, 5 << 30)
-    wait_until_left(card, 0)
-    card.claim()
-    assert card.device_memory.driver == 13 << 30
+def test_a_program_waits_for_what_is_going_back(gpu):
+    gpu.device_memory.busy = SECONDS
+    leave(gpu, 5 << 30)
+    wait_until_left(gpu, 0)
+    gpu.claim()
+    assert gpu.device_memory.driver == 13 << 30
 
 
-def test_what_is_claimed_stays_until_it_is_left_again(card):
-    leave(card, 2 << 30)
-    card.claim()
+def test_what_is_claimed_stays_until_it_is_left_again(gpu):
+    leave(gpu, 2 << 30)
+    gpu.claim()
     time.sleep(2 * SECONDS)
-    assert card.device_memory.idle == 2 << 30
-    leave(card, 2 << 30)
-    wait_until_left(card, 0)
+    assert gpu.device_memory.idle == 2 << 30
+    leave(gpu, 2 << 30)
+    wait_until_left(gpu, 0)
 
 
-def test_the_last_program_counts(card):
+def test_the_last_program_counts(gpu):
     for _ in range(6):
-        leave(card, 2 << 30)
+        leave(gpu, 2 << 30)
         time.sleep(SECONDS / 3)
-        assert card.device_memory.idle == 2 << 30
-    wait_until_left(card, 0)
+        assert gpu.device_memory.idle == 2 << 30
+    wait_until_left(gpu, 0)
 
 
-def test_without_a_thread_it_goes_at_once(card, monkeypatch):
+def test_without_a_thread_it_goes_at_once(gpu, monkeypatch):
     def refuse(thread):
         raise MemoryLimitError("no thread")
 
     monkeypatch.setattr(device, "start_thread", refuse)
-    leave(card, 2 << 30)
-    assert card.device_memory.idle == 0
+    leave(gpu, 2 << 30)
+    assert gpu.device_memory.idle == 0
 
 
-def test_at_the_end_of_the_interpreter_nothing_is_under_way(card):
-    card.device_memory.busy = SECONDS
-    leave(card, 2 << 30)
-    wait_until_left(card, 0)  # under way
+def test_at_the_end_of_the_interpreter_nothing_is_under_way(gpu):
+    gpu.device_memory.busy = SECONDS
+    leave(gpu, 2 << 30)
+    wait_until_left(gpu, 0)  # under way
     idle_memory._leave_driver()
-    assert card.device_memory.driver == 10 << 30
+    assert gpu.device_memory.driver == 10 << 30
 
 
-def test_a_program_of_another_card_does_not_wait(card, monkeypatch):
+def test_a_program_of_another_gpu_does_not_wait(gpu, monkeypatch):
     monkeypatch.setitem(idle_memory.return_locks, 98, threading.Lock())
     with idle_memory.return_locks[98]:
-        card.claim()
-        assert card.memory() == (8 << 30) - RESERVED_BYTES
+        gpu.claim()
+        assert gpu.memory() == (8 << 30) - RESERVED_BYTES
 
 
-def test_it_stays_between_programs_that_follow_each_other(card):
-    card.keeps_memory = True
-    leave(card, 5 << 30)
-    assert card.device_memory.idle == 5 << 30
+def test_it_stays_between_programs_that_follow_each_other(gpu):
+    gpu.keeps_memory = True
+    leave(gpu, 5 << 30)
+    assert gpu.device_memory.idle == 5 << 30
 
 
 def program(size, **traits):
@@ -160,10 +160,10 @@ def program(size, **traits):
 
 
 @pytest.fixture
-def planned(card, monkeypatch):
+def planned(gpu, monkeypatch):
     """The same, whose layouts take what a program says."""
-    monkeypatch.setattr(card, "lay_out", lambda program: program)
-    return card
+    monkeypatch.setattr(gpu, "lay_out", lambda program: program)
+    return gpu
 
 
 def test_memory_is_reserved_while_the_caller_does_something_else(planned):
@@ -206,7 +206,7 @@ def test_a_program_that_finds_no_memory_says_so_itself(planned, monkeypatch):
 
 
 @pytest.mark.gpu
-def test_on_a_card(monkeypatch):
+def test_on_a_gpu(monkeypatch):
     monkeypatch.setattr(idle_memory, "LINGER_SECONDS", SECONDS)
     backend = CudaBackend()
 

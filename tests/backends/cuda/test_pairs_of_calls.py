@@ -6,7 +6,7 @@ import pytest
 
 from tests.adversary import successions
 
-pytestmark = [pytest.mark.gpu, pytest.mark.fills_card]
+pytestmark = [pytest.mark.gpu, pytest.mark.fills_gpu]
 
 WIDTHS = {"sum": 13, "divided sum": 13, "sliced sum": 13, "optimum": 11, "bounds": 16, "tree": 10, "cases": 8}
 """Width with which each kind takes much of the memory that is left."""

@@ -1,4 +1,4 @@
-"""Sessions on a stand-in for a card: launches that come again become a graph."""
+"""Sessions on a stand-in for a GPU: launches that come again become a graph."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class Event(cuda.Event):
         super().__init__(disable_timing)
 
 
-class Card(cuda.Device):
-    """A card whose launches are runs of the plain executor."""
+class Gpu(cuda.Device):
+    """A GPU whose launches are runs of the plain executor."""
 
     numbers, blas = itertools.count(), None
 
@@ -76,9 +76,9 @@ class Card(cuda.Device):
 @pytest.fixture(autouse=True)
 def launches(monkeypatch):
     def launch_steps(session, part, marked):
-        program, card = session._program, session._backend
+        program, gpu = session._program, session._backend
         places = session.arena, session._base + part.layout.peaks_at
-        card.steps += 1
+        gpu.steps += 1
 
         def work():
             arena = cuda.memory(places[0], program.dtype, program.arena_cells)
@@ -86,7 +86,7 @@ def launches(monkeypatch):
             arena[slice(*program.zone)] = run.zone
             cuda.memory(places[1], np.float64, run.peaks.size)[:] = run.peaks.reshape(-1)
 
-        work() if card.recording is None else card.recording.append(work)
+        work() if gpu.recording is None else gpu.recording.append(work)
 
     monkeypatch.setattr(CudaSession, "launch_steps", launch_steps)
 
@@ -99,119 +99,119 @@ def compare(program, factors, found):
     np.testing.assert_array_equal(found.peaks, expected.peaks)
 
 
-def check(card, program, factors, progress=None):
-    compare(program, factors, run_once(card, program, factors, progress))
+def check(gpu, program, factors, progress=None):
+    compare(program, factors, run_once(gpu, program, factors, progress))
 
 
 @pytest.fixture
 def known():
     program, factors = random_program(np.random.default_rng(3), "sum-product", "float64")
-    return program._replace(keep=False), factors, Card(program)
+    return program._replace(keep=False), factors, Gpu(program)
 
 
 def test_only_the_first_session_has_its_kernels_compiled(known):
-    program, factors, card = known
-    check(card, program, factors)
-    assert card.compiled
-    card.compiled = None
-    check(card, program, factors)
-    assert card.compiled is None
+    program, factors, gpu = known
+    check(gpu, program, factors)
+    assert gpu.compiled
+    gpu.compiled = None
+    check(gpu, program, factors)
+    assert gpu.compiled is None
 
 
 def test_later_sessions_upload_values_only(known, monkeypatch):
-    program, factors, card = known
+    program, factors, gpu = known
     sizes, plain = [], CudaSession.upload
     monkeypatch.setattr(
         CudaSession,
         "upload",
         lambda session, to, pieces: sizes.append(sum(map(len, pieces))) or plain(session, to, pieces),
     )
-    check(card, program, factors)
+    check(gpu, program, factors)
     assert sum(sizes) > factors.nbytes + program.words.nbytes
-    first = card.open(program, factors)  # beside another one
+    first = gpu.open(program, factors)  # beside another one
     sizes.clear()
-    check(card, program, factors * 2)
+    check(gpu, program, factors * 2)
     assert sum(sizes) == factors.nbytes
     compare(program, factors, first.run())
 
 
 def test_steps_that_are_laid_out_for_one_session_keep_no_copy(known, monkeypatch):
-    program, factors, card = known
-    monkeypatch.setattr(card, "lay_out", lambda program, some=None: lay_out(program, 8, 1 << 16, some))
-    check(card, program, factors)
-    card.kept = None
-    check(card, program, factors * 2)
+    program, factors, gpu = known
+    monkeypatch.setattr(gpu, "lay_out", lambda program, some=None: lay_out(program, 8, 1 << 16, some))
+    check(gpu, program, factors)
+    gpu.kept = None
+    check(gpu, program, factors * 2)
 
 
 def test_later_sessions_launch_a_graph(known):
-    program, factors, card = known
+    program, factors, gpu = known
     for number in range(5):
-        check(card, program, factors * (1 + number), lambda share: None)
-    assert card.steps == 2  # the first session's, and those that were recorded
-    assert card.graphs == 4
+        check(gpu, program, factors * (1 + number), lambda share: None)
+    assert gpu.steps == 2  # the first session's, and those that were recorded
+    assert gpu.graphs == 4
 
 
 def test_a_session_at_other_addresses_has_a_graph_of_its_own(known):
-    program, factors, card = known
+    program, factors, gpu = known
     for number in range(3):
-        check(card, program, factors * (1 + number))
-    first = card.open(program, factors)
-    check(card, program, factors * 7)
-    assert card.steps == 3
+        check(gpu, program, factors * (1 + number))
+    first = gpu.open(program, factors)
+    check(gpu, program, factors * 7)
+    assert gpu.steps == 3
     compare(program, factors, first.run())
-    assert card.steps == 3
+    assert gpu.steps == 3
     # Another constant of the kernels: the same addresses do not suffice.
     first.close()
-    check(card, program._replace(parameter=program.parameter + 1), factors)
-    assert card.steps == 4
+    check(gpu, program._replace(parameter=program.parameter + 1), factors)
+    assert gpu.steps == 4
 
 
 def test_a_graph_belongs_to_its_stream(known):
-    """Memory that one stream gave back to the card may come to another one, which must not run on its own."""
-    program, factors, card = known
+    """Memory that one stream gave back to the GPU may come to another one, which must not run on its own."""
+    program, factors, gpu = known
     for number in range(3):
-        check(card, program, factors * (1 + number))
-    assert (card.steps, card.graphs) == (2, 2)
-    card.stream = cuda.Queue(non_blocking=True)
-    card.stream.ptr = 1
-    check(card, program, factors)
-    assert (card.steps, card.graphs) == (3, 2)
+        check(gpu, program, factors * (1 + number))
+    assert (gpu.steps, gpu.graphs) == (2, 2)
+    gpu.stream = cuda.Queue(non_blocking=True)
+    gpu.stream.ptr = 1
+    check(gpu, program, factors)
+    assert (gpu.steps, gpu.graphs) == (3, 2)
 
 
 def test_long_runs_report_before_their_end(known, monkeypatch):
-    program, factors, card = known
+    program, factors, gpu = known
     monkeypatch.setattr(cuda_session, "MIN_MARKED_WORK", 0)
     for _ in range(3):
-        check(card, program, factors, lambda share: None)
-    assert (card.steps, card.graphs) == (3, 0)
-    check(card, program, factors)
-    assert card.graphs == 1
+        check(gpu, program, factors, lambda share: None)
+    assert (gpu.steps, gpu.graphs) == (3, 0)
+    check(gpu, program, factors)
+    assert gpu.graphs == 1
 
 
 def test_a_plan_that_keeps_its_messages_is_recorded_at_once(known):
-    program, factors, card = known
-    session = card.open(program._replace(keep=True), factors)
+    program, factors, gpu = known
+    session = gpu.open(program._replace(keep=True), factors)
     for _ in range(3):
         session.run()
-    assert (card.steps, card.graphs) == (2, 2)
+    assert (gpu.steps, gpu.graphs) == (2, 2)
 
 
 @pytest.fixture
 def laid_out(known, monkeypatch):
     """Record the steps that are laid out, where even a little work is worth it."""
-    card, steps = known[2], []
-    plain = card.lay_out
-    monkeypatch.setattr(card, "lay_out", lambda program, some=None: steps.append(some) or plain(program, some))
+    gpu, steps = known[2], []
+    plain = gpu.lay_out
+    monkeypatch.setattr(gpu, "lay_out", lambda program, some=None: steps.append(some) or plain(program, some))
     monkeypatch.setattr(cuda_session, "MIN_SAVED_WORK", 0)
     return steps
 
 
 @pytest.mark.parametrize("is_busy", [True, False])
-def test_steps_that_will_run_are_laid_out_while_the_card_is_busy(known, laid_out, monkeypatch, is_busy):
-    program, factors, card = known
+def test_steps_that_will_run_are_laid_out_while_the_gpu_is_busy(known, laid_out, monkeypatch, is_busy):
+    program, factors, gpu = known
     looks = itertools.count()
     monkeypatch.setattr(cuda_session, "has_passed", lambda runtime, event: not is_busy or next(looks) > 1)
-    session = card.open(program, factors)
+    session = gpu.open(program, factors)
     count = len(program.starts)
     rare, frequent = (np.arange(first, count) for first in (0, count - 1))
     for steps in (rare, frequent):
@@ -223,11 +223,11 @@ def test_steps_that_will_run_are_laid_out_while_the_card_is_busy(known, laid_out
 
 
 def test_what_saves_little_is_not_laid_out_ahead(known, laid_out, monkeypatch):
-    program, factors, card = known
+    program, factors, gpu = known
     looks = itertools.count()
     monkeypatch.setattr(cuda_session, "MIN_SAVED_WORK", program.work + 1)
     monkeypatch.setattr(cuda_session, "has_passed", lambda runtime, event: next(looks) > 1)
-    session = card.open(program, factors)
+    session = gpu.open(program, factors)
     session.expect(np.arange(1, len(program.starts)))
     session.run()
     assert laid_out == [None]

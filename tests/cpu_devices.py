@@ -1,4 +1,4 @@
-"""CPU backends in the place of cards: their sessions run at once what cards queue."""
+"""CPU backends in the place of GPUs: their sessions run at once what GPUs queue."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from elimina.backends.cpu import CpuBackend
 from elimina.backends.cpu_session import CpuSession
 
 
-class CpuCardSession(CpuSession):
+class CpuDeviceSession(CpuSession):
     """A program in the host's memory, with the calls of ``PeerSession``."""
 
     def __init__(self, program, factors, threads):
@@ -39,10 +39,10 @@ class CpuCardSession(CpuSession):
         """Nothing: what is queued has run."""
 
 
-class CpuCard(CpuBackend):
+class CpuDevice(CpuBackend):
     """The host's processor, which may be one of several devices that a plan is divided among."""
 
     def open(self, program, factors):
         if program.sparse is not None or program.stream is not None:
             return super().open(program, factors)
-        return CpuCardSession(program, factors, self.threads)
+        return CpuDeviceSession(program, factors, self.threads)

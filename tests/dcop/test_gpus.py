@@ -12,7 +12,7 @@ from elimina import DeviceError, InputError, MemoryLimitError, Model, TimeLimitE
 from elimina.backends.cpu import CpuBackend
 from elimina.dcop import Network, Problem
 from elimina.dcop import engine as engines
-from elimina.dcop.engine import Cards, Engine
+from elimina.dcop.engine import Engine, GpuPool
 from elimina.dcop.problem import HEURISTICS
 from elimina.dcop.simulator import ORDERS
 from tests import calls
@@ -20,11 +20,11 @@ from tests.calls import solve_by_agents as solve
 from tests.dcop.running import random_problem
 from tests.running.test_call_thread import rests
 
-CARDS = "cuda:0,cuda:1"
+GPUS = "cuda:0,cuda:1"
 KINDS = ("random", "scale-free", "grid")
 
 
-class Card(CpuBackend):
+class Gpu(CpuBackend):
     """A device that fails after so many runs, and then for good."""
 
     def __init__(self, runs: float = float("inf")) -> None:
@@ -34,7 +34,7 @@ class Card(CpuBackend):
 
     def memory(self):
         if self.left < 0:
-            raise DeviceError("the card fell off the bus")
+            raise DeviceError("the GPU fell off the bus")
         return super().memory()
 
     def open(self, program, factors):
@@ -44,7 +44,7 @@ class Card(CpuBackend):
         def counted(steps=None, progress=None):
             self.left -= 1
             if self.left < 0:
-                raise DeviceError("the card fell off the bus")
+                raise DeviceError("the GPU fell off the bus")
             self.ran += 1
             self.before()
             return run(steps, progress)
@@ -54,11 +54,11 @@ class Card(CpuBackend):
 
 
 @pytest.fixture
-def cards(monkeypatch):
+def gpus(monkeypatch):
     """A function that puts devices in the place of GPUs, to which it leaves all buckets."""
 
     def use(*found, least=0):
-        known = {f"cuda:{number}": card for number, card in enumerate(found)}
+        known = {f"cuda:{number}": gpu for number, gpu in enumerate(found)}
         monkeypatch.setattr(engines, "get_backend", lambda name, threads=None: known.get(name) or CpuBackend(1))
         monkeypatch.setattr(engines, "LEAST_WORK", least)
         monkeypatch.setattr(engines, "AT_ONCE", 0)
@@ -91,14 +91,14 @@ def same(found, expected, is_integer=True):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("least", [0, 20])
-def test_answers_are_those_of_one_device(cards, kind, order, least):
-    cards(Card(), Card(), least=least)
+def test_answers_are_those_of_one_device(gpus, kind, order, least):
+    gpus(Gpu(), Gpu(), least=least)
     counted = ("total_operations", "largest_table", "dtype", "induced_width", "depth")
     for seed in range(25):
         problem = random_problem(kind, seed, most=12)
         given = {"network": Network(order=order), "heuristic": HEURISTICS[seed % 4], "threads": 1, "timer": float}
         expected = solve(problem, agents="cpu", **given)
-        found = solve(problem, agents=CARDS, **given)
+        found = solve(problem, agents=GPUS, **given)
         same(found, expected, problem.model.is_integer)
         assert [found.stats[name] for name in counted] == [expected.stats[name] for name in counted]
         sent = [result.stats["message_bytes"].get("util") for result in (found, expected)]
@@ -109,8 +109,8 @@ def test_answers_are_those_of_one_device(cards, kind, order, least):
     ("algorithm", "options"),
     [("adpop", {"ibound": 2}), ("mb-dpop", {"memory": 800}), ("dpop", {"filtering": 2}), ("dpop", {"memory": "1GiB"})],
 )
-def test_all_algorithms(cards, algorithm, options):
-    cards(Card(), Card(), Card())
+def test_all_algorithms(gpus, algorithm, options):
+    gpus(Gpu(), Gpu(), Gpu())
     for seed in range(25):
         problem = random_problem(KINDS[seed % 3], seed, most=10)
         if not problem.model.is_integer:
@@ -122,72 +122,72 @@ def test_all_algorithms(cards, algorithm, options):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_networks_with_faults(cards, seed):
-    """A crash also ends what an agent does on a card; its messages come again."""
-    cards(Card(), Card())
+def test_networks_with_faults(gpus, seed):
+    """A crash also ends what an agent does on a GPU; its messages come again."""
+    gpus(Gpu(), Gpu())
     problem = random_problem(KINDS[seed % 3], seed + 100, most=10, least=2)
     names = [agent.name for agent in problem.agents]
     crashes = {name: 1 + number % 5 for number, name in enumerate(names)}
     network = Network(loss=0.1, duplicate=0.1, jitter=0.01, crashes=crashes, downtime=0.01, seed=seed)
-    same(solve(problem, agents=CARDS, network=network), solve(problem), problem.model.is_integer)
+    same(solve(problem, agents=GPUS, network=network), solve(problem), problem.model.is_integer)
 
 
-def test_subtrees_are_eliminated_at_the_same_time(cards):
-    """Each card waits in its first run until the other one is in a run as well."""
-    met, both = threading.Barrier(2, timeout=60), [Card(), Card()]
-    for card in both:
-        card.before = lambda card=card: met.wait() if card.ran == 1 else None
-    cards(*both)
+def test_subtrees_are_eliminated_at_the_same_time(gpus):
+    """Each GPU waits in its first run until the other one is in a run as well."""
+    met, both = threading.Barrier(2, timeout=60), [Gpu(), Gpu()]
+    for gpu in both:
+        gpu.before = lambda gpu=gpu: met.wait() if gpu.ran == 1 else None
+    gpus(*both)
     model = stars(4, 5)
-    same(solve(Problem.from_model(model), agents=CARDS), solve(Problem.from_model(model)))
-    assert sum(card.ran for card in both) == len(model.variables)
-    assert calls.solve(model, device="cpu").value == solve(Problem.from_model(model), agents=CARDS).value
+    same(solve(Problem.from_model(model), agents=GPUS), solve(Problem.from_model(model)))
+    assert sum(gpu.ran for gpu in both) == len(model.variables)
+    assert calls.solve(model, device="cpu").value == solve(Problem.from_model(model), agents=GPUS).value
 
 
-def test_small_buckets_stay_on_the_cpu(cards):
-    both = cards(Card(), Card(), least=1 << 20)
+def test_small_buckets_stay_on_the_cpu(gpus):
+    both = gpus(Gpu(), Gpu(), least=1 << 20)
     problem = Problem.from_model(stars(3, 4))
     same(solve(problem, agents=["cuda:0", "cuda:1"]), solve(problem))
-    assert [card.ran for card in both] == [0, 0]
+    assert [gpu.ran for gpu in both] == [0, 0]
 
 
 @pytest.mark.parametrize("runs", [0, 1, 5])
-def test_the_others_answer_where_a_card_is_lost(cards, runs, caplog):
-    lost, other = cards(Card(runs), Card())
+def test_the_others_answer_where_a_gpu_is_lost(gpus, runs, caplog):
+    lost, other = gpus(Gpu(runs), Gpu())
     # The first one does most of the work.
     other.before = lambda: threading.Event().wait(0.01)
     problem = Problem.from_model(stars(4, 5))
-    found = solve(problem, agents=CARDS)
+    found = solve(problem, agents=GPUS)
     same(found, solve(problem))
     assert lost.left < 0
-    assert (found.stats["device"], found.stats["cards"], found.stats["bytes_between_cards"]) == (CARDS, 1, 0)
+    assert (found.stats["device"], found.stats["gpus"], found.stats["bytes_between_gpus"]) == (GPUS, 1, 0)
     assert other.ran >= len(problem.model.variables)
-    assert "the card fell off the bus" in caplog.text
+    assert "the GPU fell off the bus" in caplog.text
     # Also after those that were stopped.
     same(solve(problem, agents="cuda:1"), found)
 
 
-def test_one_error_where_all_cards_are_lost(cards):
-    cards(Card(3), Card(2))
-    with pytest.raises(DeviceError, match="the card fell off the bus"):
-        solve(Problem.from_model(stars(4, 5)), agents=CARDS)
+def test_one_error_where_all_gpus_are_lost(gpus):
+    gpus(Gpu(3), Gpu(2))
+    with pytest.raises(DeviceError, match="the GPU fell off the bus"):
+        solve(Problem.from_model(stars(4, 5)), agents=GPUS)
 
 
-def test_a_time_limit_ends_all_cards(cards):
-    both = [Card(), Card()]
-    cards(*both)
-    for card in both:
-        card.before = lambda: threading.Event().wait(0.2)
-    found = solve(Problem.from_model(stars(4, 6)), agents=CARDS, time_limit=0.3)
+def test_a_time_limit_ends_all_gpus(gpus):
+    both = [Gpu(), Gpu()]
+    gpus(*both)
+    for gpu in both:
+        gpu.before = lambda: threading.Event().wait(0.2)
+    found = solve(Problem.from_model(stars(4, 6)), agents=GPUS, time_limit=0.3)
     assert (found.status, found.ended_by) == ("bounded", "time-limit")
-    assert sum(card.ran for card in both) < 8
+    assert sum(gpu.ran for gpu in both) < 8
 
 
-def test_errors_of_a_card_are_those_of_one(cards):
+def test_errors_of_a_gpu_are_those_of_one(gpus):
     """With the agent's name and its advice."""
-    cards(Card(), Card())
+    gpus(Gpu(), Gpu())
     with pytest.raises(MemoryLimitError, match=r"agent 'x\d+' needs .* for a message over .*--memory"):
-        solve(Problem.from_model(stars(2, 5)), agents=CARDS, memory=100)
+        solve(Problem.from_model(stars(2, 5)), agents=GPUS, memory=100)
 
 
 class Array:
@@ -203,9 +203,9 @@ class Array:
         return self._values
 
 
-def test_tables_of_other_cards(cards):
-    """They are copied by the card, or through the host if they have gaps."""
-    cards(Card(), Card())
+def test_tables_of_other_gpus(gpus):
+    """They are copied by the GPU, or through the host if they have gaps."""
+    gpus(Gpu(), Gpu())
     engine, whole = Engine("cuda:1"), np.arange(12).reshape(3, 4)
     assert engine.within_reach(whole) is whole
     own, other, gaps = Array(1, whole[:, 1:]), Array(0, whole), Array(0, whole[:, 1:])
@@ -238,28 +238,28 @@ def table_on(name):
     return SimpleNamespace(home=name, nbytes=10)
 
 
-def test_work_goes_to_the_card_that_holds_its_tables():
-    cards, done = Cards([Home("first"), Home("second")]), []
-    cards.submit(lambda engine: engine.device, [table_on("second")], done.append)
-    assert cards.collect(is_patient=True)
+def test_work_goes_to_the_gpu_that_holds_its_tables():
+    gpus, done = GpuPool([Home("first"), Home("second")]), []
+    gpus.submit(lambda engine: engine.device, [table_on("second")], done.append)
+    assert gpus.collect(is_patient=True)
     assert done == ["second"]
-    assert not cards.collect(is_patient=True)
-    cards.close()
+    assert not gpus.collect(is_patient=True)
+    gpus.close()
 
 
-def test_a_card_goes_on_with_the_tables_that_it_holds():
-    cards, done, free = Cards([Home("first")]), [], threading.Event()
-    cards.submit(lambda engine: free.wait(60), [], lambda result: None)
+def test_a_gpu_goes_on_with_the_tables_that_it_holds():
+    gpus, done, free = GpuPool([Home("first")]), [], threading.Event()
+    gpus.submit(lambda engine: free.wait(60), [], lambda result: None)
     for name in ("second", "first"):
-        cards.submit(lambda engine, name=name: name, [table_on(name)], done.append)
+        gpus.submit(lambda engine, name=name: name, [table_on(name)], done.append)
     free.set()
-    while cards.collect(is_patient=True):
+    while gpus.collect(is_patient=True):
         pass
     assert done == ["first", "second"]
-    cards.close()
+    gpus.close()
 
 
-def test_what_ends_cards_keeps_their_deadlines():
+def test_what_ends_gpus_keeps_their_deadlines():
     engine, begun = Engine(), threading.Event()
     engine.deadline = 1e300
 
@@ -268,10 +268,10 @@ def test_what_ends_cards_keeps_their_deadlines():
         while True:
             own._look_up()
 
-    cards = Cards([engine])
-    cards.submit(endless, [], lambda result: None)
+    gpus = GpuPool([engine])
+    gpus.submit(endless, [], lambda result: None)
     begun.wait(60)
-    cards.close()
+    gpus.close()
     assert engine.deadline == 1e300
     engine.deadline = 0.0
     with pytest.raises(TimeLimitError):
