@@ -15,7 +15,7 @@ from elimina._core import PlannedTree
 from elimina.backends.cpu import CpuBackend
 from elimina.dcop.agent import Agent, Agreement, Finished, Forecast, agree, look_ahead, pseudo_tree
 from elimina.dcop.dpop import Efforts
-from elimina.dcop.engine import Cards, Engine
+from elimina.dcop.engine import Engine, GpuPool
 from elimina.dcop.problem import HEURISTICS, Heuristic, Problem, Settings, names_in_errors, views
 from elimina.dcop.simulator import Figures, Network, Simulation
 from elimina.dcop.together import exact_answer, solve_together
@@ -54,18 +54,18 @@ def early_answer(problem: Problem, agents: Iterable[Finished] = ()) -> Result:
         agents: The agents as they were when the run ended; none of a run that did not begin.
     """
     model, agents = problem.model, list(agents)
-    first = first_bounds(prepare(model, "mpe", {}), math.inf)
-    assert first is not None
-    if first.status == "infeasible":
+    simple_bounds = first_bounds(prepare(model, "mpe", {}), math.inf)
+    assert simple_bounds is not None
+    if simple_bounds.status == "infeasible":
         return Result("infeasible", "dcop")
     sign = model.sign
     bound = _bound_of_roots(model, agents)
     if bound is None:
-        bound = first.bound(sign)
+        bound = simple_bounds.bound(sign)
     values = {v: value for agent in agents for v, value in agent.values.items()}
-    chosen = [x for v in range(len(model.variables)) if (x := values.get(v)) is not None]
-    found = result_between(model, bound, chosen if len(chosen) == len(model.variables) else None)
-    return combine(first, found, sign).replace(task="dcop")
+    assignment = [x for v in range(len(model.variables)) if (x := values.get(v)) is not None]
+    agents_result = result_between(model, bound, assignment if len(assignment) == len(model.variables) else None)
+    return combine(simple_bounds, agents_result, sign).replace(task="dcop")
 
 
 def _bound_of_roots(model: Model, agents: Sequence[Finished]) -> int | float | None:
@@ -173,7 +173,7 @@ def solve(
     Returns:
         The answer to the task ``dcop``. If the time limit or Ctrl-C ends the run, the status is ``bounded``, and the
         answer has the best assignment and a bound from the roots (or from the single cost functions). Besides the usual
-        figures, ``stats`` has ``algorithm``, ``agents`` (their number), ``cards`` and ``bytes_between_cards``
+        figures, ``stats`` has ``algorithm``, ``agents`` (their number), ``gpus`` and ``bytes_between_gpus``
         (several GPUs), ``simulated_seconds``, ``nonconcurrent_operations``, ``messages``, ``message_bytes`` (by kind),
         ``network_load`` (bytes of all), ``largest_message`` (bytes), ``repeated`` (transmissions), ``depth`` (of the
         pseudo-tree), ``ibound``, ``filtering``; with ``filtering`` also ``rows_sent`` and ``dense_rows`` (of the tables
@@ -203,9 +203,9 @@ def solve(
     device = device_name(options.agents)
     if device == "auto":
         raise InputError("agents compute on cpu or GPUs, not on 'auto': name them, such as cuda or cuda:0,cuda:1")
-    engine, *cards = _engines(device.split(","), threads)
+    engine, *gpus = _engines(device.split(","), threads)
     call = DirectCall(time_limit, begun)
-    for each in (engine, *cards):
+    for each in (engine, *gpus):
         each.deadline = math.inf if call.deadline is None else call.deadline
     labels = {"algorithm": algorithm, "ibound": options.ibound, "filtering": options.filtering, "device": device}
     run = _SimulatedRun(problem, call, labels)
@@ -214,16 +214,16 @@ def solve(
         with names_in_errors(problem.model):
             agreement = _agreement(problem, settings, network, options, engine.deadline)
             # On several GPUs agents are those of the devices.
-            if agreement is not None and not cards and algorithm == "dpop" and options.filtering is None:
+            if agreement is not None and not gpus and algorithm == "dpop" and options.filtering is None:
                 run.begin()
                 together = solve_together(problem, settings, agreement, network, engine, _Watch(engine.deadline))
                 if together is not None:
                     result, tree, efforts, figures = together
                     return run.completed(result, _statistics_on(tree, len(problem.agents), efforts, figures))
-            agents, figures = _simulated(run, problem, settings, agreement, network, options, (engine, *cards), threads)
+            agents, figures = _simulated(run, problem, settings, agreement, network, options, (engine, *gpus), threads)
         stats = statistics(problem, agents, figures)
-        if cards:
-            stats.update(cards=run.cards, bytes_between_cards=sum(card.received for card in cards))
+        if gpus:
+            stats.update(gpus=run.gpus, bytes_between_gpus=sum(gpu.received for gpu in gpus))
         if options.filtering is not None:
             stats.update(_rows(problem, agents))
         return run.completed(answer(problem, agents), stats)
@@ -251,8 +251,8 @@ def _simulated(
     threads: int | None,
 ) -> tuple[list[Agent], Figures]:
     """Run agents, each of which eliminates its own variables, until they have finished."""
-    engine, *cards = engines
-    known = {view.name: view for view in views(problem, settings)}
+    engine, *gpus = engines
+    view_of = {view.name: view for view in views(problem, settings)}
     ahead = None
     if settings.most_cells is not None:
         ahead = look_ahead(problem, settings, CpuBackend(threads).threads, engine.deadline < math.inf)
@@ -260,14 +260,14 @@ def _simulated(
             options.on_forecast(ahead)
     places = None if agreement is None else dict(enumerate(agreement.places))
 
-    def simulation(shared: Cards | None) -> Simulation:
+    def simulation(shared: GpuPool | None) -> Simulation:
         watch = _Watch(engine.deadline, ahead, options.progress)
-        team = [Agent(view, engine, places) for view in known.values()]
+        team = [Agent(view, engine, places) for view in view_of.values()]
         return Simulation(
             team,
             network,
             options.timer,
-            lambda name: Agent(known[name], engine),
+            lambda name: Agent(view_of[name], engine),
             options.listener,
             watch,
             shared,
@@ -277,7 +277,7 @@ def _simulated(
     with contextlib.ExitStack() as stack:
         for each in engines:
             stack.enter_context(each.keeping_memory())
-        return run.finished(simulation, cards)
+        return run.finished(simulation, gpus)
 
 
 def _engines(names: Sequence[str], threads: int | None) -> list[Engine]:
@@ -295,11 +295,11 @@ class _SimulatedRun:
     def __init__(self, problem: Problem, call: DirectCall, labels: Mapping[str, Any]) -> None:
         self._problem, self._call, self._labels = problem, call, labels
         self._has_begun = False
-        self.cards = 0
+        self.gpus = 0
         self.simulation: Simulation | None = None
 
     def finished(
-        self, simulation: Callable[[Cards | None], Simulation], engines: Sequence[Engine]
+        self, simulation: Callable[[GpuPool | None], Simulation], engines: Sequence[Engine]
     ) -> tuple[list[Agent], Figures]:
         """Run agents until they have finished; if one of several GPUs fails, again on the others.
 
@@ -308,17 +308,17 @@ class _SimulatedRun:
             engines: Engines of several GPUs; none if agents use their own.
         """
         while engines:
-            self.cards = len(engines)
-            with contextlib.closing(Cards(engines)) as cards:
+            self.gpus = len(engines)
+            with contextlib.closing(GpuPool(engines)) as gpus:
                 try:
-                    return self._run(simulation(cards))
+                    return self._run(simulation(gpus))
                 except DeviceError as error:
-                    left = [engine for engine in engines if engine.works()]
-                    if len(left) == len(engines):
-                        left = [engine for engine in engines if engine is not cards.failed]
-                    if not left or len(left) == len(engines):
+                    working = [engine for engine in engines if engine.works()]
+                    if len(working) == len(engines):
+                        working = [engine for engine in engines if engine is not gpus.failed]
+                    if not working or len(working) == len(engines):
                         raise
-                    engines = left
+                    engines = working
                     logger.warning("a device failed, and the others do its work: %s", error)
         return self._run(simulation(None))
 
@@ -474,8 +474,8 @@ def _efforts(agents: Iterable[Finished]) -> Efforts:
 
 def _statistics_on(tree: PlannedTree, number: int, efforts: Efforts, figures: Figures) -> dict[str, Any]:
     """Return the figures of a run on a pseudo-tree: see ``partial_statistics``."""
-    known = partial_statistics(number, efforts, figures)
-    return {**known, "induced_width": tree.width, "depth": tree.depth}
+    figures_of_run = partial_statistics(number, efforts, figures)
+    return {**figures_of_run, "induced_width": tree.width, "depth": tree.depth}
 
 
 def partial_statistics(number: int, efforts: Efforts, figures: Figures) -> dict[str, Any]:

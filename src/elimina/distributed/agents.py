@@ -186,8 +186,8 @@ class _ClusterRun:
 
     def __init__(self, client: Client, problem: Problem, settings: Settings, device: str, threads: int | None) -> None:
         self._client, self._settings, self._device, self._threads = client, settings, device, threads
-        known = views(problem, settings)
-        self._views: dict[str, AgentView] = {known[agent].name: known[agent] for agent in in_sequence(problem)}
+        view_of = views(problem, settings)
+        self._views: dict[str, AgentView] = {view_of[agent].name: view_of[agent] for agent in in_sequence(problem)}
         self._topic = f"elimina-{uuid.uuid4().hex}"
         self._events: SimpleQueue[str] = SimpleQueue()
         self._posts: dict[int, _Post] = {}
@@ -217,7 +217,7 @@ class _ClusterRun:
         if not self._posts:
             self._wait_for_workers()
         self._begin()
-        asked = time.monotonic()
+        last_news = time.monotonic()
         while any(post.outcomes is None for post in self._posts.values()):
             if stopped():
                 raise Stopped
@@ -225,14 +225,14 @@ class _ClusterRun:
                 keys = {self._events.get(timeout=_TICK)}
             except Empty:
                 keys = set()
-            if time.monotonic() - asked > _NEWS_SECONDS:
-                keys, asked = {str(post.future.key) for post in self._posts.values()}, time.monotonic()
+            if time.monotonic() - last_news > _NEWS_SECONDS:
+                keys, last_news = {str(post.future.key) for post in self._posts.values()}, time.monotonic()
             for post in list(self._posts.values()):
                 if str(post.future.key) in keys:
                     self._read(post)
             self._recover()
-        found = {name: one for post in self._posts.values() for name, one in self._known(post)[0].items()}
-        return [found[name] for name in self._views]
+        outcome_of = {name: outcome for post in self._posts.values() for name, outcome in self._known(post)[0].items()}
+        return [outcome_of[name] for name in self._views]
 
     def traffic(self) -> Traffic:
         """Return the traffic of the agents of the workers that are left."""
@@ -269,9 +269,9 @@ class _ClusterRun:
 
     def _open(self) -> list[int]:
         """Make an agent host on each worker that has none; return their numbers."""
-        known, made = {post.address for post in self._posts.values()}, []
+        addresses, numbers = {post.address for post in self._posts.values()}, []
         for worker in workers_for(self._client, self._device):
-            if worker.address in known:
+            if worker.address in addresses:
                 continue
             future = self._client.submit(
                 AgentHost,
@@ -282,12 +282,12 @@ class _ClusterRun:
                 key=f"{self._topic}-{self._made}",
             )
             self._posts[self._made] = _Post(worker.address, future)
-            made.append(self._made)
+            numbers.append(self._made)
             self._made += 1
-        for number in [number for number in made if not self._is_made(self._posts[number])]:
+        for number in [number for number in numbers if not self._is_made(self._posts[number])]:
             del self._posts[number]
-            made.remove(number)
-        return made
+            numbers.remove(number)
+        return numbers
 
     def _is_made(self, post: _Post) -> bool:
         """Wait for an agent host, as long as its worker is there."""
@@ -312,12 +312,12 @@ class _ClusterRun:
         for number, part in zip(posts, parts, strict=True):
             self._start(number, part)
 
-    def _start(self, number: int, part: Sequence[str]) -> None:
+    def _start(self, number: int, names: Sequence[str]) -> None:
         """Start agents (perhaps none) on an empty agent host."""
         post = self._posts[number]
-        post.agents, post.has_places, post.outcomes = set(part), False, None
-        own = [self._views[name] for name in part]
-        start = Start(self._epoch, own, self._hosts, self._addresses, self._device, self._threads)
+        post.agents, post.has_places, post.outcomes = set(names), False, None
+        views = [self._views[name] for name in names]
+        start = Start(self._epoch, views, self._hosts, self._addresses, self._device, self._threads)
         self._ask(post, "begin", start)
 
     @property
@@ -341,13 +341,13 @@ class _ClusterRun:
         if news.epoch != self._epoch:
             return
         if news.places is not None and not post.has_places:
-            known: dict[str, Places] = pickle.loads(news.places)
-            self._places.update((name, known[name]) for name in known.keys() & post.agents)
-            post.has_places = post.agents <= known.keys()
+            places: dict[str, Places] = pickle.loads(news.places)
+            self._places.update((name, places[name]) for name in places.keys() & post.agents)
+            post.has_places = post.agents <= places.keys()
         if news.outcomes is not None:
-            found = pickle.loads(news.outcomes)
-            if found[0].keys() == post.agents:
-                post.outcomes = found
+            outcomes = pickle.loads(news.outcomes)
+            if outcomes[0].keys() == post.agents:
+                post.outcomes = outcomes
 
     def _ask(self, post: _Post, method: str, *arguments: Any) -> Any:
         """Call an agent host until it answers; None if its worker is lost."""
