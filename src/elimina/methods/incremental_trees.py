@@ -47,12 +47,22 @@ _CONVERGED_CHANGE = 1e-7
 _STEADY_CHANGE = 0.01
 """Mean change in the last pass, relative to the first one's, from which trees did not converge."""
 
-_MAX_REPETITIONS = 4
-"""Sequences of the largest cliques, if passes do not converge: each begins with the forecasts of the one before."""
+_LEAST_CONTRACTION = 0.5
+"""Change of a pass, relative to that of the one before, from which passes do not converge."""
+
+_MAX_REPETITIONS, _MAX_ORDERS = 2, 9
+"""Sequences with forecasts for an order, if passes do not converge, and orders with cliques of the largest size."""
+
+_PASSES_SHARE, _SECOND_PASSES_SHARE, _LOG_RUNGS_TIMES = 0.35, 0.2, 2.0
+"""Estimated errors: in first trees, as a share of what passes changed; in larger ones, at least such a share; that of
+the logarithm of the sum, in times of its difference to that of smaller trees. Fitted to files of the UAI competitions."""
+
+_REPEATED_SHARE = 1e-6
+"""Difference between two sequences, as a share of what passes changed, below which they are the same."""
 
 
 class _Pass(NamedTuple):
-    """Marginals by rank, and the natural logarithm of the sum."""
+    """Marginals of the free variables, and the natural logarithm of the sum."""
 
     shares: NDArray[np.float64]
     log_z: float
@@ -62,8 +72,9 @@ def incremental_trees(problem: Problem, options: Options, limits: Limits) -> Ite
     """Yield estimates by sequences of linked clique trees with larger and larger cliques.
 
     Each sequence is passed forward and backward until its marginals do not change. Where they do not converge, the next
-    sequence is approximated by the forecasts of the one before. An estimate is exact if nothing was approximated. Its
-    error is estimated from its difference to the estimates before it.
+    sequence is approximated by the forecasts of the one before. When the cliques are as large as memory allows,
+    sequences by other orders follow, and the median of all. An estimate is exact if nothing was approximated. Its error
+    is estimated from its difference to the estimates before it.
 
     Args:
         problem: Problem of the task ``pr``.
@@ -72,11 +83,11 @@ def incremental_trees(problem: Problem, options: Options, limits: Limits) -> Ite
     """
     if len(problem.free) > _MAX_VARIABLES or _table_bytes(problem) > limits.memory_bytes:
         return
-    factors = RankedFactors.of(problem, limits.seed, min(_ORDER_SECONDS, limits.seconds))
-    if factors.log_constant == -math.inf:
+    order = _Order(problem, limits.seed, min(_ORDER_SECONDS, limits.seconds))
+    if order.factors.log_constant == -math.inf:
         yield SumEstimate(NAME, -math.inf, 0.0)
         return
-    estimator = _Estimator(problem, factors, limits)
+    estimator = _Estimator(problem, order, limits)
     while True:
         try:
             yield from estimator.estimates()
@@ -92,67 +103,111 @@ def _table_bytes(problem: Problem) -> float:
     return 8 * float(problem.groups.cells(problem.model.sizes).sum())
 
 
-class _Estimator:
-    """Sequences of trees with larger and larger cliques.
+class _Final(NamedTuple):
+    """The last pass of a sequence, and whether the passes converged."""
+
+    marginals: _Pass
+    has_converged: bool
+
+
+class _Order:
+    """A problem's factors by one elimination order, and where they have the marginals of its free variables.
 
     Args:
         problem: Problem of the task ``pr``.
-        factors: Its factors.
+        seed: Seed of the search for the order.
+        seconds: Time limit of the search.
+    """
+
+    def __init__(self, problem: Problem, seed: int, seconds: float) -> None:
+        self.factors = RankedFactors.of(problem, seed, seconds)
+        rank = {v: place for place, v in enumerate(self.factors.order)}
+        sizes = self.factors.shapes.sizes
+        starts = np.cumsum([0, *sizes])
+        ranges = [np.arange(starts[rank[v]], starts[rank[v] + 1]) for v in problem.free]
+        self._cells = np.concatenate(ranges) if ranges else np.zeros(0, dtype=np.int64)
+
+    def sorted(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return marginals by rank as those of the free variables."""
+        ordered: NDArray[np.float64] = shares[self._cells]
+        return ordered
+
+
+class _Estimator:
+    """Sequences of trees with larger and larger cliques, and then by other orders.
+
+    Args:
+        problem: Problem of the task ``pr``.
+        order: Its factors by the first order.
         limits: Limits of time and memory.
 
     Attributes:
         latest: Latest estimate; without numbers before the first one.
     """
 
-    def __init__(self, problem: Problem, factors: RankedFactors, limits: Limits) -> None:
-        self._factors, self._limits = factors, limits
-        rank = {v: place for place, v in enumerate(factors.order)}
-        sizes = np.array(factors.shapes.sizes, dtype=np.int64)
-        starts = np.cumsum(sizes) - sizes
-        ranges = [np.arange(starts[rank[v]], starts[rank[v]] + sizes[rank[v]]) for v in problem.free]
-        self._cells = np.concatenate(ranges) if ranges else np.zeros(0, dtype=np.int64)
-        self._places = np.array([rank[v] for v in problem.free], dtype=np.int64)
-        self._sizes = sizes
-        self._least_cells = max([factors.shapes.cells(scope) for scope, _ in factors.tables], default=1)
+    def __init__(self, problem: Problem, order: _Order, limits: Limits) -> None:
+        self._problem, self._order, self._limits = problem, order, limits
+        self._sizes = np.array([problem.model.sizes[v] for v in problem.free], dtype=np.int64)
+        shapes = order.factors.shapes
+        self._least_cells = max([shapes.cells(scope) for scope, _ in order.factors.tables], default=1)
         self._most_cells = max(_FIRST_CELLS, self._least_cells)
-        self._repetitions = 0
+        self._ceiling = math.inf
+        self._is_largest = False
+        self._bytes = 0
         self._forecasts: Forecasts | None = None
-        self._previous: _Pass | None = None
+        self._last: _Final | None = None
+        self._finals: list[_Final] = []
+        self._repetitions = 0
         self.latest = SumEstimate(NAME)
 
     def estimates(self) -> Iterator[SumEstimate]:
         """Yield estimates until no better one is to be had; again, from where a deadline ended it."""
-        ceiling = math.inf
-        while True:
+        while not self._is_largest or len(self._finals) < _MAX_ORDERS:
             try:
-                trees = LinkedTrees(self._factors, self._most_cells, self._limits, self._forecasts)
+                trees = LinkedTrees(self._order.factors, self._most_cells, self._limits, self._forecasts)
                 yield from self._passes(trees)
             except TreesTooLargeError:
-                ceiling = self._most_cells
-                self._most_cells = max(self._least_cells, int(self._most_cells / _LEAST_GROWTH**2))
-                if self._most_cells >= ceiling:
+                if not self._shrink():
                     return
                 continue
             except ZeroSumError:
-                if self._is_zero():
+                if not self._finals and self._is_zero():
                     self.latest = SumEstimate(NAME, -math.inf, 0.0)
                     yield self.latest
                 return
             if trees.is_exact:
                 return
+            self._advance(trees)
+
+    def _shrink(self) -> bool:
+        """Make cliques smaller, because the trees do not fit; return whether they can be."""
+        self._ceiling = self._most_cells
+        self._most_cells = max(self._least_cells, int(self._most_cells / _LEAST_GROWTH**2))
+        return self._most_cells < self._ceiling
+
+    def _advance(self, trees: LinkedTrees) -> None:
+        """Choose the cliques' size, the order and the forecasts of the next sequence."""
+        if not self._is_largest:
             share = _MEMORY_SHARE * self._limits.memory_bytes / max(trees.bytes, 1)
-            larger = min(ceiling / _LEAST_GROWTH, self._most_cells * min(_GROWTH, share ** (1 / _BYTES_EXPONENT)))
+            growth = min(_GROWTH, share ** (1 / _BYTES_EXPONENT))
+            larger = min(self._ceiling / _LEAST_GROWTH, self._most_cells * growth)
             if larger >= _LEAST_GROWTH * self._most_cells:
                 self._most_cells = int(larger)
-            elif self._forecasts is None or self._repetitions == _MAX_REPETITIONS:
                 return
-            else:
-                self._repetitions += 1
+            self._is_largest = True
+        if self._forecasts is not None and self._repetitions < _MAX_REPETITIONS:
+            self._repetitions += 1
+            return
+        assert self._last is not None
+        self._finals.append(self._last)
+        self._repetitions, self._forecasts = 0, None
+        seconds = min(_ORDER_SECONDS, self._limits.seconds)
+        self._order = _Order(self._problem, self._limits.seed + len(self._finals), seconds)
 
     def _is_zero(self) -> bool:
         """Return whether the sum is 0 by the factors' supports alone, which do not underflow."""
         try:
-            LinkedTrees(self._factors.supports(), self._most_cells, self._limits)
+            LinkedTrees(self._order.factors.supports(), self._most_cells, self._limits)
         except ZeroSumError:
             return True
         except TreesTooLargeError:
@@ -162,7 +217,7 @@ class _Estimator:
     def _passes(self, trees: LinkedTrees) -> Iterator[SumEstimate]:
         """Yield the estimates of a sequence of trees, pass by pass."""
         log_z = trees.log_z
-        first = previous = _Pass(trees.pass_backward(), log_z)
+        first = previous = _Pass(self._order.sorted(trees.pass_backward()), log_z)
         if trees.is_exact:
             yield self._estimate(first, np.zeros(len(self._sizes)), 0.0, trees)
             return
@@ -170,35 +225,66 @@ class _Estimator:
         for _ in range(_MAX_PASSES):
             try:
                 trees.pass_forward()
-                current = _Pass(trees.pass_backward(), trees.log_z)
+                current = _Pass(self._order.sorted(trees.pass_backward()), trees.log_z)
             except ZeroSumError:
                 break
             if not np.isfinite(current.shares).all():
                 break
-            moved = hellinger_distances(current.shares, previous.shares, self._sizes)
-            changes.append(float(moved.mean()))
-            yield self._estimate(current, *self._errors(first, previous, current, trees), trees)
+            changes.append(float(self._distances(current, previous).mean()))
+            is_contracting = len(changes) == 1 or changes[-1] < _LEAST_CONTRACTION * changes[-2]
+            if not self._finals:
+                yield self._estimate(current, *self._errors(first, previous, current, is_contracting), trees)
             previous = current
-            if changes[-1] < _STEADY_CHANGE * changes[0] or changes[-1] < _CONVERGED_CHANGE:
+            if changes[-1] < max(_STEADY_CHANGE * changes[0], _CONVERGED_CHANGE):
                 break
-            if len(changes) > 2 and changes[-1] > 0.5 * changes[-2]:
+            if len(changes) > 2 and not is_contracting:
                 break
         has_converged = bool(changes) and changes[-1] <= _STEADY_CHANGE * changes[0]
+        self._last = _Final(previous, has_converged)
+        if self._finals:
+            yield self._combined(trees)
         self._forecasts = None if has_converged else trees.forecast()
-        self._previous = previous
+
+    def _distances(self, one: _Pass, other: _Pass) -> NDArray[np.float64]:
+        return hellinger_distances(one.shares, other.shares, self._sizes)
 
     def _errors(
-        self, first: _Pass, previous: _Pass, current: _Pass, trees: LinkedTrees
+        self, first: _Pass, previous: _Pass, current: _Pass, is_contracting: bool
     ) -> tuple[NDArray[np.float64], float]:
-        """Return the estimated errors of the marginals, by rank, and of the logarithm of the sum."""
-        smoothing = hellinger_distances(current.shares, first.shares, self._sizes)
-        change = hellinger_distances(current.shares, previous.shares, self._sizes)
-        rung = None
-        if self._previous is not None:
-            rung = hellinger_distances(current.shares, self._previous.shares, self._sizes)
-        self.debug = (smoothing.mean(), change.mean(), rung.mean() if rung is not None else math.nan, trees.divergence,
-                      abs(current.log_z - first.log_z), abs(current.log_z - previous.log_z), abs(current.log_z - self._previous.log_z) if self._previous else math.nan)
-        return smoothing, abs(current.log_z - first.log_z)
+        """Return the estimated errors of the marginals and of the logarithm of the sum.
+
+        The errors of smaller cliques are about the differences to larger ones; those of the larger ones seldom are much
+        smaller. What further passes changed is several times the error that remains, unless they go to and fro.
+        """
+        change = self._distances(current, previous)
+        passes = self._distances(current, first)
+        log_passes = abs(current.log_z - first.log_z)
+        if not is_contracting:
+            return passes + change, log_passes
+        smaller = self._last.marginals if self._last is not None and self._last.has_converged else current
+        rungs = self._distances(current, smaller)
+        log_rungs = abs(current.log_z - smaller.log_z)
+        if float(rungs.mean()) < _REPEATED_SHARE * float(passes.mean()):
+            return _PASSES_SHARE * passes + change, _PASSES_SHARE * log_passes
+        return np.maximum(rungs, _SECOND_PASSES_SHARE * passes) + change, max(
+            _LOG_RUNGS_TIMES * log_rungs, _PASSES_SHARE * log_passes
+        )
+
+    def _combined(self, trees: LinkedTrees) -> SumEstimate:
+        """Return the medians of the estimates of all orders, which outliers do not change."""
+        assert self._last is not None
+        finals = [*self._finals, self._last]
+        converged = [final.marginals for final in finals if final.has_converged]
+        chosen = converged if len(converged) > 1 else [final.marginals for final in finals]
+        shares = np.median([marginals.shares for marginals in chosen], axis=0)
+        sums = np.add.reduceat(shares, np.cumsum(self._sizes) - self._sizes)
+        median = _Pass(
+            shares / np.repeat(sums, self._sizes), float(np.median([marginals.log_z for marginals in chosen]))
+        )
+        times = len(chosen) / (len(chosen) - 1)
+        errors = times * np.mean([self._distances(marginals, median) for marginals in chosen], axis=0)
+        log_z_error = times * float(np.mean([abs(marginals.log_z - median.log_z) for marginals in chosen]))
+        return self._estimate(median, errors, _LOG_RUNGS_TIMES * log_z_error, trees)
 
     def _estimate(
         self, current: _Pass, errors: NDArray[np.float64], log_z_error: float, trees: LinkedTrees
@@ -208,8 +294,8 @@ class _Estimator:
             NAME,
             current.log_z,
             log_z_error,
-            current.shares[self._cells],
-            errors[self._places],
+            current.shares,
+            errors,
             figures=figures,
         )
         return self.latest
