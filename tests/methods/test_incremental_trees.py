@@ -73,7 +73,9 @@ def forced(model, most_cells: int = 1, evidence=None, forecasts=None):
 @few
 @given(models("probability"), st.data())
 def test_without_approximation_sums_and_marginals_are_exact(model, data):
-    evidence = {v: data.draw(st.integers(0, size - 1)) for v, size in enumerate(model.sizes) if data.draw(st.booleans())}
+    evidence = {
+        v: data.draw(st.integers(0, size - 1)) for v, size in enumerate(model.sizes) if data.draw(st.booleans())
+    }
     problem, listed = run(model, evidence)
     weights = {v: [float(i == value) for i in range(model.sizes[v])] for v, value in evidence.items()}
     log_z, posteriors = brute.posteriors(model, weights)
@@ -218,7 +220,9 @@ def test_contradictory_evidence_is_proven_despite_approximation():
 
 @pytest.mark.parametrize("factors", [[], [Table([0, 1], [[0.1, 0.2], [0.3, 0.4]])]])
 def test_variables_without_factors_are_uniform(factors):
-    model = Model([Variable("a", 2), Variable("b", 2), Variable("c", 3), Variable("d", 1)], factors, sense="probability")
+    model = Model(
+        [Variable("a", 2), Variable("b", 2), Variable("c", 3), Variable("d", 1)], factors, sense="probability"
+    )
     problem, listed = run(model)
     assert problem.free == (0, 1, 2)
     assert listed[-1].shares[4:] == pytest.approx([1 / 3] * 3)

@@ -104,12 +104,11 @@ class CliqueFront(CliqueForest):
             second: Others of its variables.
             kept: Differences of entropies of cliques for the same first variables.
         """
-        scope, belief = self.scopes[clique], self.beliefs[clique]
         if not second:
             return 0.0
         kept = {} if kept is None else kept
         if clique not in kept:
-            kept[clique] = entropy(self._without(clique, *first)[1]) - entropy(belief)
+            kept[clique] = entropy(self._without(clique, *first)[1]) - entropy(self.beliefs[clique])
         inner, rest = self._without(clique, *second)
         both = tuple([v for v in inner if v not in first])
         return max(0.0, kept[clique] + entropy(rest) - entropy(self._shapes.marginal(rest, inner, both)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +19,8 @@ _Runs = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 _LEAST_POSITIVE = np.finfo(np.float64).tiny
 """Least normal number, which stands for 0 where a logarithm is taken."""
 
-_LEAST_DENOMINATOR = 1e-90
-"""Probability below which a conditional distribution is 0: products of three quotients hold no infinity."""
+_LEAST_DENOMINATOR = 1e-300
+"""Probability below which a conditional distribution is 0."""
 
 _KEPT_ALIGNMENTS = 1 << 14
 """Pairs of scopes whose alignment is kept."""
@@ -77,6 +77,21 @@ class TableShapes:
 def quotient(numerator: Floats, denominator: Floats) -> Floats:
     """Return the quotient of two tables, 0 where the denominator is too small to be told from 0."""
     return np.divide(numerator, denominator, out=np.zeros_like(numerator), where=denominator > _LEAST_DENOMINATOR)
+
+
+def scaled_quotients(
+    numerators: Mapping[int, Floats], denominators: Mapping[int, Floats]
+) -> tuple[dict[int, Floats], float]:
+    """Return the quotients of tables, each over its largest value, and the natural logarithm of these values."""
+    quotients, log_scale = {}, 0.0
+    for number, numerator in numerators.items():
+        table = quotient(numerator, denominators[number])
+        largest = float(table.max())
+        if 0 < largest < math.inf:
+            table /= largest
+            log_scale += math.log(largest)
+        quotients[number] = table
+    return quotients, log_scale
 
 
 def entropy(table: Floats) -> float:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from elimina.methods.clique_tables import Floats, Scope, TableShapes, quotient
-
+from elimina.methods.clique_tables import Floats, Scope, TableShapes, quotient, scaled_quotients
 
 _PRODUCTS_PER_SCALING = 8
 """Factors after which a product is divided by its largest value, so that it does not underflow."""
@@ -174,14 +174,31 @@ class Interface:
         targets: Clique of the tree after it that contains each one.
         rank: Rank of the elimination before which it was made.
         forward: Factor of each clique from the tree before it.
+        forward_scale: Natural logarithm of what was divided out of these factors.
         backward: Factor of each clique from the tree after it; None before the first backward pass.
+        backward_scale: Natural logarithm of what was divided out of these factors.
     """
 
     def __init__(self, scopes: dict[int, Scope], edges: list[Edge], sources: dict[int, int], rank: int) -> None:
         self.scopes, self.edges, self.sources, self.rank = scopes, edges, sources, rank
         self.targets: dict[int, int] = {}
         self.forward: dict[int, Floats] = {}
+        self.forward_scale = 0.0
         self.backward: dict[int, Floats] | None = None
+        self.backward_scale = 0.0
+
+    def set_forward(self, smoothed: Mapping[int, Floats]) -> None:
+        """Set the factors from the tree before it, so that both directions make up a distribution's factors."""
+        if self.backward is None:
+            self.forward = dict(smoothed)
+            return
+        self.forward, log_scale = scaled_quotients(smoothed, self.backward)
+        self.forward_scale = log_scale - self.backward_scale
+
+    def set_backward(self, smoothed: Mapping[int, Floats]) -> None:
+        """Set the factors from the tree after it, so that both directions make up a distribution's factors."""
+        self.backward, log_scale = scaled_quotients(smoothed, self.forward)
+        self.backward_scale = log_scale - self.forward_scale
 
     def project(
         self,
@@ -308,7 +325,7 @@ class CliqueTree(CliqueForest):
                 ends.append(self.add_front(need))
                 self.link(ends[-1], number)
         ends.append(path[-1])
-        for place, (first, second) in enumerate(zip(ends, ends[1:], strict=False)):
+        for place, (first, second) in enumerate(itertools.pairwise(ends)):
             self.unlink(path[place], path[place + 1])
             self.link(first, second)
 
@@ -317,7 +334,10 @@ class CliqueTree(CliqueForest):
     ) -> tuple[dict[int, Floats], float]:
         """Return the product of all tables of each clique, and the natural logarithm of what was divided out."""
         tables = {number: shapes.ones(scope) for number, scope in self.scopes.items()}
-        products, log_scale = dict.fromkeys(tables, 0), 0.0
+        products = dict.fromkeys(tables, 0)
+        log_scale = math.fsum([interface.forward_scale for interface in self.inputs])
+        if self.output is not None:
+            log_scale += self.output.backward_scale
         for factor, number in self.factors:
             shapes.multiply(tables[number], self.scopes[number], factors[factor][1], factors[factor][0])
             products[number] += 1

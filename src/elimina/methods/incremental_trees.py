@@ -9,7 +9,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina._core import stopped
 from elimina.methods.linked_trees import (
     Forecasts,
     LimitReachedError,
@@ -54,8 +53,8 @@ _MAX_REPETITIONS, _MAX_ORDERS = 2, 9
 """Sequences with forecasts for an order, if passes do not converge, and orders with cliques of the largest size."""
 
 _PASSES_SHARE, _SECOND_PASSES_SHARE, _LOG_RUNGS_TIMES = 0.35, 0.2, 2.0
-"""Estimated errors: in first trees, as a share of what passes changed; in larger ones, at least such a share; that of
-the logarithm of the sum, in times of its difference to that of smaller trees. Fitted to files of the UAI competitions."""
+"""Estimated errors: of first trees, as a share of what passes changed; of larger ones, the least such share; and of the
+logarithm of the sum, in times of its difference to that of smaller trees. Fitted to files of the UAI competitions."""
 
 _REPEATED_SHARE = 1e-6
 """Difference between two sequences, as a share of what passes changed, below which they are the same."""
@@ -85,7 +84,7 @@ def incremental_trees(problem: Problem, options: Options, limits: Limits) -> Ite
         return
     order = _Order(problem, limits.seed, min(_ORDER_SECONDS, limits.seconds))
     if order.factors.log_constant == -math.inf:
-        yield SumEstimate(NAME, -math.inf, 0.0)
+        yield _zero(problem)
         return
     estimator = _Estimator(problem, order, limits)
     while True:
@@ -96,6 +95,11 @@ def incremental_trees(problem: Problem, options: Options, limits: Limits) -> Ite
             yield estimator.latest
             if limits.is_over:
                 return
+
+
+def _zero(problem: Problem) -> SumEstimate:
+    """Return the estimate of a sum that is 0."""
+    return SumEstimate(NAME, -math.inf, 0.0, errors=np.zeros(len(problem.free)))
 
 
 def _table_bytes(problem: Problem) -> float:
@@ -172,7 +176,7 @@ class _Estimator:
                 continue
             except ZeroSumError:
                 if not self._finals and self._is_zero():
-                    self.latest = SumEstimate(NAME, -math.inf, 0.0)
+                    self.latest = _zero(self._problem)
                     yield self.latest
                 return
             if trees.is_exact:

@@ -1,10 +1,10 @@
 """Sequences of clique trees of bounded size, linked by approximate distributions.
 
 A clique tree grows by factors and eliminations as long as its cliques stay within a bound. Then its front, the cliques
-that later factors share, is approximated by smaller cliques, with which the next tree begins (Bathla and Vasudevan 2023,
-"IBIA: an incremental build-infer-approximate framework for approximate inference of partition function"). Marginals
-need what later trees say about earlier ones. Here both directions are messages of expectation propagation (Minka 2001)
-over the cliques of the fronts, so that further passes improve the approximations of the fronts, too.
+that later factors share, is approximated by smaller cliques, with which the next tree begins (Bathla and Vasudevan
+2023, "IBIA: an incremental build-infer-approximate framework for approximate inference of partition function").
+Marginals need what later trees say about earlier ones. Here both directions are messages of expectation propagation
+(Minka 2001) over the cliques of the fronts, so that further passes improve the approximations of the fronts, too.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _LEAST_FORECAST = 1e-2
 """Smallest weight of a state in a forecast: it must not exclude a state."""
 
 Forecasts = Mapping[int, Sequence[tuple[int, Floats]]]
-"""Weights of the states of variables that later factors give them: for each variable, by the rank of the elimination."""
+"""Weights that later factors give to the states of a variable, with the rank of the elimination; by variable."""
 
 
 class LimitReachedError(Exception):
@@ -109,7 +109,7 @@ class LinkedTrees:
                 marginals[rank] = self._shapes.marginal(beliefs[clique], tree.scopes[clique], (rank,))
             for interface in tree.inputs:
                 smoothed = interface.project(self._shapes, tree.scopes, beliefs, interface.targets)
-                interface.backward = {n: quotient(table, interface.forward[n]) for n, table in smoothed.items()}
+                interface.set_backward(smoothed)
         shares = [marginals[rank] / marginals[rank].sum() for rank in range(len(self._factors.order))]
         return np.concatenate(shares) if shares else np.zeros(0)
 
@@ -120,9 +120,7 @@ class LinkedTrees:
             beliefs = self._calibrate(tree).beliefs
             interface = tree.output
             if interface is not None:
-                assert interface.backward is not None
-                smoothed = interface.project(self._shapes, tree.scopes, beliefs, interface.sources)
-                interface.forward = {n: quotient(table, interface.backward[n]) for n, table in smoothed.items()}
+                interface.set_forward(interface.project(self._shapes, tree.scopes, beliefs, interface.sources))
 
     def forecast(self) -> Forecasts:
         """Return the weights that later factors give to states, for trees with other cliques."""
@@ -292,13 +290,10 @@ class LinkedTrees:
         """Return a tree that begins with an approximated front of another one."""
         self.divergence += front.divergence
         interface = Interface(front.scopes, edges_of(front), front.sources, self._rank)
-        interface.forward = interface.project(self._shapes, tree.scopes, beliefs, interface.sources)
         if tree.weights:
             interface.backward = _weighed(self._shapes, interface.scopes, {v: table for _, v, table in tree.weights})
-            interface.forward = {
-                n: quotient(table, interface.backward[n]) for n, table in interface.forward.items()
-            }
             tree.weights = []
+        interface.set_forward(interface.project(self._shapes, tree.scopes, beliefs, interface.sources))
         self.bytes += _MESSAGE_BYTES * sum([table.size for table in interface.forward.values()])
         tree.output = interface
         following = CliqueTree()
