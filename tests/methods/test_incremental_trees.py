@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from elimina.methods import estimation
 from elimina.methods import incremental_trees as estimates
 from elimina.methods.clique_fronts import CliqueFront
 from elimina.methods.clique_tables import TableShapes
@@ -267,3 +268,11 @@ def test_memory_is_a_limit(monkeypatch):
 
 def test_tables_that_do_not_fit_are_refused():
     assert run(spin_grid(3, 0), limits=Limits(math.inf, 100))[1] == []
+
+
+def test_estimates_without_numbers_are_passed_over(monkeypatch):
+    monkeypatch.setattr(estimation, "METHODS", (incremental_trees,))
+    running = estimation.Estimation(prepare(spin_grid(6, 0), "pr", {}), Options(), 1 << 26)
+    assert list(running.improve(time.monotonic() - 1)) == []
+    assert running.best is None
+    assert list(running.improve(math.inf))[-1] is running.best

@@ -314,7 +314,7 @@ class CliqueTree(CliqueForest):
 
         Args:
             path: Cliques of the front; the last one has the variable.
-            needs: For each clique but the last, the scope that has to be in one clique, the variable included.
+            needs: Scope that replaces or joins each clique but the last, the variable included.
         """
         ends = []
         for number, need in zip(path, needs, strict=False):

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from elimina.methods.incremental_trees import incremental_trees
 from elimina.methods.join_graph_propagation import propagate
 from elimina.methods.sum_estimate import EstimateMethod, Limits, SumEstimate
 from elimina.planning.options import Options
 from elimina.problem.preparation import Problem
 
-METHODS: tuple[EstimateMethod, ...] = (propagate,)
+METHODS: tuple[EstimateMethod, ...] = (propagate, incremental_trees)
 """Approximate methods, in the order of their first turns."""
 
 NEGLIGIBLE_ERROR = 1e-6
@@ -51,8 +52,13 @@ class Estimation:
                 estimate = next(run, None)
                 if estimate is None:
                     self._runs.remove(run)
-                elif self.best is None or estimate.error < self.best.error:
+                elif self._is_best(estimate):
                     self.best = estimate
                     yield estimate
                 if self._limits.is_over:
                     return
+
+    def _is_best(self, estimate: SumEstimate) -> bool:
+        """Return whether an estimate has marginals, or proves that there are none, and its error is the least."""
+        is_complete = estimate.shares is not None or estimate.log_z == -math.inf
+        return is_complete and (self.best is None or estimate.error < self.best.error)
