@@ -23,6 +23,9 @@ void bind_plan(nanobind::module_& m);
 namespace tables {
 void bind_tables(nanobind::module_& m);
 }
+namespace approx {
+void bind_samples(nanobind::module_& m);
+}
 void bind_paths(nanobind::module_& m);
 void bind_dense(nanobind::module_& m);
 namespace sparse {

@@ -43,6 +43,7 @@ def make_bounded_plan(
     seconds: float = math.inf,
     side: Bound | None = None,
     divide: Callable[[int], Partition | None] | None = None,
+    lasting: bool = False,
 ) -> Plan:
     """Plan mini-bucket elimination.
 
@@ -58,6 +59,7 @@ def make_bounded_plan(
         seconds: Estimated time that ``auto`` may take besides the device's start.
         side: Side of the bound on a sum; None for the task ``mpe``.
         divide: The mini-buckets for an i-bound, None where they are to be made by scopes, as without it.
+        lasting: True if messages stay even where no bucket is divided: see ``make_plan``.
 
     Returns:
         The plan, which divides nothing where whole buckets are small enough. It need not fit: where the factors alone
@@ -66,7 +68,16 @@ def make_bounded_plan(
 
     def plan(number: int, parts: Partition | None = None) -> Plan:
         return make_plan(
-            problem, order, machine, memory, dtype, ibound=number, levelled=levelled, side=side, partition=parts
+            problem,
+            order,
+            machine,
+            memory,
+            dtype,
+            ibound=number,
+            levelled=levelled,
+            side=side,
+            partition=parts,
+            lasting=lasting,
         )
 
     def by_content(number: int) -> Partition | None:

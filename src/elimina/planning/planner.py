@@ -133,6 +133,7 @@ def make_plan(
     hasty: bool = False,
     once: bool = False,
     single: Plan | None = None,
+    lasting: bool = False,
 ) -> Plan:
     """Lay out a whole elimination.
 
@@ -153,6 +154,7 @@ def make_plan(
         hasty: True if no solution is searched for, whose cost might allow smaller numbers.
         once: True if marginals are asked for once: no message has to be there for a second run.
         single: The plan whose steps eliminate one variable each, if steps may eliminate several; for dense tables only.
+        lasting: True if messages stay in the host's memory until the end, as those of weighted mini-buckets do (``pr``).
 
     Raises:
         InputError: The dtype does not fit the task or cannot hold the costs exactly.
@@ -176,7 +178,7 @@ def make_plan(
 
     @functools.cache
     def steps_of(operands: int) -> tuple[PlannedSteps, _SliceVariables]:
-        steps = _plan_steps(part, tree, operands, levelled, weights, single is not None)
+        steps = _plan_steps(part, tree, operands, levelled, weights, single is not None, lasting or bool(weights))
         return _slice_steps(problem, part, steps, sliced)
 
     def lay_out(bound: int, operands: int = MAX_OPERANDS, keep: bool = keep) -> _PlacedPlan:
@@ -326,13 +328,19 @@ def _has_zeros(problem: Problem, group: Group) -> bool:
 
 
 def _plan_steps(
-    problem: Problem, tree: PlannedTree, operands: int, levelled: bool, weights: Sequence[float], fused: bool
+    problem: Problem,
+    tree: PlannedTree,
+    operands: int,
+    levelled: bool,
+    weights: Sequence[float],
+    fused: bool,
+    lasting: bool,
 ) -> PlannedSteps:
     """Return the steps of the passes that the task needs."""
     passes = problem.described.passes
     if problem.kept:
         passes = {"lasting": "upward", "postorder": "both"}.get(passes, passes)
-    elif weights and passes == "postorder":
+    elif lasting and passes == "postorder":
         passes = "lasting"
     wanted = problem.wanted if passes == "both" else ()
     arrays = np.array(weights, np.float64), np.array(wanted, np.int32)

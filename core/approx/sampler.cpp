@@ -1,0 +1,222 @@
+#include "approx/sampler.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+#include "approx/particles.hpp"
+#include "exec/run_threads.hpp"
+#include "stop.hpp"
+
+namespace elimina::approx {
+namespace {
+
+constexpr double kZero = -std::numeric_limits<double>::infinity();
+
+// A bijection whose bits depend on all bits of its argument (variant 13 of D. Stafford's mixers).
+u64 mixed(u64 bits) {
+  bits = (bits ^ (bits >> 30)) * 0xbf58476d1ce4e5b9u;
+  bits = (bits ^ (bits >> 27)) * 0x94d049bb133111ebu;
+  return bits ^ (bits >> 31);
+}
+
+constexpr u64 kOdd = 0x9e3779b97f4a7c15u;
+
+double unit_interval(u64 bits) { return double(bits >> 11) * 0x1p-53; }
+
+}  // namespace
+
+struct Sampler::Block {
+  explicit Block(i64 most, i64 largest)
+      : keys(std::size_t(most)), cells(std::size_t(most)), norms(std::size_t(most)), values(std::size_t(largest * most)) {}
+
+  std::int32_t* states = nullptr;  // of the first sample, in the first row
+  i64 row = 0;                     // states of a row
+  i64 count = 0;                   // samples
+  double* logs = nullptr;
+  std::vector<u64> keys;
+  std::vector<i64> cells;
+  std::vector<double> norms, values;
+};
+
+Sampler::Sampler(std::span<const double> arena, std::span<const i64> words, std::span<const i64> sizes,
+                 std::span<const std::uint8_t> is_weighted, i64 first, i64 last)
+    : arena_(arena), sizes_(sizes.begin(), sizes.end()), first_(first), last_(last) {
+  struct Read {
+    i64 bucket;
+    std::size_t at;
+  };
+  std::vector<Read> homes, origins;
+  for (std::size_t at = 0; at < words.size(); at += 5 + 2 * std::size_t(words[at + 4])) {
+    const i64 home = words[at + 1], origin = words[at + 3];
+    if (home >= first && home < last) homes.push_back({home, at});
+    if (origin >= first && origin < last && is_weighted[std::size_t(origin)]) origins.push_back({origin, at});
+  }
+  const auto by_bucket = [](const Read& a, const Read& b) { return a.bucket < b.bucket; };
+  std::stable_sort(homes.begin(), homes.end(), by_bucket);
+  std::stable_sort(origins.begin(), origins.end(), by_bucket);
+  buckets_.resize(std::size_t(last - first));
+  for (i64 v = first; v < last; ++v) {
+    buckets_[std::size_t(v - first)].is_weighted = is_weighted[std::size_t(v)] != 0;
+    largest_ = std::max(largest_, sizes_[std::size_t(v)]);
+  }
+  last_uses_.resize(sizes_.size());
+  std::iota(last_uses_.begin(), last_uses_.end(), i64{0});
+  // A message has all its variables among the strides: its sender does not have its home's variable at hand.
+  const auto table_of = [&](std::size_t at, bool is_sent) {
+    const i64 begin = i64(strides_.size());
+    if (is_sent && words[at + 1] >= 0) strides_.push_back({words[at + 1], words[at + 2]});
+    for (i64 k = 0; k < words[at + 4]; ++k)
+      strides_.push_back({words[at + 5 + 2 * std::size_t(k)], words[at + 6 + 2 * std::size_t(k)]});
+    return Table{words[at], words[at + 2], begin, i64(strides_.size())};
+  };
+  const auto use = [&](const Table& table, i64 bucket) {
+    for (i64 k = table.begin; k < table.end; ++k) {
+      i64& last = last_uses_[std::size_t(strides_[std::size_t(k)].number)];
+      last = std::min(last, bucket);
+    }
+  };
+  std::size_t home = 0, origin = 0;
+  for (i64 v = first; v < last; ++v) {
+    Bucket& bucket = buckets_[std::size_t(v - first)];
+    bucket.begin = i64(tables_.size());
+    for (; home < homes.size() && homes[home].bucket == v; ++home) tables_.push_back(table_of(homes[home].at, false));
+    bucket.end = i64(tables_.size());
+    bucket.sent_begin = i64(messages_.size());
+    for (; origin < origins.size() && origins[origin].bucket == v; ++origin)
+      messages_.push_back(table_of(origins[origin].at, true));
+    bucket.sent_end = i64(messages_.size());
+    for (i64 t = bucket.begin; t < bucket.end; ++t) use(tables_[std::size_t(t)], v);
+    for (i64 t = bucket.sent_begin; t < bucket.sent_end; ++t) use(messages_[std::size_t(t)], v);
+  }
+}
+
+void Sampler::find_cells(const Table& table, Block& block) const {
+  std::fill_n(block.cells.begin(), block.count, table.offset);
+  for (i64 k = table.begin; k < table.end; ++k) {
+    const auto [number, stride] = strides_[std::size_t(k)];
+    const std::int32_t* states = block.states + number * block.row;
+    for (i64 lane = 0; lane < block.count; ++lane) block.cells[std::size_t(lane)] += stride * states[lane];
+  }
+}
+
+void Sampler::draw_bucket(i64 number, Block& block) const {
+  const Bucket& bucket = buckets_[std::size_t(number - first_)];
+  const i64 size = sizes_[std::size_t(number)], count = block.count;
+  double* const values = block.values.data();
+  std::fill_n(values, size * count, 0.0);
+  for (i64 t = bucket.begin; t < bucket.end; ++t) {
+    const Table& table = tables_[std::size_t(t)];
+    find_cells(table, block);
+    for (i64 x = 0; x < size; ++x)
+      for (i64 lane = 0; lane < count; ++lane)
+        values[x * count + lane] += arena_[std::size_t(block.cells[std::size_t(lane)] + x * table.stride)];
+  }
+  std::int32_t* const chosen = block.states + number * block.row;
+  for (i64 lane = 0; lane < count; ++lane) {
+    double peak = kZero, total = 0;
+    for (i64 x = 0; x < size; ++x) peak = std::max(peak, values[x * count + lane]);
+    chosen[lane] = 0;
+    block.norms[std::size_t(lane)] = kZero;
+    if (peak == kZero) continue;
+    for (i64 x = 0; x < size; ++x) {
+      const double share = std::exp(values[x * count + lane] - peak);
+      values[x * count + lane] = share;
+      total += share;
+    }
+    double left = total * unit_interval(mixed(block.keys[std::size_t(lane)] + kOdd * u64(number + 1)));
+    // Rounding may leave a rest beyond the last possible value, which is taken then.
+    for (i64 x = 0; x < size; ++x) {
+      const double share = values[x * count + lane];
+      if (!(share > 0)) continue;
+      chosen[lane] = std::int32_t(x);
+      left -= share;
+      if (left < 0) break;
+    }
+    block.norms[std::size_t(lane)] = bucket.is_weighted ? peak + std::log(total) : 0;
+  }
+  weigh(bucket, block);
+}
+
+void Sampler::weigh(const Bucket& bucket, Block& block) const {
+  for (i64 lane = 0; lane < block.count; ++lane) block.logs[lane] += block.norms[std::size_t(lane)];
+  for (i64 t = bucket.sent_begin; t < bucket.sent_end; ++t) {
+    find_cells(messages_[std::size_t(t)], block);
+    for (i64 lane = 0; lane < block.count; ++lane)
+      if (block.logs[lane] != kZero) block.logs[lane] -= arena_[std::size_t(block.cells[std::size_t(lane)])];
+  }
+}
+
+void Sampler::draw(u64 seed, u64 start, i64 group, std::span<std::int32_t> states, std::span<double> logs,
+                   std::span<double> sizes, int threads) const {
+  constexpr i64 lone_samples = 64, buckets_per_look = 16;
+  const bool is_filter = group > 1;
+  const i64 most = is_filter ? group : lone_samples;
+  const i64 count = i64(logs.size()), blocks = (count + most - 1) / most;
+  std::atomic<i64> next = 0;
+  std::atomic<bool> is_over = false;
+  const auto work = [&](Call<bool()> is_to_end) {
+    Block block(std::min(most, count), largest_);
+    Particles particles(last_uses_, is_filter ? group : 0);
+    block.row = count;
+    for (i64 number; (number = next.fetch_add(1)) < blocks;) {
+      const i64 begin = number * most;
+      block.states = states.data() + begin;
+      block.count = std::min(most, count - begin);
+      block.logs = logs.data() + begin;
+      for (i64 lane = 0; lane < block.count; ++lane)
+        block.keys[std::size_t(lane)] = mixed(mixed(seed + kOdd) + start + u64(begin + lane));
+      if (is_filter) particles.begin(block.states, count, logs.subspan(std::size_t(begin), std::size_t(block.count)));
+      for (i64 v = last_ - 1; v >= first_; --v) {
+        if ((last_ - 1 - v) % buckets_per_look == 0 && is_to_end()) return;
+        draw_bucket(v, block);
+        if (!is_filter) continue;
+        particles.add(v);
+        if (buckets_[std::size_t(v - first_)].is_weighted)
+          particles.draw_anew_if_uneven(v, unit_interval(mixed(~block.keys[0] + kOdd * u64(v + 1))));
+      }
+      if (is_filter) sizes[std::size_t(number)] = particles.finish();
+    }
+  };
+  const int workers = int(std::min<i64>(threads, blocks));
+  if (workers <= 1) work([&] { return stopped() && (is_over = true); });
+  else
+    run_threads(
+        workers, [&](int) { work([&] { return is_over.load(std::memory_order_relaxed); }); }, [] {},
+        [&] { is_over = true; });
+  if (is_over) throw Stopped{};
+}
+
+void add_weights(std::span<const std::int32_t> states, std::span<const double> weights, i64 group,
+                 std::span<const i64> starts, StateSums sums) {
+  const std::size_t count = weights.size(), step = std::size_t(group);
+  std::vector<double> totals, shares;
+  for (std::size_t begin = 0; begin < count; begin += step)
+    totals.push_back(std::accumulate(weights.begin() + i64(begin), weights.begin() + i64(begin + step), 0.0));
+  Looks looks(64);
+  for (std::size_t v = 0; v < starts.size(); ++v) {
+    looks.look();
+    const std::int32_t* const row = states.data() + v * count;
+    const std::size_t start = std::size_t(starts[v]);
+    for (std::size_t begin = 0; begin < count; begin += step) {
+      for (std::size_t sample = begin; sample < begin + step; ++sample) {
+        const std::size_t state = std::size_t(row[sample]);
+        if (state >= shares.size()) shares.resize(state + 1);
+        shares[state] += weights[sample];
+      }
+      for (std::size_t sample = begin; sample < begin + step; ++sample) {
+        const std::size_t state = std::size_t(row[sample]);
+        const double share = std::exchange(shares[state], 0.0);
+        if (share == 0) continue;
+        sums.weights[start + state] += share;
+        sums.squares[start + state] += share * share;
+        sums.products[start + state] += share * totals[begin / step];
+      }
+    }
+  }
+}
+
+}  // namespace elimina::approx
