@@ -10,7 +10,7 @@ TYPE_CHECKING = False  # importing typing for it takes longer than all else here
 if TYPE_CHECKING:
     from elimina.adapters.pgmpy.pgmpy_networks import from_pgmpy, to_pgmpy
     from elimina.adapters.pyagrum.pyagrum_networks import from_pyagrum, to_pyagrum
-    from elimina.api import plan, solve
+    from elimina.api import plan, sample, solve
     from elimina.errors import (
         ClusterError,
         DcopError,
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from elimina.io.evidence_files import read_evidence
     from elimina.io.model_files import read, write
     from elimina.methods.junction_tree import JunctionTree
+    from elimina.methods.samples import Samples
     from elimina.model.model import Model
     from elimina.model.states import StateIndex
     from elimina.model.table import FORBIDDEN, Table
@@ -54,6 +55,7 @@ __all__ = [
     "Plan",
     "Report",
     "Result",
+    "Samples",
     "StateIndex",
     "Table",
     "TimeLimitError",
@@ -65,6 +67,7 @@ __all__ = [
     "read",
     "read_evidence",
     "report",
+    "sample",
     "solve",
     "to_pgmpy",
     "to_pyagrum",
@@ -74,8 +77,9 @@ __all__ = [
 _HOMES = {
     "adapters.pgmpy.pgmpy_networks": ("from_pgmpy", "to_pgmpy"),
     "adapters.pyagrum.pyagrum_networks": ("from_pyagrum", "to_pyagrum"),
-    "api": ("plan", "solve"),
+    "api": ("plan", "sample", "solve"),
     "methods.junction_tree": ("JunctionTree",),
+    "methods.samples": ("Samples",),
     "planning.options": ("Options",),
     "io": ("read", "read_evidence", "write"),
     "model.model": ("Model", "Variable"),

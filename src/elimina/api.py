@@ -1,4 +1,4 @@
-"""The two calls that most programs need: ``plan`` and ``solve``."""
+"""The calls that most programs need: ``plan``, ``solve`` and ``sample``."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ from collections.abc import Iterator, Sequence
 
 from elimina import arguments, system
 from elimina.io.sources import EvidenceLike, ModelLike, as_evidence, as_model
+from elimina.methods.model_sampling import SampleQuestion, draw_samples
+from elimina.methods.samples import Samples
 from elimina.planning.options import DEFAULT, Options, options_of
 from elimina.planning.plan import Plan
 from elimina.problem.tasks import TaskName, task_of
 from elimina.result import Bounds, Result
 from elimina.strategies.answering import answer_question
+from elimina.strategies.call import Call
 from elimina.strategies.call_plan import plan_call
 from elimina.system import memory_errors_in_words
 
@@ -124,6 +127,65 @@ def solve(
     checked = options_of(options, device, memory).checked(chosen, is_run=True)
     with _shown(checked) if checked.progress is True else contextlib.nullcontext(checked) as told:
         return answer_question(model, chosen, evidence, _listed(query), time_limit, told)
+
+
+@memory_errors_in_words("while it drew samples")
+@arguments.with_options(Options._fields, "elimina.Options")
+def sample(
+    model: ModelLike,
+    count: int,
+    *,
+    evidence: EvidenceLike | None = None,
+    seed: int | None = None,
+    exact: bool = False,
+    device: str | None = None,
+    memory: int | str | None = None,
+    time_limit: float | None = None,
+    options: Options = DEFAULT,
+) -> Samples:
+    """Draw samples of all variables of a probability model given evidence.
+
+    Samples are exact and independent where the messages of one elimination fit into memory; variables of a network
+    that nothing observed depends on are drawn from their own distributions, and need no messages. Otherwise, samples
+    come from mini-buckets, or (networks) from their distributions, and have weights.
+
+    Args:
+        model: A probability model, or the path of a file that ``elimina.read`` takes.
+        count: Number of samples.
+        evidence: Evidence, as in ``plan``.
+        seed: Random seed; the same one gives the same samples. None: other samples in each call.
+        exact: True: no weighted samples, but an error where exact ones do not fit.
+        device: Device, as in ``plan``. On a GPU, samples are exact.
+        memory: Memory limit, as in ``plan``.
+        time_limit: Time limit of the whole call, in seconds.
+        options: Settings for experts: the order and its search, and ``threads``.
+
+    Returns:
+        The samples: states by the variables' names, their weights, and the number of exact samples that they are worth.
+
+    Raises:
+        TypeError: An argument has the wrong type.
+        ImpossibleEvidenceError: The evidence has probability 0.
+        InputError: The model has costs, an argument is out of range, or the evidence does not fit the model.
+        MemoryLimitError: The samples do not fit into memory, or no sample has a positive weight.
+        DeviceError: The device is missing or cannot be used.
+        TimeLimitError: The time limit passed.
+        KeyboardInterrupt: The user interrupted.
+    """
+    count = arguments.integer("count", count, 0)
+    seed = None if seed is None else arguments.integer("seed", seed, 0, taken="an integer, or None for any")
+    if not isinstance(exact, bool):
+        raise arguments.wrong_type("exact", exact, "True or False")
+    time_limit = arguments.seconds("time_limit", time_limit)
+    checked = options_of(options, device, memory).only_for("a junction tree").checked()
+    call = Call("sample", time_limit)
+
+    def work() -> Samples:
+        asked = as_model(model)
+        question = SampleQuestion(count, seed, exact, call.deadline)
+        return draw_samples(asked, as_evidence(evidence, asked), question, checked)
+
+    return call.result(work)
 
 
 @contextlib.contextmanager

@@ -347,7 +347,7 @@ class JunctionTree(Displayed):
             return columns
         return {variables[v].name: state_array(variables[v], codes) for v, codes in drawn.items()}
 
-    def _drawn_from_merged(self, count: int, seed: int | None, asked: Sequence[int]) -> dict[int, NDArray[np.int64]]:
+    def _drawn_from_merged(self, count: int, seed: int | None, asked: Sequence[int]) -> dict[int, NDArray[Any]]:
         """Draw from a tree of fewer values, which is kept until the evidence changes."""
         self._check_possible()
         if self._merged is None or self._merged[0] is not self._known:
@@ -363,9 +363,9 @@ class JunctionTree(Displayed):
         random = np.random.default_rng(None if seed is None else [seed, 1])
         return {v: merged[v].drawn(codes, random) if v in merged else codes for v, codes in samples.items()}
 
-    def _drawn(self, count: int, seed: int | None, asked: Sequence[int]) -> dict[int, NDArray[np.int64]]:
+    def _drawn(self, count: int, seed: int | None, asked: Sequence[int]) -> dict[int, NDArray[Any]]:
         """Draw indices of the values of some variables."""
-        from elimina.methods.sampling import draw
+        from elimina.methods.sampling import draw, seed_word
 
         if not self.plan.keep:
             raise MemoryLimitError(
@@ -376,8 +376,8 @@ class JunctionTree(Displayed):
         answer = self._propagator("sum-product").run([])
         propagator = self._propagator("sum-product" if answer.sound else "log-sum-exp")
         propagator.run([])
-        samples = draw(propagator, self.plan, count, np.random.default_rng(seed))
-        return {v: samples[v] if v in samples else np.zeros(count, dtype=np.int64) for v in asked}
+        samples = draw(propagator, self.plan, self.model.sizes, count, seed_word(seed))
+        return {v: samples[v] if v in samples else np.zeros(count, dtype=np.int32) for v in asked}
 
     @_IN_WORDS
     def mpe(self) -> tuple[dict[str, State], float]:

@@ -158,26 +158,49 @@ def _exact_proposal(execution: Execution) -> Proposal | None:
     return Proposal(sampler, plan.order, log_sum, log_sum, True, arena.nbytes)
 
 
-class _LoggedTables(NamedTuple):
-    """Logarithms of tables one after another, and their places as ``Sampler`` takes them."""
+class LoggedTables:
+    """Logarithms of tables one after another, and their places as ``Sampler`` takes them.
 
-    arena: NDArray[np.float64]
-    words: NDArray[np.int64]
+    Attributes:
+        cells: Number of cells.
+    """
 
+    def __init__(self) -> None:
+        self.cells = 0
+        self._words: list[int] = []
+        self._logs: list[NDArray[np.float64]] = []
 
-def _logged(tables: Sequence[Table], homes: Sequence[int], row: Mapping[int, int]) -> _LoggedTables:
-    """Return tables of probabilities, each in the bucket of a variable of its scope, given the row of each variable."""
-    words: list[int] = []
-    logs = [np.zeros(0)]
-    offset = 0
-    for table, home in zip(tables, homes, strict=True):
-        strides = dict(zip(table.scope, np.cumprod([1, *table.sizes[:0:-1]])[::-1].tolist(), strict=True))
-        others = [word for v, stride in strides.items() if v != home for word in (row[v], stride)]
-        words += [offset, row[home], strides[home], -1, len(others) // 2, *others]
+    def add(self, scope: Sequence[int], home: int, logs: NDArray[np.float64]) -> None:
+        """Add a table to the bucket of one of its variables.
+
+        Args:
+            scope: Rows of its variables.
+            home: Row of the bucket's variable.
+            logs: Logarithms of its values, with the axes of the scope.
+        """
+        strides = dict(zip(scope, np.cumprod([1, *logs.shape[:0:-1]])[::-1].tolist(), strict=True))
+        others = [word for row, stride in strides.items() if row != home for word in (row, stride)]
+        self._words += [self.cells, home, strides[home], -1, len(others) // 2, *others]
+        self._logs.append(logs.ravel())
+        self.cells += logs.size
+
+    def add_table(self, table: Table, row: Mapping[int, int], home: int) -> None:
+        """Add a table of probabilities: see ``add``; ``row`` has the row of each variable."""
         with np.errstate(divide="ignore"):
-            logs.append(np.log(table.dense().ravel().astype(np.float64)))
-        offset += table.cells
-    return _LoggedTables(np.concatenate(logs), np.array(words, dtype=np.int64))
+            self.add([row[v] for v in table.scope], row[home], np.log(table.dense().astype(np.float64)))
+
+    def sampler(self, sizes: NDArray[np.int64], first: int, last: int, *, is_weighted: bool = False) -> Sampler:
+        """Return a sampler of the rows from ``first`` on and below ``last``.
+
+        Args:
+            sizes: Number of values of each row.
+            first: The last row that is drawn.
+            last: The row before which the first one is drawn.
+            is_weighted: True if samples are weighted by the sum of the tables' product over each variable.
+        """
+        arena = self._logs[0] if len(self._logs) == 1 else np.concatenate([np.zeros(0), *self._logs])
+        weighted = np.full(len(sizes), is_weighted, dtype=np.uint8)
+        return Sampler(arena, np.array(self._words, dtype=np.int64), sizes, weighted, first, last)
 
 
 def forward_proposal(problem: Problem, memory: int) -> Proposal | None:
@@ -201,11 +224,13 @@ def forward_proposal(problem: Problem, memory: int) -> Proposal | None:
     free = set(problem.free)
     variables = tuple(v for v in reversed(sequence_of(model)) if v in free)
     row = {v: number for number, v in enumerate(variables)}
-    logged = _logged(tables, [min(table.scope, key=row.__getitem__) for table in tables], row)
+    logged = LoggedTables()
+    for table in tables:
+        logged.add_table(table, row, min(table.scope, key=row.__getitem__))
     sizes = np.array([model.sizes[v] for v in variables], dtype=np.int64)
-    sampler = Sampler(logged.arena, logged.words, sizes, np.ones(len(sizes), dtype=np.uint8), 0, len(sizes))
+    sampler = logged.sampler(sizes, 0, len(sizes), is_weighted=True)
     constant = float(model.constant) + math.fsum(map(math.log, constants))
-    return Proposal(sampler, variables, constant, math.inf, False, logged.arena.nbytes)
+    return Proposal(sampler, variables, constant, math.inf, False, _CELL_BYTES * logged.cells)
 
 
 def descendants_of(problem: Problem) -> dict[int, Table]:
@@ -233,9 +258,11 @@ def descendant_sampler(descendants: Mapping[int, Table], sizes: Sequence[int], d
         drawn: Variables of the rows before theirs, which another sampler draws.
     """
     rows = (*drawn, *descendants)
-    logged = _logged(list(descendants.values()), list(descendants), {v: number for number, v in enumerate(rows)})
-    own = np.array([sizes[v] for v in rows], dtype=np.int64)
-    return Sampler(logged.arena, logged.words, own, np.zeros(len(own), dtype=np.uint8), len(drawn), len(rows))
+    row = {v: number for number, v in enumerate(rows)}
+    logged = LoggedTables()
+    for v, table in descendants.items():
+        logged.add_table(table, row, v)
+    return logged.sampler(np.array([sizes[v] for v in rows], dtype=np.int64), len(drawn), len(rows))
 
 
 def sequence_of(model: Model) -> list[int]:

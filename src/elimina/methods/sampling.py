@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,26 +10,37 @@ from numpy.typing import NDArray
 
 from elimina.display import bytes_text
 from elimina.errors import MemoryLimitError
+from elimina.methods.proposals import LoggedTables
 from elimina.planning.plan import Plan
 from elimina.planning.tree import bucket_tree
-from elimina.running.propagated_tables import DRAWN_BYTES, KEPT_BYTES, at, blocks, choose, logarithms
+from elimina.running.propagated_tables import logarithms
 
 if TYPE_CHECKING:
     from elimina.running.propagator import Propagator
 
 
-def check_room(count: int, variables: int, room: int) -> None:
+DRAWN_BYTES, _KEPT_BYTES = 4, 8
+"""Bytes of a sample of one variable: while it is drawn, and at most in the array of its states."""
+
+
+def seed_word(seed: int | None) -> int:
+    """Return a random seed of any size as one of 64 bits; of None, a new one each time."""
+    return int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0])
+
+
+def check_room(count: int, variables: int, room: int, state_bytes: int = DRAWN_BYTES + _KEPT_BYTES) -> None:
     """Check that samples fit.
 
     Args:
         count: Number of samples.
         variables: Number of variables.
         room: Bytes that may be used.
+        state_bytes: Bytes of a sample of one variable.
 
     Raises:
         MemoryLimitError: They need more.
     """
-    needed = count * variables * (DRAWN_BYTES + KEPT_BYTES)
+    needed = count * variables * state_bytes
     if needed > room:
         raise MemoryLimitError(
             f"{count:,} samples of {variables:,} variables need {bytes_text(needed)}, and {bytes_text(room)} may be "
@@ -36,7 +48,13 @@ def check_room(count: int, variables: int, room: int) -> None:
         )
 
 
-def draw(propagator: Propagator, plan: Plan, count: int, random: np.random.Generator) -> dict[int, NDArray[np.int64]]:
+_BATCH_CELLS = 1 << 20
+"""Cells of the tables of variables that are drawn at once."""
+
+
+def draw(
+    propagator: Propagator, plan: Plan, sizes: Sequence[int], count: int, seed: int
+) -> dict[int, NDArray[np.int32]]:
     """Draw from the distribution that a propagation was run for.
 
     A bucket's own factors and the messages that it received are, at given values of what is eliminated later, the
@@ -45,8 +63,9 @@ def draw(propagator: Propagator, plan: Plan, count: int, random: np.random.Gener
     Args:
         propagator: After a run that computed the sum, so that all messages towards the roots are known.
         plan: The propagator's, with its messages kept.
+        sizes: Domain sizes of all variables of the model.
         count: Number of samples.
-        random: Random generator.
+        seed: Random seed, below 2^64.
 
     Returns:
         Variable -> value indices, shape ``(count,)``, for each variable of the plan's order.
@@ -56,18 +75,18 @@ def draw(propagator: Propagator, plan: Plan, count: int, random: np.random.Gener
     message_of: dict[int, int] = {}
     for number, step in enumerate(plan.steps):
         message_of.setdefault(step.variable, number)
-    samples: dict[int, NDArray[np.int64]] = {}
-    for number in reversed(range(len(tree.nodes))):
+    row = {node.variable: number for number, node in enumerate(tree.nodes)}
+    states = np.zeros((len(row), count), dtype=np.int32)
+    domains = np.array([sizes[v] for v in row], dtype=np.int64)
+    logged = LoggedTables()
+    last = len(row)
+    for number in reversed(range(len(row))):
         node = tree.nodes[number]
         tables = [propagator.factor_table(factor) for factor in node.factors]
         tables += [propagator.message(message_of[tree.nodes[child].variable]) for child in node.children]
-        tables = [(scope, logarithms(values, propagator.logarithmic)) for scope, values in tables]
-        size = plan.steps[message_of[node.variable]].domain
-        chosen = np.empty(count, dtype=np.int64)
-        for rows in blocks(count, size):
-            logs = np.zeros((rows.stop - rows.start, size))
-            for scope, values in tables:
-                logs += at(node.variable, scope, values, samples, rows)
-            chosen[rows] = choose(logs, random)
-        samples[node.variable] = chosen
-    return samples
+        for scope, values in tables:
+            logged.add([row[v] for v in scope], number, logarithms(values, propagator.logarithmic))
+        if logged.cells >= _BATCH_CELLS or number == 0:
+            logged.sampler(domains, number, last).draw(seed, 0, states, np.zeros(count), np.zeros(0), 1)
+            logged, last = LoggedTables(), number
+    return {v: states[place] for v, place in row.items()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -194,19 +194,6 @@ def normalised(table: Array, logarithmic: bool, out: NDArray[np.float64] | None 
     return shares
 
 
-DRAWN_BYTES, KEPT_BYTES = 8, 8
-"""Bytes of a sample of one variable: while it is drawn, and at most in the array that is returned."""
-
-_CELLS = 1 << 20
-"""Samples times values that are worked on at once."""
-
-
-def blocks(count: int, size: int) -> Iterator[slice]:
-    """Return slices of samples, with as many in each as are worked on at once."""
-    rows = max(1, _CELLS // size)
-    return (slice(at, min(at + rows, count)) for at in range(0, count, rows))
-
-
 def logarithms(values: Array, logarithmic: bool) -> NDArray[np.float64]:
     """Return logarithms: products of messages may leave a float's range where sums of logarithms do not."""
     if logarithmic:
@@ -214,26 +201,6 @@ def logarithms(values: Array, logarithmic: bool) -> NDArray[np.float64]:
     with np.errstate(divide="ignore"):
         logs: NDArray[np.float64] = np.log(values.astype(np.float64))
     return logs
-
-
-def at(
-    variable: int, scope: tuple[int, ...], values: Array, samples: dict[int, NDArray[np.int64]], rows: slice
-) -> NDArray[np.float64]:
-    """Return a table at the values drawn so far, one row a sample, with the variable's values along it."""
-    axis = scope.index(variable)
-    others = tuple(samples[v][rows] for v in scope if v != variable)
-    found: NDArray[np.float64] = np.moveaxis(values, axis, -1)[others]
-    return found
-
-
-def choose(logs: NDArray[np.float64], random: np.random.Generator) -> NDArray[np.int64]:
-    """Draw a value from each row; never one whose weight is 0."""
-    weights = np.exp(logs - logs.max(axis=1, keepdims=True))
-    sums = weights.cumsum(axis=1)
-    points = random.random((len(logs), 1)) * sums[:, -1:]
-    last = weights.shape[1] - 1 - (weights[:, ::-1] > 0).argmax(axis=1)
-    chosen: NDArray[np.int64] = np.minimum((sums <= points).sum(axis=1), last)
-    return chosen
 
 
 class Posteriors(NamedTuple):

@@ -1,0 +1,301 @@
+"""Importance sampling from weighted mini-buckets (Liu, Fisher and Ihler 2015): sums and marginals with a confidence interval.
+
+Where the weights of independent samples differ much, they become particle filters: while the variables are drawn, samples
+of little weight make room for copies of others. A filter's mean weight stays unbiased (Del Moral 2004) and within the
+mini-buckets' bound, and filters are independent of each other.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina._core import add_weights
+from elimina.errors import MemoryLimitError, TimeLimitError
+from elimina.methods.proposals import Proposal, forward_proposal, message_proposal, mini_bucket_plan
+from elimina.methods.sum_estimate import Limits, SumEstimate
+from elimina.methods.weight_statistics import LEVEL, WeightStatistics
+from elimina.planning.options import Options
+from elimina.planning.ordering import elimination_order
+from elimina.problem.preparation import Problem
+
+Floats = NDArray[np.float64]
+
+_METHOD = "importance sampling"
+
+_QUICK_SECONDS = 0.05
+"""Estimated time of the first mini-buckets."""
+
+_GROWTH = 8.0
+"""Estimated time of mini-buckets by that of those before."""
+
+_MAX_PLAN_SECONDS = 30.0
+"""Estimated seconds of mini-buckets from which they are not made."""
+
+_PLAN_SHARE = 0.25
+"""Share of the remaining seconds that mini-buckets may take."""
+
+_MEMORY_SHARE = 0.75
+"""Share of the memory for messages; the rest is for samples."""
+
+_PILOT_SAMPLES = 256
+"""Samples that are drawn to choose a proposal and the form of the samples, and not used."""
+
+_MIN_EFFICIENCY = 0.25
+"""Effective size, as a share of independent samples, below which they become particle filters."""
+
+_BATCH_SECONDS = 0.1
+"""Seconds of a batch of samples, between looks at the clock."""
+
+_MIN_PARTICLES, _MAX_PARTICLES = 32, 1024
+"""Samples of a particle filter."""
+
+_MAX_BATCH = 1 << 14
+"""Samples that are drawn at once."""
+
+_SAMPLE_BYTES = 5
+"""Bytes of a sample of one variable, with what a particle filter remembers."""
+
+_NEGLIGIBLE_ERROR = 1e-4
+"""Estimated errors at which sampling ends."""
+
+_PRIOR_GROUPS = 2.0
+"""Groups of samples that the variance between few groups is mixed with, as if they had the expected one."""
+
+_SEED_MASK = 2**64 - 1
+"""Bits of a seed; pilot samples have the others."""
+
+
+class SampleForm(NamedTuple):
+    """SampleForm in which a proposal's samples are drawn.
+
+    Attributes:
+        proposal: The proposal.
+        group: Samples of a particle filter; 1: samples are independent.
+        batch: Samples that are drawn at once.
+        efficiency: Effective size of the pilot's samples, as a share.
+    """
+
+    proposal: Proposal
+    group: int
+    batch: int
+    efficiency: float
+
+
+def form_of(proposal: Proposal, memory: int, seed: int, threads: int) -> SampleForm | None:
+    """Draw pilot samples, and return the form in which others are to be drawn; None if memory does not hold any.
+
+    Args:
+        proposal: A proposal.
+        memory: Bytes that samples may take.
+        seed: Random seed.
+        threads: Number of threads.
+    """
+    rows = len(proposal.variables)
+    most = min(_MAX_BATCH, memory // (_SAMPLE_BYTES * max(1, rows)))
+    if most < _MIN_PARTICLES:
+        return None
+    logs = np.zeros(min(most, _PILOT_SAMPLES))
+    started = time.perf_counter()
+    states = np.empty((rows, len(logs)), dtype=np.int32)
+    proposal.sampler.draw(~seed & _SEED_MASK, 0, states, logs, np.zeros(0), threads)
+    seconds = (time.perf_counter() - started) / len(logs)
+    statistics = WeightStatistics()
+    statistics.add(logs)
+    efficiency = statistics.effective_size / len(logs)
+    timely = int(min(most, max(_MIN_PARTICLES, _BATCH_SECONDS / max(seconds, 1e-9))))
+    if proposal.is_exact or efficiency >= _MIN_EFFICIENCY:
+        return SampleForm(proposal, 1, timely, efficiency)
+    group = 1 << (min(timely, _MAX_PARTICLES).bit_length() - 1)
+    return SampleForm(proposal, group, group * max(1, timely // group), efficiency)
+
+
+class Estimator:
+    """Weighted sums of the samples of one proposal.
+
+    Args:
+        problem: Problem of the task ``pr``.
+        form: SampleForm of the samples.
+        seed: Random seed.
+        threads: Number of threads.
+
+    Attributes:
+        weights: Statistics of the groups' mean weights.
+        samples: Number of samples.
+    """
+
+    def __init__(self, problem: Problem, form: SampleForm, seed: int, threads: int) -> None:
+        self._form, self._seed, self._threads = form, seed, threads
+        self.weights, self.samples = WeightStatistics(), 0
+        sizes = np.array(problem.model.sizes, dtype=np.int64)
+        rows = sizes[list(form.proposal.variables)]
+        self._starts = np.cumsum(rows) - rows
+        self._sums = np.zeros((3, int(rows.sum())))
+        # Of groups: squares of weights over the number of independent samples that they are worth.
+        self._unevenness = 0.0
+        # Cells of the sums in the sequence of the problem's variables, and the variable of each.
+        self._sizes = sizes[list(problem.free)]
+        self._owners = np.repeat(np.arange(len(self._sizes)), self._sizes)
+        place = {v: number for number, v in enumerate(form.proposal.variables)}
+        firsts = self._starts[[place[v] for v in problem.free]]
+        self._cells = np.arange(len(self._owners)) + (firsts - np.cumsum(self._sizes) + self._sizes)[self._owners]
+
+    def draw(self) -> None:
+        """Draw a batch of samples."""
+        group, count = self._form.group, self._form.batch
+        logs, sizes = np.zeros(count), np.zeros(count // group if group > 1 else 0)
+        states = np.empty((len(self._starts), count), dtype=np.int32)
+        self._form.proposal.sampler.draw(self._seed, self.samples, states, logs, sizes, self._threads)
+        logs += self._form.proposal.log_constant
+        self.samples += count
+        means = logs if group == 1 else np.logaddexp.reduce(logs.reshape(-1, group), axis=1) - math.log(group)
+        _, factor = self.weights.add(means)
+        if self.weights.log_peak == -math.inf:
+            return
+        self._sums *= np.array([factor, factor**2, factor**2])[:, None]
+        shares = np.exp(logs - self.weights.log_peak) / group
+        add_weights(states, shares, group, self._starts, *self._sums)
+        totals = shares if group == 1 else shares.reshape(-1, group).sum(axis=1)
+        self._unevenness *= factor**2
+        self._unevenness += float((totals**2 / np.maximum(sizes if group > 1 else 1.0, 1.0)).sum())
+
+    @property
+    def effective_size(self) -> float:
+        """Number of independent samples of equal weight that say as much about the variables drawn first."""
+        total = math.exp(self.weights.log_mean - self.weights.log_peak) * self.weights.count
+        return total**2 / self._unevenness if self._unevenness else 0.0
+
+    def marginals(self) -> tuple[Floats, Floats]:
+        """Return the marginals of the free variables, one after another, and the expected Hellinger distance of each."""
+        owners, states = self._owners, self._sizes[self._owners]
+        sums, squares, products = self._sums[:, self._cells]
+        totals = np.bincount(owners, weights=sums)[owners]
+        shares = sums / totals
+        # A group's weight is the sum of its weights with each state.
+        whole = np.bincount(owners, weights=products)[owners]
+        between = np.maximum(0.0, squares - 2 * shares * products + shares**2 * whole) / totals**2
+        # States that were hardly drawn, or not at all, may be more probable than they seem.
+        size, groups = self.effective_size, self.weights.effective_size
+        likely = (size * shares + 1 / states) / (size + 1)
+        expected = likely * (1 - likely) / (size + 1)
+        variances = (groups * between + _PRIOR_GROUPS * expected) / (groups + _PRIOR_GROUPS)
+        distances = np.sqrt(np.bincount(owners, weights=variances / likely) / 8)
+        return shares, np.minimum(distances, 1.0)
+
+    def estimate(self, upper: float) -> SumEstimate:
+        """Return the estimate of all samples.
+
+        Args:
+            upper: Upper bound on the logarithm of the sum.
+        """
+        if self.weights.log_peak == -math.inf:
+            return SumEstimate(_METHOD, upper=upper)
+        shares, errors = self.marginals()
+        low, high = self.weights.interval(self._form.proposal.log_bound)
+        figures = {
+            "samples": self.samples,
+            "effective_size": round(self.effective_size, 1),
+            "interval_low": low / math.log(10),
+            "interval_high": min(high, upper) / math.log(10),
+            "interval_level": LEVEL,
+        }
+        return SumEstimate(
+            _METHOD, self.weights.log_mean, self.weights.log_error, shares, errors, upper=upper, figures=figures
+        )
+
+
+def importance_sampling(problem: Problem, options: Options, limits: Limits) -> Iterator[SumEstimate]:
+    """Yield better and better estimates from samples, of larger and larger mini-buckets and then of ever more of them.
+
+    Args:
+        problem: Problem of the task ``pr`` or ``mar``.
+        options: Options of the call.
+        limits: Limits of time and memory, and the seed.
+    """
+    summed = problem._replace(task="pr", wanted=())
+    if not summed.free:
+        return
+    forms = _forms(summed, options, limits)
+    estimator: Estimator | None = None
+    best: SumEstimate | None = None
+    upper, turn, is_settled = math.inf, _QUICK_SECONDS, False
+    while True:
+        if not is_settled:
+            started = time.monotonic()
+            try:
+                form = next(forms)
+            except StopIteration:
+                form, is_settled = None, True
+            if form is not None:
+                if form is not None and form.proposal.log_bound == -math.inf:
+                    yield SumEstimate(_METHOD, -math.inf, 0.0, upper=-math.inf)
+                    return
+                upper = min(upper, form.proposal.log_bound)
+                estimator, turn = Estimator(summed, form, limits.seed, options.host_threads), time.monotonic() - started
+                is_new = True
+        if estimator is None:
+            if is_settled:
+                return
+            yield SumEstimate(_METHOD)
+            continue
+        end = time.monotonic() + max(turn, _QUICK_SECONDS)
+        estimator.draw()
+        while time.monotonic() < end and not limits.is_over:
+            estimator.draw()
+        turn *= 2
+        estimate = estimator.estimate(upper)
+        # Estimates of one proposal follow each other: an error that grows shows what the last one did not know.
+        if best is None or not is_new or estimate.log_z_error <= best.log_z_error:
+            best, is_new = estimate, False
+        yield best._replace(upper=upper)
+        if is_settled and max(best.error, best.log_z_error) < _NEGLIGIBLE_ERROR:
+            return
+
+
+def _forms(problem: Problem, options: Options, limits: Limits) -> Iterator[SampleForm | None]:
+    """Yield proposals with smaller and smaller bounds, and how samples of each are drawn; None: it takes more time.
+
+    A proposal whose bound is minus infinity shows that the sum is 0.
+    """
+    memory, threads = limits.memory_bytes, options.host_threads
+    is_quick = options.order == "auto"
+    order = elimination_order(problem, options._replace(order_seconds=_QUICK_SECONDS) if is_quick else options)
+    forward = forward_proposal(problem, memory // 4)
+    best = None if forward is None else form_of(forward, memory // 4, limits.seed, threads)
+    seconds, largest_ibound = _QUICK_SECONDS, 0
+    while seconds < _MAX_PLAN_SECONDS:
+        if seconds > max(_QUICK_SECONDS, _PLAN_SHARE * limits.seconds):
+            yield None
+            continue
+        held = 0 if best is None else best.proposal.bytes
+        try:
+            plan = mini_bucket_plan(problem, order, options, int(_MEMORY_SHARE * memory) - held, seconds)
+        except MemoryLimitError:
+            break
+        ibound = math.inf if plan.minibuckets is None else plan.minibuckets.ibound
+        if ibound > largest_ibound:
+            deadline = None if limits.deadline == math.inf else limits.deadline
+            try:
+                proposal = message_proposal(problem, plan, options, deadline)
+            except TimeLimitError:
+                yield None
+                continue
+            form = form_of(proposal, int((1 - _MEMORY_SHARE) * memory), limits.seed, threads)
+            largest_ibound = ibound
+            if form is None:
+                break
+            if best is None or best.proposal.log_bound < math.inf or form.efficiency >= best.efficiency:
+                best = form
+            yield best
+        elif plan.seconds < seconds / _GROWTH**2:
+            break
+        if ibound == math.inf:
+            return
+        seconds *= _GROWTH
+    if largest_ibound == 0 and best is not None:
+        yield best

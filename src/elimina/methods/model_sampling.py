@@ -1,0 +1,246 @@
+"""Samples of all variables of a model: exact where the messages fit the memory, otherwise weighted."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina.display import bytes_text
+from elimina.errors import ImpossibleEvidenceError, InputError, MemoryLimitError, TimeLimitError
+from elimina.methods.importance_sampling import SampleForm, form_of
+from elimina.methods.junction_tree import JunctionTree, impossible_text
+from elimina.methods.proposals import (
+    Proposal,
+    descendant_sampler,
+    descendants_of,
+    exact_plan,
+    forward_proposal,
+    message_proposal,
+    mini_bucket_plan,
+)
+from elimina.methods.samples import Samples
+from elimina.methods.sampling import DRAWN_BYTES, check_room, seed_word
+from elimina.methods.weight_statistics import WeightStatistics
+from elimina.model.model import Model
+from elimina.model.states import Evidence
+from elimina.planning.options import Options
+from elimina.planning.ordering import elimination_order
+from elimina.problem.evidence import observe
+from elimina.problem.observations import evidence_of
+from elimina.problem.preparation import Problem, prepare
+from elimina.running.host import host_memory
+
+_EXACT_SHARE = 0.5
+"""Share of the time limit that the elimination for exact samples may take, by its estimate."""
+
+_PROPOSAL_SECONDS = 5.0
+"""Estimated seconds of mini-buckets, if there is no time limit."""
+
+_PROPOSAL_SHARE = 0.25
+"""Share of the time limit that mini-buckets may take."""
+
+_MESSAGE_SHARE = 0.5
+"""Share of the memory for messages."""
+
+
+class SampleQuestion(NamedTuple):
+    """Samples that are asked for.
+
+    Attributes:
+        count: Number of samples.
+        seed: Random seed; None: other samples in each call.
+        is_exact: True if weighted samples are refused.
+        deadline: Deadline by ``time.monotonic``; None: there is none.
+    """
+
+    count: int
+    seed: int | None
+    is_exact: bool
+    deadline: float | None
+
+    @property
+    def seconds(self) -> float:
+        """Seconds until the deadline."""
+        return math.inf if self.deadline is None else self.deadline - time.monotonic()
+
+
+def draw_samples(model: Model, evidence: Evidence, question: SampleQuestion, options: Options) -> Samples:
+    """Draw from the distribution of a model's variables given evidence.
+
+    Args:
+        model: A probability model.
+        evidence: Evidence, as in ``elimina.plan``.
+        question: The samples that are asked for.
+        options: Options of a junction tree.
+
+    Raises:
+        ImpossibleEvidenceError: The evidence has probability 0.
+        InputError: The model has costs, or the evidence does not fit it.
+        MemoryLimitError: The samples, or the tables to draw them from, need more memory.
+        TimeLimitError: The deadline passed.
+    """
+    if model.sense != "probability":
+        raise InputError(
+            f"samples are drawn from probabilities, and this model has costs ({model.sense}): if its tables are "
+            "probabilities, make it with sense='probability'; if they are costs, convert it first (elimina convert "
+            "MODEL OUT.uai; in Python elimina.io.convert_sense)"
+        )
+    memory, cells = host_memory(options), question.count * len(model.variables)
+    check_room(question.count, len(model.variables), memory, DRAWN_BYTES)
+    known = evidence_of(model, evidence)
+    if options.needs_gpu:
+        return _from_junction_tree(model, known, question, options)
+    seed = seed_word(question.seed)
+    observed = observe(model, "pr", evidence)
+    problem = prepare(observed.model, "pr", observed.values)
+    form = _form(problem, question, seed, options, memory - DRAWN_BYTES * cells)
+    if form is None:
+        raise ImpossibleEvidenceError(impossible_text(model, known))
+    found = _draw(problem, form, question, seed, options)
+    if question.count and not found.effective_size:
+        raise MemoryLimitError(
+            f"none of {question.count:,} samples has a positive probability: the evidence may be impossible, or larger "
+            "mini-buckets are needed: draw more samples, or give more memory (--memory)"
+        )
+    indices = found.indices[:, : len(model.variables)]
+    random = np.random.default_rng([seed, 1])
+    for v, merged in observed.merged.items():
+        indices[:, v] = merged.drawn(indices[:, v].astype(np.int64), random)
+    is_exact = form.proposal.is_exact
+    return Samples(
+        model.variables,
+        indices,
+        found.log_weights,
+        is_exact=is_exact,
+        effective_size=float(question.count) if is_exact else found.effective_size,
+        log10_z=found.log_sum / math.log(10),
+    )
+
+
+def _from_junction_tree(
+    model: Model, known: Mapping[int, int | NDArray[Any]], question: SampleQuestion, options: Options
+) -> Samples:
+    """Draw exact samples from messages on a GPU."""
+    tree = JunctionTree(model, options=options)
+    try:
+        tree.set_evidence({v: _evidence_item(model, v, what) for v, what in known.items()})
+        indices = tree.sample(question.count, question.seed, indices=True)
+        zeros, size = np.zeros(question.count), float(question.count)
+        return Samples(model.variables, indices, zeros, is_exact=True, effective_size=size, log10_z=tree.log10_evidence)
+    finally:
+        tree.close()
+
+
+def _evidence_item(model: Model, variable: int, known: int | NDArray[Any]) -> Any:
+    return model.variables[variable].state(known) if isinstance(known, int) else known
+
+
+def _form(problem: Problem, question: SampleQuestion, seed: int, options: Options, memory: int) -> SampleForm | None:
+    """Return the form of exact samples, or else of weighted ones; None if the sum is 0.
+
+    Raises:
+        MemoryLimitError: No proposal fits, or exact samples alone are asked for.
+        TimeLimitError: The deadline passed.
+    """
+    threads = options.host_threads
+    order = elimination_order(problem, options)
+    plan = exact_plan(problem, order, options, memory)
+    if plan.fits and plan.seconds <= _EXACT_SHARE * question.seconds:
+        proposal = message_proposal(problem, plan, options, question.deadline)
+        return None if proposal is None else form_of(proposal, memory - proposal.bytes, seed, threads)
+    if question.is_exact:
+        if plan.fits:
+            raise TimeLimitError("the elimination for exact samples takes longer than the time limit; allow more time")
+        raise MemoryLimitError(
+            f"exact samples need {bytes_text(plan.peak_bytes)}, and {bytes_text(memory)} may be used (induced width "
+            f"{plan.width}): give more memory (--memory), or take weighted samples (without --exact)"
+        )
+    forms = []
+    messages = int(_MESSAGE_SHARE * memory)
+    seconds = _PROPOSAL_SECONDS if question.deadline is None else _PROPOSAL_SHARE * question.seconds
+    try:
+        plan = mini_bucket_plan(problem, order, options, messages, seconds)
+        proposal = message_proposal(problem, plan, options, question.deadline)
+        if proposal is None:
+            return None
+        forms.append(form_of(proposal, memory - messages, seed, threads))
+        messages = proposal.bytes
+    except MemoryLimitError as error:
+        lacking = error
+    forward = forward_proposal(problem, (memory - messages) // 2)
+    if forward is not None:
+        forms.append(form_of(forward, (memory - messages) // 2, seed, threads))
+    usable = [form for form in forms if form is not None]
+    if not usable:
+        raise MemoryLimitError("no samples fit the memory limit: give more memory (--memory)") from lacking
+    return max(usable, key=lambda form: form.efficiency)
+
+
+class _Drawn(NamedTuple):
+    """Samples of a problem.
+
+    Attributes:
+        indices: Index of each sample's value, shape ``(samples, variables of the problem's model)``.
+        log_weights: Natural logarithm of each sample's weight.
+        effective_size: Number of independent samples of equal weight that are worth as much.
+        log_sum: Natural logarithm of the mean weight.
+    """
+
+    indices: NDArray[np.int32]
+    log_weights: NDArray[np.float64]
+    effective_size: float
+    log_sum: float
+
+
+def _draw(problem: Problem, form: SampleForm, question: SampleQuestion, seed: int, options: Options) -> _Drawn:
+    """Draw samples batch by batch.
+
+    Raises:
+        TimeLimitError: The deadline passed.
+    """
+    proposal, count, threads = form.proposal, question.count, options.host_threads
+    descendants = descendants_of(problem)
+    last = descendant_sampler(descendants, problem.model.sizes, proposal.variables) if descendants else None
+    variables = [*proposal.variables, *descendants]
+    indices = np.zeros((count, len(problem.model.sizes)), dtype=np.int32)
+    for v, value in problem.fixed.items():
+        indices[:, v] = value
+    # Filters share out the samples evenly; those beyond the number that is asked for are left out at random.
+    groups = -(-count // form.group)
+    group = -(-count // max(1, groups)) if form.group > 1 else 1
+    total = group * groups
+    is_kept = np.zeros(total, dtype=bool)
+    is_kept[np.random.default_rng(seed).permutation(total)[:count] if total > count else slice(None)] = True
+    logs, statistics = np.zeros(count), WeightStatistics()
+    unevenness, done = 0.0, 0
+    step = group * max(1, form.batch // group)
+    for start in range(0, total, step):
+        if question.seconds <= 0:
+            raise TimeLimitError(
+                f"the time limit passed after {start:,} of {count:,} samples: allow more time, or draw fewer"
+            )
+        size = min(step, total - start)
+        states = np.empty((len(variables), size), dtype=np.int32)
+        weights, sizes = np.zeros(size), np.ones(size // group)
+        filters = sizes if group > 1 else sizes[:0]
+        proposal.sampler.draw(seed, start, states[: len(proposal.variables)], weights, filters, threads)
+        if last is not None:
+            last.draw(seed, start, states, np.zeros(size), sizes[:0], threads)
+        kept = is_kept[start : start + size]
+        end = done + int(kept.sum())
+        for v, row in zip(variables, states, strict=True):
+            indices[done:end, v] = row[kept]
+        logs[done:end] = weights[kept]
+        done = end
+        means = np.logaddexp.reduce(weights.reshape(-1, group), axis=1) - math.log(group)
+        shares, factor = statistics.add(means)
+        unevenness = unevenness * factor**2 + float((shares**2 / np.maximum(sizes, 1.0)).sum())
+    whole = math.exp(statistics.log_mean - statistics.log_peak) * statistics.count if unevenness else 0.0
+    effective_size = min(float(count), whole**2 / unevenness) if unevenness else 0.0
+    log_sum = proposal.log_constant + (statistics.log_mean if count and not proposal.is_exact else 0.0)
+    return _Drawn(indices, logs, effective_size, log_sum)

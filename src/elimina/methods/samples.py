@@ -1,0 +1,145 @@
+"""Samples of a model's variables, with weights where they could not be drawn exactly."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina import arguments
+from elimina.display import Displayed, sample
+from elimina.errors import InputError
+from elimina.io.files import save
+from elimina.io.sample_files import LOG_WEIGHT, csv_chunks
+from elimina.model.variable import Variable, state_array
+from elimina.system import frame_of
+
+if TYPE_CHECKING:
+    from elimina.system import Library
+
+
+class Samples(Displayed, Mapping[str, NDArray[Any]]):
+    """Samples of all variables of a model: a mapping from a variable's name to the state that each sample has.
+
+    Attributes:
+        variables: Variables of the model.
+        indices: Index of each sample's state, int32 of shape ``(samples, variables)``.
+        log_weights: Natural logarithm of each sample's weight. Weights are relative to each other: divide by their sum.
+            All are 0 if the samples are exact.
+        is_exact: True if each sample was drawn from the posterior itself; else averages need the weights.
+        effective_size: Number of exact samples that would tell about as much. It is an estimate, and too large
+            where the proposal misses likely assignments.
+        log10_z: Base-10 logarithm of the model's sum given the evidence; an unbiased estimate of the sum if the samples
+            are weighted.
+    """
+
+    def __init__(
+        self,
+        variables: tuple[Variable, ...],
+        indices: NDArray[np.int32],
+        log_weights: NDArray[np.float64],
+        *,
+        is_exact: bool,
+        effective_size: float,
+        log10_z: float,
+    ) -> None:
+        self.variables, self.indices, self.log_weights = variables, indices, log_weights
+        self.is_exact, self.effective_size, self.log10_z = is_exact, effective_size, log10_z
+        self._places = {v.name: place for place, v in enumerate(variables)}
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        """Return the states of a variable: an array of int64 or bool, or of objects."""
+        place = self._places[name]
+        return state_array(self.variables[place], self.indices[:, place])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        """Return the number of variables; ``count`` is that of samples."""
+        return len(self.variables)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def count(self) -> int:
+        """Number of samples."""
+        return len(self.log_weights)
+
+    @property
+    def weights(self) -> NDArray[np.float64]:
+        """Weights that add up to 1."""
+        if not self.count:
+            return np.zeros(0)
+        weights: NDArray[np.float64] = np.exp(self.log_weights - self.log_weights.max())
+        return weights / weights.sum()
+
+    def to_frame(self, library: Library = "pandas") -> Any:
+        """Return a data frame with a row for each sample and a column for each variable.
+
+        Weighted samples have a last column ``log_weight``.
+
+        Args:
+            library: ``pandas``, ``polars`` or ``pyarrow`` (a ``Table``).
+
+        Raises:
+            TypeError: ``library`` is not text.
+            InputError: It is another one, or not installed, or a variable is called ``log_weight``.
+        """
+        columns: dict[str, Any] = dict(self)
+        if not self.is_exact:
+            self._check_free(LOG_WEIGHT)
+            columns[LOG_WEIGHT] = self.log_weights
+        return frame_of(columns, library)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a CSV file with a row for each sample; weighted samples have a last column ``log_weight``.
+
+        ``elimina solve --cases`` and ``elimina.io.cases.read_cases`` read it (with ``--ignore-extra`` if it has weights).
+
+        Args:
+            path: A .csv file, perhaps with .gz or .xz after that.
+
+        Raises:
+            TypeError: ``path`` is no path.
+            InputError: It has another suffix, or cannot be written.
+        """
+        file = arguments.file("path", path)
+        if not any(file.name.lower().endswith(suffix) for suffix in (".csv", ".csv.gz", ".csv.xz")):
+            raise InputError(f"{file}: samples are written to .csv, .csv.gz and .csv.xz files")
+        save(file, self.csv_chunks())
+
+    def csv_chunks(self) -> Iterator[str]:
+        """Yield the text of a CSV file, part by part."""
+        if not self.is_exact:
+            self._check_free(LOG_WEIGHT)
+        return csv_chunks(self.variables, self.indices, None if self.is_exact else self.log_weights)
+
+    def to_json(self) -> str:
+        """Return the samples as one JSON object on one line: ``docs/how-to/samples.md`` describes its keys."""
+        return json.dumps(
+            {
+                "samples": self.count,
+                "is_exact": self.is_exact,
+                "effective_size": self.effective_size,
+                "log10_z": self.log10_z if math.isfinite(self.log10_z) else None,
+                "states": {name: states.tolist() for name, states in self.items()},
+                "log_weights": self.log_weights.tolist(),
+            }
+        )
+
+    def _check_free(self, name: str) -> None:
+        if name in self._places:
+            raise InputError(
+                f"a variable is called {name!r}, which is the column of the weights: rename it, or take the states and "
+                "log_weights one by one"
+            )
+
+    def _figures(self) -> list[tuple[str, str]]:
+        kind = "exact" if self.is_exact else f"weighted, effective size about {self.effective_size:,.0f}"
+        return [("samples", f"{self.count:,}, {kind}"), ("variables", sample(self._places, len(self._places)))]
