@@ -194,14 +194,17 @@ def _options_of(scope: Literal["plan", "run"]) -> list[Callable[[Decorated], Dec
     return [_option_of(record) for record in OPTIONS if record.scope == scope and record.command_line]
 
 
+evidence_option = option(
+    "--evidence",
+    multiple=True,
+    metavar="FILE|A=x,B=y",
+    help="Evidence file, or observations. Repeatable.",
+)
+"""``--evidence``; ``evidence_of`` reads its values."""
+
 planning_options = together(
     task_option("mpe", "mpe"),
-    option(
-        "--evidence",
-        multiple=True,
-        metavar="FILE|A=x,B=y",
-        help="Evidence file, or observations. Repeatable.",
-    ),
+    evidence_option,
     option(
         "--query",
         multiple=True,
@@ -211,6 +214,15 @@ planning_options = together(
     *_options_of("plan"),
 )
 """Options of commands that plan: task, evidence, query, and those of a plan."""
+
+sampling_options = together(
+    *(
+        _option_of(record)
+        for record in OPTIONS
+        if record.name in ("device", "memory", "order", "order_seconds", "threads")
+    )
+)
+"""Options of samples."""
 
 run_options = together(*_options_of("run"))
 """Options of commands that run a plan."""

@@ -1,8 +1,8 @@
-"""Importance sampling from weighted mini-buckets (Liu, Fisher and Ihler 2015): sums and marginals with a confidence interval.
+"""Importance sampling from weighted mini-buckets (Liu, Fisher and Ihler 2015): sums with an interval, and marginals.
 
-Where the weights of independent samples differ much, they become particle filters: while the variables are drawn, samples
-of little weight make room for copies of others. A filter's mean weight stays unbiased (Del Moral 2004) and within the
-mini-buckets' bound, and filters are independent of each other.
+Where the weights of independent samples differ much, they become particle filters: while the variables are drawn,
+samples of little weight make room for copies of others. A filter's mean weight stays unbiased (Del Moral 2004) and
+within the mini-buckets' bound, and filters are independent of each other.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina._core import add_weights
-from elimina.errors import MemoryLimitError, TimeLimitError
+from elimina.errors import ImpossibleEvidenceError, MemoryLimitError, TimeLimitError
 from elimina.methods.proposals import Proposal, forward_proposal, message_proposal, mini_bucket_plan
 from elimina.methods.sum_estimate import Limits, SumEstimate
 from elimina.methods.weight_statistics import LEVEL, WeightStatistics
@@ -66,6 +66,9 @@ _NEGLIGIBLE_ERROR = 1e-4
 
 _PRIOR_GROUPS = 2.0
 """Groups of samples that the variance between few groups is mixed with, as if they had the expected one."""
+
+_MIN_DRAWN = 5.0
+"""Samples with a state from which their variance is a measure of its error."""
 
 _SEED_MASK = 2**64 - 1
 """Bits of a seed; pilot samples have the others."""
@@ -171,7 +174,7 @@ class Estimator:
         return total**2 / self._unevenness if self._unevenness else 0.0
 
     def marginals(self) -> tuple[Floats, Floats]:
-        """Return the marginals of the free variables, one after another, and the expected Hellinger distance of each."""
+        """Return the marginals of the free variables, and the expected Hellinger distance of each."""
         owners, states = self._owners, self._sizes[self._owners]
         sums, squares, products = self._sums[:, self._cells]
         totals = np.bincount(owners, weights=sums)[owners]
@@ -184,6 +187,7 @@ class Estimator:
         likely = (size * shares + 1 / states) / (size + 1)
         expected = likely * (1 - likely) / (size + 1)
         variances = (groups * between + _PRIOR_GROUPS * expected) / (groups + _PRIOR_GROUPS)
+        variances = np.where(size * shares < _MIN_DRAWN, np.maximum(variances, expected), variances)
         distances = np.sqrt(np.bincount(owners, weights=variances / likely) / 8)
         return shares, np.minimum(distances, 1.0)
 
@@ -227,14 +231,15 @@ def importance_sampling(problem: Problem, options: Options, limits: Limits) -> I
     while True:
         if not is_settled:
             started = time.monotonic()
+            form = None
             try:
                 form = next(forms)
             except StopIteration:
-                form, is_settled = None, True
+                is_settled = True
+            except ImpossibleEvidenceError:
+                yield SumEstimate(_METHOD, -math.inf, 0.0, upper=-math.inf)
+                return
             if form is not None:
-                if form is not None and form.proposal.log_bound == -math.inf:
-                    yield SumEstimate(_METHOD, -math.inf, 0.0, upper=-math.inf)
-                    return
                 upper = min(upper, form.proposal.log_bound)
                 estimator, turn = Estimator(summed, form, limits.seed, options.host_threads), time.monotonic() - started
                 is_new = True
@@ -260,7 +265,8 @@ def importance_sampling(problem: Problem, options: Options, limits: Limits) -> I
 def _forms(problem: Problem, options: Options, limits: Limits) -> Iterator[SampleForm | None]:
     """Yield proposals with smaller and smaller bounds, and how samples of each are drawn; None: it takes more time.
 
-    A proposal whose bound is minus infinity shows that the sum is 0.
+    Raises:
+        ImpossibleEvidenceError: The sum is 0.
     """
     memory, threads = limits.memory_bytes, options.host_threads
     is_quick = options.order == "auto"

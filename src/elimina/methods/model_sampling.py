@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 from collections.abc import Mapping
@@ -15,7 +16,6 @@ from elimina.errors import ImpossibleEvidenceError, InputError, MemoryLimitError
 from elimina.methods.importance_sampling import SampleForm, form_of
 from elimina.methods.junction_tree import JunctionTree, impossible_text
 from elimina.methods.proposals import (
-    Proposal,
     descendant_sampler,
     descendants_of,
     exact_plan,
@@ -43,6 +43,9 @@ _PROPOSAL_SECONDS = 5.0
 
 _PROPOSAL_SHARE = 0.25
 """Share of the time limit that mini-buckets may take."""
+
+_MIN_BATCH_BYTES = 1 << 20
+"""Memory of a batch of samples beside a plan that fits."""
 
 _MESSAGE_SHARE = 0.5
 """Share of the memory for messages."""
@@ -98,9 +101,10 @@ def draw_samples(model: Model, evidence: Evidence, question: SampleQuestion, opt
     seed = seed_word(question.seed)
     observed = observe(model, "pr", evidence)
     problem = prepare(observed.model, "pr", observed.values)
-    form = _form(problem, question, seed, options, memory - DRAWN_BYTES * cells)
-    if form is None:
-        raise ImpossibleEvidenceError(impossible_text(model, known))
+    try:
+        form = _form(problem, question, seed, options, memory - DRAWN_BYTES * cells)
+    except ImpossibleEvidenceError:
+        raise ImpossibleEvidenceError(impossible_text(model, known)) from None
     found = _draw(problem, form, question, seed, options)
     if question.count and not found.effective_size:
         raise MemoryLimitError(
@@ -140,10 +144,11 @@ def _evidence_item(model: Model, variable: int, known: int | NDArray[Any]) -> An
     return model.variables[variable].state(known) if isinstance(known, int) else known
 
 
-def _form(problem: Problem, question: SampleQuestion, seed: int, options: Options, memory: int) -> SampleForm | None:
-    """Return the form of exact samples, or else of weighted ones; None if the sum is 0.
+def _form(problem: Problem, question: SampleQuestion, seed: int, options: Options, memory: int) -> SampleForm:
+    """Return the form of exact samples, or else of weighted ones.
 
     Raises:
+        ImpossibleEvidenceError: The sum is 0.
         MemoryLimitError: No proposal fits, or exact samples alone are asked for.
         TimeLimitError: The deadline passed.
     """
@@ -152,7 +157,9 @@ def _form(problem: Problem, question: SampleQuestion, seed: int, options: Option
     plan = exact_plan(problem, order, options, memory)
     if plan.fits and plan.seconds <= _EXACT_SHARE * question.seconds:
         proposal = message_proposal(problem, plan, options, question.deadline)
-        return None if proposal is None else form_of(proposal, memory - proposal.bytes, seed, threads)
+        form = form_of(proposal, max(_MIN_BATCH_BYTES, memory - proposal.bytes), seed, threads)
+        if form is not None:
+            return form
     if question.is_exact:
         if plan.fits:
             raise TimeLimitError("the elimination for exact samples takes longer than the time limit; allow more time")
@@ -160,24 +167,22 @@ def _form(problem: Problem, question: SampleQuestion, seed: int, options: Option
             f"exact samples need {bytes_text(plan.peak_bytes)}, and {bytes_text(memory)} may be used (induced width "
             f"{plan.width}): give more memory (--memory), or take weighted samples (without --exact)"
         )
-    forms = []
-    messages = int(_MESSAGE_SHARE * memory)
+    forms, messages = [], 0
     seconds = _PROPOSAL_SECONDS if question.deadline is None else _PROPOSAL_SHARE * question.seconds
-    try:
-        plan = mini_bucket_plan(problem, order, options, messages, seconds)
+    with contextlib.suppress(MemoryLimitError):
+        plan = mini_bucket_plan(problem, order, options, int(_MESSAGE_SHARE * memory), seconds)
         proposal = message_proposal(problem, plan, options, question.deadline)
-        if proposal is None:
-            return None
-        forms.append(form_of(proposal, memory - messages, seed, threads))
         messages = proposal.bytes
-    except MemoryLimitError as error:
-        lacking = error
+        forms.append(form_of(proposal, memory - messages, seed, threads))
     forward = forward_proposal(problem, (memory - messages) // 2)
     if forward is not None:
         forms.append(form_of(forward, (memory - messages) // 2, seed, threads))
     usable = [form for form in forms if form is not None]
     if not usable:
-        raise MemoryLimitError("no samples fit the memory limit: give more memory (--memory)") from lacking
+        raise MemoryLimitError(
+            f"weighted samples do not fit into the {bytes_text(max(0, memory))} that may be used: give more memory "
+            "(--memory)"
+        )
     return max(usable, key=lambda form: form.efficiency)
 
 

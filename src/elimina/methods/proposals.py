@@ -1,9 +1,10 @@
 """Distributions to draw samples from: each variable given those that are drawn before it, by its bucket's tables.
 
 A bucket's factors and the messages that it received are, at values of what is eliminated later, the conditional
-distribution of its variable (Dechter 1999, section 7, run backwards). Where buckets were divided, these are the messages
-of weighted mini-buckets (Liu, Fisher and Ihler 2015, "Probabilistic variational bounds for graphical models"), and a
-sample's weight is its probability in the model over that of drawing it. Their bound on the sum bounds all weights.
+distribution of its variable (Dechter 1999, section 7, run backwards). Where buckets were divided, these are the
+messages of weighted mini-buckets (Liu, Fisher and Ihler 2015, "Probabilistic variational bounds for graphical models"),
+and a sample's weight is its probability in the model over that of drawing it. Their bound on the sum bounds all
+weights.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 
 from elimina._core import Sampler
 from elimina.backends.cpu import CpuBackend
-from elimina.errors import MemoryLimitError, TimeLimitError
+from elimina.errors import ImpossibleEvidenceError, MemoryLimitError, TimeLimitError
 from elimina.methods.mini_buckets import pseudo_tree_tables, run_mini_buckets
 from elimina.model.model import Model
 from elimina.model.table import Table
@@ -36,6 +37,8 @@ _TABLE_SECONDS = 2e-5
 """Time to place a table of a plan for a sampler."""
 
 _CELL_BYTES = 8
+
+_ZERO_SUM = "the model's sum is 0, so there are no samples: remove some of the evidence"
 
 
 class Proposal(NamedTuple):
@@ -94,8 +97,8 @@ def mini_bucket_plan(problem: Problem, order: Sequence[int], options: Options, m
     return plan
 
 
-def message_proposal(problem: Problem, plan: Plan, options: Options, deadline: float | None) -> Proposal | None:
-    """Run a plan, and return the proposal that its messages make; None if the sum is 0.
+def message_proposal(problem: Problem, plan: Plan, options: Options, deadline: float | None) -> Proposal:
+    """Run a plan, and return the proposal that its messages make.
 
     Args:
         problem: Problem of the task ``pr``.
@@ -104,6 +107,7 @@ def message_proposal(problem: Problem, plan: Plan, options: Options, deadline: f
         deadline: Deadline by ``time.monotonic``.
 
     Raises:
+        ImpossibleEvidenceError: The sum is 0.
         TimeLimitError: The deadline passed.
     """
     remaining = math.inf if deadline is None else deadline - time.monotonic()
@@ -114,7 +118,7 @@ def message_proposal(problem: Problem, plan: Plan, options: Options, deadline: f
         return _exact_proposal(execution)
     with run_mini_buckets(execution, {}) as (heuristic, session):
         if session is None or not math.isfinite(heuristic.cost):
-            return None
+            raise ImpossibleEvidenceError(_ZERO_SUM)
         log_sum = float(heuristic.total_of(heuristic.cost))
         slack = heuristic.rounding(session, heuristic.decode(session)[0])
         arena = np.asarray(session.fetch(0, plan.arena_cells), dtype=np.float64)
@@ -126,13 +130,13 @@ def message_proposal(problem: Problem, plan: Plan, options: Options, deadline: f
     return Proposal(sampler, plan.order, log_sum, log_sum + slack, False, arena.nbytes, divided)
 
 
-def _exact_proposal(execution: Execution) -> Proposal | None:
+def _exact_proposal(execution: Execution) -> Proposal:
     problem, plan = execution.problem, execution.plan
     guide = pseudo_tree_tables(plan, problem.model.sizes)
     for semiring in dict.fromkeys((plan.semiring, "log-sum-exp")):
         encoded = encode(problem, plan, semiring)
         if encoded.impossible:
-            return None
+            raise ImpossibleEvidenceError(_ZERO_SUM)
         session = execution.backend.open(execution.program(semiring), encoded.arena)
         try:
             run = session.run(progress=execution.report)
@@ -152,7 +156,7 @@ def _exact_proposal(execution: Execution) -> Proposal | None:
             np.log(arena, out=arena)
         break
     if log_sum == -math.inf:
-        return None
+        raise ImpossibleEvidenceError(_ZERO_SUM)
     sizes = np.array(guide.sizes, dtype=np.int64)
     sampler = Sampler(arena, guide.tables, sizes, np.zeros(len(sizes), dtype=np.uint8), 0, len(sizes))
     return Proposal(sampler, plan.order, log_sum, log_sum, True, arena.nbytes)

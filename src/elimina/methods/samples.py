@@ -100,7 +100,8 @@ class Samples(Displayed, Mapping[str, NDArray[Any]]):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a CSV file with a row for each sample; weighted samples have a last column ``log_weight``.
 
-        ``elimina solve --cases`` and ``elimina.io.cases.read_cases`` read it (with ``--ignore-extra`` if it has weights).
+        ``elimina solve --cases`` and ``elimina.io.cases.read_cases`` read it, with ``--ignore-extra`` if it has
+        weights.
 
         Args:
             path: A .csv file, perhaps with .gz or .xz after that.
@@ -129,7 +130,7 @@ class Samples(Displayed, Mapping[str, NDArray[Any]]):
                 "effective_size": self.effective_size,
                 "log10_z": self.log10_z if math.isfinite(self.log10_z) else None,
                 "states": {name: states.tolist() for name, states in self.items()},
-                "log_weights": self.log_weights.tolist(),
+                "log_weights": [log if math.isfinite(log) else None for log in self.log_weights.tolist()],
             }
         )
 

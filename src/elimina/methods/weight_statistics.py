@@ -1,9 +1,9 @@
-"""Statistics of samples' weights: their mean, its standard error, and an interval that holds whatever their tail is like.
+"""Statistics of samples' weights: their mean, its standard error, and an interval that heavy tails do not break.
 
 The interval is a confidence sequence by betting (Waudby-Smith and Ramdas 2024, "Estimating means of bounded random
-variables by betting"): somebody who bets against a mean that is too small or too large gets rich, and against the true
-one hardly ever does at any time. So it covers the mean however many samples there are, and the call may stop whenever it
-likes. From below it needs nothing but weights that are not negative, from above a bound on them.
+variables by betting"): bets against a mean that is too small or too large multiply the capital, and bets against the
+true one hardly ever do, at any time. So the interval covers the mean whenever the call stops. From below it needs
+nothing but weights that are not negative, from above a bound on them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ _BINS_PER_UNIT = 1024
 _STAKES = 0.99 * 4.0 ** -np.arange(13)
 """Shares of the capital that are bet, each with an equal part of it: the smallest suits some 10^7 samples."""
 
-_BISECTIONS = 40
+_BORDER_WIDTH = 1e-4
+"""Width to which the ends of an interval are narrowed down, in natural logarithms."""
 
 _MAX_SHORTFALL = 24.0
 """Natural logarithm of the largest quotient of a mean of weights and the lower end of its interval."""
@@ -93,7 +94,7 @@ class WeightStatistics:
 
     @property
     def log_error(self) -> float:
-        """Standard error of ``log_mean``; more if a single weight makes up much of the sum, whose like were not drawn."""
+        """Standard error of ``log_mean``; more if a single weight is much of the sum, as others like it are missing."""
         if not self._sum:
             return math.inf
         variance = max(0.0, 1 / self.effective_size - 1 / self.count)
@@ -123,7 +124,7 @@ class WeightStatistics:
         lost = np.log1p(-_STAKES)
 
         def is_refuted(log: float) -> bool:
-            gains = np.logaddexp(lost[:, None], np.log(_STAKES)[:, None] + logs - log) @ counts + empty * lost
+            gains = np.log1p(_STAKES[:, None] * np.expm1(logs - log)) @ counts + empty * lost
             return bool(np.logaddexp.reduce(gains) > goal)
 
         low, high = self.log_mean - _MAX_SHORTFALL, self.log_mean
@@ -148,7 +149,7 @@ class WeightStatistics:
 
 def _border(low: float, high: float, is_below: Callable[[float], bool]) -> tuple[float, float]:
     """Narrow down the border of a condition that holds at the low end alone."""
-    for _ in range(_BISECTIONS):
+    while high - low > _BORDER_WIDTH:
         middle = (low + high) / 2
         low, high = (middle, high) if is_below(middle) else (low, middle)
     return low, high

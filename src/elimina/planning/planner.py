@@ -154,7 +154,7 @@ def make_plan(
         hasty: True if no solution is searched for, whose cost might allow smaller numbers.
         once: True if marginals are asked for once: no message has to be there for a second run.
         single: The plan whose steps eliminate one variable each, if steps may eliminate several; for dense tables only.
-        lasting: True if messages stay in the host's memory until the end, as those of weighted mini-buckets do (``pr``).
+        lasting: True if messages stay on the host until the end, as those of weighted mini-buckets do (``pr``).
 
     Raises:
         InputError: The dtype does not fit the task or cannot hold the costs exactly.

@@ -1,0 +1,164 @@
+"""Importance sampling against brute force: unbiased sums, intervals at their level, marginals and their errors."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import time
+
+import numpy as np
+import pytest
+
+from elimina import Model, Options
+from elimina.methods.importance_sampling import Estimator, SampleForm, form_of, importance_sampling
+from elimina.methods.proposals import Proposal, forward_proposal, message_proposal, mini_bucket_plan
+from elimina.methods.sum_estimate import Limits, hellinger_distances
+from elimina.problem.preparation import Problem, prepare
+from tests.methods.test_junction_tree import joint
+
+OPTIONS = Options(threads=1, ibound=1)
+MEMORY = 10**8
+
+
+def _model(rng: np.random.Generator, count: int = 7, coupling: float = 1.0) -> Model:
+    """A dense random model whose buckets have to be divided at i-bound 1, with zeros beside the first states."""
+    sizes = [int(size) for size in rng.integers(2, 4, count)]
+    factors = []
+    for u, v in itertools.combinations(range(count), 2):
+        table = np.exp(coupling * rng.normal(size=(sizes[u], sizes[v])))
+        table[1:, 1:] *= rng.random((sizes[u] - 1, sizes[v] - 1)) > 0.1
+        factors.append(((u, v), table))
+    return Model.from_arrays(sizes, factors, sense="probability")
+
+
+def _proposal(problem: Problem) -> Proposal:
+    plan = mini_bucket_plan(problem, problem.free, OPTIONS, MEMORY, math.inf)
+    return message_proposal(problem, plan, OPTIONS, None)
+
+
+def _form(proposal: Proposal, group: int, batch: int) -> SampleForm:
+    return SampleForm(proposal, group, batch, 1.0)
+
+
+@pytest.mark.parametrize("group", [1, 16])
+@pytest.mark.parametrize("seed", range(4))
+def test_sums_are_unbiased_and_weights_bounded(group, seed):
+    """The mean of many groups is within 4 standard errors of the sum, and no weight exceeds the mini-buckets' bound."""
+    rng = np.random.default_rng(seed)
+    model = _model(rng)
+    problem = prepare(model, "pr", {})
+    proposal = _proposal(problem)
+    exact = joint(model, {}).sum()
+    count = 16_384
+    logs, states = np.zeros(count), np.empty((len(proposal.variables), count), dtype=np.int32)
+    sizes = np.zeros(count // group if group > 1 else 0)
+    proposal.sampler.draw(seed, 0, states, logs, sizes, 1)
+    means = np.exp(logs + proposal.log_constant).reshape(-1, group).mean(axis=1)
+    assert (means <= math.exp(proposal.log_bound) * (1 + 1e-12)).all()
+    assert exact <= math.exp(proposal.log_bound) * (1 + 1e-12)
+    assert abs(means.mean() - exact) < 4 * means.std() / math.sqrt(len(means)) + 1e-12 * exact
+    assert (sizes <= group + 1e-9).all()
+    # Values of weight 0 are impossible, all others possible.
+    possible = joint(model, {}).reshape(model.sizes)
+    codes = dict(zip(proposal.variables, states, strict=True))
+    index = tuple(codes.get(v, np.zeros(count, dtype=np.int32)) for v in range(len(model.sizes)))
+    assert (possible[index][logs > -math.inf] > 0).all()
+
+
+@pytest.mark.parametrize("group", [1, 16])
+def test_intervals_cover(group):
+    """95 % intervals of random models; 160 of them miss more often than 17 times once in 1,000 tests."""
+    misses = 0
+    for seed in range(160):
+        model = _model(np.random.default_rng(seed), 5, 1.5)
+        problem = prepare(model, "pr", {})
+        exact = joint(model, {}).sum()
+        proposal = _proposal(problem)
+        estimator = Estimator(problem, _form(proposal, group, 256), seed, 1)
+        estimator.draw()
+        estimate = estimator.estimate(proposal.log_bound)
+        low, high = estimate.figures["interval_low"], estimate.figures["interval_high"]
+        misses += not low - 1e-12 <= math.log10(exact) <= high + 1e-12
+    assert misses <= 17
+
+
+@pytest.mark.parametrize("group", [1, 64])
+def test_marginals_and_their_errors(group):
+    """The stated distances are within a factor of 3 of the true ones on the mean of models."""
+    quotients = []
+    for seed in range(8):
+        model = _model(np.random.default_rng(seed), 6, 1.5)
+        problem = prepare(model, "pr", {})
+        estimator = Estimator(problem, _form(_proposal(problem), group, 1024), seed, 1)
+        for _ in range(4):
+            estimator.draw()
+        shares, errors = estimator.marginals()
+        table = joint(model, {})
+        axes = [tuple(u for u in range(table.ndim) if u != v) for v in problem.free]
+        exact = np.concatenate([table.sum(axis=axis) / table.sum() for axis in axes])
+        sizes = np.array([model.sizes[v] for v in problem.free])
+        distances = hellinger_distances(shares, exact, sizes)
+        assert (distances < 6 * errors).all()
+        quotients.append(distances.mean() / errors.mean())
+    assert 1 / 3 < np.mean(quotients) < 3
+
+
+def test_likelihood_weighting_is_unbiased():
+    rng = np.random.default_rng(1)
+    factors = []
+    for v in range(8):
+        parents = [int(u) for u in rng.permutation(v)[:2]]
+        table = rng.random([3] * (len(parents) + 1))
+        factors.append(((*parents, v), table / table.sum(axis=-1, keepdims=True)))
+    model = Model.from_arrays([3] * 8, factors, sense="probability", children=range(8))
+    evidence = {7: 1, 6: 0, 4: 2}
+    problem = prepare(model, "pr", evidence)
+    proposal = forward_proposal(problem, MEMORY)
+    exact = joint(model, {v: np.eye(3)[x] for v, x in evidence.items()}).sum()
+    logs, states = np.zeros(20_000), np.empty((len(proposal.variables), 20_000), dtype=np.int32)
+    proposal.sampler.draw(1, 0, states, logs, np.zeros(0), 1)
+    weights = np.exp(logs + proposal.log_constant)
+    assert abs(weights.mean() - exact) < 4 * weights.std() / math.sqrt(len(weights))
+
+
+def test_estimates_get_better_until_the_deadline_and_after_it_was_moved():
+    model = _model(np.random.default_rng(3), 14, 0.7)
+    problem = prepare(model, "mar", {})
+    limits = Limits(time.monotonic() + 0.3, MEMORY, 1)
+    run = importance_sampling(problem, OPTIONS, limits)
+    estimates = []
+    for _ in range(200):
+        estimates.append(next(run))
+        if limits.is_over:
+            break
+    errors = [estimate.log_z_error for estimate in estimates]
+    assert errors[-1] <= errors[0]
+    limits.deadline = time.monotonic() + 0.3
+    last = next(run)
+    assert last.figures["samples"] > estimates[-1].figures["samples"]
+    assert last.shares.shape == (sum(model.sizes[v] for v in problem.free),)
+    assert last.upper >= last.log_z
+    assert (last.figures["interval_low"], last.log_z / math.log(10)) == tuple(
+        sorted((last.figures["interval_low"], last.log_z / math.log(10)))
+    )
+
+
+def test_a_sum_of_zero():
+    model = Model.from_arrays([2, 2], [((0, 1), np.zeros((2, 2)))], sense="probability")
+    limits = Limits(time.monotonic() + 5, MEMORY, 1)
+    estimates = list(importance_sampling(prepare(model, "pr", {}), OPTIONS, limits))
+    assert [estimate.log_z for estimate in estimates] == [-math.inf]
+
+
+def test_memory_that_holds_no_samples():
+    model = _model(np.random.default_rng(3), 14, 0.7)
+    limits = Limits(time.monotonic() + 5, 1000, 1)
+    assert list(importance_sampling(prepare(model, "pr", {}), OPTIONS, limits)) == []
+
+
+def test_pilot_chooses_filters_for_uneven_weights():
+    rng = np.random.default_rng(0)
+    even, uneven = (_proposal(prepare(_model(rng, 10, coupling), "pr", {})) for coupling in (0.01, 8.0))
+    assert form_of(even, MEMORY, 1, 1).group == 1
+    assert form_of(uneven, MEMORY, 1, 1).group > 1
+    assert form_of(even, 100, 1, 1) is None
