@@ -32,7 +32,7 @@ double Particles::share_out() {
   return total * total / squares;
 }
 
-void Particles::draw_anew_if_uneven(i64 number, double point) {
+void Particles::resample_if_uneven(i64 number, double point) {
   constexpr double even = 0.5, least_share = 0.5;  // of the logarithms' range; of samples of even weight
   const auto [low, high] = std::minmax_element(logs_.begin(), logs_.end());
   if (*high - *low < even || *high == kNothing) return;

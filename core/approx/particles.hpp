@@ -19,8 +19,8 @@ class Particles {
 
   // Tells that a number was drawn.
   void add(i64 number) { read_.push_back(number); }
-  // Draws the samples anew if few of them have most of the weight; `point`: a random number from 0 on and below 1. Then all have the same weight.
-  void draw_anew_if_uneven(i64 number, double point);
+  // Resamples if few samples have most of the weight: then all have the same one. `point`: a random number from 0 on and below 1.
+  void resample_if_uneven(i64 number, double point);
   // Gives each sample the states of those that it goes back to, and its whole weight. Returns the number of independent samples that say as much about
   // the first numbers.
   double finish();
@@ -33,12 +33,12 @@ class Particles {
   std::span<const i64> last_uses_;
   std::int32_t* states_ = nullptr;
   i64 row_ = 0;
-  std::span<double> logs_;  // of weights since the samples were last drawn anew
+  std::span<double> logs_;  // of weights since the last resampling
   double log_mean_ = 0;     // of the weights before
   double log_sum_ = 0;      // of the weights whose shares were taken last
   std::vector<double> shares_;
   std::vector<i64> read_;                           // numbers that buckets may still read: their rows are up to date
-  std::vector<std::vector<std::int32_t>> origins_;  // of each time that samples were drawn anew: the sample that each was
+  std::vector<std::vector<std::int32_t>> origins_;  // of each resampling: the sample that each was
   std::vector<std::vector<i64>> unread_;            // the numbers that were not read any more at that time
   std::vector<std::int32_t> states_before_, origin_;
 };

@@ -176,7 +176,7 @@ void Sampler::draw(u64 seed, u64 start, i64 group, std::span<std::int32_t> state
         if (!is_filter) continue;
         particles.add(v);
         if (buckets_[std::size_t(v - first_)].is_weighted)
-          particles.draw_anew_if_uneven(v, unit_interval(mixed(~block.keys[0] + kOdd * u64(v + 1))));
+          particles.resample_if_uneven(v, unit_interval(mixed(~block.keys[0] + kOdd * u64(v + 1))));
       }
       if (is_filter) sizes[std::size_t(number)] = particles.finish();
     }

@@ -23,7 +23,7 @@ class Sampler {
           std::span<const std::uint8_t> is_weighted, i64 first, i64 last);
 
   // Draws samples in groups of `group`, whose random numbers depend on the seed, the sample's number (`start` and those after it) and the variable's alone.
-  // The samples of a group are a particle filter: when few of them have most of the weight, they are drawn anew from themselves. The mean of a group's
+  // The samples of a group are a particle filter: when few of them have most of the weight, they are resampled. The mean of a group's
   // weights stays unbiased, and groups are independent. In groups of 1, samples are independent.
   // `states`: a row for each number; `logs`: natural logarithm of each sample's weight, which is added to: minus infinity if no value was possible;
   // `sizes`: of each group, the number of independent samples that say as much about the variables that were drawn first.

@@ -52,7 +52,7 @@ def grid(tmp_path):
         for u in [v + 14] * (v + 14 < 196) + [v + 1] * ((v + 1) % 14 > 0):
             factors.append(((v, u), np.exp(0.4 * rng.normal(size=(2, 2)))))
     path = tmp_path / "grid.uai"
-    write(path, Model.from_arrays([2] * 196, factors, sense="probability"))
+    write(Model.from_arrays([2] * 196, factors, sense="probability"), path)
     return path
 
 

@@ -273,7 +273,7 @@ def _forms(problem: Problem, options: Options, limits: Limits) -> Iterator[Sampl
     order = elimination_order(problem, options._replace(order_seconds=_QUICK_SECONDS) if is_quick else options)
     forward = forward_proposal(problem, memory // 4)
     best = None if forward is None else form_of(forward, memory // 4, limits.seed, threads)
-    seconds, largest_ibound = _QUICK_SECONDS, 0
+    seconds, largest_ibound = _QUICK_SECONDS, 0.0
     while seconds < _MAX_PLAN_SECONDS:
         if seconds > max(_QUICK_SECONDS, _PLAN_SHARE * limits.seconds):
             yield None

@@ -17,7 +17,6 @@ from elimina.methods.importance_sampling import SampleForm, form_of
 from elimina.methods.junction_tree import JunctionTree, impossible_text
 from elimina.methods.proposals import (
     descendant_sampler,
-    descendants_of,
     exact_plan,
     forward_proposal,
     message_proposal,
@@ -32,7 +31,7 @@ from elimina.planning.options import Options
 from elimina.planning.ordering import elimination_order
 from elimina.problem.evidence import observe
 from elimina.problem.observations import evidence_of
-from elimina.problem.preparation import Problem, prepare
+from elimina.problem.preparation import Problem, descendants_of, prepare
 from elimina.running.host import host_memory
 
 _EXACT_SHARE = 0.5
@@ -55,13 +54,13 @@ class SampleQuestion(NamedTuple):
     """Samples that are asked for.
 
     Attributes:
-        count: Number of samples.
+        samples: Number of samples.
         seed: Random seed; None: other samples in each call.
         is_exact: True if weighted samples are refused.
         deadline: Deadline by ``time.monotonic``; None: there is none.
     """
 
-    count: int
+    samples: int
     seed: int | None
     is_exact: bool
     deadline: float | None
@@ -93,8 +92,8 @@ def draw_samples(model: Model, evidence: Evidence, question: SampleQuestion, opt
             "probabilities, make it with sense='probability'; if they are costs, convert it first (elimina convert "
             "MODEL OUT.uai; in Python elimina.io.convert_sense)"
         )
-    memory, cells = host_memory(options), question.count * len(model.variables)
-    check_room(question.count, len(model.variables), memory, DRAWN_BYTES)
+    memory, cells = host_memory(options), question.samples * len(model.variables)
+    check_room(question.samples, len(model.variables), memory, DRAWN_BYTES)
     known = evidence_of(model, evidence)
     if options.needs_gpu:
         return _from_junction_tree(model, known, question, options)
@@ -106,9 +105,9 @@ def draw_samples(model: Model, evidence: Evidence, question: SampleQuestion, opt
     except ImpossibleEvidenceError:
         raise ImpossibleEvidenceError(impossible_text(model, known)) from None
     found = _draw(problem, form, question, seed, options)
-    if question.count and not found.effective_size:
+    if question.samples and not found.effective_size:
         raise MemoryLimitError(
-            f"none of {question.count:,} samples has a positive probability: the evidence may be impossible, or larger "
+            f"none of {question.samples:,} samples has a positive probability: the evidence may be impossible, or larger "
             "mini-buckets are needed: draw more samples, or give more memory (--memory)"
         )
     indices = found.indices[:, : len(model.variables)]
@@ -121,7 +120,7 @@ def draw_samples(model: Model, evidence: Evidence, question: SampleQuestion, opt
         indices,
         found.log_weights,
         is_exact=is_exact,
-        effective_size=float(question.count) if is_exact else found.effective_size,
+        effective_size=float(question.samples) if is_exact else found.effective_size,
         log10_z=found.log_sum / math.log(10),
     )
 
@@ -133,8 +132,8 @@ def _from_junction_tree(
     tree = JunctionTree(model, options=options)
     try:
         tree.set_evidence({v: _evidence_item(model, v, what) for v, what in known.items()})
-        indices = tree.sample(question.count, question.seed, indices=True)
-        zeros, size = np.zeros(question.count), float(question.count)
+        indices = tree.sample(question.samples, question.seed, indices=True)
+        zeros, size = np.zeros(question.samples), float(question.samples)
         return Samples(model.variables, indices, zeros, is_exact=True, effective_size=size, log10_z=tree.log10_evidence)
     finally:
         tree.close()
@@ -208,7 +207,7 @@ def _draw(problem: Problem, form: SampleForm, question: SampleQuestion, seed: in
     Raises:
         TimeLimitError: The deadline passed.
     """
-    proposal, count, threads = form.proposal, question.count, options.host_threads
+    proposal, count, threads = form.proposal, question.samples, options.host_threads
     descendants = descendants_of(problem)
     last = descendant_sampler(descendants, problem.model.sizes, proposal.variables) if descendants else None
     variables = [*proposal.variables, *descendants]

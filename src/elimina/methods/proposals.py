@@ -21,7 +21,6 @@ from elimina._core import Sampler
 from elimina.backends.cpu import CpuBackend
 from elimina.errors import ImpossibleEvidenceError, MemoryLimitError, TimeLimitError
 from elimina.methods.mini_buckets import pseudo_tree_tables, run_mini_buckets
-from elimina.model.model import Model
 from elimina.model.table import Table
 from elimina.planning.mini_buckets import make_bounded_plan
 from elimina.planning.options import Options
@@ -29,6 +28,7 @@ from elimina.planning.packed_steps import Steps
 from elimina.planning.plan import Plan
 from elimina.planning.planner import make_plan
 from elimina.problem.preparation import Problem
+from elimina.problem.relevance import parents_first
 from elimina.running.encoding import encode
 from elimina.running.execution import Execution
 from elimina.running.scales import Scales, roots
@@ -208,7 +208,7 @@ class LoggedTables:
 
 
 def forward_proposal(problem: Problem, memory: int) -> Proposal | None:
-    """Return the proposal that draws a network's parents before their children; None if the model is no network.
+    """Return the proposal that draws a network's parents before their children; None without a network.
 
     It is likelihood weighting (Fung and Chang 1990), but for evidence that counts as soon as all parents but one are
     drawn.
@@ -226,7 +226,11 @@ def forward_proposal(problem: Problem, memory: int) -> Proposal | None:
     if 2 * _CELL_BYTES * cells > memory or not all(constants):
         return None
     free = set(problem.free)
-    variables = tuple(v for v in reversed(sequence_of(model)) if v in free)
+    variables = tuple(
+        v
+        for v in reversed(parents_first(model.children, [factor.scope for factor in model.factors], len(model.sizes)))
+        if v in free
+    )
     row = {v: number for number, v in enumerate(variables)}
     logged = LoggedTables()
     for table in tables:
@@ -235,22 +239,6 @@ def forward_proposal(problem: Problem, memory: int) -> Proposal | None:
     sampler = logged.sampler(sizes, 0, len(sizes), is_weighted=True)
     constant = float(model.constant) + math.fsum(map(math.log, constants))
     return Proposal(sampler, variables, constant, math.inf, False, _CELL_BYTES * logged.cells)
-
-
-def descendants_of(problem: Problem) -> dict[int, Table]:
-    """Return a network's variables that nothing observed depends on, each with its distribution at observed values.
-
-    They are drawn after all others, parents before children: the last one comes first.
-
-    Args:
-        problem: Problem of the task ``pr``, which leaves them out.
-    """
-    model = problem.model
-    if model.children is None:
-        return {}
-    missing = set(range(len(model.sizes))).difference(problem.free, problem.fixed)
-    tables = {v: factor for v, factor in zip(model.children, model.factors, strict=True) if v in missing}
-    return {v: tables[v].restrict(problem.fixed) for v in reversed(sequence_of(model)) if v in missing}
 
 
 def descendant_sampler(descendants: Mapping[int, Table], sizes: Sequence[int], drawn: Sequence[int]) -> Sampler:
@@ -267,24 +255,3 @@ def descendant_sampler(descendants: Mapping[int, Table], sizes: Sequence[int], d
     for v, table in descendants.items():
         logged.add_table(table, row, v)
     return logged.sampler(np.array([sizes[v] for v in rows], dtype=np.int64), len(drawn), len(rows))
-
-
-def sequence_of(model: Model) -> list[int]:
-    """Return a network's variables, parents before children."""
-    assert model.children is not None
-    parents: dict[int, tuple[int, ...]] = {}
-    for child, factor in zip(model.children, model.factors, strict=True):
-        parents[child] = tuple(v for v in factor.scope if v != child)
-    children: list[list[int]] = [[] for _ in model.sizes]
-    missing = [0] * len(model.sizes)
-    for child, own in parents.items():
-        missing[child] = len(own)
-        for v in own:
-            children[v].append(child)
-    sequence = [v for v, count in enumerate(missing) if count == 0]
-    for v in sequence:
-        for child in children[v]:
-            missing[child] -= 1
-            if missing[child] == 0:
-                sequence.append(child)
-    return sequence

@@ -77,7 +77,8 @@ class Samples(Displayed, Mapping[str, NDArray[Any]]):
         if not self.count:
             return np.zeros(0)
         weights: NDArray[np.float64] = np.exp(self.log_weights - self.log_weights.max())
-        return weights / weights.sum()
+        weights /= weights.sum()
+        return weights
 
     def to_frame(self, library: Library = "pandas") -> Any:
         """Return a data frame with a row for each sample and a column for each variable.
@@ -107,7 +108,7 @@ class Samples(Displayed, Mapping[str, NDArray[Any]]):
             path: A .csv file, perhaps with .gz or .xz after that.
 
         Raises:
-            TypeError: ``path`` is no path.
+            TypeError: ``path`` is neither text nor a path.
             InputError: It has another suffix, or cannot be written.
         """
         file = arguments.file("path", path)

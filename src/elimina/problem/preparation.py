@@ -17,7 +17,7 @@ from elimina.model.model import Model
 from elimina.model.table import LARGEST_NUMBER, Scopes, Sense, Table, Tables
 from elimina.model.variable import Variable
 from elimina.problem import tasks
-from elimina.problem.relevance import prune_barren
+from elimina.problem.relevance import parents_first, prune_barren
 from elimina.problem.semirings import SEMIRINGS
 from elimina.problem.table_groups import Group, TableGroups
 from elimina.system import lock_for_a_moment
@@ -179,6 +179,23 @@ def children_without(model: Model, kept: Collection[int]) -> set[int]:
     """Return the variables that leave with their distributions; one without a distribution of its own stays."""
     assert model.children is not None
     return {model.children[f] for f in set(range(len(model.factors))).difference(kept)}
+
+
+def descendants_of(problem: Problem) -> dict[int, Table]:
+    """Return a network's variables that nothing observed depends on, each with its distribution at observed values.
+
+    They are drawn after all others, parents before children: the last one comes first.
+
+    Args:
+        problem: Problem of the task ``pr``, which leaves them out.
+    """
+    model = problem.model
+    if model.children is None:
+        return {}
+    sequence = parents_first(model.children, [factor.scope for factor in model.factors], len(model.sizes))
+    missing = set(range(len(model.sizes))).difference(problem.free, problem.fixed)
+    tables = {v: factor for v, factor in zip(model.children, model.factors, strict=True) if v in missing}
+    return {v: tables[v].restrict(problem.fixed) for v in reversed(sequence) if v in missing}
 
 
 def restrict(problem: Problem, values: Mapping[int, int]) -> Problem:

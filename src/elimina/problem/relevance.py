@@ -183,3 +183,28 @@ def bits(mask: int) -> list[int]:
         result.append(at)
         at = text.find("1", at + 1)
     return result
+
+
+def parents_first(children: Sequence[int], scopes: Sequence[Sequence[int]], count: int) -> list[int]:
+    """Return a network's variables, parents before children.
+
+    Args:
+        children: Child of each factor.
+        scopes: Scope of each factor.
+        count: Number of variables.
+    """
+    families = zip(children, scopes, strict=True)
+    parents = {child: [v for v in scope if v != child] for child, scope in families}
+    children_of: list[list[int]] = [[] for _ in range(count)]
+    missing = [0] * count
+    for child, own in parents.items():
+        missing[child] = len(own)
+        for v in own:
+            children_of[v].append(child)
+    sequence = [v for v in range(count) if missing[v] == 0]
+    for v in sequence:
+        for child in children_of[v]:
+            missing[child] -= 1
+            if missing[child] == 0:
+                sequence.append(child)
+    return sequence
