@@ -107,8 +107,8 @@ def draw_samples(model: Model, evidence: Evidence, question: SampleQuestion, opt
     found = _draw(problem, form, question, seed, options)
     if question.samples and not found.effective_size:
         raise MemoryLimitError(
-            f"none of {question.samples:,} samples has a positive probability: the evidence may be impossible, or larger "
-            "mini-buckets are needed: draw more samples, or give more memory (--memory)"
+            f"none of {question.samples:,} samples has a positive probability, because the evidence is impossible or "
+            "the proposal misses what is possible: draw more samples, or give more memory (--memory)"
         )
     indices = found.indices[:, : len(model.variables)]
     random = np.random.default_rng([seed, 1])
