@@ -137,7 +137,6 @@ def sample(
     *,
     evidence: EvidenceLike | None = None,
     seed: int | None = None,
-    exact: bool = False,
     device: str | None = None,
     memory: int | str | None = None,
     time_limit: float | None = None,
@@ -154,11 +153,11 @@ def sample(
         count: Number of samples.
         evidence: Evidence, as in ``plan``.
         seed: Random seed; the same one gives the same samples. None: other samples in each call.
-        exact: True: no weighted samples, but an error where exact ones do not fit.
         device: Device, as in ``plan``. On a GPU, samples are exact.
         memory: Memory limit, as in ``plan``.
         time_limit: Time limit of the whole call, in seconds.
-        options: Settings for experts: the order and its search, and ``threads``.
+        options: Settings for experts: the order and its search, ``threads``, and ``exact``, with which there is an
+            error instead of weighted samples.
 
     Returns:
         The samples: states by the variables' names, their weights, and the number of exact samples that they are worth.
@@ -174,15 +173,13 @@ def sample(
     """
     count = arguments.integer("count", count, 0)
     seed = None if seed is None else arguments.integer("seed", seed, 0, taken="an integer, or None for any")
-    if not isinstance(exact, bool):
-        raise arguments.wrong_type("exact", exact, "True or False")
     time_limit = arguments.seconds("time_limit", time_limit)
-    checked = options_of(options, device, memory).only_for("a junction tree").checked()
+    checked = options_of(options, device, memory).only_for("elimina.sample").checked()
     call = Call("sample", time_limit)
 
     def work() -> Samples:
         asked = as_model(model)
-        question = SampleQuestion(count, seed, exact, call.deadline)
+        question = SampleQuestion(count, seed, checked.exact, call.deadline)
         return draw_samples(asked, as_evidence(evidence, asked), question, checked)
 
     return call.result(work)

@@ -68,7 +68,7 @@ def test_exact_samples(seed):
         with pytest.raises(ImpossibleEvidenceError, match=r"probability 0|sum is 0"):
             elimina.sample(model, 5, evidence=evidence)
         return
-    samples = elimina.sample(model, COUNT, evidence=evidence, seed=seed, exact=True)
+    samples = elimina.sample(model, COUNT, evidence=evidence, seed=seed, options=Options(exact=True))
     assert samples.is_exact
     assert samples.effective_size == samples.count == COUNT
     assert (samples.log_weights == 0).all()
@@ -139,7 +139,7 @@ def test_particle_filters_where_weights_differ_much():
     assert 1 < samples.effective_size < 3001
     assert samples.log10_z == pytest.approx(truth, abs=0.5)
     with pytest.raises(MemoryLimitError, match=r"exact samples need .* more memory \(--memory\), or take weighted"):
-        elimina.sample(model, 3001, memory="2MiB", exact=True)
+        elimina.sample(model, 3001, memory="2MiB", options=Options(exact=True))
 
 
 def test_seeds_threads_and_batches():
@@ -195,7 +195,7 @@ def test_no_samples_and_no_variables():
         ({"count": 2.5}, TypeError, "count"),
         ({"count": 10**12}, MemoryLimitError, "draw fewer at a time"),
         ({"count": 5, "seed": -1}, InputError, "seed is -1"),
-        ({"count": 5, "exact": 1}, TypeError, "True or False"),
+        ({"count": 5, "options": Options(exact=1)}, TypeError, "True or False"),
         ({"count": 5, "options": Options(method="mbe")}, InputError, "does not take the option method"),
         ({"count": 5, "evidence": {"x99": 0}}, InputError, "x99"),
         ({"count": 5, "time_limit": 1e-9}, TimeLimitError, "time limit"),

@@ -42,7 +42,7 @@ _LEAST_SECONDS = 1e-3
     metavar="N",
     help="Random seed of the samples.  [default: another one each time]",
 )
-@option("--exact", "is_exact", is_flag=True, help="No weighted samples, but an error where exact ones do not fit.")
+@option("--exact", is_flag=True, help="No weighted samples, but an error where exact ones do not fit.")
 @sampling_options
 @time_limit_option
 @format_options("csv", "json")
@@ -53,7 +53,6 @@ def sample(
     file: str,
     count: int,
     sample_seed: int | None,
-    is_exact: bool,
     time_limit: float | None,
     format_: str,
     output: str | None,
@@ -81,7 +80,6 @@ def sample(
             count,
             evidence=evidence,
             seed=sample_seed,
-            exact=is_exact,
             time_limit=left,
             options=asked,
         )

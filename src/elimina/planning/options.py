@@ -326,10 +326,11 @@ def options_of(options: Options, device: str | Sequence[str] | None = None, memo
     return options._replace(**{name: value for name, value in arguments_of_call.items() if value is not None})
 
 
-Engine = Literal["a junction tree", "elimination on a cluster", "search on a cluster"]
+Engine = Literal["elimina.sample", "a junction tree", "elimination on a cluster", "search on a cluster"]
 """Algorithms that take some of the options, besides ``plan`` and ``solve``, which take all."""
 
-_TREE: tuple[Engine, ...] = get_args(Engine)
+_SAMPLES: tuple[Engine, ...] = get_args(Engine)
+_TREE: tuple[Engine, ...] = _SAMPLES[1:]
 _CLUSTER: tuple[Engine, ...] = _TREE[1:]
 _CLUSTER_SEARCH: tuple[Engine, ...] = _CLUSTER[1:]
 
@@ -422,7 +423,7 @@ OPTIONS: tuple[OptionRecord, ...] = (
         group="common",
         flags=("--device", "--devices"),
         metavar="DEVICE",
-        engines=_TREE,
+        engines=_SAMPLES,
     ),
     OptionRecord(
         "memory",
@@ -433,7 +434,7 @@ OPTIONS: tuple[OptionRecord, ...] = (
         default_text="what is free",
         group="limits",
         metavar="SIZE",
-        engines=_TREE,
+        engines=_SAMPLES,
     ),
     OptionRecord(
         "order",
@@ -442,7 +443,7 @@ OPTIONS: tuple[OptionRecord, ...] = (
         "plan",
         f"Elimination order: a heuristic ({', '.join(get_args(Method))}), or a file.",
         metavar="METHOD|FILE",
-        engines=_TREE,
+        engines=_SAMPLES,
     ),
     OptionRecord(
         "order_seconds",
@@ -452,7 +453,7 @@ OPTIONS: tuple[OptionRecord, ...] = (
         "Time limit of the order search, in seconds, counted by its work.",
         flags=("--order-time",),
         metavar="SECONDS",
-        engines=_TREE,
+        engines=_SAMPLES,
     ),
     OptionRecord(
         "seed",
@@ -461,7 +462,7 @@ OPTIONS: tuple[OptionRecord, ...] = (
         "plan",
         "Random seed of the order search.",
         metavar="N",
-        engines=_TREE,
+        engines=_SAMPLES,
     ),
     OptionRecord(
         "threads",
@@ -472,7 +473,7 @@ OPTIONS: tuple[OptionRecord, ...] = (
         default_text="all",
         group="limits",
         metavar="N",
-        engines=_TREE,
+        engines=_SAMPLES,
     ),
     OptionRecord(
         "dtype",
@@ -592,6 +593,7 @@ OPTIONS: tuple[OptionRecord, ...] = (
         False,
         "run",
         "No estimates, but an error where the exact answer does not fit.",
+        engines=_SAMPLES[:1],
     ),
     OptionRecord(
         "upper_bound",
