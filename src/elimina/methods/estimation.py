@@ -1,21 +1,72 @@
-"""Approximate methods in turn: each goes on where it was, and the estimate with the least error stands."""
+"""Approximate methods in turn: each goes on where it was, and the most trustworthy estimate stands."""
 
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
 
 from elimina.methods.incremental_trees import incremental_trees
 from elimina.methods.join_graph_propagation import propagate
-from elimina.methods.sum_estimate import EstimateMethod, Limits, SumEstimate
+from elimina.methods.sum_estimate import EstimateMethod, Limits, SumEstimate, hellinger_distances
 from elimina.planning.options import Options
 from elimina.problem.preparation import Problem
 
-METHODS: tuple[EstimateMethod, ...] = (propagate, incremental_trees)
+
+class Method(NamedTuple):
+    """An approximate method, as the others are beside it.
+
+    Attributes:
+        run: Generator of its estimates.
+        trust: Of two estimates that contradict each other, the one of the method with more trust stands.
+        time_share: Share of the time, where others have estimates to make, too.
+    """
+
+    run: EstimateMethod
+    trust: int
+    time_share: float
+
+
+METHODS = (Method(propagate, 1, 0.2), Method(incremental_trees, 2, 0.8))
 """Approximate methods, in the order of their first turns."""
 
 NEGLIGIBLE_ERROR = 1e-6
 """Estimated error that needs no better estimate."""
+
+
+class _Run:
+    """A method that runs: its time so far, and its best estimate.
+
+    Args:
+        method: The method.
+        estimates: Its generator.
+    """
+
+    def __init__(self, method: Method, estimates: Iterator[SumEstimate]) -> None:
+        self.method, self._estimates = method, estimates
+        self.seconds = 0.0
+        self.best: SumEstimate | None = None
+        self.is_done = False
+
+    @property
+    def turn(self) -> float:
+        """Time so far by the method's share: the least one has the next turn."""
+        return self.seconds / self.method.time_share
+
+    def advance(self) -> None:
+        """Make the next estimate, and keep it if it has marginals, or proves that there are none, and the least error."""
+        started = time.monotonic()
+        estimate = next(self._estimates, None)
+        self.seconds += time.monotonic() - started
+        if estimate is None:
+            self.is_done = True
+        elif (estimate.shares is not None or estimate.log_z == -math.inf) and (
+            self.best is None or estimate.error <= self.best.error
+        ):
+            self.best = estimate
 
 
 class Estimation:
@@ -27,38 +78,49 @@ class Estimation:
         memory_bytes: Bytes that a method may use.
 
     Attributes:
-        best: Estimate with the least error so far; None: there is none.
+        best: Estimate that stands; None: there is none.
     """
 
     def __init__(self, problem: Problem, options: Options, memory_bytes: int) -> None:
         self._limits = Limits(-math.inf, memory_bytes, options.seed)
-        self._runs = [method(problem, options, self._limits) for method in METHODS]
+        self._sizes = np.array([problem.model.sizes[v] for v in problem.free], dtype=np.int64)
+        self._runs = [_Run(method, method.run(problem, options, self._limits)) for method in METHODS]
         self.best: SumEstimate | None = None
 
     @property
     def is_done(self) -> bool:
         """True if no method has a better estimate."""
-        return not self._runs or (self.best is not None and self.best.error <= NEGLIGIBLE_ERROR)
+        return all(run.is_done for run in self._runs) or (self.best is not None and self.best.error <= NEGLIGIBLE_ERROR)
 
     def improve(self, deadline: float) -> Iterator[SumEstimate]:
-        """Yield better and better estimates until a time.
+        """Yield estimates as better ones are made, until a time.
 
         Args:
             deadline: By ``time.monotonic``.
         """
         self._limits.deadline = deadline
         while not self.is_done:
-            for run in list(self._runs):
-                estimate = next(run, None)
-                if estimate is None:
-                    self._runs.remove(run)
-                elif self._is_best(estimate):
-                    self.best = estimate
-                    yield estimate
-                if self._limits.is_over:
-                    return
+            run = min((run for run in self._runs if not run.is_done), key=lambda run: run.turn)
+            run.advance()
+            chosen = self._chosen()
+            if chosen is not None and chosen is not self.best:
+                self.best = chosen
+                yield chosen
+            if self._limits.is_over:
+                return
 
-    def _is_best(self, estimate: SumEstimate) -> bool:
-        """Return whether an estimate has marginals, or proves that there are none, and its error is the least."""
-        is_complete = estimate.shares is not None or estimate.log_z == -math.inf
-        return is_complete and (self.best is None or estimate.error < self.best.error)
+    def _chosen(self) -> SumEstimate | None:
+        """Return the estimate of the method with most trust, or one of less error that agrees with it."""
+        chosen: SumEstimate | None = None
+        for run in sorted(self._runs, key=lambda run: -run.method.trust):
+            if run.best is None:
+                continue
+            if chosen is None or (run.best.error < chosen.error and self._agree(run.best, chosen)):
+                chosen = run.best
+        return chosen
+
+    def _agree(self, estimate: SumEstimate, other: SumEstimate) -> bool:
+        """Return whether an estimate is within the error that another one states."""
+        if estimate.shares is None or other.shares is None:
+            return other.shares is None
+        return float(hellinger_distances(estimate.shares, other.shares, self._sizes).mean()) <= other.error

@@ -70,7 +70,9 @@ class SumEstimate(NamedTuple):
 
     @property
     def error(self) -> float:
-        """Mean of the estimated errors of the marginals; infinity if there are none."""
+        """Mean of the estimated errors of the marginals: 0 if the sum is 0, infinity if there are none."""
+        if self.log_z == -math.inf:
+            return 0.0
         if self.errors is None:
             return math.inf
         return float(self.errors.mean()) if len(self.errors) else 0.0

@@ -1,0 +1,82 @@
+"""Approximate methods in turn: which estimate stands, how turns are shared, and when they end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+
+from elimina.methods import estimation as module
+from elimina.methods.estimation import Estimation, Method
+from elimina.methods.sum_estimate import SumEstimate, hellinger_distances
+from elimina.model.model import Model
+from elimina.planning.options import Options
+from elimina.problem.preparation import prepare
+
+PROBLEM = prepare(Model.from_arrays([2], [((0,), [1, 3])], sense="probability"), "mar", {})
+
+
+def estimate(method: str, share: float, error: float) -> SumEstimate:
+    return SumEstimate(method, 0.0, 0.0, np.array([share, 1 - share]), np.array([error]))
+
+
+def methods(monkeypatch: pytest.MonkeyPatch, *rows: tuple[list[SumEstimate], int]) -> None:
+    def run_of(estimates: list[SumEstimate]) -> Callable[..., Iterator[SumEstimate]]:
+        return lambda *_: iter(estimates)
+
+    monkeypatch.setattr(module, "METHODS", tuple(Method(run_of(made), trust, 0.5) for made, trust in rows))
+
+
+def answers() -> list[SumEstimate]:
+    return list(Estimation(PROBLEM, Options(), 1 << 20).improve(time.monotonic() + 60))
+
+
+def test_the_estimate_with_the_least_error_of_a_method_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = [estimate("a", 0.3, 0.3), estimate("a", 0.4, 0.5), estimate("a", 0.25, 0.1)]
+    methods(monkeypatch, (made, 1))
+    assert answers() == [made[0], made[2]]
+
+
+def test_a_method_with_less_trust_has_to_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+    trusted = estimate("trusted", 0.25, 0.05)
+    far, near = estimate("quick", 0.9, 0.001), estimate("quick", 0.26, 0.001)
+    assert hellinger_distances(far.shares, trusted.shares, np.array([2]))[0] > 0.05
+    methods(monkeypatch, ([far], 1), ([trusted], 2))
+    assert answers() == [far, trusted]
+    methods(monkeypatch, ([near], 1), ([trusted], 2))
+    assert answers() == [near]
+
+
+def test_a_negligible_error_ends_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    certain, later = estimate("a", 0.25, 0.0), estimate("a", 0.3, 0.0)
+    methods(monkeypatch, ([certain, later], 1))
+    assert answers() == [certain]
+
+
+def test_a_deadline_ends_a_turn_and_the_next_one_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = [estimate("a", 0.3, 0.3), estimate("a", 0.25, 0.1)]
+    methods(monkeypatch, (made, 1))
+    estimation = Estimation(PROBLEM, Options(), 1 << 20)
+    assert list(estimation.improve(time.monotonic())) == made[:1]
+    assert list(estimation.improve(time.monotonic() + 60)) == made[1:]
+    assert estimation.is_done
+    assert estimation.best is made[1]
+
+
+def test_turns_are_shared_by_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    turns = []
+
+    def busy(name: str, seconds: float) -> Callable[..., Iterator[SumEstimate]]:
+        def run(*_: object) -> Iterator[SumEstimate]:
+            while True:
+                time.sleep(seconds)
+                turns.append(name)
+                yield estimate(name, 0.3, 0.3)
+
+        return run
+
+    monkeypatch.setattr(module, "METHODS", (Method(busy("short", 0.01), 1, 0.5), Method(busy("long", 0.05), 1, 0.5)))
+    list(Estimation(PROBLEM, Options(), 1 << 20).improve(time.monotonic() + 1))
+    assert turns.count("short") >= 2 * turns.count("long") >= 2
