@@ -221,7 +221,7 @@ def test_tasks_without_bounds_say_what_is_needed(monkeypatch, device, task):
     simulate(monkeypatch, 5000, 5000)
     monkeypatch.setattr(plan_choice, "MAX_SLICES", 1)
     with pytest.raises(MemoryLimitError, match=r"the plan needs .* on ") as error:
-        elimina.solve(constrained(task), task, device=device)
+        elimina.solve(constrained(task), task, device=device, options=Options(exact=True))
     assert "--method mbe" not in str(error.value)
 
 

@@ -339,7 +339,7 @@ def test_a_limit_counts_what_the_call_holds_and_advises_by_it(monkeypatch, memor
     with pytest.raises(
         MemoryLimitError, match=r"beside \d+\.0 MiB that the call holds.*--memory \d+MiB would"
     ) as caught:
-        calls.solve(model, "mar", device="cpu", memory=memory, order_seconds=0.1)
+        calls.solve(model, "mar", device="cpu", memory=memory, order_seconds=0.1, exact=True)
     monkeypatch.undo()
     told = re.search(r"--memory (\d+MiB) would be enough", str(caught.value))
     assert told is not None

@@ -27,7 +27,8 @@ ADVICE = [
      f"{RADIO} --method mbe --memory 80KB"),
     ("solve grid.uai --task pr --method eliminate --memory 80KB --slices never", "(--method mbe)",
      "solve grid.uai --task pr --method mbe --memory 80KB --slices never"),
-    ("solve grid.uai --task mar --memory 20KB", "more memory (--memory)", "solve grid.uai --task mar --memory 500MB"),
+    ("solve grid.uai --task mar --exact --memory 20KB", "more memory (--memory)",
+     "solve grid.uai --task mar --memory 500MB"),
     (f"{RADIO} --memory lots", "expected a number with a unit, such as 8GiB", f"{RADIO} --memory 8GiB"),
     (f"{RADIO} --time-limit 0", "expected a positive number of seconds", f"{RADIO} --time-limit 60"),
     (f"{RADIO} --slices some", "expected auto, never or a number of slices from 1 on", f"{RADIO} --slices 1"),
@@ -148,7 +149,7 @@ def test_plans_that_do_not_fit_or_take_long_come_with_advice(elimina):
 def test_memory_that_no_machine_has_is_not_advised(elimina):
     elimina("generate", "grid", "--side", 14, "-d", 10, "--p2", 0.1, "grid.wcsp")
     elimina("convert", "grid.wcsp", "grid.uai")
-    failed = elimina("solve", "grid.uai", "--task", "mar", *QUICKLY).err
+    failed = elimina("solve", "grid.uai", "--task", "mar", "--exact", *QUICKLY).err
     assert "no machine has that much: a better order (--order," in failed
     assert "(--memory)" not in failed
     assert "(--scratch)" not in failed

@@ -40,9 +40,12 @@ UNREACHABLE_CELLS_PER_BYTE = 2.0**10
 """Cells of the largest table, for each byte of memory, from which a plan is made in the order that was found first. A
 search for an order seldom makes a table so much smaller."""
 
-SEARCH_SAVES_CELLS = 2.0**8
-"""Cells of the quick order's largest table, for each byte of memory, from which no short search for an order makes it
-fit: searches save a factor of 30 at most."""
+FLOAT_BYTES = 8
+"""Bytes of a cell: the messages of both passes together are about as large as all joined tables."""
+
+QUICK_ORDER_FACTOR, SEARCHED_ORDER_FACTOR = 256.0, 4.0
+"""Memory that an order needs, for each byte there is, from which no search makes it fit: short searches save a factor
+of 30 at most, and longer ones a factor of two over these."""
 
 MAX_SLICED_PLAN_SECONDS = 1e7
 """Estimated seconds from which an elimination without slices is not tried in slices, which take longer. A search for an
@@ -123,8 +126,9 @@ QUICK_ORDER_DOES_NOT_FIT = no(QUICK_ORDER_FITS, "its tables do not fit the memor
 
 
 def _is_far_too_large(facts: Facts) -> bool:
-    memory = facts.memory_bytes
-    return facts.quick_order.largest_table > SEARCH_SAVES_CELLS * memory or facts.searched_order.largest_table > memory
+    if FLOAT_BYTES * facts.quick_order.total_cells > QUICK_ORDER_FACTOR * facts.memory_bytes:
+        return True
+    return FLOAT_BYTES * facts.searched_order.total_cells > SEARCHED_ORDER_FACTOR * facts.memory_bytes
 
 
 ORDER_IS_FAR_TOO_LARGE = Condition("no order has tables that fit", _is_far_too_large)
