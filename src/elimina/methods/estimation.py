@@ -57,7 +57,7 @@ class _Run:
         return self.seconds / self.method.time_share
 
     def advance(self) -> None:
-        """Make the next estimate, and keep it if it has marginals, or proves that there are none, and the least error."""
+        """Make the next estimate; keep it if it has marginals, or proves that there are none, and the least error."""
         started = time.monotonic()
         estimate = next(self._estimates, None)
         self.seconds += time.monotonic() - started
