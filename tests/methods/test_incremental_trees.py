@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import itertools
 import math
 import time
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import elimina
 from elimina.methods import estimation
 from elimina.methods import incremental_trees as estimates
 from elimina.methods.clique_fronts import CliqueFront
@@ -23,6 +25,7 @@ from elimina.model.model import Model
 from elimina.model.table import Table
 from elimina.model.variable import Variable
 from elimina.planning.options import Options
+from elimina.problem.observations import evidence_of
 from elimina.problem.preparation import prepare
 from tests.random_models import models
 from tests.reference import brute
@@ -276,3 +279,22 @@ def test_estimates_without_numbers_are_passed_over(monkeypatch):
     assert list(running.improve(time.monotonic() - 1)) == []
     assert running.best is None
     assert list(running.improve(math.inf))[-1] is running.best
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("name", ["Segmentation_13", "Segmentation_16", "linkage_21", "Promedus_37"])
+def test_first_trees_are_nearer_than_every_peer(name, data_dir):
+    path = data_dir / "uai" / "2014_MAR" / f"{name}.uai"
+    model = elimina.read(path)
+    evidence = elimina.read_evidence(path.with_suffix(".uai.evid"), model)
+    problem = prepare(model, "pr", evidence_of(model, evidence))
+    exact = elimina.solve(model, "mar", evidence=evidence).marginals
+    shares = np.concatenate([list(exact[model.variables[v].name].values()) for v in problem.free])
+    running = incremental_trees(problem, Options(), Limits(math.inf, 1 << 22))
+    estimate = list(itertools.islice(running, 3))[-1]
+    sizes = np.array([model.sizes[v] for v in problem.free])
+    distance = hellinger_distances(estimate.shares, shares, sizes).mean()
+    with (data_dir / "approximate" / "peers.tsv").open() as file:
+        rows = [row for row in csv.DictReader(file, delimiter="\t") if row["instance"] == name]
+    peers = [float(row["hd_mean"]) for row in rows if row["method"] != "dai-JT" and row["hd_mean"]]
+    assert distance < min(peers)

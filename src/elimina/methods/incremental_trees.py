@@ -52,9 +52,13 @@ _LEAST_CONTRACTION = 0.5
 _MAX_REPETITIONS, _MAX_ORDERS = 2, 9
 """Sequences with forecasts for an order, if passes do not converge, and orders with cliques of the largest size."""
 
-_PASSES_SHARE, _SECOND_PASSES_SHARE, _LOG_RUNGS_TIMES = 0.35, 0.2, 2.0
-"""Estimated errors: of first trees, as a share of what passes changed; of larger ones, the least such share; and of the
-logarithm of the sum, in times of its difference to that of smaller trees. Fitted to files of the UAI competitions."""
+_PASSES_SHARE, _LARGE_CHANGE = 0.35, 0.05
+"""Estimated error as a share of what passes changed, if that is little; mean change of which it is half that share.
+Fitted to files of the UAI competitions, as are the next numbers."""
+
+_PASSES_RATIO, _LOG_RUNGS_TIMES = 0.6, 2.0
+"""Least error by passes where other trees tell it too, as a share; error of the logarithm of the sum, in times of its
+difference to that of other trees."""
 
 _REPEATED_SHARE = 1e-6
 """Difference between two sequences, as a share of what passes changed, below which they are the same."""
@@ -108,10 +112,17 @@ def _table_bytes(problem: Problem) -> float:
 
 
 class _Final(NamedTuple):
-    """The last pass of a sequence, and whether the passes converged."""
+    """The last pass of a sequence.
+
+    Attributes:
+        marginals: Its answers.
+        has_converged: True if the passes converged.
+        errors: Part of the marginals' errors that what passes changed tells.
+    """
 
     marginals: _Pass
     has_converged: bool
+    errors: NDArray[np.float64]
 
 
 class _Order:
@@ -244,7 +255,7 @@ class _Estimator:
             if len(changes) > 2 and not is_contracting:
                 break
         has_converged = bool(changes) and changes[-1] <= _STEADY_CHANGE * changes[0]
-        self._last = _Final(previous, has_converged)
+        self._last = _Final(previous, has_converged, _PASSES_RATIO * self._errors_of_passes(first, previous))
         if self._finals:
             yield self._combined(trees)
         self._forecasts = None if has_converged else trees.forecast()
@@ -262,6 +273,7 @@ class _Estimator:
         """
         change = self._distances(current, previous)
         passes = self._distances(current, first)
+        remaining = self._errors_of_passes(first, current)
         log_passes = abs(current.log_z - first.log_z)
         if not is_contracting:
             return passes + change, log_passes
@@ -269,10 +281,15 @@ class _Estimator:
         rungs = self._distances(current, smaller)
         log_rungs = abs(current.log_z - smaller.log_z)
         if float(rungs.mean()) < _REPEATED_SHARE * float(passes.mean()):
-            return _PASSES_SHARE * passes + change, _PASSES_SHARE * log_passes
-        return np.maximum(rungs, _SECOND_PASSES_SHARE * passes) + change, max(
+            return remaining + change, _PASSES_SHARE * log_passes
+        return np.maximum(rungs, _PASSES_RATIO * remaining) + change, max(
             _LOG_RUNGS_TIMES * log_rungs, _PASSES_SHARE * log_passes
         )
+
+    def _errors_of_passes(self, first: _Pass, current: _Pass) -> NDArray[np.float64]:
+        """Return the errors of the marginals that what passes changed tells."""
+        passes = self._distances(current, first)
+        return passes * _PASSES_SHARE / (1 + float(passes.mean()) / _LARGE_CHANGE) if len(passes) else passes
 
     def _combined(self, trees: LinkedTrees) -> SumEstimate:
         """Return the medians of the estimates of all orders, which outliers do not change."""
@@ -287,6 +304,8 @@ class _Estimator:
         )
         times = len(chosen) / (len(chosen) - 1)
         errors = times * np.mean([self._distances(marginals, median) for marginals in chosen], axis=0)
+        # Orders whose trees are nearly the same do not differ by their errors.
+        errors = np.maximum(errors, np.mean([final.errors for final in finals], axis=0))
         log_z_error = times * float(np.mean([abs(marginals.log_z - median.log_z) for marginals in chosen]))
         return self._estimate(median, errors, _LOG_RUNGS_TIMES * log_z_error, trees)
 
