@@ -274,7 +274,7 @@ def test_tables_that_do_not_fit_are_refused():
 
 
 def test_estimates_without_numbers_are_passed_over(monkeypatch):
-    monkeypatch.setattr(estimation, "METHODS", (incremental_trees,))
+    monkeypatch.setattr(estimation, "METHODS", (estimation.Method(incremental_trees, 1, 1.0),))
     running = estimation.Estimation(prepare(spin_grid(6, 0), "pr", {}), Options(), 1 << 26)
     assert list(running.improve(time.monotonic() - 1)) == []
     assert running.best is None
