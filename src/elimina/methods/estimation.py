@@ -21,7 +21,7 @@ class Method(NamedTuple):
 
     Attributes:
         run: Generator of its estimates.
-        trust: Of two estimates that contradict each other, the one of the method with more trust stands.
+        trust: Rank among methods whose estimates contradict each other: the highest one's stands.
         time_share: Share of the time, where others have estimates to make, too.
     """
 
