@@ -90,7 +90,8 @@ def test_shares_make_the_whole(task, monkeypatch) -> None:
     assert (known.get("bounds") is not None) == (task == "mpe")
     ends = [0, 1, number // 3, number - 2, number]
     parts = [
-        eliminate(whole._replace(share=range(first, end), known=known), {}) for first, end in itertools.pairwise(ends)
+        eliminate(whole._replace(share=range(first, end), start_state=known), {})
+        for first, end in itertools.pairwise(ends)
     ]
     if task == "mpe":
         assert max(part.value for part in parts if part.value is not None) == expected.value

@@ -142,7 +142,7 @@ def test_a_graph_that_takes_twice_its_time_is_the_last(monkeypatch):
 
     def slow(graph, units, gpu, until, learnt, room):
         begun.append(graph.cells)
-        learnt.learn(float(len(begun)))
+        learnt.add_bound(float(len(begun)))
         time.sleep(max(0.0, until - time.monotonic()) + 1.0)
 
     monkeypatch.setattr(join_graph, "_MIN_CLUSTER_CELLS", 500)

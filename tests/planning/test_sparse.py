@@ -199,7 +199,9 @@ def test_rows_that_do_not_fit_where_nothing_else_does(monkeypatch):
     model = chain(0.002, length=4, size=400)
     monkeypatch.setattr(SparseSession, "_free", lambda self: 100)
     monkeypatch.setattr(SparseSession, "_is_smaller_dense", lambda *_: False)
-    with pytest.raises(MemoryLimitError, match=r"the plan needs .* Rows were tried, too: a table over 2 variables has"):
+    with pytest.raises(
+        MemoryLimitError, match=r"the plan needs .* Sparse tables were tried, too: a table over 2 variables has"
+    ):
         calls.solve(model, "count", device="cpu", memory=11 << 20, slices="never", order="min-fill")
 
 

@@ -177,7 +177,7 @@ def merging_calls(model, task, fixed, learned) -> int:
     whole = make_plan(problem, variables, backend.machine, 1 << 30)
     order = [v for v in variables if v not in fixed]
     plan = make_plan(problem, order, backend.machine, 1 << 30, None, fixed, whole)
-    execution = Execution(problem, plan, backend, learn=learned.append if task == "pr" else None)
+    execution = Execution(problem, plan, backend, report_bounds=learned.append if task == "pr" else None)
     count = 0
 
     def note(frame, event, _):

@@ -24,7 +24,7 @@ from elimina.io.files import load
 from elimina.model.model import Model
 from elimina.model.states import StateIndex, integer_of
 from elimina.planning.option_values import Values, read_device, read_seconds
-from elimina.planning.options import MOST_THREADS, OPTIONS, Engine, OptionRecord, Options
+from elimina.planning.options import MAX_THREADS, OPTIONS, Engine, OptionRecord, Options
 from elimina.planning.order import Method, read_order
 from elimina.problem.tasks import NAMES, task_of
 
@@ -292,7 +292,7 @@ cluster_options = together(
         "--local",
         default=None,
         least=1,
-        most=MOST_THREADS,
+        most=MAX_THREADS,
         group="expert",
         help="Number of worker processes to start on this machine.",
     ),

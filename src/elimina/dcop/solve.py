@@ -25,7 +25,7 @@ from elimina.model.model import Model
 from elimina.model.table import Ends
 from elimina.planning.devices import device_name
 from elimina.planning.mini_buckets import MAX_IBOUND
-from elimina.planning.options import MOST_THREADS
+from elimina.planning.options import MAX_THREADS
 from elimina.problem.preparation import prepare
 from elimina.problem.rewriting import is_rewritten, with_needed_values
 from elimina.problem.unpacked import rows_of
@@ -192,7 +192,7 @@ def solve(
         raise arguments.wrong_type("problem", problem, taken)
     time_limit = arguments.seconds("time_limit", time_limit)
     if threads is not None:
-        threads = arguments.integer("threads", threads, 1, MOST_THREADS)
+        threads = arguments.integer("threads", threads, 1, MAX_THREADS)
     if is_rewritten(problem.model):
         model = with_needed_values(problem.model, {}, "best").model
         problem = Problem(model, problem.agents, problem.owners)

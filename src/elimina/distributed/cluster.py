@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from elimina import arguments
 from elimina.errors import ClusterError, DeviceError, EliminaError, InputError, InternalError
 from elimina.planning.devices import DEVICES, gpu_numbers
-from elimina.planning.options import MOST_THREADS
+from elimina.planning.options import MAX_THREADS
 from elimina.system import require
 from elimina.version import __version__
 
@@ -117,7 +117,7 @@ def local(workers: int, device: str = "cpu") -> Iterator[Client]:
             1,024.
         DeviceError: There are fewer GPUs than workers.
     """
-    workers = arguments.integer("workers", workers, 1, MOST_THREADS)
+    workers = arguments.integer("workers", workers, 1, MAX_THREADS)
     distributed = require("distributed", "dask", "a cluster")
     require("cryptography", "dask", "a cluster on this machine")
     from distributed.system import MEMORY_LIMIT

@@ -326,7 +326,7 @@ class ClusterSearch(SearchState):
     def _end_round(self, result: Result) -> None:
         self._messages = min(MAX_MESSAGE_SECONDS, self._messages * ROUND_GROWTH)
         self.is_empty = result.status == "infeasible"
-        self.learn(result)
+        self.add_result(result)
         plan_figures = {name: result.stats[name] for name in _PLANNED if name in result.stats}
         self.stats.update(plan_figures)
         self.stats["nodes"] += result.stats.get("nodes", 0)
@@ -342,7 +342,7 @@ class ClusterSearch(SearchState):
         self.stats["nodes"] += turn.nodes
         self.stats["peak_bytes"] = max(self.stats["peak_bytes"], turn.bytes)
         if turn.chosen is not None:
-            self.take(turn.chosen)
+            self.add_assignment(turn.chosen)
         bound = self._bound_of_nodes()
         assert bound is not None
         if self.score is not None and self.chosen is not None and self.sign * bound > self.sign * self.score:
@@ -399,7 +399,7 @@ def _turn(
     if search is None:
         return number, None
     if incumbent is not None:
-        search.know(*incumbent)
+        search.add_incumbent(*incumbent)
     search.core.replace_open(*nodes)
     memory = shares_of(job.original.problem, job.memory).nodes if room else 0
     turn = search.run(seconds, math.inf, memory, _poll)

@@ -369,7 +369,7 @@ def _execution(job: Job, seconds: float | None, share: range | None, state: Stat
     deadline = None if seconds is None else time.monotonic() + seconds
     backend = get_backend(job.plan.device, job.threads)
     return Execution(
-        job.problem, job.plan, backend, deadline=deadline, share=share, known=state, progress=stop_if_unwanted
+        job.problem, job.plan, backend, deadline=deadline, share=share, start_state=state, progress=stop_if_unwanted
     )
 
 

@@ -140,7 +140,7 @@ def searched_optimum(
     check_costs(problem)
     search = _AlternatingSearch(problem, options, limits, listener, paused)
     if tried is not None:
-        search.learn(tried)
+        search.add_result(tried)
     try:
         search.run(original)
     except TimeLimitError:
@@ -326,7 +326,7 @@ class _AlternatingSearch(SearchState):
             self.stats["nodes"] = nodes_before + nodes
             self.raise_bound(original, heuristic, lower)
             if value is not None and upper < math.inf:
-                self.take(heuristic.complete(value))
+                self.add_assignment(heuristic.complete(value))
             self.report()
             return not self.is_close
 
@@ -350,7 +350,7 @@ class _AlternatingSearch(SearchState):
         self.stats["nodes"] = nodes_before + outcome["nodes"]
         self.stats["peak_bytes"] += outcome["bytes"]
         if math.isfinite(outcome["cost"]):
-            self.take(heuristic.complete(outcome["value"]))
+            self.add_assignment(heuristic.complete(outcome["value"]))
         self.raise_bound(original, heuristic, outcome["bound"])
         if outcome["bound"] >= min(limit, outcome["cost"]):
             # The best one may be no solution by the model's own bound.
@@ -407,14 +407,14 @@ class _AlternatingSearch(SearchState):
     def turn(self, search: SoftConsistency, seconds: float) -> None:
         """Give one search its time budget."""
         if self.chosen is not None and self.score is not None:
-            search.know(self.score, self.chosen)
+            search.add_incumbent(self.score, self.chosen)
         before = self.stats["nodes"]
 
         def poll(bound: int | float, chosen: list[int] | None, nodes: int) -> bool:
             self.stats["nodes"] = before + nodes
             self.raise_to(bound)
             if chosen is not None:
-                self.take(chosen)
+                self.add_assignment(chosen)
             self.report()
             return not self.is_close
 
@@ -425,7 +425,7 @@ class _AlternatingSearch(SearchState):
         self.stats["turns"] += 1
         self.stats["peak_bytes"] = max(self.stats["peak_bytes"], search.bytes)
         if turn.chosen is not None:
-            self.take(turn.chosen)
+            self.add_assignment(turn.chosen)
         self.raise_to(turn.bound)
         if search.is_done and self.chosen is None:
             self.end(turn.chosen is not None and not isinstance(search.units.unit, int))
@@ -456,7 +456,7 @@ class _AlternatingSearch(SearchState):
             with self.phase("improve"):
                 is_better = search.run(min(remaining, MAX_UNREPORTED_SECONDS))
             if is_better:
-                self.take(search.best)
+                self.add_assignment(search.best)
                 self.report()
         self.is_improving = self.score != score_before
 

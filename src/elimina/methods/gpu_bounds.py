@@ -56,14 +56,14 @@ class _GpuBounds:
         self._least, self._told = math.inf, -math.inf
         self._chosen: list[int] | None = None
 
-    def tell(self, constant: float) -> None:
+    def add_constant(self, constant: float) -> None:
         """Learn the constant of a pass, unless another one was told just before."""
         now = time.monotonic()
         if now > self._told + _REPORT_SECONDS:
-            self.learn(constant)
+            self.add_bound(constant)
             self._told = now
 
-    def learn(self, bound: float, end: BeamResult | None = None, constant: float = 0.0) -> None:
+    def add_bound(self, bound: float, end: BeamResult | None = None, constant: float = 0.0) -> None:
         """Take a lower bound, and the assignment of a search in tables besides a constant, if they are better."""
         is_better = end is not None and constant + end.cost < self._least
         if bound <= self.bound and not is_better:
@@ -106,7 +106,7 @@ def bounds_on_gpu(
     if original.shifted is None:
         raise UnsupportedError("costs cannot be shifted")
     units = in_units(problem, distances(problem, FORBIDDEN_COST))
-    learnt = _GpuBounds(original, units, budget, gpu.name)
+    bounds = _GpuBounds(original, units, budget, gpu.name)
     max_cells = (gpu.memory() if options.room is None else min(options.room, gpu.memory())) // _BYTES_PER_CELL
     ibounds = list(rungs(problem, order, max_cells))
     for number, ibound in enumerate(ibounds):
@@ -121,18 +121,18 @@ def bounds_on_gpu(
         if graph.cells > max_cells:
             break
         logger.info("clusters of i-bound %d on a GPU: %s cells", ibound, count_text(graph.cells))
-        _shift_and_search(graph, units, gpu, until, learnt, (max_cells - graph.cells) * _BYTES_PER_CELL)
+        _shift_and_search(graph, units, gpu, until, bounds, (max_cells - graph.cells) * _BYTES_PER_CELL)
         # A graph that took twice its time is the last one: others may use the GPU. The first one compiles kernels.
         is_late = number > 0 and time.monotonic() > until + seconds
-        if learnt.found.status != "bounded" or is_late:
+        if bounds.found.status != "bounded" or is_late:
             break
-    if learnt.bound == -math.inf:
+    if bounds.bound == -math.inf:
         raise MemoryLimitError("clusters of two variables do not fit the GPU")
-    return learnt.found
+    return bounds.found
 
 
 def _shift_and_search(
-    graph: JoinGraph, units: ClusterUnits, gpu: CudaDevice, until: float, learnt: _GpuBounds, room: int
+    graph: JoinGraph, units: ClusterUnits, gpu: CudaDevice, until: float, bounds: _GpuBounds, room: int
 ) -> None:
     """Bound an optimum by one graph of clusters, and search in its tables within so many bytes besides them."""
     began = time.monotonic()
@@ -143,8 +143,8 @@ def _shift_and_search(
         uploaded = [(scope, arrays.asarray(table)) for scope, table in units.tables]
         tables = [graph.join(cluster, uploaded, arrays) for cluster in graph.clusters]
         shifted = began + (1.0 - BEAM_SHARE if is_searched else 1.0) * seconds - time.monotonic()
-        constant = graph.shift(tables, shifted, max(1.0, MIN_PASS_GAIN * units.spread), gpu, learnt.tell)
-        learnt.learn(constant)
+        constant = graph.shift(tables, shifted, max(1.0, MIN_PASS_GAIN * units.spread), gpu, bounds.add_constant)
+        bounds.add_bound(constant)
         if is_searched and constant < math.inf:
             for end in beam_searches(graph, tables, until, arrays, room):
-                learnt.learn(constant + end.bound, end, constant)
+                bounds.add_bound(constant + end.bound, end, constant)

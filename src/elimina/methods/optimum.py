@@ -113,7 +113,7 @@ def optimum_result(
 
 def _report_best(execution: Execution, state: State, bounds: SliceBounds | None) -> None:
     """Report the best assignment of the slices that have run, and the bound on all of them."""
-    if execution.learn is None or execution.plan.slicing is None:
+    if execution.report_bounds is None or execution.plan.slicing is None:
         return
     model, sign = execution.problem.model, execution.problem.model.sign
     bound = None if bounds is None else sign * (bounds.costs.min().item() - bounds.slack)
@@ -122,11 +122,11 @@ def _report_best(execution: Execution, state: State, bounds: SliceBounds | None)
         return
     assignment = None if value is None else model.states_at(state["chosen"])
     ends = model.ends(bound, value)
-    execution.learn(Result("bounded", "mpe", value, *ends, assignment, stats=statistics(execution, {})))
+    execution.report_bounds(Result("bounded", "mpe", value, *ends, assignment, stats=statistics(execution, {})))
 
 
 def initial_state(execution: Execution) -> State:
-    """Return the state before the first slice, which several runs may share: see ``Execution.known``."""
+    """Return the state before the first slice, which several runs may share: see ``Execution.start_state``."""
     state: State = {"best": None, "chosen": [], **execution.state}
     if execution.problem.described.is_optimum and execution.plan.slicing is not None:
         _slice_bounds(execution, state)

@@ -39,9 +39,9 @@ def partition(execution: Execution, clock: dict[str, float]) -> Result:
                 again.append(done)
         done += 1
         save()
-        if execution.learn is not None and plan.slicing is not None:
+        if execution.report_bounds is not None and plan.slicing is not None:
             stats = statistics(execution, {})
-            execution.learn(Result("bounded", "pr", None, total.total.log10, None, stats=stats))
+            execution.report_bounds(Result("bounded", "pr", None, total.total.log10, None, stats=stats))
     del sweep
     remaining = [numbers[place] for place in again[done - len(numbers) :]]
     # Skip an empty sweep: encoding alone takes time.

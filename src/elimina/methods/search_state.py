@@ -76,13 +76,13 @@ class SearchState:
         self.clock: dict[str, float] = {}
         self.started = time.monotonic()
 
-    def learn(self, result: Result) -> None:
-        """Take the results of another strategy."""
+    def add_result(self, result: Result) -> None:
+        """Keep the bound and the assignment of another strategy's result, if they are better."""
         bound = result.bound(self.sign)
         if bound is not None:
             self.raise_to(bound)
         if result.assignment is not None:
-            self.take(self.problem.model.indices_of(result.assignment))
+            self.add_assignment(self.problem.model.indices_of(result.assignment))
 
     @property
     def is_over(self) -> bool:
@@ -95,7 +95,7 @@ class SearchState:
         """True if the bounds are close enough."""
         if self.chosen is None or self.score is None or self.bound is None:
             return False
-        return bounds_meet(self.bound, self.score) or self.known(self.score).gap <= self.limits.gap
+        return bounds_meet(self.bound, self.score) or self.bounds_with(self.score).gap <= self.limits.gap
 
     def end(self, is_in_doubt: bool) -> None:
         """Note that nothing is left to be searched.
@@ -110,7 +110,7 @@ class SearchState:
         is_beyond = math.isfinite(worst) and (bound >= worst or bounds_meet(bound, float(worst)))
         self.is_empty = self.chosen is None and (is_beyond or not is_in_doubt)
 
-    def take(self, chosen: list[int]) -> None:
+    def add_assignment(self, chosen: list[int]) -> None:
         """Keep an assignment if it is the best one, and no worse than the total that is known to be reached."""
         score = self.problem.model.score(chosen)
         if math.isinf(score) or self.problem.model.is_beyond_bound(score):
@@ -127,7 +127,7 @@ class SearchState:
         if self.bound is None or self.sign * value > self.sign * self.bound:
             self.bound = value
 
-    def known(self, best: int | float | None) -> Bounds:
+    def bounds_with(self, best: int | float | None) -> Bounds:
         """Return the bounds, given the value of the best assignment."""
         ends = self.problem.model.ends(self.bound, best)
         return Bounds(round(time.monotonic() - self.started, 3), *ends, self.stats["nodes"])
@@ -135,7 +135,7 @@ class SearchState:
     def report(self) -> None:
         """Report the bounds and assignment, and keep them for the profile."""
         # A total that was given is not a bound: perhaps nothing reaches it.
-        bounds = self.known(None if self.chosen is None else self.score)
+        bounds = self.bounds_with(None if self.chosen is None else self.score)
         if not self.stats["profile"] or self.stats["profile"][-1][1:3] != bounds[1:3]:
             self.stats["profile"].append(bounds)
         if self.listener is not None and (self.bound is not None or self.chosen is not None):

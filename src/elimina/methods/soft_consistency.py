@@ -189,7 +189,7 @@ class SoftConsistency:
         """The bound in the model's units."""
         return self.units.total(self.core.bound)
 
-    def know(self, total: int | float, chosen: Sequence[int]) -> None:
+    def add_incumbent(self, total: int | float, chosen: Sequence[int]) -> None:
         """Search only for assignments that are better than this total."""
         free = self.problem.free
         self.core.know(self.units.cost(total), [chosen[free[n]] for n in self.reduction.kept])

@@ -21,7 +21,7 @@ from elimina.problem.tasks import Description, Task, described, tasks_that
 from elimina.result import Bounds
 from elimina.system import available_threads
 
-MOST_THREADS = 1024
+MAX_THREADS = 1024
 """Most threads of a call, and most workers: more than a machine has, and few enough to start."""
 
 Slices = int | Literal["auto", "never"]
@@ -39,14 +39,14 @@ Division = Literal["auto", "scope", "content"]
 """Partition of buckets by the scopes of tables, or by their contents; ``auto``: by content where that is quick."""
 DIVISIONS: tuple[Division, ...] = get_args(Division)
 
-_LEAST_SHARED = 1 << 24
+_MIN_SHARED_BYTES = 1 << 24
 """Limit in bytes from which a call's own memory counts: any process grows by some MiB as it begins to work."""
 
-_LEAST_PART = 4
-"""Part of a limit that stays available, whatever a call holds: small tables give bounds, too."""
+_MIN_MEMORY_SHARE = 0.25
+"""Share of a limit that stays available, whatever a call holds: small tables give bounds, too."""
 
-_SPARE = 8
-"""Part of a limit that is to spare where one is advised: what calls hold differs a little from one to the next."""
+_SPARE_MEMORY_SHARE = 0.125
+"""Share of a limit that is to spare where one is advised: what calls hold differs a little from one to the next."""
 
 ORDER_SECONDS = 2.0
 """Default limit on the search for an order; it ends earlier where the plan would not gain."""
@@ -192,17 +192,17 @@ class Options(NamedTuple):
         room = self.room
         if room is None or not self.is_shared:
             return self
-        return self._replace(memory=max(room - held, room // _LEAST_PART))
+        return self._replace(memory=max(room - held, int(room * _MIN_MEMORY_SHARE)))
 
     def limit_for(self, needed: int, held: int) -> int:
         """Return a limit that leaves so many bytes to work that begins while a call holds others, and some to spare."""
-        spared = needed + needed // _SPARE
-        return spared if spared < _LEAST_SHARED else spared + held + held // _SPARE
+        spared = needed + int(needed * _SPARE_MEMORY_SHARE)
+        return spared if spared < _MIN_SHARED_BYTES else spared + held + int(held * _SPARE_MEMORY_SHARE)
 
     @property
     def is_shared(self) -> bool:
         """True if a limit of the host's memory is given, and large enough that what a call holds counts."""
-        return self.room is not None and not self.needs_gpu and self.room >= _LEAST_SHARED
+        return self.room is not None and not self.needs_gpu and self.room >= _MIN_SHARED_BYTES
 
     @property
     def host_threads(self) -> int:
@@ -466,7 +466,7 @@ OPTIONS: tuple[OptionRecord, ...] = (
     ),
     OptionRecord(
         "threads",
-        values.integer_in(1, MOST_THREADS, is_optional=True),
+        values.integer_in(1, MAX_THREADS, is_optional=True),
         None,
         "plan",
         "Number of CPU threads.",

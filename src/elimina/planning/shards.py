@@ -38,8 +38,8 @@ _VECTOR_BYTES, _LINE_BYTES, _TABLE_BYTES = 16, 64, 256
 _SIZES = 6
 """Leading bits of the elements that a table takes: it is rounded up by 3 % at most."""
 
-_WHOLE = 8
-"""Share of a GPU's memory, as its inverse, from which on an output is divided even where that takes longer."""
+_LARGE_OUTPUT_SHARE = 0.125
+"""Share of a GPU's memory from which on an output is divided even where that takes longer."""
 
 
 def make_shards(plan: Plan, machine: Machine, gpus: int, memory: int) -> Plan | None:
@@ -77,7 +77,7 @@ class _DivisionSearch:
 
     def __init__(self, plan: Plan, steps: Sequence[Step], machine: Machine, gpus: int, memory: int) -> None:
         self._plan, self._steps, self._machine, self._gpus = plan, steps, machine, gpus
-        self._most = memory // _WHOLE
+        self._most = int(memory * _LARGE_OUTPUT_SHARE)
         self._item = plan.itemsize
         self._last = {v: place for place, v in enumerate(plan.order)}
         self._runs = list(map(_runs, steps))

@@ -26,8 +26,8 @@ class Execution(NamedTuple):
         part: The number of this run, and of all, for the report of progress.
         checkpoint: Checkpoint that keeps the state.
         share: The slices that are run, as places in the sequence in which all would run; None: all of them.
-        known: Known part of the state before it begins.
-        learn: Called with what slices say of the answer so far.
+        start_state: Known part of the state before it begins.
+        report_bounds: Called with the bounds that slices give on the answer so far.
     """
 
     problem: Problem
@@ -38,8 +38,8 @@ class Execution(NamedTuple):
     part: tuple[int, int] = (0, 1)
     checkpoint: Checkpoint | None = None
     share: range | None = None
-    known: State | None = None
-    learn: Callable[[Result], None] | None = None
+    start_state: State | None = None
+    report_bounds: Callable[[Result], None] | None = None
 
     def program(self, semiring: str | None = None) -> Program:
         """Pack the plan; see ``planning.program.pack``."""
@@ -64,8 +64,8 @@ class Execution(NamedTuple):
     @property
     def state(self) -> State:
         """State from before; ``done`` is the number of slices that have run, in all sweeps."""
-        known = self.known or {} if self.checkpoint is None else self.checkpoint.state
-        return {"done": 0, **{key: value for key, value in known.items() if key != "steps"}}
+        state = self.start_state or {} if self.checkpoint is None else self.checkpoint.state
+        return {"done": 0, **{key: value for key, value in state.items() if key != "steps"}}
 
     def save(self, state: State) -> None:
         """Save the present state, if there is a checkpoint."""

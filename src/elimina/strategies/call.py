@@ -37,7 +37,7 @@ _WRITING_SECONDS = 2.0
 FIRST_BOUNDS_AGE_SECONDS, _FIRST_SECONDS = 1.0, 5.0
 """Age of a call that has found nothing from which first bounds are made, and their limit in seconds."""
 
-_TURNS = 100
+_INTERRUPT_ITERATIONS = 100
 """Iterations of a loop within which an exception that was raised in a thread arrives."""
 
 _INTERRUPT_SECONDS = 0.1
@@ -242,7 +242,7 @@ class Call(Clock):
                 is_kept = not self._is_ended
             # What was raised in this thread comes at one of its next lines. It cannot be taken back: where CPython 3.11
             # is told to, code that is profiled or traced hangs from then on.
-            for _ in range(_TURNS if self._is_raised else 0):
+            for _ in range(_INTERRUPT_ITERATIONS if self._is_raised else 0):
                 pass
         except Stopped:
             # It came as the work ended, and comes once.

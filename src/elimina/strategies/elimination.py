@@ -89,7 +89,7 @@ def eliminated(facts: Facts, options: Options, rows: tuple[Row, ...]) -> Portfol
         if plan is None or not isinstance(failure, MemoryLimitError):
             return outcome
         if sparse_failure is not None:
-            return Attempt(None, MemoryLimitError(f"{failure}. Rows were tried, too: {sparse_failure}"))
+            return Attempt(None, MemoryLimitError(f"{failure}. Sparse tables were tried, too: {sparse_failure}"))
         refinements += 1
         logger.info("elimination ran out of memory: %s", failure)
         if _is_worth_finer_slices(trial, plan):

@@ -276,7 +276,7 @@ class Solver:
             return self._bounding(planned, options, original)
 
         def work(budget: Budget) -> Result:
-            execution = self.begun(planned, budget)._replace(checkpoint=self.checkpoint, learn=budget.report)
+            execution = self.begun(planned, budget)._replace(checkpoint=self.checkpoint, report_bounds=budget.report)
             try:
                 return _eliminate(first.inquiry, execution, options)
             except DeviceError as error:

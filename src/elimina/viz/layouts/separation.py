@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from elimina.viz.diagram import Points
 
-_TURNS = 45
+_ANGLES = 45
 """Angles that are tried in a right angle."""
 
 _MAX_PUSHES = 400
@@ -18,7 +18,7 @@ _PUSH_SHARE = 0.35
 def turned(places: Points) -> Points:
     """Return places that are turned into the smallest frame, with its longer side across, which suits a page."""
     centred: Points = places - places.mean(axis=0)
-    angles = np.linspace(0, np.pi / 2, _TURNS, endpoint=False)
+    angles = np.linspace(0, np.pi / 2, _ANGLES, endpoint=False)
     turns = [centred @ np.array([[np.cos(a), -np.sin(a)], [np.sin(a), np.cos(a)]]) for a in angles]
     smallest = min(turns, key=lambda frame: float(np.ptp(frame, axis=0).prod()))
     across, up = np.ptp(smallest, axis=0)
