@@ -151,7 +151,7 @@ def test_a_gap_ends_it(method):
 def test_bounds_that_meet_up_to_rounding_end_it(bound, ends):
     model = Model.from_arrays([2], [([0], [12.0, 13.0])])
     search = and_or_search._AlternatingSearch(prepare(model, "mpe", {}), Options(device="cpu"), SearchLimits(), None)
-    search.take([0])
+    search.add_assignment([0])
     search.bound = bound
     assert search.is_over == ends
 
