@@ -58,4 +58,7 @@ void bind_flatzinc(nanobind::module_& m);
 namespace dcop {
 void bind_dcop(nanobind::module_& m);
 }
+namespace approx {
+void bind_weighted_mini_buckets(nanobind::module_& m);
+}
 }  // namespace elimina

@@ -65,6 +65,7 @@ estimates are seldom wrong by more."""
 # What the user asks for.
 
 HAS_FIRST_BOUNDS = Condition("its tables bound the answer", lambda facts: facts.description.has_first_bounds)
+HAS_NO_BOUNDS = Condition("there are no bounds yet", lambda facts: facts.call.best_result is None)
 NO_CHECKPOINT = Condition("no checkpoint is kept", lambda facts: not facts.has_checkpoint)
 METHOD_IS_AUTO = Condition("the method is open", lambda facts: facts.options.method == "auto")
 METHOD_IS_MBE = Condition("mini-buckets are asked for", lambda facts: facts.options.method == "mbe")
@@ -86,6 +87,11 @@ SLICES_ARE_AUTO = Condition("slices are allowed", lambda facts: facts.options.sl
 ORDER_IS_OPEN = Condition("the order is open", lambda facts: isinstance(facts.options.order, str))
 IBOUND_IS_OPEN = Condition("the i-bound is open", lambda facts: facts.options.ibound is None)
 NOT_SPARSE = Condition("tables may be dense", lambda facts: facts.options.tables != "sparse")
+TABLES_ARE_OPEN = Condition(
+    "no slices, files or tuples are asked for", lambda facts: not facts.options.names_another_way
+)
+SHIFTS_BUCKETS = Condition("costs may be shifted between mini-buckets", lambda facts: facts.options.levels_buckets)
+ON_HOST = Condition("no GPU is asked for", lambda facts: not facts.options.needs_gpu)
 MAY_USE_GPU = Condition("a GPU may be used", lambda facts: facts.options.may_use_gpu)
 CLUSTERS_ARE_SHIFTED = Condition("costs are shifted between clusters", lambda facts: facts.options.shifts_clusters)
 ANY_METHOD = Condition("any method may find the optimum", lambda facts: facts.has_open_method)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import logging
+import time
 
 from elimina.errors import MemoryLimitError
 from elimina.planning.options import Options
 from elimina.planning.plan import Plan
 from elimina.problem.tasks import described
+from elimina.result import Result
 from elimina.running.advice import does_not_fit
+from elimina.running.budget import Budget
 from elimina.running.host import turn_share
 from elimina.strategies.conditions import can_search, is_long, is_out_of_reach, needs_order_search
 from elimina.strategies.facts import Facts
@@ -121,6 +124,32 @@ def _is_worth_finer_slices(facts: Facts, plan: Plan) -> bool:
 def quick_bounds(facts: Facts, _: Row) -> Strategy | Attempt:
     """Return the smallest mini-buckets, in a quick order."""
     return facts.solver.next_rung() or Attempt()
+
+
+def optimised_bounds(facts: Facts, row: Row) -> Strategy:
+    """Return weighted mini-buckets whose weights and shifts are optimised."""
+    solver = facts.solver
+
+    def work(budget: Budget) -> Result:
+        from elimina.methods.bound_optimisation import optimised_sum
+
+        options = solver.options.beside(budget.held)
+        return optimised_sum(solver.problem, options, time.monotonic() + budget.seconds, budget.report)
+
+    return Strategy(facts.call, "bounds", work, seconds=row.budget(facts))
+
+
+def count_bounds(facts: Facts, row: Row) -> Strategy:
+    """Return bounds of a count by the same mini-buckets."""
+    solver = facts.solver
+
+    def work(budget: Budget) -> Result:
+        from elimina.methods.count_bounds import bounded_count
+
+        options = solver.options.beside(budget.held)
+        return bounded_count(solver.problem, options, time.monotonic() + budget.seconds, budget.report)
+
+    return Strategy(facts.call, "bounds", work, seconds=row.budget(facts))
 
 
 def mini_buckets(facts: Facts, row: Row) -> Portfolio:

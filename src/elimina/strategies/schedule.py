@@ -34,6 +34,10 @@ the time that remains."""
 ESTIMATES_SECONDS = 1.0
 """Seconds of estimates that are the answer, where there is no time limit: it is there within two seconds."""
 
+QUICK_BOUNDS_SECONDS, OPTIMISED_BOUNDS_SECONDS = 1.0, 12.0
+"""Seconds of bounds on a sum before the search for a good order, and of those that are the answer where there is no
+time limit: the gap of a 40 x 40 Ising grid in 64 MB narrows slowly from then on."""
+
 LONGEST_CLUSTERS_SECONDS, CLUSTERS_TIME_SHARE = 40.0, 0.5
 """Seconds of passes over clusters on a GPU: the most, and a share of the time that remains."""
 
@@ -69,6 +73,11 @@ def seconds_of_estimates(facts: Facts) -> float:
 def seconds_of_clusters(facts: Facts) -> float:
     """Return the seconds of passes over clusters."""
     return min(LONGEST_CLUSTERS_SECONDS, CLUSTERS_TIME_SHARE * facts.call.seconds)
+
+
+def seconds_of_optimised_bounds(facts: Facts) -> float:
+    """Return the seconds of optimised bounds: all that a time limit leaves."""
+    return OPTIMISED_BOUNDS_SECONDS if facts.call.deadline is None else facts.call.seconds
 
 
 # Rows of all tasks.
@@ -331,6 +340,21 @@ OPTIMUM: Rows = (
 SUM_PLANS: Rows = (
     Row("plan", "elimination is the only exact method", eliminate.plan_as_asked, ends="failed"),
     Row(
+        "optimised mini-buckets instead",
+        "optimised weights and shifts bound a sum closer than larger mini-buckets",
+        eliminate.optimised_bounds,
+        (
+            when.NO_CHECKPOINT,
+            when.METHOD_IS_AUTO,
+            when.IBOUND_IS_OPEN,
+            when.SHIFTS_BUCKETS,
+            when.ON_HOST,
+            when.PLAN_DOES_NOT_FIT,
+        ),
+        seconds=seconds_of_optimised_bounds,
+        ends="answered",
+    ),
+    Row(
         "mini-buckets instead",
         "they bound the sum, as no plan fits",
         eliminate.largest_mini_buckets,
@@ -341,20 +365,45 @@ SUM_PLANS: Rows = (
     RUN,
 )
 
+BOUNDS_COME_FIRST = (
+    when.NO_CHECKPOINT,
+    when.MAY_BE_BOUNDED,
+    when.ORDER_IS_OPEN,
+    when.NOT_SPARSE,
+    when.TABLES_CAN_BE_DENSE,
+    when.BOUNDS_ARE_QUICKER,
+)
+"""Conditions of bounds before the search for a good order."""
+
 SUM: Rows = (
     *BEGIN,
     Row(
         "quick bounds",
         "small mini-buckets bound a large sum before the search for a good order",
+        eliminate.optimised_bounds,
+        (*BOUNDS_COME_FIRST, when.IBOUND_IS_OPEN, when.SHIFTS_BUCKETS, when.ON_HOST),
+        seconds=QUICK_BOUNDS_SECONDS,
+    ),
+    Row(
+        "quick bounds as asked",
+        "small mini-buckets bound a large sum before the search for a good order",
         eliminate.quick_bounds,
+        (*BOUNDS_COME_FIRST, when.HAS_NO_BOUNDS),
+    ),
+    Row(
+        "optimised mini-buckets",
+        "optimised weights and shifts bound a sum closer than larger mini-buckets",
+        eliminate.optimised_bounds,
         (
             when.NO_CHECKPOINT,
-            when.MAY_BE_BOUNDED,
-            when.ORDER_IS_OPEN,
-            when.NOT_SPARSE,
+            when.METHOD_IS_MBE,
+            when.IBOUND_IS_OPEN,
+            when.SHIFTS_BUCKETS,
+            when.ON_HOST,
             when.TABLES_CAN_BE_DENSE,
-            when.BOUNDS_ARE_QUICKER,
+            when.ELIMINATION_IS_LONG,
         ),
+        seconds=seconds_of_optimised_bounds,
     ),
     Row(
         "mini-buckets",
@@ -365,6 +414,19 @@ SUM: Rows = (
         rows=SUM_PLANS,
     ),
     Row("elimination", "it is exact", eliminate.elimination, ends="always", rows=SUM_PLANS),
+)
+
+COUNT: Rows = (
+    *BEGIN,
+    Row("elimination", "it is exact", eliminate.elimination, ends="answered", rows=PLAN_AND_RUN),
+    Row(
+        "bounds of the count",
+        "mini-buckets bound the sum of products of zeros and ones",
+        eliminate.count_bounds,
+        (when.NO_CHECKPOINT, when.METHOD_IS_AUTO, when.TABLES_ARE_OPEN, when.ON_HOST, when.ELIMINATION_DID_NOT_FIT),
+        seconds=seconds_of_optimised_bounds,
+        ends="always",
+    ),
 )
 
 ELIMINATION: Rows = (*BEGIN, Row("elimination", "it is exact", eliminate.elimination, ends="always", rows=PLAN_AND_RUN))
@@ -423,7 +485,7 @@ MARGINALS: Rows = (
     ),
 )
 
-SCHEDULE: dict[str, Rows] = {"mpe": OPTIMUM, "pr": SUM, "mar": MARGINALS}
+SCHEDULE: dict[str, Rows] = {"mpe": OPTIMUM, "pr": SUM, "mar": MARGINALS, "count": COUNT}
 """Rows by task; all others are answered by elimination alone."""
 
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from elimina import system
 from elimina.errors import EliminaError, MemoryLimitError, TimeLimitError, UnsupportedError
 from elimina.planning.plan import Plan
-from elimina.result import OPEN_STATUSES, Result
+from elimina.result import OPEN_STATUSES, Result, number_text
 from elimina.running.advice import does_not_fit
 from elimina.running.budget import Budget
 from elimina.strategies.call import Call
@@ -116,5 +116,10 @@ def _described(found: Result) -> str:
         return f"estimated: error {found.error}"
     if found.status not in OPEN_STATUSES:
         return found.status
-    ends = ("unknown" if end is None else f"{end:.12g}" for end in (found.lower_bound, found.upper_bound))
-    return f"{found.status}: {' to '.join(ends)}"
+    return f"{found.status}: {_end_text(found.lower_bound)} to {_end_text(found.upper_bound)}"
+
+
+def _end_text(end: float | None) -> str:
+    if end is None:
+        return "unknown"
+    return f"{end:.12g}" if isinstance(end, float) else number_text(end)

@@ -1,0 +1,69 @@
+// Exponentials and logarithms of many numbers at once, which compilers turn into vector code.
+#pragma once
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+
+#include "elimina/config.hpp"
+
+namespace elimina::approx {
+
+// Below this, an exponential counts as 0: it changes no sum, and its products with others stay normal numbers.
+constexpr double kLeastExponent = -300;
+
+// exp(x) for x <= 0 within a few units in the last place; 0 from the least exponent on.
+inline double exponential(double x) {
+  constexpr double shift = 6755399441055744.0;  // 1.5 * 2^52: adding it rounds to an integer
+  constexpr double high = 6.93147180369123816490e-01, low = 1.90821492927058770002e-10;
+  const double bounded = std::max(x, kLeastExponent);
+  const double rounded = bounded * 1.4426950408889634074 + shift;
+  const double power = rounded - shift;
+  const double r = (bounded - power * high) - power * low;
+  // Taylor's series on |r| <= ln(2) / 2: the next term is below 2^-56.
+  double sum = 1.0 / 6227020800.0;
+  sum = sum * r + 1.0 / 479001600.0;
+  sum = sum * r + 1.0 / 39916800.0;
+  sum = sum * r + 1.0 / 3628800.0;
+  sum = sum * r + 1.0 / 362880.0;
+  sum = sum * r + 1.0 / 40320.0;
+  sum = sum * r + 1.0 / 5040.0;
+  sum = sum * r + 1.0 / 720.0;
+  sum = sum * r + 1.0 / 120.0;
+  sum = sum * r + 1.0 / 24.0;
+  sum = sum * r + 1.0 / 6.0;
+  sum = sum * r + 0.5;
+  sum = sum * r + 1.0;
+  sum = sum * r + 1.0;
+  const double scale = std::bit_cast<double>((std::bit_cast<std::uint64_t>(rounded) + 1023) << 52);
+  return x <= kLeastExponent ? 0.0 : sum * scale;
+}
+
+// log(x) for normal x >= 1.
+inline double logarithm(double x) {
+  constexpr double high = 6.93147180369123816490e-01, low = 1.90821492927058770002e-10;
+  constexpr std::uint64_t root = 0x3fe6a09e667f3bcd;  // of 1/2: the mantissa is brought to [root, 2 root)
+  const std::uint64_t bits = std::bit_cast<std::uint64_t>(x);
+  const std::uint64_t above = bits - root;
+  const double mantissa = std::bit_cast<double>((above & 0x000fffffffffffff) + root);
+  // The exponent is at most 2047: placed into the mantissa of 2^52, it becomes a double.
+  const double power = std::bit_cast<double>((above >> 52) | 0x4330000000000000) - 4503599627370496.0;
+  const double s = (mantissa - 1) / (mantissa + 1), z = s * s;
+  // log(m) = 2 artanh(s), |s| < 0.172.
+  double sum = 1.0 / 21;
+  sum = sum * z + 1.0 / 19;
+  sum = sum * z + 1.0 / 17;
+  sum = sum * z + 1.0 / 15;
+  sum = sum * z + 1.0 / 13;
+  sum = sum * z + 1.0 / 11;
+  sum = sum * z + 1.0 / 9;
+  sum = sum * z + 1.0 / 7;
+  sum = sum * z + 1.0 / 5;
+  sum = sum * z + 1.0 / 3;
+  return power * high + (2 * s + (2 * s * z * sum + power * low));
+}
+
+// exp of numbers up to 0, and log of numbers from 1 on, in place.
+void exponentials(double* values, i64 count);
+void logarithms(double* values, i64 count);
+
+}  // namespace elimina::approx

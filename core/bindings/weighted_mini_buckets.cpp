@@ -1,0 +1,84 @@
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/vector.h>
+
+#include <memory>
+
+#include "approx/weighted_mini_buckets.hpp"
+#include "arrays.hpp"
+#include "module.hpp"
+#include "unlocked.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace elimina::approx {
+namespace {
+
+std::shared_ptr<WeightedMiniBuckets> make(const plan::PlannedTree& tree, Words<const double> values,
+                                          Words<const double> weights, int shared) {
+  if (i64(weights.size()) != tree.tree.size()) throw nb::value_error("each node has one weight");
+  i64 cells = 0;
+  for (i64 f = 0; f < tree.scopes.size(); ++f) cells += plan::cells_of(tree.scopes[f], tree.sizes);
+  if (i64(values.size()) != cells) throw nb::value_error("each cell of a factor has one value");
+  std::vector<double> logs = list_of(values), own = list_of(weights);
+  return unlocked(
+      [&] { return std::make_shared<WeightedMiniBuckets>(tree, std::move(logs), std::move(own), shared); });
+}
+
+void check(const WeightedMiniBuckets& own, const Words<const double>& parameters) {
+  if (i64(parameters.size()) != own.parameters()) throw nb::value_error("the number of parameters is another one");
+}
+
+}  // namespace
+
+void bind_weighted_mini_buckets(nb::module_& m) {
+  nb::class_<WeightedMiniBuckets>(m, "WeightedMiniBuckets",
+                                  "Weighted mini-buckets over one tree, with gradients by weights and shifts.")
+      .def(nb::new_(&make), "tree"_a, "values"_a, "weights"_a, "shared"_a,
+           "Prepare the tables of a tree. `values`: logarithms of its factors over their sorted scopes, one after "
+           "another; `weights`: of each node; `shared`: most variables of a shift.")
+      .def_prop_ro(
+          "initial", [](const WeightedMiniBuckets& own) { return array_of(own.initial()); }, nb::rv_policy::reference,
+          "Parameters of no shifts and the weights that were given.")
+      .def_prop_ro("shifts", &WeightedMiniBuckets::shifts, "Number of parameters that are shifts; the others are the "
+                                                           "logarithms of the sizes of weights.")
+      .def_prop_ro("rounding", &WeightedMiniBuckets::rounding, "Rounding error of the last bound at most.")
+      .def_prop_ro(
+          "marginals", [](const WeightedMiniBuckets& own) { return array_of(own.marginals()); },
+          nb::rv_policy::reference, "Estimated marginals of the variables in elimination order, after `gradient`.")
+      .def(
+          "set_totals",
+          [](WeightedMiniBuckets& own, Words<const double> totals) { own.set_totals(span_of(totals)); }, "totals"_a,
+          "Set the sum of the weights of each variable, in elimination order.")
+      .def(
+          "fix",
+          [](WeightedMiniBuckets& own, Words<const int> values) { own.fix(span_of(values)); }, "values"_a,
+          "Fix variables, in elimination order, to values; -1: the variable is summed over.")
+      .def(
+          "decode",
+          [](const WeightedMiniBuckets& own, int count, unsigned seed) {
+            return array_of(unlocked([&] { return own.decode(count, seed); }));
+          },
+          "count"_a, "seed"_a,
+          "Return assignments, in elimination order and one after another, that the messages of the last `bound` lead to: "
+          "the best one, and others that are drawn.")
+      .def(
+          "bound",
+          [](WeightedMiniBuckets& own, Words<const double> parameters) {
+            check(own, parameters);
+            return unlocked([&] { return own.evaluate(span_of(parameters), {}); });
+          },
+          "parameters"_a, "Return the natural logarithm of the bound.")
+      .def(
+          "gradient",
+          [](WeightedMiniBuckets& own, Words<const double> parameters) {
+            check(own, parameters);
+            std::vector<double> gradient(parameters.size());
+            const double bound = unlocked([&] { return own.evaluate(span_of(parameters), gradient); });
+            return nb::make_tuple(bound, array_of(std::move(gradient)));
+          },
+          "parameters"_a, "Return the natural logarithm of the bound, and its gradient.");
+}
+
+}  // namespace elimina::approx
