@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 
 from elimina._core import PlannedTree, WeightedMiniBuckets
 from elimina.errors import MemoryLimitError
+from elimina.methods.local_search import AssignmentSearch
 from elimina.methods.quasi_newton import VECTORS, minimise
 from elimina.methods.search_state import Listener
 from elimina.planning.machine import cpu_machine
@@ -26,7 +28,7 @@ from elimina.planning.ordering import elimination_order
 from elimina.planning.plan import MAX_BYTES
 from elimina.planning.planner import make_plan
 from elimina.planning.tree import Bound, node_weights, plan_tree, tree_of
-from elimina.problem.preparation import Problem
+from elimina.problem.preparation import Problem, prepare
 from elimina.result import Result
 from elimina.running.bounded_results import sum_between
 from elimina.running.encoding import encode
@@ -38,7 +40,7 @@ METHOD = "mbe"
 MAX_SECONDS = 12.0
 """Seconds of the optimisation without a time limit."""
 
-ORDERS: tuple[tuple[Method, int], ...] = (("min-fill", 0), ("min-fill", 1), ("min-fill", 2), ("min-degree", 0))
+ORDERS: tuple[tuple[Method, int], ...] = (("min-fill", 0), ("min-fill", 1), ("min-fill", 2))
 """Heuristics of orders that are tried, and numbers that are added to their seeds."""
 
 _ORDER_SECONDS = 0.2
@@ -47,10 +49,10 @@ _ORDER_SECONDS = 0.2
 _TRIAL_SHARE = 0.02
 """Share of the time for the bound from above that tells which order is best."""
 
-_RUNG_SHARES = (0.05, 0.25, 1.0)
+_RUNG_SHARES = (0.2, 1.0)
 """Shares of the remaining time of the rungs: rising i-bounds, of which the last one has all that is left."""
 
-_STEPS = 30
+_STEPS = 20
 """Evaluations of each side for which there is to be time at an i-bound: by then most of the gain is made."""
 
 _MAX_TRIAL_OVERRUN = 2.0
@@ -71,6 +73,9 @@ _SHARED_VARIABLES, _SHIFT_CELLS = 5, 256
 
 _SLICES = 16
 """Assignments of the variables that are fixed, for the bound from below."""
+
+_ASSIGNMENT_SHARE = 0.1
+"""Share of the time for a local search for an assignment, where no message leads to one."""
 
 _STALLED_STEPS, _STALLED_GAIN = 10, 2e-3
 """Steps whose gain, relative to the gap (or to 1), is so small that a rung ends."""
@@ -227,7 +232,7 @@ class _Side:
         if math.isinf(bound):
             return bound
         sizes = math.fsum(map(abs, self._constants)) + abs(bound)
-        slack = self._buckets.rounding + _ULPS * np.finfo(np.float64).eps * sizes
+        slack = self._buckets.rounding + _ULPS * sys.float_info.epsilon * sizes
         return math.fsum([bound, *self._constants]) + self._sign * slack
 
     @property
@@ -247,7 +252,7 @@ class _Side:
             self._buckets.fix(values)
             bounds.append(self._rounded(self._buckets.bound(self._parameters)))
         # The first one has the greatest share, as a rule; rounding of their sum is less than that of each.
-        return float(np.logaddexp.reduce(bounds)) - _ULPS * len(bounds) * np.finfo(np.float64).eps
+        return float(np.logaddexp.reduce(bounds)) - _ULPS * len(bounds) * sys.float_info.epsilon
 
     def fix_best(self, assignments: NDArray[np.int32], is_fixed: NDArray[np.bool_]) -> None:
         """Fix variables to the values of that assignment which gives the best bound."""
@@ -320,6 +325,7 @@ class _Optimisation:
         self._lower, self._upper = -math.inf, math.inf
         self._order: Sequence[int] = ()
         self._shares = np.zeros(0)
+        self._allowed: list[int] | None = None
 
     @property
     def _seconds(self) -> float:
@@ -413,7 +419,11 @@ class _Optimisation:
         assignments = above.assignments(self._options.seed)
         del above
         below = _Side(tree, logarithms, "lower")
-        self._lower = max(self._lower, below.slices(assignments, below.is_divided))
+        lower = below.slices(assignments, below.is_divided)
+        if lower == -math.inf:
+            assignments = np.vstack([self._allowed_assignment(order), assignments])
+            lower = below.slices(assignments, below.is_divided)
+        self._lower = max(self._lower, lower)
         yield self._bounds(tree)
         blocked = below.is_blocked
         below.fix_best(assignments, blocked)
@@ -422,6 +432,18 @@ class _Optimisation:
         if blocked.any():
             self._lower = max(self._lower, below.slices(assignments, blocked))
         yield self._bounds(tree)
+
+    def _allowed_assignment(self, order: Sequence[int]) -> NDArray[np.int32]:
+        """Return an assignment of a positive product, in elimination order, if local search has one in time."""
+        if self._allowed is None:
+            problem = self._problem
+            optimum = prepare(problem.model, "mpe", problem.fixed)
+            search = AssignmentSearch.of(optimum, self._memory_bytes, self._options.seed)
+            self._allowed = [0] * len(problem.model.variables)
+            if search is not None:
+                search.run(_ASSIGNMENT_SHARE * self._seconds)
+                self._allowed = search.best
+        return np.array([self._allowed[v] for v in order], dtype=np.int32)
 
     def _descend(self, side: _Side) -> Iterator[float]:
         """Yield the bounds of a side, and measure the time of an evaluation."""
