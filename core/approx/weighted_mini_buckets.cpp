@@ -365,7 +365,7 @@ std::vector<int> WeightedMiniBuckets::decode(int count, std::uint64_t seed) cons
   return chosen;
 }
 
-double WeightedMiniBuckets::evaluate(std::span<const double> parameters, std::span<double> gradient) {
+double WeightedMiniBuckets::evaluate(std::span<const double> parameters, std::vector<double>* wanted) {
   set_parameters(parameters);
   rounding_ = 0;
   double bound = 0;
@@ -379,8 +379,9 @@ double WeightedMiniBuckets::evaluate(std::span<const double> parameters, std::sp
       rounding_ += std::numeric_limits<double>::epsilon() * (std::abs(bound) < kInfinity ? std::abs(bound) : 0);
     }
   }
-  if (gradient.empty()) return bound;
-  std::ranges::fill(gradient, 0.0);
+  if (!wanted) return bound;
+  std::vector<double>& gradient = *wanted;
+  gradient.assign(parameters.size(), 0.0);
   marginals_.assign(marginal_begin_.back(), 0.0);
   std::vector<double> entropies(divided_.size());
   for (int r = nodes - 1; r >= 0; --r) {

@@ -21,6 +21,7 @@ class WeightedMiniBuckets {
 
   // Parameters: the shifts of all mini-buckets of divided buckets, then the logarithms of the sizes of their weights.
   i64 parameters() const { return shifts_ + i64(divided_.size()); }
+  std::size_t variables() const { return sizes_.size(); }
   i64 shifts() const { return shifts_; }
   std::vector<double> initial() const;
 
@@ -35,7 +36,7 @@ class WeightedMiniBuckets {
   std::vector<int> decode(int count, std::uint64_t seed) const;
 
   // The bound at some parameters (free: shifts of a bucket are less their mean). With a gradient, beliefs replace the messages.
-  double evaluate(std::span<const double> parameters, std::span<double> gradient);
+  double evaluate(std::span<const double> parameters, std::vector<double>* gradient);
 
   // Marginals of each variable of the order after an evaluation with gradient: mean of its mini-buckets' beliefs, one after another.
   const std::vector<double>& marginals() const { return marginals_; }

@@ -30,6 +30,10 @@ void check(const WeightedMiniBuckets& own, const Words<const double>& parameters
   if (i64(parameters.size()) != own.parameters()) throw nb::value_error("the number of parameters is another one");
 }
 
+void check_variables(const WeightedMiniBuckets& own, std::size_t count) {
+  if (count != own.variables()) throw nb::value_error("each variable of the order has one number");
+}
+
 }  // namespace
 
 void bind_weighted_mini_buckets(nb::module_& m) {
@@ -49,11 +53,17 @@ void bind_weighted_mini_buckets(nb::module_& m) {
           nb::rv_policy::reference, "Estimated marginals of the variables in elimination order, after `gradient`.")
       .def(
           "set_totals",
-          [](WeightedMiniBuckets& own, Words<const double> totals) { own.set_totals(span_of(totals)); }, "totals"_a,
+          [](WeightedMiniBuckets& own, Words<const double> totals) {
+            check_variables(own, totals.size());
+            own.set_totals(span_of(totals));
+          }, "totals"_a,
           "Set the sum of the weights of each variable, in elimination order.")
       .def(
           "fix",
-          [](WeightedMiniBuckets& own, Words<const int> values) { own.fix(span_of(values)); }, "values"_a,
+          [](WeightedMiniBuckets& own, Words<const int> values) {
+            check_variables(own, values.size());
+            own.fix(span_of(values));
+          }, "values"_a,
           "Fix variables, in elimination order, to values; -1: the variable is summed over.")
       .def(
           "decode",
@@ -67,15 +77,15 @@ void bind_weighted_mini_buckets(nb::module_& m) {
           "bound",
           [](WeightedMiniBuckets& own, Words<const double> parameters) {
             check(own, parameters);
-            return unlocked([&] { return own.evaluate(span_of(parameters), {}); });
+            return unlocked([&] { return own.evaluate(span_of(parameters), nullptr); });
           },
           "parameters"_a, "Return the natural logarithm of the bound.")
       .def(
           "gradient",
           [](WeightedMiniBuckets& own, Words<const double> parameters) {
             check(own, parameters);
-            std::vector<double> gradient(parameters.size());
-            const double bound = unlocked([&] { return own.evaluate(span_of(parameters), gradient); });
+            std::vector<double> gradient;
+            const double bound = unlocked([&] { return own.evaluate(span_of(parameters), &gradient); });
             return nb::make_tuple(bound, array_of(std::move(gradient)));
           },
           "parameters"_a, "Return the natural logarithm of the bound, and its gradient.");

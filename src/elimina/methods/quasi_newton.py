@@ -25,7 +25,7 @@ _SUFFICIENT_DECREASE = 1e-4
 """Share of the decrease that the slope promises from which a step is taken (Armijo's rule)."""
 
 _MIN_STEP = 1e-6
-"""Length of a step, relative to the direction, below which none is looked for."""
+"""Shortest step that is tried, relative to the direction."""
 
 _MIN_CURVATURE = 1e-12
 """Least curvature along a step, relative to the lengths of the step and of the gradient's change."""

@@ -381,7 +381,7 @@ SUM: Rows = (
         "quick bounds",
         "small mini-buckets bound a large sum before the search for a good order",
         eliminate.optimised_bounds,
-        (*BOUNDS_COME_FIRST, when.IBOUND_IS_OPEN, when.SHIFTS_BUCKETS, when.ON_HOST),
+        (*BOUNDS_COME_FIRST, when.IBOUND_IS_OPEN, when.DTYPE_IS_OPEN, when.SHIFTS_BUCKETS, when.ON_HOST),
         seconds=QUICK_BOUNDS_SECONDS,
     ),
     Row(
@@ -398,6 +398,7 @@ SUM: Rows = (
             when.NO_CHECKPOINT,
             when.METHOD_IS_MBE,
             when.IBOUND_IS_OPEN,
+            when.DTYPE_IS_OPEN,
             when.SHIFTS_BUCKETS,
             when.ON_HOST,
             when.TABLES_CAN_BE_DENSE,
