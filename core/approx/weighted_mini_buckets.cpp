@@ -11,7 +11,7 @@
 namespace elimina::approx {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kLogOfZero = -std::numeric_limits<double>::infinity();
 
 // Columns of a table that are worked on at a time.
 constexpr i64 kBlockColumns = 256;
@@ -257,7 +257,7 @@ void WeightedMiniBuckets::sum_terms(int node, i64 begin, i64 width) {
   terms_.resize(size * width);
   for (i64 x = 0; x < size; ++x)
     for (i64 s = 0; s < width; ++s) {
-      const double peak = peaks_[s] == -kInfinity ? 0 : peaks_[s];
+      const double peak = peaks_[s] == kLogOfZero ? 0 : peaks_[s];
       terms_[x * width + s] = std::clamp((table[x * columns + s] - peak) * scale, 2 * kLeastExponent, 0.0);
     }
   scaled_.assign(terms_.begin(), terms_.end());
@@ -276,7 +276,7 @@ void WeightedMiniBuckets::send(int node) {
   double largest = 0;
   for (i64 cell = 0; cell < size * columns; ++cell) {
     const double value = std::abs(table[cell]);
-    largest = std::max(largest, value < kInfinity ? value : 0);
+    largest = std::max(largest, value < -kLogOfZero ? value : 0);
   }
   const double terms = double(sources_begin_[node + 1] - sources_begin_[node] + 1 + size);
   rounding_ += kUlps * std::numeric_limits<double>::epsilon() * terms * (largest + std::abs(weight) * double(size) + 1);
@@ -293,7 +293,7 @@ void WeightedMiniBuckets::send(int node) {
     }
     logarithms(sums_.data(), width);
     for (i64 s = 0; s < width; ++s)
-      message[begin + s] = peaks_[s] == -kInfinity ? -kInfinity : peaks_[s] + weight * sums_[s];
+      message[begin + s] = peaks_[s] == kLogOfZero ? kLogOfZero : peaks_[s] + weight * sums_[s];
   }
 }
 
@@ -314,13 +314,13 @@ double WeightedMiniBuckets::condition(int node) {
         i64 top = std::max(fixed, 0);
         for (i64 x = 1; x < size && fixed < 0; ++x)
           if (column[x * columns] > column[top * columns]) top = x;
-        const double share = column[top * columns] == -kInfinity ? 0 : parents_[node] < 0 ? 1.0 : above[begin + s];
+        const double share = column[top * columns] == kLogOfZero ? 0 : parents_[node] < 0 ? 1.0 : above[begin + s];
         for (i64 x = 0; x < size; ++x) column[x * columns] = x == top ? share : 0;
       }
       continue;
     }
     for (i64 s = 0; s < width; ++s) {
-      const double share = peaks_[s] == -kInfinity ? 0 : parents_[node] < 0 ? 1.0 : above[begin + s];
+      const double share = peaks_[s] == kLogOfZero ? 0 : parents_[node] < 0 ? 1.0 : above[begin + s];
       shares_[s] = share;
       peaks_[s] = sums_[s] > 0 ? share / sums_[s] : 0;
     }
@@ -376,7 +376,7 @@ double WeightedMiniBuckets::evaluate(std::span<const double> parameters, std::ve
     send(r);
     if (parents_[r] < 0) {
       bound += messages_[offsets_[r]];
-      rounding_ += std::numeric_limits<double>::epsilon() * (std::abs(bound) < kInfinity ? std::abs(bound) : 0);
+      rounding_ += std::numeric_limits<double>::epsilon() * (std::abs(bound) < -kLogOfZero ? std::abs(bound) : 0);
     }
   }
   if (!wanted) return bound;
