@@ -17,7 +17,8 @@ class WeightedMiniBuckets {
  public:
   // `values`: logarithms of the tree's factors, row-major over their sorted scopes, one after another. `weights`: of each node. `shared`:
   // most variables of a shift.
-  WeightedMiniBuckets(const plan::PlannedTree& tree, std::vector<double> values, std::vector<double> weights, int shared);
+  WeightedMiniBuckets(const plan::PlannedTree& tree, std::vector<double> values, std::vector<double> weights,
+                      int shared);
 
   // Parameters: the shifts of all mini-buckets of divided buckets, then the logarithms of the sizes of their weights.
   i64 parameters() const { return shifts_ + i64(divided_.size()); }
@@ -61,7 +62,7 @@ class WeightedMiniBuckets {
 
   std::vector<i64> sizes_;  // of variables by position
   std::vector<int> fixed_;
-  plan::Lists cliques_;     // positions: the variable, then the separator
+  plan::Lists cliques_;  // positions: the variable, then the separator
   std::vector<int> variables_, parents_;
   std::vector<double> values_, messages_, weights_;
   std::vector<i64> offsets_;  // of messages
@@ -76,10 +77,10 @@ class WeightedMiniBuckets {
   std::vector<i64> shift_strides_;
   std::vector<i64> shift_strides_begin_;
   i64 shifts_ = 0;
-  std::vector<double> totals_;        // by group
-  std::vector<double> shifted_;       // the shifts less their means
+  std::vector<double> totals_;         // by group
+  std::vector<double> shifted_;        // the shifts less their means
   std::vector<double> initial_sizes_;  // logarithms of the sizes of weights
-  std::vector<int> positive_;         // by group: place of the positive weight of a lower bound; -1: all are positive
+  std::vector<int> positive_;          // by group: place of the positive weight of a lower bound; -1: all are positive
   std::vector<double> table_, terms_, scaled_, peaks_, sums_, shares_;
   std::vector<i64> block_;
   i64 outer_axes_ = 0;

@@ -22,8 +22,7 @@ std::shared_ptr<WeightedMiniBuckets> make(const plan::PlannedTree& tree, Words<c
   for (i64 f = 0; f < tree.scopes.size(); ++f) cells += plan::cells_of(tree.scopes[f], tree.sizes);
   if (i64(values.size()) != cells) throw nb::value_error("each cell of a factor has one value");
   std::vector<double> logs = list_of(values), own = list_of(weights);
-  return unlocked(
-      [&] { return std::make_shared<WeightedMiniBuckets>(tree, std::move(logs), std::move(own), shared); });
+  return unlocked([&] { return std::make_shared<WeightedMiniBuckets>(tree, std::move(logs), std::move(own), shared); });
 }
 
 void check(const WeightedMiniBuckets& own, const Words<const double>& parameters) {
@@ -45,8 +44,9 @@ void bind_weighted_mini_buckets(nb::module_& m) {
       .def_prop_ro(
           "initial", [](const WeightedMiniBuckets& own) { return array_of(own.initial()); }, nb::rv_policy::reference,
           "Parameters of no shifts and the weights that were given.")
-      .def_prop_ro("shifts", &WeightedMiniBuckets::shifts, "Number of parameters that are shifts; the others are the "
-                                                           "logarithms of the sizes of weights.")
+      .def_prop_ro("shifts", &WeightedMiniBuckets::shifts,
+                   "Number of parameters that are shifts; the others are the "
+                   "logarithms of the sizes of weights.")
       .def_prop_ro("rounding", &WeightedMiniBuckets::rounding, "Rounding error of the last bound at most.")
       .def_prop_ro(
           "marginals", [](const WeightedMiniBuckets& own) { return array_of(own.marginals()); },
@@ -56,22 +56,23 @@ void bind_weighted_mini_buckets(nb::module_& m) {
           [](WeightedMiniBuckets& own, Words<const double> totals) {
             check_variables(own, totals.size());
             own.set_totals(span_of(totals));
-          }, "totals"_a,
-          "Set the sum of the weights of each variable, in elimination order.")
+          },
+          "totals"_a, "Set the sum of the weights of each variable, in elimination order.")
       .def(
           "fix",
           [](WeightedMiniBuckets& own, Words<const int> values) {
             check_variables(own, values.size());
             own.fix(span_of(values));
-          }, "values"_a,
-          "Fix variables, in elimination order, to values; -1: the variable is summed over.")
+          },
+          "values"_a, "Fix variables, in elimination order, to values; -1: the variable is summed over.")
       .def(
           "decode",
           [](const WeightedMiniBuckets& own, int count, unsigned seed) {
             return array_of(unlocked([&] { return own.decode(count, seed); }));
           },
           "count"_a, "seed"_a,
-          "Return assignments, in elimination order and one after another, that the messages of the last `bound` lead to: "
+          "Return assignments, in elimination order and one after another, that the messages of the last `bound` lead "
+          "to: "
           "the best one, and others that are drawn.")
       .def(
           "bound",
