@@ -15,7 +15,7 @@ import elimina
 from elimina import Model, Options
 from elimina._core import WeightedMiniBuckets
 from elimina.methods.bound_optimisation import improve_bounds
-from elimina.methods.count_bounds import bounded_count, integers_between
+from elimina.methods.count_bounds import bounded_count, integers_between, optima_at_most
 from elimina.methods.quasi_newton import minimise
 from elimina.planning.tree import node_weights, plan_tree, tree_of
 from elimina.problem.preparation import prepare
@@ -175,6 +175,18 @@ def test_a_count_that_does_not_fit_is_bounded(model):
     assert 1 < result.lower_bound <= exact <= result.upper_bound < math.prod(model.sizes)
     with pytest.raises(elimina.MemoryLimitError, match="the plan needs"):
         calls.solve(model, "count", memory=1 << 14, slices="never", method="eliminate", device="cpu")
+
+
+@given(data=st.data(), kind=st.sampled_from(["integer", "max-integer", "big-integer"]))
+@settings(max_examples=200, deadline=None)
+def test_optima_are_no_more_than_their_bound(data, kind):
+    model = data.draw(models(kind))
+    best = brute.optimum(model)
+    if best is None:
+        return
+    number = sum(score == best for score in brute.scores_of(model))
+    options = Options(threads=1, ibound=data.draw(st.sampled_from([1, 2])), memory=MEMORY_BYTES)
+    assert number <= optima_at_most(prepare(model, "mpe", {}), best, options, 5.0)
 
 
 def test_a_count_of_nothing_is_zero():

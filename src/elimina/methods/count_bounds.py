@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 import math
+import time
 from decimal import MAX_EMAX, ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+
+import numpy as np
 
 from elimina.methods.bound_optimisation import improve_bounds
 from elimina.methods.search_state import Listener
 from elimina.model.model import Model
-from elimina.model.table import Table, forbidden_value
+from elimina.model.table import FORBIDDEN, Sense, Table, forbidden_value
 from elimina.planning.options import Options
 from elimina.problem.preparation import Problem, prepare
 from elimina.result import Result
 from elimina.running.host import host_memory
+
+_RATES = (0.25, 0.5, 1.0, 2.0, 4.0)
+"""Rates at which worse assignments count less: a small one counts them, too, a large one makes the best seem better."""
+
+_LEAST_EXPONENT = -600.0
+"""Least exponent of a table's values, which are normal numbers."""
+
+_ROUNDING = 1e-12
+"""Rounding error of a rate's multiple, and of an exponential's logarithm, amply."""
 
 _DIGITS = 15
 """Significant digits of a bound: more than its logarithm has."""
@@ -44,6 +56,50 @@ def bounded_count(problem: Problem, options: Options, deadline: float, learn: Li
     return result
 
 
+def optima_at_most(problem: Problem, total: float, options: Options, seconds: float) -> int | None:
+    """Return an upper bound on the number of assignments that are no worse than a total; None if none is made in time.
+
+    Each of them has a term of at least 1 in the sum over all assignments of exp(rate x (total - cost)), whatever the
+    rate is.
+
+    Args:
+        problem: Problem of the task ``mpe`` with integer costs.
+        total: Total in the model's units.
+        options: Options with the memory that may be used, the seed of orders, and an order that is asked for.
+        seconds: Time limit in seconds.
+    """
+    best: int | None = None
+    started = time.monotonic()
+    for number, rate in enumerate(_RATES, 1):
+        deadline = started + seconds * number / len(_RATES)
+        tilted, constant = _tilted(problem, total, rate)
+        for bounds in improve_bounds(tilted, options, host_memory(options), deadline):
+            _, upper = integers_between(-math.inf, bounds.upper + constant)
+            best = upper if best is None else min(best, upper)
+            if time.monotonic() >= deadline:
+                break
+    return best
+
+
+def _tilted(problem: Problem, total: float, rate: float) -> tuple[Problem, float]:
+    """Return a sum over assignments by their distance from each table's best, and what is added to its logarithm."""
+    model = problem.model
+    sign = model.sign
+    costs = [sign * table.dense().astype(np.int64) for table in problem.tables]
+    # A table that forbids everything leaves nothing to count.
+    least = [int(cells[cells < FORBIDDEN].min(initial=FORBIDDEN)) for cells in costs]
+    surplus = sign * (int(total) - int(model.constant)) - sum(least)
+    tables = []
+    for table, cells, best in zip(problem.tables, costs, least, strict=True):
+        is_allowed = cells < FORBIDDEN
+        distances = np.where(is_allowed, np.where(is_allowed, cells, best) - best, math.inf)
+        # No assignment that counts has a larger distance. An exponent is raised rather than lost to underflow.
+        exponents = np.where(distances > surplus, -math.inf, np.maximum(-rate * distances, _LEAST_EXPONENT))
+        tables.append(Table(table.scope, np.exp(exponents)))
+    tilted = prepare(Model(model.variables, tables, sense="probability"), "pr", problem.fixed)
+    return tilted, rate * surplus + _ROUNDING * (abs(rate * surplus) + len(tables))
+
+
 def sum_of(problem: Problem) -> Problem:
     """Return a count as a sum: each table is 1 where it allows a tuple, else 0."""
     model = problem.model
@@ -51,7 +107,7 @@ def sum_of(problem: Problem) -> Problem:
     return prepare(Model(model.variables, tables, sense="probability"), "pr", problem.fixed)
 
 
-def _support(table: Table, sense: str) -> Table:
+def _support(table: Table, sense: Sense) -> Table:
     forbidden = forbidden_value(sense, table.values.dtype)
     values = (table.values != forbidden).astype(float)
     if table.rows is None:

@@ -28,6 +28,7 @@ class Description(NamedTuple):
         is_optimum: True if it asks for the best assignment of all variables, which search may find.
         is_marginal: True if it asks for a distribution of each variable.
         is_unrounded: True if it compares sums of integer costs, which floats would round.
+        counts_optima: True if its answer is the number of optima, so that a proven optimum is not yet the answer.
         is_distribution: True if its answer sums to 1, so that factors which only scale it may be left out.
         takes_query: True if it asks for some variables only.
         keeps_query: True if all variables but those of its query are eliminated.
@@ -50,6 +51,7 @@ class Description(NamedTuple):
     is_optimum: bool = False
     is_marginal: bool = False
     is_unrounded: bool = False
+    counts_optima: bool = False
     is_distribution: bool = False
     takes_query: bool = False
     keeps_query: bool = False
@@ -132,6 +134,7 @@ DESCRIPTIONS: dict[str, Description] = {
         "min-sum",
         problem="mpe",
         is_unrounded=True,
+        counts_optima=True,
         has_first_bounds=True,
         shown=(("value", "value"), ("optima", "count")),
     ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from elimina.problem.tasks import DESCRIPTIONS
 from elimina.result import OPEN_STATUSES, Result
 from elimina.running.bounded_results import bounds_meet, sum_between
 
@@ -41,7 +42,8 @@ def combine(known: Result | None, found: Result, sign: int) -> Result:
     if _is_better(known, found, sign):
         best = known
     bound = lower if sign == 1 else upper
-    if best.value is not None and bound is not None and bounds_meet(bound, best.value):
+    is_counted = found.task in DESCRIPTIONS and DESCRIPTIONS[found.task].counts_optima
+    if best.value is not None and bound is not None and bounds_meet(bound, best.value) and not is_counted:
         return best.replace(status="optimal", lower_bound=best.value, upper_bound=best.value, stats=found.stats)
     return best.replace(status="bounded", lower_bound=lower, upper_bound=upper, stats=found.stats)
 

@@ -6,6 +6,8 @@ elimination so make tables of such values, whose solutions are counted.
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import math
 from collections.abc import Iterator
 
@@ -13,11 +15,13 @@ import numpy as np
 
 from elimina.display import count_text
 from elimina.errors import MemoryLimitError, UnsupportedError
+from elimina.methods.count_bounds import optima_at_most
 from elimina.methods.mini_buckets import Heuristic, run_mini_buckets
 from elimina.model.model import Model
 from elimina.model.table import Table
 from elimina.result import Result
 from elimina.running.advice import MAX_MACHINE_BYTES, does_not_fit
+from elimina.running.budget import Budget
 from elimina.running.execution import statistics
 from elimina.running.host import host_memory
 from elimina.running.plan_choice import plan_on
@@ -26,7 +30,10 @@ from elimina.strategies.facts import Facts
 from elimina.strategies.portfolio import Question, Solver
 from elimina.strategies.row import Row
 from elimina.strategies.schedule import BEGIN, Rows, scheduled
-from elimina.strategies.strategy import Portfolio, Strategy
+from elimina.strategies.strategy import Attempt, Portfolio, Strategy
+
+_BOUNDS_SECONDS, _BOUNDS_SHARE = 4.0, 0.25
+"""Seconds of the bounds on the number of optima, and their share of the time that remains."""
 
 _CELL_BYTES = 16  # of the sum and of the table that is made
 
@@ -43,7 +50,7 @@ def count_optima(facts: Facts, _: Row) -> Portfolio:
         )
     planned = solver.plan(options._replace(slices="never", scratch=None, tables="dense")).planned
     if planned.plan.has_large_steps:
-        raise MemoryLimitError(does_not_fit(planned.plan))
+        return (yield from _bounded_optima(facts, MemoryLimitError(does_not_fit(planned.plan))))
     # The tables of each variable's own bucket are needed, so no step may eliminate several.
     plan = plan_on(planned.backend, planned.problem, planned.plan.order, options)
     planned = planned._replace(plan=plan)
@@ -51,10 +58,11 @@ def count_optima(facts: Facts, _: Row) -> Portfolio:
     if not plan.fits or _CELL_BYTES * plan.work > host_memory(options):
         cells = f"{count_text(plan.work)} cells (induced width {plan.width})"
         memory = "" if _CELL_BYTES * plan.work > MAX_MACHINE_BYTES else "more memory (--memory), "
-        raise MemoryLimitError(
+        reason = (
             f"counting optima needs tables of {cells}; {memory}a better order (a longer --order-time) or looking for "
             "one optimum only (--task mpe) would help"
         )
+        return (yield from _bounded_optima(facts, MemoryLimitError(reason)))
     execution = solver.begun(planned, run.budget())
     result = Result("infeasible", "count-optima", count=0, stats=statistics(execution, {}))
     tables: list[Table] = []
@@ -66,12 +74,72 @@ def count_optima(facts: Facts, _: Row) -> Portfolio:
     if result.status == "infeasible":
         return (yield Strategy(run, "minimise", lambda _: result))
     run.fallback = lambda _: result.replace(count=None)
-    part = InnerCall(run, lambda counted: result.replace(status="exact", count=counted.value), "count")
+    part = InnerCall(run, functools.partial(_counted, result), "count")
     # Variables in no table are not part of the plan, and count with all their values.
     idle = set(range(len(model.variables))).difference(plan.order, planned.problem.fixed)
     rest = Model([model.variables[v] for v in (*plan.order, *idle)], tables, sense="probability")
     own = options._replace(order="auto", dtype=None)
     return (yield from scheduled(Solver(Question(rest, "count", {}, None), own, part)))
+
+
+def _counted(result: Result, counted: Result) -> Result:
+    """Return the optimum with the number of assignments that reach it, or with its bounds."""
+    if counted.status == "exact":
+        return result.replace(status="exact", count=counted.value)
+    return result.replace(stats={**counted.stats, **_bounds_of_number(counted.lower_bound, counted.upper_bound)})
+
+
+def _bounds_of_number(lower: float | None, upper: float | None) -> dict[str, int]:
+    """Return bounds on the number of optima, of which there is one at least, as entries of ``Result.stats``."""
+    ends = {"optima_lower_bound": max(1, int(lower or 1))}
+    return ends if upper is None else {**ends, "optima_upper_bound": int(upper)}
+
+
+def _bounded_optima(facts: Facts, failure: MemoryLimitError) -> Portfolio:
+    """Bound the number of optima, and look for one: what search proves holds without a table of the width."""
+    solver = facts.solver
+    options, run, question = solver.options, solver.run, solver.question
+    if options.method != "auto" or options.needs_gpu or options.names_another_way or facts.has_checkpoint:
+        return Attempt(None, failure)
+    task, figures = question.task, _bounds_of_number(1, None)
+
+    def counted(found: Result) -> Result:
+        if found.status == "infeasible":
+            return found.replace(task=task, count=0)
+        return found.replace(task=task, status="bounded", stats={**found.stats, **figures})
+
+    def incomplete(found: Result) -> Result:
+        # Bounds that meet would end the call, which has the number still to bound.
+        known = counted(found)
+        return known if found.status != "optimal" else known.replace(**{_far_end(solver.problem.model.sign): None})
+
+    def bound(best: Result | None, budget: Budget) -> Result:
+        if best is None or best.value is None:
+            raise MemoryLimitError(str(failure))
+        budget.report(counted(best))
+        seconds = min(_BOUNDS_SECONDS, _BOUNDS_SHARE * budget.seconds)
+        upper = optima_at_most(solver.problem, best.value, options.beside(budget.held), seconds)
+        figures.update(_bounds_of_number(1, upper))
+        return counted(best)
+
+    part = InnerCall(run, incomplete, "optimum")
+    search = scheduled(Solver(question._replace(task="mpe", query=None), options, part))
+    with contextlib.suppress(StopIteration), contextlib.closing(search):
+        strategy = next(search)
+        while True:
+            outcome = yield strategy
+            if part.is_answered:
+                break
+            strategy = search.send(outcome)
+    best = part.best_result
+    if best is None or best.status == "infeasible":
+        return Attempt(None, failure) if best is None else Attempt(counted(best))
+    return (yield Strategy(run, "bounds", functools.partial(bound, best)))
+
+
+def _far_end(sign: int) -> str:
+    """Return the attribute of a result that no assignment is better than."""
+    return "lower_bound" if sign == 1 else "upper_bound"
 
 
 def _tight(found: Heuristic) -> Iterator[Table]:
