@@ -16,6 +16,7 @@ from elimina import Model, Options
 from elimina._core import WeightedMiniBuckets
 from elimina.methods.bound_optimisation import improve_bounds
 from elimina.methods.count_bounds import bounded_count, integers_between, optima_at_most
+from elimina.methods.marginal_map_bounds import improve_marginal_map
 from elimina.methods.quasi_newton import minimise
 from elimina.planning.tree import node_weights, plan_tree, tree_of
 from elimina.problem.preparation import prepare
@@ -187,6 +188,38 @@ def test_optima_are_no_more_than_their_bound(data, kind):
     number = sum(score == best for score in brute.scores_of(model))
     options = Options(threads=1, ibound=data.draw(st.sampled_from([1, 2])), memory=MEMORY_BYTES)
     assert number <= optima_at_most(prepare(model, "mpe", {}), best, options, 5.0)
+
+
+@given(data=st.data())
+@settings(max_examples=200, deadline=None)
+def test_marginal_map_is_between_its_bounds(data):
+    model = data.draw(models("probability"))
+    free = [v for v, size in enumerate(model.sizes) if size > 1]
+    if not free:
+        return
+    query = data.draw(st.lists(st.sampled_from(free), min_size=1, unique=True))
+    problem = prepare(model, "mmap", {}, query)
+    joint = problem._replace(task="pr", free=(*problem.free, *problem.kept), kept=(), maximised=problem.kept)
+    options = Options(threads=1, ibound=data.draw(st.sampled_from([1, 2, None])))
+    sums = {}
+    products = brute.products(model)
+    for values, number in zip(products.columns[:, list(problem.kept)].tolist(), products.numbers, strict=True):
+        sums[tuple(values)] = sums.get(tuple(values), 0) + number
+
+    def log(number):
+        return math.log(number) - math.log(products.unit) + model.constant if number else -math.inf
+
+    best = log(max(sums.values()))
+    slack = 1e-12 * max(1.0, abs(best)) if best > -math.inf else 0.0
+    order = [*problem.free, *problem.kept]
+    for bounds in improve_marginal_map(joint, order, options, MEMORY_BYTES, time.monotonic() + 5):
+        if bounds.status == "infeasible":
+            assert best == -math.inf
+            return
+        assert best <= bounds.upper_bound + slack
+        if bounds.assignment is not None:
+            states = tuple(model.variables[v].index(bounds.assignment[model.variables[v].name]) for v in problem.kept)
+            assert bounds.lower_bound - slack <= log(sums[states])
 
 
 def test_a_count_of_nothing_is_zero():

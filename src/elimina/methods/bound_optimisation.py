@@ -10,7 +10,7 @@ import itertools
 import math
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -61,10 +61,10 @@ _MAX_TRIAL_OVERRUN = 2.0
 _MAX_BITS = 500.0
 """Base-2 logarithm of the most cells that are told apart: far more than any machine holds."""
 
-_FIRST_CELL_SECONDS = 4e-8
+CELL_SECONDS = 4e-8
 """Seconds of an evaluation for each cell, until it is measured."""
 
-_MEMORY_SHARE = 0.75
+MEMORY_SHARE = 0.75
 """Share of the memory that the tree's tables and the parameters take."""
 
 _SHARED_VARIABLES, _SHIFT_CELLS = 5, 256
@@ -161,7 +161,7 @@ class MiniBucketTree(NamedTuple):
         }
 
 
-class _Logarithms(NamedTuple):
+class Logarithms(NamedTuple):
     """Logarithms of a problem's factors along an order.
 
     Attributes:
@@ -175,13 +175,13 @@ class _Logarithms(NamedTuple):
     zeros: Sequence[bool]
 
     @staticmethod
-    def of(problem: Problem, order: Sequence[int]) -> _Logarithms:
+    def of(problem: Problem, order: Sequence[int]) -> Logarithms:
         """Write the factors of a problem of the task ``pr``."""
         # The smallest mini-buckets have the layout of any.
         plan = make_plan(problem, order, cpu_machine(1), MAX_BYTES, "float64", ibound=1, side="upper")
         encoded = encode(problem, plan, "log-sum-exp")
         if encoded.impossible:
-            return _Logarithms(np.zeros(0), (-math.inf,), ())
+            return Logarithms(np.zeros(0), (-math.inf,), ())
         arena = encoded.arena
         tables = [
             np.lib.stride_tricks.as_strided(
@@ -191,26 +191,39 @@ class _Logarithms(NamedTuple):
         ]
         zeros = [bool((table == -math.inf).any()) for table in tables]
         constants = tuple(float(constant) for constant in encoded.constants)
-        return _Logarithms(np.concatenate([np.zeros(0), *tables]), constants, zeros)
+        return Logarithms(np.concatenate([np.zeros(0), *tables]), constants, zeros)
 
 
-class _Side:
+class BoundedSide:
     """One side of the bounds in a tree, and the parameters that make it best.
 
     Args:
         tree: The mini-buckets.
         logarithms: Logarithms of the factors along the tree's order.
         side: Side of the bound.
+        maximised: Variables that are not summed over (upper bounds only).
     """
 
-    def __init__(self, tree: MiniBucketTree, logarithms: _Logarithms, side: Bound) -> None:
+    def __init__(
+        self, tree: MiniBucketTree, logarithms: Logarithms, side: Bound, maximised: Collection[int] = ()
+    ) -> None:
         self.tree, self._constants, self._zeros = tree, logarithms.constants, logarithms.zeros
         self._nodes = tree_of(tree.planned)
         self._sign = 1 if side == "upper" else -1
-        weights = np.array(node_weights(self._nodes, side, logarithms.zeros), dtype=np.float64)
+        weights = np.array(node_weights(self._nodes, side, logarithms.zeros, maximised), dtype=np.float64)
         self._buckets = WeightedMiniBuckets(tree.planned, logarithms.values, weights, tree.shared)
+        self._is_maximised = np.isin(tree.planned.order, list(maximised))
         self._parameters = self._buckets.initial
         self.evaluations = 0
+
+    def temper(self, total: float) -> None:
+        """Set the sum of the weights of each variable that is maximised: the smaller, the closer to the largest."""
+        self._buckets.set_totals(np.where(self._is_maximised, total, 1.0))
+
+    @property
+    def bound(self) -> float:
+        """The bound with the best parameters so far, rounding included."""
+        return self._rounded(self._buckets.bound(self._parameters))
 
     def improve(self) -> Iterator[float]:
         """Yield better and better bounds, rounding included; none if there is none."""
@@ -281,6 +294,29 @@ class _Side:
         return np.array([counts[v] > 1 for v in self._nodes.order], dtype=bool)
 
 
+def largest_tree(
+    problem: Problem, order: Sequence[int], least: int, memory_bytes: int, cells: float
+) -> MiniBucketTree | None:
+    """Return the mini-buckets of the largest i-bound within limits; None if the memory does not hold the least.
+
+    Args:
+        problem: Problem of the task ``pr``.
+        order: The free variables in elimination order.
+        least: I-bound that may have more cells than the limit.
+        memory_bytes: Bytes that tables and parameters may take.
+        cells: Cells of all mini-buckets.
+    """
+    best: MiniBucketTree | None = None
+    for ibound in itertools.count(least):
+        tree = MiniBucketTree.of(problem, order, ibound)
+        if tree.peak_bytes > memory_bytes or (best is not None and tree.total_cells > cells):
+            break
+        best = tree
+        if not tree.divided.any():
+            break
+    return best
+
+
 def optimised_sum(problem: Problem, options: Options, deadline: float, learn: Listener) -> Result:
     """Bound a sum.
 
@@ -313,15 +349,15 @@ def improve_bounds(problem: Problem, options: Options, memory_bytes: int, deadli
     Raises:
         MemoryLimitError: Not even the smallest mini-buckets fit.
     """
-    yield from _Optimisation(problem, options, int(_MEMORY_SHARE * memory_bytes), deadline).run()
+    yield from BoundOptimisation(problem, options, int(MEMORY_SHARE * memory_bytes), deadline).run()
 
 
-class _Optimisation:
+class BoundOptimisation:
     """State of the optimisation of a problem's bounds."""
 
     def __init__(self, problem: Problem, options: Options, memory_bytes: int, deadline: float) -> None:
         self._problem, self._options, self._memory_bytes, self._deadline = problem, options, memory_bytes, deadline
-        self._cell_seconds = _FIRST_CELL_SECONDS
+        self._cell_seconds = CELL_SECONDS
         self._lower, self._upper = -math.inf, math.inf
         self._order: Sequence[int] = ()
         self._shares = np.zeros(0)
@@ -351,17 +387,17 @@ class _Optimisation:
     def _is_ibound_fixed(self) -> bool:
         return self._options.ibound not in (None, "auto")
 
-    def _best_order(self) -> tuple[Sequence[int], _Logarithms]:
+    def _best_order(self) -> tuple[Sequence[int], Logarithms]:
         """Return the order whose small mini-buckets bound the sum best after a few steps."""
-        best: tuple[float, Sequence[int], _Logarithms] | None = None
+        best: tuple[float, Sequence[int], Logarithms] | None = None
         trial_seconds = _TRIAL_SHARE * self._seconds
         for order in self._orders():
-            logarithms = _Logarithms.of(self._problem, order)
+            logarithms = Logarithms.of(self._problem, order)
             tree = self._tree(order, 1, _TRIAL_SHARE)
             if tree is None or -math.inf in logarithms.constants:
                 return order, logarithms
             bound, started = math.inf, time.monotonic()
-            for bound in self._descend(_Side(tree, logarithms, "upper")):  # noqa: B007
+            for bound in self._descend(BoundedSide(tree, logarithms, "upper")):  # noqa: B007
                 if time.monotonic() >= started + trial_seconds:
                     break
             if best is None or bound < best[0]:
@@ -389,19 +425,11 @@ class _Optimisation:
         if self._is_ibound_fixed:
             asked = MiniBucketTree.of(self._problem, order, int(self._options.ibound or 1))
             return asked if asked.peak_bytes <= self._memory_bytes else None
-        best: MiniBucketTree | None = None
-        for ibound in itertools.count(least):
-            tree = MiniBucketTree.of(self._problem, order, ibound)
-            seconds = 2 * _STEPS * tree.total_cells * self._cell_seconds
-            if tree.peak_bytes > self._memory_bytes or (best is not None and seconds > share * self._seconds):
-                break
-            best = tree
-            if not tree.divided.any():
-                break
-        return best
+        cells = share * self._seconds / (2 * _STEPS * self._cell_seconds)
+        return largest_tree(self._problem, order, least, self._memory_bytes, cells)
 
     def _improve(
-        self, tree: MiniBucketTree, order: Sequence[int], logarithms: _Logarithms, end: float
+        self, tree: MiniBucketTree, order: Sequence[int], logarithms: Logarithms, end: float
     ) -> Iterator[SumBounds]:
         """Improve both sides in a tree until a time, each for half of it."""
         if -math.inf in logarithms.constants:
@@ -409,7 +437,7 @@ class _Optimisation:
             yield SumBounds(-math.inf, -math.inf, tree, order, np.zeros(0))
             return
         middle = (time.monotonic() + end) / 2
-        above = _Side(tree, logarithms, "upper")
+        above = BoundedSide(tree, logarithms, "upper")
         for bound in self._until(self._descend(above), middle):
             if bound < self._upper:
                 self._upper, self._order, self._shares = bound, order, above.marginals
@@ -418,7 +446,7 @@ class _Optimisation:
             return
         assignments = above.assignments(self._options.seed)
         del above
-        below = _Side(tree, logarithms, "lower")
+        below = BoundedSide(tree, logarithms, "lower")
         lower = below.slices(assignments, below.is_divided)
         if lower == -math.inf:
             assignments = np.vstack([self._allowed_assignment(order), assignments])
@@ -445,7 +473,7 @@ class _Optimisation:
                 self._allowed = search.best
         return np.array([self._allowed[v] for v in order], dtype=np.int32)
 
-    def _descend(self, side: _Side) -> Iterator[float]:
+    def _descend(self, side: BoundedSide) -> Iterator[float]:
         """Yield the bounds of a side, and measure the time of an evaluation."""
         started = time.monotonic()
         for bound in side.improve():

@@ -17,6 +17,7 @@ from elimina.backends.device_group import devices_of
 from elimina.backends.protocols import Backend
 from elimina.errors import MemoryLimitError, TimeLimitError
 from elimina.methods.bucket_elimination import eliminate
+from elimina.methods.marginal_map_bounds import improve_marginal_map
 from elimina.methods.mini_buckets import add_seconds, mini_bucket_statistics, run_mini_buckets
 from elimina.methods.search_state import Listener
 from elimina.methods.summation import summation_does_not_fit, with_observed
@@ -31,6 +32,7 @@ from elimina.result import Result
 from elimina.running.bounded_results import bounds_meet, sum_between
 from elimina.running.combination import combine
 from elimina.running.execution import Execution, Progress, statistics
+from elimina.running.host import host_memory
 from elimina.running.plan_choice import bounding_plan, plan_on, plan_problem, plan_within
 from elimina.running.planned_problem import PlannedProblem
 from elimina.running.pool import spread
@@ -57,6 +59,9 @@ _MAX_PLANNED_SECONDS = 1e4
 _DEADLINE_SHARE = 0.125
 """Share of the seconds until the deadline that a run may take: bounds of both sides, and those of other orders, take
 several times as long."""
+
+OPTIMISED_SECONDS, _OPTIMISED_SHARE = 8.0, 0.75
+"""Seconds of optimised bounds on marginal MAP without a time limit, and their share of the time that remains."""
 
 _SIDES: tuple[Bound, ...] = ("upper", "lower")
 """Bounds of a sum, in the sequence in which they are made."""
@@ -243,9 +248,21 @@ def bounded_marginal_map(
     options = options.for_bounds if options.ibound is None else options
     order = [*planned.plan.order, *_query_order(planned)]
     joint = problem._replace(task="pr", free=(*problem.free, *problem.kept), kept=(), maximised=problem.kept)
-    ibounds = affordable_ibounds(joint, order, options, deadline) if options.ibound is None else [options.ibound]
     whole = PlannedProblem(joint, planned.plan, planned.backend, planned.seconds)
     found: Result | None = None
+    if options.ibound is None and options.levels_buckets and not options.needs_gpu:
+        seconds = OPTIMISED_SECONDS if deadline is None else _OPTIMISED_SHARE * (deadline - time.monotonic())
+        end = time.monotonic() + seconds
+        for bounds in improve_marginal_map(joint, order, options, host_memory(options), end):
+            found = combine(found, bounds, -1)
+            if learn is not None:
+                _tell(learn, problem, found)
+            if found.status != "bounded":
+                return found.replace(assignment=with_observed(problem, found.assignment))
+    ibounds = affordable_ibounds(joint, order, options, deadline) if options.ibound is None else [options.ibound]
+    if found is not None and found.assignment is not None:
+        # Larger mini-buckets are of little use beside weights that are optimised.
+        ibounds = ibounds[:1]
     try:
         for ibound, shift in itertools.product(
             ibounds, (options.shift, "none") if options.levels_buckets else ("none",)

@@ -1,0 +1,111 @@
+"""Bounds on marginal MAP by weighted mini-buckets whose weights and cost shifts are optimised.
+
+The largest sum is the limit of sums of powers, so that small weights bound it by a smooth function (Liu and Ihler 2013,
+"Variational algorithms for marginal MAP").
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from elimina.methods.bound_optimisation import (
+    CELL_SECONDS,
+    MEMORY_SHARE,
+    BoundedSide,
+    Logarithms,
+    MiniBucketTree,
+    improve_bounds,
+    largest_tree,
+)
+from elimina.planning.options import Options
+from elimina.problem.preparation import Problem, restrict
+from elimina.result import Result
+
+_TOTALS = (0.5, 0.05)
+"""Sums of the weights of a variable that is maximised, one after another: small ones are close to the largest value,
+and hard to improve from the start."""
+
+_RUNG_SHARES = (0.2, 1.0)
+"""Shares of the remaining time of rising i-bounds."""
+
+_STEPS = 100
+"""Evaluations for which there is to be time at an i-bound, those of all sums of weights."""
+
+_ASSIGNMENT_SHARE = 0.4
+"""Share of a rung's time for the sum that an assignment has."""
+
+_STALLED_STEPS, _STALLED_GAIN = 10, 1e-2
+"""Steps whose gain (of the natural logarithm) is so small that a sum of weights ends."""
+
+
+def improve_marginal_map(
+    joint: Problem, order: Sequence[int], options: Options, memory_bytes: int, deadline: float
+) -> Iterator[Result]:
+    """Yield better and better bounds on marginal MAP, and assignments of the query.
+
+    Args:
+        joint: Problem of the task ``pr`` with variables that are maximised.
+        order: The free variables in elimination order, those that are maximised last.
+        options: Options with the seed of orders.
+        memory_bytes: Bytes that tables and parameters may take.
+        deadline: Deadline by ``time.monotonic``.
+    """
+    logarithms = Logarithms.of(joint, order)
+    if -math.inf in logarithms.constants:
+        yield Result("infeasible", "mmap")
+        return
+    ibound = 0
+    for share in _RUNG_SHARES:
+        seconds = share * max(0.0, deadline - time.monotonic())
+        cells = (1 - _ASSIGNMENT_SHARE) * seconds / (_STEPS * CELL_SECONDS)
+        tree = largest_tree(joint, order, ibound + 1, int(MEMORY_SHARE * memory_bytes), cells)
+        if tree is None:
+            return
+        ibound = tree.ibound
+        end = time.monotonic() + (1 - _ASSIGNMENT_SHARE) * seconds
+        upper, chosen = _bound_from_above(joint, tree, logarithms, options.seed, end)
+        stats = tree.statistics
+        if upper == -math.inf:
+            yield Result("infeasible", "mmap", stats=stats)
+            return
+        yield Result("bounded", "mmap", None, None, upper, stats=stats)
+        values = {v: value for v, value in zip(order, chosen, strict=True) if v in joint.maximised}
+        part = restrict(joint, values)
+        end = time.monotonic() + _ASSIGNMENT_SHARE * seconds
+        lower = -math.inf
+        for bounds in improve_bounds(part, options._replace(order="auto"), memory_bytes, end):
+            lower = bounds.lower
+            if time.monotonic() >= end:
+                break
+        if lower > -math.inf:
+            variables = joint.model.variables
+            assignment = {variables[v].name: variables[v].state(value) for v, value in values.items()}
+            yield Result("bounded", "mmap", None, min(lower, upper), upper, assignment, stats=stats)
+        if not tree.divided.any() or time.monotonic() >= deadline:
+            return
+
+
+def _bound_from_above(
+    joint: Problem, tree: MiniBucketTree, logarithms: Logarithms, seed: int, end: float
+) -> tuple[float, Sequence[int]]:
+    """Return the best bound, and the assignment to which its messages lead, in elimination order."""
+    side = BoundedSide(tree, logarithms, "upper", joint.maximised)
+    for number, total in enumerate(_TOTALS, 1):
+        side.temper(total)
+        until = time.monotonic() + (end - time.monotonic()) * number / len(_TOTALS)
+        bounds: list[float] = []
+        for bound in side.improve():
+            bounds.append(bound)
+            is_stalled = len(bounds) > _STALLED_STEPS and bounds[-1 - _STALLED_STEPS] - bound < _STALLED_GAIN
+            if is_stalled or time.monotonic() >= until:
+                break
+    side.temper(0.0)
+    upper = side.bound
+    if upper == -math.inf:
+        return upper, ()
+    chosen: list[int] = np.asarray(side.assignments(seed)[0]).tolist()
+    return upper, chosen
