@@ -245,8 +245,8 @@ void WeightedMiniBuckets::build(int node, std::span<const double> shifted) {
         table_.data());
 }
 
-// Brings a block of columns to the differences from their peaks over the weight, and the sums of the exponentials of these. The peak is the
-// value of the largest term; minus infinity: the sum is 0.
+// Adds up the exponentials of a block of columns: of the differences from the value with the largest term, over the weight. That value is minus
+// infinity where the sum is 0.
 void WeightedMiniBuckets::sum_terms(int node, i64 begin, i64 width) {
   const i64 columns = columns_[node], size = sizes_[variables_[node]];
   const double weight = weights_[node], sign = weight < 0 ? -1 : 1, scale = weight == 0 ? 0 : 1 / weight;

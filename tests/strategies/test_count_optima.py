@@ -84,10 +84,30 @@ def test_what_cannot_be_counted_says_so():
         elimina.solve(Model.from_arrays([2], [((0,), [0.5, 1.0])], sense="min-cost"), TASK)
     model = Model.from_arrays([8] * 6, [((i, j), np.zeros((8, 8), dtype=int)) for i in range(6) for j in range(i)])
     with pytest.raises(MemoryLimitError, match=r"counting optima needs .* cells .*; more memory \(--memory\)"):
-        elimina.solve(model, TASK, memory=2000)
+        calls.solve(model, TASK, memory=2000, method="eliminate")
     large = random_model(60, 4, 0.5, 0.0, seed=3)
     with pytest.raises(MemoryLimitError, match=r"cells \(induced width \d+\); a better order .* \(--task mpe\)"):
-        elimina.solve(large, TASK)
+        calls.solve(large, TASK, method="eliminate")
+
+
+def test_an_optimum_beyond_the_width_comes_with_bounds_on_the_number():
+    model = Model.from_arrays([8] * 6, [((i, j), np.zeros((8, 8), dtype=int)) for i in range(6) for j in range(i)])
+    result = elimina.solve(model, TASK, memory=1 << 20, device="cpu", time_limit=60)
+    assert (result.status, result.value, result.count) == ("bounded", 0, None)
+    assert (result.lower_bound, result.upper_bound) == (0, 0)
+    assert result.stats["optima_lower_bound"] == 1
+    assert 8**6 <= result.stats["optima_upper_bound"] <= 1.001 * 8**6
+    validate(json.loads(result.to_json()))
+    assert elimina.solve(model, TASK).count == 8**6
+
+
+def test_an_optimum_that_search_cannot_prove_is_bounded():
+    rng = np.random.default_rng(0)
+    pairs = [(i, j) for i in range(60) for j in range(i) if rng.random() < 0.5]
+    model = Model.from_arrays([4] * 60, [(pair, rng.integers(0, 10, (4, 4))) for pair in pairs])
+    result = elimina.solve(model, TASK, device="cpu", time_limit=3)
+    assert (result.status, result.count) == ("bounded", None)
+    assert result.lower_bound <= result.value
 
 
 def test_bounds_where_time_ends(monkeypatch, stuck):

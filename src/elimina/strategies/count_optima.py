@@ -30,7 +30,7 @@ from elimina.strategies.facts import Facts
 from elimina.strategies.portfolio import Question, Solver
 from elimina.strategies.row import Row
 from elimina.strategies.schedule import BEGIN, Rows, scheduled
-from elimina.strategies.strategy import Attempt, Portfolio, Strategy
+from elimina.strategies.strategy import Attempt, Portfolio, Strategy, until_answered
 
 _BOUNDS_SECONDS, _BOUNDS_SHARE = 4.0, 0.25
 """Seconds of the bounds on the number of optima, and their share of the time that remains."""
@@ -118,19 +118,14 @@ def _bounded_optima(facts: Facts, failure: MemoryLimitError) -> Portfolio:
             raise MemoryLimitError(str(failure))
         budget.report(counted(best))
         seconds = min(_BOUNDS_SECONDS, _BOUNDS_SHARE * budget.seconds)
-        upper = optima_at_most(solver.problem, best.value, options.beside(budget.held), seconds)
-        figures.update(_bounds_of_number(1, upper))
+        with contextlib.suppress(MemoryLimitError):
+            upper = optima_at_most(solver.problem, best.value, options.beside(budget.held), seconds)
+            figures.update(_bounds_of_number(1, upper))
         return counted(best)
 
     part = InnerCall(run, incomplete, "optimum")
     search = scheduled(Solver(question._replace(task="mpe", query=None), options, part))
-    with contextlib.suppress(StopIteration), contextlib.closing(search):
-        strategy = next(search)
-        while True:
-            outcome = yield strategy
-            if part.is_answered:
-                break
-            strategy = search.send(outcome)
+    yield from until_answered(part, search)
     best = part.best_result
     if best is None or best.status == "infeasible":
         return Attempt(None, failure) if best is None else Attempt(counted(best))

@@ -10,7 +10,7 @@ import contextlib
 import logging
 import math
 from collections.abc import Callable, Generator
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from elimina import system
 from elimina.errors import EliminaError, MemoryLimitError, TimeLimitError, UnsupportedError
@@ -108,6 +108,20 @@ def pursue(run: Call, portfolio: Portfolio) -> None:
             outcome = end.value
     if outcome.failure is not None:
         raise outcome.failure
+
+
+def until_answered(part: Call, portfolio: Portfolio) -> Portfolio:
+    """Take the strategies of a part of a call until the part is answered; more may follow in the call."""
+    with contextlib.closing(portfolio):
+        try:
+            strategy = next(portfolio)
+            while True:
+                outcome = yield strategy
+                if part.is_answered:
+                    return outcome
+                strategy = portfolio.send(outcome)
+        except StopIteration as end:
+            return cast(Attempt, end.value)
 
 
 def _described(found: Result) -> str:
