@@ -172,7 +172,9 @@ def test_bounds_of_states_and_of_their_sum_agree(seed, variable):
     assert np.logaddexp.reduce([part.upper for part in parts]) >= whole.lower
 
 
-@pytest.mark.parametrize("model", [independent_sets(18, 18), colourings(12, 12, 3)], ids=["independent sets", "colourings"])
+@pytest.mark.parametrize(
+    "model", [independent_sets(18, 18), colourings(12, 12, 3)], ids=["independent sets", "colourings"]
+)
 def test_a_count_that_does_not_fit_is_bounded(model):
     exact = elimina.solve(model, "count").value
     result = calls.solve(model, "count", memory=1 << 20, slices="never", device="cpu", order_seconds=0.1)
