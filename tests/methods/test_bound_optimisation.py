@@ -209,7 +209,7 @@ def test_marginal_map_is_between_its_bounds(data):
     options = Options(threads=1, ibound=data.draw(st.sampled_from([1, 2, None])))
     sums = {}
     products = brute.products(model)
-    for values, number in zip(products.columns[:, list(problem.kept)].tolist(), products.numbers, strict=True):
+    for values, number in zip(products.assignments[:, list(problem.kept)].tolist(), products.numbers, strict=True):
         sums[tuple(values)] = sums.get(tuple(values), 0) + number
 
     def log(number):

@@ -56,8 +56,8 @@ def bounded_count(problem: Problem, options: Options, deadline: float, learn: Li
     return result
 
 
-def optima_at_most(problem: Problem, total: float, options: Options, seconds: float) -> int | None:
-    """Return an upper bound on the number of assignments that are no worse than a total; None if none is made in time.
+def optima_at_most(problem: Problem, total: float, options: Options, seconds: float) -> int:
+    """Return an upper bound on the number of assignments that are no worse than a total.
 
     Each of them has a term of at least 1 in the sum over all assignments of exp(rate x (total - cost)), whatever the
     rate is.
@@ -68,17 +68,17 @@ def optima_at_most(problem: Problem, total: float, options: Options, seconds: fl
         options: Options with the memory that may be used, the seed of orders, and an order that is asked for.
         seconds: Time limit in seconds.
     """
-    best: int | None = None
+    sizes = [size for v, size in enumerate(problem.model.sizes) if v not in problem.fixed]
+    best = math.fsum(map(math.log, sizes))
     started = time.monotonic()
     for number, rate in enumerate(_RATES, 1):
         deadline = started + seconds * number / len(_RATES)
         tilted, constant = _tilted(problem, total, rate)
         for bounds in improve_bounds(tilted, options, host_memory(options), deadline):
-            _, upper = integers_between(-math.inf, bounds.upper + constant)
-            best = upper if best is None else min(best, upper)
+            best = min(best, bounds.upper + constant)
             if time.monotonic() >= deadline:
                 break
-    return best
+    return min(math.prod(sizes), integers_between(-math.inf, best + _ROUNDING * abs(best))[1])
 
 
 def _tilted(problem: Problem, total: float, rate: float) -> tuple[Problem, float]:
@@ -94,7 +94,7 @@ def _tilted(problem: Problem, total: float, rate: float) -> tuple[Problem, float
         is_allowed = cells < FORBIDDEN
         distances = np.where(is_allowed, np.where(is_allowed, cells, best) - best, math.inf)
         # No assignment that counts has a larger distance. An exponent is raised rather than lost to underflow.
-        exponents = np.where(distances > surplus, -math.inf, np.maximum(-rate * distances, _LEAST_EXPONENT))
+        exponents = np.where(distances > float(surplus), -math.inf, np.maximum(-rate * distances, _LEAST_EXPONENT))
         tables.append(Table(table.scope, np.exp(exponents)))
     tilted = prepare(Model(model.variables, tables, sense="probability"), "pr", problem.fixed)
     return tilted, rate * surplus + _ROUNDING * (abs(rate * surplus) + len(tables))
