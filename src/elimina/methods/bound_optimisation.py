@@ -10,7 +10,7 @@ import itertools
 import math
 import sys
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,6 +33,10 @@ from elimina.result import Result
 from elimina.running.bounded_results import sum_between
 from elimina.running.encoding import encode
 from elimina.running.host import host_memory
+
+Clock = Callable[[], float]
+"""Clock of a budget: ``time.monotonic`` for a time limit; where there is none ``time.thread_time``, so that other work on
+the machine does not make bounds worse."""
 
 METHOD = "mbe"
 """Name of the method in ``Result.stats``."""
@@ -317,46 +321,53 @@ def largest_tree(
     return best
 
 
-def optimised_sum(problem: Problem, options: Options, deadline: float, learn: Listener) -> Result:
+def optimised_sum(
+    problem: Problem, options: Options, deadline: float, learn: Listener, clock: Clock = time.monotonic
+) -> Result:
     """Bound a sum.
 
     Args:
         problem: Problem of the task ``pr``.
         options: Options with the memory that may be used, the seed of orders, and an order that is asked for.
-        deadline: Deadline by ``time.monotonic``.
+        deadline: Deadline by the clock.
         learn: Called with each improvement.
+        clock: Returns the time in seconds.
 
     Raises:
         MemoryLimitError: Not even the smallest mini-buckets fit.
     """
     result = Result("unknown", "pr")
-    for bounds in improve_bounds(problem, options, host_memory(options), deadline):
+    for bounds in improve_bounds(problem, options, host_memory(options), deadline, clock):
         ends = bounds.lower / math.log(10), bounds.upper / math.log(10)
         result = sum_between(*ends).replace(stats=bounds.tree.statistics)
         learn(result)
     return result
 
 
-def improve_bounds(problem: Problem, options: Options, memory_bytes: int, deadline: float) -> Iterator[SumBounds]:
+def improve_bounds(
+    problem: Problem, options: Options, memory_bytes: int, deadline: float, clock: Clock = time.monotonic
+) -> Iterator[SumBounds]:
     """Yield better and better bounds on a sum.
 
     Args:
         problem: Problem of the task ``pr``.
         options: Options with the seed of orders, and an order or i-bound that is asked for.
         memory_bytes: Bytes that tables and parameters may take.
-        deadline: Deadline by ``time.monotonic``.
+        deadline: Deadline by the clock.
+        clock: Returns the time in seconds.
 
     Raises:
         MemoryLimitError: Not even the smallest mini-buckets fit.
     """
-    yield from BoundOptimisation(problem, options, int(MEMORY_SHARE * memory_bytes), deadline).run()
+    yield from BoundOptimisation(problem, options, int(MEMORY_SHARE * memory_bytes), deadline, clock).run()
 
 
 class BoundOptimisation:
     """State of the optimisation of a problem's bounds."""
 
-    def __init__(self, problem: Problem, options: Options, memory_bytes: int, deadline: float) -> None:
-        self._problem, self._options, self._memory_bytes, self._deadline = problem, options, memory_bytes, deadline
+    def __init__(self, problem: Problem, options: Options, memory_bytes: int, deadline: float, clock: Clock) -> None:
+        self._problem, self._options, self._memory_bytes = problem, options, memory_bytes
+        self._deadline, self._clock = deadline, clock
         self._cell_seconds = CELL_SECONDS
         self._lower, self._upper = -math.inf, math.inf
         self._order: Sequence[int] = ()
@@ -365,7 +376,7 @@ class BoundOptimisation:
 
     @property
     def _seconds(self) -> float:
-        return max(0.0, self._deadline - time.monotonic())
+        return max(0.0, self._deadline - self._clock())
 
     def run(self) -> Iterator[SumBounds]:
         """Yield bounds in trees of rising i-bounds."""
@@ -376,7 +387,7 @@ class BoundOptimisation:
             if tree is None:
                 break
             ibound = tree.ibound
-            yield from self._improve(tree, order, logarithms, time.monotonic() + share * self._seconds)
+            yield from self._improve(tree, order, logarithms, self._clock() + share * self._seconds)
             is_met = self._upper == -math.inf or self._lower >= self._upper
             if is_met or not tree.divided.any() or not self._seconds or self._is_ibound_fixed:
                 return
@@ -396,13 +407,13 @@ class BoundOptimisation:
             tree = self._tree(order, 1, _TRIAL_SHARE)
             if tree is None or -math.inf in logarithms.constants:
                 return order, logarithms
-            bound, started = math.inf, time.monotonic()
+            bound, started = math.inf, self._clock()
             for bound in self._descend(BoundedSide(tree, logarithms, "upper")):  # noqa: B007
-                if time.monotonic() >= started + trial_seconds:
+                if self._clock() >= started + trial_seconds:
                     break
             if best is None or bound < best[0]:
                 best = (bound, order, logarithms)
-            if bound == -math.inf or time.monotonic() - started > _MAX_TRIAL_OVERRUN * trial_seconds:
+            if bound == -math.inf or self._clock() - started > _MAX_TRIAL_OVERRUN * trial_seconds:
                 break
         assert best is not None
         return best[1:]
@@ -436,7 +447,7 @@ class BoundOptimisation:
             self._upper = -math.inf
             yield SumBounds(-math.inf, -math.inf, tree, order, np.zeros(0))
             return
-        middle = (time.monotonic() + end) / 2
+        middle = (self._clock() + end) / 2
         above = BoundedSide(tree, logarithms, "upper")
         for bound in self._until(self._descend(above), middle):
             if bound < self._upper:
@@ -475,9 +486,9 @@ class BoundOptimisation:
 
     def _descend(self, side: BoundedSide) -> Iterator[float]:
         """Yield the bounds of a side, and measure the time of an evaluation."""
-        started = time.monotonic()
+        started = self._clock()
         for bound in side.improve():
-            self._cell_seconds = (time.monotonic() - started) / side.evaluations / max(1, side.tree.total_cells)
+            self._cell_seconds = (self._clock() - started) / side.evaluations / max(1, side.tree.total_cells)
             yield bound
 
     def _until(self, bounds: Iterator[float], end: float) -> Iterator[float]:
@@ -489,7 +500,7 @@ class BoundOptimisation:
             gap = self._upper - self._lower
             least = _STALLED_GAIN * (gap if math.isfinite(gap) else 1.0)
             is_stalled = len(last) > _STALLED_STEPS and abs(bound - last[-1 - _STALLED_STEPS]) <= least
-            if is_stalled or time.monotonic() >= end:
+            if is_stalled or self._clock() >= end:
                 return
 
     def _bounds(self, tree: MiniBucketTree) -> SumBounds:

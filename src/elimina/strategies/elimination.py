@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
 
 from elimina.errors import MemoryLimitError
 from elimina.planning.options import Options
@@ -133,10 +134,10 @@ def optimised_bounds(facts: Facts, row: Row) -> Strategy:
     def work(budget: Budget) -> Result:
         from elimina.methods.bound_optimisation import optimised_sum
 
-        options = solver.options.beside(budget.held)
-        return optimised_sum(solver.problem, options, time.monotonic() + budget.seconds, budget.report)
+        clock, deadline = _clock_of(facts, row)
+        return optimised_sum(solver.problem, solver.options.beside(budget.held), deadline, budget.report, clock)
 
-    return Strategy(facts.call, "bounds", work, seconds=row.budget(facts))
+    return Strategy(facts.call, "bounds", work)
 
 
 def count_bounds(facts: Facts, row: Row) -> Strategy:
@@ -146,10 +147,16 @@ def count_bounds(facts: Facts, row: Row) -> Strategy:
     def work(budget: Budget) -> Result:
         from elimina.methods.count_bounds import bounded_count
 
-        options = solver.options.beside(budget.held)
-        return bounded_count(solver.problem, options, time.monotonic() + budget.seconds, budget.report)
+        clock, deadline = _clock_of(facts, row)
+        return bounded_count(solver.problem, solver.options.beside(budget.held), deadline, budget.report, clock)
 
-    return Strategy(facts.call, "bounds", work, seconds=row.budget(facts))
+    return Strategy(facts.call, "bounds", work)
+
+
+def _clock_of(facts: Facts, row: Row) -> tuple[Callable[[], float], float]:
+    """Return the clock of bounds, and their end by it: without a time limit, they do not depend on other work."""
+    clock = time.thread_time if facts.call.deadline is None else time.monotonic
+    return clock, clock() + min(row.budget(facts), facts.call.seconds)
 
 
 def mini_buckets(facts: Facts, row: Row) -> Portfolio:
