@@ -35,8 +35,8 @@ from elimina.running.encoding import encode
 from elimina.running.host import host_memory
 
 Clock = Callable[[], float]
-"""Clock of a budget: ``time.monotonic`` for a time limit; where there is none ``time.thread_time``, so that other work on
-the machine does not make bounds worse."""
+"""Clock of a budget: ``time.monotonic`` for a time limit. Where there is none, ``time.thread_time``: other work on the
+machine then makes no bound worse."""
 
 METHOD = "mbe"
 """Name of the method in ``Result.stats``."""
