@@ -99,7 +99,13 @@ def _bounded_optima(facts: Facts, failure: MemoryLimitError) -> Portfolio:
     """Bound the number of optima, and look for one: what search proves holds without a table of the width."""
     solver = facts.solver
     options, run, question = solver.options, solver.run, solver.question
-    if options.method != "auto" or options.needs_gpu or options.names_another_way or facts.has_checkpoint:
+    if (
+        options.method != "auto"
+        or options.exact
+        or options.needs_gpu
+        or options.names_another_way
+        or facts.has_checkpoint
+    ):
         return Attempt(None, failure)
     task, figures = question.task, _bounds_of_number(1, None)
 
