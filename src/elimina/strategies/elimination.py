@@ -140,9 +140,9 @@ def optimised_bounds(facts: Facts, row: Row) -> Strategy:
     return Strategy(facts.call, "bounds", work)
 
 
-def count_bounds(facts: Facts, row: Row) -> Strategy:
-    """Return bounds of a count by the same mini-buckets."""
-    solver = facts.solver
+def count_bounds(facts: Facts, row: Row) -> Portfolio:
+    """Bound a count by the same mini-buckets; if these do not fit, either, the failure is that of elimination."""
+    solver, failure = facts.solver, facts.failure
 
     def work(budget: Budget) -> Result:
         from elimina.methods.count_bounds import bounded_count
@@ -150,7 +150,8 @@ def count_bounds(facts: Facts, row: Row) -> Strategy:
         clock, deadline = _clock_of(facts, row)
         return bounded_count(solver.problem, solver.options.beside(budget.held), deadline, budget.report, clock)
 
-    return Strategy(facts.call, "bounds", work)
+    outcome = yield Strategy(facts.call, "bounds", work)
+    return outcome if outcome.failure is None else Attempt(None, failure)
 
 
 def _clock_of(facts: Facts, row: Row) -> tuple[Callable[[], float], float]:

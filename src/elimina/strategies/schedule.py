@@ -405,6 +405,7 @@ SUM: Rows = (
             when.ELIMINATION_IS_LONG,
         ),
         seconds=seconds_of_optimised_bounds,
+        ends="answered",
     ),
     Row(
         "mini-buckets",
