@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from elimina.methods.importance_sampling import importance_sampling
 from elimina.methods.incremental_trees import incremental_trees
 from elimina.methods.join_graph_propagation import propagate
 from elimina.methods.sum_estimate import EstimateMethod, Limits, SumEstimate, hellinger_distances
@@ -30,7 +31,7 @@ class Method(NamedTuple):
     time_share: float
 
 
-METHODS = (Method(propagate, 1, 0.2), Method(incremental_trees, 2, 0.8))
+METHODS = (Method(propagate, 1, 0.2), Method(incremental_trees, 2, 0.4), Method(importance_sampling, 3, 0.4))
 """Approximate methods, in the order of their first turns."""
 
 NEGLIGIBLE_ERROR = 1e-6
