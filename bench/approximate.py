@@ -73,15 +73,11 @@ def number(value: float | None, form: str = ".2g") -> str:
     return "" if value is None or math.isnan(value) else f"{value:{form}}"
 
 
-def seconds_text(run: Run) -> str:
-    return number(run.answer.seconds, ".2f")
-
-
 # Part 1.
 
 PEER_COLUMNS = (
     "instance", "limit, s", "status", "method", "mean distance", "stated", "largest", "error of log10 Z", "best peer",
-    "its mean distance", "BP", "log10 Z: best peer", "BP", "s",
+    "its mean distance", "BP", "log10 Z: best peer", "BP", "processor s",
 )  # fmt: skip
 
 
@@ -103,7 +99,7 @@ def peer_row(run: Run) -> tuple[str, ...]:
         run.instance.name, f"{run.seconds:g}", run.answer.status, run.answer.method,
         number(distances.mean), number(run.answer.error), number(distances.largest), number(distances.log10_z),
         best.method if best else "", number(best and best.mean), number(plain and plain.mean),
-        number(best_z and best_z.log10_z), number(plain and plain.log10_z), seconds_text(run),
+        number(best_z and best_z.log10_z), number(plain and plain.log10_z), number(run.answer.processor_seconds, ".2f"),
     )  # fmt: skip
 
 
@@ -223,8 +219,8 @@ def beyond_row(run: Run) -> tuple[str, ...]:
     answer, distances = run.answer, run.distance or Distance(None, None, None)
     ends = [number(end, ".6g") for end in (answer.lower, answer.upper)]
     return (
-        run.instance.name, run.instance.family, run.method, f"{run.seconds:g}", seconds_text(run), answer.status,
-        answer.method, number(distances.mean), number(answer.error), number(distances.largest),
+        run.instance.name, run.instance.family, run.method, f"{run.seconds:g}", number(answer.seconds, ".2f"),
+        answer.status, answer.method, number(distances.mean), number(answer.error), number(distances.largest),
         number(distances.log10_z), " to ".join(ends) if any(ends) else "",
     )  # fmt: skip
 

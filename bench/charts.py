@@ -1,4 +1,5 @@
-"""Charts of the records: speed against peers, time per variable as models grow, and bounds over time.
+"""Charts of the records: speed against peers, time per variable as models grow, bounds over time, and
+the error of estimates.
 
 ``bench/render.py`` writes them to ``docs/images``. They are plain SVG, so that equal records give equal files.
 """
@@ -110,7 +111,44 @@ def bounds() -> str:
     return _svg(height + 46, marks, "Bounds over time")
 
 
-CHARTS = {"speed.svg": speed, "growth.svg": growth, "bounds.svg": bounds}
+def estimates() -> str:
+    """Return a chart of the median error of estimated marginals at each time limit, with a line for each family."""
+    record = read("estimates-beyond-summary")
+    columns = [
+        (column, float(name.removeprefix("distance, ").removesuffix(" s")))
+        for column, name in enumerate(record["columns"])
+        if name.startswith("distance, ")
+    ]
+    low, high = math.log10(columns[0][1]) - 0.1, math.log10(columns[-1][1]) + 0.1
+    rows = [row for row in record["rows"] if any(row[column] for column, _ in columns)]
+    names = list(dict.fromkeys(row[0] for row in rows))
+    methods = list(dict.fromkeys(row[1] for row in rows))
+    marks, height, decades = [], 240, 4
+    for row in rows:
+        colour = COLOURS[names.index(row[0]) % len(COLOURS)]
+        dashes = "" if methods.index(row[1]) == 0 else f' stroke-dasharray="{2 + 3 * methods.index(row[1])} 3"'
+        places = [
+            (_place(seconds, low, high), -210 / decades * max(-decades, math.log10(max(float(row[column]), 1e-9))) + 30)
+            for column, seconds in columns
+            if row[column]
+        ]
+        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+        marks.append(
+            f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"{dashes}>'
+            f"<title>{escape(row[0])}, {escape(row[1])}</title></polyline>"
+        )
+    for number, name in enumerate(names):
+        marks.append(_text(40, 60 + 20 * number, name, "start", COLOURS[number % len(COLOURS)]))
+    for decade in range(decades + 1):
+        y = 30 + 210 / decades * decade
+        marks += [_line(LEFT, y, WIDTH - 20, y, "#8884"), _text(LEFT - 10, y + 4, f"{10.0**-decade:g}", "end")]
+    marks += [_text(_place(seconds, low, high), height + 18, f"{seconds:g} s") for _, seconds in columns]
+    caption = "time limit; median of the mean Hellinger distance of marginals"
+    marks.append(_text((LEFT + WIDTH) / 2, height + 36, caption))
+    return _svg(height + 46, marks, "Error of estimated marginals over time")
+
+
+CHARTS = {"speed.svg": speed, "growth.svg": growth, "bounds.svg": bounds, "estimates.svg": estimates}
 """File in ``docs/images`` -> function that draws it."""
 
 
