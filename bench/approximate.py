@@ -292,7 +292,7 @@ def main() -> None:
                 runs.append(run)
                 record.add(*row_of(run))
                 print("  ".join(cell or "-" for cell in record.rows[-1]), run.answer.message[:100], flush=True)
-            if made[0].reference is not None and not is_peers:
+            if made[0].reference is not None and made[0].reference.source != "exact":
                 print(f"  reference of {instance.name}: {made[0].reference.source}")
     summary = Record(
         f"estimates-{args.part}-summary",
