@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -10,9 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import elimina
-from elimina.errors import InputError
+from elimina.errors import InputError, MemoryLimitError
+from elimina.generate import grid_model
+from elimina.methods.first_bounds import first_bounds
 from elimina.model.model import Model, Variable
 from elimina.model.table import Table
+from elimina.problem.preparation import prepare
 from tests.calls import solve
 from tests.random_models import KINDS, models
 from tests.reference import brute
@@ -44,6 +48,40 @@ def test_against_brute_force(tables, kind, data):
     dtype = data.draw(st.sampled_from(dtypes))
     result = solve(model, "bottleneck", evidence=evidence, tables=tables, dtype=dtype, device="cpu")
     check(model, result, evidence)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(data=st.data())
+@settings(max_examples=60, deadline=None)
+def test_first_bounds_hold(kind, data):
+    model = data.draw(models(kind).filter(lambda model: model.factors))
+    observed = [v for v in range(len(model.variables)) if data.draw(st.integers(0, 4)) == 0]
+    evidence = {v: data.draw(st.integers(0, model.sizes[v] - 1)) for v in observed}
+    result = first_bounds(prepare(model, "bottleneck", evidence), math.inf)
+    if result is None:
+        return
+    expected = brute.bottleneck(model, evidence)
+    if result.status == "infeasible":
+        assert expected is None
+        return
+    if expected is not None:
+        assert result.lower_bound is None or result.lower_bound <= expected
+        assert result.upper_bound is None or result.upper_bound >= expected
+    if result.assignment is not None:
+        chosen = model.indices_of(result.assignment)
+        values = [table.at(chosen) for table in model.factors]
+        assert result.value == (max(values) if model.sense == "min-cost" else min(values))
+    if result.status == "optimal":
+        assert result.value == expected
+
+
+def test_bounds_where_tables_do_not_fit():
+    model = grid_model(20, 3, 0.0, seed=4)
+    result = elimina.solve(model, "bottleneck", device="cpu", memory="1MiB")
+    assert (result.status, result.stats["method"]) == ("bounded", "first bounds")
+    assert result.lower_bound < result.value == result.upper_bound
+    with pytest.raises(MemoryLimitError):
+        elimina.solve(model, "bottleneck", device="cpu", memory="1MiB", options=elimina.Options(method="eliminate"))
 
 
 @given(data=st.data())

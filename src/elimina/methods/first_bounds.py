@@ -12,6 +12,7 @@ import numpy as np
 from elimina.model.table import Ends, Sense, forbidden_value
 from elimina.planning.machine import BOUNDED_TABLE_SECONDS
 from elimina.problem.preparation import Problem
+from elimina.problem.semirings import SEMIRINGS
 from elimina.result import Result
 from elimina.running.bounded_results import bounds_meet, result_between, sum_between
 from elimina.running.combination import NO_PLAN, bounds_beyond
@@ -38,7 +39,7 @@ def first_bounds(
     """Bound an answer by the best value of each table, and by an assignment that is built from these values.
 
     Args:
-        problem: A problem of the task ``mpe``, ``pr``, ``mmap`` or ``count``.
+        problem: A problem of the task ``mpe``, ``pr``, ``mmap``, ``count`` or ``bottleneck``.
         seconds: Limit after which it is given up: then the answer is None.
         total: A total that the answer of ``mpe`` has to reach; None: any will do.
         memory: Bytes that copies of tables may take; the assignment is improved on those alone.
@@ -62,7 +63,12 @@ def _first_bounds(problem: Problem, seconds: float, memory: float) -> Result | N
     ends = Ends.of(tables, model.sense)
     best: float = math.inf
     slack: float = 0  # an integer: a float would round totals beyond 2^53
-    if ends.are_allowed and model.is_integer:
+    if ends.are_allowed and not SEMIRINGS[problem.described.semiring].is_additive:
+        values = [sign * value for value in ends.numbers(highest=sign == -1)]
+        if not values:
+            return None
+        best = max(values)
+    elif ends.are_allowed and model.is_integer:
         best = sign * (int(model.constant) + ends.total(highest=sign == -1))
     elif ends.are_allowed:
         costs = [_cost(value, model.sense) for value in ends.numbers(highest=sign == -1)]
@@ -87,8 +93,9 @@ def result_of_assignment(problem: Problem, least: float, chosen: Sequence[int]) 
     """Return the answer that the least cost of all tables and an assignment prove.
 
     Args:
-        problem: A problem of the task ``mpe``, ``pr``, ``mmap`` or ``count``.
-        least: Lower bound on the cost of an assignment, negated where totals are maximised.
+        problem: A problem of the task ``mpe``, ``pr``, ``mmap``, ``count`` or ``bottleneck``.
+        least: Lower bound on the cost of an assignment (``bottleneck``: on its worst cost), negated where totals are
+            maximised.
         chosen: A value for each variable.
     """
     model = problem.model
@@ -101,6 +108,14 @@ def result_of_assignment(problem: Problem, least: float, chosen: Sequence[int]) 
         forbidden = {forbidden_value(model.sense, dtype) for dtype in (np.int64, np.float64)}
         is_allowed = forbidden.isdisjoint(problem.tables.listed.values(chosen))
         return Result("bounded", "count", None, int(is_allowed), number, stats=stats)
+    ring = SEMIRINGS[problem.described.semiring]
+    if not ring.is_additive:
+        if math.isinf(least):
+            return Result("infeasible", "bottleneck", stats=stats)
+        sign = model.sign
+        terms = problem.model.terms(chosen, ring.is_logarithmic)
+        score = 0 + sign * ring.total([sign * term for term in terms])
+        return result_between(model, 0 + sign * least, chosen, 0.0, score).replace(task="bottleneck", stats=stats)
     if problem.described.is_optimum:
         if math.isinf(least):
             return Result("infeasible", "mpe", stats=stats)

@@ -142,6 +142,7 @@ DESCRIPTIONS: dict[str, Description] = {
         "Best assignment by its worst cost or satisfaction.",
         "min-max",
         has_rows=True,
+        has_first_bounds=True,
         passes="lasting",
         shown=(("worst value", "value"),),
     ),

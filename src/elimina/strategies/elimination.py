@@ -119,7 +119,13 @@ def _is_worth_finer_slices(facts: Facts, plan: Plan) -> bool:
     )
 
 
-# Mini-buckets.
+# Bounds.
+
+
+def bounds_of_tables(facts: Facts, row: Row) -> Strategy | Attempt:
+    """Return the bounds of each table alone, if there are any."""
+    result = facts.solver.first_bounds(row.memory_share)
+    return Attempt(None, facts.failure) if result is None else Strategy(facts.call, "bounds", lambda _: result)
 
 
 def quick_bounds(facts: Facts, _: Row) -> Strategy | Attempt:

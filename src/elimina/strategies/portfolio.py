@@ -113,15 +113,10 @@ class Solver:
         Args:
             memory_share: Share of the host's memory that their copies of tables may take.
         """
-        problem, task, run = self.problem, self.question.task, self.run
+        problem, run = self.problem, self.run
 
         def bounds(seconds: float) -> Result | None:
-            memory = host_memory(self.options) * memory_share
-            result = first_bounds(problem, seconds, self.options.upper_bound, memory)
-            if result is None or problem.task == task:
-                return result
-            # An optimum is not yet the answer to a question about optima.
-            return result.replace(task=task, status="bounded" if result.status == "optimal" else result.status)
+            return self.first_bounds(memory_share, seconds)
 
         if run.deadline is None or len(problem.tables) < EARLY_BOUNDS_TABLES:
             run.fallback = bounds
@@ -131,6 +126,21 @@ class Solver:
             early = bounds(math.inf)
         if early is not None:
             run.fallback = lambda _: early
+
+    def first_bounds(self, memory_share: float, seconds: float = math.inf) -> Result | None:
+        """Return first bounds; None if they take too long, or there are none.
+
+        Args:
+            memory_share: Share of the host's memory that copies of tables may take.
+            seconds: Time limit.
+        """
+        problem, task = self.problem, self.question.task
+        memory = host_memory(self.options) * memory_share
+        result = first_bounds(problem, seconds, self.options.upper_bound, memory)
+        if result is None or problem.task == task:
+            return result
+        # An optimum is not yet the answer to a question about optima.
+        return result.replace(task=task, status="bounded" if result.status == "optimal" else result.status)
 
     def complete(self, hint: Evidence) -> None:
         """Complete the user's assignment, and keep it as the best one so far."""

@@ -101,6 +101,14 @@ FIRST_BOUNDS = Row(
     (when.HAS_FIRST_BOUNDS,),
     memory_share=0.125,
 )
+BOUNDS_ALONE = Row(
+    "first bounds",
+    "nothing else answers without the memory for elimination",
+    eliminate.bounds_of_tables,
+    (when.HAS_FIRST_BOUNDS, when.METHOD_IS_AUTO, when.ELIMINATION_DID_NOT_FIT),
+    ends="always",
+    memory_share=0.125,
+)
 HINT = Row(
     "hint",
     "an assignment narrows all that follows, and the answer is never worse",
@@ -437,7 +445,11 @@ COUNT: Rows = (
     ),
 )
 
-ELIMINATION: Rows = (*BEGIN, Row("elimination", "it is exact", eliminate.elimination, ends="always", rows=PLAN_AND_RUN))
+ELIMINATION: Rows = (
+    *BEGIN,
+    Row("elimination", "it is exact", eliminate.elimination, ends="answered", rows=PLAN_AND_RUN),
+    BOUNDS_ALONE,
+)
 
 MARGINAL_PLANS: Rows = (
     Row("plan", "elimination is the only exact method", eliminate.plan_as_asked, ends="failed"),
