@@ -4,8 +4,9 @@
     python bench/approximate.py beyond [DATA] [--match ising] [--family networks] [--seconds 2 5 20 60] [--save]
 
 DATA is the folder of benchmark files (ELIMINA_DATA by default); what it lacks is skipped. Each call of `solve` runs in
-a process of its own with one thread, and is killed if it takes twice its time limit. `--method` names
-methods to compare.
+a process of its own with one thread for the given seconds of processor time (`bench/estimates.py` says how), and is
+killed if it takes twice as long. `--method` names
+functions of approximate methods (`elimina.methods.estimation.METHODS`) that are to answer alone.
 
 peers: the files of `approximate/peers.tsv`, on which other programs were measured for about 3 s of processor time, with
 4 MiB of memory; the reference is the exact answer without a limit. Hellinger distances are those of the marginals of
@@ -210,7 +211,8 @@ def criterion_rows(runs: Sequence[Run], seconds: Sequence[float]) -> Iterator[tu
 # Part 2.
 
 BEYOND_COLUMNS = (
-    "instance", "family", "method", "limit, s", "s", "status", "method that answered", "mean distance", "stated",
+    "instance", "family", "method", "limit, s", "processor s", "status", "method that answered", "mean distance",
+    "stated",
     "largest", "error of log10 Z", "bounds on log10 Z",
 )  # fmt: skip
 
@@ -219,7 +221,7 @@ def beyond_row(run: Run) -> tuple[str, ...]:
     answer, distances = run.answer, run.distance or Distance(None, None, None)
     ends = [number(end, ".6g") for end in (answer.lower, answer.upper)]
     return (
-        run.instance.name, run.instance.family, run.method, f"{run.seconds:g}", number(answer.seconds, ".2f"),
+        run.instance.name, run.instance.family, run.method, f"{run.seconds:g}", number(answer.processor_seconds, ".2f"),
         answer.status, answer.method, number(distances.mean), number(answer.error), number(distances.largest),
         number(distances.log10_z), " to ".join(ends) if any(ends) else "",
     )  # fmt: skip
@@ -231,7 +233,7 @@ def family_rows(runs: Sequence[Run], seconds: Sequence[float]) -> Iterator[tuple
         for method in dict.fromkeys(run.method for run in runs):
             chosen = [run for run in runs if (run.instance.family, run.method) == (family, method)]
             first = [run for run in chosen if run.seconds == seconds[0]]
-            slowest = max((run.answer.seconds for run in first if has_answer(run)), default=None)
+            slowest = max((run.answer.processor_seconds for run in first if has_answer(run)), default=None)
             means = [median_at(chosen, limit, mean_of) for limit in seconds]
             errors = [median_at(chosen, limit, log10_z_of) for limit in seconds]
             yield (
@@ -243,7 +245,7 @@ def family_rows(runs: Sequence[Run], seconds: Sequence[float]) -> Iterator[tuple
 def family_columns(seconds: Sequence[float]) -> list[str]:
     limits = [f"{limit:g} s" for limit in seconds]
     return [
-        "family", "method", f"answers in {limits[0]}", "slowest, s",
+        "family", "method", f"answers in {limits[0]}", "slowest, processor s",
         *(f"distance, {limit}" for limit in limits), *(f"log10 Z, {limit}" for limit in limits),
     ]  # fmt: skip
 

@@ -116,7 +116,7 @@ def measured_instances(data: Path) -> Iterator[Instance]:
 
 def exact_reference(build: Builder, stem: Path) -> Reference:
     """Return the exact answer, which is computed without limits; if it does not fit, that of the files beside it."""
-    answer = answer_of(Question(build, "mar", threads=None))
+    answer = answer_of(Question(build, "mar", threads=None, is_exact=True))
     if answer.status != "exact" or answer.shares is None:
         return stored_reference(build, stem)
     model, evidence = build()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import multiprocessing
+import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
 from multiprocessing.connection import Connection
@@ -12,13 +13,16 @@ from typing import NamedTuple
 import numpy as np
 
 import elimina
+from elimina.methods import estimation
 
 BUILD_SECONDS = 180.0
 """Seconds that a process may take to start and to read or make its model."""
-OVERRUN = 2.0
-"""Times its limit after which a call is killed."""
-UNLIMITED_SECONDS = 600.0
-"""Seconds after which a call without a limit is killed."""
+OVERRUN, SPARE_SECONDS = 2.0, 5.0
+"""Times its limit after which a call is killed, and seconds more."""
+UNLIMITED_SECONDS = 300.0
+"""Limit of a call without one."""
+PROBE_SECONDS = 0.1
+"""Processor time of the loop that measures the share of the processor which a call gets."""
 NO_ANSWER = "no answer"
 
 Evidence = Mapping[str | int, str | int]
@@ -27,7 +31,13 @@ Shares = dict[str, list[float]]
 
 
 class Question(NamedTuple):
-    """A call of `solve`: the function that makes its model and evidence can be sent to a process."""
+    """A call of `solve`, whose model and evidence a function makes in its process.
+
+    Its seconds are those of processor time: on a busy machine, the time limit is longer by the slowdown of a loop just
+    before, and the call is interrupted when it has had its seconds.
+
+    The method is `auto`, or the function of one of the approximate methods, without the others.
+    """
 
     build: Builder
     task: str
@@ -36,6 +46,7 @@ class Question(NamedTuple):
     method: str = "auto"
     device: str = "cpu"
     threads: int | None = 1
+    is_exact: bool = False
 
 
 class Answer(NamedTuple):
@@ -76,11 +87,10 @@ def answer_of(question: Question) -> Answer:
     process = context.Process(target=_answer, args=(question, sender))
     process.start()
     sender.close()
-    limit = UNLIMITED_SECONDS if question.seconds is None else OVERRUN * question.seconds + 1
     try:
         message = "not ready in time"
         if receiver.poll(BUILD_SECONDS):
-            receiver.recv()
+            limit = OVERRUN * receiver.recv() + SPARE_SECONDS
             message = f"killed after {limit:g} s"
             if receiver.poll(limit):
                 answer: Answer = receiver.recv()
@@ -95,9 +105,14 @@ def answer_of(question: Question) -> Answer:
 
 def _answer(question: Question, sender: Connection) -> None:
     model, evidence = question.build()
-    sender.send("ready")
-    options = elimina.Options(threads=question.threads, method=question.method)
+    limit = None if question.seconds is None else question.seconds * slowdown()
+    sender.send(limit or UNLIMITED_SECONDS)
+    options = elimina.Options(threads=question.threads, exact=question.is_exact)
+    if question.method != "auto":
+        estimation.METHODS = tuple(method for method in estimation.METHODS if method.__name__ == question.method)
     begun, processor_begun = time.perf_counter(), time.process_time()
+    signal.signal(signal.SIGPROF, _interrupt)
+    signal.setitimer(signal.ITIMER_PROF, question.seconds or 0)
     try:
         result = elimina.solve(
             model,
@@ -105,12 +120,14 @@ def _answer(question: Question, sender: Connection) -> None:
             evidence=evidence,
             device=question.device,
             memory=question.memory,
-            time_limit=question.seconds,
+            time_limit=limit,
             options=options,
         )
-    except elimina.EliminaError as error:
+    except (elimina.EliminaError, KeyboardInterrupt) as error:
+        signal.setitimer(signal.ITIMER_PROF, 0)
         answer = Answer(NO_ANSWER, f"{type(error).__name__}: {error}")
     else:
+        signal.setitimer(signal.ITIMER_PROF, 0)
         shares = (
             {name: list(states.values()) for name, states in result.marginals.items()} if result.marginals else None
         )
@@ -121,11 +138,23 @@ def _answer(question: Question, sender: Connection) -> None:
             log10_z=result.log10_z,
             lower=result.lower_bound,
             upper=result.upper_bound,
-            error=getattr(result, "error", None),
+            error=result.error,
             shares=shares,
         )
     seconds, processor_seconds = time.perf_counter() - begun, time.process_time() - processor_begun
     sender.send(answer._replace(seconds=seconds, processor_seconds=processor_seconds))
+
+
+def slowdown() -> float:
+    """Return the seconds that pass for each second of processor time: more than 1 on a busy machine."""
+    begun, processor_begun = time.perf_counter(), time.process_time()
+    while time.process_time() - processor_begun < PROBE_SECONDS:
+        pass
+    return (time.perf_counter() - begun) / (time.process_time() - processor_begun)
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
 
 
 def hellinger(one: Sequence[float], other: Sequence[float]) -> float:
