@@ -60,6 +60,8 @@ def test_a_model_beyond_memory_has_an_answer(task, models):
         assert result.marginals or len(ends) == 2 or not description.is_optimum
 
 
-def test_an_exact_answer_or_an_error(models):
+@pytest.mark.parametrize("task", ["mar", "count", "count-optima", "bottleneck"])
+def test_an_exact_answer_or_an_error(task, models):
+    options = elimina.Options(exact=True)
     with pytest.raises(elimina.MemoryLimitError):
-        elimina.solve(models[True], "mar", device="cpu", memory=MEMORY, options=elimina.Options(exact=True))
+        elimina.solve(models[described(task).is_sum], task, device="cpu", memory=MEMORY, options=options)

@@ -80,8 +80,9 @@ def test_bounds_where_tables_do_not_fit():
     result = elimina.solve(model, "bottleneck", device="cpu", memory="1MiB")
     assert (result.status, result.stats["method"]) == ("bounded", "first bounds")
     assert result.lower_bound < result.value == result.upper_bound
-    with pytest.raises(MemoryLimitError):
-        elimina.solve(model, "bottleneck", device="cpu", memory="1MiB", options=elimina.Options(method="eliminate"))
+    for options in (elimina.Options(method="eliminate"), elimina.Options(exact=True)):
+        with pytest.raises(MemoryLimitError):
+            elimina.solve(model, "bottleneck", device="cpu", memory="1MiB", options=options)
 
 
 @given(data=st.data())

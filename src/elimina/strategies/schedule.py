@@ -105,7 +105,7 @@ BOUNDS_ALONE = Row(
     "first bounds",
     "nothing else answers without the memory for elimination",
     eliminate.bounds_of_tables,
-    (when.HAS_FIRST_BOUNDS, when.METHOD_IS_AUTO, when.ELIMINATION_DID_NOT_FIT),
+    (when.HAS_FIRST_BOUNDS, when.ESTIMATES_ARE_ALLOWED, when.ELIMINATION_DID_NOT_FIT),
     ends="always",
     memory_share=0.125,
 )
