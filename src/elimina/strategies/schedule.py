@@ -441,8 +441,9 @@ COUNT: Rows = (
             when.ELIMINATION_DID_NOT_FIT,
         ),
         seconds=seconds_of_optimised_bounds,
-        ends="always",
+        ends="answered",
     ),
+    BOUNDS_ALONE,
 )
 
 ELIMINATION: Rows = (
