@@ -16,7 +16,15 @@ struct Single {
   S s;
   __device__ explicit Single(Cell parameter) : s(semiring_of<S>(Lane(parameter))) {}
   __device__ Single(Cell parameter, StepView step) : s(semiring_of<S>(Lane(parameter), step)) {}
-  __device__ Cell one() const { return Cell(s.one()); }
+  // The unit of integers in registers may be below those of stored cells.
+  __device__ Cell one() const {
+    const Lane unit = s.one();
+    if constexpr (is_integer<Lane> && sizeof(Cell) < sizeof(Lane)) {
+      constexpr Lane least = -(Lane(1) << (8 * sizeof(Cell) - 1));
+      return Cell(unit < least ? least : unit);
+    }
+    return Cell(unit);
+  }
   __device__ Cell combine_cells(Cell a, Cell b) const { return Cell(s.combine(Lane(a), Lane(b))); }
   static __device__ Lane splat(Cell cell) { return Lane(cell); }
   static __device__ Lane spread(Lane lane, int) { return lane; }
