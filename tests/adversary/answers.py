@@ -147,9 +147,19 @@ def _optimum(case: Case, model: Model, oracle: Oracle, result: Result) -> None:
         raise Defect(f"the assignment is worth {score!r}, not {result.value!r}")
 
 
+def _check_ends(result: Result, best: float | None, off: float) -> None:
+    """Check that bounds hold, where the memory is too little for more."""
+    for end, sign in ((result.lower_bound, 1), (result.upper_bound, -1)):
+        if best is not None and end is not None and sign * (end - best) > off:
+            raise Defect(f"the bounds {result.lower_bound} to {result.upper_bound} exclude the best, {best}")
+
+
 def _bottleneck(case: Case, model: Model, oracle: Oracle, result: Result) -> None:
     worst, is_least = oracle.worst_values(), oracle.spec["sense"] == "min-cost"
     best = (min if is_least else max)(worst, default=None)
+    if result.status == "bounded" and LIMITS & case["options"].keys():
+        _check_ends(result, best, slack(case, oracle, best) if best is not None else 0)
+        return
     if best is None or model.is_beyond_bound(best):
         if result.status != "infeasible" or result.assignment is not None or result.value is not None:
             raise Defect(f"{result.status} {result.value}, but nothing is allowed")
@@ -228,9 +238,12 @@ def _marginals(case: Case, model: Model, oracle: Oracle, result: Result) -> None
     is_local = case["model"]["children"] is not None and case["query"] is not None
     if _is_infeasible(oracle, result) or (is_local and not oracle.is_possible()):
         return
-    if not oracle.is_possible():
+    is_estimated = result.status == "estimated"
+    if is_estimated and not LIMITS & case["options"].keys():
+        raise Defect("an estimate, though there is no limit")
+    if not oracle.is_possible() and not is_estimated:
         raise Defect(f"{result.status}, but the evidence is impossible")
-    if result.status != "bounded" and (result.log10_z is not None or not is_local):
+    if result.status not in ("bounded", "estimated") and (result.log10_z is not None or not is_local):
         _check_log(result, oracle.log_sum() / LOG_10, _log_slack(case, oracle))
     asked = range(len(oracle.sizes)) if case["query"] is None else case["query"]
     names = [model.variables[v].name for v in asked]
@@ -241,6 +254,10 @@ def _marginals(case: Case, model: Model, oracle: Oracle, result: Result) -> None
         states = [state_of(case["model"], v, x) for x in range(len(truth))]
         if [state for state, _ in found] != states:
             raise Defect(f"the states of {name!r} are {[state for state, _ in found]}")
+        if is_estimated:
+            if abs(sum(p for _, p in found) - 1) > 1e-6:
+                raise Defect(f"the marginals of {name!r} do not add up to 1: {dict(found)}")
+            continue
         if not all(abs(p - q) <= off for (_, p), q in zip(found, truth, strict=True)):
             raise Defect(f"the marginals of {name!r} are {truth}, not {dict(found)}")
 

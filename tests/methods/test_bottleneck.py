@@ -20,6 +20,7 @@ from elimina.problem.preparation import prepare
 from tests.calls import solve
 from tests.random_models import KINDS, models
 from tests.reference import brute
+from tests.simulated import simulate
 
 
 def check(model, result, evidence=None):
@@ -73,6 +74,17 @@ def test_first_bounds_hold(kind, data):
         assert result.value == (max(values) if model.sense == "min-cost" else min(values))
     if result.status == "optimal":
         assert result.value == expected
+
+
+@pytest.mark.parametrize("memory", [*range(20, 60, 3), 1000])
+def test_answers_in_little_memory_of_a_gpu(monkeypatch, memory):
+    """Plans in segments, which add up costs, are not for worst costs."""
+    simulate(monkeypatch, 1 << 20)
+    tables = [Table([0], np.array([0, 1])), Table([1], np.array([2, 1])), Table([], np.array(0))]
+    model = Model([Variable("x", 2), Variable("y", 2)], tables, sense="max-cost")
+    result = solve(model, "bottleneck", device="cuda", memory=memory)
+    if result.status != "bounded":
+        check(model, result)
 
 
 def test_bounds_where_tables_do_not_fit():

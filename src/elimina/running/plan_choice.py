@@ -36,7 +36,7 @@ from elimina.planning.slicing import (
 from elimina.planning.sparse import make_sparse_plan, reason_for_dense, tuples_cannot_pay
 from elimina.planning.tree import Bound, Partition
 from elimina.problem.preparation import Problem, restrict
-from elimina.problem.semirings import INTEGERS
+from elimina.problem.semirings import INTEGERS, SEMIRINGS
 from elimina.running.host import backend_of, host_memory, limits_of
 from elimina.running.planned_problem import PlannedProblem, PlanRecipe
 
@@ -334,7 +334,9 @@ def fitting_plan(
             on_rows if on_rows is not None and is_better else with_fused_steps(machine, problem, options.dtype, whole)
         )
     segmented = tiered = sliced = None
-    if whole.decode and not (options.keeps_tables or options.asks_for_slices):
+    # The tables of a segment are sums: what earlier ones have decided is added to them.
+    adds = SEMIRINGS[whole.semiring].is_additive
+    if whole.decode and adds and not (options.keeps_tables or options.asks_for_slices):
         from elimina.running.segment_plan import make_segmented_plan
 
         segmented = make_segmented_plan(problem, order, machine, whole, options)

@@ -280,7 +280,9 @@ class SparseSession:
             at = offsets[number] - first
             cells = run.zone[at : at + step.out_span].copy()
             if self._scaled and step.readers:
-                cells = np.multiply(cells, program.dtype.type(self._scale(number)))
+                # Cells between the rows of a padded table hold anything, such as numbers that are none.
+                with np.errstate(invalid="ignore"):
+                    cells = np.multiply(cells, program.dtype.type(self._scale(number)))
             self._put(number, DenseTable(cells, step.axes, step.sizes, step.out_strides))
 
     def _moved(
