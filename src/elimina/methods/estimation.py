@@ -34,8 +34,8 @@ class Method(NamedTuple):
 METHODS = (Method(propagate, 1, 0.2), Method(incremental_trees, 2, 0.4), Method(importance_sampling, 3, 0.4))
 """Approximate methods, in the order of their first turns."""
 
-NEGLIGIBLE_ERROR = 1e-6
-"""Estimated error that needs no better estimate."""
+DOUBT_SHARE = 0.25
+"""Share of a contradiction that counts as error of the estimate that stands, for each rank of trust in the other."""
 
 
 class _Run:
@@ -90,8 +90,8 @@ class Estimation:
 
     @property
     def is_done(self) -> bool:
-        """True if no method has a better estimate."""
-        return all(run.is_done for run in self._runs) or (self.best is not None and self.best.error <= NEGLIGIBLE_ERROR)
+        """True if no method has a better estimate, or one has approximated nothing."""
+        return all(run.is_done for run in self._runs) or (self.best is not None and self.best.error == 0)
 
     def improve(self, deadline: float) -> Iterator[SumEstimate]:
         """Yield estimates as better ones are made, until a time.
@@ -104,9 +104,10 @@ class Estimation:
             run = min((run for run in self._runs if not run.is_done), key=lambda run: run.turn)
             run.advance()
             chosen = self._chosen()
-            if chosen is not None and chosen is not self.best:
+            if chosen is not None and (self.best is None or chosen.shares is not self.best.shares):
                 self.best = chosen
                 yield chosen
+            self.best = chosen
             if self._limits.is_over:
                 return
 
@@ -118,7 +119,20 @@ class Estimation:
                 continue
             if chosen is None or (run.best.error < chosen.error and self._agree(run.best, chosen)):
                 chosen = run.best
-        return chosen
+        return chosen if chosen is None or chosen.error == 0 else self._doubted(chosen)
+
+    def _doubted(self, chosen: SumEstimate) -> SumEstimate:
+        """Return an estimate with larger errors where others contradict it: they may be right."""
+        assert chosen.errors is not None
+        errors = chosen.errors
+        for run in self._runs:
+            other = run.best
+            if other is None or other is chosen or other.shares is None or other.errors is None:
+                continue
+            assert chosen.shares is not None
+            contradiction = hellinger_distances(chosen.shares, other.shares, self._sizes) - other.errors
+            errors = np.maximum(errors, DOUBT_SHARE * run.method.trust * contradiction)
+        return chosen._replace(errors=errors)
 
     def _agree(self, estimate: SumEstimate, other: SumEstimate) -> bool:
         """Return whether an estimate is within the error that another one states."""
