@@ -43,6 +43,9 @@ search for an order seldom makes a table so much smaller."""
 FLOAT_BYTES = 8
 """Bytes of a cell: the messages of both passes together are about as large as all joined tables."""
 
+WRITTEN_TABLES_SHARE = 0.25
+"""Share of the memory for tables that estimates write out: their clusters take as much and more."""
+
 QUICK_ORDER_FACTOR, SEARCHED_ORDER_FACTOR = 256.0, 4.0
 """Memory that an order needs, for each byte there is, from which no search makes it fit: short searches save a factor
 of 30 at most, and longer ones a factor of two over these."""
@@ -124,6 +127,13 @@ ELIMINATION_IS_HARD = Condition(
 )
 ELIMINATION_IS_NOT_SHORT = Condition(
     _order_text, lambda facts: facts.seconds_in(facts.searched_order) >= SHORT_ELIMINATION_SECONDS
+)
+TABLES_FIT = Condition(
+    "its tables fit the memory if they are written out",
+    lambda facts: (
+        FLOAT_BYTES * float(facts.problem.groups.cells(facts.problem.model.sizes).sum())
+        <= WRITTEN_TABLES_SHARE * facts.memory_bytes
+    ),
 )
 QUICK_ORDER_FITS = Condition(
     "its tables fit the memory", lambda facts: 2 * facts.quick_order.largest_table < facts.memory_bytes
