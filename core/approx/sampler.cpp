@@ -31,7 +31,8 @@ double unit_interval(u64 bits) { return double(bits >> 11) * 0x1p-53; }
 
 struct Sampler::Block {
   explicit Block(i64 most, i64 largest)
-      : keys(std::size_t(most)), cells(std::size_t(most)), norms(std::size_t(most)), values(std::size_t(largest * most)) {}
+      : keys(std::size_t(most)), cells(std::size_t(most)), norms(std::size_t(most)),
+        values(std::size_t(largest * most)) {}
 
   std::int32_t* states = nullptr;  // of the first sample, in the first row
   i64 row = 0;                     // states of a row

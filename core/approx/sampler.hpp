@@ -31,7 +31,6 @@ class Sampler {
             std::span<double> sizes, int threads) const;
 
  private:
-
   struct Stride {
     i64 number, stride;
   };
@@ -61,9 +60,9 @@ class Sampler {
 
 // Sums of samples' weights over the states of variables, one variable after another.
 struct StateSums {
-  std::span<double> weights;  // of the samples that have the state
-  std::span<double> squares;  // of a group's weight with the state
-  std::span<double> products; // of a group's weight with the state and its whole weight
+  std::span<double> weights;   // of the samples that have the state
+  std::span<double> squares;   // of a group's weight with the state
+  std::span<double> products;  // of a group's weight with the state and its whole weight
 };
 
 // Adds the weights of samples in groups of `group`. `starts`: place of the first state of each row of `states`.

@@ -33,9 +33,9 @@ void bind_samples(nb::module_& m) {
              const Words<const i64>& sizes, const Words<const std::uint8_t>& is_weighted, i64 first, i64 last) {
             if (is_weighted.size() != sizes.size() || first < 0 || last > i64(sizes.size()))
               throw nb::value_error("numbers do not match the sizes");
-            new (self) BoundSampler{arena, sizes.size(),
-                                    Sampler(span_of(arena), span_of(words), span_of(sizes), span_of(is_weighted), first,
-                                            last)};
+            new (self) BoundSampler{
+                arena, sizes.size(),
+                Sampler(span_of(arena), span_of(words), span_of(sizes), span_of(is_weighted), first, last)};
           },
           "arena"_a, "words"_a, "sizes"_a, "is_weighted"_a, "first"_a, "last"_a)
       .def(
@@ -62,7 +62,8 @@ void bind_samples(nb::module_& m) {
          const Words<double>& sums, const Words<double>& squares, const Words<double>& products) {
         if (states.shape(0) != starts.size() || states.shape(1) != weights.size())
           throw nb::value_error("states have a row for each variable, and a column for each sample");
-        if (group < 1 || i64(weights.size()) % group != 0) throw nb::value_error("groups of samples have the same size");
+        if (group < 1 || i64(weights.size()) % group != 0)
+          throw nb::value_error("groups of samples have the same size");
         unlocked([&] {
           add_weights({states.data(), states.size()}, span_of(weights), group, span_of(starts),
                       {span_of(sums), span_of(squares), span_of(products)});
