@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from elimina import arguments, system
 from elimina.io.sources import EvidenceLike, ModelLike, as_evidence, as_model
-from elimina.methods.model_sampling import SampleQuestion, draw_samples
-from elimina.methods.samples import Samples
 from elimina.planning.options import DEFAULT, Options, options_of
 from elimina.planning.plan import Plan
 from elimina.problem.tasks import TaskName, task_of
@@ -17,6 +16,9 @@ from elimina.strategies.answering import answer_question
 from elimina.strategies.call import Call
 from elimina.strategies.call_plan import plan_call
 from elimina.system import memory_errors_in_words
+
+if TYPE_CHECKING:
+    from elimina.methods.samples import Samples
 
 
 @memory_errors_in_words("while it planned")
@@ -178,6 +180,8 @@ def sample(
     call = Call("sample", time_limit)
 
     def work() -> Samples:
+        from elimina.methods.model_sampling import SampleQuestion, draw_samples
+
         asked = as_model(model)
         question = SampleQuestion(count, seed, checked.exact, call.deadline)
         return draw_samples(asked, as_evidence(evidence, asked), question, checked)

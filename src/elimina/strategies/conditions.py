@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from elimina.display import bytes_text, count_text, seconds_text
 from elimina.errors import MemoryLimitError
 from elimina.planning.listed_tables import seconds_written
@@ -42,6 +44,9 @@ search for an order seldom makes a table so much smaller."""
 
 FLOAT_BYTES = 8
 """Bytes of a cell: the messages of both passes together are about as large as all joined tables."""
+
+ZEROS_SHARE = 0.25
+"""Share of zeros among the tables' cells from which sparse tables may be much smaller than dense ones."""
 
 WRITTEN_TABLES_SHARE = 0.25
 """Share of the memory for tables that estimates write out: their clusters take as much and more."""
@@ -212,6 +217,21 @@ def _is_short_on_tuples(facts: Facts) -> bool:
     return plan.sparse is not None and plan.fits and plan.seconds < SEARCHED_FROM_SECONDS
 
 
+def _fits_on_tuples(facts: Facts) -> bool:
+    """Return whether a plan on sparse tables fits, where tables have enough zeros for one."""
+    tables = facts.problem.tables
+    zeros = sum(table.values.size - np.count_nonzero(table.values) for table in tables)
+    is_sparse = any(table.rows is not None for table in tables)
+    if facts.options.tables == "dense" or not (is_sparse or zeros > ZEROS_SHARE * sum(t.values.size for t in tables)):
+        return False
+    plan = facts.solver.trial_plan(facts.quick_order, facts.options)
+    return plan.sparse is not None and plan.fits
+
+
+NO_PLAN_ON_TUPLES_FITS = no(
+    Condition("a plan on sparse tables fits", _fits_on_tuples),
+    "no plan on sparse tables fits",
+)
 NO_SHORT_PLAN_ON_TUPLES = no(
     Condition("a plan on sparse tables is short", _is_short_on_tuples),
     "no plan on sparse tables is short",

@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 
 from elimina.errors import MemoryLimitError, TimeLimitError
-from elimina.methods.estimation import Estimation
-from elimina.methods.marginals import estimated_posteriors
 from elimina.result import Result
 from elimina.running.budget import Budget
 from elimina.running.host import host_memory
@@ -23,6 +21,9 @@ def estimates(facts: Facts, row: Row) -> Strategy:
     solver, options = facts.solver, facts.options
 
     def work(budget: Budget) -> Result:
+        from elimina.methods.estimation import Estimation
+        from elimina.methods.marginals import estimated_posteriors
+
         if solver.estimation is None:
             memory = int(host_memory(options.beside(budget.held)) * MEMORY_SHARE)
             solver.estimation = Estimation(solver.problem, options, memory)

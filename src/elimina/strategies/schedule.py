@@ -491,7 +491,7 @@ MARGINALS: Rows = (
             when.ORDER_IS_OPEN,
             when.SLICES_ARE_OPEN,
             when.ORDER_IS_FAR_TOO_LARGE,
-            when.NO_SHORT_PLAN_ON_TUPLES,
+            when.NO_PLAN_ON_TUPLES_FITS,
         ),
         seconds=seconds_of_estimates,
         ends="answered",
