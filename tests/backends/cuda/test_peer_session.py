@@ -251,7 +251,7 @@ from tests.behaviour.test_several_devices import costs, same, sliced
 from tests.planning.test_shards import divide, random_model, solved
 from tests.random_models import with_constraints
 from tests.calls import solve_by_agents
-from tests.dcop.test_cards import stars
+from tests.dcop.test_gpus import stars
 from elimina.dcop import Problem, engine
 from pytest import MonkeyPatch
 
