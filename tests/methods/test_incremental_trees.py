@@ -282,7 +282,7 @@ def test_estimates_without_numbers_are_passed_over(monkeypatch):
 
 
 @pytest.mark.data
-@pytest.mark.parametrize("name", ["Segmentation_13", "Segmentation_16", "linkage_21", "Promedus_37"])
+@pytest.mark.parametrize("name", ["Segmentation_13", "Segmentation_16", "Promedus_37"])
 def test_first_trees_are_nearer_than_every_peer(name, data_dir):
     path = data_dir / "uai" / "2014_MAR" / f"{name}.uai"
     model = elimina.read(path)
