@@ -198,9 +198,7 @@ def propagate(problem: Problem, options: Options, limits: Limits) -> Iterator[Su
                 continue
             log_z, shares = graph.log_sum() + factors.log_scale, graph.marginals(np.arange(len(sizes), dtype=np.int32))
             if log_z == -math.inf:
-                # Messages that have left the range of floats prove nothing.
-                if rung.is_exact:
-                    yield SumEstimate(METHOD, -math.inf, 0.0)
+                # Messages may have left the range of floats, which proves nothing.
                 break
             errors = np.full(len(sizes), UNKNOWN_ERROR)
             if before is not None:
