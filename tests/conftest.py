@@ -16,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.devices import hold_gpus
+from tests.seeds import run_seed
 
 # How long an example takes says more about what else runs on a machine than about the code.
 settings.register_profile("elimina", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -35,6 +36,19 @@ os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
 # A shell's background job ignores interrupts, and so would every process that a test starts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Draw Hypothesis' examples from the seed of the run."""
+    if config.option.hypothesis_seed is None:
+        config.option.hypothesis_seed = str(run_seed())
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Name the seed of a run that failed."""
+    if terminalreporter.stats.get("failed"):
+        terminalreporter.write_line(f"To draw the same random cases in other sources: ELIMINA_SEED={run_seed()}")
 
 
 @functools.cache

@@ -77,6 +77,9 @@ def make(rng: random.Random, setting: Setting) -> Case:
         options.pop(name, None)
     if rng.random() < 0.5:
         options.pop("memory", None)
+    if "memory" in options:
+        # Tens of thousands of slices save the last kilobytes.
+        options.setdefault("time_limit", 5.0)
     return {"model": spec, "huge": huge, "task": task, "query": query, "evidence": evidence, "options": options}
 
 

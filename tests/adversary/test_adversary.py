@@ -1,15 +1,13 @@
-"""Half a minute of the adversary with fresh seeds; ELIMINA_ADVERSARY_SEED runs the same cases again."""
+"""Half a minute of the adversary."""
 
 from __future__ import annotations
-
-import os
-import secrets
 
 import pytest
 
 from tests.adversary.case import Case, Setting, kind_of, make
 from tests.adversary.running import attack
 from tests.adversary.shrinking import shrink
+from tests.seeds import run_seed
 
 CASES = {
     "solve": 800,
@@ -46,9 +44,7 @@ MOST_SECONDS = 60.0
 
 @pytest.mark.parametrize("kind", CASES)
 def test_random_cases(kind):
-    seed = int(os.environ.get("ELIMINA_ADVERSARY_SEED") or secrets.randbelow(10**9))
-    print(f"ELIMINA_ADVERSARY_SEED={seed}")
-    counts, failures = attack([kind], seed, MOST_SECONDS, 1, Setting(), CASES[kind])
+    counts, failures = attack([kind], run_seed(), MOST_SECONDS, 1, Setting(), CASES[kind])
     assert 0 < counts[kind] <= CASES[kind]
     assert not failures, "\n\n".join(f"{f.kind} {f.seed}: {f.signature}\n{f.report}" for f in failures)
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import os
 import random
-import secrets
 
 import numpy as np
 import pytest
@@ -16,22 +14,15 @@ from tests.adversary.case import Setting
 from tests.adversary.steps import KINDS
 from tests.paths import counted_paths, reachable_paths
 from tests.reference.steps import draw_form
+from tests.seeds import run_seed
 
 CASES = 12
 """Buckets of each semiring and dtype, which take half a second on an idle machine."""
 
 
-def first_seed():
-    """A fresh seed; ``ELIMINA_ADVERSARY_SEED`` runs the same buckets again."""
-    seed = int(os.environ.get("ELIMINA_ADVERSARY_SEED") or secrets.randbelow(10**9))
-    print(f"ELIMINA_ADVERSARY_SEED={seed}")
-    return seed
-
-
 def run(device, semiring, dtype, cases, large=False):
-    seed = first_seed()
     for number in range(cases):
-        rng = random.Random(f"{semiring} {dtype} {seed} {number}")
+        rng = random.Random(f"{semiring} {dtype} {run_seed()} {number}")
         form = draw_form(rng, semiring, dtype, 4 if large else 24, large)
         steps.check({"device": device, "threads": 1 + number % 2, "layouts": number % 4 == 0, "form": form})
 
