@@ -148,7 +148,7 @@ def divided(table: Table, args: argparse.Namespace) -> None:
             if count > 1:
                 # Two messages are there at a time; each card has whole values of the variable that divides them.
                 known["memory"] = int(2.3 * 8 * size**width * math.ceil(size / count) / size) + (1 << 28)
-            elif (plan := planned(model, devices(1), order)).stream is not None:
+            elif not (plan := planned(model, devices(1), order)).form.is_resident:
                 print(f"  {width} x {length} grid of {size}: {plan.seconds:.0f} s in tiles on one card, as estimated")
                 continue
             try:

@@ -117,8 +117,8 @@ def planned(side: int, domain: int) -> tuple[Problem, Machine, Plan, tuple[int, 
 
 def slices_work(plan: Plan, machine: Machine, executors: int) -> Work:
     """Return the tasks into which a plan is divided for so many executors."""
-    sizes = () if plan.slicing is None else plan.slicing.sizes
-    levels = [0] * len(plan.steps) if plan.slicing is None else plan.slicing.levels
+    sizes = plan.form.sizes
+    levels = plan.levels
     by_level = np.zeros(len(sizes) + 1)
     for level, step in zip(levels, plan.steps, strict=True):
         by_level[level] += machine.seconds([step], plan.itemsize, 0) - machine.start

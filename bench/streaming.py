@@ -64,7 +64,7 @@ def bucket(size: int, kind: str) -> tuple[Plan, Program]:
     )
     plan = in_tiers(bare._replace(bytes={"device": 4 * own, "host": 0}, memory_limit=own), 1 << 50, None)
     assert plan.fits
-    assert plan.stream is not None
+    assert not plan.form.is_resident
     return plan, pack(plan, len(sizes))
 
 
@@ -140,7 +140,7 @@ def read_all(file: int, size: int) -> float:
 def from_memory(backend: Any, size: int, kind: str, repeat: int) -> str:
     """A bucket in pinned memory."""
     plan, program = bucket(size, kind)
-    assert plan.stream is not None
+    assert not plan.form.is_resident
     factors = numbers(program.factor_cells)
     session = backend.open(program, factors)
     assert isinstance(session, StreamSession)

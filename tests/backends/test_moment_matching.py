@@ -18,7 +18,9 @@ from elimina.errors import InternalError
 from elimina.planning.packed_steps import Steps
 from elimina.planning.plan import MiniBuckets, Plan
 from elimina.planning.program import pack
+from elimina.planning.slice_form import Slicing
 from elimina.planning.step import LEVEL, Output
+from elimina.planning.stream import Streamed
 from elimina.problem.semirings import SEMIRINGS
 from tests.reference import program as reference
 from tests.reference.planner import Bucket, Read, place
@@ -257,20 +259,22 @@ def test_the_planner_places_levellings():
     assert words[:12] == [words[0], 1, -2, 2, 2, 0, 12, 1, 1, 3, 1, 0]
 
 
+PLAN = minibucket_plan([3, 4, 5], [(0, 1), (0, 2)], [(0,), (1,)], (0,), levelled=True)
+
+
 @pytest.mark.parametrize(
     ("changes", "what"),
     [
         ({"decode": True}, "decoding"),
         ({"semiring": "sum-product"}, "the semiring sum-product"),
-        ({"stream": ()}, "tiles"),
-        ({"scratch": "."}, "tiles"),
-        ({"slicing": ()}, "slices"),
+        ({"form": Streamed()}, "tiles"),
+        ({"form": Streamed(scratch=".")}, "tiles"),
+        ({"form": Slicing(variables=(0,), names=("v0",), sizes=(3,), levels=(0, 1), unsliced=PLAN)}, "slices"),
         ({"sparse": ()}, "rows"),
     ],
 )
 def test_what_knows_nothing_of_levellings_is_refused(changes, what):
-    plan = minibucket_plan([3, 4, 5], [(0, 1), (0, 2)], [(0,), (1,)], (0,), levelled=True)
     with pytest.raises(InternalError, match=f"cannot run on {what}"):
-        pack(plan._replace(**changes), 3)
+        pack(PLAN._replace(**changes), 3)
     plain = minibucket_plan([3, 4, 5], [(0, 1), (0, 2)], [(0,), (1,)], (0,), levelled=False)
     assert len(pack(plain._replace(**{k: v for k, v in changes.items() if k != "sparse"}), 3).starts) == 2

@@ -105,15 +105,15 @@ def plan_of(model, task, **options):
 def test_tables_that_do_not_fit_a_device_pass_through_it(monkeypatch, task):
     simulate(monkeypatch, 4000, LARGE)
     plan = plan_of(constrained(task), task, device="cuda", method="eliminate")
-    assert plan.stream is not None
-    assert "host" in dict(plan.limits)
+    assert not plan.form.is_resident
+    assert "host" in dict(plan.form.limits)
 
 
 @pytest.mark.parametrize("task", ["pr", "mpe", "count"])
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 def test_slices_where_the_host_does_not_hold_the_tables(monkeypatch, task, device):
     simulate(monkeypatch, 4000, 4000)
-    assert plan_of(constrained(task), task, device=device, method="eliminate").slicing is not None
+    assert plan_of(constrained(task), task, device=device, method="eliminate").form.variables
 
 
 @pytest.mark.parametrize("task", ["pr", "mpe", "count"])
@@ -121,7 +121,7 @@ def test_slices_where_the_host_does_not_hold_the_tables(monkeypatch, task, devic
 def test_files_where_slices_are_not_wanted(monkeypatch, tmp_path, task, device):
     simulate(monkeypatch, 8000, 20_000)
     plan = plan_of(constrained(task), task, device=device, method="eliminate", slices="never", scratch=str(tmp_path))
-    assert plan.scratch == str(tmp_path)
+    assert plan.form.scratch == str(tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -146,7 +146,7 @@ def test_more_rows_than_expected_are_made_in_finer_slices(monkeypatch, task):
     result = calls.solve(model, task, on_plan=plans.append, **options)
     check(model, task, result)
     assert len(plans) > 1
-    assert plans[-1].slicing is not None
+    assert plans[-1].form.variables
 
 
 @pytest.mark.parametrize("task", ["pr", "mpe", "count"])
@@ -160,7 +160,7 @@ def test_more_rows_than_fit_become_dense_tables(monkeypatch, task):
     result = calls.solve(model, task, on_plan=plans.append, method="eliminate", memory=8_000, device="cpu")
     check(model, task, result)
     assert [plan.sparse is not None for plan in plans] == [True, False]
-    assert plans[-1].slicing is not None
+    assert plans[-1].form.variables
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
@@ -228,7 +228,8 @@ def test_tasks_without_bounds_say_what_is_needed(monkeypatch, device, task):
 def test_a_checkpoint_takes_slices_where_tables_would_pass_through_the_device(monkeypatch, tmp_path):
     simulate(monkeypatch, 4000, LARGE)
     plan = plan_of(clique(), "pr", device="cuda", checkpoint=tmp_path)
-    assert (plan.stream, plan.slicing is None) == (None, False)
+    assert plan.form.is_resident
+    assert plan.form.variables
 
 
 def test_the_gpu_where_the_host_is_too_small(monkeypatch):

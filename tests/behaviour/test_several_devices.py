@@ -399,7 +399,7 @@ def test_all_gpus_are_taken_where_that_gains_alone(monkeypatch, free):
 
     def shared(backend, count, problem, options, plan):
         assert count == 2
-        return plan._replace(seconds=cut[0], slicing=SimpleNamespace(number=2))
+        return plan._replace(seconds=cut[0], form=SimpleNamespace(slices=2, variables=(0,), gpus=1))
 
     monkeypatch.setattr(plan_choice, "gpu_count", lambda backend: 2)
     monkeypatch.setattr(plan_choice, "with_other_gpus", others)

@@ -16,6 +16,7 @@ from elimina.methods.and_or_search import MAX_COST_SUM
 from elimina.methods.filtering import reason_unsupported
 from elimina.planning import tiers
 from elimina.planning.number_type import cost_bound
+from elimina.planning.plan import RESIDENT
 from elimina.problem.preparation import prepare
 from tests import calls
 from tests.devices import on_devices
@@ -73,7 +74,7 @@ def ways_of_dense_tables(model, task, plain, method, share, folder):
         ),
     ):
         plan = calls.plan(model, task, **plain, **own)
-        if plan.fits and (plan.slicing, plan.stream) != (None, None):
+        if plan.fits and plan.form != RESIDENT:
             known[name] = {**known["dense"], **own}
     if plain["device"] == "cpu" and reason_unsupported(prepare(model, task, {})) is None:
         known["filtered"] = {"device": "cpu", "method": "filter"}

@@ -23,6 +23,7 @@ from elimina.methods.bucket_elimination import eliminate
 from elimina.methods.optimum import initial_state
 from elimina.planning.machine import cpu_machine
 from elimina.planning.options import Options
+from elimina.planning.plan import RESIDENT
 from elimina.planning.slicing import make_finer_plan
 from elimina.problem.preparation import prepare
 from elimina.running.execution import Execution
@@ -84,7 +85,7 @@ def test_shares_make_the_whole(task, monkeypatch) -> None:
     planned = plan_problem(problem, Options("cpu", memory=9000, order=range(25), tables="dense"))
     whole = Execution(problem, planned.plan, CpuBackend(1))
     expected = eliminate(whole, {})
-    number = planned.plan.slicing.number
+    number = planned.plan.form.slices
     assert number > 8
     known = initial_state(whole)
     assert (known.get("bounds") is not None) == (task == "mpe")
@@ -122,10 +123,10 @@ def test_more_slices_than_memory_asks_for() -> None:
     model = grid(7, 8, forbidden=0.0)
     problem = prepare(model, "mpe", {})
     whole = plan_problem(problem, Options("cpu", tables="dense")).plan
-    assert whole.slicing is None
+    assert whole.form == RESIDENT
     machine = cpu_machine(1)
     finer = make_finer_plan(problem, whole.order, machine, whole, 4)
-    assert finer.slicing.number >= 4
+    assert finer.form.slices >= 4
     assert finer.seconds / 4 < whole.seconds
     # One worker gains nothing.
     assert make_finer_plan(problem, whole.order, machine, whole, 1) is whole

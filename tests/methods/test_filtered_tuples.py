@@ -209,7 +209,7 @@ def test_slices_share_no_filtered_rows(device, seed):
     known = FilterBounds(Result("bounded", "mpe"), None, ShiftedProblem(prepare(model, "mpe", {}), None), order)
     backend, problem = get_backend(device), known.limited(None)
     plan = filtered_plan(known, backend, Options(device=device, memory=200 << 10), refinements=1).plan
-    assert plan.slicing is not None
+    assert plan.form.variables
     found = eliminate(Execution(problem, plan._replace(forbidden=cost_bound(problem)), backend), {})
     assert found.value == calls.solve(model, device="cpu", method="eliminate", tables="dense").value
 

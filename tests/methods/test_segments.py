@@ -17,8 +17,9 @@ from elimina import Model
 from elimina.backends.registry import get_backend
 from elimina.errors import InputError, MemoryLimitError
 from elimina.methods.bucket_elimination import eliminate
-from elimina.planning.plan import Segments
+from elimina.planning.plan import RESIDENT
 from elimina.planning.planner import make_plan
+from elimina.planning.segment_form import Segments
 from elimina.problem.preparation import prepare
 from elimina.running.execution import Execution
 from elimina.strategies import conditions
@@ -54,7 +55,7 @@ def test_segments_end_anywhere(device, kind, data):
     except InputError:  # costs beyond 64 bits
         return
     ends = data.draw(st.sets(st.integers(1, len(order)))) | {len(order)} if order else {0}
-    plan = whole._replace(segments=Segments(tuple(sorted(ends)), whole, None))
+    plan = whole._replace(form=Segments(ends=tuple(sorted(ends)), unsegmented=whole, dtype=None))
     brute.check_optimum(model, eliminate(Execution(problem, plan, backend), {}), observed)
 
 
@@ -67,32 +68,32 @@ def test_a_plan_fits_in_segments(forbidden):
     """Half of the memory of all messages takes less than twice the work, and the answer is the same."""
     model = grid(8, 60, forbidden=forbidden)
     whole = plan_of(model)
-    assert whole.segments is None
+    assert whole.form == RESIDENT
     memory = whole.peak_bytes * 3 // 4
     plan = plan_of(model, memory=memory, tables="dense")
     assert plan.fits
-    assert plan.segments is not None
+    assert isinstance(plan.form, Segments)
     assert whole.work < plan.work <= 2 * whole.work
     assert sorted(plan.order) == list(range(len(model.sizes)))
-    assert plan.segments.ends[-1] == len(plan.order)
+    assert plan.form.ends[-1] == len(plan.order)
     assert plan.whole == whole._replace(memory_limit=memory)
     expected = calls.solve(model, device="cpu", method="eliminate")
     shares = []
     options = {"method": "eliminate", "memory": memory, "tables": "dense", "progress": shares.append}
     found = calls.solve(model, device="cpu", **options)
     assert (found.value, found.status) == (expected.value, "optimal")
-    assert found.stats["segments"] == len(plan.segments.ends)
+    assert found.stats["segments"] == len(plan.form.ends)
     assert shares == sorted(shares)
     assert shares[-1] <= 1
-    assert f"segments:             {len(plan.segments.ends)}; " in str(plan)
-    assert json.loads(plan.to_json())["segments"] == len(plan.segments.ends)
+    assert f"segments:             {len(plan.form.ends)}; " in str(plan)
+    assert json.loads(plan.to_json())["segments"] == len(plan.form.ends)
 
 
 def test_more_segments_fit_less_memory():
     model = grid(10, 60)
     whole = plan_of(model)
     plans = [plan_of(model, memory=int(whole.peak_bytes * share)) for share in (0.8, 0.5, 0.3)]
-    counts = [len(plan.segments.ends) for plan in plans]
+    counts = [len(plan.form.ends) for plan in plans]
     assert counts == sorted(counts)
     assert counts[0] < counts[-1]
     assert all(plan.fits and plan.peak_bytes <= plan.memory_limit for plan in plans)
@@ -101,7 +102,7 @@ def test_more_segments_fit_less_memory():
 @pytest.mark.parametrize("asked", [{"slices": 100_000}, {"scratch": "."}])
 def test_slices_and_files_that_are_asked_for_are_made(asked):
     model = grid(8, 60)
-    assert plan_of(model, memory=plan_of(model).peak_bytes * 3 // 4, **asked).segments is None
+    assert not isinstance(plan_of(model, memory=plan_of(model).peak_bytes * 3 // 4, **asked).form, Segments)
 
 
 _PEAK = """

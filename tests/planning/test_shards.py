@@ -211,7 +211,7 @@ def test_gpus_have_even_shares_of_memory_and_time(gpus, size, share, seconds):
     assert found is not None
     assert 0.9 * share <= found.peak_bytes / whole.peak_bytes <= 1.06 * share
     assert found.seconds - 1 < seconds * (whole.seconds - 1)
-    assert len(found.shards.divided) > len(found.steps) // 2
+    assert len(found.form.divided) > len(found.steps) // 2
 
 
 def test_tables_that_are_needed_at_the_same_time_do_not_overlap():
@@ -254,7 +254,7 @@ def test_copied_outputs_lie_in_the_arena(monkeypatch):
     problem, order = strip(4, 5, 3)
     plan = make_shards(make_plan(problem, order, cuda_machine(), GIB), cuda_machine(), 2, GIB)
     program = pack(plan, len(order))
-    copied = list(plan.shards.copied)
+    copied = list(plan.form.copied)
     assert copied
     starts = program.starts[copied]
     words = lay_out(program, 132, 227 << 10).words
@@ -282,9 +282,9 @@ def test_the_planner_takes_what_is_fastest():
     gpus = DeviceGroup([SeenCuda(12 * GIB), SeenCuda(12 * GIB)])
     problem, order = strip(10, 20, 8)
     one = plan_choice.fitting_plan(gpus, problem, order, options)
-    assert one.shards is None
+    assert one.form.gpus == 1
     _, found = plan_choice._shared_out(gpus, problem, order, options, one)
-    assert found.shards is not None
+    assert found.form.gpus == 2
     assert found.fits
     figures = json.loads(found.to_json())
     assert (figures["gpus"], figures["slices"]) == (2, None)
@@ -293,7 +293,7 @@ def test_the_planner_takes_what_is_fastest():
     assert plan_choice._shared_out(roomy, problem, order, options, one)[1] is one
     easy, ordered = strip(8, 8, 4)
     plan = plan_choice.fitting_plan(gpus, easy, ordered, options)
-    assert plan_choice._shared_out(gpus, easy, ordered, options, plan)[1].shards is None
+    assert plan_choice._shared_out(gpus, easy, ordered, options, plan)[1].form.gpus == 1
 
 
 @pytest.mark.parametrize("runs", [0, 1, 5])
@@ -346,11 +346,11 @@ def test_each_launch_belongs_to_one_phase(monkeypatch, size):
     for launch in layout.launches:
         number = None if isinstance(launch, ForestLaunch) else next(large)
         launches.append((launch, number))
-    phases = [layout.phase(phase.first, phase.end, len(program.starts)) for phase in plan.shards.phases]
+    phases = [layout.phase(phase.first, phase.end, len(program.starts)) for phase in plan.form.phases]
     assert [launch for phase in phases for launch in phase.launches] == list(layout.launches)
     assert [phase.sequence for phase in phases] == [layout.sequence, *[0] * (len(phases) - 1)]
     numbers = {id(launch): number for launch, number in launches}
-    for phase, part in zip(plan.shards.phases, phases, strict=True):
+    for phase, part in zip(plan.form.phases, phases, strict=True):
         own = [numbers[id(launch)] for launch in part.launches if numbers[id(launch)] is not None]
         assert all(phase.first <= number < phase.end for number in own)
         if phase.joined:
@@ -383,7 +383,7 @@ def test_output_ranges_are_joined_of_divided_steps_alone(monkeypatch):
     session = DeviceGroup([Seen(1), Seen(1)]).open(pack(plan, len(order)), factors)
     run = session.run()
     session.close()
-    assert sorted(joined) == sorted((*plan.shards.divided, *plan.shards.divided))
+    assert sorted(joined) == sorted((*plan.form.divided, *plan.form.divided))
     assert (run.peaks[:, 0] > 0).all()
 
 
@@ -429,7 +429,7 @@ def test_steps_that_eliminate_several_variables(monkeypatch, gpus):
         found = make_shards(plan, cuda_machine(), gpus, GIB)
         if found is None:
             continue
-        divided += any(plan.steps[number].others for number in found.shards.divided)
+        divided += any(plan.steps[number].others for number in found.form.divided)
         run = run_once(DeviceGroup([CpuDevice(1)] * gpus), pack(found, count), factors)
         np.testing.assert_allclose(run.peaks, expected.peaks, rtol=1e-9)
     assert divided

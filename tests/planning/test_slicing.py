@@ -13,6 +13,7 @@ from elimina.generate import grid_model, random_model
 from elimina.planning.machine import cpu_machine
 from elimina.planning.options import Options
 from elimina.planning.ordering import elimination_order
+from elimina.planning.plan import RESIDENT
 from elimina.planning.planner import make_plan
 from elimina.planning.slice_dependence import dependence, order_slices
 from elimina.planning.slicing import Slicer
@@ -60,11 +61,11 @@ def test_a_slice_keeps_what_later_slices_read(data):
     share = data.draw(st.sampled_from([0.4, 0.6, 0.8]))
     memory = int(whole.peak_bytes * share)
     plan = calls.plan(model, "count", device="cpu", order="min-fill", memory=memory, slices=2**40)
-    if plan.slicing is None:
+    if not plan.form.variables:
         return
-    levels = plan.slicing.levels
+    levels = plan.form.levels
     assert list(levels) == sorted(levels)
-    assert plan.slicing.shared == levels.count(0)
+    assert plan.form.shared == levels.count(0)
     for number, step in enumerate(plan.steps):
         if not step.readers or levels[step.readers[-1]] > levels[number]:
             span = range(step.out_offset, step.out_offset + step.out_span)
@@ -79,13 +80,13 @@ def test_limits():
     order = calls.plan(model, device="cpu", order="min-fill").order
     options = {"device": "cpu", "memory": 20 << 20, "order": order}
     plan = calls.plan(model, **options)
-    slicing = plan.slicing
+    slicing = plan.form
     assert plan.fits
-    assert 1 < slicing.number == 5 ** len(slicing.variables)
+    assert 1 < slicing.slices == 5 ** len(slicing.variables)
     assert [model.variables[v].name for v in slicing.variables] == list(slicing.names)
     assert not slicing.unsliced.fits
-    assert not calls.plan(model, **options, slices=slicing.number - 1).fits
-    assert calls.plan(model, **options, slices=slicing.number).fits
+    assert not calls.plan(model, **options, slices=slicing.slices - 1).fits
+    assert calls.plan(model, **options, slices=slicing.slices).fits
     assert calls.plan(model, **options, slices="never") == slicing.unsliced
     text = str(plan)
     assert f"conditioned on:       {len(slicing.names)}: {slicing.names[0]} (5)" in text
@@ -104,9 +105,9 @@ def test_where_slices_are_of_no_use_none_are_looked_for():
     order = elimination_order(prepare(model, "mpe", {}), Options(order="min-fill", order_seconds=0.1))
     options = {"device": "cpu", "order": order, "memory": 2**30}
     started = time.process_time()
-    assert calls.plan(model, **options, slices="never").slicing is None
+    assert calls.plan(model, **options, slices="never").form == RESIDENT
     without = time.process_time() - started
-    assert calls.plan(model, **options).slicing is None
+    assert calls.plan(model, **options).form == RESIDENT
     assert time.process_time() - started < 3 * without + 0.5
 
 

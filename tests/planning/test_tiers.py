@@ -72,8 +72,8 @@ def test_streamed_runs_are_the_same(device, on_disk, task, sense, tmp_path, monk
                 scratch=str(tmp_path) if on_disk else None, on_plan=plans.append,
             )  # fmt: skip
         assert plans[0].fits
-        assert plans[0].stream is not None
-        assert (plans[0].scratch is not None) == on_disk
+        assert plans[0].form.stream is not None
+        assert (plans[0].form.scratch is not None) == on_disk
         assert "streamed" in str(plans[0])
         if task == "mpe":
             assert (found.value, found.assignment) == (expected.value, expected.assignment)

@@ -36,7 +36,7 @@ def sliced_solve(data, model, task, device, **options):
     share = data.draw(st.sampled_from([0.3, 0.5, 0.7, 0.9]))
     memory = max(int(needed * share), 1)
     plan = calls.plan(model, task, device=device, memory=memory, slices=10**6, **options)
-    if not plan.fits or plan.slicing is None:
+    if not plan.fits or not plan.form.variables:
         return None
     result = calls.solve(model, task, device=device, memory=memory, slices=10**6, **options)
     assert result.stats["slices"] == math.prod(model.variables[model.index(v)].size for v in result.stats["sliced"])
@@ -109,15 +109,15 @@ def test_bounds_of_slices(kind, data, always_bounded):
     needed = elimina.plan(model, device="cpu").peak_bytes
     options = Options("cpu", max(1, needed // 2), slices=10**6)
     planned = plan_problem(prepare(model, "mpe", {}), options)
-    if planned.plan.slicing is None or not planned.plan.fits:
+    if not planned.plan.form.variables or not planned.plan.fits:
         return
     found = bound_slices(Execution(planned.problem, planned.plan, planned.backend))
     if found is None:
         return
     bounds, chosen = found
-    slicing = planned.plan.slicing
+    slicing = planned.plan.form
     sign = 1 if model.sense == "min-cost" else -1
-    best = [math.inf] * slicing.number
+    best = [math.inf] * slicing.slices
     for values in brute.assignments(model):
         number = 0
         for v, size in zip(slicing.variables, slicing.sizes, strict=True):
@@ -129,8 +129,8 @@ def test_bounds_of_slices(kind, data, always_bounded):
         assert not bounds.is_hopeless(number, math.nextafter(cost, math.inf)) or math.isinf(cost)
     assert chosen is None or sign * model.score(chosen) >= min(best)
     sequence = bounds.sequence(slicing.sizes)
-    assert sorted(sequence) == list(range(slicing.number))
-    block = slicing.number // slicing.sizes[0]
+    assert sorted(sequence) == list(range(slicing.slices))
+    block = slicing.slices // slicing.sizes[0]
     firsts = [number // block for number in sequence]
     assert [value for value, _ in itertools.groupby(firsts)] == list(dict.fromkeys(firsts))
 

@@ -220,15 +220,16 @@ def _plan(
 
 def _finer(planned: PlannedProblem, options: Options, lanes: int) -> Plan:
     plan = planned.plan
-    number = 1 if plan.slicing is None else plan.slicing.number
-    can = plan.fits and plan.sparse is None and plan.stream is None and options.slices != "never"
+    number = plan.form.slices
+    can = plan.fits and plan.sparse is None and plan.form.is_resident and options.slices != "never"
     if not can or number >= lanes:
         return plan
     machine, _ = limits_of(planned.backend, options)
-    fixed = () if plan.slicing is None else plan.slicing.variables
     max_slices = lanes if options.slices == "auto" else min(lanes, int(options.slices))
-    finer = make_finer_plan(planned.problem, (*plan.order, *fixed), machine, plan, max_slices, options.dtype)
-    return finer if options.slices == "auto" or finer.slicing is None or finer.slicing.number <= max_slices else plan
+    finer = make_finer_plan(
+        planned.problem, (*plan.order, *plan.form.variables), machine, plan, max_slices, options.dtype
+    )
+    return finer if options.slices == "auto" or finer.form.slices <= max(1, max_slices) else plan
 
 
 def task_number(slices: int, seconds: float, lanes: int) -> int:
@@ -267,7 +268,7 @@ class _Shares:
         tried: Result | None,
     ) -> None:
         self._tasks, self._job, self._run, self._progress = tasks, job, run, progress
-        number = 1 if job.plan.slicing is None else job.plan.slicing.number
+        number = job.plan.form.slices
         self._count = task_number(number, job.plan.seconds, tasks.lanes)
         ends = [number * place // self._count for place in range(self._count + 1)]
         self._left = deque(range(*pair) for pair in itertools.pairwise(ends))

@@ -8,7 +8,8 @@ from elimina.methods.counting import count
 from elimina.methods.optimum import optimum
 from elimina.methods.partition_function import partition
 from elimina.methods.segments import optimum_in_segments
-from elimina.planning.plan import Plan
+from elimina.planning.plan import Form, Plan
+from elimina.planning.segment_form import Segments
 from elimina.problem.semirings import SEMIRINGS, Answer
 from elimina.result import Result
 from elimina.running.advice import check_fits
@@ -19,6 +20,9 @@ _ANSWERS: dict[Answer, Callable[[Execution, dict[str, float]], Result]] = {
     "sum": partition,
     "count": count,
 }
+
+_RUNS: dict[type[Form], Callable[[Execution, dict[str, float]], Result]] = {Segments: optimum_in_segments}
+"""Runs of forms that plan again as they run."""
 
 
 def eliminate(execution: Execution, seconds: Mapping[str, float]) -> Result:
@@ -47,9 +51,7 @@ def eliminate(execution: Execution, seconds: Mapping[str, float]) -> Result:
 
 def _answer_of(plan: Plan) -> Callable[[Execution, dict[str, float]], Result]:
     """Return the function that runs a plan."""
-    if plan.segments is not None:
-        return optimum_in_segments
-    return _ANSWERS[SEMIRINGS[plan.semiring].answer]
+    return _RUNS.get(type(plan.form)) or _ANSWERS[SEMIRINGS[plan.semiring].answer]
 
 
 def _resumed(execution: Execution) -> dict[str, int]:

@@ -65,10 +65,9 @@ def _fits_long_integers(execution: Execution, bits: float) -> bool:
     that where one is made of others.
     """
     plan = execution.plan
-    is_whole = plan.slicing is None and plan.sparse is None and plan.stream is None and plan.scratch is None
     is_free = execution.checkpoint is None and execution.share is None and plan.on_host
     message_bytes = 2 * plan.largest_table * bits / 8 + (plan.arena_cells - plan.factor_cells) * _LONG_INTEGER_BYTES
-    return is_whole and is_free and plan.peak_bytes + message_bytes <= plan.memory_limit
+    return plan.is_plain and is_free and plan.peak_bytes + message_bytes <= plan.memory_limit
 
 
 def _long_count(execution: Execution, clock: dict[str, float]) -> Result:

@@ -320,7 +320,7 @@ def _improve(
         try:
             return _raise_limits(bounds, planned, deadline, {**clock, **planned.seconds})
         except MemoryLimitError:
-            is_finest = refinements > 0 and planned.plan.slicing is None
+            is_finest = refinements > 0 and not planned.plan.form.variables
             if is_finest or options.slices == "never" or not planned.plan.fits:
                 raise
         refinements += 1
@@ -391,9 +391,7 @@ def filtered_plan(
     # How many rows bounds leave is only known afterwards.
     size = factor_bytes + bounds.arena_cells * plan.itemsize
     sparse = plan.sparse._replace(outside=bounds)
-    slicing = plan.slicing
-    if slicing is not None:
-        # What other tables cost in a slice decides which rows a step keeps: the next slice needs them all again.
-        slicing = slicing._replace(levels=(len(slicing.variables),) * len(plan.steps))
-    plan = plan._replace(sparse=sparse, slicing=slicing, bytes=machine.tiers(size, factor_bytes, plan.planning_bytes))
+    # What other tables cost in a slice decides which rows a step keeps: the next slice needs them all again.
+    form = plan.form.with_levels([len(plan.form.variables)] * len(plan.steps))
+    plan = plan._replace(sparse=sparse, form=form, bytes=machine.tiers(size, factor_bytes, plan.planning_bytes))
     return PlannedProblem(problem, plan, backend, {"plan": time.perf_counter() - started})

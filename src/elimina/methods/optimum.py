@@ -34,7 +34,7 @@ def optimum(execution: Execution, clock: dict[str, float]) -> Result:
     state: State = {"best": None, "chosen": [], "skipped": 0, "least": None, "slack": 0.0, **execution.state}
     started = time.perf_counter()
     sweep, bounds = Sweep(execution, clock), None
-    if plan.slicing is not None:
+    if plan.form.variables:
         sweep.reserve()
         bounds = _slice_bounds(execution, state)
     clock["bounds"] = time.perf_counter() - started
@@ -113,7 +113,7 @@ def optimum_result(
 
 def _report_best(execution: Execution, state: State, bounds: SliceBounds | None) -> None:
     """Report the best assignment of the slices that have run, and the bound on all of them."""
-    if execution.report_bounds is None or execution.plan.slicing is None:
+    if execution.report_bounds is None or not execution.plan.form.variables:
         return
     model, sign = execution.problem.model, execution.problem.model.sign
     bound = None if bounds is None else sign * (bounds.costs.min().item() - bounds.slack)
@@ -128,7 +128,7 @@ def _report_best(execution: Execution, state: State, bounds: SliceBounds | None)
 def initial_state(execution: Execution) -> State:
     """Return the state before the first slice, which several runs may share: see ``Execution.start_state``."""
     state: State = {"best": None, "chosen": [], **execution.state}
-    if execution.problem.described.is_optimum and execution.plan.slicing is not None:
+    if execution.problem.described.is_optimum and execution.plan.form.variables:
         _slice_bounds(execution, state)
     return state
 
@@ -149,7 +149,7 @@ def _slice_bounds(execution: Execution, state: State) -> SliceBounds | None:
 def _sequence(execution: Execution, bounds: SliceBounds | None, count: int) -> Sequence[int]:
     """Return the slices that are run, in sequence: promising ones first where there are bounds."""
     places = execution.places(count)
-    if bounds is None or execution.plan.slicing is None:
+    if bounds is None or not execution.plan.form.variables:
         return places
-    sequence = bounds.sequence(execution.plan.slicing.sizes)
+    sequence = bounds.sequence(execution.plan.form.sizes)
     return [sequence[place] for place in places]

@@ -39,7 +39,7 @@ def partition(execution: Execution, clock: dict[str, float]) -> Result:
                 again.append(done)
         done += 1
         save()
-        if execution.report_bounds is not None and plan.slicing is not None:
+        if execution.report_bounds is not None and plan.form.variables:
             stats = statistics(execution, {})
             execution.report_bounds(Result("bounded", "pr", None, total.total.log10, None, stats=stats))
     del sweep

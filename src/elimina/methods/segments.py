@@ -23,6 +23,7 @@ from elimina.model.model import Model
 from elimina.model.table import FORBIDDEN, Table
 from elimina.planning.number_type import cost_bound
 from elimina.planning.planner import make_plan
+from elimina.planning.segment_form import Segments
 from elimina.problem.preparation import Problem, prepare
 from elimina.result import Result
 from elimina.running.advice import check_fits
@@ -67,8 +68,8 @@ class _SegmentRuns:
 
     def __init__(self, execution: Execution) -> None:
         self._execution, problem, plan = execution, execution.problem, execution.plan
-        assert plan.segments is not None
-        self._segments = plan.segments
+        assert isinstance(plan.form, Segments)
+        self._segments = plan.form
         starts = (0, *self._segments.ends)
         self._orders = [plan.order[start:end] for start, end in itertools.pairwise(starts)]
         self._number = {v: number for number, order in enumerate(self._orders) for v in order}

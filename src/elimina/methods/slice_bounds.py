@@ -21,7 +21,8 @@ from elimina.planning.machine import cpu_machine
 from elimina.planning.mini_buckets import make_bounded_plan
 from elimina.planning.number_type import cost_bound
 from elimina.planning.options import Options
-from elimina.planning.plan import Plan, Slicing
+from elimina.planning.plan import Plan
+from elimina.planning.slice_form import Slicing
 from elimina.problem.preparation import Problem, allowed_ranges
 from elimina.running.encoding import encode
 from elimina.running.execution import Execution
@@ -91,8 +92,12 @@ def bound_slices(execution: Execution) -> tuple[SliceBounds, list[int] | None] |
     from elimina.methods.cost_shifting import shift_tables
 
     problem, plan = execution.problem, execution.plan
-    slicing = plan.slicing
-    if slicing is None or slicing.number > MAX_BOUNDED_SLICES or plan.seconds < MIN_BOUNDED_PLAN_SECONDS:
+    slicing = plan.form
+    if (
+        not isinstance(slicing, Slicing)
+        or slicing.slices > MAX_BOUNDED_SLICES
+        or plan.seconds < MIN_BOUNDED_PLAN_SECONDS
+    ):
         return None
     if problem.model.is_integer and cost_bound(problem) > MAX_COST_SUM:
         return None
@@ -152,7 +157,7 @@ def _costs(original: ShiftedProblem, plan: Plan, slicing: Slicing, backend: CpuB
     if is_integer and abs(int(encoded.offset)) > _MAX_OFFSET:
         return None
     if encoded.impossible:
-        return np.full(slicing.number, worst, dtype=dtype)
+        return np.full(slicing.slices, worst, dtype=dtype)
     sign = problem.model.sign
     # Integers are costs to be minimised in any case.
     direction = 1 if is_integer else sign

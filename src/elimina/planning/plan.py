@@ -6,17 +6,14 @@ import itertools
 import math
 import operator
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
-from elimina.display import bar, bytes_text, count_text, html_of, seconds_text, text_of, times_text
+from elimina.display import bar, bytes_text, count_text, html_of, seconds_text, text_of
 from elimina.planning.packed_steps import Steps
 from elimina.planning.plan_rows import fused_rows, product_rows
 from elimina.planning.step import FactorLayout, Output, Step
 from elimina.problem.semirings import SEMIRINGS
-
-if TYPE_CHECKING:
-    from elimina.planning.shard_program import Shards
-    from elimina.planning.stream import Stream
 
 MAX_BYTES = 2**62
 """No machine has more."""
@@ -61,57 +58,6 @@ class Sparse(NamedTuple):
         return len(rows), max(rows, default=0.0), sum(rows)
 
 
-class Slicing(NamedTuple):
-    """A problem cut into slices, one for each combination of values of a few variables.
-
-    Attributes:
-        variables: Variables conditioned on; the one that changes least often comes first.
-        names: Names of these variables.
-        sizes: Their numbers of values.
-        levels: Number of variables, from the first on, that each step runs again for: those up to the last one it
-            depends on.
-        unsliced: The plan without slices, which does not fit.
-        allowed: True if so many slices, and so much time, may be taken.
-    """
-
-    variables: tuple[int, ...]
-    names: tuple[str, ...]
-    sizes: tuple[int, ...]
-    levels: tuple[int, ...]
-    unsliced: Plan
-    allowed: bool
-
-    @property
-    def number(self) -> int:
-        """Number of slices."""
-        return math.prod(self.sizes)
-
-    @property
-    def runs(self) -> list[int]:
-        """Number of runs of each step."""
-        by_level = slice_runs(self.sizes)
-        return [by_level[level] for level in self.levels]
-
-    @property
-    def shared(self) -> int:
-        """Number of steps that run once for all slices."""
-        return self.levels.count(0)
-
-
-class Segments(NamedTuple):
-    """An optimum's order in segments, of which one at a time keeps all of its messages (``methods.segments``).
-
-    Attributes:
-        ends: Place in the order behind the last variable of each segment.
-        whole: The plan that keeps all messages, which does not fit.
-        dtype: Override of the dtype of each segment's tables.
-    """
-
-    ends: tuple[int, ...]
-    whole: Plan
-    dtype: str | None
-
-
 class MiniBuckets(NamedTuple):
     """A partition of buckets into mini-buckets: the plan bounds the optimum.
 
@@ -131,8 +77,93 @@ class MiniBuckets(NamedTuple):
 
 
 def slice_runs(sizes: Sequence[int]) -> list[int]:
-    """Return how often a step of each level runs (see ``Slicing.levels``), from level 0 on."""
+    """Return how often a step of each level runs (see ``Form.levels``), from level 0 on."""
     return list(itertools.accumulate(sizes, operator.mul, initial=1))
+
+
+class Form:
+    """Layout of a plan's tables over memory, runs and devices; adding one is described in ``running.plan_forms``.
+
+    Attributes:
+        variables: Variables conditioned on, a run for each combination of their values; the one that changes least
+            often comes first.
+        sizes: Their numbers of values.
+        levels: Number of variables, from the first on, that each step runs again for: those up to the last one it
+            depends on. Empty: no step runs again.
+        limits: Bytes that may be used of other memory tiers than the device's own.
+        gpus: Number of GPUs that compute each step together.
+        is_resident: True if the tables lie in the memory of the device that runs the plan.
+        is_replanned: True if each run makes a plan of its own; steps and tables are then those of the whole order.
+        is_allowed: True if the options allow so many runs, and so much time.
+    """
+
+    variables: tuple[int, ...] = ()
+    sizes: tuple[int, ...] = ()
+    levels: tuple[int, ...] = ()
+    limits: tuple[tuple[str, int], ...] = ()
+    gpus: int = 1
+    is_resident: bool = True
+    is_replanned: bool = False
+    is_allowed: bool = True
+
+    @property
+    def slices(self) -> int:
+        """Number of slices."""
+        return math.prod(self.sizes)
+
+    def whole(self, plan: Plan) -> Plan:
+        """Return the plan of this form as it would be in one run."""
+        return plan
+
+    def with_levels(self, levels: Sequence[int]) -> Form:
+        """Return the form with other levels of the steps, if they have some."""
+        del levels
+        return self
+
+    def program_fields(self) -> dict[str, Any]:
+        """Return the fields of ``program.Program`` that this form sets."""
+        return {}
+
+    def rows(self, plan: Plan) -> list[tuple[str, str]]:
+        """Return the rows of a plan's text that describe the form."""
+        del plan
+        return []
+
+    def figures(self) -> dict[str, Any]:
+        """Return the keys of a plan's JSON that are not as with all tables in the memory of one device."""
+        return {}
+
+    def statistics(self, plan: Plan) -> dict[str, Any]:
+        """Return the figures of a run for ``Result.stats``."""
+        del plan
+        return {}
+
+    def advice(self, plan: Plan) -> str:
+        """Return what an error says of this form, where a plan does not fit."""
+        del plan
+        return ""
+
+
+@dataclass(frozen=True)
+class Resident(Form):
+    """All tables in the memory of one device, and one run."""
+
+
+RESIDENT = Resident()
+
+
+class Shortfall(NamedTuple):
+    """Figures for the error of a plan that does not fit.
+
+    Attributes:
+        held: Bytes that a call held when it made the plan.
+        enough: Limit in bytes with which the plan would fit; 0 if it is not known.
+        fits_sparse: True if a plan on sparse tables, which the options rule out, would fit.
+    """
+
+    held: int = 0
+    enough: int = 0
+    fits_sparse: bool = False
 
 
 class Plan(NamedTuple):
@@ -147,7 +178,7 @@ class Plan(NamedTuple):
         kept: Variables that are not eliminated.
         width: Induced width of the order.
         factors: Tables at the start of the arena.
-        steps: Steps in the order in which they run.
+        steps: Steps in the order in which they run; in slices, those of a slice; on several GPUs, those of each.
         outputs: Tables that make up the answer.
         factor_cells: Elements that the factors take.
         arena_cells: Elements of the whole arena.
@@ -160,22 +191,12 @@ class Plan(NamedTuple):
         largest_table: Cells of the largest table.
         work: Combinations of output cells and eliminated values, over all steps and slices.
         operations: Semiring operations: one for each table and combination.
-        slicing: Slices that fit; None if there are none. Steps, width, tables and bytes are then those of a slice,
-            without the variables that it conditions on.
-        limits: Bytes that may be used of other tiers than the device's own.
-        stream: Passage of the tables through a device that is smaller than the arena; None: they lie there.
-        scratch: The directory of the file that the arena lies in; None: it lies in memory.
+        form: Layout over memory, runs and devices. Width, tables and bytes are those of a slice, or of each GPU.
         sparse: Steps on sparse tables, which hold the allowed tuples alone; None: all tables are dense. Bytes and
             seconds are then predictions.
         minibuckets: Partition of the buckets; None: the plan is exact.
-        fits_sparse: True if this plan does not fit, but a sparse one (which the options rule out) would.
-        shards: Division among GPUs; None: one device runs the plan, or each of its slices. Steps and bytes are then
-            those of each GPU.
-        segments: Segments of the order that run one after another; None: it has one. Steps and tables are then those
-            of the whole order; bytes, work and seconds are estimates of all runs.
         planning_bytes: Bytes that planning and the records take, a part of the host's.
-        held: Bytes that a call held when it made a plan that does not fit its limit.
-        enough: Limit in bytes with which that would fit; 0 if it is not known.
+        shortfall: Figures for the error, where the plan does not fit.
     """
 
     task: str
@@ -199,30 +220,32 @@ class Plan(NamedTuple):
     largest_table: int
     work: int
     operations: int
-    slicing: Slicing | None = None
-    limits: tuple[tuple[str, int], ...] = ()
-    stream: Stream | None = None
-    scratch: str | None = None
+    form: Form = RESIDENT
     sparse: Sparse | None = None
     minibuckets: MiniBuckets | None = None
-    fits_sparse: bool = False
-    shards: Shards | None = None
-    segments: Segments | None = None
     planning_bytes: int = 0
-    held: int = 0
-    enough: int = 0
+    shortfall: Shortfall = Shortfall()
+
+    @property
+    def levels(self) -> tuple[int, ...]:
+        """Level of each step (see ``Form.levels``)."""
+        return self.form.levels or (0,) * len(self.steps)
 
     @property
     def runs(self) -> Sequence[int]:
         """Number of runs of each step."""
-        return [1] * len(self.steps) if self.slicing is None else self.slicing.runs
+        by_level = slice_runs(self.form.sizes)
+        return [by_level[level] for level in self.levels]
 
     @property
     def whole(self) -> Plan:
         """The plan without slices or segments, whose order has every variable."""
-        if self.segments is not None:
-            return self.segments.whole
-        return self if self.slicing is None else self.slicing.unsliced
+        return self.form.whole(self)
+
+    @property
+    def is_plain(self) -> bool:
+        """True if dense tables lie in the memory of one device, which runs all steps once."""
+        return self.form == RESIDENT and self.sparse is None
 
     @property
     def is_recorded(self) -> bool:
@@ -247,9 +270,8 @@ class Plan(NamedTuple):
     @property
     def fits(self) -> bool:
         """True if the plan stays within its memory limits, and in no more slices than are allowed."""
-        within = all(self.bytes.get(tier, 0) <= limit for tier, limit in self.limits)
-        within = within and self.peak_bytes <= min(self.memory_limit, MAX_BYTES)
-        return within and (self.slicing is None or self.slicing.allowed)
+        within = all(self.bytes.get(tier, 0) <= limit for tier, limit in self.form.limits)
+        return within and self.peak_bytes <= min(self.memory_limit, MAX_BYTES) and self.form.is_allowed
 
     @property
     def filled(self) -> float:
@@ -259,7 +281,7 @@ class Plan(NamedTuple):
     @property
     def has_large_factors(self) -> bool:
         """True if the factors alone exceed the memory."""
-        room = min(self.memory_limit, dict(self.limits).get("host", self.memory_limit))
+        room = min(self.memory_limit, dict(self.form.limits).get("host", self.memory_limit))
         return self.factor_cells * self.itemsize > room
 
     @property
@@ -282,7 +304,7 @@ class Plan(NamedTuple):
         """
         import json
 
-        slicing, divided = self.slicing, self.minibuckets
+        divided = self.minibuckets
         figures = {
             "schema": 1,
             "task": self.task,
@@ -300,11 +322,12 @@ class Plan(NamedTuple):
             "bytes": dict(self.bytes),
             "memory_limit": self.memory_limit,
             "seconds": self.seconds if math.isfinite(self.seconds) else None,
-            "slices": None if slicing is None else slicing.number,
-            "sliced": [] if slicing is None else list(slicing.names),
+            "slices": None,
+            "sliced": [],
             "ibound": None if divided is None else divided.ibound,
-            "gpus": 1 if self.shards is None else self.shards.gpus,
-            "segments": 1 if self.segments is None else len(self.segments.ends),
+            "gpus": 1,
+            "segments": 1,
+            **self.form.figures(),
         }
         return json.dumps(figures)
 
@@ -328,37 +351,13 @@ class Plan(NamedTuple):
                 "memory limit",
                 f"{bytes_text(self.memory_limit)} on {self.device}: {'fits' if self.fits else 'does not fit'}",
             ),
-            *((f"limit, {tier}", bytes_text(limit)) for tier, limit in self.limits),
-            *self._streaming(),
+            *((f"limit, {tier}", bytes_text(limit)) for tier, limit in self.form.limits),
             *(fused_rows(self.steps) if self.sparse is None else ()),
-            *self._gpus(),
             *(product_rows(self.steps) if SEMIRINGS[self.semiring].is_product and self.sparse is None else ()),
             *self._sparse_steps(),
             ("estimated time", seconds_text(self.seconds)),
-            *([] if self.slicing is None else _slicing_rows(self, self.slicing)),
-            *self._segments(),
+            *self.form.rows(self),
         ]
-
-    def _streaming(self) -> list[tuple[str, str]]:
-        if self.stream is None:
-            return []
-        item = self.itemsize
-        moved = f"{bytes_text(self.stream.up * item)} to the device, {bytes_text(self.stream.down * item)} back"
-        return [("streamed", f"{len(self.stream.steps)} steps in tiles, {moved}")]
-
-    def _gpus(self) -> list[tuple[str, str]]:
-        if self.shards is None:
-            return []
-        gpus, _, _, divided, moved = self.shards
-        return [("GPUs", f"{gpus}; {len(divided)} steps divided, {bytes_text(moved * self.itemsize)} between GPUs")]
-
-    def _segments(self) -> list[tuple[str, str]]:
-        if self.segments is None:
-            return []
-        ends, whole, _ = self.segments
-        cost = f"{times_text(self.work, whole.work)} the work of one segment, which needs"
-        text = f"{len(ends)}; {cost} {bytes_text(whole.peak_bytes)} and {seconds_text(whole.seconds)}"
-        return [("segments", text)]
 
     def _divided(self) -> list[tuple[str, str]]:
         if self.minibuckets is None:
@@ -374,22 +373,6 @@ class Plan(NamedTuple):
         steps, largest, total = self.sparse.predicted
         tuples = f"{_tuples_text(largest)} predicted in the largest table, {_tuples_text(total)} in all"
         return [("sparse steps", f"{steps} of {len(self.steps)}; {tuples}")]
-
-
-def _slicing_rows(plan: Plan, slicing: Slicing) -> list[tuple[str, str]]:
-    """Return the rows of the plan's text on the cost of slices."""
-    whole = slicing.unsliced
-    fixed = ", ".join(f"{name} ({size})" for name, size in zip(slicing.names, slicing.sizes, strict=True))
-    allowed = "" if slicing.allowed else ", more than are allowed"
-    return [
-        ("slices", f"{count_text(slicing.number)}{allowed}; {slicing.shared} of {len(plan.steps)} steps run once"),
-        ("conditioned on", f"{len(slicing.names)}: {fixed}"),
-        (
-            "cost of slicing",
-            f"{times_text(plan.work, whole.work)} the work of the unsliced plan, which needs "
-            f"{bytes_text(whole.peak_bytes)} and {seconds_text(whole.seconds)}",
-        ),
-    ]
 
 
 def _tuples_text(tuples: float) -> str:

@@ -18,10 +18,11 @@ from elimina.model.table import Scopes
 from elimina.planning.machine import EXPONENTIAL, SLICE_SECONDS, SLICED_TABLE_SECONDS, Machine, speeds
 from elimina.planning.number_type import Encoding, choose_encoding, cost_bound, incumbent_cost, operand_limits
 from elimina.planning.packed_steps import Factors, Outputs, Steps
-from elimina.planning.plan import MAX_BYTES, MiniBuckets, Plan, Slicing, slice_runs
+from elimina.planning.plan import MAX_BYTES, RESIDENT, Form, MiniBuckets, Plan, slice_runs
 from elimina.planning.program import place_steps
 from elimina.planning.record import HEADER, MAX_OPERANDS
 from elimina.planning.slice_dependence import dependence, order_slices
+from elimina.planning.slice_form import Slicing
 from elimina.planning.tree import Bound, Partition, node_weights, plan_tree, tree_of
 from elimina.problem.preparation import Problem, restrict
 from elimina.problem.semirings import INTEGERS, LARGEST, SEMIRINGS
@@ -97,7 +98,7 @@ class _PlacedPlan(NamedTuple):
 
 
 class _SliceVariables(NamedTuple):
-    """Variables that slices fix, in order, and the levels of steps and factors (see ``Slicing.levels``)."""
+    """Variables that slices fix, in order, and the levels of steps and factors (see ``Form.levels``)."""
 
     fixed: tuple[int, ...] = ()
     levels: tuple[int, ...] = ()
@@ -217,12 +218,12 @@ def make_plan(
                 INTEGERS.index(layout.encoding.dtype),
             ),
         )
-    slicing = None
+    form: Form = RESIDENT
     if unsliced is not None:
         fixed = chosen.slices.fixed
         sizes = tuple(problem.model.sizes[v] for v in fixed)
         names = tuple(problem.model.variables[v].name for v in fixed)
-        slicing = Slicing(fixed, names, sizes, chosen.slices.levels, unsliced, allowed=True)
+        form = Slicing(variables=fixed, names=names, sizes=sizes, levels=chosen.slices.levels, unsliced=unsliced)
     placed = chosen.placed
     steps = Steps.of(placed)
     return Plan(
@@ -247,7 +248,7 @@ def make_plan(
         largest_table=_counted(placed.largest),
         work=_counted(placed.work),
         operations=_counted(placed.operations),
-        slicing=slicing,
+        form=form,
         minibuckets=minibuckets,
         planning_bytes=chosen.planning_bytes if machine.on_host else 0,
     )

@@ -142,7 +142,7 @@ def pack(plan: Plan, variables: int, semiring: str | None = None, parameter: flo
     """
     _check_minibuckets(plan, semiring or plan.semiring)
     steps = Steps.packed(plan.steps if plan.sparse is None else ())
-    deferred = steps if isinstance(steps, DeferredSteps) and plan.stream is None and plan.scratch is None else None
+    deferred = steps if isinstance(steps, DeferredSteps) and plan.form.is_resident else None
     return Program(
         semiring=semiring or plan.semiring,
         dtype=np.dtype(plan.dtype),
@@ -157,10 +157,8 @@ def pack(plan: Plan, variables: int, semiring: str | None = None, parameter: flo
         decode=plan.decode,
         outputs=_outputs(plan),
         work=max(_work_once(plan), 1),
-        stream=plan.stream,
-        scratch=plan.scratch,
         sparse=plan.sparse,
-        shards=plan.shards,
+        **plan.form.program_fields(),
     )
 
 
@@ -174,9 +172,7 @@ def _outputs(plan: Plan) -> NDArray[np.int64]:
 
 def _work_once(plan: Plan) -> int:
     """Return the combinations of all steps, each run once."""
-    if plan.slicing is None:
-        return plan.work
-    return sum(step.work for step in plan.steps)
+    return sum(step.work for step in plan.steps) if plan.form.variables else plan.work
 
 
 def _check_minibuckets(plan: Plan, semiring: str) -> None:
@@ -187,8 +183,8 @@ def _check_minibuckets(plan: Plan, semiring: str) -> None:
     others = {
         f"the semiring {semiring}": not SEMIRINGS[semiring].is_matched,
         "decoding": plan.decode,
-        "slices": plan.slicing is not None,
-        "tiles": plan.stream is not None or plan.scratch is not None,
+        "slices": bool(plan.form.variables),
+        "tiles": not plan.form.is_resident,
         "rows": plan.sparse is not None,
     }
     for what, present in others.items():
@@ -243,7 +239,7 @@ def place_steps(
         itemsize: Bytes of a cell.
         keep: True if outputs stay after they have been read.
         machine: Device whose cost model estimates the time.
-        levels: Level of each step, ascending (``Slicing.levels``); empty: all are 0.
+        levels: Level of each step, ascending (``Form.levels``); empty: all are 0.
         runs: Number of runs of the steps of each level.
         most_words: Words of records; a layout that needs more has figures alone.
         deferred_words: Words of records from which they are written where they are read.

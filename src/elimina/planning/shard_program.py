@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
+from elimina.display import bytes_text
+from elimina.planning.plan import Form, Plan
 from elimina.planning.step import FactorLayout
 
 
@@ -86,11 +89,12 @@ class Phase(NamedTuple):
     joined: bool
 
 
-class Shards(NamedTuple):
-    """A plan divided among GPUs.
+@dataclass(frozen=True, kw_only=True)
+class Shards(Form):
+    """A plan divided among GPUs; its steps and bytes are those of each GPU.
 
     Attributes:
-        gpus: Number of GPUs.
+        gpus: See ``Form``.
         phases: Phases in their order.
         copied: Steps whose outputs are copied.
         divided: Steps that are divided.
@@ -102,6 +106,23 @@ class Shards(NamedTuple):
     copied: tuple[int, ...]
     divided: tuple[int, ...]
     moved: int
+
+    def program_fields(self) -> dict[str, Any]:
+        """Return the division."""
+        return {"shards": self}
+
+    def rows(self, plan: Plan) -> list[tuple[str, str]]:
+        """Return the number of GPUs, of divided steps, and the bytes between GPUs."""
+        moved = bytes_text(self.moved * plan.itemsize)
+        return [("GPUs", f"{self.gpus}; {len(self.divided)} steps divided, {moved} between GPUs")]
+
+    def figures(self) -> dict[str, Any]:
+        """Return the number of GPUs."""
+        return {"gpus": self.gpus}
+
+    def statistics(self, plan: Plan) -> dict[str, Any]:
+        """Return the number of GPUs, and the bytes between them."""
+        return {"gpus": self.gpus, "bytes_between_gpus": self.moved * plan.itemsize}
 
 
 def cells(place: GpuTable, first: Sequence[int], lengths: Sequence[int]) -> FactorLayout:

@@ -51,8 +51,7 @@ def make_shards(plan: Plan, machine: Machine, gpus: int, memory: int) -> Plan | 
         gpus: Number of GPUs.
         memory: Bytes that the plan may use on each of them.
     """
-    is_plain = plan.sparse is None and plan.stream is None and plan.minibuckets is None and plan.slicing is None
-    if not is_plain or not plan.is_recorded or plan.keep or plan.kept:
+    if not plan.is_plain or plan.minibuckets is not None or not plan.is_recorded or plan.keep or plan.kept:
         return None
     steps = tuple(plan.steps)
     if any(len(step.readers) > 1 for step in steps):
@@ -244,7 +243,9 @@ class _Builder:
             memory_limit=memory,
             bytes=machine.tiers(height * self._item, plan.factor_cells * self._item),
             seconds=machine.start + height * self._item / machine.fresh + seconds,
-            shards=Shards(self._gpus, tuple(phases), tuple(self._copied), divided, moved),
+            form=Shards(
+                gpus=self._gpus, phases=tuple(phases), copied=tuple(self._copied), divided=divided, moved=moved
+            ),
         )
 
     def _add(self, number: int) -> list[Exchange]:

@@ -164,7 +164,7 @@ def make_sliced_sparse_plan(
 
 
 def _fixed(plan: Plan) -> tuple[int, ...]:
-    return () if plan.slicing is None else plan.slicing.variables
+    return plan.form.variables
 
 
 class Cut:

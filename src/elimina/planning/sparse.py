@@ -195,7 +195,7 @@ def make_sparse_plan(
         if whole:
             raise UnsupportedError(f"{reason}; use --tables dense")
         return None
-    sliced = () if plan.slicing is None else plan.slicing.variables
+    sliced = plan.form.variables
     tuples = listed_tuples(problem, plan) if listed else [None] * len(plan.factors)
     factor_densities = _FactorDensities(densities(problem, plan.factors, sliced, tuples), tuples)
     if not whole and all(table.share == 1 for table in factor_densities.densities):
@@ -239,7 +239,7 @@ def _with_forms(
             dense,
             [None if number in written else max_tuples for number, max_tuples in enumerate(factor_densities.tuples)],
         )
-    levels = [0] * len(forms) if plan.slicing is None else plan.slicing.levels
+    levels = plan.levels
     sequence = _dense_first(plan.steps, forms, levels)
     number = {old: new for new, old in enumerate(sequence)}
     outputs = tuple(output._replace(step=number[output.step]) for output in plan.outputs)
@@ -249,7 +249,6 @@ def _with_forms(
     )
     kinds = tuple(forms[old] for old in sequence)
     sparse = Sparse(plan.factors, tuple(steps), kinds, plan.memory_limit, lasting=repeated)
-    slicing = plan.slicing and plan.slicing._replace(levels=tuple(levels[old] for old in sequence))
     factor_bytes = plan.factor_cells * plan.itemsize
     size = min(_peak(sparse, plan.itemsize, plan.keep) + factor_bytes, 2**70)
     sparse_plan = plan._replace(
@@ -257,7 +256,7 @@ def _with_forms(
         outputs=outputs,
         bytes=machine.tiers(size, factor_bytes, plan.planning_bytes),
         seconds=chooser.seconds,
-        slicing=slicing,
+        form=plan.form.with_levels([levels[old] for old in sequence]),
         sparse=sparse,
     )
     return None if only_fitting and not sparse_plan.fits else sparse_plan

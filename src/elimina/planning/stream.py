@@ -5,11 +5,14 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from elimina.display import bytes_text
+from elimina.planning.plan import Form, Plan
 from elimina.planning.record import HEADER, tables
 
 UNIT_BYTES = 64
@@ -76,6 +79,35 @@ class Stream(NamedTuple):
     seconds: float
     upload_span: int
     download_span: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Streamed(Form):
+    """Tables of one run outside the device, through which they pass in tiles.
+
+    Attributes:
+        stream: Passage of the tables; None: the plan does not fit, and is for its figures.
+        scratch: The directory of the file that the tables lie in; None: they lie in the host's memory.
+        limits: See ``Form``.
+        is_resident: See ``Form``.
+    """
+
+    stream: Stream | None = None
+    scratch: str | None = None
+    limits: tuple[tuple[str, int], ...] = ()
+    is_resident: bool = False
+
+    def program_fields(self) -> dict[str, Any]:
+        """Return the passage and the directory."""
+        return {"stream": self.stream, "scratch": self.scratch}
+
+    def rows(self, plan: Plan) -> list[tuple[str, str]]:
+        """Return the number of steps in tiles, and the bytes that are copied."""
+        if self.stream is None:
+            return []
+        item = plan.itemsize
+        moved = f"{bytes_text(self.stream.up * item)} to the device, {bytes_text(self.stream.down * item)} back"
+        return [("streamed", f"{len(self.stream.steps)} steps in tiles, {moved}")]
 
 
 class StreamedTable(NamedTuple):

@@ -11,7 +11,16 @@ from elimina.errors import InputError
 from elimina.planning.machine import DISK, PINNED, QUEUE_SECONDS, RUN_BYTES, TILE_SECONDS, speeds
 from elimina.planning.plan import Plan
 from elimina.planning.step import Step
-from elimina.planning.stream import BoxShape, StepRecord, Stream, StreamedStep, StreamedTable, Window, shape_of
+from elimina.planning.stream import (
+    BoxShape,
+    StepRecord,
+    Stream,
+    Streamed,
+    StreamedStep,
+    StreamedTable,
+    Window,
+    shape_of,
+)
 
 HOST_WORK = 1 << 17
 """Combinations up to which a step is done by the host, where its tables are."""
@@ -385,7 +394,9 @@ def in_tiers(plan: Plan, host: int, scratch: str | None) -> Plan:
         return plan if scratch is None else _from_disk(plan, outputs, scratch)
     limits = (("host", host),)
     if arena + factors > host and scratch is None:
-        return plan._replace(bytes={"device": plan.bytes["device"], "host": arena + factors}, limits=limits)
+        return plan._replace(
+            bytes={"device": plan.bytes["device"], "host": arena + factors}, form=Streamed(limits=limits)
+        )
     if arena + factors > host and scratch is not None and arena > _free(scratch):
         return _on_disk(plan, {**plan.bytes, "disk": arena}, scratch, 0.0)
     fixed = fixed_bytes(len(plan.steps))
@@ -393,7 +404,8 @@ def in_tiers(plan: Plan, host: int, scratch: str | None) -> Plan:
     if stream is None:
         return plan
     device = stream.cells * item + fixed
-    streamed = plan._replace(stream=stream, limits=limits, bytes={"device": device, "host": arena + factors})
+    form = Streamed(stream=stream, limits=limits)
+    streamed = plan._replace(form=form, bytes={"device": device, "host": arena + factors})
     if streamed.fits or scratch is None:
         return streamed._replace(seconds=plan.seconds + stream.seconds + arena / PINNED)
     tiers = {"device": device, "host": factors + stage_bytes(stream, item), "disk": arena}
@@ -412,12 +424,13 @@ def _from_disk(plan: Plan, outputs: set[int], scratch: str) -> Plan:
         return plan
     moved = max(stream.up, stream.down) * item / DISK
     tiers = {"host": fixed + stream.cells * item, "disk": arena}
-    return _on_disk(plan._replace(stream=stream), tiers, scratch, moved)
+    return _on_disk(plan._replace(form=Streamed(stream=stream)), tiers, scratch, moved)
 
 
 def _on_disk(plan: Plan, tiers: dict[str, int], scratch: str, seconds: float) -> Plan:
-    limits = (*plan.limits, ("disk", _free(scratch)))
-    return plan._replace(bytes=tiers, scratch=scratch, limits=limits, seconds=plan.seconds + seconds)
+    limits = (*plan.form.limits, ("disk", _free(scratch)))
+    form = Streamed(stream=plan.form.program_fields().get("stream"), scratch=scratch, limits=limits)
+    return plan._replace(bytes=tiers, form=form, seconds=plan.seconds + seconds)
 
 
 def _free(folder: str) -> int:

@@ -181,9 +181,9 @@ def plan_rows(plan: Plan) -> list[tuple[str, object]]:
         ("estimated time", seconds_text(plan.seconds)),
         ("tables", f"{len(plan.factors):,}, as {plan.dtype} on {plan.device}"),
     ]
-    if plan.slicing is not None:
-        names = sample((short(name) for name in plan.slicing.names), len(plan.slicing.names))
-        rows.append(("slices", f"{plan.slicing.number:,}, by {names}"))
+    if plan.form.variables:
+        names = plan.form.figures()["sliced"]
+        rows.append(("slices", f"{plan.form.slices:,}, by {sample(map(short, names), len(names))}"))
     return rows
 
 

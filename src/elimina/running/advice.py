@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-from elimina.display import bytes_text, count_text, seconds_text
+from elimina.display import bytes_text, count_text
 from elimina.errors import MemoryLimitError
 from elimina.planning.options import Options
-from elimina.planning.plan import Plan
+from elimina.planning.plan import Plan, Shortfall
 from elimina.problem.tasks import described
 
 MIN_LONG_SECONDS = 60.0
@@ -15,8 +15,6 @@ MIN_LONG_SECONDS = 60.0
 
 _MIN_BUCKET_BYTES_PER_FACTOR_BYTE = 2
 """Memory of the smallest mini-buckets, relative to the factors."""
-
-_MAX_NAMES = 5
 
 _MIN_HELD_BYTES = 1 << 20
 """Bytes of a call besides its plan from which an error names them."""
@@ -49,23 +47,23 @@ def check_kept(plan: Plan, options: Options) -> None:
     """Raise the same error for tables that have to stay in memory, such as a junction tree's."""
     if not plan.fits:
         enough = options.limit_for(plan.peak_bytes, 0) if plan.on_host and options.room is not None else 0
-        raise MemoryLimitError(does_not_fit(plan._replace(enough=enough), takes_files=False))
+        raise MemoryLimitError(does_not_fit(plan._replace(shortfall=Shortfall(enough=enough)), takes_files=False))
 
 
 def does_not_fit(plan: Plan, *, takes_files: bool = True) -> str:
     """Return the error of a plan that does not fit: its needs, and the options that help."""
-    whole = plan.whole
+    whole, held = plan.whole, plan.shortfall.held
     tiers = [(whole.device, whole.peak_bytes, whole.memory_limit)]
-    tiers += [(tier, whole.bytes.get(tier, 0), limit) for tier, limit in whole.limits]
+    tiers += [(tier, whole.bytes.get(tier, 0), limit) for tier, limit in whole.form.limits]
     lacking = [tier for tier in tiers if tier[1] > tier[2]] or tiers[:1]
     needs = ", ".join(f"{bytes_text(size)} on {tier} and may use {bytes_text(limit)}" for tier, size, limit in lacking)
     tuples = "elimination on sparse tables would fit (--method eliminate --tables sparse)"
-    beside = f" beside {bytes_text(plan.held)} that the call holds" if plan.held >= _MIN_HELD_BYTES else ""
+    beside = f" beside {bytes_text(held)} that the call holds" if held >= _MIN_HELD_BYTES else ""
     return (
         f"the plan needs {needs}{beside} "
         f"(induced width {whole.width}, largest table {count_text(whole.largest_table)} cells, {whole.dtype}); "
-        f"{_what_helps(whole, takes_files)}{_memory_advice(plan)}{_slices_needed(plan)}{_bounds_instead(plan)}"
-        f"{'; ' + tuples if plan.fits_sparse else ''}"
+        f"{_what_helps(whole, takes_files)}{_memory_advice(plan)}{plan.form.advice(plan)}{_bounds_instead(plan)}"
+        f"{'; ' + tuples if plan.shortfall.fits_sparse else ''}"
     )
 
 
@@ -80,17 +78,18 @@ def _what_helps(plan: Plan, takes_files: bool = True) -> str:
     if plan.peak_bytes > MAX_MACHINE_BYTES:
         return f"no machine has that much: {smaller}"
     # Rows have no place in a file.
-    is_possible = takes_files and plan.scratch is None and plan.minibuckets is None and plan.sparse is None
+    is_possible = takes_files and "disk" not in plan.bytes and plan.minibuckets is None and plan.sparse is None
     files = ", a directory on a large disk (--scratch)" if is_possible else ""
     return f"more memory (--memory){files}, {smaller}"
 
 
 def _memory_advice(plan: Plan) -> str:
     """Return the advice of a memory limit with which a plan would fit."""
-    if not plan.enough or plan.whole.peak_bytes > MAX_MACHINE_BYTES:
+    enough = plan.shortfall.enough
+    if not enough or plan.whole.peak_bytes > MAX_MACHINE_BYTES:
         return ""
-    unit, name = (1 << 20, "MiB") if plan.enough >= 1 << 20 else (1 << 10, "KiB")
-    return f"; --memory {math.ceil(plan.enough / unit)}{name} would be enough"
+    unit, name = (1 << 20, "MiB") if enough >= 1 << 20 else (1 << 10, "KiB")
+    return f"; --memory {math.ceil(enough / unit)}{name} would be enough"
 
 
 def _bounds_instead(plan: Plan) -> str:
@@ -105,17 +104,5 @@ def _bounds_instead(plan: Plan) -> str:
         or _MIN_BUCKET_BYTES_PER_FACTOR_BYTE * whole.factor_cells * whole.itemsize > whole.memory_limit
     ):
         return ""
-    others = " without --slices and --scratch" if plan.slicing is not None or whole.scratch is not None else ""
+    others = " without --slices and --scratch" if plan.form.variables or "disk" in whole.bytes else ""
     return f"; mini-buckets bound the answer in less memory (--method mbe{others})"
-
-
-def _slices_needed(plan: Plan) -> str:
-    slicing = plan.slicing
-    if slicing is None:
-        return ""
-    names = ", ".join(slicing.names[:_MAX_NAMES]) + (", ..." if len(slicing.names) > _MAX_NAMES else "")
-    return (
-        f"; fixing {len(slicing.names)} variables ({names}) would do it in {count_text(slicing.number)} slices of "
-        f"{bytes_text(plan.peak_bytes)}, estimated at {seconds_text(plan.seconds)}, which --slices {slicing.number} "
-        "allows"
-    )

@@ -304,6 +304,6 @@ def _model_digest(model: Model) -> str:
 def _plan_digest(plan: Plan) -> str:
     packed = Steps.packed(plan.steps)
     factors = [(factor.members, factor.scope, factor.offset) for factor in plan.factors]
-    fixed = None if plan.slicing is None else (plan.slicing.variables, plan.slicing.levels)
+    fixed = (plan.form.variables, plan.form.levels) if plan.form.variables else None
     rest = (plan.task, plan.semiring, plan.dtype, plan.forbidden, factors, tuple(plan.outputs), plan.arena_cells, fixed)
     return _digest(packed.words.tobytes(), packed.starts.tobytes(), repr(rest))

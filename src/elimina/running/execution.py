@@ -87,12 +87,6 @@ class Execution(NamedTuple):
 def statistics(execution: Execution, clock: Mapping[str, float]) -> dict[str, Any]:
     """Return the figures of a run for ``Result.stats``; the clock has seconds by phase."""
     plan = execution.plan
-    slicing = plan.slicing
-    sliced = {} if slicing is None else {"slices": slicing.number, "sliced": list(slicing.names)}
-    if plan.segments is not None:
-        sliced = {"segments": len(plan.segments.ends)}
-    if plan.shards is not None:
-        sliced = {"gpus": plan.shards.gpus, "bytes_between_gpus": plan.shards.moved * plan.itemsize}
     return {
         "induced_width": plan.width,
         "largest_table": plan.largest_table,
@@ -101,5 +95,5 @@ def statistics(execution: Execution, clock: Mapping[str, float]) -> dict[str, An
         "seconds": {phase: round(value, 6) for phase, value in clock.items()},
         "device": execution.backend.name,
         "dtype": plan.dtype,
-        **sliced,
+        **plan.form.statistics(plan),
     }

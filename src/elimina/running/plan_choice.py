@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import time
 from collections.abc import Callable, Sequence
@@ -22,10 +23,11 @@ from elimina.planning.number_type import cost_bound
 from elimina.planning.options import Options
 from elimina.planning.order import CELLS_PER_SECOND, Order
 from elimina.planning.ordering import elimination_order
-from elimina.planning.plan import Plan
+from elimina.planning.plan import RESIDENT, Plan
 from elimina.planning.planner import MIN_INCUMBENT_SECONDS, kept_plan, make_plan
 from elimina.planning.record import MAX_OPERANDS
 from elimina.planning.shards import make_shards
+from elimina.planning.slice_form import Slicing
 from elimina.planning.slicing import (
     MAX_SLICED_SECONDS,
     MAX_SLICES,
@@ -145,8 +147,7 @@ def _shared_out(
     # Some of them may have no memory left.
     count = len(devices_of(cards))
     is_gain = start + shared_seconds(shared, cards, count) < most
-    has_all = shared.shards is None or shared.shards.gpus <= count
-    return (cards, shared) if is_gain and has_all else (backend, plan)
+    return (cards, shared) if is_gain and shared.form.gpus <= count else (backend, plan)
 
 
 def shared_plan(backend: Backend, count: int, problem: Problem, options: Options, plan: Plan) -> Plan:
@@ -160,15 +161,14 @@ def shared_plan(backend: Backend, count: int, problem: Problem, options: Options
     plans = [plan._replace(memory_limit=min(plan.memory_limit, memory))] if plan.fits else []
     is_slow = not plan.fits or plan.seconds - machine.start > MIN_SHARDED_PLAN_SECONDS
     if is_slow and reach_each_other(backend, count):
-        whole = plan.whole._replace(stream=None, scratch=None, limits=())
+        whole = plan.whole._replace(form=RESIDENT)
         plans += filter(None, [make_shards(whole, machine, count, memory)])
     most = 0 if options.slices == "never" else MAX_SLICES if options.slices == "auto" else int(options.slices)
-    if plan.fits and plan.stream is None and most:
-        fixed = () if plan.slicing is None else plan.slicing.variables
+    if plan.fits and plan.form.is_resident and most:
         for least in (count, *(count * times for times in FINER_SHARES)):
-            order = (*plan.order, *fixed)
+            order = (*plan.order, *plan.form.variables)
             plans.append(make_finer_plan(problem, order, machine, plans[0], least, options.dtype))
-    allowed = [found for found in plans if found.fits and (found.slicing is None or found.slicing.number <= most)]
+    allowed = [found for found in plans if found.fits and found.form.slices <= max(1, most)]
     return min(allowed, key=lambda found: shared_seconds(found, backend, count), default=plan)
 
 
@@ -192,7 +192,7 @@ def _is_usable(device: Backend) -> bool:
 
 def shared_seconds(plan: Plan, backend: Backend, count: int) -> float:
     """Return the estimated seconds of a plan's slices on so many devices, without their start."""
-    number = 1 if plan.slicing is None else plan.slicing.number
+    number = plan.form.slices
     return (plan.seconds - backend.machine.start) * -(-number // count) / number
 
 
@@ -364,19 +364,19 @@ def with_fused_steps(machine: Machine, problem: Problem, dtype: str | None, plan
     """Return a plan whose steps may eliminate several variables, where that is expected to be faster."""
     seconds = plan.seconds - machine.start
     is_small = plan.largest_table < MIN_FUSED_CELLS or seconds < MIN_FUSED_SECONDS
-    if is_small or not plan.fits or plan.sparse is not None or plan.stream is not None or plan.segments is not None:
+    if is_small or not plan.fits or plan.sparse is not None or not plan.form.is_resident or plan.form.is_replanned:
         return plan
-    if (slicing := plan.slicing) is None:
+    if plan.is_plain:
         found = kept_plan(problem, plan.order, machine, plan.memory_limit, dtype, single=plan)
     else:
-        fixed = slicing.variables, slicing.unsliced
+        fixed = plan.form.variables, plan.whole
         found = make_plan(problem, plan.order, machine, plan.memory_limit, dtype, *fixed, single=plan)
     return found if found.fits and found.seconds - machine.start <= MAX_FUSED_TIME_SHARE * seconds else plan
 
 
 def _seconds_on(plan: Plan, backend: Backend) -> float:
     """Return the estimated seconds of a plan, whose slices are shared out among the backend's devices."""
-    if plan.slicing is None:
+    if not plan.form.variables:
         return plan.seconds
     return backend.machine.start + shared_seconds(plan, backend, len(devices_of(backend)))
 
@@ -388,7 +388,7 @@ def _with_other_tables(machine: Machine, problem: Problem, order: Sequence[int],
     free = options._replace(tables="auto", ibound=None)
     whole = make_plan(problem, order, machine, plan.memory_limit, options.dtype)
     on_rows = _sparse_plan(machine, plan.memory_limit, problem, order, free, whole)
-    return plan._replace(fits_sparse=on_rows is not None and on_rows.fits)
+    return plan._replace(shortfall=plan.shortfall._replace(fits_sparse=on_rows is not None and on_rows.fits))
 
 
 def _sparse_plan(
@@ -433,21 +433,20 @@ def _sliced(
     if options.slices == "never" or not problem.described.merges_slices:
         return None
     plan = make_sliced_plan(problem, order, machine, memory, options.dtype, whole)
-    if plan is None or plan.slicing is None:
+    if plan is None:
         return None
-    slicing = plan.slicing
     if isinstance(options.order, str):
         # What was the best order with them need not be the best one without them, and may do with fewer.
-        part = restrict(problem, dict.fromkeys(slicing.variables, 0))
+        part = restrict(problem, dict.fromkeys(plan.form.variables, 0))
         fresh = elimination_order(part, options._replace(order_seconds=options.order_seconds / 2))
         others = [
-            make_plan(problem, fresh, machine, memory, options.dtype, slicing.variables, whole),
-            make_sliced_plan(problem, (*fresh, *slicing.variables), machine, memory, options.dtype, whole),
+            make_plan(problem, fresh, machine, memory, options.dtype, plan.form.variables, whole),
+            make_sliced_plan(problem, (*fresh, *plan.form.variables), machine, memory, options.dtype, whole),
         ]
         plan = min((plan, *(p for p in others if p is not None and p.fits)), key=lambda p: p.seconds)
-        slicing = plan.slicing or slicing
     if options.slices == "auto":
-        allowed = slicing.number <= MAX_SLICES and plan.seconds <= MAX_SLICED_SECONDS
+        allowed = plan.form.slices <= MAX_SLICES and plan.seconds <= MAX_SLICED_SECONDS
     else:
-        allowed = slicing.number <= int(options.slices)
-    return plan._replace(slicing=slicing._replace(allowed=allowed))
+        allowed = plan.form.slices <= int(options.slices)
+    assert isinstance(plan.form, Slicing)
+    return plan._replace(form=dataclasses.replace(plan.form, is_allowed=allowed))

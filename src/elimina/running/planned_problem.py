@@ -43,6 +43,5 @@ class PlanRecipe(NamedTuple):
 def recipe_of(planned: PlannedProblem) -> PlanRecipe:
     """Return the data that a plan was made from."""
     plan, backend = planned.plan, planned.backend
-    sliced = () if plan.slicing is None else plan.slicing.variables
     threads = backend.threads if isinstance(backend, CpuBackend) else 1
-    return PlanRecipe(plan.device, threads, plan.memory_limit, plan.order, sliced, plan.whole.order)
+    return PlanRecipe(plan.device, threads, plan.memory_limit, plan.order, plan.form.variables, plan.whole.order)

@@ -8,7 +8,8 @@ import numpy as np
 
 from elimina.planning.machine import STORED_CELL_SECONDS, Machine
 from elimina.planning.options import Options
-from elimina.planning.plan import Plan, Segments
+from elimina.planning.plan import Plan
+from elimina.planning.segment_form import Segments
 from elimina.planning.slicing import MAX_SLICED_SECONDS
 from elimina.planning.tree import plan_tree
 from elimina.problem.preparation import Problem
@@ -103,7 +104,7 @@ def make_segmented_plan(
     profile = _Profile(problem, order, whole.itemsize)
     limits = () if machine.on_host else (("host", host_memory(options)),)
     running = whole.seconds - machine.start
-    plan = whole._replace(order=tuple(profile.order.tolist()), limits=limits)
+    plan = whole._replace(order=tuple(profile.order.tolist()))
     for ends in map(profile.ends, _SEGMENT_COUNTS):
         if len(ends) < 2:
             continue
@@ -118,7 +119,7 @@ def make_segmented_plan(
             seconds=machine.start + times * running + STORED_CELL_SECONDS * profile.crossing(ends),
             work=int(times * whole.work),
             operations=int(times * whole.operations),
-            segments=Segments(tuple(ends), whole, options.dtype),
+            form=Segments(ends=tuple(ends), unsegmented=whole, dtype=options.dtype, limits=limits),
         )
         if plan.fits:
             return plan if plan.seconds <= MAX_SLICED_SECONDS else None

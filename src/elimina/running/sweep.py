@@ -21,7 +21,7 @@ from elimina.backends.device_group import devices_of
 from elimina.backends.protocols import ExpectingSession, KeepingSession, ReservingBackend, RunOutput, Session
 from elimina.model.table import Tables
 from elimina.planning.machine import SAVED
-from elimina.planning.plan import Plan
+from elimina.planning.plan import RESIDENT, Plan
 from elimina.planning.program import Program
 from elimina.planning.sparse import tuple_bytes
 from elimina.problem.preparation import Problem, restrict
@@ -169,7 +169,7 @@ class Sweep:
 
     def __init__(self, execution: Execution, clock: dict[str, float], semiring: str | None = None) -> None:
         self._execution, self._clock, self._semiring = execution, clock, semiring
-        is_divided = execution.plan.shards is not None
+        is_divided = execution.plan.form.gpus > 1
         self._devices = (execution.backend,) if is_divided else devices_of(execution.backend)
         self._lanes: dict[int, _DeviceSlices] = {}
         self.done = 0
@@ -177,8 +177,7 @@ class Sweep:
     @property
     def count(self) -> int:
         """Number of slices."""
-        slicing = self._execution.plan.slicing
-        return 1 if slicing is None else slicing.number
+        return self._execution.plan.form.slices
 
     @property
     def rows(self) -> tuple[int, int]:
@@ -217,7 +216,6 @@ class Sweep:
             DeviceError: All devices failed.
         """
         execution = self._execution._replace(part=part)
-        slicing = execution.plan.slicing
         # Of several devices each one knows only of its own slices.
         is_alone = len(self._devices) == 1 or len(numbers) == 1
         told = execution if is_alone else execution._replace(progress=None)
@@ -228,7 +226,8 @@ class Sweep:
                 self._lanes[device] = _DeviceSlices(own, self._semiring)
             return self._lanes[device].run(taken, parameter, functools.partial(self._report, told))
 
-        together = 1 if slicing is None else slicing.sizes[-1]
+        sizes = execution.plan.form.sizes
+        together = sizes[-1] if sizes else 1
         try:
             for found in spread(range(len(self._devices)), numbers, work, wanted, together):
                 yield found
@@ -250,7 +249,7 @@ class _DeviceSlices:
     """Slices on one device, in one session at a time.
 
     From one slice to the next, only factors with a variable whose value changes are written again, and only steps that
-    depend on it run: they are the last ones (``Slicing.levels``).
+    depend on it run: they are the last ones (``Form.levels``).
 
     Args:
         execution: The plan and the device.
@@ -265,10 +264,7 @@ class _DeviceSlices:
         started = time.perf_counter()
         self._execution, self._semiring = execution, semiring
         plan = self._plan = execution.plan
-        slicing = plan.slicing
-        self._variables = () if slicing is None else slicing.variables
-        self._sizes = () if slicing is None else slicing.sizes
-        self._levels = (0,) * len(plan.steps) if slicing is None else slicing.levels
+        self._variables, self._sizes, self._levels = plan.form.variables, plan.form.sizes, plan.levels
         self._whole = execution.problem
         self._values = [0] * len(self._variables)
         self._problem = self._whole
@@ -333,8 +329,7 @@ class _DeviceSlices:
         plan, checkpoint = self._plan, self._execution.checkpoint
         # On a GPU only a plan that keeps its messages has them in the arena.
         can_keep = plan.keep or plan.on_host or plan.sparse is not None
-        can_keep = can_keep and plan.shards is None
-        if checkpoint is not None and plan.slicing is None and can_keep:
+        if checkpoint is not None and plan.form == RESIDENT and can_keep:
             ends = ends_of_groups(plan)
             if len(ends) > 1:
                 semiring = self._semiring or plan.semiring

@@ -242,7 +242,9 @@ class Solver:
         if plan.fits or options.room is None or not plan.on_host:
             return prepared
         held = held if options.is_shared else 0
-        plan = plan._replace(held=held, enough=options.limit_for(plan.whole.peak_bytes, held))
+        plan = plan._replace(
+            shortfall=plan.shortfall._replace(held=held, enough=options.limit_for(plan.whole.peak_bytes, held))
+        )
         return prepared._replace(planned=prepared.planned._replace(plan=plan))
 
     @contextlib.contextmanager
@@ -290,7 +292,7 @@ class Solver:
             try:
                 return _eliminate(first.inquiry, execution, options)
             except DeviceError as error:
-                rest = None if planned.plan.shards is None else without_lost_devices(planned, options)
+                rest = None if planned.plan.form.gpus == 1 else without_lost_devices(planned, options)
                 if rest is None:
                     raise
                 logger.warning("a plan that was divided among devices starts again on those that are left: %s", error)
@@ -330,7 +332,7 @@ def _log_plan(plan: Plan) -> None:
     if not logger.isEnabledFor(logging.INFO):
         return
     bounds = "" if plan.minibuckets is None else f"mini-buckets of i-bound {plan.minibuckets.ibound}, "
-    sliced = "" if plan.slicing is None else f", {count_text(plan.slicing.number)} slices"
+    sliced = f", {count_text(plan.form.slices)} slices" if plan.form.variables else ""
     limit = "" if plan.fits else f", which exceeds the limit of {bytes_text(plan.memory_limit)}"
     logger.info(
         f"plan: {bounds}width {plan.width}, {bytes_text(plan.peak_bytes)} on {plan.device}{sliced}{limit}; about "
@@ -343,7 +345,7 @@ def _eliminate(inquiry: MarginalQuery | None, execution: Execution, options: Opt
         from elimina.methods.marginals import posteriors
 
         return posteriors(inquiry, execution, options, {})
-    if execution.checkpoint is not None and execution.plan.stream is not None:
+    if execution.checkpoint is not None and not execution.plan.form.is_resident:
         raise InputError(
             "a checkpoint cannot be combined with tables that pass through memory in tiles; leave out --checkpoint or "
             "--scratch, or give more memory (--memory)"

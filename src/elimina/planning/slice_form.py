@@ -1,0 +1,79 @@
+"""The form of a plan in slices, one for each combination of values of a few variables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from elimina.display import bytes_text, count_text, seconds_text, times_text
+from elimina.planning.plan import Form, Plan
+
+_MAX_NAMES = 5
+"""Variables that an error names."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Slicing(Form):
+    """A problem cut into slices; steps, width, tables and bytes of the plan are those of a slice.
+
+    Attributes:
+        variables: See ``Form``.
+        names: Names of these variables.
+        sizes: See ``Form``.
+        levels: See ``Form``.
+        unsliced: The plan without slices, which does not fit.
+        is_allowed: See ``Form``.
+    """
+
+    variables: tuple[int, ...]
+    names: tuple[str, ...]
+    sizes: tuple[int, ...]
+    levels: tuple[int, ...]
+    unsliced: Plan
+    is_allowed: bool = True
+
+    @property
+    def shared(self) -> int:
+        """Number of steps that run once for all slices."""
+        return self.levels.count(0)
+
+    def whole(self, plan: Plan) -> Plan:
+        """Return the plan without slices."""
+        return self.unsliced
+
+    def with_levels(self, levels: Sequence[int]) -> Slicing:
+        """Return the slices with other levels of the steps."""
+        return replace(self, levels=tuple(levels))
+
+    def rows(self, plan: Plan) -> list[tuple[str, str]]:
+        """Return the number of slices, the variables conditioned on, and the cost of slicing."""
+        whole = self.unsliced
+        fixed = ", ".join(f"{name} ({size})" for name, size in zip(self.names, self.sizes, strict=True))
+        excess = "" if self.is_allowed else ", more than are allowed"
+        return [
+            ("slices", f"{count_text(self.slices)}{excess}; {self.shared} of {len(plan.steps)} steps run once"),
+            ("conditioned on", f"{len(self.names)}: {fixed}"),
+            (
+                "cost of slicing",
+                f"{times_text(plan.work, whole.work)} the work of the unsliced plan, which needs "
+                f"{bytes_text(whole.peak_bytes)} and {seconds_text(whole.seconds)}",
+            ),
+        ]
+
+    def figures(self) -> dict[str, Any]:
+        """Return the number of slices, and the names of the variables conditioned on."""
+        return {"slices": self.slices, "sliced": list(self.names)}
+
+    def statistics(self, plan: Plan) -> dict[str, Any]:
+        """Return the same as ``figures``."""
+        return self.figures()
+
+    def advice(self, plan: Plan) -> str:
+        """Return the slices that would do, and the option that allows them."""
+        names = ", ".join(self.names[:_MAX_NAMES]) + (", ..." if len(self.names) > _MAX_NAMES else "")
+        return (
+            f"; fixing {len(self.names)} variables ({names}) would do it in {count_text(self.slices)} slices of "
+            f"{bytes_text(plan.peak_bytes)}, estimated at {seconds_text(plan.seconds)}, which --slices {self.slices} "
+            "allows"
+        )
