@@ -152,7 +152,9 @@ class TestModels:
     @pytest.mark.parametrize("model", [None, 3, [], {"a": 2}])
     @pytest.mark.parametrize("call", [elimina.solve, elimina.plan, elimina.JunctionTree])
     def test_other_objects(self, call, model):
-        with pytest.raises(TypeError, match=r"^model is .*; it takes a Model, or the path of a file"):
+        with pytest.raises(
+            TypeError, match=r"^model is .*; it takes a Model, a network of pgmpy or pyAgrum, or the path"
+        ):
             call(model)
 
 

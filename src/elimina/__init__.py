@@ -8,8 +8,6 @@ from elimina.version import __version__ as __version__
 
 TYPE_CHECKING = False  # importing typing for it takes longer than all else here
 if TYPE_CHECKING:
-    from elimina.adapters.pgmpy.pgmpy_networks import from_pgmpy, to_pgmpy
-    from elimina.adapters.pyagrum.pyagrum_networks import from_pyagrum, to_pyagrum
     from elimina.api import plan, sample, solve
     from elimina.errors import (
         ClusterError,
@@ -26,9 +24,12 @@ if TYPE_CHECKING:
     )
     from elimina.io.evidence_files import read_evidence
     from elimina.io.model_files import read, write
+    from elimina.io.pgmpy_networks import from_pgmpy, to_pgmpy
+    from elimina.io.pyagrum_networks import from_pyagrum, to_pyagrum
     from elimina.methods.junction_tree import JunctionTree
     from elimina.methods.samples import Samples
     from elimina.model.model import Model
+    from elimina.model.named_table import NamedTable
     from elimina.model.states import StateIndex
     from elimina.model.table import FORBIDDEN, Table
     from elimina.model.variable import Variable
@@ -51,6 +52,7 @@ __all__ = [
     "JunctionTree",
     "MemoryLimitError",
     "Model",
+    "NamedTable",
     "Options",
     "Plan",
     "Report",
@@ -75,14 +77,15 @@ __all__ = [
 ]
 
 _HOMES = {
-    "adapters.pgmpy.pgmpy_networks": ("from_pgmpy", "to_pgmpy"),
-    "adapters.pyagrum.pyagrum_networks": ("from_pyagrum", "to_pyagrum"),
+    "io.pgmpy_networks": ("from_pgmpy", "to_pgmpy"),
+    "io.pyagrum_networks": ("from_pyagrum", "to_pyagrum"),
     "api": ("plan", "sample", "solve"),
     "methods.junction_tree": ("JunctionTree",),
     "methods.samples": ("Samples",),
     "planning.options": ("Options",),
     "io": ("read", "read_evidence", "write"),
     "model.model": ("Model", "Variable"),
+    "model.named_table": ("NamedTable",),
     "planning.plan": ("Plan",),
     "reporting": ("Report", "report"),
     "result": ("Bounds", "Result"),

@@ -36,7 +36,7 @@ def plan(
     """Plan an elimination without allocating its tables; ``print`` the plan to see its figures.
 
     Args:
-        model: Any model, or the path of a file that ``elimina.read`` takes.
+        model: Any model, a network of pgmpy or pyAgrum, or the path of a file that ``elimina.read`` takes.
         task: ``mpe`` or ``map``: the best assignment (the optimum of a WCSP, the most probable explanation of a
             network); ``pr`` or ``partition``: the partition function, or the probability of the evidence; ``mar`` or
             ``marginals``: the posterior marginals; ``mmap``: the most probable states of the variables in the query,
@@ -100,7 +100,7 @@ def solve(
     names it. The eliminations rely on distributions that sum to 1, which is checked when a network is read or made.
 
     Args:
-        model: Any model, or the path of a file that ``elimina.read`` takes.
+        model: Any model, a network of pgmpy or pyAgrum, or the path of a file that ``elimina.read`` takes.
         task: Task, as in ``plan``.
         evidence: See ``plan``. If the evidence has probability 0, the answer is ``infeasible``. A contradiction in a
             part of the evidence that the query does not depend on goes unnoticed.
@@ -151,7 +151,7 @@ def sample(
     come from mini-buckets, or (networks) from their distributions, and have weights.
 
     Args:
-        model: A probability model, or the path of a file that ``elimina.read`` takes.
+        model: A probability model, a network of pgmpy or pyAgrum, or the path of a file that ``elimina.read`` takes.
         count: Number of samples.
         evidence: Evidence, as in ``plan``.
         seed: Random seed; the same one gives the same samples. None: other samples in each call.

@@ -229,6 +229,22 @@ def require(module: str, extra: str, purpose: str) -> Any:
     return import_module(module)
 
 
+def import_package(package: str, module: str) -> Any:
+    """Import a module of another package, which no extra of elimina installs.
+
+    Args:
+        package: Name of the package, as it is installed.
+        module: The module's full name.
+
+    Raises:
+        InputError: The package is not installed, or cannot be imported.
+    """
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise InputError(f"this needs the package {package} ({error}); install it: pip install {package}") from error
+
+
 Library = Literal["pandas", "polars", "pyarrow"]
 LIBRARIES: tuple[Library, ...] = get_args(Library)
 

@@ -389,3 +389,63 @@ def test_awkward_states_there_and_back(peer, name, states):
         assert {str(state): share for state, share in found[variable].items()} == pytest.approx(as_text)
     if name == "pgmpy":
         assert [v.states for v in back.variables] == [tuple(states)] * 2
+
+
+@pytest.mark.parametrize("name", ["pgmpy", "pyagrum"])
+def test_networks_of_others_are_answered_as_they_are(peer, name, monkeypatch):
+    package = peer(name)
+    for stand_in in (stand_ins.DiscreteBayesianNetwork, stand_ins.BayesNet):
+        monkeypatch.setattr(stand_in, "__module__", f"{name}.base")
+    model = random_network(2, 6)
+    theirs = getattr(elimina, f"to_{name}")(model)
+    evidence = {model.variables[0].name: model.variables[0].state(0)}
+    expected = elimina.solve(model, "mar", evidence=evidence)
+
+    def check(marginals):
+        assert {v: list(p.values()) for v, p in marginals.items()} == {
+            v: pytest.approx(list(p.values()), abs=1e-12) for v, p in expected.marginals.items()
+        }
+
+    check(elimina.solve(theirs, "mar", evidence=evidence).marginals)
+    tree = elimina.JunctionTree(theirs, evidence=evidence)
+    assert tree.log10_evidence == pytest.approx(expected.log10_z)
+    assert_same_network(model, tree.model)
+    assert elimina.plan(theirs, "mar").task == "mar"
+    assert elimina.sample(theirs, 3, seed=1).count == 3
+    check(elimina.report(theirs, "mar", evidence=evidence).result.marginals)
+    if package.__name__ == "pgmpy":
+        derived = type("OwnNetwork", (type(theirs),), {"__module__": "analysis"})()
+        derived.add_nodes_from(theirs.nodes())
+        derived.add_edges_from(theirs.edges() if callable(theirs.edges) else theirs.edges)
+        derived.add_cpds(*theirs.get_cpds())
+        check(elimina.solve(derived, "mar", evidence=evidence).marginals)
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("name", ["asia", "alarm", "insurance", "child"])
+def test_graphs_and_interventions_agree_with_pyagrum(name, data_dir):
+    gum = pytest.importorskip("pyagrum")
+    causal = pytest.importorskip("pyagrum.causal")
+    path = data_dir / "bayesnets" / "bif" / f"{name}.bif"
+    model = elimina.read(path)
+    theirs = elimina.to_pyagrum(model)  # rows of the file sum to 1 only up to its decimals
+    names = [v.name for v in model.variables]
+    rng = np.random.default_rng(len(names))
+    for v in names:
+        assert set(model.parents(v)) == {theirs.variable(u).name() for u in theirs.parents(v)}
+        assert set(model.children_of(v)) == {theirs.variable(u).name() for u in theirs.children(v)}
+        assert set(model.ancestors(v)) == {theirs.variable(u).name() for u in theirs.ancestors(v)}
+        blanket = gum.MarkovBlanket(theirs, v)
+        assert set(model.markov_blanket(v)) == {theirs.variable(u).name() for u in blanket.nodes()} - {v}
+    for _ in range(300):
+        one, other, *given = rng.permutation(names)[: rng.integers(2, 6)].tolist()
+        assert model.is_d_separated(one, other, given) == theirs.isIndependent(one, other, set(given))
+    for _ in range(10):
+        cause, effect = rng.permutation(names)[:2].tolist()
+        x = int(rng.integers(model[cause].size))
+        _, impact, _ = causal.causalImpact(causal.CausalModel(theirs), on={effect}, doing={cause})
+        mine = elimina.solve(model.do({cause: elimina.StateIndex(x)}), "mar").marginals[effect]
+        values = [
+            impact[{cause: x, effect: y}] if cause in impact.names else impact[{effect: y}] for y in range(len(mine))
+        ]
+        assert list(mine.values()) == pytest.approx(values, abs=1e-9)

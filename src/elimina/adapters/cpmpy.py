@@ -6,12 +6,12 @@ import itertools
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from elimina.adapters.packages import import_package
 from elimina.cp.expressions import Expression
 from elimina.cp.model import Model
 from elimina.cp.solution import Solution
 from elimina.errors import UnsupportedError
 from elimina.result import Result
+from elimina.system import import_package
 from elimina.version import __version__
 
 NAME = "elimina"

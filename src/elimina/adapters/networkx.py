@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from elimina import arguments
-from elimina.adapters.packages import import_package
 from elimina.errors import InputError
 from elimina.model.model import Model
 from elimina.model.table import Table
 from elimina.model.variable import Variable, listed_states
+from elimina.system import import_package
 from elimina.viz.graph import edges_of
 
 

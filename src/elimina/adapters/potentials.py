@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina.adapters.packages import import_package
 from elimina.errors import ImpossibleEvidenceError, InputError
 from elimina.methods.junction_tree import JunctionTree
 from elimina.model.labels import without_labels
@@ -28,6 +27,7 @@ from elimina.problem.preparation import prepare, with_units
 from elimina.running.advice import check_kept
 from elimina.running.plan_choice import plan_problem
 from elimina.running.propagator import Resident
+from elimina.system import import_package
 
 Array = NDArray[np.float64]
 
@@ -107,10 +107,10 @@ class LogPartition:
             raise InputError("a table's largest logarithm is not finite, so the sum is 0 or unknown")
         with self._tree.lock:
             self._tree.set_evidence({holder: np.exp(values - peaks[holder]) for holder, values in logs.items()})
-            if self._tree.log10_evidence == -math.inf:
+            if self._tree.log_evidence == -math.inf:
                 raise ImpossibleEvidenceError(_NOTHING)
             marginals = self._tree.marginals(list(logs))
-            log_z = self._tree.log10_evidence * math.log(10) + math.fsum(peaks.values())
+            log_z = self._tree.log_evidence + math.fsum(peaks.values())
         pairs = zip(self._holders, self.shapes, strict=True)
         return log_z, [marginals[self._names[holder]].reshape(shape) for holder, shape in pairs]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,13 +12,26 @@ from elimina import arguments
 from elimina.errors import InputError
 from elimina.io.evidence_files import read_evidence
 from elimina.io.model_files import read
+from elimina.io.pgmpy_networks import from_pgmpy
+from elimina.io.pyagrum_networks import from_pyagrum
 from elimina.model.cells import UNOBSERVED, index_of_cell
 from elimina.model.model import Model
 from elimina.model.states import Evidence, StateIndex
 from elimina.model.variable import Variable
 
-ModelLike = Model | str | os.PathLike[str]
-"""A model, or the path of a file that holds one."""
+
+class OtherNetwork(Protocol):
+    """A network of pgmpy or pyAgrum."""
+
+    def nodes(self) -> Any:
+        """Return its nodes."""
+
+
+ModelLike = Model | OtherNetwork | str | os.PathLike[str]
+"""A model, a network of pgmpy or pyAgrum, or the path of a file that holds a model."""
+
+CONVERTERS: dict[str, Callable[[Any], Model]] = {"pgmpy": from_pgmpy, "pyagrum": from_pyagrum}
+"""Functions that convert the networks of other packages, by the package's name."""
 
 
 class LabelledRow(Protocol):
@@ -37,11 +50,11 @@ EvidenceLike = Evidence | LabelledRow | str | os.PathLike[str]
 
 
 def as_model(model: ModelLike) -> Model:
-    """Return a model as it is, or read the one in a file.
+    """Return a model as it is, convert one of another package, or read the one in a file.
 
     Raises:
-        TypeError: It is neither a model nor a path.
-        InputError: The file cannot be read (see ``read``).
+        TypeError: It is none of these.
+        InputError: The file cannot be read (see ``read``), or the network cannot be converted.
     """
     if isinstance(model, Model):
         return model
@@ -57,10 +70,11 @@ def as_model(model: ModelLike) -> Model:
             "model is a distributed problem; solve it by its agents, elimina.dcop.solve(problem), or as one model: "
             "elimina.solve(problem.model)"
         )
-    taken = (
-        "a Model, or the path of a file that elimina.read takes (elimina.from_pgmpy and elimina.from_pyagrum make "
-        "Models)"
-    )
+    # Users derive classes of their own.
+    for package in (base.__module__.partition(".")[0] for base in type(model).__mro__):
+        if package in CONVERTERS:
+            return CONVERTERS[package](model)
+    taken = "a Model, a network of pgmpy or pyAgrum, or the path of a file that elimina.read takes"
     raise arguments.wrong_type("model", model, taken)
 
 

@@ -19,7 +19,7 @@ from elimina.dcop.solve import solve as solve_by_agents
 from elimina.display import figures_of
 from elimina.errors import EliminaError, InputError
 from elimina.io.files import save
-from elimina.io.sources import EvidenceLike, as_evidence
+from elimina.io.sources import EvidenceLike, ModelLike, as_evidence, as_model
 from elimina.model.model import Model
 from elimina.model.states import State, StateIndex, is_missing
 from elimina.model.variable import Variable, index_of
@@ -104,7 +104,7 @@ def html_path(path: str | os.PathLike[str]) -> Path:
 
 @arguments.with_options(Options._fields, "elimina.Options")
 def report(
-    model: Subject | str | os.PathLike[str],
+    model: Subject | ModelLike,
     task: TaskName | None = None,
     *,
     evidence: EvidenceLike | None = None,
@@ -117,7 +117,7 @@ def report(
     """Answer a question, and describe the model, the plan, the answer and its reasons on one page.
 
     Args:
-        model: Any model, or the path of a file that ``elimina.read`` takes; a problem of ``elimina.dcop``, a model of
+        model: Any model, as ``elimina.plan`` takes it; a problem of ``elimina.dcop``, a model of
             ``elimina.cp``, or a problem that ``elimina.cp.tsplib.read_tsp`` reads. The last three are solved by
             agents, by constraint search and as a tour.
         task: See ``elimina.plan``; None: marginals of a model of probabilities, else the optimum.
@@ -148,9 +148,9 @@ def report(
         return writer.write_constraints(model, settings, title)
     if isinstance(model, TourProblem):
         return writer.write_tour(model, title)
-    if not isinstance(model, Model):
+    if isinstance(model, str | os.PathLike):
         return report(
-            read_subject(_path_of(model)),
+            read_subject(os.fspath(model)),
             task,
             evidence=evidence,
             query=query,
@@ -158,7 +158,7 @@ def report(
             title=Path(model).name if title is None else title,
             options=settings,
         )
-    graphical = model
+    graphical = as_model(model)
     answered_task = task_of(task) if task is not None else "mar" if graphical.sense == "probability" else "mpe"
     settings.checked(answered_task, is_run=True)
     states = {name: state for name, state in as_evidence(evidence, graphical).items() if not is_missing(state)}
@@ -170,12 +170,6 @@ def report(
 def _shown(variable: Variable, state: Any) -> Any:
     """Return a state as the page shows it: not by its index."""
     return variable.state(index_of(variable, state)) if isinstance(state, StateIndex) else state
-
-
-def _path_of(model: Any) -> str:
-    if isinstance(model, str | os.PathLike):
-        return os.fspath(model)
-    raise arguments.wrong_type("model", model, "a model or problem of elimina, or the path of a file")
 
 
 class _PageWriter:

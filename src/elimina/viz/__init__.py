@@ -33,7 +33,7 @@ def plot(
     """Draw a model.
 
     Args:
-        model: Any model, or the path of a file that ``elimina.read`` takes.
+        model: Any model, a network of pgmpy or pyAgrum, or the path of a file that ``elimina.read`` takes.
         what: ``graph``: the network, with arrows where it is Bayesian, else with an edge where two variables share a
             factor; ``tree``: the junction tree of the order that elimina finds, with clique sizes as areas.
         title: Text above the picture, before its figures; None for the model's name.

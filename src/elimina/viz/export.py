@@ -29,7 +29,7 @@ def write_graph(
     """Write a model's graph: arrows where it is a Bayesian network, else an edge where two variables share a factor.
 
     Args:
-        model: Any model, or the path of a file that ``elimina.read`` takes.
+        model: Any model, a network of pgmpy or pyAgrum, or the path of a file that ``elimina.read`` takes.
         path: A .dot or .graphml file.
         result: Answer whose posteriors or states become colours, if there is one.
         observed: Observed variables (names or indices), which have a colour of their own.

@@ -13,15 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina import api, arguments
-from elimina.adapters.packages import import_package
-from elimina.adapters.pgmpy.pgmpy_networks import from_pgmpy, node_states
 from elimina.arguments import check_mapping
 from elimina.errors import ImpossibleEvidenceError, InputError
+from elimina.io.pgmpy_networks import from_pgmpy, node_states
 from elimina.methods.junction_tree import JunctionTree
 from elimina.model.model import Model
 from elimina.model.states import StateIndex, is_missing
 from elimina.model.variable import index_of, listed_states
-from elimina.system import require
+from elimina.system import import_package, require
 
 _ORDERS = ("greedy", "minfill", "minneighbors", "minweight", "weightedminfill")
 """pgmpy's heuristics of elimination orders, in lower case."""

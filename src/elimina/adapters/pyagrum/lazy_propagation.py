@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from elimina import arguments
-from elimina.adapters.factor_arrays import arranged
-from elimina.adapters.packages import import_package
-from elimina.adapters.pyagrum.pyagrum_networks import from_pyagrum
 from elimina.arguments import check_mapping
 from elimina.errors import InputError
+from elimina.io.factor_arrays import arranged
+from elimina.io.pyagrum_networks import from_pyagrum
 from elimina.methods.junction_tree import JunctionTree
 from elimina.model.states import StateIndex
+from elimina.system import import_package
 
 Name = str | int
 
@@ -137,7 +137,7 @@ class LazyPropagation:
 
     def evidenceProbability(self) -> float:
         """Return the probability of the evidence."""
-        return math.pow(10, self._tree.log10_evidence)
+        return math.exp(self._tree.log_evidence)
 
     def mpe(self) -> Any:
         """Return the most probable explanation as an instantiation of pyAgrum.
@@ -158,7 +158,7 @@ class LazyPropagation:
         for v in self._tree.model.variables:
             instantiation.add(self._network.variable(v.name))
             instantiation.chgVal(v.name, v.index(states[v.name]))
-        return instantiation, log_score / math.log(2) - self._tree.log10_evidence * math.log2(10)
+        return instantiation, (log_score - self._tree.log_evidence) / math.log(2)
 
     def H(self, variable: Name) -> float:
         """Return the entropy of a variable's posterior, in bits."""

@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina.adapters.factor_arrays import arranged, factors_of, states_of
-from elimina.adapters.packages import import_package
 from elimina.errors import InputError, UnsupportedError
+from elimina.io.factor_arrays import arranged, factors_of, states_of
 from elimina.io.network import conditional_tables, is_network
 from elimina.model.model import Model
 from elimina.model.senses import convert_sense
 from elimina.model.states import State
 from elimina.model.table import Table
 from elimina.model.variable import Variable
+from elimina.system import import_package
 
 
 def from_pyagrum(network: Any, *, check: bool = True) -> Model:
