@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from elimina.errors import InputError
 from elimina.model.cells import indices_of_labels
-from elimina.model.labels import LabelledAxis, labelled_table, listed
+from elimina.model.labels import LabelledAxis, LabelledTable, labelled_table, listed
 from elimina.model.variable import Variable
 
 
@@ -30,14 +30,12 @@ def aligned(variables: Sequence[Variable], values: Any) -> Any:
             has no cell, or two.
     """
     table = labelled_table("a table's values", values)
-    if table is None:
-        return values
-    if len(table.axes) != len(variables):
-        raise InputError(
-            f"the table has {len(table.rows)} levels of row labels and {len(table.columns)} of column labels for a "
-            f"scope of {len(variables)} variables: give one level for each variable"
-        )
-    order = _variables_of(table.axes, variables)
+    return values if table is None else aligned_cells(variables, table)
+
+
+def aligned_cells(variables: Sequence[Variable], table: LabelledTable) -> NDArray[Any]:
+    """Return the array of a table with labels: see ``aligned``."""
+    order = order_of_levels(table, [variable.name for variable in variables])
     members = [variables[place] for place in order]
     states = [_states(variable, axis) for variable, axis in zip(members, table.axes, strict=True)]
     sizes = [variable.size for variable in members]
@@ -46,12 +44,26 @@ def aligned(variables: Sequence[Variable], values: Any) -> Any:
     columns = _places(members[split:], states[split:], table.values.shape[1])
     full = np.empty(table.values.shape, dtype=table.values.dtype)
     full[np.ix_(rows, columns)] = table.values
-    return full.reshape(sizes).transpose(np.argsort(order))
+    cells: NDArray[Any] = full.reshape(sizes).transpose(np.argsort(order))
+    return cells
 
 
-def _variables_of(axes: Sequence[LabelledAxis], variables: Sequence[Variable]) -> list[int]:
-    """Return the place in the scope of each axis' variable."""
-    names = [variable.name for variable in variables]
+def order_of_levels(table: LabelledTable, names: Sequence[str]) -> list[int]:
+    """Return the place in a scope of the variable of each level of labels.
+
+    Args:
+        table: A table with labels.
+        names: Names of the variables of the scope.
+
+    Raises:
+        InputError: There are more or fewer levels than variables, or one is named after none of them.
+    """
+    axes = table.axes
+    if len(axes) != len(names):
+        raise InputError(
+            f"the table has {len(table.rows)} levels of row labels and {len(table.columns)} of column labels for a "
+            f"scope of {len(names)} variables: give one level for each variable"
+        )
     order = []
     for axis in axes:
         if axis.name is not None and (str(axis.name) not in names or names.index(str(axis.name)) in order):
@@ -61,7 +73,7 @@ def _variables_of(axes: Sequence[LabelledAxis], variables: Sequence[Variable]) -
                 "its variable, or drop the names (rename_axis)"
             )
         order.append(-1 if axis.name is None else names.index(str(axis.name)))
-    remaining = [place for place in range(len(variables)) if place not in order]
+    remaining = [place for place in range(len(names)) if place not in order]
     return [remaining.pop(0) if place < 0 else place for place in order]
 
 

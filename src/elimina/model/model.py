@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 import operator
 import sys
@@ -17,9 +18,12 @@ from elimina.display import Displayed, sample, table_of
 from elimina.errors import InputError
 from elimina.model import distributions
 from elimina.model.alignment import aligned
-from elimina.model.states import State
+from elimina.model.conditional_tables import network_of
+from elimina.model.directed_graph import DirectedGraph
+from elimina.model.states import State, StateIndex
 from elimina.model.table import CLOSE, Sense, Table, Tables, batches, forbidden_value, joined_values, misfit
-from elimina.model.variable import Variable, named
+from elimina.model.variable import Variable, index_of, named, variable_of
+from elimina.system import cached_property
 
 _Part = TypeVar("_Part")
 
@@ -214,7 +218,7 @@ class Model(Displayed):
             raise arguments.wrong_type("sizes", sizes, "a sequence of numbers, or a mapping from names to numbers")
         numbered = ((f"x{i}", size) for i, size in enumerate(sizes))
         named: Iterable[tuple[str, Any]] = sizes.items() if isinstance(sizes, Mapping) else numbered
-        variables = [Variable(v, len(of), of) if _are_states(of) else Variable(v, of) for v, of in named]
+        variables = [variable_of(v, of) for v, of in named]
         index = {v.name: i for i, v in enumerate(variables)}
         tables = []
         for number, (scope, values) in enumerate(_pairs(factors)):
@@ -246,6 +250,49 @@ class Model(Displayed):
                 raise InputError(f"children names the unknown variable {unknown[0]!r}")
             owners = [index[v] if isinstance(v, str) else v for v in owners]
         return cls(variables, tables, sense=sense, constant=constant, upper_bound=upper_bound, children=owners)
+
+    @classmethod
+    def from_cpds(
+        cls,
+        cpds: Mapping[str | tuple[str, ...], Any],
+        *,
+        states: Mapping[str, int | Sequence[State]] | None = None,
+        name: str = "",
+        check: bool = True,
+    ) -> Model:
+        """Build a Bayesian network from its conditional distributions.
+
+        Args:
+            cpds: Variable -> its distribution. A key is the name of the variable, or a tuple of it and its parents'
+                names. A distribution is an array whose first axis is the variable's own, followed by an axis for each
+                parent (or one for all combinations of parents, as in pgmpy); nested mappings from states, the
+                outermost from those of the variable; or a pandas Series or DataFrame, such as a cross table, whose
+                labels are the states.
+            states: Variable -> its states, or their number. Left out, they are those that the labels of its
+                distribution name, in the order of their first appearance, or 0, 1, ... where there are no labels.
+            name: Name of the model.
+            check: See ``Model``.
+
+        Raises:
+            TypeError: An argument has the wrong type.
+            InputError: A parent has no distribution, a table does not fit the states, the order of states is unknown
+                because a table has labels and another has none, a row misses 1 by more than 0.001, or the parents form
+                a cycle.
+
+        Example:
+            >>> from elimina import Model, solve
+            >>> model = Model.from_cpds(
+            ...     {
+            ...         "rain": {"no": 0.8, "yes": 0.2},
+            ...         ("wet", "rain"): {"no": {"no": 0.9, "yes": 0.25}, "yes": {"no": 0.1, "yes": 0.75}},
+            ...     }
+            ... )
+            >>> round(solve(model, "mar", evidence={"wet": "yes"}).marginals["rain"]["yes"], 4)
+            0.6522
+        """
+        network = network_of(cpds, states, check=check)
+        children = range(len(network.variables))
+        return cls(network.variables, network.tables, sense="probability", children=children, name=name, check=check)
 
     @property
     def is_integer(self) -> bool:
@@ -290,8 +337,151 @@ class Model(Displayed):
     def __contains__(self, what: object) -> bool:
         return what in self._index if isinstance(what, str) else what in self.variables
 
+    @property
+    def _network_children(self) -> tuple[int, ...]:
+        """Children of the factors of a Bayesian network.
+
+        Raises:
+            InputError: The model is not one.
+        """
+        if self.children is None:
+            raise InputError(
+                "the model has no parents and children, because its factors are not conditional distributions: build "
+                "it with Model.from_cpds, or with children="
+            )
+        return self.children
+
+    @cached_property
+    def _graph(self) -> DirectedGraph:
+        scopes = [factor.scope for factor in self.factors]
+        return DirectedGraph(len(self.variables), scopes, self._network_children)
+
+    def _index_set(self, argument: str, variables: str | int | Iterable[str | int]) -> set[int]:
+        """Return the indices of one variable, or of several."""
+        is_single = isinstance(variables, str | int)
+        return set(variable_indices(self, [variables] if is_single else variables, argument))  # type: ignore[list-item, arg-type]
+
+    def _names_of(self, indices: Iterable[int]) -> list[str]:
+        return [self.variables[v].name for v in indices]
+
+    def parents(self, variable: str | int) -> list[str]:
+        """Return the names of a variable's parents, in the order of its table.
+
+        Args:
+            variable: Name or index of a variable of a Bayesian network.
+
+        Raises:
+            InputError: There is no such variable, or the model is not a Bayesian network.
+
+        Example:
+            >>> from elimina import Model
+            >>> Model.from_cpds({"a": [0.5, 0.5], ("b", "a"): [[0.9, 0.2], [0.1, 0.8]]}).parents("b")
+            ['a']
+        """
+        return self._names_of(self._graph.parents[variable_index(self, variable)])
+
+    def children_of(self, variable: str | int) -> list[str]:
+        """Return the names of the variables that a variable is a parent of: see ``parents``."""
+        return self._names_of(self._graph.children[variable_index(self, variable)])
+
+    def ancestors(self, variables: str | int | Iterable[str | int]) -> list[str]:
+        """Return the names of the parents of one or several variables, of their parents, and so on: see ``parents``."""
+        indices = self._index_set("variables", variables)
+        return self._names_of(sorted(self._graph.ancestors(indices) - indices))
+
+    def markov_blanket(self, variable: str | int) -> list[str]:
+        """Return the names of the variables that separate a variable from all others.
+
+        They are those that share a factor with it; in a Bayesian network, its parents, its children, and the other
+        parents of these.
+
+        Raises:
+            InputError: There is no such variable.
+        """
+        v = variable_index(self, variable)
+        blanket = {u for factor in self.factors if v in factor.scope for u in factor.scope} - {v}
+        return self._names_of(sorted(blanket))
+
+    def is_d_separated(
+        self,
+        one: str | int | Iterable[str | int],
+        other: str | int | Iterable[str | int],
+        given: str | int | Iterable[str | int] = (),
+    ) -> bool:
+        """Return whether the graph of a Bayesian network makes two sets of variables independent given a third.
+
+        Args:
+            one: A name, or names or indices.
+            other: Likewise, of other variables.
+            given: Likewise, of variables that are observed.
+
+        Raises:
+            InputError: There is no such variable, one is in two of the sets, or the model is not a Bayesian network.
+
+        Example:
+            >>> from elimina import Model
+            >>> table = [[0.9, 0.2], [0.1, 0.8]]
+            >>> chain = Model.from_cpds({"a": [0.5, 0.5], ("b", "a"): table, ("c", "b"): table})
+            >>> chain.is_d_separated("a", "c"), chain.is_d_separated("a", "c", given=["b"])
+            (False, True)
+        """
+        sets = {name: self._index_set(name, v) for name, v in (("one", one), ("other", other), ("given", given))}
+        for first, second in itertools.combinations(sets, 2):
+            for v in sets[first] & sets[second]:
+                name = self.variables[v].name
+                raise InputError(f"variable {name!r} is in both {first} and {second}: leave it out of one of them")
+        return not self._graph.reachable(sets["one"], sets["given"]) & sets["other"]
+
+    def do(
+        self, interventions: Mapping[str, State | StateIndex] | None = None, /, **states: State | StateIndex
+    ) -> Model:
+        """Return the network in which some variables are set to states from outside, whatever their parents.
+
+        Their distributions are replaced by certainty, so that observations of them say nothing about their causes
+        (truncated factorisation: Pearl, 2009, "Causality", section 3.2). The graph has to be causal.
+
+        Args:
+            interventions: Variable (name or index) -> its state.
+            states: Likewise, by keyword: ``model.do(x="on")``.
+
+        Raises:
+            InputError: There is no such variable or state, a variable has two, or the model is not a Bayesian network.
+            TypeError: ``interventions`` is not a mapping.
+
+        Example:
+            >>> from elimina import Model, solve
+            >>> model = Model.from_cpds({"rain": [0.8, 0.2], ("wet", "rain"): [[0.9, 0.25], [0.1, 0.75]]})
+            >>> solve(model.do(wet=1), "mar").marginals["rain"][1]
+            0.2
+        """
+        if interventions is not None:
+            arguments.check_mapping("interventions", interventions)
+        values: dict[int, int] = {}
+        for variable, state in (*(interventions or {}).items(), *states.items()):
+            v = variable_index(self, variable)
+            if v in values:
+                raise InputError(f"variable {self.variables[v].name!r} is set twice: give it one state")
+            values[v] = index_of(self.variables[v], state)
+        families = [
+            (factor, child)
+            for factor, child in zip(self.factors, self._network_children, strict=True)
+            if child not in values
+        ]
+        families += [(Table([v], np.eye(1, self.sizes[v], x)[0]), v) for v, x in values.items()]
+        factors, children = [factor for factor, _ in families], [child for _, child in families]
+        # What check=False let in before stays as it is.
+        return Model(
+            self.variables,
+            factors,
+            sense=self.sense,
+            constant=self.constant,
+            children=children,
+            name=self.name,
+            check=False,
+        )
+
     def terms(self, assignment: Sequence[int], logarithms: bool = True) -> list[int | float]:
-        """Return the contribution of each factor to the objective at an assignment: a cost, or a log probability.
+        """Return the contribution of each factor at an assignment: a cost, or the natural logarithm of a probability.
 
         A forbidden integer cost becomes infinity (minus infinity where costs are maximised), a probability of 0 minus
         infinity.
@@ -430,11 +620,6 @@ def _pairs(factors: Any) -> Iterator[tuple[Any, Any]]:
         except (TypeError, ValueError):
             raise arguments.wrong_type(f"factors[{number}]", factor, "a pair: a scope and an array") from None
         yield scope, values
-
-
-def _are_states(size: Any) -> bool:
-    """Return whether a variable's size is given by a list, an array or an index of its states."""
-    return hasattr(size, "__len__") and not isinstance(size, str) and getattr(size, "ndim", 1) > 0
 
 
 def _indices(name: str, indices: Iterable[int]) -> tuple[int, ...]:

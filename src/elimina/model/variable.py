@@ -112,6 +112,17 @@ class Variable(Slotted):
         return f"Variable({cut(repr(self.name), 100)}, {self.size}{named})"
 
 
+def variable_of(name: str, states: Any) -> Variable:
+    """Return a variable with these states: a list, an array or an index of them, or their number.
+
+    Raises:
+        InputError: See ``Variable``.
+        TypeError: Likewise.
+    """
+    is_number = isinstance(states, str) or not hasattr(states, "__len__") or getattr(states, "ndim", 1) == 0
+    return Variable(name, states) if is_number else Variable(name, len(states), states)
+
+
 MAX_LISTED_STATES = 10**7
 """States of a variable that are listed one by one, in files, likelihoods and other packages' objects."""
 
