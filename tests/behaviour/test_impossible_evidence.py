@@ -73,12 +73,17 @@ def deterministic_chains(length: int) -> tuple[Model, dict[str, int]]:
     return model, {f"a{length - 1}": 0, f"b{length - 1}": 1}
 
 
+# A network that is answered as a whole shows all contradictions; with an order, the query is answered alone.
+PRUNED = Options(order="min-fill")
+
+
+@pytest.mark.parametrize("options", [Options(), PRUNED], ids=["whole", "pruned"])
 @pytest.mark.parametrize("length", [1, 3, 200])
-def test_contradiction_through_deterministic_chains(length):
+def test_contradiction_through_deterministic_chains(length, options):
     model, evidence = deterministic_chains(length)
-    assert elimina.solve(model, "mar", evidence=evidence, query=["asked"]).status == "infeasible"
+    assert elimina.solve(model, "mar", evidence=evidence, query=["asked"], options=options).status == "infeasible"
     same = dict.fromkeys(evidence, 1)
-    found = elimina.solve(model, "mar", evidence=same, query=["asked"])
+    found = elimina.solve(model, "mar", evidence=same, query=["asked"], options=options)
     assert (found.status, list(found.marginals["asked"].values())) == ("exact", [0.4, 0.6])
 
 
@@ -87,7 +92,7 @@ def test_what_would_take_long_is_named(caplog, monkeypatch):
     monkeypatch.setattr(marginals, "CELLS_PER_SECOND", 1e-3)
     model, evidence = deterministic_chains(3)
     with caplog.at_level(logging.WARNING, "elimina"):
-        found = elimina.solve(model, "mar", evidence=evidence, query=["asked"])
+        found = elimina.solve(model, "mar", evidence=evidence, query=["asked"], options=PRUNED)
     assert found.status == "exact"
     assert "the evidence about a2, b2 does not change the answer, and may be impossible" in caplog.text
 
@@ -101,5 +106,5 @@ def test_networks_without_zeros_are_not_searched(monkeypatch):
     monkeypatch.setattr(junction_structure, "rough_order", fail)
     monkeypatch.setattr(marginals, "rough_order", fail)
     positive = Model(model.variables, tables, sense="probability", children=model.children)
-    found = elimina.solve(positive, "mar", evidence=evidence, query=["asked"])
+    found = elimina.solve(positive, "mar", evidence=evidence, query=["asked"], options=PRUNED)
     assert found.status == "exact"

@@ -71,6 +71,38 @@ def test_sums_and_posteriors(seed):
     assert again.log_sum / math.log(10) == pytest.approx(brute.partition(model))
 
 
+@given(seed=st.integers(0, 2**32))
+@few
+def test_posteriors_of_some_variables(seed):
+    rng = np.random.default_rng(seed)
+    model = covered(rng)
+    evidence = {v: int(rng.integers(size)) for v, size in enumerate(model.sizes) if rng.random() < 0.3}
+    asked = rng.integers(len(model.sizes), size=rng.integers(0, 4)).tolist()
+    result = solve(model, "mar", evidence=evidence, query=asked)
+    if brute.partition(model, evidence) == -math.inf:
+        assert result.status == "infeasible"
+        return
+    expected = brute.posteriors(model, {v: np.eye(model.sizes[v])[x].tolist() for v, x in evidence.items()})[1]
+    assert list(result.marginals) == [model.variables[v].name for v in dict.fromkeys(asked)]
+    for v in asked:
+        assert list(result.marginals[model.variables[v].name].values()) == pytest.approx(expected[v])
+
+
+def test_a_posterior_alone_takes_no_plan(no_threads):
+    model = Model.from_arrays(
+        [3] * 9, [((0,), [1, 2, 3]), *(((v, v + 1), np.eye(3) + 1) for v in range(8))], sense="probability"
+    )
+    every = solve(model, "mar", evidence={0: 1}).marginals
+    alone = solve(model, "mar", evidence={0: 1}, query=["x7", 4])
+    assert dict(alone.marginals) == {name: every[name] for name in ("x7", "x4")}
+    tree = JunctionTree(model)
+    for x in (0, 1, 2) * 3:
+        tree.set_evidence({0: x})
+        np.testing.assert_allclose(tree.joint(["x5"]), tree.marginals(["x5"])["x5"])
+        # Seconds by phase are those of propagations, which a small network does without.
+        assert tree.seconds == {}
+
+
 @pytest.mark.parametrize("sense", ["probability", "min-cost", "max-cost"])
 def test_counts_of_all_senses(sense, no_threads):
     rng = np.random.default_rng(3)

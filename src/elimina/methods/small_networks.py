@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import sys
 import time
@@ -15,7 +16,7 @@ from elimina._core import CaseNetwork
 from elimina.model.model import Model
 from elimina.model.states import Evidence
 from elimina.planning.options import Options
-from elimina.problem.evidence import Observed
+from elimina.problem.evidence import Observed, indices_asked
 from elimina.problem.observations import evidence_of
 from elimina.problem.rewriting import is_rewritten, with_small_tables
 from elimina.problem.tasks import Task, described
@@ -130,21 +131,31 @@ def is_small(model: Model, options: Options) -> bool:
 
 
 def answer_at_once(
-    model: Model, task: Task, evidence: Evidence | None, options: Options, limit: float | None, begun: float
+    model: Model,
+    task: Task,
+    evidence: Evidence | None,
+    query: Sequence[str | int] | None,
+    options: Options,
+    limit: float | None,
+    begun: float,
 ) -> Result | None:
     """Answer ``mar``, ``pr`` or ``count`` of a small model; None if it would take more than a few milliseconds.
 
+    A query is answered by the posteriors of all variables: to leave out what it does not depend on takes longer.
+
     Args:
         model: Any model.
-        task: Task, for all variables.
+        task: Task.
         evidence: See ``elimina.solve``.
+        query: Likewise.
         options: Options of the plan.
         limit: Seconds for the whole call.
         begun: Its start by ``time.monotonic``.
 
     Raises:
-        InputError: The evidence does not fit the model.
+        InputError: The evidence or the query does not fit the model.
     """
+    asked = indices_asked(model, task, query)
     is_plain = options.tables != "sparse" and options.ibound is None and options.partition != "content"
     is_sum = task == "count" or (task in ("mar", "pr") and model.sense == "probability")
     if not (is_plain and is_sum and is_small(model, options)) or (
@@ -166,7 +177,7 @@ def answer_at_once(
     answer = network.answer(observed)
     if answer is None:
         return None
-    result = _result(model, task, answer)
+    result = _result(model, task, answer, asked)
     ended = time.monotonic()
     stats = {
         "induced_width": answer.width,
@@ -182,7 +193,7 @@ def answer_at_once(
     return result.replace(stats=stats)
 
 
-def _result(model: Model, task: Task, answer: SmallAnswer) -> Result:
+def _result(model: Model, task: Task, answer: SmallAnswer, asked: Sequence[int] | None) -> Result:
     if task == "pr":
         return partition_result(answer.total)
     if task == "count":
@@ -190,4 +201,9 @@ def _result(model: Model, task: Task, answer: SmallAnswer) -> Result:
     log10_z = answer.log_sum / math.log(10)
     if log10_z == -math.inf:
         return Result("infeasible", "mar", log10_z=log10_z)
-    return Result("exact", "mar", log10_z=log10_z, marginals=Marginals(model.variables, answer.shares))
+    variables, shares = model.variables, answer.shares
+    if asked is not None:
+        ends = list(itertools.accumulate(model.sizes))
+        shares = np.concatenate([shares[ends[v] - model.sizes[v] : ends[v]] for v in asked] or [shares[:0]])
+        variables = tuple(variables[v] for v in asked)
+    return Result("exact", "mar", log10_z=log10_z, marginals=Marginals(variables, shares))
