@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 from elimina.display import Displayed, bars_of, sample, table_of
 from elimina.errors import InputError
 from elimina.model.model import Model
+from elimina.model.named_table import states_frame
 from elimina.model.states import State
 from elimina.problem.tasks import described
-from elimina.system import cached_property, frame_of
+from elimina.system import cached_property
 
 if TYPE_CHECKING:
     from elimina.model.variable import Variable
@@ -251,6 +252,11 @@ class Result(Displayed):
         """Return the bound that nothing is better than, by ``Model.sign``: the upper one if totals are maximised."""
         return self.lower_bound if sign == 1 else self.upper_bound
 
+    @property
+    def log_z(self) -> float | None:
+        """Natural logarithm of the partition function or of the evidence's probability: see ``log10_z``."""
+        return None if self.log10_z is None else self.log10_z * math.log(10)
+
     def __getitem__(self, what: Any) -> Any:
         """Return the state of a variable in the assignment; of a constraint model, the value of an expression.
 
@@ -299,19 +305,15 @@ class Result(Displayed):
             TypeError: ``library`` is not text.
             InputError: It is another one or not installed, or the answer has neither marginals nor an assignment.
         """
-        rows: list[tuple[Any, ...]]
-        has_marginals = not isinstance(self.marginals, NoMarginals)
-        if has_marginals:
+        if not isinstance(self.marginals, NoMarginals):
             rows = [(name, state, p) for name, values in self.marginals.items() for state, p in values.items()]
-        elif self.assignment is not None:
-            rows = list(self.assignment.items())
-        else:
-            raise InputError(f"the answer of task {self.task} has neither marginals nor an assignment to tabulate")
-        names = ("variable", "state", "probability")[: 3 if has_marginals else 2]
-        columns = {name: [row[place] for row in rows] for place, name in enumerate(names)}
-        if library != "pandas" and len(set(map(type, columns["state"]))) > 1:
-            columns["state"] = [str(state) for state in columns["state"]]
-        return frame_of(columns, library)
+            names, states, shares = zip(*rows, strict=True) if rows else ((), (), ())
+            columns = {"variable": list(names), "state": list(states)}
+            return states_frame(columns, {"probability": list(shares)}, library)
+        if self.assignment is not None:
+            columns = {"variable": list(self.assignment), "state": list(self.assignment.values())}
+            return states_frame(columns, {}, library)
+        raise InputError(f"the answer of task {self.task} has neither marginals nor an assignment to tabulate")
 
     def _details(self) -> str:
         if self.marginals:

@@ -20,6 +20,7 @@ from elimina.methods.bucket_elimination import eliminate
 from elimina.methods.marginals import joint_table
 from elimina.methods.small_networks import SmallAnswer, SmallNetwork, is_small, rewritten_for_sums
 from elimina.model.model import Model, variable_indices
+from elimina.model.named_table import NamedTable, NamedTables
 from elimina.model.states import State
 from elimina.model.variable import state_array
 from elimina.planning.machine import KEPT_TREE_RUNS
@@ -51,7 +52,7 @@ _IN_WORDS = memory_errors_in_words("while it propagated")
 _MIN_QUERIES_FOR_PLAN = 3
 """Sets of evidence after which a small network gets a plan: it costs about as much as these queries."""
 
-_PART_SECONDS = 3e-5
+_PART_SECONDS = 4e-4
 """Propagation up to which all posteriors are computed where a few are asked for: a part takes as long to look up."""
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -78,7 +79,7 @@ class JunctionTree(Displayed):
     Threads may share a junction tree: it does the work of one call after another.
 
     Args:
-        model: A probability model, or the path of a file that ``elimina.read`` takes.
+        model: A probability model, a network of pgmpy or pyAgrum, or the path of a file that ``elimina.read`` takes.
         evidence: Evidence to begin with, as in ``elimina.plan``.
         device: Device, as in ``elimina.plan``.
         memory: Memory limit, as in ``elimina.plan``.
@@ -225,8 +226,8 @@ class JunctionTree(Displayed):
         self._known, self._answer = {v: what for v, what in observations.items() if what is not None}, None
 
     @_alone
-    def marginals(self, variables: Sequence[str | int] | None = None) -> dict[str, NDArray[np.float64]]:
-        """Posterior of each variable given the evidence: name -> probabilities, shape (size,).
+    def marginals(self, variables: Sequence[str | int] | None = None) -> NamedTables:
+        """Posterior of each variable given the evidence: name -> ``NamedTable`` of its probabilities.
 
         Args:
             variables: Names or indices; None: all.
@@ -235,12 +236,12 @@ class JunctionTree(Displayed):
             ImpossibleEvidenceError: The evidence has probability 0.
             InputError: There is no such variable.
         """
-        return self._tables("sum-product", variables)
+        return NamedTables(self._tables("sum-product", variables), self.model.__getitem__, "probability")
 
     @_alone
-    def max_marginals(self, variables: Sequence[str | int] | None = None) -> dict[str, NDArray[np.float64]]:
+    def max_marginals(self, variables: Sequence[str | int] | None = None) -> NamedTables:
         """Return the best probability with each state, relative to the best of all: see ``marginals``."""
-        return self._tables("min-sum", variables)
+        return NamedTables(self._tables("min-sum", variables), self.model.__getitem__, "relative_probability")
 
     @property
     def seconds(self) -> dict[str, float]:
@@ -249,16 +250,21 @@ class JunctionTree(Displayed):
 
     @property
     @_alone
-    def log10_evidence(self) -> float:
-        """Base-10 logarithm of the evidence's probability (of the sum of the model); minus infinity if it is 0."""
+    def log_evidence(self) -> float:
+        """Natural logarithm of the evidence's probability (of the sum of the model); minus infinity if it is 0."""
         answer = self._at_once()
         if answer is not None:
-            return answer.log_sum / math.log(10)
-        return (float(self._run("sum-product", []).log_sum) + self._fixed_log_sum) / math.log(10)
+            return answer.log_sum
+        return float(self._run("sum-product", []).log_sum) + self._fixed_log_sum
+
+    @property
+    def log10_evidence(self) -> float:
+        """Base-10 logarithm of the evidence's probability: see ``log_evidence``."""
+        return self.log_evidence / math.log(10)
 
     @_alone
     @_IN_WORDS
-    def joint(self, variables: Sequence[str | int]) -> NDArray[np.float64]:
+    def joint(self, variables: Sequence[str | int]) -> NamedTable:
         """Posterior joint distribution of any variables, axes in the given order; each call makes a plan.
 
         Raises:
@@ -269,9 +275,42 @@ class JunctionTree(Displayed):
         """
         arguments.in_order("variables", variables)
         asked = variable_indices(self.model, variables, "variables")
+        return NamedTable(self._joint(asked), [self.model.variables[v] for v in asked])
+
+    @_IN_WORDS
+    def conditional(self, variables: Sequence[str | int], given: Sequence[str | int]) -> NamedTable:
+        """Return the posterior of some variables at each combination of states of others; each call makes a plan.
+
+        The axes are those of ``variables``, then those of ``given``. Where a combination of states of ``given`` has
+        probability 0, the numbers are NaN.
+
+        Args:
+            variables: Names or indices.
+            given: Likewise, of other variables.
+
+        Raises:
+            ImpossibleEvidenceError: The evidence has probability 0.
+            InputError: There is no such variable, or one is named twice.
+            MemoryLimitError: The plan needs more memory.
+            TypeError: The variables are a set, which has no order.
+        """
+        arguments.in_order("variables", variables)
+        arguments.in_order("given", given)
+        asked = variable_indices(self.model, variables, "variables")
+        joint = self.joint([*asked, *variable_indices(self.model, given, "given")])
+        totals = joint.array.sum(axis=tuple(range(len(asked))), keepdims=True)
+        with np.errstate(invalid="ignore"):
+            joint.array /= totals
+        return joint
+
+    def _joint(self, asked: Sequence[int]) -> NDArray[np.float64]:
+        """Return the posterior joint distribution of variables."""
         if len(set(asked)) != len(asked):
             twice = next(v for v in asked if asked.count(v) > 1)
             raise InputError(f"variable {self.model.variables[twice].name!r} is named twice: name each variable once")
+        if len(asked) == 1 and not is_rewritten(self.model):
+            (posterior,) = self._tables("sum-product", asked).values()
+            return posterior
         self._check_possible()
         model, hard, merged = rewritten_for_sums(with_leaves(self.model, self._known))
         needed, room = 8 * math.prod(self.model.sizes[v] for v in asked), host_memory(self._options)
@@ -381,10 +420,10 @@ class JunctionTree(Displayed):
 
     @_IN_WORDS
     def mpe(self) -> tuple[dict[str, State], float]:
-        """Return the most probable assignment given the evidence (name -> state), and the logarithm of its product.
+        """Return the most probable assignment given the evidence (name -> state), and the natural log of its product.
 
         The product is that of all factors and likelihoods. To obtain the logarithm of the assignment's posterior,
-        subtract the logarithm of the evidence's probability.
+        subtract ``log_evidence``.
 
         Raises:
             ImpossibleEvidenceError: The evidence has probability 0.
@@ -400,12 +439,12 @@ class JunctionTree(Displayed):
 
     def entropy(self, variables: Sequence[str | int]) -> float:
         """Entropy of the joint posterior of some variables, in bits."""
-        return _entropy(self.joint(variables))
+        return _entropy(self.joint(variables).array)
 
     def mutual_information(self, one: Sequence[str | int], other: Sequence[str | int]) -> float:
         """Information that two disjoint sets of variables have about each other given the evidence, in bits."""
         one, other = variable_indices(self.model, one, "one"), variable_indices(self.model, other, "other")
-        table = self.joint([*one, *other])
+        table = self.joint([*one, *other]).array
         axes = tuple(range(table.ndim))
         marginal, other_marginal = table.sum(axis=axes[len(one) :]), table.sum(axis=axes[: len(one)])
         return max(0.0, _entropy(marginal) + _entropy(other_marginal) - _entropy(table))
@@ -542,7 +581,7 @@ class JunctionTree(Displayed):
         return sum(math.log(likelihood) if likelihood > 0 else -math.inf for likelihood in values)
 
     def _check_possible(self) -> None:
-        if self.log10_evidence == -math.inf:
+        if self.log_evidence == -math.inf:
             raise ImpossibleEvidenceError(impossible_text(self.model, self._known))
 
     def _tables(self, semiring: str, variables: Sequence[str | int] | None) -> dict[str, NDArray[np.float64]]:

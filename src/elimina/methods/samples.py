@@ -116,6 +116,11 @@ class Samples(Displayed, Mapping[str, NDArray[Any]]):
             raise InputError(f"{file}: samples are written to .csv, .csv.gz and .csv.xz files")
         save(file, self.csv_chunks())
 
+    @property
+    def log_z(self) -> float:
+        """Natural logarithm of the model's sum given the evidence: see ``log10_z``."""
+        return self.log10_z * math.log(10)
+
     def csv_chunks(self) -> Iterator[str]:
         """Yield the text of a CSV file, part by part."""
         if not self.is_exact:

@@ -220,6 +220,11 @@ class Posteriors(NamedTuple):
     variables: tuple[Variable, ...]
     labels: Any = None
 
+    @property
+    def log_evidence(self) -> Floats:
+        """Natural logarithms of the probabilities of the cases' observations: see ``log10_evidence``."""
+        return self.log10_evidence * math.log(10)
+
     def mark_impossible(self, cases: NDArray[np.bool_]) -> None:
         """Set the probability of some cases to 0."""
         if cases.any():
