@@ -1,6 +1,5 @@
-// Exponentials and logarithms of many numbers at once, which compilers turn into vector code.
+// Exponentials and logarithms that compilers turn into vector code.
 #pragma once
-#include <algorithm>
 #include <bit>
 #include <cstdint>
 
@@ -11,14 +10,16 @@ namespace elimina::approx {
 // Below this, an exponential counts as 0: it changes no sum, and its products with others stay normal numbers.
 constexpr double kLeastExponent = -300;
 
+// ln(2) in two parts, the first of which has zeros at its end.
+constexpr double kLogOfTwo = 6.93147180369123816490e-01, kLogOfTwoRest = 1.90821492927058770002e-10;
+
 // exp(x) for x <= 0 within a few units in the last place; 0 from the least exponent on.
 inline double exponential(double x) {
-  constexpr double shift = 6755399441055744.0;  // 1.5 * 2^52: adding it rounds to an integer
-  constexpr double high = 6.93147180369123816490e-01, low = 1.90821492927058770002e-10;
-  const double bounded = std::max(x, kLeastExponent);
+  constexpr double shift = 6755399441055744.0;                     // 1.5 * 2^52: adding it rounds to an integer
+  const double bounded = x > kLeastExponent ? x : kLeastExponent;  // of NaN, too
   const double rounded = bounded * 1.4426950408889634074 + shift;
   const double power = rounded - shift;
-  const double r = (bounded - power * high) - power * low;
+  const double r = (bounded - power * kLogOfTwo) - power * kLogOfTwoRest;
   // Taylor's series on |r| <= ln(2) / 2: the next term is below 2^-56.
   double sum = 1.0 / 6227020800.0;
   sum = sum * r + 1.0 / 479001600.0;
@@ -38,17 +39,9 @@ inline double exponential(double x) {
   return x <= kLeastExponent ? 0.0 : sum * scale;
 }
 
-// log(x) for normal x >= 1.
-inline double logarithm(double x) {
-  constexpr double high = 6.93147180369123816490e-01, low = 1.90821492927058770002e-10;
-  constexpr std::uint64_t root = 0x3fe6a09e667f3bcd;  // of 1/2: the mantissa is brought to [root, 2 root)
-  const std::uint64_t bits = std::bit_cast<std::uint64_t>(x);
-  const std::uint64_t above = bits - root;
-  const double mantissa = std::bit_cast<double>((above & 0x000fffffffffffff) + root);
-  // The exponent is at most 2047: placed into the mantissa of 2^52, it becomes a double.
-  const double power = std::bit_cast<double>((above >> 52) | 0x4330000000000000) - 4503599627370496.0;
-  const double s = (mantissa - 1) / (mantissa + 1), z = s * s;
-  // log(m) = 2 artanh(s), |s| < 0.172.
+// log((1 + s) / (1 - s)) = 2 artanh(s) for |s| < 0.172: Taylor's series.
+inline double logarithm_of_ratio(double s) {
+  const double z = s * s;
   double sum = 1.0 / 21;
   sum = sum * z + 1.0 / 19;
   sum = sum * z + 1.0 / 17;
@@ -59,11 +52,26 @@ inline double logarithm(double x) {
   sum = sum * z + 1.0 / 7;
   sum = sum * z + 1.0 / 5;
   sum = sum * z + 1.0 / 3;
-  return power * high + (2 * s + (2 * s * z * sum + power * low));
+  return 2 * s + 2 * s * z * sum;
 }
 
-// exp of numbers up to 0, and log of numbers from 1 on, in place.
-void exponentials(double* values, i64 count);
-void logarithms(double* values, i64 count);
+// log(x) for normal x >= 1.
+inline double logarithm(double x) {
+  constexpr std::uint64_t root = 0x3fe6a09e667f3bcd;  // of 1/2: the mantissa is brought to [root, 2 root)
+  const std::uint64_t bits = std::bit_cast<std::uint64_t>(x);
+  const std::uint64_t above = bits - root;
+  const double mantissa = std::bit_cast<double>((above & 0x000fffffffffffff) + root);
+  // The exponent is at most 2047: placed into the mantissa of 2^52, it becomes a double.
+  const double power = std::bit_cast<double>((above >> 52) | 0x4330000000000000) - 4503599627370496.0;
+  const double s = (mantissa - 1) / (mantissa + 1);
+  return power * kLogOfTwo + (logarithm_of_ratio(s) + power * kLogOfTwoRest);
+}
+
+// log(1 + x) for 0 <= x <= 1.
+inline double logarithm_of_successor(double x) {
+  const bool is_large = x > 0.41421356237309505;  // beyond it, log 2 + log((1 + x) / 2)
+  const double s = (is_large ? x - 1 : x) / (is_large ? x + 3 : x + 2);
+  return (is_large ? kLogOfTwo : 0) + (logarithm_of_ratio(s) + (is_large ? kLogOfTwoRest : 0));
+}
 
 }  // namespace elimina::approx

@@ -1,11 +1,12 @@
 #include "approx/weighted_mini_buckets.hpp"
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
-#include <numeric>
 #include <random>
 
-#include "approx/transcendental.hpp"
+#include "plan/arena.hpp"
 #include "stop.hpp"
 
 namespace elimina::approx {
@@ -13,11 +14,8 @@ namespace {
 
 constexpr double kLogOfZero = -std::numeric_limits<double>::infinity();
 
-// Columns of a table that are worked on at a time.
-constexpr i64 kBlockColumns = 256;
-
-// Cells of a block whose places in a source are listed.
-constexpr i64 kBlockCells = 512;
+// Cells of a block, which stays in the first cache; one axis is a block at least.
+constexpr i64 kBlockCells = 1024;
 
 // Units in the last place that a term of a sum, and a logarithm of a sum of exponentials, may be off.
 constexpr double kUlps = 8;
@@ -25,7 +23,47 @@ constexpr double kUlps = 8;
 // A weight's size: beyond these limits the bound hardly changes, and rounding would.
 constexpr double kLeastLog = -9, kMostLog = 6;
 
+// Offsets of the messages, each of which lives from its node to its node's parent.
+struct LiveMessages {
+  std::vector<i64> offsets;
+  i64 height;
+};
+
+LiveMessages place_messages(const plan::Tree& tree, std::span<const int> sequence, std::span<const i64> columns) {
+  plan::Arena arena(sizeof(double));
+  LiveMessages live{std::vector<i64>(columns.size()), 0};
+  for (const int r : sequence) {
+    live.offsets[r] = arena.take(columns[r]);
+    for (const int child : tree.children[r]) arena.give_back(live.offsets[child], columns[child]);
+  }
+  live.height = arena.height();
+  return live;
+}
+
+std::vector<i64> message_cells(const plan::PlannedTree& planned) {
+  std::vector<i64> cells;
+  for (i64 r = 0; r < planned.tree.size(); ++r) {
+    i64 columns = 1;
+    for (const int v : planned.tree.separators[r]) columns = plan::times(columns, planned.sizes[v]);
+    cells.push_back(columns);
+  }
+  return cells;
+}
+
+// 32-bit records of a node.
+i64 records_of(i64 columns, i64 size) { return plan::times(columns, std::max<i64>(1, size - 1)); }
+
 }  // namespace
+
+double WeightedMiniBuckets::bytes(const plan::PlannedTree& planned) {
+  const std::vector<int> sequence = planned.tree.postorder();
+  const std::vector<i64> columns = message_cells(planned);
+  double records = 0;
+  for (std::size_t r = 0; r < columns.size(); ++r)
+    records += double(records_of(columns[r], planned.sizes[planned.tree.variables[r]]));
+  return double(sizeof(double)) * double(place_messages(planned.tree, sequence, columns).height) +
+         sizeof(Share) * records;
+}
 
 WeightedMiniBuckets::WeightedMiniBuckets(const plan::PlannedTree& planned, std::vector<double> values,
                                          std::vector<double> weights, int shared)
@@ -35,27 +73,39 @@ WeightedMiniBuckets::WeightedMiniBuckets(const plan::PlannedTree& planned, std::
   const auto place = [&](int v) { return tree.position[v]; };
   for (const int v : tree.order) sizes_.push_back(planned.sizes[v]);
   parents_ = tree.parents;
+  sequence_ = tree.postorder();
+  columns_ = message_cells(planned);
+  LiveMessages live = place_messages(tree, sequence_, columns_);
+  offsets_ = std::move(live.offsets);
+  live_cells_ = live.height;
   std::vector<i64> factor_offsets{0};
   for (i64 f = 0; f < planned.scopes.size(); ++f)
     factor_offsets.push_back(factor_offsets.back() + plan::cells_of(planned.scopes[f], planned.sizes));
-  offsets_.push_back(0);
-  i64 largest = 1;
+  records_begin_.push_back(0);
   for (int r = 0; r < nodes; ++r) {
     variables_.push_back(place(tree.variables[r]));
     cliques_.add(variables_.back());
-    i64 columns = 1;
-    for (const int v : tree.separators[r]) {
-      cliques_.add(place(v));
-      columns *= planned.sizes[v];
-    }
+    for (const int v : tree.separators[r]) cliques_.add(place(v));
     cliques_.close();
-    columns_.push_back(columns);
-    offsets_.push_back(offsets_.back() + columns);
-    largest = std::max(largest, columns * sizes_[variables_[r]]);
+    records_begin_.push_back(records_begin_.back() + records_of(columns_[r], sizes_[variables_[r]]));
   }
-  messages_.resize(offsets_.back());
-  table_.resize(largest);
-  for (auto* buffer : {&peaks_, &sums_, &shares_}) buffer->resize(kBlockColumns);
+  i64 largest_block = 1, largest_columns = 1;
+  for (int r = 0; r < nodes; ++r) {
+    const std::span<const int> clique = cliques_[r];
+    const i64 limit = kBlockCells / sizes_[variables_[r]];
+    Blocks blocks{clique.size(), 1};
+    while (blocks.outer_axes > 1) {
+      const i64 columns = blocks.columns * sizes_[clique[blocks.outer_axes - 1]];
+      if (columns > limit && blocks.columns > 1) break;
+      blocks.columns = columns;
+      --blocks.outer_axes;
+    }
+    blocks_.push_back(blocks);
+    largest_columns = std::max(largest_columns, blocks.columns);
+    largest_block = std::max(largest_block, blocks.columns * sizes_[variables_[r]]);
+  }
+  block_.resize(largest_block);
+  magnitudes_.resize(largest_columns);
 
   // Strides of a table over sorted variables along the axes of a clique; 0 where it does not depend on one.
   std::vector<i64> along(sizes_.size(), 0);
@@ -65,35 +115,20 @@ WeightedMiniBuckets::WeightedMiniBuckets(const plan::PlannedTree& planned, std::
     for (const int v : clique) strides.push_back(along[v]);
     for (const int v : scope) along[v] = 0;
   };
-  std::vector<int> scope;
-  for (int r = 0; r < nodes; ++r) {
-    sources_begin_.push_back(i64(sources_.size()));
-    for (const int f : tree.factors[r]) {
-      scope.clear();
-      for (const int v : planned.scopes[f]) scope.push_back(place(v));
-      sources_.push_back({factor_offsets[f], -1, int(strides_.size())});
-      put_strides(cliques_[r], scope, strides_);
-    }
-    for (const int child : tree.children[r]) {
-      sources_.push_back({offsets_[child], child, int(strides_.size())});
-      put_strides(cliques_[r], cliques_[child].subspan(1), strides_);
-    }
-  }
-  sources_begin_.push_back(i64(sources_.size()));
-
+  // Shifts of each divided bucket: over the variables that all of its mini-buckets share, the bucket's first.
   number_.assign(nodes, -1);
-  shift_strides_begin_.push_back(0);
+  std::vector<int> scope;
   for (int first = 0, last; first < nodes; first = last) {
     for (last = first + 1; last < nodes && variables_[last] == variables_[first];) ++last;
     if (last - first == 1) continue;
     groups_.push_back(int(divided_.size()));
     totals_.push_back(0);
     positive_.push_back(-1);
-    // The variables that all mini-buckets share, the bucket's first.
     scope.assign(cliques_[first].begin(), cliques_[first].end());
     for (int r = first + 1; r < last; ++r)
       std::erase_if(scope, [&](int v) { return std::ranges::find(cliques_[r], v) == cliques_[r].end(); });
     if (int(scope.size()) > shared) scope.resize(shared);
+    shift_scopes_.append(scope);
     i64 cells = 1;
     for (const int v : scope) cells *= sizes_[v];
     bool is_lower = false;
@@ -105,13 +140,34 @@ WeightedMiniBuckets::WeightedMiniBuckets(const plan::PlannedTree& planned, std::
       divided_.push_back(r);
       shift_begin_.push_back(shifts_);
       shifts_ += cells;
-      put_strides(cliques_[r], scope, shift_strides_);
-      shift_strides_begin_.push_back(i64(shift_strides_.size()));
       initial_sizes_.push_back(std::log(std::max(std::abs(weights_[r]), 1e-3)));
     }
   }
   groups_.push_back(int(divided_.size()));
   shift_begin_.push_back(shifts_);
+  std::size_t most_sources = 0;
+  for (int r = 0, group = -1; r < nodes; ++r) {
+    if (const int n = number_[r]; n >= 0 && n == groups_[group + 1]) ++group;
+    sources_begin_.push_back(i64(sources_.size()));
+    for (const int f : tree.factors[r]) {
+      scope.clear();
+      for (const int v : planned.scopes[f]) scope.push_back(place(v));
+      sources_.push_back({Origin::kFactor, factor_offsets[f], -1, int(strides_.size())});
+      put_strides(cliques_[r], scope, strides_);
+    }
+    for (const int child : tree.children[r]) {
+      sources_.push_back({Origin::kMessage, offsets_[child], child, int(strides_.size())});
+      put_strides(cliques_[r], cliques_[child].subspan(1), strides_);
+    }
+    if (const int n = number_[r]; n >= 0) {
+      sources_.push_back({Origin::kShift, shift_begin_[n], -1, int(strides_.size())});
+      put_strides(cliques_[r], shift_scopes_[group], strides_);
+    }
+    most_sources = std::max(most_sources, sources_.size() - sources_begin_.back());
+  }
+  sources_begin_.push_back(i64(sources_.size()));
+  layouts_.resize(most_sources);
+  places_.resize(most_sources);
   shifted_.assign(shifts_, 0);
   marginal_begin_.push_back(0);
   for (const i64 size : sizes_) marginal_begin_.push_back(marginal_begin_.back() + size);
@@ -132,7 +188,7 @@ void WeightedMiniBuckets::set_totals(std::span<const double> totals) {
   for (std::size_t g = 0; g < totals_.size(); ++g) totals_[g] = totals[variables_[divided_[groups_[g]]]];
 }
 
-void WeightedMiniBuckets::set_parameters(std::span<const double> parameters) {
+void WeightedMiniBuckets::centre_shifts(std::span<const double> parameters, std::vector<double>& shifted) const {
   for (std::size_t g = 0; g + 1 < groups_.size(); ++g) {
     const int begin = groups_[g], end = groups_[g + 1], copies = end - begin;
     const i64 cells = shift_begin_[begin + 1] - shift_begin_[begin];
@@ -144,11 +200,92 @@ void WeightedMiniBuckets::set_parameters(std::span<const double> parameters) {
       double sum = 0;
       for (int n = begin; n + 1 < end; ++n) {
         const double shift = parameters[shift_begin_[n] + cell] - mean;
-        shifted_[shift_begin_[n] + cell] = shift;
+        shifted[shift_begin_[n] + cell] = shift;
         sum += shift;
       }
-      shifted_[shift_begin_[end - 1] + cell] = -sum;
+      shifted[shift_begin_[end - 1] + cell] = -sum;
     }
+  }
+}
+
+// The mini-bucket of a group that shares most variables with another tree's node; of equals, the one of fewest variables.
+int WeightedMiniBuckets::closest(const WeightedMiniBuckets& other, int node, std::size_t group) const {
+  const std::span<const int> clique = other.cliques_[node];
+  const auto distance = [&](int n) {
+    const std::span<const int> candidate = cliques_[divided_[n]];
+    i64 common = 0;
+    for (const int v : candidate) common += std::ranges::count(clique, v);
+    return std::pair(-common, candidate.size());
+  };
+  int best = groups_[group];
+  for (int n = best + 1; n < groups_[group + 1]; ++n)
+    if (distance(n) < distance(best)) best = n;
+  return best;
+}
+
+// Adds to a table over a scope the means of another one's cells that agree with its own.
+static void add_means(std::span<const int> other_scope, const double* other, std::span<const int> scope, double* table,
+                      std::span<const i64> sizes) {
+  std::vector<int> common;
+  for (const int v : scope)
+    if (std::ranges::find(other_scope, v) != other_scope.end()) common.push_back(v);
+  // Calls with each cell of a scope, and the cell over the common variables.
+  const auto for_cells = [&](std::span<const int> axes, const auto& work) {
+    const i64 cells = plan::cells_of(axes, sizes);
+    for (i64 cell = 0; cell < cells; ++cell) {
+      i64 rest = cell, place = 0, stride = 1;
+      for (std::size_t axis = axes.size(), next = common.size(); axis-- > 0;) {
+        const i64 digit = rest % sizes[axes[axis]];
+        rest /= sizes[axes[axis]];
+        if (next == 0 || common[next - 1] != axes[axis]) continue;
+        place += digit * stride;
+        stride *= sizes[axes[axis]];
+        --next;
+      }
+      work(cell, place);
+    }
+  };
+  const i64 means = plan::cells_of(common, sizes);
+  std::vector<double> sums(means, 0.0);
+  for_cells(other_scope, [&](i64 cell, i64 place) { sums[place] += other[cell]; });
+  const double share = double(means) / double(plan::cells_of(other_scope, sizes));
+  for_cells(scope, [&](i64 cell, i64 place) { table[cell] += share * sums[place]; });
+}
+
+std::vector<double> WeightedMiniBuckets::continued(const WeightedMiniBuckets& other,
+                                                   std::span<const double> parameters) const {
+  std::vector<double> start = initial();
+  std::vector<double> shifted(other.shifts_);
+  other.centre_shifts(parameters, shifted);
+  std::vector<int> group_of(sizes_.size(), -1);
+  for (std::size_t g = 0; g + 1 < groups_.size(); ++g) group_of[variables_[divided_[groups_[g]]]] = int(g);
+  std::vector<double> weights(divided_.size(), 0.0);
+  const auto size_of = [](double logarithm) { return std::exp(std::clamp(logarithm, kLeastLog, kMostLog)); };
+  for (std::size_t h = 0; h + 1 < other.groups_.size(); ++h) {
+    const int begin = other.groups_[h], end = other.groups_[h + 1];
+    const int g = group_of[other.variables_[other.divided_[begin]]];
+    if (g < 0) continue;
+    double total = 1;  // sizes of positive weights mean their shares
+    if (other.positive_[h] < 0) {
+      total = 0;
+      for (int m = begin; m < end; ++m) total += size_of(parameters[other.shifts_ + m]);
+    }
+    for (int m = begin; m < end; ++m) {
+      const int n = closest(other, other.divided_[m], g);
+      add_means(other.shift_scopes_[h], shifted.data() + other.shift_begin_[m], shift_scopes_[g],
+                start.data() + shift_begin_[n], sizes_);
+      if (m != other.positive_[h]) weights[n] += size_of(parameters[other.shifts_ + m]) / total;
+    }
+  }
+  for (std::size_t n = 0; n < weights.size(); ++n)
+    if (weights[n] > 0) start[shifts_ + n] = std::log(weights[n]);
+  return start;
+}
+
+void WeightedMiniBuckets::set_parameters(std::span<const double> parameters) {
+  centre_shifts(parameters, shifted_);
+  for (std::size_t g = 0; g + 1 < groups_.size(); ++g) {
+    const int begin = groups_[g], end = groups_[g + 1];
     const double* logs = parameters.data() + shifts_;
     const auto size = [&](int n) { return std::exp(std::clamp(logs[n], kLeastLog, kMostLog)); };
     double sum = 0;
@@ -165,175 +302,115 @@ void WeightedMiniBuckets::set_parameters(std::span<const double> parameters) {
   }
 }
 
-// Lists the places of a block's cells, those of the last axes, in a source.
-void WeightedMiniBuckets::inner(std::span<const int> axes, std::span<const i64> strides) {
-  block_.assign(1, 0);
-  outer_axes_ = i64(axes.size());
-  while (outer_axes_ > 0 && i64(block_.size()) * sizes_[axes[outer_axes_ - 1]] <= kBlockCells) {
-    --outer_axes_;
-    const std::size_t cells = block_.size();
-    const i64 size = sizes_[axes[outer_axes_]], stride = strides[outer_axes_];
-    block_.resize(cells * size);
-    for (i64 x = 1; x < size; ++x)
-      for (std::size_t i = 0; i < cells; ++i) block_[x * cells + i] = block_[i] + x * stride;
-  }
-  is_contiguous_ = block_.back() == i64(block_.size()) - 1;
+void WeightedMiniBuckets::release_tables() {
+  live_ = {};
+  records_ = {};
 }
 
-// Calls with the place of each block in a source, along the table.
+// Calls with the first column of each block of a node's table, after it has set the layouts, and the blocks' places in the sources.
 template <class Work>
-void for_blocks(std::span<const int> axes, std::span<const i64> strides, std::span<const i64> sizes, i64 outer,
-                const Work& work) {
-  thread_local std::vector<i64> counts;
-  counts.assign(outer, 0);
-  for (i64 at = 0, number = 0;; ++number) {
-    work(number, at);
-    i64 axis = outer - 1;
-    for (; axis >= 0; --axis) {
-      at += strides[axis];
-      if (++counts[axis] < sizes[axes[axis]]) break;
-      at -= strides[axis] * counts[axis];
-      counts[axis] = 0;
-    }
-    if (axis < 0) return;
-  }
-}
-
-void WeightedMiniBuckets::add(std::span<const int> axes, std::span<const i64> strides, const double* source,
-                              double* table) {
-  inner(axes, strides);
-  const i64 cells = i64(block_.size());
-  const i64* const places = block_.data();
-  for_blocks(axes, strides, sizes_, outer_axes_, [&](i64 number, i64 at) {
-    double* const target = table + number * cells;
-    const double* const from = source + at;
-    if (is_contiguous_) {
-      for (i64 i = 0; i < cells; ++i) target[i] += from[i];
-    } else {
-      for (i64 i = 0; i < cells; ++i) target[i] += from[places[i]];
-    }
-  });
-}
-
-void WeightedMiniBuckets::scatter(std::span<const int> axes, std::span<const i64> strides, const double* table,
-                                  double* target) {
-  inner(axes, strides);
-  const i64 cells = i64(block_.size());
-  const i64* const places = block_.data();
-  for_blocks(axes, strides, sizes_, outer_axes_, [&](i64 number, i64 at) {
-    const double* const from = table + number * cells;
-    double* const to = target + at;
-    if (is_contiguous_) {
-      for (i64 i = 0; i < cells; ++i) to[i] += from[i];
-    } else {
-      for (i64 i = 0; i < cells; ++i) to[places[i]] += from[i];
-    }
-  });
-}
-
-void WeightedMiniBuckets::build(int node, std::span<const double> shifted) {
+void WeightedMiniBuckets::for_blocks(int node, const Work& work) {
   const std::span<const int> clique = cliques_[node];
-  const i64 cells = columns_[node] * sizes_[variables_[node]];
-  std::fill_n(table_.begin(), cells, 0.0);
-  for (i64 s = sources_begin_[node]; s < sources_begin_[node + 1]; ++s) {
-    const Source& source = sources_[s];
-    add(clique, {strides_.data() + source.begin, clique.size()},
-        (source.node < 0 ? values_.data() : messages_.data()) + source.offset, table_.data());
+  const Blocks& blocks = blocks_[node];
+  const i64 begin = sources_begin_[node], sources = sources_begin_[node + 1] - begin;
+  axis_sizes_.clear();
+  for (const int v : clique) axis_sizes_.push_back(sizes_[v]);
+  const std::span<const i64> inner_sizes = std::span<const i64>(axis_sizes_).subspan(blocks.outer_axes);
+  for (i64 s = 0; s < sources; ++s) {
+    const i64* const strides = strides_.data() + sources_[begin + s].begin;
+    layouts_[s].set(inner_sizes, {strides + blocks.outer_axes, inner_sizes.size()});
+    places_[s] = 0;
   }
-  if (const int n = number_[node]; n >= 0)
-    add(clique, {shift_strides_.data() + shift_strides_begin_[n], clique.size()}, shifted.data() + shift_begin_[n],
-        table_.data());
-}
-
-// Adds up the exponentials of a block of columns: of the differences from the value with the largest term, over the weight. That value is minus
-// infinity where the sum is 0.
-void WeightedMiniBuckets::sum_terms(int node, i64 begin, i64 width) {
-  const i64 columns = columns_[node], size = sizes_[variables_[node]];
-  const double weight = weights_[node], sign = weight < 0 ? -1 : 1, scale = weight == 0 ? 0 : 1 / weight;
-  const double* const table = table_.data() + begin;
-  std::copy_n(table, width, peaks_.data());
-  for (i64 x = 1; x < size; ++x)
-    for (i64 s = 0; s < width; ++s) peaks_[s] = sign * std::max(sign * peaks_[s], sign * table[x * columns + s]);
-  terms_.resize(size * width);
-  for (i64 x = 0; x < size; ++x)
-    for (i64 s = 0; s < width; ++s) {
-      const double peak = peaks_[s] == kLogOfZero ? 0 : peaks_[s];
-      terms_[x * width + s] = std::clamp((table[x * columns + s] - peak) * scale, 2 * kLeastExponent, 0.0);
+  counts_.assign(clique.size(), 0);
+  for (i64 column = 0;; column += blocks.columns) {
+    work(column);
+    std::size_t axis = blocks.outer_axes;
+    for (;;) {
+      if (--axis == 0) return;
+      const i64 back = ++counts_[axis] < axis_sizes_[axis] ? 0 : axis_sizes_[axis];
+      for (i64 s = 0; s < sources; ++s) places_[s] += (1 - back) * strides_[sources_[begin + s].begin + i64(axis)];
+      if (back == 0) break;
+      counts_[axis] = 0;
     }
-  scaled_.assign(terms_.begin(), terms_.end());
-  exponentials(terms_.data(), size * width);
-  std::copy_n(terms_.data(), width, sums_.data());
-  for (i64 x = 1; x < size; ++x)
-    for (i64 s = 0; s < width; ++s) sums_[s] += terms_[x * width + s];
+  }
 }
 
-// Eliminates a node's variable from its table.
-void WeightedMiniBuckets::send(int node) {
-  const i64 columns = columns_[node], size = sizes_[variables_[node]];
-  const double weight = weights_[node];
-  double* const message = messages_.data() + offsets_[node];
-  const double* const table = table_.data();
-  double largest = 0;
-  for (i64 cell = 0; cell < size * columns; ++cell) {
-    const double value = std::abs(table[cell]);
-    largest = std::max(largest, value < -kLogOfZero ? value : 0);
+double* WeightedMiniBuckets::base_of(const Source& source) {
+  std::vector<double>& tables = source.origin == Origin::kFactor    ? values_
+                                : source.origin == Origin::kMessage ? live_
+                                                                    : shifted_;
+  return tables.data() + source.offset;
+}
+
+// Adds up a row of a block: the terms of one state of the node's variable.
+void WeightedMiniBuckets::build(int node, i64 row) {
+  double* const target = block_.data() + row * blocks_[node].columns;
+  const i64 begin = sources_begin_[node], end = sources_begin_[node + 1];
+  if (begin == end) std::fill_n(target, blocks_[node].columns, 0.0);
+  for (i64 s = begin; s < end; ++s) {
+    const i64 place = places_[s - begin] + row * strides_[sources_[s].begin];
+    layouts_[s - begin].spread(base_of(sources_[s]) + place, target, s == begin);
   }
-  const double terms = double(sources_begin_[node + 1] - sources_begin_[node] + 1 + size);
+}
+
+// Eliminates a node's variable.
+void WeightedMiniBuckets::send(int node, bool keeps_shares) {
+  const i64 columns = blocks_[node].columns, size = sizes_[variables_[node]];
+  const double weight = weights_[node];
+  const i64 fixed = fixed_[variables_[node]];
+  double* const message = live_.data() + offsets_[node];
+  Share* const records = records_.data() + records_begin_[node];
+  std::fill_n(magnitudes_.begin(), columns, 0.0);
+  for_blocks(node, [&](i64 column) {
+    if (fixed >= 0) {
+      build(node, fixed);
+      // The largest of one term is this.
+      sum_powers(block_.data() + fixed * columns, 1, columns, 0, message + column, nullptr, 0, magnitudes_.data());
+    } else {
+      for (i64 row = 0; row < size; ++row) build(node, row);
+      sum_powers(block_.data(), size, columns, weight, message + column, keeps_shares ? records + column : nullptr,
+                 columns_[node], magnitudes_.data());
+    }
+  });
+  if (!keeps_shares)
+    for (i64 s = 0; s < columns_[node]; ++s) records[s] = std::bit_cast<Share>(float(message[s]));
+  const double largest = *std::max_element(magnitudes_.begin(), magnitudes_.begin() + columns);
+  const bool is_divided = number_[node] >= 0;
+  const double terms = double(sources_begin_[node + 1] - sources_begin_[node] + (is_divided ? 0 : 1) + size);
   rounding_ += kUlps * std::numeric_limits<double>::epsilon() * terms * (largest + std::abs(weight) * double(size) + 1);
-  if (const int value = fixed_[variables_[node]]; value >= 0) {
-    std::copy_n(table + value * columns, columns, message);
-    return;
-  }
-  for (i64 begin = 0; begin < columns; begin += kBlockColumns) {
-    const i64 width = std::min(kBlockColumns, columns - begin);
-    sum_terms(node, begin, width);
-    if (weight == 0) {
-      std::copy_n(peaks_.data(), width, message + begin);
-      continue;
-    }
-    logarithms(sums_.data(), width);
-    for (i64 s = 0; s < width; ++s)
-      message[begin + s] = peaks_[s] == kLogOfZero ? kLogOfZero : peaks_[s] + weight * sums_[s];
-  }
 }
 
-// Turns a node's table into its belief, by that of its separator; returns the entropy of its variable given this.
-double WeightedMiniBuckets::condition(int node) {
-  const i64 columns = columns_[node], size = sizes_[variables_[node]];
-  const double weight = weights_[node];
-  const double* const above = messages_.data() + offsets_[node];
-  double* const table = table_.data();
-  const int fixed = fixed_[variables_[node]];
+// Splits the belief of a node's separator among the states of its variable, and passes the beliefs on to its sources; returns the entropy
+// of a divided bucket's variable given the separator.
+double WeightedMiniBuckets::condition(int node, double* gradient) {
+  const i64 columns = blocks_[node].columns, size = sizes_[variables_[node]];
+  const double* const above = live_.data() + offsets_[node];
+  const Share* const records = records_.data() + records_begin_[node];
+  const i64 fixed = fixed_[variables_[node]];
+  double* const marginals = marginals_.data() + marginal_begin_[variables_[node]];
+  const i64 begin = sources_begin_[node], end = sources_begin_[node + 1];
+  for (i64 s = begin; s < end; ++s)
+    if (sources_[s].origin == Origin::kMessage) std::fill_n(base_of(sources_[s]), columns_[sources_[s].node], 0.0);
   double entropy = 0;
-  for (i64 begin = 0; begin < columns; begin += kBlockColumns) {
-    const i64 width = std::min(kBlockColumns, columns - begin);
-    if (fixed < 0) sum_terms(node, begin, width);
-    if (fixed >= 0 || weight == 0) {
-      for (i64 s = 0; s < width; ++s) {
-        double* const column = table + begin + s;
-        i64 top = std::max(fixed, 0);
-        for (i64 x = 1; x < size && fixed < 0; ++x)
-          if (column[x * columns] > column[top * columns]) top = x;
-        const double share = column[top * columns] == kLogOfZero ? 0 : parents_[node] < 0 ? 1.0 : above[begin + s];
-        for (i64 x = 0; x < size; ++x) column[x * columns] = x == top ? share : 0;
-      }
-      continue;
+  for_blocks(node, [&](i64 column) {
+    if (fixed >= 0) {
+      std::copy_n(above + column, columns, block_.begin() + fixed * columns);
+    } else {
+      split_by_shares(above + column, records + column, columns_[node], size, columns, block_.data());
+      if (number_[node] >= 0)
+        entropy += conditional_entropy(above + column, block_.data(), records + column, columns_[node], size, columns);
     }
-    for (i64 s = 0; s < width; ++s) {
-      const double share = peaks_[s] == kLogOfZero ? 0 : parents_[node] < 0 ? 1.0 : above[begin + s];
-      shares_[s] = share;
-      peaks_[s] = sums_[s] > 0 ? share / sums_[s] : 0;
-    }
-    for (i64 x = 0; x < size; ++x)
-      for (i64 s = 0; s < width; ++s) {
-        const double belief = terms_[x * width + s] * peaks_[s];
-        table[x * columns + begin + s] = belief;
-        entropy -= belief * scaled_[x * width + s];
+    for (i64 row = std::max<i64>(fixed, 0); row < (fixed < 0 ? size : fixed + 1); ++row) {
+      const double* const beliefs = block_.data() + row * columns;
+      marginals[row] += sum_of(beliefs, columns) / copies_[variables_[node]];
+      for (i64 s = begin; s < end; ++s) {
+        const Source& source = sources_[s];
+        if (source.origin == Origin::kFactor) continue;
+        double* const target = source.origin == Origin::kShift ? gradient + source.offset : base_of(source);
+        layouts_[s - begin].gather(beliefs, target + places_[s - begin] + row * strides_[source.begin]);
       }
-    for (i64 s = 0; s < width; ++s) sums_[s] = std::max(sums_[s], 1.0);
-    logarithms(sums_.data(), width);
-    for (i64 s = 0; s < width; ++s) entropy += shares_[s] * sums_[s];
-  }
+    }
+  });
   return entropy;
 }
 
@@ -351,10 +428,14 @@ std::vector<int> WeightedMiniBuckets::decode(int count, std::uint64_t seed) cons
         const std::span<const int> clique = cliques_[--first];
         for (i64 s = sources_begin_[first]; s < sources_begin_[first + 1]; ++s) {
           const Source& source = sources_[s];
-          const double* at = (source.node < 0 ? values_.data() : messages_.data()) + source.offset;
+          if (source.origin == Origin::kShift) continue;  // shifts of a bucket cancel
           const i64* const strides = strides_.data() + source.begin;
+          i64 at = 0;
           for (std::size_t axis = 1; axis < clique.size(); ++axis) at += strides[axis] * values[clique[axis]];
-          for (i64 x = 0; x < sizes_[v]; ++x) scores[x] += at[x * strides[0]];
+          for (i64 x = 0; x < sizes_[v]; ++x, at += strides[0])
+            scores[x] += source.origin == Origin::kFactor
+                             ? values_[source.offset + at]
+                             : std::bit_cast<float>(records_[records_begin_[source.node] + at]);
         }
       }
       if (number > 0)
@@ -367,45 +448,29 @@ std::vector<int> WeightedMiniBuckets::decode(int count, std::uint64_t seed) cons
 
 double WeightedMiniBuckets::evaluate(std::span<const double> parameters, std::vector<double>* wanted) {
   set_parameters(parameters);
+  live_.resize(live_cells_);
+  records_.resize(records_begin_.back());
   rounding_ = 0;
   double bound = 0;
-  const int nodes = int(parents_.size());
-  for (int r = 0; r < nodes; ++r) {
+  for (const int r : sequence_) {
     check_stop();
-    build(r, shifted_);
-    send(r);
-    if (parents_[r] < 0) {
-      bound += messages_[offsets_[r]];
-      rounding_ += std::numeric_limits<double>::epsilon() * (std::abs(bound) < -kLogOfZero ? std::abs(bound) : 0);
-    }
+    send(r, wanted != nullptr);
+    if (parents_[r] >= 0) continue;
+    bound += live_[offsets_[r]];
+    rounding_ += std::numeric_limits<double>::epsilon() * (std::abs(bound) < -kLogOfZero ? std::abs(bound) : 0);
   }
   if (!wanted) return bound;
   std::vector<double>& gradient = *wanted;
   gradient.assign(parameters.size(), 0.0);
   marginals_.assign(marginal_begin_.back(), 0.0);
+  if (bound == kLogOfZero) return bound;
   std::vector<double> entropies(divided_.size());
-  for (int r = nodes - 1; r >= 0; --r) {
+  for (std::size_t i = sequence_.size(); i-- > 0;) {
     check_stop();
-    build(r, shifted_);
-    const double entropy = condition(r);
-    const std::span<const int> clique = cliques_[r];
-    for (i64 s = sources_begin_[r]; s < sources_begin_[r + 1]; ++s) {
-      const Source& source = sources_[s];
-      if (source.node < 0) continue;
-      double* const target = messages_.data() + source.offset;
-      std::fill_n(target, columns_[source.node], 0.0);
-      scatter(clique, {strides_.data() + source.begin, clique.size()}, table_.data(), target);
-    }
-    const i64 columns = columns_[r];
-    const int v = variables_[r];
-    for (i64 x = 0; x < sizes_[v]; ++x)
-      marginals_[marginal_begin_[v] + x] +=
-          std::accumulate(table_.begin() + x * columns, table_.begin() + (x + 1) * columns, 0.0) / copies_[v];
-    if (const int n = number_[r]; n >= 0) {
-      entropies[n] = entropy;
-      scatter(clique, {shift_strides_.data() + shift_strides_begin_[n], clique.size()}, table_.data(),
-              gradient.data() + shift_begin_[n]);
-    }
+    const int r = sequence_[i];
+    if (parents_[r] < 0) live_[offsets_[r]] = 1;
+    const double entropy = condition(r, gradient.data());
+    if (const int n = number_[r]; n >= 0) entropies[n] = entropy;
   }
   for (std::size_t g = 0; g + 1 < groups_.size(); ++g) {
     const int begin = groups_[g], end = groups_[g + 1];

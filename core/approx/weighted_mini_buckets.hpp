@@ -4,6 +4,8 @@
 #include <span>
 #include <vector>
 
+#include "approx/block_layout.hpp"
+#include "approx/powered_sums.hpp"
 #include "plan/tree.hpp"
 
 namespace elimina::approx {
@@ -12,7 +14,8 @@ namespace elimina::approx {
 // variable's mini-buckets add up to its total weight (1; for a variable that is maximised, a small number or 0). All weights positive: an
 // upper bound. One positive, the others negative: a lower bound. Shifts move costs between the mini-buckets of a variable.
 //
-// One array holds the messages on the way up and the beliefs of separators on the way down.
+// Messages on the way up, and then beliefs of separators on the way down, live from a node to its parent only. Of each node, the
+// shares of its variable's states are kept from one way for the other.
 class WeightedMiniBuckets {
  public:
   // `values`: logarithms of the tree's factors, row-major over their sorted scopes, one after another. `weights`: of each node. `shared`:
@@ -26,17 +29,21 @@ class WeightedMiniBuckets {
   i64 shifts() const { return shifts_; }
   std::vector<double> initial() const;
 
+  // Parameters that continue those of mini-buckets along the same order with another i-bound: shifts and weights go to the mini-buckets
+  // that share most variables.
+  std::vector<double> continued(const WeightedMiniBuckets& other, std::span<const double> parameters) const;
+
   // Total weight of some variables, by position in the order.
   void set_totals(std::span<const double> totals);
 
   // Fixes variables, by position in the order (-1: summed over): the bound is then one on a part of the sum.
   void fix(std::span<const int> values) { fixed_.assign(values.begin(), values.end()); }
 
-  // Assignments, by position in the order, that the messages of the last bound lead to, the variable eliminated last first. The first one
-  // has the best values, the others are drawn in proportion to their shares.
+  // Assignments, by position in the order, to which the messages of the last evaluation without gradient lead, the variable eliminated
+  // last first. The first one has the best values, the others are drawn in proportion to their shares.
   std::vector<int> decode(int count, std::uint64_t seed) const;
 
-  // The bound at some parameters (free: shifts of a bucket are less their mean). With a gradient, beliefs replace the messages.
+  // The bound at some parameters (free: shifts of a bucket are less their mean).
   double evaluate(std::span<const double> parameters, std::vector<double>* gradient);
 
   // Marginals of each variable of the order after an evaluation with gradient: mean of its mini-buckets' beliefs, one after another.
@@ -45,50 +52,69 @@ class WeightedMiniBuckets {
   // Sum of the largest errors that rounding may add to each message of the last evaluation.
   double rounding() const { return rounding_; }
 
+  // Frees the messages and shares until the next evaluation.
+  void release_tables();
+
+  // Bytes of the messages and shares of a tree.
+  static double bytes(const plan::PlannedTree& tree);
+
  private:
+  enum class Origin { kFactor, kMessage, kShift };
   struct Source {  // a table that is added to a node's
-    i64 offset;    // among factors, or among messages
-    int node;      // the child that sent it; -1: a factor
-    int begin;     // of its strides along the node's axes
+    Origin origin;
+    i64 offset;  // among factors, live messages or shifts
+    int node;    // the child that sent it
+    int begin;   // of its strides along the node's axes
   };
-  void build(int node, std::span<const double> shift);
-  void add(std::span<const int> axes, std::span<const i64> strides, const double* source, double* table);
-  void scatter(std::span<const int> axes, std::span<const i64> strides, const double* table, double* target);
-  void inner(std::span<const int> axes, std::span<const i64> strides);
-  void sum_terms(int node, i64 begin, i64 width);
-  void send(int node);
-  double condition(int node);
+  struct Blocks {  // of columns
+    std::size_t outer_axes;
+    i64 columns;  // of each block
+  };
+  template <class Work>
+  void for_blocks(int node, const Work& work);
+  void build(int node, i64 row);
+  double* base_of(const Source& source);
+  void send(int node, bool keeps_shares);
+  double condition(int node, double* gradient);
   void set_parameters(std::span<const double> parameters);
+  void centre_shifts(std::span<const double> parameters, std::vector<double>& shifted) const;
+  int closest(const WeightedMiniBuckets& other, int node, std::size_t group) const;
 
   std::vector<i64> sizes_;  // of variables by position
   std::vector<int> fixed_;
   plan::Lists cliques_;  // positions: the variable, then the separator
   std::vector<int> variables_, parents_;
-  std::vector<double> values_, messages_, weights_;
-  std::vector<i64> offsets_;  // of messages
+  std::vector<int> sequence_;  // of nodes, children first
+  std::vector<double> values_, live_, weights_;
+  std::vector<i64> offsets_;  // of live messages
+  i64 live_cells_;
   std::vector<i64> columns_;  // cells of messages
+  std::vector<i64> records_begin_;
+  std::vector<Share>
+      records_;  // of each node: shares, or after an evaluation without gradient its message in single precision
   std::vector<i64> sources_begin_;
   std::vector<Source> sources_;
   std::vector<i64> strides_;
+  std::vector<Blocks> blocks_;    // of each node
   std::vector<int> groups_;       // divided_ begins of each divided bucket, and the end
   std::vector<int> divided_;      // nodes of divided buckets, bucket by bucket
   std::vector<int> number_;       // of each node among these; -1: its bucket is whole
   std::vector<i64> shift_begin_;  // by number
-  std::vector<i64> shift_strides_;
-  std::vector<i64> shift_strides_begin_;
+  plan::Lists shift_scopes_;      // by group
   i64 shifts_ = 0;
   std::vector<double> totals_;         // by group
   std::vector<double> shifted_;        // the shifts less their means
   std::vector<double> initial_sizes_;  // logarithms of the sizes of weights
   std::vector<int> positive_;          // by group: place of the positive weight of a lower bound; -1: all are positive
-  std::vector<double> table_, terms_, scaled_, peaks_, sums_, shares_;
-  std::vector<i64> block_;
-  i64 outer_axes_ = 0;
-  bool is_contiguous_ = false;
   std::vector<double> marginals_;
   std::vector<i64> marginal_begin_;
   std::vector<int> copies_;
   double rounding_ = 0;
+
+  // Of the block that is worked on: its table, its layouts and places in the sources.
+  std::vector<double> block_, magnitudes_;
+  std::vector<BlockLayout> layouts_;
+  std::vector<i64> places_, axis_sizes_, counts_;
 };
 
 }  // namespace elimina::approx

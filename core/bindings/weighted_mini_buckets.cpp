@@ -41,9 +41,21 @@ void bind_weighted_mini_buckets(nb::module_& m) {
       .def(nb::new_(&make), "tree"_a, "values"_a, "weights"_a, "shared"_a,
            "Prepare the tables of a tree. `values`: logarithms of its factors over their sorted scopes, one after "
            "another; `weights`: of each node; `shared`: most variables of a shift.")
+      .def_static("bytes", &WeightedMiniBuckets::bytes, "tree"_a, "Return the bytes of a tree's messages and shares.")
       .def_prop_ro(
           "initial", [](const WeightedMiniBuckets& own) { return array_of(own.initial()); }, nb::rv_policy::reference,
           "Parameters of no shifts and the weights that were given.")
+      .def(
+          "continued",
+          [](const WeightedMiniBuckets& own, const WeightedMiniBuckets& other, Words<const double> parameters) {
+            check(other, parameters);
+            if (own.variables() != other.variables()) throw nb::value_error("the orders are of other lengths");
+            return array_of(own.continued(other, span_of(parameters)));
+          },
+          "other"_a, "parameters"_a,
+          "Return parameters that continue those of mini-buckets along the same order with another i-bound.")
+      .def("release_tables", &WeightedMiniBuckets::release_tables,
+           "Free the messages and shares until the next evaluation.")
       .def_prop_ro("shifts", &WeightedMiniBuckets::shifts,
                    "Number of parameters that are shifts; the others are the "
                    "logarithms of the sizes of weights.")
@@ -71,8 +83,8 @@ void bind_weighted_mini_buckets(nb::module_& m) {
             return array_of(unlocked([&] { return own.decode(count, seed); }));
           },
           "count"_a, "seed"_a,
-          "Return assignments, in elimination order and one after another, that the messages of the last `bound` lead "
-          "to: "
+          "Return assignments, in elimination order and one after another, to which the messages of the last `bound` "
+          "lead: "
           "the best one, and others that are drawn.")
       .def(
           "bound",

@@ -14,8 +14,14 @@ from hypothesis import strategies as st
 import elimina
 from elimina import Model, Options
 from elimina._core import WeightedMiniBuckets
-from elimina.methods.bound_optimisation import BoundedSide, Logarithms, MiniBucketTree, improve_bounds
-from elimina.methods.count_bounds import bounded_count, integers_between, optima_at_most
+from elimina.methods.bound_optimisation import (
+    BoundedSide,
+    Logarithms,
+    MiniBucketTree,
+    improve_bounds,
+    optimised_bounds,
+)
+from elimina.methods.count_bounds import count_result, integers_between, optima_at_most, sum_of
 from elimina.methods.marginal_map_bounds import improve_marginal_map
 from elimina.methods.quasi_newton import minimise
 from elimina.planning.ordering import elimination_order
@@ -99,7 +105,7 @@ def test_counts_are_between_their_bounds(data, kind):
     options = Options(threads=1, ibound=data.draw(st.sampled_from([1, 2])), memory=MEMORY_BYTES)
     results = []
     deadline = time.monotonic() + 5
-    bounded_count(prepare(model, "count", evidence), options, deadline, results.append)
+    optimised_bounds(sum_of(prepare(model, "count", evidence)), options, deadline, results.append, count_result)
     count = brute.count(model, evidence)
     for result in results:
         assert result.lower_bound <= count <= result.upper_bound
@@ -233,7 +239,8 @@ def test_a_count_of_nothing_is_zero():
     tables = [*model.factors, elimina.Table((0, 3), np.eye(2)[::-1])]
     model = Model(model.variables, tables, sense="probability")
     results = []
-    bounded_count(prepare(model, "count", {}), Options(threads=1, ibound=3), time.monotonic() + 5, results.append)
+    options, deadline = Options(threads=1, ibound=3), time.monotonic() + 5
+    optimised_bounds(sum_of(prepare(model, "count", {})), options, deadline, results.append, count_result)
     assert results[-1].status == "exact"
     assert results[-1].value == 0
 

@@ -23,7 +23,6 @@ from elimina.methods.quasi_newton import VECTORS, minimise
 from elimina.methods.search_state import Listener
 from elimina.planning.machine import cpu_machine
 from elimina.planning.options import Options
-from elimina.planning.order import Method
 from elimina.planning.ordering import elimination_order
 from elimina.planning.plan import MAX_BYTES
 from elimina.planning.planner import make_plan
@@ -33,6 +32,7 @@ from elimina.result import Result
 from elimina.running.bounded_results import sum_between
 from elimina.running.encoding import encode
 from elimina.running.host import host_memory
+from elimina.running.pool import spread
 
 Clock = Callable[[], float]
 """Clock of a budget: ``time.monotonic`` for a time limit. Where there is none, ``time.thread_time``: other work on the
@@ -44,23 +44,26 @@ METHOD = "mbe"
 MAX_SECONDS = 12.0
 """Seconds of the optimisation without a time limit."""
 
-ORDERS: tuple[tuple[Method, int], ...] = (("min-fill", 0), ("min-fill", 1), ("min-fill", 2))
-"""Heuristics of orders that are tried, and numbers that are added to their seeds."""
+MAX_ORDERS = 8
+"""Orders by min-fill with different seeds that are tried at most."""
 
 _ORDER_SECONDS = 0.2
 """Limit of the search for such an order in seconds."""
 
-_TRIAL_SHARE = 0.02
-"""Share of the time for the bound from above that tells which order is best."""
+_TRIALS_SHARE, _TRIAL_SHARE = 0.1, 0.02
+"""Shares of the time from which on no other order is tried, and of the trial of one order."""
+
+_TRIAL_EVALUATIONS = 12
+"""Evaluations of each side in a trial: the gap after them tells which order is best."""
 
 _RUNG_SHARES = (0.2, 1.0)
 """Shares of the remaining time of the rungs: rising i-bounds, of which the last one has all that is left."""
 
-_STEPS = 20
+_RUNG_EVALUATIONS = 40
 """Evaluations of each side for which there is to be time at an i-bound: by then most of the gain is made."""
 
-_MAX_TRIAL_OVERRUN = 2.0
-"""Times of its share of the time that a trial takes at most before another one."""
+_TURN_EVALUATIONS = 4
+"""Evaluations of a side's turn, by whose gain the next one is chosen."""
 
 _MAX_BITS = 500.0
 """Base-2 logarithm of the most cells that are told apart: far more than any machine holds."""
@@ -78,11 +81,20 @@ _SHARED_VARIABLES, _SHIFT_CELLS = 5, 256
 _SLICES = 16
 """Assignments of the variables that are fixed, for the bound from below."""
 
+_FIRST_SIDE_SHARE = 0.4
+"""Share of a rung's time for the bound from above, where the one from below needs its messages or its memory."""
+
 _ASSIGNMENT_SHARE = 0.1
 """Share of the time for a local search for an assignment, where no message leads to one."""
 
 _STALLED_STEPS, _STALLED_GAIN = 10, 2e-3
 """Steps whose gain, relative to the gap (or to 1), is so small that a rung ends."""
+
+_WEIGHT_SCALES: dict[Bound, float] = {"upper": 3.0, "lower": 0.3}
+"""Changes of a weight's logarithm for each of a shift. From below, weights that change early end at a bad optimum."""
+
+_SIDES: tuple[Bound, Bound] = ("upper", "lower")
+"""Sides of the bounds."""
 
 _ULPS = 4
 """Units in the last place that a constant may be off."""
@@ -116,7 +128,7 @@ class MiniBucketTree(NamedTuple):
         divided: True for each node of a divided bucket.
         largest_table: Cells of the largest message.
         total_cells: Cells of all mini-buckets.
-        peak_bytes: Bytes of tables and parameters.
+        peak_bytes: Bytes of tables and parameters, those of all sides.
     """
 
     planned: PlannedTree
@@ -128,8 +140,8 @@ class MiniBucketTree(NamedTuple):
     peak_bytes: int
 
     @staticmethod
-    def of(problem: Problem, order: Sequence[int], ibound: int) -> MiniBucketTree:
-        """Divide the buckets of an order."""
+    def of(problem: Problem, order: Sequence[int], ibound: int, sides: int = 2) -> MiniBucketTree:
+        """Divide the buckets of an order, for one side of the bounds or for both."""
         sizes = np.array(problem.model.sizes, dtype=np.float64)
         planned = plan_tree(problem.groups.scopes, problem.model.sizes, order, (), ibound)
         starts, members = planned.separators
@@ -141,9 +153,9 @@ class MiniBucketTree(NamedTuple):
         shared = max(1, min(_SHARED_VARIABLES, int(math.log(_SHIFT_CELLS) / math.log(widest))))
         parameters = float(np.minimum(tables[divided], widest**shared).sum()) + float(divided.sum())
         factors = float(problem.groups.cells(problem.model.sizes).sum())
-        cells = float(messages.sum()) + 3 * float(tables.max(initial=1)) + 2 * factors + VECTORS * parameters
+        peak = sides * (WeightedMiniBuckets.bytes(planned) + 8 * (2 * factors + VECTORS * parameters))
         largest = int(messages.max(initial=1))
-        return MiniBucketTree(planned, ibound, shared, divided, largest, int(tables.sum()), int(8 * cells))
+        return MiniBucketTree(planned, ibound, shared, divided, largest, int(tables.sum()), int(peak))
 
     @property
     def statistics(self) -> dict[str, Any]:
@@ -206,19 +218,34 @@ class BoundedSide:
         logarithms: Logarithms of the factors along the tree's order.
         side: Side of the bound.
         maximised: Variables that are not summed over (upper bounds only).
+        previous: Same side in a tree of the same order, whose parameters are continued.
     """
 
     def __init__(
-        self, tree: MiniBucketTree, logarithms: Logarithms, side: Bound, maximised: Collection[int] = ()
+        self,
+        tree: MiniBucketTree,
+        logarithms: Logarithms,
+        side: Bound,
+        maximised: Collection[int] = (),
+        previous: BoundedSide | None = None,
     ) -> None:
         self.tree, self._constants, self._zeros = tree, logarithms.constants, logarithms.zeros
         self._nodes = tree_of(tree.planned)
-        self._sign = 1 if side == "upper" else -1
+        self.is_upper = side == "upper"
+        self._sign = 1 if self.is_upper else -1
         weights = np.array(node_weights(self._nodes, side, logarithms.zeros, maximised), dtype=np.float64)
         self._buckets = WeightedMiniBuckets(tree.planned, logarithms.values, weights, tree.shared)
         self._is_maximised = np.isin(tree.planned.order, list(maximised))
         self._parameters = self._buckets.initial
+        if previous is not None:
+            self._parameters = self._buckets.continued(previous._buckets, previous._parameters)
+        self._scales = np.ones(len(self._parameters))
+        self._scales[self._buckets.shifts :] = _WEIGHT_SCALES[side]
         self.evaluations = 0
+
+    def release_tables(self) -> None:
+        """Free the tables; the parameters remain."""
+        self._buckets.release_tables()
 
     def temper(self, total: float) -> None:
         """Set the sum of the weights of each variable that is maximised: the smaller, the closer to the largest."""
@@ -231,18 +258,18 @@ class BoundedSide:
 
     def improve(self) -> Iterator[float]:
         """Yield better and better bounds, rounding included; none if there is none."""
-        for value, parameters in minimise(self._evaluate, self._parameters):
+        for value, scaled in minimise(self._evaluate, self._parameters / self._scales):
             if value == math.inf:
                 return
-            self._parameters = parameters
+            self._parameters = scaled * self._scales
             yield self._rounded(self._sign * value)
             if value == -math.inf:
                 return
 
-    def _evaluate(self, parameters: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+    def _evaluate(self, scaled: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         self.evaluations += 1
-        bound, gradient = self._buckets.gradient(parameters)
-        return self._sign * bound, self._sign * gradient
+        bound, gradient = self._buckets.gradient(scaled * self._scales)
+        return self._sign * bound, self._sign * gradient * self._scales
 
     def _rounded(self, bound: float) -> float:
         """Return the bound on the whole sum, rounded outwards."""
@@ -299,7 +326,7 @@ class BoundedSide:
 
 
 def largest_tree(
-    problem: Problem, order: Sequence[int], least: int, memory_bytes: int, cells: float
+    problem: Problem, order: Sequence[int], least: int, memory_bytes: int, cells: float, sides: int = 2
 ) -> MiniBucketTree | None:
     """Return the mini-buckets of the largest i-bound within limits; None if the memory does not hold the least.
 
@@ -309,10 +336,11 @@ def largest_tree(
         least: I-bound that may have more cells than the limit.
         memory_bytes: Bytes that tables and parameters may take.
         cells: Cells of all mini-buckets.
+        sides: Sides of the bounds whose tables are in the memory.
     """
     best: MiniBucketTree | None = None
     for ibound in itertools.count(least):
-        tree = MiniBucketTree.of(problem, order, ibound)
+        tree = MiniBucketTree.of(problem, order, ibound, sides)
         if tree.peak_bytes > memory_bytes or (best is not None and tree.total_cells > cells):
             break
         best = tree
@@ -321,27 +349,88 @@ def largest_tree(
     return best
 
 
-def optimised_sum(
-    problem: Problem, options: Options, deadline: float, learn: Listener, clock: Clock = time.monotonic
+class _Descent:
+    """Optimisation of one side in a tree, in turns.
+
+    Args:
+        side: The side.
+        clock: Returns the time in seconds of the thread that asks, or of all.
+
+    Attributes:
+        bounds: Better and better bounds.
+        gain_rate: Gain of the last turn for each second; infinity before the first one.
+        is_done: True if there is no better bound.
+    """
+
+    def __init__(self, side: BoundedSide, clock: Clock) -> None:
+        self.side, self._clock, self._steps = side, clock, side.improve()
+        self.bounds: list[float] = []
+        self.gain_rate = math.inf
+        self.is_done = False
+        self._seconds = 0.0
+
+    def take_turn(self, seconds: float) -> float:
+        """Improve the bound by some evaluations, within a time; return the seconds that it took."""
+        started, elapsed = self._clock(), 0.0
+        before = self.bounds[-1:]
+        last = self.side.evaluations + _TURN_EVALUATIONS
+        while self.side.evaluations < last:
+            bound = next(self._steps, None)
+            elapsed = self._clock() - started
+            self.is_done = bound is None
+            if bound is None:
+                break
+            self.bounds.append(bound)
+            if elapsed >= seconds:
+                break
+        self._seconds += elapsed
+        if before:
+            self.gain_rate = abs(self.bounds[-1] - before[0]) / max(elapsed, sys.float_info.min)
+        return elapsed
+
+    @property
+    def cell_seconds(self) -> float:
+        """Seconds of an evaluation for each cell."""
+        return self._seconds / max(1, self.side.evaluations) / max(1, self.side.tree.total_cells)
+
+    def is_stalled(self, least: float) -> bool:
+        """Return whether the last steps gained no more than so much."""
+        return len(self.bounds) > _STALLED_STEPS and abs(self.bounds[-1] - self.bounds[-1 - _STALLED_STEPS]) <= least
+
+
+def optimised_bounds(
+    problem: Problem,
+    options: Options,
+    deadline: float,
+    learn: Listener,
+    result_of: Callable[[SumBounds], Result],
+    clock: Clock = time.monotonic,
 ) -> Result:
-    """Bound a sum.
+    """Bound a sum, or what is written as one.
 
     Args:
         problem: Problem of the task ``pr``.
         options: Options with the memory that may be used, the seed of orders, and an order that is asked for.
         deadline: Deadline by the clock.
         learn: Called with each improvement.
+        result_of: Returns the answer that bounds prove.
         clock: Returns the time in seconds.
 
     Raises:
         MemoryLimitError: Not even the smallest mini-buckets fit.
     """
-    result = Result("unknown", "pr")
+    result: Result | None = None
     for bounds in improve_bounds(problem, options, host_memory(options), deadline, clock):
-        ends = bounds.lower / math.log(10), bounds.upper / math.log(10)
-        result = sum_between(*ends).replace(stats=bounds.tree.statistics)
+        result = result_of(bounds)
         learn(result)
+    assert result is not None
     return result
+
+
+def sum_result(bounds: SumBounds) -> Result:
+    """Return the sum that bounds prove."""
+    ends = bounds.lower / math.log(10), bounds.upper / math.log(10)
+    return sum_between(*ends).replace(stats=bounds.tree.statistics)
 
 
 def improve_bounds(
@@ -351,7 +440,7 @@ def improve_bounds(
 
     Args:
         problem: Problem of the task ``pr``.
-        options: Options with the seed of orders, and an order or i-bound that is asked for.
+        options: Options with the threads, the seed of orders, and an order or i-bound that is asked for.
         memory_bytes: Bytes that tables and parameters may take.
         deadline: Deadline by the clock.
         clock: Returns the time in seconds.
@@ -368,55 +457,93 @@ class BoundOptimisation:
     def __init__(self, problem: Problem, options: Options, memory_bytes: int, deadline: float, clock: Clock) -> None:
         self._problem, self._options, self._memory_bytes = problem, options, memory_bytes
         self._deadline, self._clock = deadline, clock
+        self._other_seconds = 0.0
         self._cell_seconds = CELL_SECONDS
         self._lower, self._upper = -math.inf, math.inf
         self._order: Sequence[int] = ()
+        self._logarithms = Logarithms(np.zeros(0), (), ())
+        self._shares_order: Sequence[int] = ()
         self._shares = np.zeros(0)
         self._allowed: list[int] | None = None
+        self._sums_slices = True
+        self._sides = 2  # in the memory at the same time
+
+    @property
+    def _now(self) -> float:
+        """Time by the clock, that of other threads included."""
+        return self._clock() + self._other_seconds
 
     @property
     def _seconds(self) -> float:
-        return max(0.0, self._deadline - self._clock())
+        return max(0.0, self._deadline - self._now)
+
+    @property
+    def _sides_at_once(self) -> int:
+        return min(self._sides, self._options.host_threads)
 
     def run(self) -> Iterator[SumBounds]:
         """Yield bounds in trees of rising i-bounds."""
-        order, logarithms = self._best_order()
-        ibound = 0
+        yield from self._choose_order()
+        logarithms, tree = self._logarithms, None
+        above: BoundedSide | None = None
         for share in _RUNG_SHARES:
-            tree = self._tree(order, ibound + 1, share)
-            if tree is None:
+            larger = self._tree(1 if tree is None else tree.ibound + 1, share)
+            if larger is None:
                 break
-            ibound = tree.ibound
-            yield from self._improve(tree, order, logarithms, self._clock() + share * self._seconds)
+            tree = larger
+            if -math.inf in logarithms.constants:
+                yield SumBounds(-math.inf, -math.inf, tree, self._order, np.zeros(0))
+                return
+            # Shifts of another tree start worse than none on the other side, whose bound is not concave.
+            above = BoundedSide(tree, logarithms, "upper", previous=above)
+            below = BoundedSide(tree, logarithms, "lower")
+            yield from self._improve(above, below, self._now + share * self._seconds)
             is_met = self._upper == -math.inf or self._lower >= self._upper
             if is_met or not tree.divided.any() or not self._seconds or self._is_ibound_fixed:
                 return
-        if not ibound:
+            above.release_tables()
+        if tree is None:
             raise MemoryLimitError("mini-buckets of one variable exceed the memory: allow more memory (--memory)")
 
     @property
     def _is_ibound_fixed(self) -> bool:
         return self._options.ibound not in (None, "auto")
 
-    def _best_order(self) -> tuple[Sequence[int], Logarithms]:
-        """Return the order whose small mini-buckets bound the sum best after a few steps."""
-        best: tuple[float, Sequence[int], Logarithms] | None = None
-        trial_seconds = _TRIAL_SHARE * self._seconds
+    def _choose_order(self) -> Iterator[SumBounds]:
+        """Choose the order whose small mini-buckets bound the sum best after a few steps; yield their bounds."""
+        best = math.inf, math.inf
+        end = self._now + _TRIALS_SHARE * self._seconds
+        tree: MiniBucketTree | None = None
         for order in self._orders():
             logarithms = Logarithms.of(self._problem, order)
-            tree = self._tree(order, 1, _TRIAL_SHARE)
+            if tree is None:
+                self._order, self._logarithms = order, logarithms
+                tree = self._tree(1, _TRIAL_SHARE)
+            else:
+                tree = MiniBucketTree.of(self._problem, order, tree.ibound, self._sides)
             if tree is None or -math.inf in logarithms.constants:
-                return order, logarithms
-            bound, started = math.inf, self._clock()
-            for bound in self._descend(BoundedSide(tree, logarithms, "upper")):  # noqa: B007
-                if self._clock() >= started + trial_seconds:
-                    break
-            if best is None or bound < best[0]:
-                best = (bound, order, logarithms)
-            if bound == -math.inf or self._clock() - started > _MAX_TRIAL_OVERRUN * trial_seconds:
-                break
-        assert best is not None
-        return best[1:]
+                return
+            bounds = self._trial(tree, logarithms, end)
+            gap = bounds["upper"] - bounds["lower"]
+            # Where there is no bound from below, that from above decides.
+            figure = gap if math.isfinite(gap) else math.inf, bounds["upper"]
+            if figure < best:
+                best, self._order, self._logarithms = figure, order, logarithms
+            yield self._bounds(tree)
+            if self._upper == -math.inf or not tree.divided.any() or self._now >= end:
+                return
+
+    def _trial(self, tree: MiniBucketTree, logarithms: Logarithms, end: float) -> dict[Bound, float]:
+        """Return the bounds after a few evaluations."""
+        bounds: dict[Bound, float] = {"upper": math.inf, "lower": -math.inf}
+        for sides in (_SIDES,) if self._sides == 2 else ((side,) for side in _SIDES):
+            descents = [_Descent(BoundedSide(tree, logarithms, side), self._clock) for side in sides]
+            for _ in range(_TRIAL_EVALUATIONS // _TURN_EVALUATIONS):
+                self._take_turns([descent for descent in descents if not descent.is_done], end - self._now)
+            bounds.update(
+                (side, descent.bounds[-1]) for side, descent in zip(sides, descents, strict=True) if descent.bounds
+            )
+        return bounds
 
     def _orders(self) -> Iterator[Sequence[int]]:
         """Yield different orders that are quickly made, or the one that is asked for."""
@@ -424,55 +551,61 @@ class BoundOptimisation:
             yield elimination_order(self._problem, self._options)
             return
         seen = set()
-        for method, number in ORDERS:
-            own = self._options._replace(order=method, order_seconds=_ORDER_SECONDS, seed=self._options.seed ^ number)
-            order = elimination_order(self._problem, own)
+        for number in range(MAX_ORDERS):
+            seed = self._options.seed ^ number
+            options = self._options._replace(order="min-fill", order_seconds=_ORDER_SECONDS, seed=seed)
+            order = elimination_order(self._problem, options)
             if order not in seen:
                 seen.add(order)
                 yield order
 
-    def _tree(self, order: Sequence[int], least: int, share: float) -> MiniBucketTree | None:
+    def _tree(self, least: int, share: float) -> MiniBucketTree | None:
         """Return the mini-buckets of the largest i-bound for which memory and a share of the time suffice, if any."""
-        if self._is_ibound_fixed:
-            asked = MiniBucketTree.of(self._problem, order, int(self._options.ibound or 1))
-            return asked if asked.peak_bytes <= self._memory_bytes else None
-        cells = share * self._seconds / (2 * _STEPS * self._cell_seconds)
-        return largest_tree(self._problem, order, least, self._memory_bytes, cells)
+        evaluations = _RUNG_EVALUATIONS * 2 / self._sides_at_once
+        cells = share * self._seconds / (evaluations * self._cell_seconds)
+        while True:
+            if self._is_ibound_fixed:
+                asked = MiniBucketTree.of(self._problem, self._order, int(self._options.ibound or 1), self._sides)
+                tree = asked if asked.peak_bytes <= self._memory_bytes else None
+            else:
+                tree = largest_tree(self._problem, self._order, least, self._memory_bytes, cells, self._sides)
+            if tree is not None or least > 1 or self._sides == 1:
+                return tree
+            self._sides = 1
 
-    def _improve(
-        self, tree: MiniBucketTree, order: Sequence[int], logarithms: Logarithms, end: float
-    ) -> Iterator[SumBounds]:
-        """Improve both sides in a tree until a time, each for half of it."""
-        if -math.inf in logarithms.constants:
-            self._upper = -math.inf
-            yield SumBounds(-math.inf, -math.inf, tree, order, np.zeros(0))
+    def _improve(self, above: BoundedSide, below: BoundedSide, end: float) -> Iterator[SumBounds]:
+        """Improve both sides in a tree until a time."""
+        tree, blocked = above.tree, below.is_blocked
+        descents = [_Descent(above, self._clock), _Descent(below, self._clock)]
+        if self._sides == 2 and not blocked.any():
+            yield from self._descend(descents, end)
+            if self._sums_slices and self._upper > -math.inf:
+                lower = below.slices(above.assignments(self._options.seed), below.is_divided)
+                # In larger mini-buckets they would take long, too.
+                self._sums_slices = lower > self._lower
+                self._lower = max(self._lower, lower)
+                yield self._bounds(tree)
             return
-        middle = (self._clock() + end) / 2
-        above = BoundedSide(tree, logarithms, "upper")
-        for bound in self._until(self._descend(above), middle):
-            if bound < self._upper:
-                self._upper, self._order, self._shares = bound, order, above.marginals
-        yield self._bounds(tree)
+        yield from self._descend(descents[:1], self._now + _FIRST_SIDE_SHARE * (end - self._now))
         if self._upper == -math.inf:
             return
         assignments = above.assignments(self._options.seed)
-        del above
-        below = BoundedSide(tree, logarithms, "lower")
+        if self._sides == 1:
+            del descents[0]
+            above.release_tables()
         lower = below.slices(assignments, below.is_divided)
         if lower == -math.inf:
-            assignments = np.vstack([self._allowed_assignment(order), assignments])
+            assignments = np.vstack([self._allowed_assignment(), assignments])
             lower = below.slices(assignments, below.is_divided)
         self._lower = max(self._lower, lower)
         yield self._bounds(tree)
-        blocked = below.is_blocked
         below.fix_best(assignments, blocked)
-        for bound in self._until(self._descend(below), end):
-            self._lower = max(self._lower, bound)
+        yield from self._descend(descents, end - _SLICES * self._cell_seconds * tree.total_cells)
         if blocked.any():
             self._lower = max(self._lower, below.slices(assignments, blocked))
-        yield self._bounds(tree)
+            yield self._bounds(tree)
 
-    def _allowed_assignment(self, order: Sequence[int]) -> NDArray[np.int32]:
+    def _allowed_assignment(self) -> NDArray[np.int32]:
         """Return an assignment of a positive product, in elimination order, if local search has one in time."""
         if self._allowed is None:
             problem = self._problem
@@ -482,26 +615,42 @@ class BoundOptimisation:
             if search is not None:
                 search.run(_ASSIGNMENT_SHARE * self._seconds)
                 self._allowed = search.best
-        return np.array([self._allowed[v] for v in order], dtype=np.int32)
+        return np.array([self._allowed[v] for v in self._order], dtype=np.int32)
 
-    def _descend(self, side: BoundedSide) -> Iterator[float]:
-        """Yield the bounds of a side, and measure the time of an evaluation."""
-        started = self._clock()
-        for bound in side.improve():
-            self._cell_seconds = (self._clock() - started) / side.evaluations / max(1, side.tree.total_cells)
-            yield bound
-
-    def _until(self, bounds: Iterator[float], end: float) -> Iterator[float]:
-        """Yield bounds until a time, or until they stall."""
-        last: list[float] = []
-        for bound in bounds:
-            yield bound
-            last.append(bound)
+    def _descend(self, descents: Sequence[_Descent], end: float) -> Iterator[SumBounds]:
+        """Improve sides until a time, or until they stall: together, or that which gained most in its last turn."""
+        while True:
             gap = self._upper - self._lower
             least = _STALLED_GAIN * (gap if math.isfinite(gap) else 1.0)
-            is_stalled = len(last) > _STALLED_STEPS and abs(bound - last[-1 - _STALLED_STEPS]) <= least
-            if is_stalled or self._clock() >= end:
+            active = [descent for descent in descents if not descent.is_done and not descent.is_stalled(least)]
+            if self._sides_at_once == 1:
+                active.sort(key=lambda descent: -descent.gain_rate)
+            if active:
+                self._take_turns(active[: self._sides_at_once], end - self._now)
+                yield self._bounds(descents[0].side.tree)
+            if not active or self._now >= end or self._upper == -math.inf:
                 return
 
+    def _take_turns(self, descents: Sequence[_Descent], seconds: float) -> None:
+        """Let sides take a turn at the same time, as far as there are threads, and keep their bounds."""
+
+        def work(_: int, items: Iterator[_Descent]) -> Iterator[float]:
+            for descent in items:
+                yield descent.take_turn(seconds)
+
+        started = self._clock()
+        longest = max((spent or 0.0 for spent in spread(range(self._sides_at_once), descents, work)), default=0.0)
+        # A clock of this thread does not see the time of others.
+        self._other_seconds += max(0.0, longest - (self._clock() - started))
+        for descent in descents:
+            side, bounds = descent.side, descent.bounds
+            self._cell_seconds = descent.cell_seconds
+            if not bounds:
+                continue
+            if not side.is_upper:
+                self._lower = max(self._lower, bounds[-1])
+            elif bounds[-1] < self._upper:
+                self._upper, self._shares_order, self._shares = bounds[-1], side.tree.planned.order, side.marginals
+
     def _bounds(self, tree: MiniBucketTree) -> SumBounds:
-        return SumBounds(min(self._lower, self._upper), self._upper, tree, self._order, self._shares)
+        return SumBounds(min(self._lower, self._upper), self._upper, tree, self._shares_order, self._shares)

@@ -8,8 +8,7 @@ from decimal import MAX_EMAX, ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
 import numpy as np
 
-from elimina.methods.bound_optimisation import Clock, improve_bounds
-from elimina.methods.search_state import Listener
+from elimina.methods.bound_optimisation import SumBounds, improve_bounds
 from elimina.model.model import Model
 from elimina.model.table import FORBIDDEN, Sense, Table, forbidden_value
 from elimina.planning.options import Options
@@ -33,30 +32,12 @@ _EXP_DIGITS = 40
 """Digits of the exponential, so many more that its own rounding does not matter."""
 
 
-def bounded_count(
-    problem: Problem, options: Options, deadline: float, learn: Listener, clock: Clock = time.monotonic
-) -> Result:
-    """Bound the number of allowed assignments.
-
-    Args:
-        problem: Problem of the task ``count``.
-        options: Options with the memory that may be used, the seed of orders, and an order that is asked for.
-        deadline: Deadline by the clock.
-        learn: Called with each improvement.
-        clock: Returns the time in seconds.
-
-    Raises:
-        MemoryLimitError: Not even the smallest mini-buckets fit.
-    """
-    result = Result("unknown", "count")
-    for bounds in improve_bounds(sum_of(problem), options, host_memory(options), deadline, clock):
-        lower, upper = integers_between(bounds.lower, bounds.upper)
-        if lower == upper:
-            result = Result("exact", "count", lower, lower, lower, stats=bounds.tree.statistics)
-        else:
-            result = Result("bounded", "count", None, lower, upper, stats=bounds.tree.statistics)
-        learn(result)
-    return result
+def count_result(bounds: SumBounds) -> Result:
+    """Return the count that bounds on its sum prove."""
+    lower, upper = integers_between(bounds.lower, bounds.upper)
+    if lower == upper:
+        return Result("exact", "count", lower, lower, lower, stats=bounds.tree.statistics)
+    return Result("bounded", "count", None, lower, upper, stats=bounds.tree.statistics)
 
 
 def optima_at_most(problem: Problem, total: float, options: Options, seconds: float) -> int:

@@ -62,7 +62,7 @@ def improve_marginal_map(
     for share in _RUNG_SHARES:
         seconds = share * max(0.0, deadline - time.monotonic())
         cells = (1 - _ASSIGNMENT_SHARE) * seconds / (_STEPS * CELL_SECONDS)
-        tree = largest_tree(joint, order, ibound + 1, int(MEMORY_SHARE * memory_bytes), cells)
+        tree = largest_tree(joint, order, ibound + 1, int(MEMORY_SHARE * memory_bytes), cells, sides=1)
         if tree is None:
             return
         ibound = tree.ibound

@@ -146,8 +146,14 @@ QUICK_ORDER_FITS = Condition(
 QUICK_ORDER_DOES_NOT_FIT = no(QUICK_ORDER_FITS, "its tables do not fit the memory")
 
 
+QUICK_ORDER_IS_FAR_TOO_LARGE = Condition(
+    "no search makes the quick order's tables fit",
+    lambda facts: FLOAT_BYTES * facts.quick_order.total_cells > QUICK_ORDER_FACTOR * facts.memory_bytes,
+)
+
+
 def _is_far_too_large(facts: Facts) -> bool:
-    if FLOAT_BYTES * facts.quick_order.total_cells > QUICK_ORDER_FACTOR * facts.memory_bytes:
+    if QUICK_ORDER_IS_FAR_TOO_LARGE.holds(facts):
         return True
     return FLOAT_BYTES * facts.searched_order.total_cells > SEARCHED_ORDER_FACTOR * facts.memory_bytes
 

@@ -133,28 +133,30 @@ def quick_bounds(facts: Facts, _: Row) -> Strategy | Attempt:
     return facts.solver.next_rung() or Attempt()
 
 
-def optimised_bounds(facts: Facts, row: Row) -> Strategy:
+def sum_bounds(facts: Facts, row: Row) -> Strategy:
     """Return weighted mini-buckets whose weights and shifts are optimised."""
-    solver = facts.solver
 
     def work(budget: Budget) -> Result:
-        from elimina.methods.bound_optimisation import optimised_sum
+        from elimina.methods.bound_optimisation import optimised_bounds, sum_result
 
-        clock, deadline = _clock_of(facts, row)
-        return optimised_sum(solver.problem, solver.options.beside(budget.held), deadline, budget.report, clock)
+        solver, (clock, deadline) = facts.solver, _clock_of(facts, row)
+        options = solver.options.beside(budget.held)
+        return optimised_bounds(solver.problem, options, deadline, budget.report, sum_result, clock)
 
     return Strategy(facts.call, "bounds", work)
 
 
 def count_bounds(facts: Facts, row: Row) -> Portfolio:
     """Bound a count by the same mini-buckets; if these do not fit, either, the failure is that of elimination."""
-    solver, failure = facts.solver, facts.failure
+    failure = facts.failure
 
     def work(budget: Budget) -> Result:
-        from elimina.methods.count_bounds import bounded_count
+        from elimina.methods.bound_optimisation import optimised_bounds
+        from elimina.methods.count_bounds import count_result, sum_of
 
-        clock, deadline = _clock_of(facts, row)
-        return bounded_count(solver.problem, solver.options.beside(budget.held), deadline, budget.report, clock)
+        solver, (clock, deadline) = facts.solver, _clock_of(facts, row)
+        options = solver.options.beside(budget.held)
+        return optimised_bounds(sum_of(solver.problem), options, deadline, budget.report, count_result, clock)
 
     outcome = yield Strategy(facts.call, "bounds", work)
     return outcome if outcome.failure is None else Attempt(None, failure)

@@ -350,7 +350,7 @@ SUM_PLANS: Rows = (
     Row(
         "optimised mini-buckets instead",
         "optimised weights and shifts bound a sum closer than larger mini-buckets",
-        eliminate.optimised_bounds,
+        eliminate.sum_bounds,
         (
             when.NO_CHECKPOINT,
             when.METHOD_IS_AUTO,
@@ -386,9 +386,27 @@ BOUNDS_COME_FIRST = (
 SUM: Rows = (
     *BEGIN,
     Row(
+        "optimised mini-buckets instead of a plan",
+        "a longer search for an order would not make a plan fit, and takes their time",
+        eliminate.sum_bounds,
+        (
+            *BOUNDS_COME_FIRST,
+            when.METHOD_IS_AUTO,
+            when.IBOUND_IS_OPEN,
+            when.DTYPE_IS_OPEN,
+            when.SHIFTS_BUCKETS,
+            when.ON_HOST,
+            when.SLICES_ARE_OPEN,
+            when.QUICK_ORDER_IS_FAR_TOO_LARGE,
+            when.NO_PLAN_ON_TUPLES_FITS,
+        ),
+        seconds=seconds_of_optimised_bounds,
+        ends="answered",
+    ),
+    Row(
         "quick bounds",
         "small mini-buckets bound a large sum before the search for a good order",
-        eliminate.optimised_bounds,
+        eliminate.sum_bounds,
         (*BOUNDS_COME_FIRST, when.IBOUND_IS_OPEN, when.DTYPE_IS_OPEN, when.SHIFTS_BUCKETS, when.ON_HOST),
         seconds=QUICK_BOUNDS_SECONDS,
     ),
@@ -401,7 +419,7 @@ SUM: Rows = (
     Row(
         "optimised mini-buckets",
         "optimised weights and shifts bound a sum closer than larger mini-buckets",
-        eliminate.optimised_bounds,
+        eliminate.sum_bounds,
         (
             when.NO_CHECKPOINT,
             when.METHOD_IS_MBE,

@@ -1,0 +1,28 @@
+// Sums of powers of logarithms, over the columns of a block of a table: weight * log(sum exp(term / weight)).
+#pragma once
+#include <cstdint>
+
+#include "elimina/config.hpp"
+
+namespace elimina::approx {
+
+// A share of a sum in fixed point: multiples of 1 / kWhole.
+using Share = std::int32_t;
+constexpr Share kWhole = 2147483647;
+
+// Sums the powers of each column of a block with `rows` rows, whose terms become scratch. A weight of 0 takes the largest term.
+// `shares`: those of rows 1 and later, `share_stride` apart; null: they are not wanted. `magnitudes`: raised to those of finite terms.
+void sum_powers(double* terms, i64 rows, i64 columns, double weight, double* sums, Share* shares, i64 share_stride,
+                double* magnitudes);
+
+// Splits what is above each column into the rows' beliefs, by the shares of rows 1 and later.
+void split_by_shares(const double* above, const Share* shares, i64 share_stride, i64 rows, i64 columns,
+                     double* beliefs);
+
+// Entropy of the rows given the columns: minus the sum of belief x log(share).
+double conditional_entropy(const double* above, const double* beliefs, const Share* shares, i64 share_stride, i64 rows,
+                           i64 columns);
+
+double sum_of(const double* values, i64 count);
+
+}  // namespace elimina::approx
