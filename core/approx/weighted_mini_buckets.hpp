@@ -111,7 +111,7 @@ class WeightedMiniBuckets {
   std::vector<int> copies_;
   double rounding_ = 0;
 
-  // Of the block that is worked on: its table, its layouts and places in the sources.
+  // The current block: its table, its layouts and places in the sources.
   std::vector<double> block_, magnitudes_;
   std::vector<BlockLayout> layouts_;
   std::vector<i64> places_, axis_sizes_, counts_;

@@ -486,7 +486,7 @@ class BoundOptimisation:
         yield from self._choose_order()
         logarithms, tree = self._logarithms, None
         above: BoundedSide | None = None
-        for share in _RUNG_SHARES:
+        for share in _RUNG_SHARES[-1:] if self._is_ibound_fixed else _RUNG_SHARES:
             larger = self._tree(1 if tree is None else tree.ibound + 1, share)
             if larger is None:
                 break
@@ -499,7 +499,7 @@ class BoundOptimisation:
             below = BoundedSide(tree, logarithms, "lower")
             yield from self._improve(above, below, self._now + share * self._seconds)
             is_met = self._upper == -math.inf or self._lower >= self._upper
-            if is_met or not tree.divided.any() or not self._seconds or self._is_ibound_fixed:
+            if is_met or not tree.divided.any() or not self._seconds:
                 return
             above.release_tables()
         if tree is None:
