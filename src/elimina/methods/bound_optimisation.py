@@ -349,7 +349,7 @@ def largest_tree(
     return best
 
 
-class _Descent:
+class _SideRun:
     """Optimisation of one side in a tree, in turns.
 
     Args:
@@ -537,12 +537,10 @@ class BoundOptimisation:
         """Return the bounds after a few evaluations."""
         bounds: dict[Bound, float] = {"upper": math.inf, "lower": -math.inf}
         for sides in (_SIDES,) if self._sides == 2 else ((side,) for side in _SIDES):
-            descents = [_Descent(BoundedSide(tree, logarithms, side), self._clock) for side in sides]
+            runs = [_SideRun(BoundedSide(tree, logarithms, side), self._clock) for side in sides]
             for _ in range(_TRIAL_EVALUATIONS // _TURN_EVALUATIONS):
-                self._take_turns([descent for descent in descents if not descent.is_done], end - self._now)
-            bounds.update(
-                (side, descent.bounds[-1]) for side, descent in zip(sides, descents, strict=True) if descent.bounds
-            )
+                self._take_turns([run for run in runs if not run.is_done], end - self._now)
+            bounds.update((side, run.bounds[-1]) for side, run in zip(sides, runs, strict=True) if run.bounds)
         return bounds
 
     def _orders(self) -> Iterator[Sequence[int]]:
@@ -576,9 +574,9 @@ class BoundOptimisation:
     def _improve(self, above: BoundedSide, below: BoundedSide, end: float) -> Iterator[SumBounds]:
         """Improve both sides in a tree until a time."""
         tree, blocked = above.tree, below.is_blocked
-        descents = [_Descent(above, self._clock), _Descent(below, self._clock)]
+        runs = [_SideRun(above, self._clock), _SideRun(below, self._clock)]
         if self._sides == 2 and not blocked.any():
-            yield from self._descend(descents, end)
+            yield from self._improve_sides(runs, end)
             if self._sums_slices and self._upper > -math.inf:
                 lower = below.slices(above.assignments(self._options.seed), below.is_divided)
                 # In larger mini-buckets they would take long, too.
@@ -586,12 +584,12 @@ class BoundOptimisation:
                 self._lower = max(self._lower, lower)
                 yield self._bounds(tree)
             return
-        yield from self._descend(descents[:1], self._now + _FIRST_SIDE_SHARE * (end - self._now))
+        yield from self._improve_sides(runs[:1], self._now + _FIRST_SIDE_SHARE * (end - self._now))
         if self._upper == -math.inf:
             return
         assignments = above.assignments(self._options.seed)
         if self._sides == 1:
-            del descents[0]
+            del runs[0]
             above.release_tables()
         lower = below.slices(assignments, below.is_divided)
         if lower == -math.inf:
@@ -600,7 +598,7 @@ class BoundOptimisation:
         self._lower = max(self._lower, lower)
         yield self._bounds(tree)
         below.fix_best(assignments, blocked)
-        yield from self._descend(descents, end - _SLICES * self._cell_seconds * tree.total_cells)
+        yield from self._improve_sides(runs, end - _SLICES * self._cell_seconds * tree.total_cells)
         if blocked.any():
             self._lower = max(self._lower, below.slices(assignments, blocked))
             yield self._bounds(tree)
@@ -617,34 +615,34 @@ class BoundOptimisation:
                 self._allowed = search.best
         return np.array([self._allowed[v] for v in self._order], dtype=np.int32)
 
-    def _descend(self, descents: Sequence[_Descent], end: float) -> Iterator[SumBounds]:
+    def _improve_sides(self, runs: Sequence[_SideRun], end: float) -> Iterator[SumBounds]:
         """Improve sides until a time, or until they stall: together, or that which gained most in its last turn."""
         while True:
             gap = self._upper - self._lower
             least = _STALLED_GAIN * (gap if math.isfinite(gap) else 1.0)
-            active = [descent for descent in descents if not descent.is_done and not descent.is_stalled(least)]
+            active = [run for run in runs if not run.is_done and not run.is_stalled(least)]
             if self._sides_at_once == 1:
-                active.sort(key=lambda descent: -descent.gain_rate)
+                active.sort(key=lambda run: -run.gain_rate)
             if active:
                 self._take_turns(active[: self._sides_at_once], end - self._now)
-                yield self._bounds(descents[0].side.tree)
+                yield self._bounds(runs[0].side.tree)
             if not active or self._now >= end or self._upper == -math.inf:
                 return
 
-    def _take_turns(self, descents: Sequence[_Descent], seconds: float) -> None:
+    def _take_turns(self, runs: Sequence[_SideRun], seconds: float) -> None:
         """Let sides take a turn at the same time, as far as there are threads, and keep their bounds."""
 
-        def work(_: int, items: Iterator[_Descent]) -> Iterator[float]:
-            for descent in items:
-                yield descent.take_turn(seconds)
+        def work(_: int, items: Iterator[_SideRun]) -> Iterator[float]:
+            for run in items:
+                yield run.take_turn(seconds)
 
         started = self._clock()
-        longest = max((spent or 0.0 for spent in spread(range(self._sides_at_once), descents, work)), default=0.0)
+        longest = max((spent or 0.0 for spent in spread(range(self._sides_at_once), runs, work)), default=0.0)
         # A clock of this thread does not see the time of others.
         self._other_seconds += max(0.0, longest - (self._clock() - started))
-        for descent in descents:
-            side, bounds = descent.side, descent.bounds
-            self._cell_seconds = descent.cell_seconds
+        for run in runs:
+            side, bounds = run.side, run.bounds
+            self._cell_seconds = run.cell_seconds
             if not bounds:
                 continue
             if not side.is_upper:
