@@ -8,7 +8,7 @@ from elimina.version import __version__ as __version__
 
 TYPE_CHECKING = False  # importing typing for it takes longer than all else here
 if TYPE_CHECKING:
-    from elimina.api import plan, sample, solve
+    from elimina.api import iterate_best, plan, sample, solve
     from elimina.errors import (
         ClusterError,
         DcopError,
@@ -65,6 +65,7 @@ __all__ = [
     "Variable",
     "from_pgmpy",
     "from_pyagrum",
+    "iterate_best",
     "plan",
     "read",
     "read_evidence",
@@ -79,7 +80,7 @@ __all__ = [
 _HOMES = {
     "io.pgmpy_networks": ("from_pgmpy", "to_pgmpy"),
     "io.pyagrum_networks": ("from_pyagrum", "to_pyagrum"),
-    "api": ("plan", "sample", "solve"),
+    "api": ("iterate_best", "plan", "sample", "solve"),
     "methods.junction_tree": ("JunctionTree",),
     "methods.samples": ("Samples",),
     "planning.options": ("Options",),

@@ -1,12 +1,14 @@
-"""The calls that most programs need: ``plan``, ``solve`` and ``sample``."""
+"""The calls that most programs need: ``plan``, ``solve``, ``sample`` and ``iterate_best``."""
 
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from elimina import arguments, system
+from elimina.errors import InputError
 from elimina.io.sources import EvidenceLike, ModelLike, as_evidence, as_model
 from elimina.planning.options import DEFAULT, Options, options_of
 from elimina.planning.plan import Plan
@@ -18,6 +20,7 @@ from elimina.strategies.call_plan import plan_call
 from elimina.system import memory_errors_in_words
 
 if TYPE_CHECKING:
+    from elimina.methods.best_assignments import RankedAssignment
     from elimina.methods.samples import Samples
 
 
@@ -187,6 +190,64 @@ def sample(
         return draw_samples(asked, as_evidence(evidence, asked), question, checked)
 
     return call.result(work)
+
+
+@memory_errors_in_words("while it looked for the best assignments")
+@arguments.with_options(Options._fields, "elimina.Options")
+def iterate_best(
+    model: ModelLike,
+    *,
+    evidence: EvidenceLike | None = None,
+    within: float = math.inf,
+    distance: int = 1,
+    device: str | None = None,
+    memory: int | str | None = None,
+    options: Options = DEFAULT,
+) -> Iterator[RankedAssignment]:
+    """Iterate over the allowed assignments, the best first, none of them twice.
+
+    The messages of one elimination lead a best-first search, which then takes little time for each assignment. If they
+    do not fit into memory, mini-buckets do: the search may then take long, or end with an error about memory.
+
+    Args:
+        model: Any model, a network of pgmpy or pyAgrum, or the path of a file that ``elimina.read`` takes.
+        evidence: Evidence, as in ``plan``.
+        within: Distance from the optimum's value up to which assignments are returned, in the model's units: costs, or
+            natural logarithms of probabilities. 0: all optima.
+        distance: Number of variables in which an assignment differs from each of those before, at least. Each is the
+            best one of that kind.
+        device: Device of the elimination, as in ``plan``.
+        memory: Memory limit, as in ``plan``.
+        options: Settings for experts: the order and its search, ``threads`` and ``dtype``.
+
+    Returns:
+        An iterator of pairs, ``value`` and ``assignment``. Values of floats within a rounding error may come in any
+        order. There are no assignments if none is allowed.
+
+    Raises:
+        TypeError: An argument has the wrong type.
+        InputError: An argument is out of range, or the evidence does not fit the model.
+        MemoryLimitError: Not even small mini-buckets fit, or the search needs more memory.
+        DeviceError: The device is missing or cannot be used.
+
+    Example:
+        >>> import itertools
+        >>> import elimina
+        >>> model = elimina.Model.from_arrays({"a": ["x", "y"], "b": 2}, [(("a", "b"), [[3, 1], [0, 2]])])
+        >>> for value, assignment in itertools.islice(elimina.iterate_best(model), 2):
+        ...     print(value, assignment)
+        0 {'a': 'y', 'b': 0}
+        1 {'a': 'x', 'b': 1}
+    """
+    from elimina.methods.best_assignments import ranked_assignments
+
+    most = arguments.number("within", within)
+    if most < 0:
+        raise InputError(f"within is {within}; it must not be negative")
+    least = arguments.integer("distance", distance, 1)
+    checked = options_of(options, device, memory).only_for("elimina.iterate_best").checked()
+    asked = as_model(model)
+    return ranked_assignments(asked, as_evidence(evidence, asked), checked, most, least)
 
 
 @contextlib.contextmanager

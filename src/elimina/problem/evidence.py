@@ -174,7 +174,7 @@ def observe(model: Model, task: Task, evidence: Evidence, asked: Sequence[int] |
         evidence: Evidence, as in ``elimina.plan``.
         asked: Variables of the query.
     """
-    observed = _observe(model, task, evidence)
+    observed = with_evidence(model, task, evidence)
     properties = described(task)
     is_free = SEMIRINGS[properties.semiring].is_additive and not (properties.is_sum and model.sense != "probability")
     if not is_free or not is_rewritten(observed.model):
@@ -229,7 +229,8 @@ def values_there(model: Model, assignment: Mapping[int, int], rewritten: Model) 
     return values
 
 
-def _observe(model: Model, task: Task, evidence: Evidence) -> Observed:
+def with_evidence(model: Model, task: Task, evidence: Evidence) -> Observed:
+    """Return the model with its evidence, in which all variables keep their values; likelihoods become factors."""
     observations = evidence_of(model, evidence)
     soft = [v for v, observation in observations.items() if not isinstance(observation, int)]
     if not soft:

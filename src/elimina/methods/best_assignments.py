@@ -1,0 +1,267 @@
+"""Assignments in the order of their values, the best first, by best-first search along the messages of an elimination.
+
+R. Dechter, N. Flerova, R. Marinescu, "Search algorithms for m best solutions for graphical models", AAAI 2012. What the
+choice of a value costs beyond the best one, its regret, follows from the messages of one elimination. If these are
+exact, the search visits nothing but prefixes of assignments that it returns; those of mini-buckets are bounds, which
+lead it astray as far as they are loose.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina.display import bytes_text
+from elimina.errors import MemoryLimitError
+from elimina.methods.mini_buckets import Heuristic, heuristic_of
+from elimina.model.model import Model
+from elimina.model.states import Evidence, State
+from elimina.planning.options import Options
+from elimina.planning.ordering import elimination_order
+from elimina.problem.evidence import with_evidence
+from elimina.problem.preparation import Problem, prepare
+from elimina.running.execution import Execution
+from elimina.running.host import host_memory
+from elimina.running.plan_choice import backend_of, plan_on, plan_within
+
+TIE_TOLERANCE = 1e-9
+"""Relative difference up to which costs of floats are ties: the search then goes on downwards."""
+
+MESSAGE_MEMORY_SHARE = 0.5
+"""Share of the memory that messages of mini-buckets may take; the search has the rest."""
+
+MESSAGE_SECONDS = 10.0
+"""Estimated time of mini-buckets, in seconds, where exact messages do not fit."""
+
+_BRANCH_BYTES, _SIBLING_BYTES = 400, 24
+"""Bytes of a branch without its arrays, and of a sibling in it."""
+
+
+class RankedAssignment(NamedTuple):
+    """An assignment in the sequence of the best ones.
+
+    Attributes:
+        value: Its value in the model's units: a cost, or the natural logarithm of a probability.
+        assignment: Variable name -> state.
+    """
+
+    value: int | float
+    assignment: dict[str, State]
+
+
+class _Level(NamedTuple):
+    """Choice of a variable's value, given those of the levels before.
+
+    Attributes:
+        size: Number of values.
+        offsets: Place of each table that the choice decides, and of each message that it replaces.
+        strides: Strides of the variable in the tables; 0 in the messages.
+        signs: 1 for tables, -1 for messages.
+        levels: Levels that they depend on, one table or message after another.
+        level_strides: Strides of these.
+        owners: Table or message of each of these.
+    """
+
+    size: int
+    offsets: NDArray[np.int64]
+    strides: NDArray[np.int64]
+    signs: NDArray[np.int64]
+    levels: NDArray[np.int64]
+    level_strides: NDArray[np.int64]
+    owners: NDArray[np.int64]
+
+
+class _Branch(NamedTuple):
+    """A path of the search, and what it passed by: siblings by their costs, the best first.
+
+    Attributes:
+        values: Value at each level.
+        costs: Least cost of each sibling.
+        levels: Level of each.
+        siblings: Value of each at its level.
+    """
+
+    values: NDArray[np.int32]
+    costs: list[float]
+    levels: list[int]
+    siblings: list[int]
+
+
+class BestAssignments:
+    """A best-first search that yields assignments, the best first.
+
+    Args:
+        problem: Problem of the task ``mpe``, with all values of all variables.
+        options: Options of the plan.
+        distance: Number of variables in which an assignment differs from each of those before, at least.
+
+    Raises:
+        MemoryLimitError: Not even small mini-buckets fit.
+    """
+
+    def __init__(self, problem: Problem, options: Options, distance: int) -> None:
+        self._problem = problem
+        heuristic = _messages(problem, options)
+        self._heuristic, self._arena = heuristic, heuristic.arena
+        self._is_exact = heuristic.plan.minibuckets is None
+        self._memory = host_memory(options)
+        self._order = [*reversed(heuristic.plan.order)]
+        # Any value of the others is as good.
+        idle = set(range(len(problem.model.variables))).difference(self._order, problem.fixed)
+        self._order += sorted(idle)
+        self._levels = _levels(heuristic, [problem.model.sizes[v] for v in sorted(idle)])
+        self._distance = distance
+        self._earlier = np.zeros((0, len(self._order)), dtype=np.int32)
+        self._numbers = itertools.count()
+        self._bytes = 0
+
+    def __iter__(self) -> Iterator[tuple[int | float, list[int]]]:
+        """Yield values in the model's units, and a value index for each variable.
+
+        Raises:
+            MemoryLimitError: The paths of the search do not fit.
+        """
+        if not math.isfinite(self._heuristic.cost):
+            return
+        model = self._problem.model
+        self._heap: list[tuple[float, int, int, _Branch]] = []
+        leaf = self._descend(np.zeros(len(self._order), dtype=np.int32), 0, 0.0)
+        while True:
+            if leaf is not None:
+                chosen = self._problem.complete(self._order, leaf.tolist())
+                value = model.score(chosen)
+                if model.is_beyond_bound(value):
+                    return
+                yield value, chosen
+                if self._distance > 1:
+                    self._earlier = np.vstack([self._earlier, leaf])
+            if not self._heap:
+                return
+            cost, _, place, branch = heapq.heappop(self._heap)
+            if place + 1 < len(branch.costs):
+                heapq.heappush(self._heap, (branch.costs[place + 1], -next(self._numbers), place + 1, branch))
+            values, level = branch.values.copy(), branch.levels[place]
+            values[level] = branch.siblings[place]
+            leaf = self._descend(values, level + 1, cost)
+
+    def _descend(self, values: NDArray[np.int32], level: int, cost: float) -> NDArray[np.int32] | None:
+        """Go down by the best values as long as nothing else is better; return the values if this reaches the end."""
+        limit = self._heap[0][0] if self._heap else math.inf
+        siblings: list[tuple[float, int, int]] = []
+        # Variables in which the path differs from each earlier assignment.
+        differences = (self._earlier[:, :level] != values[:level]).sum(axis=1)
+        if len(differences) and differences.min() + len(self._levels) - level < self._distance:
+            return None
+        while level < len(self._levels):
+            costs = cost + self._regrets(level, values)
+            if len(differences):
+                missing = self._distance - differences - (len(self._levels) - level - 1)
+                costs[self._earlier[missing > 0, level]] = math.inf
+                if missing.max() > 1:
+                    costs[:] = math.inf
+            best = int(costs.argmin())
+            finite = np.flatnonzero(np.isfinite(costs))
+            is_better_elsewhere = costs[best] > limit + TIE_TOLERANCE * max(1.0, cost)
+            others = finite if is_better_elsewhere else finite[finite != best]
+            siblings += [(float(costs[x]), level, int(x)) for x in others]
+            limit = min(limit, costs[others].min(initial=math.inf))
+            if is_better_elsewhere or not len(finite):
+                break
+            cost, values[level] = float(costs[best]), best
+            differences += self._earlier[:, level] != best
+            level += 1
+        if siblings:
+            # Of equals the deepest comes first: it is closest to an assignment.
+            siblings.sort(key=lambda sibling: (sibling[0], -sibling[1]))
+            branch = _Branch(values, *map(list, zip(*siblings, strict=True)))  # type: ignore[arg-type]
+            self._charge(_BRANCH_BYTES + values.nbytes + _SIBLING_BYTES * len(siblings))
+            heapq.heappush(self._heap, (branch.costs[0], -next(self._numbers), 0, branch))
+        return values if level == len(self._levels) else None
+
+    def _regrets(self, level: int, values: NDArray[np.int32]) -> NDArray[np.float64]:
+        """Return what each value of a level costs beyond the bound before it."""
+        size, offsets, strides, signs, levels, level_strides, owners = self._levels[level]
+        if not len(offsets):
+            return np.zeros(size)
+        at = offsets + np.bincount(owners, values[levels] * level_strides, len(offsets)).astype(np.int64)
+        cells = self._arena[at[:, None] + strides[:, None] * np.arange(size)]
+        is_forbidden = (cells == self._heuristic.plan.forbidden).any(axis=0)
+        totals = signs @ np.where(is_forbidden, 0, cells).astype(np.float64)
+        totals[is_forbidden] = math.inf
+        least = totals.min()
+        # No rounding error makes a path better than its beginning.
+        return totals - least if self._is_exact and math.isfinite(least) else np.maximum(totals, 0.0)
+
+    def _charge(self, size: int) -> None:
+        self._bytes += size
+        if self._bytes > self._memory:
+            raise MemoryLimitError(
+                f"the paths of the search for the best assignments take more than {bytes_text(self._memory)}: ask for "
+                "fewer assignments, or give more memory"
+            )
+
+
+def _messages(problem: Problem, options: Options) -> Heuristic:
+    """Run an elimination that keeps its messages, or where it does not fit one with mini-buckets."""
+    order = elimination_order(problem, options)
+    backend = backend_of(options)
+    # The tables of each variable's own bucket are needed, so no step may eliminate several.
+    plan = plan_on(backend, problem, order, options)
+    if not plan.fits:
+        most = MESSAGE_MEMORY_SHARE * host_memory(options)
+        planned = plan_within(problem, order, options._replace(ibound="auto"), most, MESSAGE_SECONDS)
+        plan, backend = planned.plan, planned.backend
+    return heuristic_of(Execution(problem, plan, backend), {})
+
+
+def _levels(heuristic: Heuristic, idle_sizes: Sequence[int]) -> list[_Level]:
+    """Return the levels of the search: the last variable of the order first, then those in no table."""
+    guide = heuristic.guide
+    last = len(guide.sizes) - 1
+    tables: list[list[tuple[int, int, int, Sequence[tuple[int, int]]]]] = [[] for _ in guide.sizes]
+    words, at = guide.tables.tolist(), 0
+    while at < len(words):
+        offset, home, stride, origin, count = words[at : at + 5]
+        pairs = list(zip(words[at + 5 : at + 5 + 2 * count : 2], words[at + 6 : at + 5 + 2 * count : 2], strict=True))
+        at += 5 + 2 * count
+        if home >= 0:
+            tables[home].append((offset, stride, 1, pairs))
+        if origin >= 0:
+            tables[origin].append((offset, 0, -1, [*pairs, (home, stride)] if home >= 0 else pairs))
+    levels = []
+    for v in reversed(range(len(tables))):
+        offsets, strides, signs = (np.array([table[n] for table in tables[v]], dtype=np.int64) for n in range(3))
+        pairs = [(last - u, s, n) for n, table in enumerate(tables[v]) for u, s in table[3]]
+        columns = np.array(pairs, dtype=np.int64).reshape(-1, 3).T
+        levels.append(_Level(guide.sizes[v], offsets, strides, signs, *columns))
+    nothing = np.zeros(0, dtype=np.int64)
+    return [*levels, *(_Level(size, *[nothing] * 6) for size in idle_sizes)]
+
+
+def ranked_assignments(
+    model: Model, evidence: Evidence, options: Options, within: float, distance: int
+) -> Iterator[RankedAssignment]:
+    """Yield the assignments of a model, the best first.
+
+    Args:
+        model: Any model.
+        evidence: Its evidence.
+        options: Options of the plan.
+        within: Distance from the value of the first assignment up to which others follow.
+        distance: Number of variables in which an assignment differs from each of those before, at least.
+    """
+    observed = with_evidence(model, "mpe", evidence)
+    problem = prepare(observed.model, "mpe", observed.values)
+    first: int | float | None = None
+    for value, chosen in BestAssignments(problem, options, distance):
+        first = value if first is None else first
+        slack = 0.0 if isinstance(value, int) else TIE_TOLERANCE * max(1.0, abs(first))
+        if abs(value - first) > within + slack:
+            return
+        yield RankedAssignment(value, model.states_at(chosen))
