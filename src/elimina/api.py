@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from elimina import arguments, system
 from elimina.errors import InputError
 from elimina.io.sources import EvidenceLike, ModelLike, as_evidence, as_model
+from elimina.methods.best_assignments import RankedAssignment, ranked_assignments
 from elimina.planning.options import DEFAULT, Options, options_of
 from elimina.planning.plan import Plan
 from elimina.problem.tasks import TaskName, task_of
@@ -20,7 +21,6 @@ from elimina.strategies.call_plan import plan_call
 from elimina.system import memory_errors_in_words
 
 if TYPE_CHECKING:
-    from elimina.methods.best_assignments import RankedAssignment
     from elimina.methods.samples import Samples
 
 
@@ -229,6 +229,7 @@ def iterate_best(
         InputError: An argument is out of range, or the evidence does not fit the model.
         MemoryLimitError: Not even small mini-buckets fit, or the search needs more memory.
         DeviceError: The device is missing or cannot be used.
+        UnsupportedError: The sum of integer costs may exceed 2^53.
 
     Example:
         >>> import itertools
@@ -239,8 +240,6 @@ def iterate_best(
         0 {'a': 'y', 'b': 0}
         1 {'a': 'x', 'b': 1}
     """
-    from elimina.methods.best_assignments import ranked_assignments
-
     most = arguments.number("within", within)
     if most < 0:
         raise InputError(f"within is {within}; it must not be negative")

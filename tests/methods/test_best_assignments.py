@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import elimina
-from elimina import InputError, MemoryLimitError, Model, Options, Table, Variable
+from elimina import InputError, MemoryLimitError, Model, Options, Table, UnsupportedError, Variable
 from elimina.methods import best_assignments
 from tests.reference import brute
 
@@ -158,6 +158,16 @@ def test_ties_need_no_room():
     assert [value for value, _ in ranked] == [0] * 50
     floats = Model.from_arrays([2] * 200, [((v, v + 1), np.full((2, 2), 0.1)) for v in range(199)])
     assert [value for value, _ in itertools.islice(elimina.iterate_best(floats), 50)] == pytest.approx([19.9] * 50)
+
+
+def test_large_integers_are_told_apart():
+    rng = np.random.default_rng(2)
+    costs = [int(x) + 3 * 10**14 * (n % 3) for n, x in enumerate(rng.integers(0, 3, 24))]
+    model = Model.from_arrays([3] * 3, [((v,), costs[3 * v : 3 * v + 3]) for v in range(3)])
+    assert [value for value, _ in elimina.iterate_best(model)] == list(allowed(model).values())
+    huge = Model.from_arrays([2] * 2, [((v,), [0, 2**53 - v]) for v in range(2)])
+    with pytest.raises(UnsupportedError, match=r"compares costs up to 9,007,.*: scale the costs down"):
+        next(iter(elimina.iterate_best(huge)))
 
 
 def test_models_without_assignments_or_variables():

@@ -18,20 +18,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina.display import bytes_text
-from elimina.errors import MemoryLimitError
+from elimina.errors import MemoryLimitError, UnsupportedError
 from elimina.methods.mini_buckets import Heuristic, heuristic_of
 from elimina.model.model import Model
 from elimina.model.states import Evidence, State
+from elimina.planning.number_type import cost_bound
 from elimina.planning.options import Options
 from elimina.planning.ordering import elimination_order
 from elimina.problem.evidence import with_evidence
 from elimina.problem.preparation import Problem, prepare
 from elimina.running.execution import Execution
-from elimina.running.host import host_memory
-from elimina.running.plan_choice import backend_of, plan_on, plan_within
+from elimina.running.host import backend_of, host_memory
+from elimina.running.plan_choice import plan_on, plan_within
 
 TIE_TOLERANCE = 1e-9
 """Relative difference up to which costs of floats are ties: the search then goes on downwards."""
+
+MAX_COST_SUM = 2**53
+"""Sums of integer costs stay below it: they are compared as floats."""
 
 MESSAGE_MEMORY_SHARE = 0.5
 """Share of the memory that messages of mini-buckets may take; the search has the rest."""
@@ -103,13 +107,21 @@ class BestAssignments:
 
     Raises:
         MemoryLimitError: Not even small mini-buckets fit.
+        UnsupportedError: Integer costs are too large.
     """
 
     def __init__(self, problem: Problem, options: Options, distance: int) -> None:
+        if problem.model.is_integer and (bound := cost_bound(problem)) > MAX_COST_SUM:
+            raise UnsupportedError(
+                f"the search for the best assignments compares costs up to {MAX_COST_SUM:,}, and the tables' ranges "
+                f"add up to {bound - 1:,}: scale the costs down"
+            )
         self._problem = problem
         heuristic = _messages(problem, options)
         self._heuristic, self._arena = heuristic, heuristic.arena
         self._is_exact = heuristic.plan.minibuckets is None
+        self._sum_type = np.int64 if heuristic.is_integer else np.float64
+        self._tie_tolerance = 0.0 if heuristic.is_integer else TIE_TOLERANCE
         self._memory = host_memory(options)
         self._order = [*reversed(heuristic.plan.order)]
         # Any value of the others is as good.
@@ -167,7 +179,7 @@ class BestAssignments:
                     costs[:] = math.inf
             best = int(costs.argmin())
             finite = np.flatnonzero(np.isfinite(costs))
-            is_better_elsewhere = costs[best] > limit + TIE_TOLERANCE * max(1.0, cost)
+            is_better_elsewhere = costs[best] > limit + self._tie_tolerance * max(1.0, cost)
             others = finite if is_better_elsewhere else finite[finite != best]
             siblings += [(float(costs[x]), level, int(x)) for x in others]
             limit = min(limit, costs[others].min(initial=math.inf))
@@ -179,7 +191,7 @@ class BestAssignments:
         if siblings:
             # Of equals the deepest comes first: it is closest to an assignment.
             siblings.sort(key=lambda sibling: (sibling[0], -sibling[1]))
-            branch = _Branch(values, *map(list, zip(*siblings, strict=True)))  # type: ignore[arg-type]
+            branch = _Branch(values, *map(list, zip(*siblings, strict=True)))
             self._charge(_BRANCH_BYTES + values.nbytes + _SIBLING_BYTES * len(siblings))
             heapq.heappush(self._heap, (branch.costs[0], -next(self._numbers), 0, branch))
         return values if level == len(self._levels) else None
@@ -192,7 +204,7 @@ class BestAssignments:
         at = offsets + np.bincount(owners, values[levels] * level_strides, len(offsets)).astype(np.int64)
         cells = self._arena[at[:, None] + strides[:, None] * np.arange(size)]
         is_forbidden = (cells == self._heuristic.plan.forbidden).any(axis=0)
-        totals = signs @ np.where(is_forbidden, 0, cells).astype(np.float64)
+        totals = (signs @ np.where(is_forbidden, 0, cells).astype(self._sum_type)).astype(np.float64)
         totals[is_forbidden] = math.inf
         least = totals.min()
         # No rounding error makes a path better than its beginning.
@@ -237,8 +249,8 @@ def _levels(heuristic: Heuristic, idle_sizes: Sequence[int]) -> list[_Level]:
     levels = []
     for v in reversed(range(len(tables))):
         offsets, strides, signs = (np.array([table[n] for table in tables[v]], dtype=np.int64) for n in range(3))
-        pairs = [(last - u, s, n) for n, table in enumerate(tables[v]) for u, s in table[3]]
-        columns = np.array(pairs, dtype=np.int64).reshape(-1, 3).T
+        dependences = [(last - u, s, n) for n, table in enumerate(tables[v]) for u, s in table[3]]
+        columns = np.array(dependences, dtype=np.int64).reshape(-1, 3).T
         levels.append(_Level(guide.sizes[v], offsets, strides, signs, *columns))
     nothing = np.zeros(0, dtype=np.int64)
     return [*levels, *(_Level(size, *[nothing] * 6) for size in idle_sizes)]
