@@ -21,7 +21,7 @@ import numpy as np
 
 from elimina.model.model import Model
 from elimina.planning.machine import cpu_machine
-from elimina.planning.planner import make_plan
+from elimina.planning.planner import Elimination, make_plan
 from elimina.planning.program import pack
 from elimina.problem.preparation import prepare
 from elimina.running.encoding import encode
@@ -66,7 +66,7 @@ def measure(model: Model, dtype: str, threads: int, repeat: int) -> tuple[float,
     from elimina import _core
 
     problem = prepare(model, "mpe", {})
-    plan = make_plan(problem, range(len(model.sizes)), cpu_machine(threads), 1 << 40, dtype)
+    plan = make_plan(Elimination(problem, range(len(model.sizes)), cpu_machine(threads), 1 << 40, dtype))
     encoded = encode(problem, plan)
     program = pack(plan, len(model.sizes))
     arena = np.zeros(program.arena_cells, dtype=program.dtype)

@@ -29,7 +29,7 @@ from elimina.planning.machine import SLICE_SECONDS, Machine, cuda_machine, speed
 from elimina.planning.options import DEFAULT
 from elimina.planning.ordering import elimination_order
 from elimina.planning.plan import Plan
-from elimina.planning.planner import make_plan
+from elimina.planning.planner import Elimination, make_plan
 from elimina.planning.slicing import make_finer_plan, make_sliced_plan
 from elimina.problem.preparation import Problem, prepare
 from record import Record
@@ -106,9 +106,9 @@ def planned(side: int, domain: int) -> tuple[Problem, Machine, Plan, tuple[int, 
     machine = cuda_machine()
     problem = prepare(grid_model(side, domain, p2=0.0, seed=1), "mpe", {})
     order = elimination_order(problem, DEFAULT)
-    plan = make_plan(problem, order, machine, CARD_BYTES)
+    plan = make_plan(Elimination(problem, order, machine, CARD_BYTES))
     if not plan.fits:
-        sliced = make_sliced_plan(problem, order, machine, CARD_BYTES, None, plan)
+        sliced = make_sliced_plan(Elimination(problem, order, machine, CARD_BYTES, None), plan)
         if sliced is None:
             raise SystemExit(f"a grid of {side} x {side} variables of {domain} values takes too many slices")
         plan = sliced
@@ -193,7 +193,7 @@ def main() -> None:
         alone = 0.0
         for count in counts:
             if kind == "slices":
-                divided = make_finer_plan(problem, order, machine, plan, 8 * count)
+                divided = make_finer_plan(Elimination(problem, order, machine, plan.memory_limit), plan, 8 * count)
                 work = slices_work(divided, machine, count)
             else:
                 work = cases_work(options.cases, rate, states, count)

@@ -21,6 +21,7 @@ import numpy as np
 
 from elimina import Model, Options, Plan, plan, solve
 from elimina.backends.registry import get_backend
+from elimina.planning.planner import Elimination
 from elimina.planning.slicing import make_sliced_plan
 from elimina.problem.preparation import prepare
 from elimina.running.host import limits_of
@@ -51,7 +52,7 @@ def sliced_work(model: Model, whole: Plan, memory: int, device: str) -> float:
     """Return the work of a plan in slices, relative to that of one in one segment."""
     options = Options(device=device, memory=memory)
     machine, _ = limits_of(get_backend(device), options)
-    found = make_sliced_plan(prepare(model, "mpe", {}), whole.order, machine, memory, None, whole)
+    found = make_sliced_plan(Elimination(prepare(model, "mpe", {}), whole.order, machine, memory, None), whole)
     return math.inf if found is None else found.work / whole.work
 
 

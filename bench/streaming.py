@@ -31,7 +31,7 @@ from elimina.model.model import Model
 from elimina.model.table import Table
 from elimina.planning.machine import cuda_machine
 from elimina.planning.plan import Plan
-from elimina.planning.planner import make_plan
+from elimina.planning.planner import Elimination, make_plan
 from elimina.planning.program import Program, pack
 from elimina.planning.tiers import in_tiers
 from elimina.problem.preparation import prepare
@@ -56,7 +56,7 @@ def bucket(size: int, kind: str) -> tuple[Plan, Program]:
     model = Model.from_arrays(sizes, [])
     model = Model(model.variables, [large, small], sense="min-cost")
     order = [0, *range(2, len(sizes)), 1] if kind == "both, fastest" else range(len(sizes))
-    whole = make_plan(prepare(model, "mpe", {}), order, cuda_machine(), 1 << 50, "int32")
+    whole = make_plan(Elimination(prepare(model, "mpe", {}), order, cuda_machine(), 1 << 50, "int32"))
     step = whole.steps[0]._replace(readers=())
     own = step.out_offset + step.out_span
     bare = whole._replace(

@@ -29,7 +29,8 @@ from elimina.planning.program import pack
 from elimina.problem.observations import evidence_of
 from elimina.problem.preparation import prepare
 from elimina.running.encoding import encode
-from elimina.running.plan_choice import bounding_plan
+from elimina.running.host import elimination_on
+from elimina.running.mini_bucket_plans import bounding_plan
 from products import on_device, on_host
 
 HEAD = (
@@ -52,7 +53,7 @@ def bounds(model: elimina.Model, evidence: dict[str, Any], options: dict[str, An
     own = Options(**options)
     problem = prepare(model, "pr", evidence_of(model, evidence))
     backend = CpuBackend(1)
-    plan = bounding_plan(backend, problem, own.order, own, "upper")
+    plan = bounding_plan(elimination_on(backend, problem, own.order, own), own, "upper")
     if plan.minibuckets is None:
         return elimina.solve(
             model, "pr", evidence=evidence, device="cpu", options=elimina.Options(method="eliminate", order=own.order)
@@ -65,7 +66,7 @@ def seconds_of_weights(model: elimina.Model, evidence: dict[str, Any], options: 
     own = Options(**options)
     problem = prepare(model, "pr", evidence_of(model, evidence))
     backend = CpuBackend(1)
-    plan = bounding_plan(backend, problem, own.order, own, "upper")
+    plan = bounding_plan(elimination_on(backend, problem, own.order, own), own, "upper")
     plain = plan._replace(steps=tuple(step._replace(weight=1.0) for step in plan.steps))
     arena = encode(problem, plan).arena
     programs = [pack(which, len(model.variables)) for which in (plan, plain) * 2]

@@ -15,7 +15,7 @@ from elimina.methods.bucket_elimination import eliminate
 from elimina.model.model import Model
 from elimina.model.table import FORBIDDEN
 from elimina.planning.machine import cpu_machine, cuda_machine
-from elimina.planning.planner import make_plan
+from elimina.planning.planner import Elimination, make_plan
 from elimina.planning.step import Output
 from elimina.planning.tree import bucket_tree
 from elimina.problem.preparation import prepare
@@ -130,7 +130,7 @@ def packed(model, order, dtype, device):
     order = [v for v in order if v in problem.free]
     backend = get_backend(device)
     machine = cuda_machine() if device == "cuda" else cpu_machine(backend.threads)
-    plan = make_plan(problem, order, machine, backend.memory(), dtype)
+    plan = make_plan(Elimination(problem, order, machine, backend.memory(), dtype))
     scopes = [factor.scope for factor in plan.factors]
     tree = bucket_tree(scopes, order)
     steps, _ = planner.build_steps(tree, range(len(tree.nodes)), scopes, model.sizes)

@@ -28,7 +28,7 @@ from elimina.planning import ordering
 from elimina.planning.order import find_order
 from elimina.problem.preparation import prepare
 from elimina.result import Result
-from elimina.running import call_thread, plan_choice
+from elimina.running import call_thread, plan_forms
 from elimina.running.call_thread import do_in_thread
 from elimina.running.combination import combine
 from elimina.running.garbage_collection import without_collection
@@ -84,7 +84,7 @@ PHASES = [
     (portfolio, "prepare"),
     (portfolio, "plan_call"),
     (portfolio, "rough_order"),
-    (plan_choice, "kept_plan"),
+    (plan_forms, "kept_plan"),
     (portfolio, "eliminate"),
     (and_or_search, "heuristic_of"),
     (and_or_search, "search_tree"),

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 import elimina
 from elimina import JunctionTree, MemoryLimitError, Model, Table, TimeLimitError
 from elimina.methods.batch import Batch
+from elimina.planning import options as planning_options
 from elimina.planning.options import Options
-from elimina.running import plan_choice
+from elimina.running import sparse_plans
 from elimina.strategies import conditions
 from tests import calls
 from tests.random_models import with_constraints
@@ -151,7 +152,7 @@ def test_more_rows_than_expected_are_made_in_finer_slices(monkeypatch, task):
 
 @pytest.mark.parametrize("task", ["pr", "mpe", "count"])
 def test_more_rows_than_fit_become_dense_tables(monkeypatch, task):
-    monkeypatch.setattr(plan_choice, "MIN_SPARSE_PLAN_SECONDS", -1)
+    monkeypatch.setattr(sparse_plans, "MIN_SPARSE_PLAN_SECONDS", -1)
     values = np.zeros((3, 3))
     values[:2, :2] = 1.0
     pairs = [((i, j), values + 0.0) for j in range(9) for i in range(j)]
@@ -170,14 +171,14 @@ def test_more_rows_than_fit_become_dense_tables(monkeypatch, task):
 )
 def test_sums_are_bounded_where_too_many_slices_are_needed(monkeypatch, device, options):
     simulate(monkeypatch, 12_000, 12_000)
-    monkeypatch.setattr(plan_choice, "MAX_SLICES", 1)
+    monkeypatch.setattr(planning_options, "MAX_SLICES", 1)
     result = solved(clique(), "pr", device=device, **options)
     assert (result.status, result.stats["method"]) == ("bounded", "mbe")
 
 
 def test_sums_are_bounded_where_files_are_too_small(monkeypatch, tmp_path):
     simulate(monkeypatch, 12_000, 12_000)
-    monkeypatch.setattr(plan_choice, "MAX_SLICES", 1)
+    monkeypatch.setattr(planning_options, "MAX_SLICES", 1)
     monkeypatch.setattr("elimina.planning.tiers._free", lambda folder: 1000)
     assert solved(clique(), "pr", device="cpu", scratch=str(tmp_path)).status == "bounded"
 
@@ -195,14 +196,14 @@ def test_marginal_map_is_bounded_where_the_summation_does_not_fit(monkeypatch, d
 def test_optima_are_searched_for_where_nothing_fits(monkeypatch, device, kind):
     bytes = 8_000 if kind == "integer" else 20_000
     simulate(monkeypatch, bytes, bytes)
-    monkeypatch.setattr(plan_choice, "MAX_SLICES", 1)
+    monkeypatch.setattr(planning_options, "MAX_SLICES", 1)
     result = solved(clique(kind=kind), "mpe", device=device, memory=bytes)
     assert (result.status, result.stats["method"]) == ("optimal", "search")
 
 
 def test_filtering_and_search_by_turns_where_nothing_fits(monkeypatch):
     simulate(monkeypatch, 5000)
-    monkeypatch.setattr(plan_choice, "MAX_SLICES", 1)
+    monkeypatch.setattr(planning_options, "MAX_SLICES", 1)
     monkeypatch.setattr(conditions, "LONG_ELIMINATION_CELLS", 1)
     change_row(monkeypatch, "filter for bounds", seconds=0.0)
     assert solved(clique(14, "integer"), "mpe", device="cpu", memory=5000).status == "optimal"
@@ -219,7 +220,7 @@ def test_costs_too_large_for_a_search_say_what_is_needed(monkeypatch):
 @pytest.mark.parametrize("task", ["mar", "count"])
 def test_tasks_without_bounds_say_what_is_needed(monkeypatch, device, task):
     simulate(monkeypatch, 5000, 5000)
-    monkeypatch.setattr(plan_choice, "MAX_SLICES", 1)
+    monkeypatch.setattr(planning_options, "MAX_SLICES", 1)
     with pytest.raises(MemoryLimitError, match=r"the plan needs .* on ") as error:
         elimina.solve(constrained(task), task, device=device, options=Options(exact=True))
     assert "--method mbe" not in str(error.value)
@@ -314,11 +315,11 @@ def test_whatever_does_not_fit(model, data):
         options["query"] = data.draw(query)
     with pytest.MonkeyPatch.context() as patch:
         simulate(patch, data.draw(BYTES), data.draw(BYTES))
-        patch.setattr(plan_choice, "MAX_SLICES", data.draw(st.sampled_from([1, 4, 1 << 16])))
+        patch.setattr(planning_options, "MAX_SLICES", data.draw(st.sampled_from([1, 4, 1 << 16])))
         if data.draw(st.booleans()):
             patch.setattr(conditions, "LONG_ELIMINATION_CELLS", 5)
         if data.draw(st.booleans()):
-            patch.setattr(plan_choice, "MIN_SPARSE_PLAN_SECONDS", -1)
+            patch.setattr(sparse_plans, "MIN_SPARSE_PLAN_SECONDS", -1)
         with contextlib.suppress(MemoryLimitError, TimeLimitError):
             solved(model, task, **options)
 

@@ -23,6 +23,7 @@ from elimina.planning.machine import cpu_machine
 from elimina.planning.mini_buckets import make_bounded_plan
 from elimina.planning.options import Options
 from elimina.planning.order import Order
+from elimina.planning.planner import Elimination
 from elimina.problem import preparation
 from elimina.problem.preparation import prepare
 from elimina.result import Result
@@ -39,7 +40,7 @@ CHILD = """
 import json, resource, sys
 import numpy as np
 import elimina
-from elimina import Model, Table, Variable
+from elimina import Model, Table, Variable, system
 
 kind, memory, seconds, threads = json.loads(sys.argv[1])
 noise = np.random.default_rng(0)
@@ -74,7 +75,9 @@ def many_tables(number: int = 800) -> Model:
 @pytest.mark.parametrize(("memory", "levelled"), [(1 << 22, False), (1 << 30, True)])
 def test_moment_matching_only_where_its_records_fit(memory, levelled):
     problem = prepare(many_tables(), "mpe", {})
-    plan = make_bounded_plan(problem, problem.free, cpu_machine(1), memory, None, "auto", True, seconds=0.2)
+    plan = make_bounded_plan(
+        Elimination(problem, problem.free, cpu_machine(1), memory, None), "auto", True, seconds=0.2
+    )
     assert plan.minibuckets is not None
     assert plan.minibuckets.levelled is levelled
 
@@ -215,7 +218,9 @@ def test_threads_of_soft_consistency_have_room_for_their_costs():
 
 def test_threads_of_a_search_have_room_for_their_lists():
     problem = prepare(many_tables(), "mpe", {})
-    plan = make_bounded_plan(problem, problem.free, cpu_machine(1), MEMORY, None, "auto", True, seconds=0.2)
+    plan = make_bounded_plan(
+        Elimination(problem, problem.free, cpu_machine(1), MEMORY, None), "auto", True, seconds=0.2
+    )
     guide = pseudo_tree_tables(plan, problem.model.sizes)
     shared, own = guide.bytes()
     assert guide.threads_within(shared + own - 1, 16) == 0

@@ -17,7 +17,7 @@ from elimina.errors import InputError, MemoryLimitError
 from elimina.generate import grid_model, random_model, scale_free_model
 from elimina.methods.mini_buckets import heuristic_of
 from elimina.planning.machine import cpu_machine
-from elimina.planning.planner import make_plan
+from elimina.planning.planner import Elimination, Relaxation, make_plan
 from elimina.problem.preparation import prepare
 from elimina.problem.table_groups import Group, TableGroups
 from elimina.running.execution import Execution
@@ -105,7 +105,7 @@ def minibucket_bound(problem: Problem, order: list[int], ibound: int) -> float |
     groups = TableGroups.of(Group(prepared.tables[m[0]].scope, tuple(m)) for m in by_scope.values())
     prepared = prepared._replace(groups=groups)
     left = [v for v in order if v in prepared.free]
-    plan = make_plan(prepared, left, cpu_machine(1), 2**40, ibound=ibound)
+    plan = make_plan(Elimination(prepared, left, cpu_machine(1), 2**40), relaxation=Relaxation(ibound=ibound))
     heuristic = heuristic_of(Execution(prepared, plan._replace(decode=False), CpuBackend(1)), {})
     return None if math.isinf(heuristic.cost) else heuristic.total_of(heuristic.cost)
 

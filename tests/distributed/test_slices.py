@@ -24,6 +24,7 @@ from elimina.methods.optimum import initial_state
 from elimina.planning.machine import cpu_machine
 from elimina.planning.options import Options
 from elimina.planning.plan import RESIDENT
+from elimina.planning.planner import Elimination
 from elimina.planning.slicing import make_finer_plan
 from elimina.problem.preparation import prepare
 from elimina.running.execution import Execution
@@ -124,12 +125,12 @@ def test_more_slices_than_memory_asks_for() -> None:
     problem = prepare(model, "mpe", {})
     whole = plan_problem(problem, Options("cpu", tables="dense")).plan
     assert whole.form == RESIDENT
-    machine = cpu_machine(1)
-    finer = make_finer_plan(problem, whole.order, machine, whole, 4)
+    elimination = Elimination(problem, whole.order, cpu_machine(1), whole.memory_limit)
+    finer = make_finer_plan(elimination, whole, 4)
     assert finer.form.slices >= 4
     assert finer.seconds / 4 < whole.seconds
     # One worker gains nothing.
-    assert make_finer_plan(problem, whole.order, machine, whole, 1) is whole
+    assert make_finer_plan(elimination, whole, 1) is whole
 
 
 def test_a_plan_that_fits_is_divided_where_it_is_long(client, monkeypatch) -> None:

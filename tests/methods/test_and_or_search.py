@@ -25,7 +25,7 @@ from elimina.planning import ordering
 from elimina.planning.options import Options
 from elimina.planning.ordering import consistency_order, elimination_order
 from elimina.problem.preparation import prepare
-from elimina.running import plan_choice
+from elimina.running import mini_bucket_plans
 from elimina.strategies.call import Call
 from elimina.strategies.optimum_strategies import by_search, improving
 from tests import calls
@@ -259,7 +259,7 @@ def test_orders_of_soft_local_consistency(monkeypatch):
 @pytest.mark.usefixtures("minibuckets_alone")
 def test_a_model_that_is_not_divided_is_planned_once(monkeypatch):
     made = []
-    plan_within = plan_choice.plan_within
+    plan_within = mini_bucket_plans.plan_within
     monkeypatch.setattr(and_or_search, "plan_within", lambda *given: made.append(given) or plan_within(*given))
     assert calls.solve(grid_model(4, 3, 0.3), method="search", device="cpu").status == "optimal"
     assert len(made) == 1

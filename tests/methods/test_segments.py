@@ -18,7 +18,7 @@ from elimina.backends.registry import get_backend
 from elimina.errors import InputError, MemoryLimitError
 from elimina.methods.bucket_elimination import eliminate
 from elimina.planning.plan import RESIDENT
-from elimina.planning.planner import make_plan
+from elimina.planning.planner import Elimination, make_plan
 from elimina.planning.segment_form import Segments
 from elimina.problem.preparation import prepare
 from elimina.running.execution import Execution
@@ -51,7 +51,7 @@ def test_segments_end_anywhere(device, kind, data):
     order = data.draw(st.permutations(problem.free))
     backend = get_backend(device)
     try:
-        whole = make_plan(problem, order, backend.machine, 1 << 30)
+        whole = make_plan(Elimination(problem, order, backend.machine, 1 << 30))
     except InputError:  # costs beyond 64 bits
         return
     ends = data.draw(st.sets(st.integers(1, len(order)))) | {len(order)} if order else {0}

@@ -12,7 +12,7 @@ from elimina.model.model import Model
 from elimina.model.table import FORBIDDEN
 from elimina.planning.machine import cpu_machine, cuda_machine
 from elimina.planning.plan import Plan
-from elimina.planning.planner import make_plan
+from elimina.planning.planner import Elimination, make_plan
 from elimina.problem.preparation import Problem, prepare
 
 
@@ -45,4 +45,4 @@ def planned(draw, max_cells: float = math.inf) -> Planned:
     problem = prepare(model, task, observed)
     order = rng.permutation(problem.free).tolist()
     machine = cuda_machine() if draw(st.booleans()) else cpu_machine(2)
-    return Planned(problem, make_plan(problem, order, machine, 2**30))
+    return Planned(problem, make_plan(Elimination(problem, order, machine, 2**30)))

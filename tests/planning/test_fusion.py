@@ -13,8 +13,8 @@ from elimina.model.model import Model
 from elimina.planning.packed_steps import Steps
 from elimina.planning.planner import make_plan
 from elimina.problem.preparation import prepare
-from elimina.running.host import limits_of
-from elimina.running.plan_choice import with_fused_steps
+from elimina.running.fused_steps import with_fused_steps
+from elimina.running.host import elimination_on
 from tests import calls
 from tests.devices import on_devices
 
@@ -26,8 +26,8 @@ WIDTH = 21
 @pytest.fixture
 def any_time(monkeypatch):
     """Plans whose steps eliminate several variables are made for the shortest runs, too, and taken."""
-    monkeypatch.setattr("elimina.running.plan_choice.MIN_FUSED_SECONDS", 0)
-    monkeypatch.setattr("elimina.running.plan_choice.MAX_FUSED_TIME_SHARE", 2)
+    monkeypatch.setattr("elimina.running.fused_steps.MIN_FUSED_SECONDS", 0)
+    monkeypatch.setattr("elimina.running.fused_steps.MAX_FUSED_TIME_SHARE", 2)
 
 
 def ladder(values, columns, rows, sense, seed=0, density=1.0):
@@ -50,10 +50,10 @@ def ladder(values, columns, rows, sense, seed=0, density=1.0):
 
 def plans(model, task, **options):
     """The plan row by row, with a step for each variable and with fewer, on one thread."""
-    machine, memory = limits_of(CpuBackend(1), Options())
     problem = prepare(model, task, {})
-    single = make_plan(problem, range(len(model.sizes)), machine, memory, **options)
-    return single, with_fused_steps(machine, problem, options.get("dtype"), single)
+    elimination = elimination_on(CpuBackend(1), problem, range(len(model.sizes)), Options(**options))
+    single = make_plan(elimination)
+    return single, with_fused_steps(elimination, single)
 
 
 @on_devices

@@ -15,6 +15,7 @@ from elimina.model.model import Model
 from elimina.planning import number_type, planner
 from elimina.planning.machine import cpu_machine
 from elimina.planning.number_type import incumbent_cost
+from elimina.planning.planner import Elimination
 from elimina.problem.preparation import allowed_ranges, prepare
 from elimina.running import plan_choice
 from tests import calls
@@ -93,11 +94,11 @@ def test_steps_alone_are_not_worth_a_solution(monkeypatch) -> None:
     monkeypatch.setattr(planner, "incumbent_cost", sought.append)
     monkeypatch.setattr(planner, "MIN_INCUMBENT_SECONDS", 1e-3)
     machine = cpu_machine(1)
-    plan = planner.make_plan(problem, range(2001), machine, 1 << 30)
+    plan = planner.make_plan(Elimination(problem, range(2001), machine, 1 << 30))
     assert plan.seconds > 1e-3
     assert not sought
     wide = prepare(Model.from_arrays([1500] * 2, [((0, 1), rng.integers(0, 10**6, (1500, 1500)))]), "mpe", {})
-    planner.make_plan(wide, range(2), machine, 1 << 30)
+    planner.make_plan(Elimination(wide, range(2), machine, 1 << 30))
     assert sought
 
 

@@ -15,7 +15,7 @@ from elimina.methods.mini_buckets import pseudo_tree_tables
 from elimina.planning import packed_steps, planner
 from elimina.planning.machine import cpu_machine
 from elimina.planning.mini_buckets import make_bounded_plan
-from elimina.planning.planner import make_plan
+from elimina.planning.planner import Elimination, make_plan
 from elimina.planning.tree_statistics import plan_statistics
 from elimina.problem.preparation import prepare
 
@@ -54,7 +54,7 @@ def test_steps_are_the_same_however_they_are_unpacked(task, size) -> None:
 def test_a_search_reads_records_without_unpacking_them(monkeypatch) -> None:
     model = clique(9)
     problem = prepare(model, "mpe", {})
-    plan = make_bounded_plan(problem, tuple(range(9)), cpu_machine(1), 1 << 20, None, 3, False)
+    plan = make_bounded_plan(Elimination(problem, tuple(range(9)), cpu_machine(1), 1 << 20, None), 3, False)
     unpacked = tuple(plan.steps)
     made = plan.steps
     assert isinstance(made, packed_steps.Steps)
@@ -79,12 +79,12 @@ def test_a_plan_whose_records_are_too_large_does_not_fit(task, monkeypatch) -> N
     monkeypatch.setattr(planner, "MIN_RECORD_BYTES", 64)
     problem = prepare(clique(12), task, {})
     order = tuple(range(12))
-    whole = make_plan(problem, order, cpu_machine(1), 1 << 30)
+    whole = make_plan(Elimination(problem, order, cpu_machine(1), 1 << 30))
     records = 8 * len(whole.steps.words)
     assert whole.fits
     assert len(whole.steps) > 0
     for memory in (records, 4 * records - 8):
-        plan = make_plan(problem, order, cpu_machine(1), memory)
+        plan = make_plan(Elimination(problem, order, cpu_machine(1), memory))
         assert not plan.fits
         assert len(plan.steps) == 0
         assert not plan.is_recorded
@@ -98,7 +98,9 @@ def test_a_plan_whose_records_are_too_large_does_not_fit(task, monkeypatch) -> N
 def test_mini_buckets_are_small_enough_for_their_records(monkeypatch) -> None:
     monkeypatch.setattr(planner, "MIN_RECORD_BYTES", 64)
     problem = prepare(clique(30), "mpe", {})
-    plan = make_bounded_plan(problem, tuple(range(30)), cpu_machine(1), 1 << 19, None, "auto", levelled=False)
+    plan = make_bounded_plan(
+        Elimination(problem, tuple(range(30)), cpu_machine(1), 1 << 19, None), "auto", levelled=False
+    )
     assert plan.fits
     assert plan.planning_bytes == 5 * (8 * len(plan.steps.words) - 64)
     assert plan.planning_bytes + (plan.arena_cells + plan.factor_cells) * plan.itemsize == plan.peak_bytes <= 1 << 19
@@ -131,8 +133,8 @@ def test_planning_counts_deferred_records_by_half(is_deferred, monkeypatch) -> N
     monkeypatch.setattr(planner, "DEFERRED_WORDS", 64 if is_deferred else 1 << 30)
     problem = prepare(clique(12), "pr", {})
     order = tuple(range(12))
-    plan = make_plan(problem, order, cpu_machine(1), 1 << 30)
+    plan = make_plan(Elimination(problem, order, cpu_machine(1), 1 << 30))
     words = packed_steps.Steps.packed(plan.steps).words
     assert plan.planning_bytes == 5 * ((4 if is_deferred else 8) * len(words) - 64)
-    assert make_plan(problem, order, cpu_machine(1), plan.planning_bytes).is_recorded
-    assert not make_plan(problem, order, cpu_machine(1), plan.planning_bytes - 64).is_recorded
+    assert make_plan(Elimination(problem, order, cpu_machine(1), plan.planning_bytes)).is_recorded
+    assert not make_plan(Elimination(problem, order, cpu_machine(1), plan.planning_bytes - 64)).is_recorded

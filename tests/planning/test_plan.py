@@ -19,7 +19,7 @@ from elimina.model.table import FORBIDDEN, Table
 from elimina.model.variable import Variable
 from elimina.planning import number_type, planner
 from elimina.planning.machine import cpu_machine
-from elimina.planning.planner import kept_plan, make_plan
+from elimina.planning.planner import Elimination, kept_plan, make_plan
 from elimina.planning.record import MAX_OPERANDS
 from elimina.planning.tree import plan_tree, tree_of
 from elimina.problem.preparation import prepare
@@ -32,7 +32,7 @@ from tests.reference.tiles import row_axes, table_strides
 
 def plan_of(model, task="mpe", order=None, memory=2**30, dtype=None, evidence=None):
     problem = prepare(model, task, evidence or {})
-    return make_plan(problem, problem.free if order is None else order, cpu_machine(2), memory, dtype)
+    return make_plan(Elimination(problem, problem.free if order is None else order, cpu_machine(2), memory, dtype))
 
 
 def chain(length, size, high=9):
@@ -140,7 +140,7 @@ def test_hopeless_problems_are_planned_quickly():
     model = Model.from_arrays([4] * 200, [(edge, np.ones((4, 4), dtype=int)) for edge in edges])
     problem = prepare(model, "mpe", {})
     started = time.process_time()
-    plan = make_plan(problem, problem.free, cpu_machine(1), 2**40)
+    plan = make_plan(Elimination(problem, problem.free, cpu_machine(1), 2**40))
     assert time.process_time() - started < 5
     assert plan.width == 199
     assert plan.largest_table == 4**199
@@ -340,8 +340,9 @@ def kept(model, memory=2**30, task="mpe", single=None, **options):
     """Return the kept plan of a model, which is equal to one that is made again."""
     problem = prepare(model, task, {})
     machine = cpu_machine(2)
-    found = kept_plan(problem, problem.free, machine, memory, single=single, **options)
-    expected = make_plan(problem, problem.free, machine, memory, single=single, **options)
+    elimination = Elimination(problem, problem.free, machine, memory, **options)
+    found = kept_plan(elimination, single=single)
+    expected = make_plan(elimination, single=single)
     assert found == expected
     return found
 
@@ -398,6 +399,6 @@ def test_threads_shorten_large_steps_only(size, shared):
     tables = [(pair, np.zeros((size, size), np.int64)) for pair in itertools.combinations(range(3), 2)]
     model = Model.from_arrays([size] * 3, tables)
     problem = prepare(model, "mpe", {})
-    alone, several = (make_plan(problem, problem.free, cpu_machine(n), 2**40) for n in (1, 8))
+    alone, several = (make_plan(Elimination(problem, problem.free, cpu_machine(n), 2**40)) for n in (1, 8))
     assert (size**3 >= SHARED_WORK) == shared
     assert several.seconds < 0.3 * alone.seconds if shared else several.seconds == alone.seconds

@@ -19,7 +19,7 @@ from elimina.backends.protocols import run_once
 from elimina.planning import shards
 from elimina.planning.machine import cuda_machine
 from elimina.planning.options import Options
-from elimina.planning.planner import make_plan
+from elimina.planning.planner import Elimination, make_plan
 from elimina.planning.program import boxes, pack
 from elimina.planning.shard_program import Exchange, GpuTable, Range, lengths_of
 from elimina.planning.shards import make_shards
@@ -206,7 +206,7 @@ def strip(width, length, size):
 )
 def test_gpus_have_even_shares_of_memory_and_time(gpus, size, share, seconds):
     problem, order = strip(10, 14, size)
-    whole = make_plan(problem, order, cuda_machine(), 10 * GIB)
+    whole = make_plan(Elimination(problem, order, cuda_machine(), 10 * GIB))
     found = make_shards(whole, cuda_machine(), gpus, 10 * GIB)
     assert found is not None
     assert 0.9 * share <= found.peak_bytes / whole.peak_bytes <= 1.06 * share
@@ -242,17 +242,17 @@ def test_what_cannot_be_divided():
     model = random_model(np.random.default_rng(0))
     for task in ("mpe", "mar"):
         problem = prepare(model, task, {})
-        plan = make_plan(problem, problem.free, machine, GIB)
+        plan = make_plan(Elimination(problem, problem.free, machine, GIB))
         assert make_shards(plan, machine, 2, GIB) is None
     problem, order = strip(4, 4, 3)
-    assert make_shards(make_plan(problem, order, machine, GIB), machine, 2, GIB) is None
+    assert make_shards(make_plan(Elimination(problem, order, machine, GIB)), machine, 2, GIB) is None
 
 
 def test_copied_outputs_lie_in_the_arena(monkeypatch):
     """On a GPU, small outputs have places of their own, which other GPUs do not know."""
     divide(monkeypatch)
     problem, order = strip(4, 5, 3)
-    plan = make_shards(make_plan(problem, order, cuda_machine(), GIB), cuda_machine(), 2, GIB)
+    plan = make_shards(make_plan(Elimination(problem, order, cuda_machine(), GIB)), cuda_machine(), 2, GIB)
     program = pack(plan, len(order))
     copied = list(plan.form.copied)
     assert copied
@@ -281,7 +281,7 @@ def test_the_planner_takes_what_is_fastest():
     options = Options(device="cuda:0,cuda:1", order=tuple(range(200)), slices=10**9)
     gpus = DeviceGroup([SeenCuda(12 * GIB), SeenCuda(12 * GIB)])
     problem, order = strip(10, 20, 8)
-    one = plan_choice.fitting_plan(gpus, problem, order, options)
+    one = plan_choice._plan_for(gpus, problem, order, options)
     assert one.form.gpus == 1
     _, found = plan_choice._shared_out(gpus, problem, order, options, one)
     assert found.form.gpus == 2
@@ -292,7 +292,7 @@ def test_the_planner_takes_what_is_fastest():
     roomy = DeviceGroup([SeenCuda(12 * GIB)])
     assert plan_choice._shared_out(roomy, problem, order, options, one)[1] is one
     easy, ordered = strip(8, 8, 4)
-    plan = plan_choice.fitting_plan(gpus, easy, ordered, options)
+    plan = plan_choice._plan_for(gpus, easy, ordered, options)
     assert plan_choice._shared_out(gpus, easy, ordered, options, plan)[1].form.gpus == 1
 
 
@@ -339,7 +339,7 @@ def test_each_launch_belongs_to_one_phase(monkeypatch, size):
     rng = np.random.default_rng(size)
     divide(monkeypatch, lambda known: known[rng.integers(len(known))] if rng.random() < 0.5 else ())
     problem, order = strip(5, 6, size)
-    plan = make_shards(make_plan(problem, order, cuda_machine(), GIB), cuda_machine(), 2, GIB)
+    plan = make_shards(make_plan(Elimination(problem, order, cuda_machine(), GIB)), cuda_machine(), 2, GIB)
     program = pack(plan, len(order))
     layout = lay_out(program, 132, 227 << 10)
     large, launches, number = iter(layout.larges), [], None
@@ -378,7 +378,7 @@ def test_output_ranges_are_joined_of_divided_steps_alone(monkeypatch):
     joined = []
     divide(monkeypatch)
     problem, order = strip(4, 5, 3)
-    plan = make_shards(make_plan(problem, order, cuda_machine(), GIB), cuda_machine(), 2, GIB)
+    plan = make_shards(make_plan(Elimination(problem, order, cuda_machine(), GIB)), cuda_machine(), 2, GIB)
     factors = np.ones(plan.factor_cells)
     session = DeviceGroup([Seen(1), Seen(1)]).open(pack(plan, len(order)), factors)
     run = session.run()
@@ -389,7 +389,7 @@ def test_output_ranges_are_joined_of_divided_steps_alone(monkeypatch):
 
 def test_ranges_of_all_parts():
     problem, order = strip(2, 2, 2)
-    program = pack(make_plan(problem, order, cuda_machine(), GIB), len(order))
+    program = pack(make_plan(Elimination(problem, order, cuda_machine(), GIB)), len(order))
     sessions = [CpuDevice(1).open(program, np.ones(program.factor_cells)) for _ in range(3)]
     for ranges, expected in (((3.0, 0.5), (5.0, 0.25), (0.0, 0.0)), [5.0, 0.25]), (np.zeros((3, 2)), [0.0, 0.0]):
         for session, own in zip(sessions, ranges, strict=True):
@@ -414,8 +414,8 @@ def test_the_time_limit_ends_all_devices(monkeypatch, use):
 
 @pytest.mark.parametrize("gpus", [2, 4])
 def test_steps_that_eliminate_several_variables(monkeypatch, gpus):
-    monkeypatch.setattr("elimina.running.plan_choice.MIN_FUSED_SECONDS", 0)
-    monkeypatch.setattr("elimina.running.plan_choice.MAX_FUSED_TIME_SHARE", 2)
+    monkeypatch.setattr("elimina.running.fused_steps.MIN_FUSED_SECONDS", 0)
+    monkeypatch.setattr("elimina.running.fused_steps.MAX_FUSED_TIME_SHARE", 2)
     rng = np.random.default_rng(gpus)
     divide(monkeypatch, lambda known: known[rng.integers(len(known))])
     model, _ = test_fusion.ladder(2, test_fusion.WIDTH, 2, "probability")

@@ -14,7 +14,7 @@ from elimina.planning.machine import cpu_machine
 from elimina.planning.options import Options
 from elimina.planning.ordering import elimination_order
 from elimina.planning.plan import RESIDENT
-from elimina.planning.planner import make_plan
+from elimina.planning.planner import Conditioning, Elimination, make_plan
 from elimina.planning.slice_dependence import dependence, order_slices
 from elimina.planning.slicing import Slicer
 from elimina.problem.preparation import prepare
@@ -39,13 +39,13 @@ def test_estimates_are_those_of_the_plan(task, model):
     problem = prepare(model, task, {})
     order = elimination_order(problem, Options(order="min-fill"))
     machine = cpu_machine(1)
-    whole = make_plan(problem, order, machine, 2**40, "int64" if task == "mpe" else None)
+    whole = make_plan(Elimination(problem, order, machine, 2**40, "int64" if task == "mpe" else None))
     slicer = Slicer(problem, order, machine, whole)
     for _ in range(4):
         slicer.reduce(slicer.cut.bytes * 0.99)
         fixed = slicer.cut.fixed
         left = [v for v in order if v not in fixed]
-        plan = make_plan(problem, left, machine, 2**40, whole.dtype, fixed, whole)
+        plan = make_plan(Elimination(problem, left, machine, 2**40, whole.dtype), Conditioning(fixed, whole))
         joins = sum(step.work for step in plan.steps if step.variable < 0)
         assert joins == 0
         assert plan.work == pytest.approx(slicer.cut.work, rel=1e-9)

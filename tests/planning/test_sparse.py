@@ -18,10 +18,10 @@ from elimina.model.table import FORBIDDEN
 from elimina.planning import sparse
 from elimina.planning.machine import cpu_machine
 from elimina.planning.order import find_order
-from elimina.planning.planner import make_plan
+from elimina.planning.planner import Elimination, make_plan
 from elimina.planning.sparse import Density, make_sparse_plan, predicted_shares
 from elimina.problem.preparation import prepare
-from elimina.running import plan_choice
+from elimina.running import sparse_plans
 from tests import calls
 from tests.devices import on_devices
 from tests.random_models import models
@@ -42,7 +42,7 @@ def sparse_plan(model, task="count", memory=1 << 30, whole=False, order=None):
     problem = prepare(model, task, {})
     machine = cpu_machine(2)
     dtype = None if task == "count" else "int32"
-    dense = make_plan(problem, problem.free if order is None else order, machine, memory, dtype)
+    dense = make_plan(Elimination(problem, problem.free if order is None else order, machine, memory, dtype))
     return dense, make_sparse_plan(dense, problem, machine, whole)
 
 
@@ -58,8 +58,8 @@ def test_rows_of_small_tables_are_not_forecast(monkeypatch, size, cannot_pay):
     assert sparse.tuples_cannot_pay(dense, prepare(model, "count", {}), cpu_machine(2)) == cannot_pay
     assert plan is None or not cannot_pay
     forecasts = []
-    monkeypatch.setattr(plan_choice, "MIN_SPARSE_PLAN_SECONDS", -1.0)
-    monkeypatch.setattr(plan_choice, "make_sparse_plan", lambda *parts: forecasts.append(parts))
+    monkeypatch.setattr(sparse_plans, "MIN_SPARSE_PLAN_SECONDS", -1.0)
+    monkeypatch.setattr(sparse_plans, "make_sparse_plan", lambda *parts: forecasts.append(parts))
     calls.plan(model, "count", device="cpu")
     assert bool(forecasts) != cannot_pay
 
@@ -100,8 +100,10 @@ def test_less_memory_has_more_steps_on_rows():
     problem, machine = prepare(model, "count", {}), cpu_machine(2)._replace(rows_step=1e-6)
     scopes = [group.scope for group in problem.groups]
     order = find_order(model.sizes, scopes, method="min-fill", iterations=1).order
-    quickest = make_sparse_plan(make_plan(problem, order, machine, 1 << 40), problem, machine)
-    smaller = make_sparse_plan(make_plan(problem, order, machine, quickest.peak_bytes // 2), problem, machine)
+    quickest = make_sparse_plan(make_plan(Elimination(problem, order, machine, 1 << 40)), problem, machine)
+    smaller = make_sparse_plan(
+        make_plan(Elimination(problem, order, machine, quickest.peak_bytes // 2)), problem, machine
+    )
     assert 0 < quickest.sparse.predicted[0] < smaller.sparse.predicted[0]
     assert quickest.fits
     assert smaller.fits
@@ -189,7 +191,7 @@ def test_rows_that_do_not_fit_after_all(monkeypatch):
     monkeypatch.setattr(SparseSession, "_is_smaller_dense", lambda *_: False)
     with pytest.raises(MemoryLimitError, match=r"more tuples than the [0-9]+ that the memory limit leaves room for"):
         calls.solve(model, "count", tables="sparse", device="cpu", exact=True)
-    monkeypatch.setattr(plan_choice, "MIN_SPARSE_PLAN_SECONDS", 0.0)
+    monkeypatch.setattr(sparse_plans, "MIN_SPARSE_PLAN_SECONDS", 0.0)
     plans = []
     assert calls.solve(model, "count", device="cpu", on_plan=plans.append).value == expected
     assert [plan.sparse is None for plan in plans] == [False, True]

@@ -17,6 +17,7 @@ from elimina.generate import grid_model, random_model
 from elimina.planning.machine import cpu_machine
 from elimina.planning.mini_buckets import make_bounded_plan
 from elimina.planning.order import find_order
+from elimina.planning.planner import Elimination
 from elimina.problem.preparation import prepare
 from elimina.running.content_partition import partition_by_content
 from elimina.running.encoding import distances, tables_of
@@ -166,7 +167,7 @@ def test_refused():
 def test_contents_count_for_more_than_a_variable(lost, is_by_content):
     problem = prepare(grid_model(12, 3, 0.0, seed=3), "mpe", {})
     order = find_order(problem.model.sizes, [group.scope for group in problem.groups], method="min-fill").order
-    limits = problem, order, cpu_machine(1), 1 << 30, None, "auto", False, 1e-3
+    limits = Elimination(problem, order, cpu_machine(1), 1 << 30), "auto", False, 1e-3
     by_scope = make_bounded_plan(*limits).minibuckets
     assert by_scope is not None
 
@@ -184,7 +185,9 @@ def test_contents_count_for_more_than_a_variable(lost, is_by_content):
 def test_whole_buckets_are_not_divided_by_content():
     problem = prepare(grid_model(4, 3, 0.0, seed=3), "mpe", {})
     asked = []
-    plan = make_bounded_plan(problem, range(16), cpu_machine(1), 1 << 30, None, "auto", False, 1.0, None, asked.append)
+    plan = make_bounded_plan(
+        Elimination(problem, range(16), cpu_machine(1), 1 << 30, None), "auto", False, 1.0, None, asked.append
+    )
     assert plan.minibuckets is None
     assert len(asked) == 1
 

@@ -17,7 +17,7 @@ from elimina.model.model import Model
 from elimina.model.table import FORBIDDEN, Table
 from elimina.model.variable import Variable
 from elimina.planning.machine import cpu_machine
-from elimina.planning.planner import make_plan
+from elimina.planning.planner import Elimination, make_plan
 from elimina.problem.preparation import allowed_ranges, prepare
 from elimina.running.encoding import encode
 from tests import calls
@@ -32,7 +32,7 @@ def solve(model, *arguments, **options):
 
 def planned(model, task, order):
     problem = prepare(model, task, {})
-    return problem, make_plan(problem, order, cpu_machine(1), 1 << 40)
+    return problem, make_plan(Elimination(problem, order, cpu_machine(1), 1 << 40))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -72,7 +72,7 @@ def test_the_core_encodes_as_plain_numpy_does(kind, data):
     assert problem.groups == plain.group(problem.tables)
     ranges = [plain.allowed_range(table, model.sense) for table in problem.tables]
     assert allowed_ranges(problem.tables, model.sense) == ranges
-    plan = make_plan(problem, data.draw(st.permutations(problem.free)), cpu_machine(1), 1 << 40, dtype)
+    plan = make_plan(Elimination(problem, data.draw(st.permutations(problem.free)), cpu_machine(1), 1 << 40, dtype))
     semiring = "log-sum-exp" if task == "pr" and data.draw(st.booleans()) else None
     with pytest.MonkeyPatch.context() as patch:
         if data.draw(st.booleans()):
@@ -93,7 +93,7 @@ def test_what_a_joined_factor_loses_depends_on_its_blocks(monkeypatch, block, ex
     tables = [1.0, 1e-200, 0.0], [1e-150, 1e-170, 1.0]
     model = Model.from_arrays([3], [((0,), values) for values in tables], sense="probability")
     problem = prepare(model, "pr", {})
-    plan = make_plan(problem, [0], cpu_machine(1), 1 << 40)
+    plan = make_plan(Elimination(problem, [0], cpu_machine(1), 1 << 40))
     found, expected = encode(problem, plan), plain.encode(problem, plan)
     np.testing.assert_array_equal(found.arena, expected.arena)
     assert found.exact == expected.exact == exact
@@ -116,7 +116,7 @@ def test_an_exact_factor_has_lost_no_product(dtype, data):
     scope = tuple(range(len(sizes)))
     model = Model.from_arrays(sizes, [(scope, table) for table in tables], sense="probability")
     problem = prepare(model, "pr", {})
-    plan = make_plan(problem, list(scope), cpu_machine(1), 1 << 40, dtype)
+    plan = make_plan(Elimination(problem, list(scope), cpu_machine(1), 1 << 40, dtype))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(table_module, "BLOCK_CELLS", data.draw(st.integers(1, 20)))
         found = encode(problem, plan)
@@ -142,7 +142,7 @@ def test_what_vanishes_beside_other_blocks_is_told(monkeypatch, least, exact):
     monkeypatch.setattr(table_module, "BLOCK_CELLS", 1)
     model = Model.from_arrays([2], [((0,), [1.0, least])] * 2, sense="probability")
     problem = prepare(model, "pr", {})
-    plan = make_plan(problem, [0], cpu_machine(1), 1 << 40)
+    plan = make_plan(Elimination(problem, [0], cpu_machine(1), 1 << 40))
     assert encode(problem, plan).exact == exact
     assert solve(model, "pr").log10_z == pytest.approx(0, abs=1e-15)
 

@@ -20,7 +20,7 @@ from elimina.methods import optimum, slice_bounds
 from elimina.methods.bucket_elimination import eliminate
 from elimina.methods.slice_bounds import bound_slices
 from elimina.planning.options import Options
-from elimina.planning.planner import make_plan
+from elimina.planning.planner import Conditioning, Elimination, make_plan
 from elimina.problem.preparation import prepare
 from elimina.running.execution import Execution
 from elimina.running.plan_choice import plan_problem
@@ -174,9 +174,9 @@ def merging_calls(model, task, fixed, learned) -> int:
     problem = prepare(model, task, {})
     backend = CpuBackend(threads=1)
     variables = range(len(model.variables))
-    whole = make_plan(problem, variables, backend.machine, 1 << 30)
+    whole = make_plan(Elimination(problem, variables, backend.machine, 1 << 30))
     order = [v for v in variables if v not in fixed]
-    plan = make_plan(problem, order, backend.machine, 1 << 30, None, fixed, whole)
+    plan = make_plan(Elimination(problem, order, backend.machine, 1 << 30, None), Conditioning(fixed, whole))
     execution = Execution(problem, plan, backend, report_bounds=learned.append if task == "pr" else None)
     count = 0
 

@@ -20,7 +20,7 @@ from elimina.planning.machine import cpu_machine
 from elimina.planning.options import Options
 from elimina.planning.order import CELLS_PER_SECOND, Order
 from elimina.planning.ordering import QUICK_SECONDS
-from elimina.planning.planner import make_plan
+from elimina.planning.planner import Elimination, make_plan
 from elimina.problem.preparation import prepare
 from elimina.running.host import turn_share
 from elimina.running.planned_problem import PlannedProblem
@@ -229,7 +229,7 @@ def test_an_order_out_of_reach_is_not_improved_before_search(monkeypatch, planne
 def test_search_has_more_time_before_a_plan_that_needs_much_new_memory(gigabytes):
     model = random_model(12, 6, 0.6, 0.0, seed=1)
     problem = prepare(model, "mpe", {})
-    plan = make_plan(problem, problem.free, cpu_machine(1), 1 << 40)
+    plan = make_plan(Elimination(problem, problem.free, cpu_machine(1), 1 << 40))
     plan = plan._replace(seconds=3.0, bytes={"host": gigabytes * 10**9})
     planned = PlannedProblem(problem, plan, CpuBackend(1), {})
     options = Options(device="cpu", threads=1)

@@ -25,7 +25,7 @@ from elimina.errors import InputError
 from elimina.methods.optimum import decode_value
 from elimina.model.model import Model
 from elimina.planning.plan import MAX_BYTES
-from elimina.planning.planner import kept_plan
+from elimina.planning.planner import Elimination, kept_plan
 from elimina.planning.program import pack
 from elimina.planning.record import MAX_OPERANDS
 from elimina.planning.tree import Node, Tree, tree_of
@@ -110,7 +110,7 @@ def _optimum(model: Model, order: Sequence[int], backend: Backend) -> Result | N
     """Eliminate all variables in the order of the pseudo-tree; None if nothing is allowed, or there is no memory."""
     prepared = prepare(model, "mpe", {})
     free = set(prepared.free)
-    plan = kept_plan(prepared, [v for v in order if v in free], backend.machine, MAX_BYTES, hasty=True)
+    plan = kept_plan(Elimination(prepared, [v for v in order if v in free], backend.machine, MAX_BYTES, is_hasty=True))
     if plan.peak_bytes > NOTICEABLE and plan.peak_bytes > backend.memory():
         return None
     encoded = encode(prepared, plan)

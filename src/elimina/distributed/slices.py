@@ -28,6 +28,7 @@ from elimina.model.states import Evidence
 from elimina.planning.machine import DEALT_SECONDS
 from elimina.planning.options import DEFAULT, Engine, Options
 from elimina.planning.plan import Plan
+from elimina.planning.planner import Elimination
 from elimina.planning.slicing import make_finer_plan
 from elimina.problem.preparation import Problem
 from elimina.problem.tasks import Task, TaskName, described, task_of, tasks_that
@@ -226,9 +227,9 @@ def _finer(planned: PlannedProblem, options: Options, lanes: int) -> Plan:
         return plan
     machine, _ = limits_of(planned.backend, options)
     max_slices = lanes if options.slices == "auto" else min(lanes, int(options.slices))
-    finer = make_finer_plan(
-        planned.problem, (*plan.order, *plan.form.variables), machine, plan, max_slices, options.dtype
-    )
+    order = (*plan.order, *plan.form.variables)
+    elimination = Elimination(planned.problem, order, machine, plan.memory_limit, options.dtype)
+    finer = make_finer_plan(elimination, plan, max_slices)
     return finer if options.slices == "auto" or finer.form.slices <= max(1, max_slices) else plan
 
 

@@ -31,7 +31,7 @@ from elimina.result import Result
 from elimina.running.execution import Execution, statistics
 from elimina.running.host import host_memory, sharing_threads, turn_share
 from elimina.running.memory_shares import Shares, shares_of, shares_of_bytes
-from elimina.running.plan_choice import plan_within
+from elimina.running.mini_bucket_plans import plan_within
 from elimina.running.pool import spread
 
 MAX_COST_SUM = 2**50

@@ -25,7 +25,7 @@ from elimina.planning.machine import cpu_machine
 from elimina.planning.options import Options
 from elimina.planning.ordering import elimination_order
 from elimina.planning.plan import MAX_BYTES
-from elimina.planning.planner import make_plan
+from elimina.planning.planner import Elimination, Relaxation, make_plan
 from elimina.planning.tree import Bound, node_weights, plan_tree, tree_of
 from elimina.problem.preparation import Problem, prepare
 from elimina.result import Result
@@ -194,7 +194,9 @@ class Logarithms(NamedTuple):
     def of(problem: Problem, order: Sequence[int]) -> Logarithms:
         """Write the factors of a problem of the task ``pr``."""
         # The smallest mini-buckets have the layout of any.
-        plan = make_plan(problem, order, cpu_machine(1), MAX_BYTES, "float64", ibound=1, side="upper")
+        plan = make_plan(
+            Elimination(problem, order, cpu_machine(1), MAX_BYTES, "float64"), relaxation=Relaxation(1, side="upper")
+        )
         encoded = encode(problem, plan, "log-sum-exp")
         if encoded.impossible:
             return Logarithms(np.zeros(0), (-math.inf,), ())

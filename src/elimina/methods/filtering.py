@@ -33,7 +33,7 @@ from elimina.model.model import Model
 from elimina.planning.number_type import cost_bound
 from elimina.planning.options import Options
 from elimina.planning.ordering import elimination_order
-from elimina.planning.planner import make_plan
+from elimina.planning.planner import Elimination, make_plan
 from elimina.planning.record import MAX_OPERANDS
 from elimina.planning.sparse import make_sparse_plan, outside
 from elimina.problem.preparation import Problem, allowed_ranges, prepare
@@ -44,8 +44,8 @@ from elimina.running.combination import bounds_beyond
 from elimina.running.encoding import distances
 from elimina.running.execution import Execution
 from elimina.running.host import backend_of, limits_of
-from elimina.running.plan_choice import SLICE_REFINEMENT_FACTOR, sparse_plan_in_fine_slices
 from elimina.running.planned_problem import PlannedProblem
+from elimina.running.sparse_plans import SLICE_REFINEMENT_FACTOR, sparse_plan_in_fine_slices
 
 MAX_FILTERED_COST = 2**38
 """Sums of costs stay below it, in parts of a thousandth they fit the core's type."""
@@ -377,7 +377,9 @@ def filtered_plan(
     problem = filter_bounds.limited(filter_bounds.worst)
     machine, memory = limits_of(backend, options)
     wide = MAX_OPERANDS * cost_bound(problem) > np.iinfo(np.int32).max
-    dense = make_plan(problem, filter_bounds.order, machine, memory, options.dtype or ("int64" if wide else "int32"))
+    dense = make_plan(
+        Elimination(problem, filter_bounds.order, machine, memory, options.dtype or ("int64" if wide else "int32"))
+    )
     # Bounds are made of the factors' cells.
     plan = make_sparse_plan(dense, problem, machine, whole=True, listed=False)
     if plan is not None and refinements:

@@ -26,7 +26,7 @@ from elimina.planning.mini_buckets import make_bounded_plan
 from elimina.planning.options import Options
 from elimina.planning.packed_steps import Steps
 from elimina.planning.plan import Plan
-from elimina.planning.planner import make_plan
+from elimina.planning.planner import Elimination, make_plan
 from elimina.problem.preparation import Problem
 from elimina.problem.relevance import parents_first
 from elimina.running.encoding import encode
@@ -72,7 +72,7 @@ def exact_plan(problem: Problem, order: Sequence[int], options: Options, memory:
         options: Planning options.
         memory: Bytes that it may take.
     """
-    return make_plan(problem, order, CpuBackend(options.threads).machine, memory, lasting=True)
+    return make_plan(Elimination(problem, order, CpuBackend(options.threads).machine, memory, keeps_messages=True))
 
 
 def mini_bucket_plan(problem: Problem, order: Sequence[int], options: Options, memory: int, seconds: float) -> Plan:
@@ -90,7 +90,11 @@ def mini_bucket_plan(problem: Problem, order: Sequence[int], options: Options, m
     """
     machine, ibound = CpuBackend(options.threads).machine, "auto" if options.ibound is None else options.ibound
     plan = make_bounded_plan(
-        problem, order, machine, memory, None, ibound, options.levels_buckets, seconds, "upper", lasting=True
+        Elimination(problem, order, machine, memory, None, keeps_messages=True),
+        ibound,
+        options.levels_buckets,
+        seconds,
+        "upper",
     )
     if not plan.fits or plan.has_large_factors:
         raise MemoryLimitError("mini-buckets do not fit")

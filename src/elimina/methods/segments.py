@@ -22,15 +22,15 @@ from elimina.methods.optimum import optimum, optimum_result
 from elimina.model.model import Model
 from elimina.model.table import FORBIDDEN, Table
 from elimina.planning.number_type import cost_bound
-from elimina.planning.planner import make_plan
+from elimina.planning.planner import Elimination, make_plan
 from elimina.planning.segment_form import Segments
 from elimina.problem.preparation import Problem, prepare
 from elimina.result import Result
 from elimina.running.advice import check_fits
 from elimina.running.encoding import distances, encode, tables_of
 from elimina.running.execution import Execution
+from elimina.running.fused_steps import with_fused_steps
 from elimina.running.kept_tables import kept_tables
-from elimina.running.plan_choice import with_fused_steps
 from elimina.running.rounding import TOLERANCES, check_value, rounding
 
 _ROUNDINGS = 4
@@ -104,8 +104,8 @@ class _SegmentRuns:
         free = set(problem.free)
         order = [v for v in self._orders[number] if v in free]
         memory = whole.memory_limit - (self._held if whole.on_host else 0)
-        plan = make_plan(problem, order, backend.machine, memory, self._segments.dtype)
-        plan = with_fused_steps(backend.machine, problem, self._segments.dtype, plan)
+        elimination = Elimination(problem, order, backend.machine, memory, self._segments.dtype)
+        plan = with_fused_steps(elimination, make_plan(elimination))
         check_fits(plan)
         begun, part = self._share, plan.work / max(1, whole.work)
 

@@ -22,6 +22,7 @@ from elimina.planning.mini_buckets import make_bounded_plan
 from elimina.planning.number_type import cost_bound
 from elimina.planning.options import Options
 from elimina.planning.plan import Plan
+from elimina.planning.planner import Elimination
 from elimina.planning.slice_form import Slicing
 from elimina.problem.preparation import Problem, allowed_ranges
 from elimina.running.encoding import encode
@@ -144,7 +145,7 @@ def _bounding_plan(
     """Mini-buckets that leave the fixed variables in the tables."""
     kept = problem._replace(free=plan.order, kept=slicing.variables)
     machine = cpu_machine(backend.threads)
-    return make_bounded_plan(kept, plan.order, machine, memory, None, "auto", levelled=False, seconds=seconds)
+    return make_bounded_plan(Elimination(kept, plan.order, machine, memory), "auto", levelled=False, seconds=seconds)
 
 
 def _costs(original: ShiftedProblem, plan: Plan, slicing: Slicing, backend: CpuBackend) -> NDArray[Any] | None:

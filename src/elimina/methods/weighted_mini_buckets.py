@@ -32,8 +32,9 @@ from elimina.result import Result
 from elimina.running.bounded_results import bounds_meet, sum_between
 from elimina.running.combination import combine
 from elimina.running.execution import Execution, Progress, statistics
-from elimina.running.host import host_memory
-from elimina.running.plan_choice import bounding_plan, plan_on, plan_problem, plan_within
+from elimina.running.host import elimination_on, host_memory
+from elimina.running.mini_bucket_plans import bounding_plan, plan_within
+from elimina.running.plan_choice import plan_on, plan_problem
 from elimina.running.planned_problem import PlannedProblem
 from elimina.running.pool import spread
 
@@ -370,7 +371,8 @@ def _from_below(execution: Execution, options: Options, clock: dict[str, float])
     backend, plan = execution.backend, execution.plan
     started = time.perf_counter()
     ibound = options.ibound if plan.minibuckets is None else plan.minibuckets.ibound
-    below = bounding_plan(backend, execution.problem, plan.order, options._replace(ibound=ibound), "lower")
+    elimination = elimination_on(backend, execution.problem, plan.order, options)
+    below = bounding_plan(elimination, options._replace(ibound=ibound), "lower")
     add_seconds(clock, "plan", time.perf_counter() - started)
     return _run(execution._replace(plan=below), clock, "lower")
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from elimina.planning.machine import EXPONENTIAL, Machine
 from elimina.planning.plan import Plan
-from elimina.planning.planner import make_plan, planning_bytes
+from elimina.planning.planner import Elimination, Relaxation, make_plan, planning_bytes
 from elimina.planning.record import AXIS_WORDS, HEADER, TABLE_STRIDES
 from elimina.planning.tree import Bound, Partition, plan_tree
 from elimina.problem.preparation import Problem
@@ -33,52 +33,32 @@ MAX_IBOUND = 2**31 - 1
 
 
 def make_bounded_plan(
-    problem: Problem,
-    order: Sequence[int],
-    machine: Machine,
-    memory: int,
-    dtype: str | None,
+    elimination: Elimination,
     ibound: IBound,
     levelled: bool,
     seconds: float = math.inf,
     side: Bound | None = None,
     divide: Callable[[int], Partition | None] | None = None,
-    lasting: bool = False,
 ) -> Plan:
     """Plan mini-bucket elimination.
 
     Args:
-        problem: Problem of the task ``mpe`` or ``pr``.
-        order: The free variables in elimination order.
-        machine: Device as the planner sees it.
-        memory: Bytes that the plan may use there.
-        dtype: Override of the arena's dtype.
+        elimination: Elimination of the task ``mpe`` or ``pr``.
         ibound: ``auto``: the largest one that fits the memory.
         levelled: True for moment matching between the mini-buckets of a variable; ``auto`` goes without it where its
             records would not fit.
         seconds: Estimated time that ``auto`` may take besides the device's start.
         side: Side of the bound on a sum; None for the task ``mpe``.
         divide: The mini-buckets for an i-bound, None where they are to be made by scopes, as without it.
-        lasting: True if messages stay even where no bucket is divided: see ``make_plan``.
 
     Returns:
         The plan, which divides nothing where whole buckets are small enough. It need not fit: where the factors alone
         do not, or the i-bound is given.
     """
+    problem, order, machine, memory = elimination[:4]
 
     def plan(number: int, parts: Partition | None = None) -> Plan:
-        return make_plan(
-            problem,
-            order,
-            machine,
-            memory,
-            dtype,
-            ibound=number,
-            levelled=levelled,
-            side=side,
-            partition=parts,
-            lasting=lasting,
-        )
+        return make_plan(elimination, relaxation=Relaxation(number, levelled, side, parts))
 
     def by_content(number: int) -> Partition | None:
         return None if divide is None else divide(number)

@@ -27,6 +27,9 @@ MAX_THREADS = 1024
 Slices = int | Literal["auto", "never"]
 """Conditioning on variables where a plan does not fit, and the most slices that it may make."""
 
+MAX_SLICES = 1 << 16
+"""Slices that ``auto`` takes."""
+
 Tables = Literal["auto", "dense", "sparse"]
 """Table layout: sparse tables hold allowed tuples alone; ``auto``: sparse where that is expected to be faster."""
 TABLES: tuple[Tables, ...] = get_args(Tables)
@@ -166,6 +169,11 @@ class Options(NamedTuple):
     def names_another_way(self) -> bool:
         """True if slices, files or rows are asked for, where tables do not fit."""
         return self.asks_for_slices or self.tables == "sparse"
+
+    @property
+    def max_slices(self) -> int:
+        """Largest number of slices."""
+        return {"auto": MAX_SLICES, "never": 0}[self.slices] if isinstance(self.slices, str) else self.slices
 
     @property
     def keeps_tables(self) -> bool:

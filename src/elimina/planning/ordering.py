@@ -14,7 +14,7 @@ from elimina.model.table import Scopes
 from elimina.planning.machine import BOTH_PASSES, cpu_machine
 from elimina.planning.options import Options
 from elimina.planning.order import CELLS_PER_SECOND, Method, Order, find_order
-from elimina.planning.planner import make_plan
+from elimina.planning.planner import Elimination, make_plan
 from elimina.problem.preparation import Problem
 from elimina.system import release_memory
 
@@ -167,7 +167,7 @@ def _order_around(problem: Problem, options: Options) -> tuple[int, ...]:
             threads=options.host_threads,
         ).order
         orders.append(tuple(problem.free[i] for i in order if i < len(problem.free)))
-    return min(orders, key=lambda order: make_plan(problem, order, machine, 0).seconds)
+    return min(orders, key=lambda order: make_plan(Elimination(problem, order, machine, 0)).seconds)
 
 
 def _with_auxiliary(problem: Problem, order: Sequence[int], missing: Sequence[int]) -> list[int]:

@@ -119,67 +119,95 @@ def _counted(figure: float) -> int:
     return int(min(figure, _MAX_COUNTED))
 
 
+class Elimination(NamedTuple):
+    """An elimination to be planned.
+
+    Attributes:
+        problem: Problem to eliminate.
+        order: The free variables in elimination order; without those that are conditioned on.
+        machine: The device that will run it, as its cost model sees it.
+        memory: Bytes that the plan may use there.
+        dtype: Override of the arena's dtype.
+        is_hasty: True if no solution is searched for, whose cost might allow smaller numbers.
+        runs_once: True if marginals are asked for once: no message has to be there for a second run.
+        keeps_messages: True if messages stay on the host until the end, as those of weighted mini-buckets do (``pr``).
+    """
+
+    problem: Problem
+    order: Sequence[int]
+    machine: Machine
+    memory: int
+    dtype: str | None = None
+    is_hasty: bool = False
+    runs_once: bool = False
+    keeps_messages: bool = False
+
+
+class Conditioning(NamedTuple):
+    """Variables that are fixed to each combination of their values in turn, and the plan without them."""
+
+    variables: Sequence[int]
+    unsliced: Plan
+
+
+class Relaxation(NamedTuple):
+    """A relaxation to mini-buckets, whose plan makes a bound on the answer.
+
+    Attributes:
+        ibound: Largest number of variables of a message: buckets that would send a larger one are partitioned.
+        levelled: True for moment matching between the mini-buckets of a variable.
+        side: Side of the bound on a sum; None for an optimum.
+        partition: The mini-buckets of each bucket; None: by scopes.
+    """
+
+    ibound: int
+    levelled: bool = False
+    side: Bound | None = None
+    partition: Partition | None = None
+
+
 def make_plan(
-    problem: Problem,
-    order: Sequence[int],
-    machine: Machine,
-    memory: int,
-    dtype: str | None = None,
-    sliced: Sequence[int] = (),
-    unsliced: Plan | None = None,
-    ibound: int | None = None,
-    levelled: bool = False,
-    side: Bound | None = None,
-    partition: Partition | None = None,
-    hasty: bool = False,
-    once: bool = False,
+    elimination: Elimination,
+    conditioning: Conditioning | None = None,
+    relaxation: Relaxation | None = None,
     single: Plan | None = None,
-    lasting: bool = False,
 ) -> Plan:
     """Lay out a whole elimination.
 
     Args:
-        problem: Problem to eliminate.
-        order: The free variables in elimination order.
-        machine: The device that will run it, as its cost model sees it.
-        memory: Bytes that the plan may use there.
-        dtype: Override of the arena's dtype.
-        sliced: Variables that are not in the order, but fixed to each combination of their values in turn (tasks
-            ``mpe``, ``pr``, ``count``).
-        unsliced: The plan without such variables, if there are any.
-        ibound: The most variables of a message (``mpe``, ``pr``): buckets that would send a larger one are divided into
-            mini-buckets, and the plan makes a bound on the answer. None: the plan is exact.
-        levelled: True for moment matching between the mini-buckets of a variable.
-        side: Side of the bound on a sum; None for the task ``mpe``, and for exact plans.
-        partition: The mini-buckets of each bucket; None: by scopes.
-        hasty: True if no solution is searched for, whose cost might allow smaller numbers.
-        once: True if marginals are asked for once: no message has to be there for a second run.
+        elimination: The problem, its order, and the device.
+        conditioning: Variables that slices fix (tasks ``mpe``, ``pr``, ``count``).
+        relaxation: Mini-buckets (``mpe``, ``pr``); None: the plan is exact.
         single: The plan whose steps eliminate one variable each, if steps may eliminate several; for dense tables only.
-        lasting: True if messages stay on the host until the end, as those of weighted mini-buckets do (``pr``).
 
     Raises:
         InputError: The dtype does not fit the task or cannot hold the costs exactly.
     """
+    problem, order, machine, memory, dtype = elimination[:5]
+    sliced, unsliced = ((), None) if conditioning is None else conditioning
     part = restrict(problem, dict.fromkeys(sliced, 0)) if sliced else problem
     scopes = part.groups.scopes
-    tree = _tree(part, scopes, order, ibound, partition)
+    tree = _tree(part, scopes, order, relaxation)
     if problem.described.is_marginal:
         order = [v for v in tree.central_order() if v not in problem.kept]
         tree = _tree(problem, scopes, order)
-    minibuckets = _minibuckets(tree, len(order), ibound, levelled, partition is not None)
+    minibuckets = None if relaxation is None else _minibuckets(tree, len(order), relaxation)
+    levelled = relaxation is not None and relaxation.levelled
     weights: Sequence[float] = ()
-    if side is not None and (minibuckets is not None or part.maximised):
+    if relaxation is not None and relaxation.side is not None and (minibuckets is not None or part.maximised):
         zeros = [_has_zeros(part, group) for group in part.groups]
-        weights = node_weights(tree_of(tree), side, zeros, part.maximised)
+        weights = node_weights(tree_of(tree), relaxation.side, zeros, part.maximised)
     decode = SEMIRINGS[problem.described.semiring].is_idempotent and minibuckets is None and not problem.kept
     # A GPU has only whole programs' messages in its arena.
     keep = decode or ((minibuckets is not None or bool(weights)) and not machine.on_host)
 
     most_bytes = min(memory // PLANNING_BYTES_PER_RECORD_BYTE, MAX_BYTES) + MIN_RECORD_BYTES
 
+    lasting = elimination.keeps_messages or bool(weights)
+
     @functools.cache
     def steps_of(operands: int) -> tuple[PlannedSteps, _SliceVariables]:
-        steps = _plan_steps(part, tree, operands, levelled, weights, single is not None, lasting or bool(weights))
+        steps = _plan_steps(part, tree, operands, levelled, weights, single is not None, lasting)
         return _slice_steps(problem, part, steps, sliced)
 
     def lay_out(bound: int, operands: int = MAX_OPERANDS, keep: bool = keep) -> _PlacedPlan:
@@ -191,7 +219,7 @@ def make_plan(
     bound = cost_bound(problem)
     # The search for a solution runs once, whether it finds one or not.
     reference = single or unsliced
-    searched = hasty or (
+    searched = elimination.is_hasty or (
         reference is not None and reference.dtype in INTEGERS and reference.seconds < _HOPELESS_PLAN_SECONDS
     )
     if reference is not None and reference.dtype in INTEGERS:
@@ -200,7 +228,7 @@ def make_plan(
     if single is not None and single.dtype in INTEGERS and dtype is not None:
         max_operands = min(MAX_OPERANDS, max(LARGEST[single.dtype] // bound, 2))
     # A batch's cases change from run to run: what is kept is of no use again, but lets a GPU's steps run in any order.
-    reuse = not problem.described.is_marginal or ((once or bool(problem.kept)) and machine.on_host)
+    reuse = not problem.described.is_marginal or ((elimination.runs_once or bool(problem.kept)) and machine.on_host)
     chosen = lay_out(bound, max_operands, keep or not reuse)
     if problem.described.is_marginal and chosen.keep and chosen.is_too_large(machine, memory):
         chosen = lay_out(bound)
@@ -254,44 +282,30 @@ def make_plan(
     )
 
 
-def kept_plan(
-    problem: Problem,
-    order: Sequence[int],
-    machine: Machine,
-    memory: int,
-    dtype: str | None = None,
-    hasty: bool = False,
-    once: bool = False,
-    single: Plan | None = None,
-) -> Plan:
+def kept_plan(elimination: Elimination, single: Plan | None = None) -> Plan:
     """Return the plan of a whole problem; that of an earlier call if the problem differs in its values alone.
 
     Args:
-        problem: See ``make_plan``.
-        order: See ``make_plan``.
-        machine: See ``make_plan``.
-        memory: See ``make_plan``.
-        dtype: See ``make_plan``.
-        hasty: See ``make_plan``.
-        once: See ``make_plan``.
+        elimination: See ``make_plan``.
         single: See ``make_plan``.
 
     Raises:
         InputError: The dtype does not fit the task or cannot hold the costs exactly.
     """
+    problem, order, machine, memory = elimination[:4]
     if len(order) * HEADER > MAX_KEPT_PLAN_WORDS:
-        return make_plan(problem, order, machine, memory, dtype, hasty=hasty, once=once, single=single)
+        return make_plan(elimination, single=single)
     model, bound = problem.model, cost_bound(problem)
     values = model.sense, model.is_integer, bound
     structure = problem.task, model.sizes, problem.groups, problem.kept, problem.wanted, problem.maximised
     # Steps that are kept beside their plan keep their number.
-    key = (*values, *structure, tuple(order), machine, dtype, hasty, once, None if single is None else id(single.steps))
+    key = (*values, *structure, tuple(order), machine, *elimination[4:], None if single is None else id(single.steps))
     with _plans_lock:
         plan = _plans.get(key, (None, None))[0]
         if plan is not None and ROOM * plan.peak_bytes <= memory:
             _plans.move_to_end(key)
             return plan._replace(memory_limit=memory)
-    plan = make_plan(problem, order, machine, memory, dtype, hasty=hasty, once=once, single=single)
+    plan = make_plan(elimination, single=single)
     is_short = Steps.packed(plan.steps).record_words <= MAX_KEPT_PLAN_WORDS
     # The values decide on a smaller number for 'forbidden'.
     is_general = plan.dtype not in INTEGERS or plan.forbidden == bound
@@ -303,25 +317,19 @@ def kept_plan(
     return plan
 
 
-def _tree(
-    problem: Problem,
-    scopes: Scopes,
-    order: Sequence[int],
-    ibound: int | None = None,
-    partition: Partition | None = None,
-) -> PlannedTree:
-    return plan_tree(scopes, problem.model.sizes, order, problem.kept, ibound, partition)
+def _tree(problem: Problem, scopes: Scopes, order: Sequence[int], relaxation: Relaxation | None = None) -> PlannedTree:
+    limits = (None, None) if relaxation is None else (relaxation.ibound, relaxation.partition)
+    return plan_tree(scopes, problem.model.sizes, order, problem.kept, *limits)
 
 
-def _minibuckets(
-    tree: PlannedTree, buckets: int, ibound: int | None, levelled: bool, by_content: bool
-) -> MiniBuckets | None:
+def _minibuckets(tree: PlannedTree, buckets: int, relaxation: Relaxation) -> MiniBuckets | None:
     """Return the partition of the buckets; None if no bucket is partitioned."""
     nodes = len(tree.variables)
-    if ibound is None or nodes == buckets:
+    if nodes == buckets:
         return None
     divided = int((np.unique(tree.variables, return_counts=True)[1] > 1).sum())
-    return MiniBuckets(ibound, divided, nodes, levelled, by_content)
+    by_content = relaxation.partition is not None
+    return MiniBuckets(relaxation.ibound, divided, nodes, relaxation.levelled, by_content)
 
 
 def _has_zeros(problem: Problem, group: Group) -> bool:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from elimina.model.table import Scopes
 from elimina.planning.machine import Machine
 from elimina.planning.plan import MAX_BYTES, Plan, slice_runs
-from elimina.planning.planner import make_plan
+from elimina.planning.planner import Conditioning, Elimination, make_plan
 from elimina.planning.slice_dependence import order_slices
 from elimina.planning.sparse import make_sparse_plan, tuple_bytes
 from elimina.planning.tree import plan_tree
@@ -20,9 +20,8 @@ from elimina.problem.preparation import Problem
 
 Floats = NDArray[np.float64]
 
-MAX_SLICES = 1 << 16
 MAX_SLICED_SECONDS = 3600.0
-"""Slices, and their estimated time, that ``auto`` takes."""
+"""Estimated time of slices that ``auto`` takes."""
 
 MAX_SLICE_COUNT = 1 << 40
 MAX_SLICER_SECONDS = 1e9
@@ -52,27 +51,21 @@ _NORM = 6
 _MAX_LOG = 600.0
 
 
-def make_sliced_plan(
-    problem: Problem, order: Sequence[int], machine: Machine, memory: int, dtype: str | None, unsliced: Plan
-) -> Plan | None:
+def make_sliced_plan(elimination: Elimination, unsliced: Plan) -> Plan | None:
     """Plan with as many variables fixed as it takes to fit; None if that takes more slices than anyone could run.
 
     Args:
-        problem: Problem of the task ``mpe``, ``pr`` or ``count``.
-        order: The free variables in elimination order.
-        machine: Device as the planner sees it.
-        memory: Bytes that the plan may use there.
-        dtype: Override of the arena's dtype.
+        elimination: Elimination of the task ``mpe``, ``pr`` or ``count``.
         unsliced: A plan for the whole problem.
     """
     if unsliced.seconds > MAX_SLICER_SECONDS:
         return None
-    slicer = Slicer(problem, order, machine, unsliced)
-    memory = min(memory, MAX_BYTES)
+    slicer = Slicer(*elimination[:3], unsliced)
+    memory = min(elimination.memory, MAX_BYTES)
+    elimination = elimination._replace(memory=memory)
 
     def plan_without(fixed: Sequence[int]) -> Plan:
-        unfixed = [v for v in order if v not in fixed]
-        return make_plan(problem, unfixed, machine, memory, dtype, fixed, unsliced)
+        return make_plan(without(elimination, fixed), Conditioning(fixed, unsliced))
 
     target = slicer.cut.bytes * min(memory / unsliced.peak_bytes, 0.999)
     for _ in range(_ROUNDS):
@@ -87,35 +80,35 @@ def make_sliced_plan(
         return None
     # Early choices may be superfluous once others were made.
     for v in slicer.cut.fixed[:-1][:_SPARED]:
-        fewer = plan_without([u for u in _fixed(plan) if u != v])
+        fewer = plan_without([u for u in plan.form.variables if u != v])
         if fewer.peak_bytes <= memory and fewer.seconds <= plan.seconds:
             plan = fewer
     return plan
 
 
-def make_finer_plan(
-    problem: Problem, order: Sequence[int], machine: Machine, plan: Plan, least: int, dtype: str | None = None
-) -> Plan:
+def make_finer_plan(elimination: Elimination, plan: Plan, least: int) -> Plan:
     """Plan with at least this many slices, to be run at the same time; without slices if they save no time.
 
     Args:
-        problem: Problem of the task ``mpe``, ``pr`` or ``count``.
-        order: The free variables in elimination order.
-        machine: Device as the planner sees it.
+        elimination: Elimination of the task ``mpe``, ``pr`` or ``count``; its order includes the variables of slices.
         plan: On dense tables, with fewer slices or none.
         least: Smallest number of slices.
-        dtype: Override of the arena's dtype.
     """
     unsliced = plan.whole
-    slicer = Slicer(problem, order, machine, unsliced)
-    slicer.cut = Cut(slicer, _fixed(plan))
+    slicer = Slicer(*elimination[:3], unsliced)
+    slicer.cut = Cut(slicer, plan.form.variables)
     number_before = slicer.number
-    while slicer.number < least and len(slicer.cut.fixed) < len(order):
+    while slicer.number < least and len(slicer.cut.fixed) < len(elimination.order):
         slicer.reduce(slicer.cut.bytes * _SHRINK)
-    unfixed = [v for v in order if v not in slicer.cut.fixed]
-    finer = make_plan(problem, unfixed, machine, plan.memory_limit, dtype, slicer.cut.fixed, unsliced)
+    fixed = slicer.cut.fixed
+    finer = make_plan(without(elimination._replace(memory=plan.memory_limit), fixed), Conditioning(fixed, unsliced))
     is_gain = finer.seconds / min(slicer.number, least) < plan.seconds / min(number_before, least)
     return finer if finer.fits and is_gain else plan
+
+
+def without(elimination: Elimination, fixed: Sequence[int]) -> Elimination:
+    """Return an elimination whose order lacks the variables that slices fix."""
+    return elimination._replace(order=[v for v in elimination.order if v not in fixed])
 
 
 def make_sliced_sparse_plan(
@@ -155,16 +148,14 @@ def make_sliced_sparse_plan(
         if math.prod(sizes[v] for v in fixed) > max_slices or len(fixed) == len(on_rows.order):
             return None
         order = [v for v in on_rows.order if v not in fixed]
-        sliced = make_plan(problem, order, machine, on_rows.memory_limit, on_rows.dtype, fixed, on_rows)
+        sliced = make_plan(
+            Elimination(problem, order, machine, on_rows.memory_limit, on_rows.dtype), Conditioning(fixed, on_rows)
+        )
         sparse_plan = make_sparse_plan(sliced, problem, machine, True, times, listed)
         if sparse_plan is None:
             return None
         plan = sparse_plan
     return None
-
-
-def _fixed(plan: Plan) -> tuple[int, ...]:
-    return plan.form.variables
 
 
 class Cut:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from elimina.backends.cpu import CpuBackend
 from elimina.backends.protocols import Backend
 from elimina.backends.registry import get_backend
 from elimina.planning.machine import Machine
 from elimina.planning.options import Options
+from elimina.planning.planner import Elimination
+from elimina.problem.preparation import Problem
 
 
 def backend_of(options: Options) -> Backend:
@@ -41,3 +45,8 @@ def turn_share(options: Options) -> float:
 def limits_of(backend: Backend, options: Options) -> tuple[Machine, int]:
     """Return a backend as its cost model sees it, and the bytes that may be used there."""
     return backend.machine, backend.memory() if options.room is None else options.room
+
+
+def elimination_on(backend: Backend, problem: Problem, order: Sequence[int], options: Options) -> Elimination:
+    """Return the elimination of a problem on a backend."""
+    return Elimination(problem, order, *limits_of(backend, options), options.dtype)

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from elimina.planning.machine import STORED_CELL_SECONDS, Machine
+from elimina.planning.machine import STORED_CELL_SECONDS
 from elimina.planning.options import Options
 from elimina.planning.plan import Plan
+from elimina.planning.planner import Elimination
 from elimina.planning.segment_form import Segments
 from elimina.planning.slicing import MAX_SLICED_SECONDS
 from elimina.planning.tree import plan_tree
@@ -87,21 +88,18 @@ class _Profile:
         return 1 + float(self._work[: ends[-2]].sum() / self._work.sum())
 
 
-def make_segmented_plan(
-    problem: Problem, order: Sequence[int], machine: Machine, whole: Plan, options: Options
-) -> Plan | None:
+def make_segmented_plan(elimination: Elimination, whole: Plan, options: Options) -> Plan | None:
     """Plan an optimum in as few segments as it takes to fit; None if none do, or it takes too long.
 
     Args:
-        problem: Problem of the task ``mpe``.
-        order: The free variables in elimination order.
-        machine: Device as the planner sees it.
+        elimination: Elimination of the task ``mpe``.
         whole: The plan that keeps all messages.
         options: Planning options.
     """
     if whole.seconds > MAX_SLICED_SECONDS:
         return None
-    profile = _Profile(problem, order, whole.itemsize)
+    machine = elimination.machine
+    profile = _Profile(elimination.problem, elimination.order, whole.itemsize)
     limits = () if machine.on_host else (("host", host_memory(options)),)
     running = whole.seconds - machine.start
     plan = whole._replace(order=tuple(profile.order.tolist()))

@@ -13,7 +13,7 @@ from elimina.planning.order import CELLS_PER_SECOND, Order
 from elimina.planning.ordering import is_rough_enough
 from elimina.running.host import host_memory
 from elimina.running.memory_shares import can_copy, cells_of
-from elimina.running.plan_choice import MIN_WRITING_SECONDS
+from elimina.running.sparse_plans import MIN_WRITING_SECONDS
 from elimina.strategies.facts import SHORT_ELIMINATION_SECONDS, Facts, memory_of
 from elimina.strategies.row import Condition, no
 

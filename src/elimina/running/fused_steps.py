@@ -1,0 +1,37 @@
+"""Choice of steps that eliminate several variables at once."""
+
+from __future__ import annotations
+
+from elimina.planning.plan import Plan
+from elimina.planning.planner import Conditioning, Elimination, kept_plan, make_plan
+
+MIN_FUSED_CELLS = 1 << 20
+"""Cells of a plan's largest table from which steps may eliminate several variables (``core/plan/fusion.cpp``)."""
+
+MIN_FUSED_SECONDS = 0.01
+"""Estimated seconds from which such a plan is made, which takes a millisecond or two."""
+
+MAX_FUSED_TIME_SHARE = 1.4
+"""Its estimated time, relative to that of steps for one variable, up to which it is taken. Estimates count all
+combinations alike, but those of one cell share what is read; measured on grids and cliques (``bench/fused.py``)."""
+
+
+def with_fused_steps(elimination: Elimination, plan: Plan) -> Plan:
+    """Return a plan whose steps may eliminate several variables, where that is expected to be faster.
+
+    Args:
+        elimination: Problem, device and dtype of the plan.
+        plan: Plan of any form.
+    """
+    problem, _, machine, _, dtype = elimination[:5]
+    seconds = plan.seconds - machine.start
+    is_small = plan.largest_table < MIN_FUSED_CELLS or seconds < MIN_FUSED_SECONDS
+    if is_small or not plan.fits or plan.sparse is not None or not plan.form.is_resident or plan.form.is_replanned:
+        return plan
+    fused = Elimination(problem, plan.order, machine, plan.memory_limit, dtype)
+    if plan.is_plain:
+        alternative = kept_plan(fused, single=plan)
+    else:
+        alternative = make_plan(fused, Conditioning(plan.form.variables, plan.whole), single=plan)
+    is_gain = alternative.fits and alternative.seconds - machine.start <= MAX_FUSED_TIME_SHARE * seconds
+    return alternative if is_gain else plan

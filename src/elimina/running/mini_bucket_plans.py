@@ -1,0 +1,79 @@
+"""Plans of mini-buckets on a device, as options ask for them or within a time budget."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from elimina.backends.cpu import CpuBackend
+from elimina.backends.gpu_start import outlasts_gpu_start
+from elimina.backends.protocols import Backend
+from elimina.backends.registry import find_cuda
+from elimina.planning.mini_buckets import make_bounded_plan
+from elimina.planning.options import Options
+from elimina.planning.plan import Plan
+from elimina.planning.planner import Elimination
+from elimina.planning.tree import Bound, Partition
+from elimina.problem.preparation import Problem
+from elimina.running.host import backend_of, host_memory, limits_of
+from elimina.running.planned_problem import PlannedProblem
+from elimina.running.sparse_plans import with_sparse_fit
+
+MAX_PARTITION_SECONDS = 5.0
+PARTITION_SECONDS_PER_MESSAGE_SECOND = 4.0
+"""Estimated time of dividing by content that is not asked for; where messages are limited, by theirs."""
+
+
+def plan_within(
+    problem: Problem, order: Sequence[int], options: Options, most: float, seconds: float
+) -> PlannedProblem:
+    """Plan mini-buckets whose messages go to the host.
+
+    Args:
+        problem: Problem of the task ``mpe`` or ``pr``.
+        order: The free variables in elimination order.
+        options: Planning options; without an i-bound, it is the largest possible.
+        most: Bytes of the host's memory that the messages may take, if those that may be used are more.
+        seconds: Estimated time that they may take.
+
+    Raises:
+        DeviceError: The device is missing or cannot be used.
+    """
+    backend: Backend = CpuBackend(options.threads)
+    if options.may_use_gpu and (options.needs_gpu or outlasts_gpu_start(seconds)):
+        backend = backend_of(options) if options.needs_gpu else find_cuda() or backend
+    machine, memory = limits_of(backend, options)
+    memory = int(min(memory, most, host_memory(options)))
+    ibound = "auto" if options.ibound is None else options.ibound
+    levelled, side = options.levels_buckets, bound_side(problem)
+    divide = _content_partition(problem, order, options, PARTITION_SECONDS_PER_MESSAGE_SECOND * seconds)
+    elimination = Elimination(problem, order, machine, memory, options.dtype)
+    plan = make_bounded_plan(elimination, ibound, levelled, seconds, side, divide)
+    if plan.has_large_factors:
+        plan = with_sparse_fit(elimination, options, plan)
+    return PlannedProblem(problem, plan, backend, {})
+
+
+def bounding_plan(elimination: Elimination, options: Options, side: Bound | None) -> Plan:
+    """Plan mini-buckets as the options ask for them; ``side``: see ``planner.Relaxation``."""
+    ibound = "auto" if options.ibound is None else options.ibound
+    divide = _content_partition(elimination.problem, elimination.order, options)
+    plan = make_bounded_plan(elimination, ibound, options.levels_buckets, side=side, divide=divide)
+    return with_sparse_fit(elimination, options, plan) if plan.has_large_factors else plan
+
+
+def _content_partition(
+    problem: Problem, order: Sequence[int], options: Options, seconds: float = MAX_PARTITION_SECONDS
+) -> Callable[[int], Partition | None] | None:
+    """Return the partition by content, if it is asked for, or expected to take no longer than the messages."""
+    if options.partition == "scope" or not problem.described.is_optimum:
+        return None
+    from elimina.running.content_partition import partition_by_content
+
+    most = math.inf if options.partition == "content" else seconds
+    return lambda ibound: partition_by_content(problem, order, ibound, host_memory(options), most, options.host_threads)
+
+
+def bound_side(problem: Problem) -> Bound | None:
+    """Return the side of mini-buckets' bound on a sum; None for an optimum."""
+    return None if problem.described.is_optimum else "upper"

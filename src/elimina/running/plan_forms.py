@@ -1,0 +1,228 @@
+"""The forms of a plan: a table of them, tried in turn; of the plans that fit, the one of least estimated time is taken.
+
+To add a form, write a module with its record, a subclass of ``planning.plan.Form``, and the function that makes such a
+plan, and add a row to ``FORMS`` (one device) or to ``plan_choice.SHARED_FORMS`` (several).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable
+from typing import Generic, NamedTuple, Protocol, TypeVar
+
+from elimina import arguments
+from elimina.backends.cpu import CpuBackend
+from elimina.backends.device_group import devices_of
+from elimina.backends.protocols import Backend
+from elimina.planning.listed_tables import seconds_written
+from elimina.planning.machine import speeds
+from elimina.planning.options import Options
+from elimina.planning.ordering import elimination_order
+from elimina.planning.plan import Plan
+from elimina.planning.planner import Conditioning, Elimination, kept_plan, make_plan
+from elimina.planning.slice_form import Slicing
+from elimina.planning.slicing import MAX_SLICED_SECONDS, make_sliced_plan
+from elimina.problem.preparation import restrict
+from elimina.problem.semirings import SEMIRINGS
+from elimina.running.fused_steps import with_fused_steps
+from elimina.running.sparse_plans import (
+    MIN_WRITING_SECONDS,
+    SLICE_REFINEMENT_FACTOR,
+    may_pay,
+    sparse_plan,
+    sparse_plan_in_fine_slices,
+    with_sparse_fit,
+)
+from elimina.system import cached_property
+
+MIN_COMPARED_FORMS_SECONDS = 2.0
+"""Estimated seconds that segments cost from which slices and tiers are planned, too, which takes 0.5 to 5 s."""
+
+
+class PlanSearch(Protocol):
+    """A search for a plan; ``plans``: those made so far."""
+
+    plans: list[Plan]
+
+
+Search = TypeVar("Search", bound=PlanSearch)
+
+
+class FormRow(NamedTuple, Generic[Search]):
+    """A row of a table of forms.
+
+    Attributes:
+        name: Name of the form.
+        is_tried: Returns whether the form is allowed, and may be better than the plans so far.
+        make: Returns a plan in this form, which need not fit; None if there is none.
+    """
+
+    name: str
+    is_tried: Callable[[Search], bool]
+    make: Callable[[Search], Plan | None]
+
+
+def try_forms(rows: Iterable[FormRow[Search]], search: Search) -> None:
+    """Add the plans of all rows that are tried."""
+    for row in rows:
+        if row.is_tried(search) and (plan := row.make(search)) is not None:
+            search.plans.append(plan)
+
+
+class FormSearch:
+    """A search for the form of a plan on one device, or on slices for several.
+
+    Args:
+        backend: Device of the plan.
+        elimination: Elimination to plan.
+        options: Planning options.
+        refinements: See ``fitting_plan``.
+
+    Attributes:
+        whole: The plan with dense tables in the device's memory.
+        plans: Plans made so far.
+    """
+
+    def __init__(self, backend: Backend, elimination: Elimination, options: Options, refinements: int) -> None:
+        self.backend, self.elimination, self.options = backend, elimination, options
+        self.times = SLICE_REFINEMENT_FACTOR**refinements
+        self._refinements = refinements
+        self.whole = kept_plan(elimination)
+        self.plans: list[Plan] = []
+
+    @cached_property
+    def writing_seconds(self) -> float:
+        """Estimated seconds to write out tables that list their tuples, if sparse tables would save that."""
+        if self.options.tables != "auto" or self.whole.factor_cells <= MIN_WRITING_SECONDS * speeds().encoded:
+            return 0.0
+        return seconds_written(self.elimination.problem)
+
+    @cached_property
+    def sparse(self) -> Plan | None:
+        """The plan on sparse tables, if they are asked for, or may pay."""
+        tables = self.options.tables
+        is_open = tables == "auto" and may_pay(self.elimination, self.whole, self.writing_seconds)
+        if tables != "sparse" and not is_open:
+            return None
+        return sparse_plan(self.elimination, self.options, self.whole, self._refinements)
+
+    @property
+    def demands_sparse(self) -> bool:
+        """True if sparse tables are asked for, and possible."""
+        return self.options.tables == "sparse" and self.sparse is not None
+
+    @property
+    def lacks_dense(self) -> bool:
+        """True if dense tables are allowed, but do not fit the device's memory."""
+        return not self.demands_sparse and not self.whole.fits
+
+    @property
+    def lacks_quick(self) -> bool:
+        """True if dense tables are allowed, and no segments make them fit at little cost."""
+        limit = self.whole.seconds + MIN_COMPARED_FORMS_SECONDS
+        return self.lacks_dense and not any(plan.form.is_replanned and plan.seconds <= limit for plan in self.plans)
+
+    def seconds(self, plan: Plan) -> float:
+        """Return the estimated seconds of a plan, whose slices are shared out among the backend's devices."""
+        written = self.writing_seconds if plan.sparse is None else 0.0
+        if not plan.form.variables:
+            return plan.seconds + written
+        return self.backend.machine.start + shared_seconds(plan, self.backend, len(devices_of(self.backend))) + written
+
+
+def shared_seconds(plan: Plan, backend: Backend, count: int) -> float:
+    """Return the estimated seconds of a plan's slices on so many devices, without their start."""
+    number = plan.form.slices
+    return (plan.seconds - backend.machine.start) * -(-number // count) / number
+
+
+def _may_have_segments(search: FormSearch) -> bool:
+    # The tables of a segment are sums: what earlier ones have decided is added to them.
+    adds = SEMIRINGS[search.whole.semiring].is_additive
+    options = search.options
+    return search.lacks_dense and search.whole.decode and adds and not (options.keeps_tables or options.asks_for_slices)
+
+
+def _in_segments(search: FormSearch) -> Plan | None:
+    from elimina.running.segment_plan import make_segmented_plan
+
+    return make_segmented_plan(search.elimination, search.whole, search.options)
+
+
+def _in_tiers(search: FormSearch) -> Plan:
+    from elimina.planning.tiers import in_tiers
+
+    options = search.options
+    host = CpuBackend(options.threads).memory()
+    return in_tiers(search.whole, host, arguments.path("scratch", options.scratch))
+
+
+def _may_have_slices(search: FormSearch) -> bool:
+    return search.options.max_slices > 0 and search.elimination.problem.described.merges_slices
+
+
+def _in_sparse_slices(search: FormSearch) -> Plan | None:
+    assert search.sparse is not None
+    problem, _, machine, memory = search.elimination[:4]
+    return sparse_plan_in_fine_slices(machine, problem, search.options, search.sparse, memory, search.times)
+
+
+def _in_slices(search: FormSearch) -> Plan | None:
+    elimination, options, whole = search.elimination, search.options, search.whole
+    plan = make_sliced_plan(elimination, whole)
+    if plan is None:
+        return None
+    if isinstance(options.order, str):
+        # What was the best order with them need not be the best one without them, and may do with fewer.
+        fixed = plan.form.variables
+        part = restrict(elimination.problem, dict.fromkeys(fixed, 0))
+        fresh = elimination_order(part, options._replace(order_seconds=options.order_seconds / 2))
+        others = [
+            make_plan(elimination._replace(order=fresh), Conditioning(fixed, whole)),
+            make_sliced_plan(elimination._replace(order=(*fresh, *fixed)), whole),
+        ]
+        plan = min((plan, *(p for p in others if p is not None and p.fits)), key=lambda p: p.seconds)
+    slicing = plan.form
+    assert isinstance(slicing, Slicing)
+    is_short = options.slices != "auto" or plan.seconds <= MAX_SLICED_SECONDS
+    is_allowed = is_short and slicing.slices <= options.max_slices
+    return plan._replace(form=dataclasses.replace(slicing, is_allowed=is_allowed))
+
+
+FORMS: tuple[FormRow[FormSearch], ...] = (
+    FormRow("whole", lambda search: not search.demands_sparse, lambda search: search.whole),
+    FormRow("sparse", lambda search: search.sparse is not None, lambda search: search.sparse),
+    FormRow(
+        "sparse slices",
+        lambda search: search.demands_sparse and search.sparse is not None and not search.sparse.fits,
+        _in_sparse_slices,
+    ),
+    FormRow("segments", _may_have_segments, _in_segments),
+    FormRow("tiers", lambda search: search.lacks_quick and not search.options.keeps_tables, _in_tiers),
+    FormRow("slices", lambda search: search.lacks_quick and _may_have_slices(search), _in_slices),
+)
+"""The forms on one device. The last plan explains the error if none fits, so that slices, which say most, come last."""
+
+
+def fitting_plan(backend: Backend, elimination: Elimination, options: Options, refinements: int = 0) -> Plan:
+    """Plan an exact elimination for one backend, in the form that takes least time of those that fit.
+
+    Too many slices, or too long a time, are planned too, for the figures; such a plan does not count as fitting.
+
+    Args:
+        backend: Device of the plan.
+        elimination: Elimination to plan.
+        options: Planning options.
+        refinements: Number of times that tuples exceeded the memory: each time, ``SLICE_REFINEMENT_FACTOR`` times as
+            many are expected.
+
+    Raises:
+        UnsupportedError: Sparse tables are asked for, and not possible.
+    """
+    search = FormSearch(backend, elimination, options, refinements)
+    if search.whole.has_large_steps:
+        return search.whole
+    try_forms(FORMS, search)
+    plan = min((plan for plan in search.plans if plan.fits), key=search.seconds, default=search.plans[-1])
+    plan = with_fused_steps(elimination, plan)
+    return with_sparse_fit(elimination, options, plan) if options.tables == "dense" else plan

@@ -1,0 +1,83 @@
+"""Plans on sparse tables: where they may pay, and slices where their tuples do not fit."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from elimina.planning.machine import Machine
+from elimina.planning.number_type import cost_bound
+from elimina.planning.options import Options
+from elimina.planning.plan import Plan
+from elimina.planning.planner import Elimination, make_plan
+from elimina.planning.record import MAX_OPERANDS
+from elimina.planning.slicing import make_sliced_sparse_plan
+from elimina.planning.sparse import make_sparse_plan, reason_for_dense, tuples_cannot_pay
+from elimina.problem.preparation import Problem
+
+MIN_SPARSE_PLAN_SECONDS = 0.5
+"""Estimated time of dense tables' cells, in seconds, from which sparse tables are thought of."""
+
+MIN_WRITING_SECONDS = 0.05
+"""Likewise, of writing out the cells of tables that list their tuples."""
+
+SLICE_REFINEMENT_FACTOR = 16
+"""Factor of the expected tuples, each time that more were made than memory holds."""
+
+
+def sparse_plan(elimination: Elimination, options: Options, dense: Plan, refinements: int = 0) -> Plan | None:
+    """Return a plan with steps on sparse tables, if that may be of use.
+
+    Args:
+        elimination: Elimination to plan.
+        options: Planning options.
+        dense: Plan on dense tables, in one run.
+        refinements: See ``plan_forms.fitting_plan``.
+
+    Raises:
+        UnsupportedError: Sparse tables are asked for, and not possible.
+    """
+    problem = elimination.problem
+    if dense.dtype == "int16" and elimination.dtype is None:
+        wide = MAX_OPERANDS * cost_bound(problem) > np.iinfo(np.int32).max
+        dense = make_plan(elimination._replace(dtype="int64" if wide else "int32", is_hasty=False, runs_once=False))
+    whole, times = options.tables == "sparse", SLICE_REFINEMENT_FACTOR**refinements
+    return make_sparse_plan(dense, problem, elimination.machine, whole, times)
+
+
+def may_pay(elimination: Elimination, dense: Plan, writing_seconds: float) -> bool:
+    """Return whether steps on sparse tables may be faster than dense ones, told without planning them.
+
+    Args:
+        elimination: Elimination to plan.
+        dense: Plan on dense tables, in one run.
+        writing_seconds: Estimated seconds to write out tables that list their tuples.
+    """
+    cells = elimination.machine.cell_seconds(dense.seconds, len(dense.steps))
+    is_quick = dense.fits and cells < MIN_SPARSE_PLAN_SECONDS and writing_seconds < MIN_WRITING_SECONDS
+    return not is_quick and not tuples_cannot_pay(dense, elimination.problem, elimination.machine)
+
+
+def sparse_plan_in_fine_slices(
+    machine: Machine, problem: Problem, options: Options, plan: Plan, room: int, times: float = 1.0
+) -> Plan:
+    """Return a plan on tuples in slices of an expected size; the plan itself where that is too many slices.
+
+    Args:
+        machine: Device as the planner sees it.
+        problem: Problem of the plan.
+        options: True if there may be slices.
+        plan: Plan without slices.
+        room: Bytes that may be used.
+        times: See ``make_sparse_plan``.
+    """
+    most = options.max_slices if problem.described.merges_slices else 0
+    return make_sliced_sparse_plan(problem, machine, plan, room, most, times) or plan if most else plan
+
+
+def with_sparse_fit(elimination: Elimination, options: Options, plan: Plan) -> Plan:
+    """Note in a dense plan that does not fit whether an exact one on sparse tables would."""
+    if plan.fits or reason_for_dense(elimination.problem) is not None:
+        return plan
+    exact = elimination._replace(memory=plan.memory_limit, is_hasty=False, runs_once=False)
+    sparse = sparse_plan(exact, options._replace(tables="auto", ibound=None), make_plan(exact))
+    return plan._replace(shortfall=plan.shortfall._replace(fits_sparse=sparse is not None and sparse.fits))
