@@ -19,7 +19,7 @@ from elimina.errors import InputError
 from elimina.model.model import Model
 from elimina.model.named_table import states_frame
 from elimina.model.states import State
-from elimina.problem.tasks import described
+from elimina.problem.tasks import DESCRIPTIONS, described
 from elimina.system import cached_property
 
 if TYPE_CHECKING:
@@ -351,7 +351,9 @@ class Result(Displayed):
 
     def bounds_row(self) -> tuple[str, str]:
         """Return the row of the bounds; those on a sum are bounds on its logarithm."""
-        return "log10 Z" if self.task == "pr" else "bounds", ends_text(self.lower_bound, self.upper_bound)
+        description = DESCRIPTIONS.get(self.task)
+        is_log = description is not None and description.is_partition
+        return "log10 Z" if is_log else "bounds", ends_text(self.lower_bound, self.upper_bound)
 
     def log10_z_row(self) -> tuple[str, str]:
         """Return the row of the base-10 logarithm of the sum, with its error if it is estimated."""

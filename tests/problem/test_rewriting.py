@@ -10,6 +10,7 @@ from elimina import Model, Table, Variable
 from elimina.model.table import FORBIDDEN
 from elimina.problem import evidence as evidence_module
 from elimina.problem import rewriting
+from elimina.problem.merging import BEST
 from elimina.problem.rewriting import solved_alone
 from tests import calls
 from tests.reference import brute
@@ -158,7 +159,7 @@ def test_a_hint_may_have_values_that_others_stand_for(nothing_is_written, seed):
     chosen = [int(random.integers(size)) for size in model.sizes]
     hint = model.states_at(chosen)
     brute.check_optimum(model, calls.solve(model, device="cpu", hint=hint))
-    other, values, _ = rewriting.with_small_tables(model, {}, "best")
+    other, values, _ = rewriting.with_small_tables(model, {}, BEST)
     found = evidence_module.values_there(model, dict(enumerate(chosen)), other)
     if not values:
         score = other.score([found[v] for v in range(len(other.variables))])
@@ -170,7 +171,7 @@ def test_a_hint_where_a_table_has_no_variables(nothing_is_written):
     rows = [[0, 0], [1, 2], [2, 1]]
     tables = [Table([], 4), Table([0, 1], [3, 1, 2], sizes=[3, 4], rows=rows, default=5), Table([0], [0, 1, 2])]
     model = Model([Variable("a", 3), Variable("b", 4)], tables)
-    assert len(rewriting.with_small_tables(model, {}, "best")[0].variables) > 2
+    assert len(rewriting.with_small_tables(model, {}, BEST)[0].variables) > 2
     assert calls.solve(model, device="cpu", hint={"a": 2, "b": 1}).value == 6
 
 

@@ -43,7 +43,7 @@ from elimina.io.posteriors import open_posteriors, write_marginals
 from elimina.methods.batch import Batch, with_observations
 from elimina.methods.small_networks import rewritten_for_sums
 from elimina.model.model import Model, variable_indices
-from elimina.planning.options import OptimumMethod
+from elimina.planning.solve_methods import SOLVE_METHODS, OptimumMethod, SolveMethod
 from elimina.problem import observations as evidence_module
 from elimina.problem.evidence import Observed, with_factors
 from elimina.problem.tasks import described
@@ -79,7 +79,7 @@ def solve_cases(
         FormatError: The file of cases is malformed.
         MemoryLimitError: Not even a few cases fit.
     """
-    if options["task"] != "mar":
+    if not described(options["task"]).is_marginal:
         raise click.UsageError(f"--cases cannot be combined with --task {options['task']}: use --task mar")
     if output is None:
         raise click.UsageError("--cases needs a file for the posteriors: add -o FILE (.csv, .parquet or .npz)")
@@ -204,7 +204,8 @@ def solve(
             from elimina.distributed import solve_optimum, solve_slices
 
             call: dict[str, Any] = {"client": client, "evidence": evidence, "options": told, "time_limit": time_limit}
-            sliced = asked.method == "eliminate" or not described(task).is_optimum
+            is_searched = asked.solving.is_open or asked.solving.searches
+            sliced = not is_searched or not described(task).is_optimum
             result = solve_slices(model, task, **call) if sliced else solve_optimum(model, **call)
         else:
             result = api.solve(model, task, evidence=evidence, query=query, time_limit=time_limit, options=told)
@@ -234,13 +235,14 @@ _NOT_WITH_SLICES = ("trace", *names_not_for("elimination on a cluster"))
 def _check_goes_with_clusters(method: OptimumMethod, task: str) -> None:
     """Refuse options before workers are started and files are made."""
     reject_given(_NOT_WITH_CLUSTERS, "a cluster", "leave them out, or leave --cluster and --local out")
-    if method not in ("auto", "eliminate", "search"):
+    solving = SOLVE_METHODS[method]
+    if not solving.runs_on_clusters:
         raise click.UsageError(
             f"--method {method} does not run on a cluster: use eliminate or search, or leave --cluster and --local out"
         )
-    if method == "search" and not described(task).is_optimum:
+    if solving.searches and not described(task).is_optimum:
         raise InputError(f"--method search does not run the task {task} on a cluster: use eliminate")
-    if method == "eliminate" or not described(task).is_optimum:
+    if not (solving.is_open or solving.searches) or not described(task).is_optimum:
         reject_given(_NOT_WITH_SLICES, "elimination on a cluster", "they belong to --method search of the task mpe")
 
 
@@ -302,10 +304,11 @@ def _human(result: Result, model: Model, reason: str) -> str:
     stats = result.stats
     if result.status == "bounded" or (result.value is None and {result.lower_bound, result.upper_bound} != {None}):
         rows.append(result.bounds_row())
-    if stats.get("method") == "search":
+    method = SOLVE_METHODS.get(stats.get("method", ""), SolveMethod())
+    if method.searches:
         searches = f"{stats['rounds']} with mini-buckets, {stats['turns']} with soft local consistency"
         rows.append(("nodes", f"{count_text(stats['nodes'])} (searches: {searches})"))
-    if stats.get("method") == "filter" and stats["rows_made"]:
+    if method.filters and stats["rows_made"]:
         rows.append(
             ("tuples", f"{count_text(stats['rows_made'])}, {count_text(stats['rows_filtered'])} of them filtered")
         )

@@ -26,6 +26,7 @@ from elimina.model.table import Ends
 from elimina.planning.devices import device_name
 from elimina.planning.mini_buckets import MAX_IBOUND
 from elimina.planning.options import MAX_THREADS
+from elimina.problem.merging import BEST
 from elimina.problem.preparation import prepare
 from elimina.problem.rewriting import is_rewritten, with_needed_values
 from elimina.problem.unpacked import rows_of
@@ -194,7 +195,7 @@ def solve(
     if threads is not None:
         threads = arguments.integer("threads", threads, 1, MAX_THREADS)
     if is_rewritten(problem.model):
-        model = with_needed_values(problem.model, {}, "best").model
+        model = with_needed_values(problem.model, {}, BEST).model
         problem = Problem(model, problem.agents, problem.owners)
     settings = settings_of(problem.model, algorithm, options, memory)
     if not isinstance(network, Network):

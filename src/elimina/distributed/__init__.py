@@ -73,7 +73,7 @@ def solve_optimum(
     time_limit = arguments.seconds("time_limit", time_limit)
     planning = options_for(options, "search on a cluster")
     asked = options.checked("mpe", is_run=True)
-    if asked.method not in ("auto", "search"):
+    if not (asked.solving.is_open or asked.solving.searches):
         raise InputError(
             f"a cluster finds optima by the methods auto and search, and runs slices; not by {asked.method!r}"
         )

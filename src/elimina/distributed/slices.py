@@ -358,7 +358,7 @@ class _Shares:
         if described(task).is_optimum:
             best = self._best or next((result for result in self._found if result.status == "bounded"), self._found[0])
             return self._bounded(best)
-        if task == "count":
+        if described(task).is_count:
             return self._found[0].replace(value=sum(int(result.value or 0) for result in self._found))
         return self._sum()
 

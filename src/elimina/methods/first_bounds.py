@@ -102,7 +102,7 @@ def result_of_assignment(problem: Problem, least: float, chosen: Sequence[int]) 
     # A product of a million factors one by one takes half a minute.
     number = math.prod(size**times for size, times in Counter(model.sizes[v] for v in problem.free).items())
     stats = {**NO_PLAN, "method": "first bounds", "seconds": {}}
-    if problem.task == "count":
+    if problem.described.is_count:
         if math.isinf(least):
             return Result("exact", "count", 0, stats=stats)
         forbidden = {forbidden_value(model.sense, dtype) for dtype in (np.int64, np.float64)}
@@ -130,7 +130,7 @@ def result_of_assignment(problem: Problem, least: float, chosen: Sequence[int]) 
         if 0 in reached
         else math.fsum([model.constant, *map(math.log, reached)]) - ROUNDING_SLACK * abs(least)
     )
-    if problem.task == "pr":
+    if problem.described.is_partition:
         return sum_between(min(lower, upper) / math.log(10), upper / math.log(10)).replace(stats=stats)
     if lower == -math.inf:
         return Result("bounded", "mmap", None, None, upper, stats=stats)

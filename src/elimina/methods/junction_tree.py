@@ -32,6 +32,7 @@ from elimina.problem.merging import Merged
 from elimina.problem.observations import changes_of, evidence_of
 from elimina.problem.preparation import condition, prepare, with_units
 from elimina.problem.rewriting import is_rewritten
+from elimina.problem.semirings import SEMIRINGS
 from elimina.running.advice import check_kept
 from elimina.running.execution import Execution
 from elimina.running.host import host_memory
@@ -246,7 +247,8 @@ class JunctionTree(Displayed):
     @property
     def seconds(self) -> dict[str, float]:
         """Time of the last propagation of posteriors by phase; ``upload`` is that of the whole model, once."""
-        return dict(self._propagators["sum-product"].seconds) if "sum-product" in self._propagators else {}
+        propagator = self._propagators.get("sum-product")
+        return {} if propagator is None else dict(propagator.seconds)
 
     @property
     @_alone
@@ -585,7 +587,7 @@ class JunctionTree(Displayed):
             raise ImpossibleEvidenceError(impossible_text(self.model, self._known))
 
     def _tables(self, semiring: str, variables: Sequence[str | int] | None) -> dict[str, NDArray[np.float64]]:
-        small_answer = self._at_once(variables is None) if semiring == "sum-product" else None
+        small_answer = self._at_once(variables is None) if SEMIRINGS[semiring].is_product else None
         indices = None if variables is None else variable_indices(self.model, variables, "variables")
         if small_answer is not None:
             if small_answer.log_sum == -math.inf:
@@ -596,7 +598,7 @@ class JunctionTree(Displayed):
         answer = self._run(semiring, outputs)
         if not answer.is_possible or self._fixed_log_sum == -math.inf:
             raise ImpossibleEvidenceError(impossible_text(self.model, self._known))
-        vectors = answer.vectors("max" if semiring == "min-sum" else "sum")
+        vectors = answer.vectors("max" if SEMIRINGS[semiring].is_idempotent else "sum")
         for place in ones:
             vectors.insert(place, np.ones(1))
         return dict(zip(names, vectors, strict=True))

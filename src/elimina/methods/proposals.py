@@ -29,6 +29,7 @@ from elimina.planning.plan import Plan
 from elimina.planning.planner import Elimination, make_plan
 from elimina.problem.preparation import Problem
 from elimina.problem.relevance import parents_first
+from elimina.problem.semirings import SEMIRINGS
 from elimina.running.encoding import encode
 from elimina.running.execution import Execution
 from elimina.running.scales import Scales, roots
@@ -147,7 +148,7 @@ def _exact_proposal(execution: Execution) -> Proposal:
             arena = np.asarray(session.fetch(0, plan.arena_cells), dtype=np.float64)
         finally:
             session.close()
-        if semiring == "log-sum-exp":
+        if SEMIRINGS[semiring].is_weighted:
             log_sum = encoded.offset + math.fsum(roots(plan, run))
             break
         scales = Scales(plan)

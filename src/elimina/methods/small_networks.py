@@ -17,6 +17,7 @@ from elimina.model.model import Model
 from elimina.model.states import Evidence
 from elimina.planning.options import Options
 from elimina.problem.evidence import Observed, indices_asked
+from elimina.problem.merging import SUM
 from elimina.problem.observations import evidence_of
 from elimina.problem.rewriting import is_rewritten, with_small_tables
 from elimina.problem.tasks import Task, described
@@ -33,7 +34,7 @@ def rewritten_for_sums(observed: Observed, whole: Collection[int] = ()) -> Obser
     """
     if not is_rewritten(observed.model):
         return observed
-    return Observed(*with_small_tables(observed.model, observed.values, "sum", whole=whole))
+    return Observed(*with_small_tables(observed.model, observed.values, SUM, whole=whole))
 
 
 _MAX_VARIABLES = 1024
@@ -94,7 +95,7 @@ class SmallNetwork:
     """
 
     def __init__(self, model: Model, task: Task = "mar") -> None:
-        is_counted, is_asked = task == "count", described(task).is_marginal
+        is_counted, is_asked = described(task).is_count, described(task).is_marginal
         rule = "support" if is_counted else "products"
         tables = model.tables.listed
         self._core = CaseNetwork(tables, model.sense, rule, model.sizes, MAX_SMALL_CELLS, _MAX_COMBINATIONS, is_asked)
@@ -157,12 +158,13 @@ def answer_at_once(
     """
     asked = indices_asked(model, task, query)
     is_plain = options.tables != "sparse" and options.ibound is None and options.partition != "content"
-    is_sum = task == "count" or (task in ("mar", "pr") and model.sense == "probability")
+    description = described(task)
+    is_sum = description.is_count or (description.sums_all and model.sense == "probability")
     if not (is_plain and is_sum and is_small(model, options)) or (
         limit is not None and limit < _MIN_TIME_LIMIT_SECONDS
     ):
         return None
-    if task == "count" and (options.dtype is not None or math.prod(model.sizes) > _EXACT_COUNT):
+    if description.is_count and (options.dtype is not None or math.prod(model.sizes) > _EXACT_COUNT):
         return None
     started = time.monotonic()
     observations = {} if evidence is None else evidence_of(model, evidence)
@@ -170,7 +172,7 @@ def answer_at_once(
     if len(observed) < len(observations):
         return None
     # Without evidence the distributions of a network sum to 1 without rounding.
-    if task == "pr" and model.children is not None and not observed:
+    if description.is_partition and model.children is not None and not observed:
         return None
     network = SmallNetwork(model, task)
     prepared = time.monotonic()
@@ -188,15 +190,15 @@ def answer_at_once(
         "device": "cpu",
         "dtype": "float64",
     }
-    if described(task).is_marginal:
+    if description.is_marginal:
         stats["structure"] = JUNCTION_TREE
     return result.replace(stats=stats)
 
 
 def _result(model: Model, task: Task, answer: SmallAnswer, asked: Sequence[int] | None) -> Result:
-    if task == "pr":
+    if described(task).is_partition:
         return partition_result(answer.total)
-    if task == "count":
+    if described(task).is_count:
         return Result("exact", "count", int(answer.sum))
     log10_z = answer.log_sum / math.log(10)
     if log10_z == -math.inf:

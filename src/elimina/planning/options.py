@@ -16,6 +16,7 @@ from elimina.planning.mini_buckets import IBound
 from elimina.planning.option_values import Values, joined
 from elimina.planning.order import MAX_SEED, Method
 from elimina.planning.plan import Plan
+from elimina.planning.solve_methods import METHODS, SOLVE_METHODS, OptimumMethod, SolveMethod
 from elimina.problem.semirings import FLOATS
 from elimina.problem.tasks import Description, Task, described, tasks_that
 from elimina.result import Bounds
@@ -53,9 +54,6 @@ _SPARE_MEMORY_SHARE = 0.125
 
 ORDER_SECONDS = 2.0
 """Default limit on the search for an order; it ends earlier where the plan would not gain."""
-
-OptimumMethod = Literal["auto", "eliminate", "filter", "mbe", "search"]
-METHODS: tuple[OptimumMethod, ...] = get_args(OptimumMethod)
 
 
 class Options(NamedTuple):
@@ -235,7 +233,12 @@ class Options(NamedTuple):
     @property
     def looks_for_optimum(self) -> bool:
         """True if filtering or search is the only way."""
-        return self.method in ("filter", "search") or (self.method == "auto" and self.upper_bound is not None)
+        return self.solving.seeks_optimum or (self.solving.is_open and self.upper_bound is not None)
+
+    @property
+    def solving(self) -> SolveMethod:
+        """Properties of the method."""
+        return SOLVE_METHODS[self.method]
 
     @property
     def asks_for_slices(self) -> bool:
@@ -285,8 +288,8 @@ class Options(NamedTuple):
                 if (value := getattr(self, record.name)) is not record.default
             }
         )
-        if is_run and task is not None and options.method == "mbe" and options.ibound is None:
-            has_mini_buckets = "mbe" in described(task).methods and not described(task).keeps_query
+        if is_run and task is not None and options.solving.bounds and options.ibound is None:
+            has_mini_buckets = described(task).has_bounds and not described(task).keeps_query
             options = options._replace(ibound="auto") if has_mini_buckets else options
         for record in OPTIONS:
             if options.sets(record):
@@ -544,7 +547,7 @@ OPTIONS: tuple[OptionRecord, ...] = (
                 needs_task=False,
             ),
             Clash(
-                lambda options, task: described(task).keeps_query and options.method not in ("mbe", "search"),
+                lambda options, task: described(task).keeps_query and not options.solving.partitions_query,
                 "an i-bound of mmap is for the methods mbe and search, not {method}: choose one of them, or leave it "
                 "out",
             ),
@@ -562,7 +565,9 @@ OPTIONS: tuple[OptionRecord, ...] = (
         clashes=(
             Clash(
                 lambda options, task: (
-                    options.ibound is not None and task == "pr" and options.shift in ("tables", "clusters")
+                    options.ibound is not None
+                    and described(task).is_partition
+                    and options.shift in ("tables", "clusters")
                 ),
                 "shift {shift} is for the task mpe: use none, buckets or all",
             ),
@@ -592,7 +597,9 @@ OPTIONS: tuple[OptionRecord, ...] = (
         engines=_CLUSTER,
         clashes=(
             Clash(
-                lambda options, task: options.method not in ("auto", "eliminate", *described(task).methods),
+                lambda options, task: (
+                    not options.solving.is_for_all_tasks and options.method not in described(task).methods
+                ),
                 "the method {method} cannot answer the task {task}: use auto or eliminate",
             ),
         ),

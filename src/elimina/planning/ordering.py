@@ -91,7 +91,7 @@ def elimination_order(problem: Problem, options: Options, rough: Order | None = 
     """
     if not isinstance(options.order, str):
         return _complete_order(problem, options.order)
-    if problem.task == "mmap":
+    if problem.described.maximises_query:
         return _order_around(problem, options)
     if rough is not None and is_rough_enough(problem, options, rough, runs):
         return rough.order

@@ -15,7 +15,7 @@ from elimina.model.model import Model, variable_indices
 from elimina.model.states import Evidence
 from elimina.model.table import Table
 from elimina.model.variable import Variable
-from elimina.problem.merging import Merged, Purpose
+from elimina.problem.merging import BEST, COUNT, COUNT_BEST, SUM, Merged, Purpose
 from elimina.problem.observations import evidence_of
 from elimina.problem.rewriting import is_rewritten, with_small_tables
 from elimina.problem.semirings import SEMIRINGS
@@ -187,10 +187,10 @@ def _purpose(task: Task) -> Purpose:
     """Return the use of the values of variables that a task eliminates."""
     properties = described(task)
     if properties.is_optimum:
-        return "best"
+        return BEST
     if properties.is_sum:
-        return "sum"
-    return "count" if properties.problem is None else "count-best"
+        return SUM
+    return COUNT_BEST if properties.counts_optima else COUNT
 
 
 def _defining_tables(model: Model, rewritten: Model) -> dict[int, list[Table]]:

@@ -8,7 +8,7 @@ tuples that are listed and the cells that are stored, not with the domain.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,23 @@ from elimina.model.model import Model
 from elimina.model.table import Table, forbidden_value
 from elimina.model.variable import Variable
 
-Purpose = Literal["best", "sum", "count", "count-best"]
+
+class Purpose(NamedTuple):
+    """Use of the values of a variable that is eliminated.
+
+    Attributes:
+        sums: True if the values are summed over.
+        counts: True if allowed assignments are counted; otherwise a table that allows everything matters, too.
+        counts_best: True if the best assignments alone are counted.
+    """
+
+    sums: bool = False
+    counts: bool = False
+    counts_best: bool = False
+
+
+BEST, SUM, COUNT, COUNT_BEST = Purpose(), Purpose(sums=True), Purpose(counts=True), Purpose(counts_best=True)
+
 """Use of a variable's values: the best one; the sum over all; the number of allowed ones; or of the best ones."""
 
 
@@ -95,7 +111,7 @@ def merge_values(model: Model, variables: Collection[int], purpose: Purpose, max
     merged: dict[int, Merged] = {}
     factors: list[Table] = []
     for v, tables in users.items():
-        merged_values = _merged(model, v, tables, "best" if v in maximised else purpose)
+        merged_values = _merged(model, v, tables, BEST if v in maximised else purpose)
         if merged_values is None:
             continue
         merged[v], weight = merged_values
@@ -151,8 +167,9 @@ def _merged(model: Model, v: int, tables: Sequence[Table], purpose: Purpose) -> 
     if dense:
         return _merged_by_weights(model, variable, values, dense[0], purpose)
     number = variable.size - len(values)
-    merged = Merged(variable, values, first_gap(values), multiplicity=number if purpose.startswith("count") else 1)
-    return merged, number if purpose == "sum" else 1
+    is_counted = purpose.counts or purpose.counts_best
+    merged = Merged(variable, values, first_gap(values), multiplicity=number if is_counted else 1)
+    return merged, number if purpose.sums else 1
 
 
 def _merged_by_weights(
@@ -168,13 +185,13 @@ def _merged_by_weights(
     if best == forbidden_value(model.sense, weights.dtype):
         # One value stays, so that there is one at all.
         return Merged(variable, values if len(values) else places[:1]), 1
-    if purpose == "sum":
+    if purpose.sums:
         merged = Merged(variable, values, representative, table.values)
         return merged, float((weights / best).sum())
     number = 1
-    if purpose == "count":
+    if purpose.counts:
         number = int(np.count_nonzero(weights != forbidden_value(model.sense, weights.dtype)))
-    elif purpose == "count-best":
+    elif purpose.counts_best:
         number = int(np.count_nonzero(weights == best))
     return Merged(variable, values, representative, multiplicity=number), 1
 

@@ -21,7 +21,7 @@ import numpy as np
 from elimina.model.model import Model
 from elimina.model.table import LARGEST_NUMBER, Sense, Table, forbidden_value
 from elimina.model.variable import Variable
-from elimina.problem.merging import Merged, MergedModel, Purpose, first_gap, merge_values
+from elimina.problem.merging import BEST, Merged, MergedModel, Purpose, first_gap, merge_values
 
 MAX_WRITTEN_CELLS = 1 << 20
 """Cells up to which a table that lists its tuples is left to the plan, which writes it out in about a millisecond."""
@@ -80,7 +80,7 @@ def with_small_tables(
         return Rewritten(model, dict(observed), {})
     reduced = with_needed_values(model, observed, purpose, maximised, whole)
     model, values = reduced.model, dict(observed)
-    if purpose == "best":
+    if purpose == BEST:
         values.update(solved_alone(model, observed))
     counted = {v: merged.multiplicity for v, merged in reduced.merged.items() if merged.multiplicity > 1}
     return Rewritten(_with_auxiliary_variables(model, values, counted, purpose), values, reduced.merged)
@@ -160,7 +160,7 @@ def _with_auxiliary_variables(
     variables, factors = list(model.variables), []
     names = (name for number in itertools.count() if model.find(name := f"_s{number}") is None)
     for table in model.factors:
-        is_needed = purpose != "count" or _forbids(table, model.sense)
+        is_needed = not purpose.counts or _forbids(table, model.sense)
         made = _replacement(table, model.sense, observed, len(variables)) if is_needed else None
         if made is None:
             factors.append(table)

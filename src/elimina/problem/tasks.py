@@ -27,6 +27,7 @@ class Description(NamedTuple):
         is_sum: True if probabilities are added up, which a model of costs does not have.
         is_optimum: True if it asks for the best assignment of all variables, which search may find.
         is_marginal: True if it asks for a distribution of each variable.
+        is_count: True if it asks for the number of allowed assignments.
         is_unrounded: True if it compares sums of integer costs, which floats would round.
         counts_optima: True if its answer is the number of optima, so that a proven optimum is not yet the answer.
         is_distribution: True if its answer sums to 1, so that factors which only scale it may be left out.
@@ -50,6 +51,7 @@ class Description(NamedTuple):
     is_sum: bool = False
     is_optimum: bool = False
     is_marginal: bool = False
+    is_count: bool = False
     is_unrounded: bool = False
     counts_optima: bool = False
     is_distribution: bool = False
@@ -63,6 +65,21 @@ class Description(NamedTuple):
     passes: str = "postorder"
     shown: tuple[tuple[str, str], ...] = ()
     uai: str | None = None
+
+    @property
+    def sums_all(self) -> bool:
+        """True if all variables are summed out."""
+        return self.is_sum and not self.keeps_query
+
+    @property
+    def is_partition(self) -> bool:
+        """True if it asks for a sum alone, whose logarithm has bounds."""
+        return self.sums_all and not self.is_marginal
+
+    @property
+    def maximises_query(self) -> bool:
+        """True if it asks for the best states of its query, all other variables summed out."""
+        return self.is_sum and self.takes_query and self.keeps_query
 
 
 DESCRIPTIONS: dict[str, Description] = {
@@ -124,6 +141,7 @@ DESCRIPTIONS: dict[str, Description] = {
     "count": Description(
         "Number of allowed assignments.",
         "count",
+        is_count=True,
         merges_slices=True,
         has_rows=True,
         has_first_bounds=True,

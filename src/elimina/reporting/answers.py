@@ -284,7 +284,7 @@ def sensitivity_section(asked: Asked, result: Result, deadline: float) -> Markup
     evidence = asked.evidence
     names = list(evidence)[:_MAX_OBSERVATIONS]
     try:
-        if asked.model.sense == "probability" and result.task in ("mar", "pr"):
+        if asked.model.sense == "probability" and described(result.task).sums_all:
             header, effects = _by_junction_tree(asked, result.task, names, deadline)
         else:
             header, effects = _by_solving(asked, result, names, deadline)

@@ -36,13 +36,14 @@ def combine(known: Result | None, found: Result, sign: int) -> Result:
         return found if _error_of(found) <= _error_of(known) else known
     lower = max((end for end in (known.lower_bound, found.lower_bound) if end is not None), default=None)
     upper = min((end for end in (known.upper_bound, found.upper_bound) if end is not None), default=None)
-    if found.task == "pr" and lower is not None and upper is not None:
+    description = DESCRIPTIONS.get(found.task)
+    if description is not None and description.is_partition and lower is not None and upper is not None:
         return sum_between(lower, upper).replace(stats=found.stats)
     best = found
     if _is_better(known, found, sign):
         best = known
     bound = lower if sign == 1 else upper
-    is_counted = found.task in DESCRIPTIONS and DESCRIPTIONS[found.task].counts_optima
+    is_counted = description is not None and description.counts_optima
     if best.value is not None and bound is not None and bounds_meet(bound, best.value) and not is_counted:
         return best.replace(status="optimal", lower_bound=best.value, upper_bound=best.value, stats=found.stats)
     return best.replace(status="bounded", lower_bound=lower, upper_bound=upper, stats=found.stats)

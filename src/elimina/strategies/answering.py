@@ -49,7 +49,7 @@ def answer_question(
     if folder is not None:
         options = options if options.tables == "sparse" else options._replace(tables="dense")
 
-    is_plain = options.method in ("auto", "eliminate") and folder is None and options.hint is None
+    is_plain = options.solving.may_eliminate and folder is None and options.hint is None
     if is_plain and options.on_plan is None and options.progress is None and isinstance(model, Model):
         evidence = as_evidence(evidence, model)
         result = answer_at_once(model, task, evidence, query, options, time_limit, started)

@@ -75,15 +75,15 @@ estimates are seldom wrong by more."""
 HAS_FIRST_BOUNDS = Condition("its tables bound the answer", lambda facts: facts.description.has_first_bounds)
 HAS_NO_BOUNDS = Condition("there are no bounds yet", lambda facts: facts.call.best_result is None)
 NO_CHECKPOINT = Condition("no checkpoint is kept", lambda facts: not facts.has_checkpoint)
-METHOD_IS_AUTO = Condition("the method is open", lambda facts: facts.options.method == "auto")
-METHOD_IS_MBE = Condition("mini-buckets are asked for", lambda facts: facts.options.method == "mbe")
-MAY_BE_BOUNDED = Condition("bounds may stand for the sum", lambda facts: facts.options.method in ("auto", "mbe"))
+METHOD_IS_AUTO = Condition("the method is open", lambda facts: facts.options.solving.is_open)
+METHOD_IS_MBE = Condition("mini-buckets are asked for", lambda facts: facts.options.solving.bounds)
+MAY_BE_BOUNDED = Condition("bounds may stand for the sum", lambda facts: facts.options.solving.may_bound)
 ESTIMATES_ARE_ALLOWED = Condition(
-    "estimates are allowed", lambda facts: facts.options.method == "auto" and not facts.options.exact
+    "estimates are allowed", lambda facts: facts.options.solving.is_open and not facts.options.exact
 )
 SEARCH_IS_ASKED = Condition(
     "search is asked for, or an upper bound that it alone can use",
-    lambda facts: facts.options.method == "search" or facts.needs_search,
+    lambda facts: facts.options.solving.searches or facts.needs_search,
 )
 OPTIMUM_IS_ASKED = Condition(
     "filtering is asked for, or an upper bound is given", lambda facts: facts.options.looks_for_optimum
@@ -172,7 +172,7 @@ BOUNDS_ARE_QUICKER = Condition(
     _quick_order_text,
     lambda facts: (
         is_long(facts.quick_order, facts)
-        and (facts.options.method == "mbe" or facts.seconds_in(facts.glance_order) >= BOUNDED_FROM_SECONDS)
+        and (facts.options.solving.bounds or facts.seconds_in(facts.glance_order) >= BOUNDED_FROM_SECONDS)
     ),
 )
 SECOND_TURN_IS_WORTH_IT = Condition(

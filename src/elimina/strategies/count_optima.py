@@ -100,7 +100,7 @@ def _bounded_optima(facts: Facts, failure: MemoryLimitError) -> Portfolio:
     solver = facts.solver
     options, run, question = solver.options, solver.run, solver.question
     if (
-        options.method != "auto"
+        not options.solving.is_open
         or options.exact
         or options.needs_gpu
         or options.names_another_way

@@ -96,7 +96,7 @@ class Facts:
     @property
     def has_open_method(self) -> bool:
         """True if any method may find the optimum."""
-        return self.options.method == "auto" and self.description.is_optimum and not self.has_checkpoint
+        return self.options.solving.is_open and self.description.is_optimum and not self.has_checkpoint
 
     # Time and memory.
 
@@ -130,7 +130,7 @@ class Facts:
     def needs_search(self) -> bool:
         """True if search alone can use the upper bound, where the method is open."""
         options, problem = self.options, self.problem
-        if options.method != "auto" or options.upper_bound is None:
+        if not options.solving.is_open or options.upper_bound is None:
             return False
         if options.needs_gpu or options.tables == "sparse":
             return not problem.model.is_integer

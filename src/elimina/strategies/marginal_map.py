@@ -32,10 +32,10 @@ from elimina.strategies.strategy import Portfolio, Strategy
 def marginal_map(facts: Facts, _: Row) -> Portfolio:
     """Sum out, and find the best values of the remaining variables by the requested method."""
     solver = facts.solver
-    options, run, method = solver.options, solver.run, solver.options.method
+    options, run = solver.options, solver.run
     planned = solver.plan(options._replace(ibound=None)).planned
     problem = planned.problem
-    if not planned.plan.fits and method in ("auto", "mbe"):
+    if not planned.plan.fits and options.solving.may_bound:
         from elimina.methods.weighted_mini_buckets import bounded_marginal_map
 
         def work(budget: Budget) -> Result:
@@ -57,7 +57,7 @@ def marginal_map(facts: Facts, _: Row) -> Portfolio:
 
     own = options._replace(
         order=options.order if isinstance(options.order, str) else "auto",
-        ibound="auto" if method == "mbe" and options.ibound is None else options.ibound,
+        ibound="auto" if options.solving.bounds and options.ibound is None else options.ibound,
         on_plan=None,
         progress=None,
     )

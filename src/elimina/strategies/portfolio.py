@@ -170,7 +170,7 @@ class Solver:
         from elimina.methods.weighted_mini_buckets import MAX_RUNG_SECONDS, ladder
 
         run, options, longest = self.run, self.options, math.inf
-        if options.method != "mbe":
+        if not options.solving.bounds:
             options, longest = options.for_bounds, MAX_RUNG_SECONDS
         if self._ladder is None:
             self._ladder = ladder(self.problem, lambda: options.beside(run.held), lambda: run.seconds, longest)

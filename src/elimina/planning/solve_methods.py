@@ -1,0 +1,46 @@
+"""Methods of ``solve``: their names and properties."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple, get_args
+
+OptimumMethod = Literal["auto", "eliminate", "filter", "mbe", "search"]
+METHODS: tuple[OptimumMethod, ...] = get_args(OptimumMethod)
+
+
+class SolveMethod(NamedTuple):
+    """Properties of a method, for code that treats methods differently.
+
+    Attributes:
+        is_open: True if the schedule chooses.
+        is_for_all_tasks: True if it takes each task; otherwise ``tasks.Description.methods`` names it.
+        may_eliminate: True if the run of an exact plan may answer.
+        may_bound: True if mini-buckets may stand for an answer that does not fit.
+        bounds: True if mini-buckets alone answer.
+        partitions_query: True if mini-buckets are made for the maximisation of ``mmap``.
+        seeks_optimum: True if it answers optima alone, and needs no plan.
+        searches: True if it is branch and bound.
+        filters: True if it drops tuples that can be part of no better solution.
+        runs_on_clusters: True if workers of a cluster share it.
+    """
+
+    is_open: bool = False
+    is_for_all_tasks: bool = False
+    may_eliminate: bool = False
+    may_bound: bool = False
+    bounds: bool = False
+    partitions_query: bool = False
+    seeks_optimum: bool = False
+    searches: bool = False
+    filters: bool = False
+    runs_on_clusters: bool = False
+
+
+SOLVE_METHODS: dict[OptimumMethod, SolveMethod] = {
+    "auto": SolveMethod(is_open=True, is_for_all_tasks=True, may_eliminate=True, may_bound=True, runs_on_clusters=True),
+    "eliminate": SolveMethod(is_for_all_tasks=True, may_eliminate=True, runs_on_clusters=True),
+    "filter": SolveMethod(seeks_optimum=True, filters=True),
+    "mbe": SolveMethod(may_bound=True, bounds=True, partitions_query=True),
+    "search": SolveMethod(partitions_query=True, seeks_optimum=True, searches=True, runs_on_clusters=True),
+}
+"""By name."""
