@@ -29,7 +29,8 @@ from elimina.problem.evidence import with_evidence
 from elimina.problem.preparation import Problem, prepare
 from elimina.running.execution import Execution
 from elimina.running.host import backend_of, host_memory
-from elimina.running.plan_choice import plan_on, plan_within
+from elimina.running.mini_bucket_plans import plan_within
+from elimina.running.plan_choice import plan_on
 
 TIE_TOLERANCE = 1e-9
 """Relative difference up to which costs of floats are ties: the search then goes on downwards."""
