@@ -260,4 +260,11 @@ JoinGraph::Cells JoinGraph::marginals(std::span<const std::int32_t> variables) {
   return shares;
 }
 
+JoinGraph::Cells JoinGraph::messages(std::size_t edges) const {
+  Cells cells;
+  for (const auto& [message, opposite] : std::span(messages_).first(std::min(edges, messages_.size())))
+    cells.insert(cells.end(), message.begin(), message.end());
+  return cells;
+}
+
 }  // namespace elimina::approx

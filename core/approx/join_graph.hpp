@@ -45,6 +45,9 @@ class JoinGraph {
   // Marginals of variables, one after another, each from the smallest cluster with the variable; uniform where there is none.
   Cells marginals(std::span<const std::int32_t> variables);
 
+  // Messages of the first edges, each from the first end to the second, one after another.
+  Cells messages(std::size_t edges) const;
+
   double residual() const { return residual_; }
   bool is_impossible() const { return impossible_; }
 

@@ -25,13 +25,16 @@ u64 mixed(u64 bits) {
 
 constexpr u64 kOdd = 0x9e3779b97f4a7c15u;
 
+// Samples that are drawn together where each is independent, and buckets between looks at the stop flag.
+constexpr i64 kLoneSamples = 64, kBucketsPerLook = 16;
+
 double unit_interval(u64 bits) { return double(bits >> 11) * 0x1p-53; }
 
 }  // namespace
 
 struct Sampler::Block {
   explicit Block(i64 most, i64 largest)
-      : keys(std::size_t(most)), cells(std::size_t(most)), norms(std::size_t(most)),
+      : keys(std::size_t(most)), cells(std::size_t(most)), norms(std::size_t(most)), totals(std::size_t(most)),
         values(std::size_t(largest * most)) {}
 
   std::int32_t* states = nullptr;  // of the first sample, in the first row
@@ -40,7 +43,7 @@ struct Sampler::Block {
   double* logs = nullptr;
   std::vector<u64> keys;
   std::vector<i64> cells;
-  std::vector<double> norms, values;
+  std::vector<double> norms, totals, values;
 };
 
 Sampler::Sampler(std::span<const double> arena, std::span<const i64> words, std::span<const i64> sizes,
@@ -104,7 +107,7 @@ void Sampler::find_cells(const Table& table, Block& block) const {
   }
 }
 
-void Sampler::draw_bucket(i64 number, Block& block) const {
+void Sampler::share_out(i64 number, Block& block) const {
   const Bucket& bucket = buckets_[std::size_t(number - first_)];
   const i64 size = sizes_[std::size_t(number)], count = block.count;
   double* const values = block.values.data();
@@ -116,11 +119,10 @@ void Sampler::draw_bucket(i64 number, Block& block) const {
       for (i64 lane = 0; lane < count; ++lane)
         values[x * count + lane] += arena_[std::size_t(block.cells[std::size_t(lane)] + x * table.stride)];
   }
-  std::int32_t* const chosen = block.states + number * block.row;
   for (i64 lane = 0; lane < count; ++lane) {
     double peak = kZero, total = 0;
     for (i64 x = 0; x < size; ++x) peak = std::max(peak, values[x * count + lane]);
-    chosen[lane] = 0;
+    block.totals[std::size_t(lane)] = 0;
     block.norms[std::size_t(lane)] = kZero;
     if (peak == kZero) continue;
     for (i64 x = 0; x < size; ++x) {
@@ -128,18 +130,42 @@ void Sampler::draw_bucket(i64 number, Block& block) const {
       values[x * count + lane] = share;
       total += share;
     }
+    block.totals[std::size_t(lane)] = total;
+    block.norms[std::size_t(lane)] = bucket.is_weighted ? peak + std::log(total) : 0;
+  }
+}
+
+void Sampler::draw_bucket(i64 number, Block& block) const {
+  share_out(number, block);
+  std::int32_t* const chosen = block.states + number * block.row;
+  for (i64 lane = 0; lane < block.count; ++lane) {
+    chosen[lane] = 0;
+    const double total = block.totals[std::size_t(lane)];
+    if (!(total > 0)) continue;
     double left = total * unit_interval(mixed(block.keys[std::size_t(lane)] + kOdd * u64(number + 1)));
     // Rounding may leave a rest beyond the last possible value, which is taken then.
-    for (i64 x = 0; x < size; ++x) {
-      const double share = values[x * count + lane];
+    for (i64 x = 0; x < sizes_[std::size_t(number)]; ++x) {
+      const double share = block.values[std::size_t(x * block.count + lane)];
       if (!(share > 0)) continue;
       chosen[lane] = std::int32_t(x);
       left -= share;
       if (left < 0) break;
     }
-    block.norms[std::size_t(lane)] = bucket.is_weighted ? peak + std::log(total) : 0;
   }
-  weigh(bucket, block);
+  weigh(buckets_[std::size_t(number - first_)], block);
+}
+
+void Sampler::weigh_bucket(i64 number, Block& block) const {
+  share_out(number, block);
+  const std::int32_t* const states = block.states + number * block.row;
+  for (i64 lane = 0; lane < block.count; ++lane) {
+    const bool is_possible =
+        block.totals[std::size_t(lane)] > 0 && block.values[std::size_t(states[lane] * block.count + lane)] > 0;
+    if (is_possible) continue;
+    block.norms[std::size_t(lane)] = 0;
+    block.logs[lane] = -kZero;
+  }
+  weigh(buckets_[std::size_t(number - first_)], block);
 }
 
 void Sampler::weigh(const Bucket& bucket, Block& block) const {
@@ -151,44 +177,62 @@ void Sampler::weigh(const Bucket& bucket, Block& block) const {
   }
 }
 
-void Sampler::draw(u64 seed, u64 start, i64 group, std::span<std::int32_t> states, std::span<double> logs,
-                   std::span<double> sizes, int threads) const {
-  constexpr i64 lone_samples = 64, buckets_per_look = 16;
-  const bool is_filter = group > 1;
-  const i64 most = is_filter ? group : lone_samples;
+template <class Work>
+void Sampler::for_blocks(std::span<std::int32_t> states, std::span<double> logs, i64 most, int threads,
+                         Work work) const {
   const i64 count = i64(logs.size()), blocks = (count + most - 1) / most;
   std::atomic<i64> next = 0;
   std::atomic<bool> is_over = false;
-  const auto work = [&](Call<bool()> is_to_end) {
+  const auto run = [&](Call<bool()> is_to_end) {
     Block block(std::min(most, count), largest_);
-    Particles particles(last_uses_, is_filter ? group : 0);
     block.row = count;
     for (i64 number; (number = next.fetch_add(1)) < blocks;) {
       const i64 begin = number * most;
       block.states = states.data() + begin;
       block.count = std::min(most, count - begin);
       block.logs = logs.data() + begin;
-      for (i64 lane = 0; lane < block.count; ++lane)
-        block.keys[std::size_t(lane)] = mixed(mixed(seed + kOdd) + start + u64(begin + lane));
-      if (is_filter) particles.begin(block.states, count, logs.subspan(std::size_t(begin), std::size_t(block.count)));
-      for (i64 v = last_ - 1; v >= first_; --v) {
-        if ((last_ - 1 - v) % buckets_per_look == 0 && is_to_end()) return;
-        draw_bucket(v, block);
-        if (!is_filter) continue;
-        particles.add(v);
-        if (buckets_[std::size_t(v - first_)].is_weighted)
-          particles.resample_if_uneven(v, unit_interval(mixed(~block.keys[0] + kOdd * u64(v + 1))));
-      }
-      if (is_filter) sizes[std::size_t(number)] = particles.finish();
+      if (!work(block, begin, is_to_end)) return;
     }
   };
   const int workers = int(std::min<i64>(threads, blocks));
-  if (workers <= 1) work([&] { return stopped() && (is_over = true); });
+  if (workers <= 1) run([&] { return stopped() && (is_over = true); });
   else
     run_threads(
-        workers, [&](int) { work([&] { return is_over.load(std::memory_order_relaxed); }); }, [] {},
+        workers, [&](int) { run([&] { return is_over.load(std::memory_order_relaxed); }); }, [] {},
         [&] { is_over = true; });
   if (is_over) throw Stopped{};
+}
+
+void Sampler::draw(u64 seed, u64 start, i64 group, std::span<std::int32_t> states, std::span<double> logs,
+                   std::span<double> sizes, int threads) const {
+  const bool is_filter = group > 1;
+  for_blocks(states, logs, is_filter ? group : kLoneSamples, threads,
+             [&](Block& block, i64 begin, Call<bool()> is_to_end) {
+               for (i64 lane = 0; lane < block.count; ++lane)
+                 block.keys[std::size_t(lane)] = mixed(mixed(seed + kOdd) + start + u64(begin + lane));
+               Particles particles(last_uses_, is_filter ? group : 0);
+               if (is_filter) particles.begin(block.states, block.row, {block.logs, std::size_t(block.count)});
+               for (i64 v = last_ - 1; v >= first_; --v) {
+                 if ((last_ - 1 - v) % kBucketsPerLook == 0 && is_to_end()) return false;
+                 draw_bucket(v, block);
+                 if (!is_filter) continue;
+                 particles.add(v);
+                 if (buckets_[std::size_t(v - first_)].is_weighted)
+                   particles.resample_if_uneven(v, unit_interval(mixed(~block.keys[0] + kOdd * u64(v + 1))));
+               }
+               if (is_filter) sizes[std::size_t(begin / group)] = particles.finish();
+               return true;
+             });
+}
+
+void Sampler::weigh_states(std::span<std::int32_t> states, std::span<double> logs, int threads) const {
+  for_blocks(states, logs, kLoneSamples, threads, [&](Block& block, i64, Call<bool()> is_to_end) {
+    for (i64 v = last_ - 1; v >= first_; --v) {
+      if ((last_ - 1 - v) % kBucketsPerLook == 0 && is_to_end()) return false;
+      weigh_bucket(v, block);
+    }
+    return true;
+  });
 }
 
 void add_weights(std::span<const std::int32_t> states, std::span<const double> weights, i64 group,

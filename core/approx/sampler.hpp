@@ -30,6 +30,10 @@ class Sampler {
   void draw(u64 seed, u64 start, i64 group, std::span<std::int32_t> states, std::span<double> logs,
             std::span<double> sizes, int threads) const;
 
+  // Adds the natural logarithm of the weight that each of these samples would have had if it had been drawn independently: infinity if it cannot be
+  // drawn.
+  void weigh_states(std::span<std::int32_t> states, std::span<double> logs, int threads) const;
+
  private:
   struct Stride {
     i64 number, stride;
@@ -45,7 +49,13 @@ class Sampler {
   };
   struct Block;
 
+  // Calls `work(block, number of its first sample, is_to_end)` for blocks of at most `most` samples, until it returns false.
+  template <class Work>
+  void for_blocks(std::span<std::int32_t> states, std::span<double> logs, i64 most, int threads, Work work) const;
+  // The bucket's distribution for each sample of a block: its values over the largest one, their sum, and the logarithm of the weight.
+  void share_out(i64 number, Block& block) const;
   void draw_bucket(i64 number, Block& block) const;
+  void weigh_bucket(i64 number, Block& block) const;
   void find_cells(const Table& table, Block& block) const;
   void weigh(const Bucket& bucket, Block& block) const;
 

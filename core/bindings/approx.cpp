@@ -88,6 +88,12 @@ void bind_approx(nb::module_& m) {
             return array_of(unlocked([&] { return graph.marginals(span_of(variables)); }));
           },
           "variables"_a, "Marginals, one after another.")
+      .def(
+          "messages",
+          [](const JoinGraph& graph, std::size_t edges) {
+            return array_of(unlocked([&] { return graph.messages(edges); }));
+          },
+          "edges"_a, "Messages of the first edges, each from the first end to the second, one after another.")
       .def_prop_ro("residual", &JoinGraph::residual, "Largest change of a message that waits for its reader.")
       .def_prop_ro("is_impossible", &JoinGraph::is_impossible,
                    "True if the messages show that no assignment is possible.");

@@ -55,7 +55,17 @@ void bind_samples(nb::module_& m) {
           "seed"_a, "start"_a, "states"_a, "logs"_a, "sizes"_a, "threads"_a,
           "Draw samples with the numbers from `start` on into int32 `states`, a row for each variable, and add the "
           "logarithms of their weights to `logs`. They are as many particle filters as there are `sizes`, which become "
-          "effective sizes; none: independent samples.");
+          "effective sizes; none: independent samples.")
+      .def(
+          "weigh",
+          [](const BoundSampler& self, const Rows& states, const Words<double>& logs, int threads) {
+            if (states.shape(0) != self.numbers || states.shape(1) != logs.size())
+              throw nb::value_error("states have a row for each variable, and a column for each sample");
+            unlocked([&] { self.sampler.weigh_states({states.data(), states.size()}, span_of(logs), threads); });
+          },
+          "states"_a, "logs"_a, "threads"_a,
+          "Add the logarithms of the weights that independent samples with these states have; infinity: they are never "
+          "drawn.");
   m.def(
       "add_weights",
       [](const ConstRows& states, const Words<const double>& weights, i64 group, const Words<const i64>& starts,

@@ -11,7 +11,9 @@ import pytest
 
 from elimina import Model, Options
 from elimina.methods.importance_sampling import Estimator, SampleForm, form_of, importance_sampling
-from elimina.methods.proposals import Proposal, forward_proposal, message_proposal, mini_bucket_plan
+from elimina.methods.join_graph_proposals import join_graph_proposal
+from elimina.methods.mixtures import mixture_of
+from elimina.methods.proposals import LoggedTables, Proposal, forward_proposal, message_proposal, mini_bucket_plan
 from elimina.methods.sum_estimate import Limits, hellinger_distances
 from elimina.problem.preparation import Problem, prepare
 from tests.methods.test_junction_tree import joint
@@ -36,18 +38,33 @@ def _proposal(problem: Problem) -> Proposal:
     return message_proposal(problem, plan, OPTIONS, None)
 
 
+def _graph_proposal(problem: Problem) -> Proposal:
+    proposal = join_graph_proposal(problem, problem.free, 16 * 300, 60.0)
+    assert proposal is not None
+    return proposal
+
+
+def _mixed_proposal(problem: Problem) -> Proposal:
+    return mixture_of([_proposal(problem), _graph_proposal(problem)])
+
+
+PROPOSALS = {"buckets": _proposal, "graph": _graph_proposal, "mixture": _mixed_proposal}
+
+
 def _form(proposal: Proposal, group: int, batch: int) -> SampleForm:
     return SampleForm(proposal, group, batch, 1.0)
 
 
-@pytest.mark.parametrize("group", [1, 16])
+@pytest.mark.parametrize(
+    ("kind", "group"), [("buckets", 1), ("buckets", 16), ("graph", 1), ("graph", 16), ("mixture", 1)]
+)
 @pytest.mark.parametrize("seed", range(4))
-def test_sums_are_unbiased_and_weights_bounded(group, seed):
+def test_sums_are_unbiased_and_weights_bounded(kind, group, seed):
     """The mean of many groups is within 4 standard errors of the sum, and no weight exceeds the mini-buckets' bound."""
     rng = np.random.default_rng(seed)
     model = _model(rng)
     problem = prepare(model, "pr", {})
-    proposal = _proposal(problem)
+    proposal = PROPOSALS[kind](problem)
     exact = joint(model, {}).sum()
     count = 16_384
     logs, states = np.zeros(count), np.empty((len(proposal.variables), count), dtype=np.int32)
@@ -101,6 +118,49 @@ def test_marginals_and_their_errors(group):
         assert (distances < 6 * errors).all()
         quotients.append(distances.mean() / errors.mean())
     assert 1 / 3 < np.mean(quotients) < 3
+
+
+@pytest.mark.parametrize("kind", ["buckets", "graph"])
+@pytest.mark.parametrize("seed", range(4))
+def test_samples_are_weighed_as_they_were_drawn(kind, seed):
+    """The products over the weights are the probabilities of being drawn, dead ends beside them."""
+    model = _model(np.random.default_rng(seed), 6)
+    problem = prepare(model, "pr", {})
+    proposal = PROPOSALS[kind](problem)
+    drawn, logs = np.empty((6, 500), dtype=np.int32), np.zeros(500)
+    proposal.sampler.draw(seed, 0, drawn, logs, np.zeros(0), 1)
+    weights = np.zeros(500)
+    proposal.sampler.weigh(drawn, weights, 2)
+    is_alive = logs > -math.inf
+    assert weights[is_alive] == pytest.approx(logs[is_alive], abs=1e-12)
+    states = np.indices(model.sizes).reshape(6, -1)
+    weights = np.zeros(states.shape[1])
+    proposal.sampler.weigh(np.ascontiguousarray(states[list(proposal.variables)], dtype=np.int32), weights, 1)
+    products = joint(model, {}).reshape(model.sizes)[tuple(states)]
+    densities = np.where(products > 0, products / np.exp(weights + proposal.log_constant), 0.0)
+    frequency = np.bincount(np.ravel_multi_index(drawn[np.argsort(proposal.variables)], model.sizes)[is_alive])
+    assert densities.sum() <= 1 + 1e-9
+    assert densities.sum() == pytest.approx(is_alive.mean(), abs=4 * math.sqrt(0.25 / 500))
+    assert set(np.flatnonzero(frequency)) <= set(np.flatnonzero(densities))
+
+
+def test_a_mixture_sums_what_each_of_its_proposals_misses():
+    """Each message allows two of four states, so that each proposal sees a half of the sum."""
+
+    def proposal(message: list[float]) -> Proposal:
+        tables = LoggedTables()
+        tables.add([0, 1], 0, np.zeros((2, 4)))
+        with np.errstate(divide="ignore"):
+            tables.add([1], 1, np.log(message), 0)
+        sampler = tables.sampler(np.array([2, 4]), 0, 2, is_weighted=True)
+        return Proposal(sampler, (0, 1), 0.0, math.inf, False, 0)
+
+    halves = [proposal([1.0, 3.0, 0.0, 0.0]), proposal([0.0, 0.0, 2.0, 1.0])]
+    for sampled, sums in (*((half, 4.0) for half in halves), (mixture_of(halves), 8.0)):
+        states, logs = np.empty((2, 40_000), dtype=np.int32), np.zeros(40_000)
+        sampled.sampler.draw(1, 0, states, logs, np.zeros(0), 1)
+        weights = np.exp(logs)
+        assert abs(weights.mean() - sums) < 4 * weights.std() / math.sqrt(len(weights))
 
 
 def test_likelihood_weighting_is_unbiased():

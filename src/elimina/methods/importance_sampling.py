@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 
 from elimina._core import add_weights
 from elimina.errors import ImpossibleEvidenceError, MemoryLimitError, TimeLimitError
+from elimina.methods.join_graph_proposals import join_graph_proposal
+from elimina.methods.mixtures import MixtureSampler, mixture_of
 from elimina.methods.proposals import Proposal, forward_proposal, message_proposal, mini_bucket_plan
 from elimina.methods.sum_estimate import Limits, SumEstimate
 from elimina.methods.weight_statistics import LEVEL, WeightStatistics
@@ -40,14 +42,20 @@ _MAX_PLAN_SECONDS = 30.0
 _PLAN_SHARE = 0.25
 """Share of the remaining seconds that mini-buckets may take."""
 
-_MEMORY_SHARE = 0.75
-"""Share of the memory for messages; the rest is for samples."""
+_BUCKETS_SHARE, _GRAPH_SHARE = 0.5, 0.25
+"""Shares of the memory for messages of mini-buckets and of a join graph; the rest is for samples."""
 
 _PILOT_SAMPLES = 256
 """Samples that are drawn to choose a proposal and the form of the samples, and not used."""
 
 _MIN_EFFICIENCY = 0.25
 """Effective size, as a share of independent samples, below which they become particle filters."""
+
+_GOOD_EFFICIENCY, _MIN_MIXTURE_EFFICIENCY = 0.5, 0.1
+"""Efficiencies from which mini-buckets need no join graph beside them, and from which a mixture beats filters."""
+
+_DEVIATIONS = 2.0
+"""Standard errors from a sum to what it hardly lies below, or above."""
 
 _BATCH_SECONDS = 0.1
 """Seconds of a batch of samples, between looks at the clock."""
@@ -75,7 +83,7 @@ _SEED_MASK = 2**64 - 1
 
 
 class SampleForm(NamedTuple):
-    """SampleForm in which a proposal's samples are drawn.
+    """Form in which a proposal's samples are drawn.
 
     Attributes:
         proposal: The proposal.
@@ -112,7 +120,9 @@ def form_of(proposal: Proposal, memory: int, seed: int, threads: int) -> SampleF
     statistics.add(logs)
     efficiency = statistics.effective_size / len(logs)
     timely = int(min(most, max(_MIN_PARTICLES, _BATCH_SECONDS / max(seconds, 1e-9))))
-    if proposal.is_exact or efficiency >= _MIN_EFFICIENCY:
+    # What a mixture gave up while variables are drawn, another of its proposals might have kept.
+    is_mixed = isinstance(proposal.sampler, MixtureSampler)
+    if proposal.is_exact or is_mixed or efficiency >= _MIN_EFFICIENCY:
         return SampleForm(proposal, 1, timely, efficiency)
     group = 1 << (min(timely, _MAX_PARTICLES).bit_length() - 1)
     return SampleForm(proposal, group, group * max(1, timely // group), efficiency)
@@ -123,17 +133,18 @@ class Estimator:
 
     Args:
         problem: Problem of the task ``pr``.
-        form: SampleForm of the samples.
+        form: Form of the samples.
         seed: Random seed.
         threads: Number of threads.
 
     Attributes:
+        form: Form of the samples.
         weights: Statistics of the groups' mean weights.
         samples: Number of samples.
     """
 
     def __init__(self, problem: Problem, form: SampleForm, seed: int, threads: int) -> None:
-        self._form, self._seed, self._threads = form, seed, threads
+        self.form, self._seed, self._threads = form, seed, threads
         self.weights, self.samples = WeightStatistics(), 0
         sizes = np.array(problem.model.sizes, dtype=np.int64)
         rows = sizes[list(form.proposal.variables)]
@@ -150,11 +161,11 @@ class Estimator:
 
     def draw(self) -> None:
         """Draw a batch of samples."""
-        group, count = self._form.group, self._form.batch
+        group, count = self.form.group, self.form.batch
         logs, sizes = np.zeros(count), np.zeros(count // group if group > 1 else 0)
         states = np.empty((len(self._starts), count), dtype=np.int32)
-        self._form.proposal.sampler.draw(self._seed, self.samples, states, logs, sizes, self._threads)
-        logs += self._form.proposal.log_constant
+        self.form.proposal.sampler.draw(self._seed, self.samples, states, logs, sizes, self._threads)
+        logs += self.form.proposal.log_constant
         self.samples += count
         means = logs if group == 1 else np.logaddexp.reduce(logs.reshape(-1, group), axis=1) - math.log(group)
         _, factor = self.weights.add(means)
@@ -166,6 +177,18 @@ class Estimator:
         totals = shares if group == 1 else shares.reshape(-1, group).sum(axis=1)
         self._unevenness *= factor**2
         self._unevenness += float((totals**2 / np.maximum(sizes if group > 1 else 1.0, 1.0)).sum())
+
+    @property
+    def least_sum(self) -> float:
+        """Logarithm that the sum hardly lies below."""
+        error = self.weights.log_error
+        return -math.inf if error == math.inf else self.weights.log_mean - _DEVIATIONS * error
+
+    @property
+    def greatest_sum(self) -> float:
+        """Logarithm that the sum hardly lies above, unless samples miss some of it."""
+        error = self.weights.log_error
+        return math.inf if error == math.inf else self.weights.log_mean + _DEVIATIONS * error
 
     @property
     def effective_size(self) -> float:
@@ -200,7 +223,7 @@ class Estimator:
         if self.weights.log_peak == -math.inf:
             return SumEstimate(_METHOD, upper=upper)
         shares, errors = self.marginals()
-        low, high = self.weights.interval(self._form.proposal.log_bound)
+        low, high = self.weights.interval(self.form.proposal.log_bound)
         figures = {
             "samples": self.samples,
             "effective_size": round(self.effective_size, 1),
@@ -214,7 +237,7 @@ class Estimator:
 
 
 def importance_sampling(problem: Problem, options: Options, limits: Limits) -> Iterator[SumEstimate]:
-    """Yield better and better estimates from samples, of larger and larger mini-buckets and then of ever more of them.
+    """Yield better and better estimates from samples, of larger and larger proposals and then of ever more of them.
 
     Args:
         problem: Problem of the task ``pr`` or ``mar``.
@@ -224,84 +247,128 @@ def importance_sampling(problem: Problem, options: Options, limits: Limits) -> I
     summed = problem._replace(task="pr", wanted=())
     if not summed.free:
         return
-    forms = _forms(summed, options, limits)
-    estimator: Estimator | None = None
+    rungs = _rungs(summed, options, limits)
+    race = _Race(summed, limits, options.host_threads)
     best: SumEstimate | None = None
-    upper, turn, is_settled = math.inf, _QUICK_SECONDS, False
+    least_sum = -math.inf
+    turn, is_settled, is_new = _QUICK_SECONDS, False, False
     while True:
         if not is_settled:
             started = time.monotonic()
-            form = None
+            forms: Sequence[SampleForm] = ()
             try:
-                form = next(forms)
+                forms = next(rungs)
             except StopIteration:
                 is_settled = True
             except ImpossibleEvidenceError:
                 yield SumEstimate(_METHOD, -math.inf, 0.0, upper=-math.inf)
                 return
-            if form is not None:
-                upper = min(upper, form.proposal.log_bound)
-                estimator, turn = Estimator(summed, form, limits.seed, options.host_threads), time.monotonic() - started
-                is_new = True
-        if estimator is None:
+            if forms:
+                turn, is_new = time.monotonic() - started, True
+                race.begin(forms)
+        if not race.estimators:
             if is_settled:
                 return
             yield SumEstimate(_METHOD)
             continue
-        end = time.monotonic() + max(turn, _QUICK_SECONDS)
-        estimator.draw()
-        while time.monotonic() < end and not limits.is_over:
-            estimator.draw()
+        race.draw(max(turn, _QUICK_SECONDS))
         turn *= 2
-        estimate = estimator.estimate(upper)
+        estimate = race.best.estimate(race.upper)
         # Estimates of one proposal follow each other: an error that grows shows what the last one did not know.
-        if best is None or not is_new or estimate.log_z_error <= best.log_z_error:
-            best, is_new = estimate, False
-        yield best._replace(upper=upper)
+        if best is None or not is_new or race.best.least_sum >= least_sum:
+            best, least_sum, is_new = estimate, race.best.least_sum, False
+        yield best._replace(upper=race.upper)
         if is_settled and max(best.error, best.log_z_error) < _NEGLIGIBLE_ERROR:
             return
 
 
-def _forms(problem: Problem, options: Options, limits: Limits) -> Iterator[SampleForm | None]:
-    """Yield proposals with smaller and smaller bounds, and how samples of each are drawn; None: it takes more time.
+class _Race:
+    """Estimators of several proposals, which draw samples in turn until one is seen to miss some of the sum.
+
+    Args:
+        problem: Problem of the task ``pr``.
+        limits: Limits of time and memory, and the seed.
+        threads: Number of threads.
+
+    Attributes:
+        estimators: Estimators in the race.
+        upper: Upper bound on the logarithm of the sum.
+    """
+
+    def __init__(self, problem: Problem, limits: Limits, threads: int) -> None:
+        self._problem, self._limits, self._threads = problem, limits, threads
+        self.estimators: list[Estimator] = []
+        self.upper = math.inf
+
+    def begin(self, forms: Sequence[SampleForm]) -> None:
+        """Begin again with other proposals."""
+        self.upper = min(self.upper, *(form.proposal.log_bound for form in forms))
+        self.estimators = [Estimator(self._problem, form, self._limits.seed, self._threads) for form in forms]
+
+    @property
+    def best(self) -> Estimator:
+        """The estimator of which most of the sum is certain. Means of weights are unbiased: smaller ones miss some."""
+        return max(self.estimators, key=lambda estimator: estimator.least_sum)
+
+    def draw(self, seconds: float) -> None:
+        """Draw samples for some time, shared evenly."""
+        for estimator in self.estimators:
+            end = time.monotonic() + seconds / len(self.estimators)
+            estimator.draw()
+            while time.monotonic() < end and not self._limits.is_over:
+                estimator.draw()
+        least = self.best.least_sum
+        self.estimators = [estimator for estimator in self.estimators if estimator.greatest_sum >= least]
+
+
+def _rungs(problem: Problem, options: Options, limits: Limits) -> Iterator[Sequence[SampleForm]]:
+    """Yield proposals with larger and larger tables, and how samples of each are drawn; none: it takes more time.
 
     Raises:
         ImpossibleEvidenceError: The sum is 0.
     """
-    memory, threads = limits.memory_bytes, options.host_threads
+    memory = limits.memory_bytes
     is_quick = options.order == "auto"
     order = elimination_order(problem, options._replace(order_seconds=_QUICK_SECONDS) if is_quick else options)
-    forward = forward_proposal(problem, memory // 4)
-    best = None if forward is None else form_of(forward, memory // 4, limits.seed, threads)
+
+    def form(proposal: Proposal | None) -> SampleForm | None:
+        share = 1 - _BUCKETS_SHARE - _GRAPH_SHARE
+        return proposal and form_of(proposal, int(share * memory), limits.seed, options.host_threads)
+
+    forward = form(forward_proposal(problem, int(_GRAPH_SHARE * memory)))
     seconds, largest_ibound = _QUICK_SECONDS, 0.0
     while seconds < _MAX_PLAN_SECONDS:
         if seconds > max(_QUICK_SECONDS, _PLAN_SHARE * limits.seconds):
-            yield None
+            yield ()
             continue
-        held = 0 if best is None else best.proposal.bytes
         try:
-            plan = mini_bucket_plan(problem, order, options, int(_MEMORY_SHARE * memory) - held, seconds)
+            plan = mini_bucket_plan(problem, order, options, int(_BUCKETS_SHARE * memory), seconds)
         except MemoryLimitError:
             break
         ibound = math.inf if plan.minibuckets is None else plan.minibuckets.ibound
         if ibound > largest_ibound:
-            deadline = None if limits.deadline == math.inf else limits.deadline
+            started = time.monotonic()
             try:
-                proposal = message_proposal(problem, plan, options, deadline)
+                buckets = message_proposal(
+                    problem, plan, options, None if limits.deadline == math.inf else limits.deadline
+                )
             except TimeLimitError:
-                yield None
+                yield ()
                 continue
-            form = form_of(proposal, int((1 - _MEMORY_SHARE) * memory), limits.seed, threads)
+            forms = [form(buckets)]
+            if forms[0] is not None and not buckets.is_exact and forms[0].efficiency < _GOOD_EFFICIENCY:
+                graph_seconds = max(seconds, time.monotonic() - started)
+                graph = join_graph_proposal(problem, order, int(_GRAPH_SHARE * memory), graph_seconds)
+                mixture = form(graph and mixture_of([buckets, graph]))
+                is_mixed = mixture is not None and mixture.efficiency >= _MIN_MIXTURE_EFFICIENCY
+                forms = [mixture] if is_mixed else [*forms, form(graph)]
+            forms += [] if largest_ibound else [forward]
             largest_ibound = ibound
-            if form is None:
-                break
-            if best is None or best.proposal.log_bound < math.inf or form.efficiency >= best.efficiency:
-                best = form
-            yield best
+            yield [candidate for candidate in forms if candidate is not None]
         elif plan.seconds < seconds / _GROWTH**2:
             break
         if ibound == math.inf:
             return
         seconds *= _GROWTH
-    if largest_ibound == 0 and best is not None:
-        yield best
+    if largest_ibound == 0 and forward is not None:
+        yield [forward]

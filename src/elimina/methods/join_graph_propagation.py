@@ -158,12 +158,17 @@ def graph_of(factors: FactorList, rung: Rung, sizes: NDArray[np.int64]) -> JoinG
         np.concatenate([[0], np.cumsum(lengths)]),
         np.concatenate([of_children, variables[firsts]]).astype(np.int32),
     )
-    cluster_of = np.zeros(len(factors.groups) and int(factors.groups.max()) + 1, dtype=np.int64)
-    holders, groups = tree.factors
-    cluster_of[groups] = np.repeat(np.arange(len(variables)), np.diff(holders))
     starts, members = factors.scopes
-    graph.multiply(cluster_of[factors.groups], starts, members.astype(np.int32), factors.values)
+    graph.multiply(clusters_of(factors, tree), starts, members.astype(np.int32), factors.values)
     return graph
+
+
+def clusters_of(factors: FactorList, tree: PlannedTree) -> NDArray[np.int64]:
+    """Return the cluster that each factor is part of."""
+    clusters = np.zeros(len(factors.groups) and int(factors.groups.max()) + 1, dtype=np.int64)
+    holders, groups = tree.factors
+    clusters[groups] = np.repeat(np.arange(len(tree.variables)), np.diff(holders))
+    return clusters[factors.groups]
 
 
 def propagate(problem: Problem, options: Options, limits: Limits) -> Iterator[SumEstimate]:

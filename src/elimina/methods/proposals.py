@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +42,21 @@ _CELL_BYTES = 8
 _ZERO_SUM = "the model's sum is 0, so there are no samples: remove some of the evidence"
 
 
+class SampleSource(Protocol):
+    """What draws samples: see ``Sampler``."""
+
+    def draw(
+        self,
+        seed: int,
+        start: int,
+        states: NDArray[np.int32],
+        logs: NDArray[np.float64],
+        sizes: NDArray[np.float64],
+        threads: int,
+    ) -> None:
+        """Draw samples into ``states``, and add the logarithms of their weights to ``logs``."""
+
+
 class Proposal(NamedTuple):
     """A distribution that samples are drawn from, and what their weights are relative to.
 
@@ -55,7 +70,7 @@ class Proposal(NamedTuple):
         divided: Number of divided buckets.
     """
 
-    sampler: Sampler
+    sampler: SampleSource
     variables: tuple[int, ...]
     log_constant: float
     log_bound: float
@@ -179,17 +194,18 @@ class LoggedTables:
         self._words: list[int] = []
         self._logs: list[NDArray[np.float64]] = []
 
-    def add(self, scope: Sequence[int], home: int, logs: NDArray[np.float64]) -> None:
-        """Add a table to the bucket of one of its variables.
+    def add(self, scope: Sequence[int], home: int, logs: NDArray[np.float64], origin: int = -1) -> None:
+        """Add a table to the bucket of one of its variables, or a message without variables to any bucket.
 
         Args:
             scope: Rows of its variables.
             home: Row of the bucket's variable.
             logs: Logarithms of its values, with the axes of the scope.
+            origin: Row of the bucket that has sent it; -1: it is a factor.
         """
         strides = dict(zip(scope, np.cumprod([1, *logs.shape[:0:-1]])[::-1].tolist(), strict=True))
         others = [word for row, stride in strides.items() if row != home for word in (row, stride)]
-        self._words += [self.cells, home, strides[home], -1, len(others) // 2, *others]
+        self._words += [self.cells, home, strides.get(home, 0), origin, len(others) // 2, *others]
         self._logs.append(logs.ravel())
         self.cells += logs.size
 

@@ -1,0 +1,102 @@
+"""Proposals by the messages of a join graph (Gogate and Dechter 2011, "SampleSearch", section 2.3: IJGP-sampling).
+
+Any messages make a proposal: a variable is drawn in proportion to the product of its mini-buckets' factors and arriving
+messages, and a sample's weight divides by the messages again. Those of a join graph know what lies on both sides of
+them.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina._core import JoinGraph
+from elimina.methods.join_graph_propagation import (
+    CELL_BYTES,
+    DAMPING,
+    FREE_UPDATES,
+    MAX_UPDATES,
+    TOLERANCE,
+    FactorList,
+    Rung,
+    clusters_of,
+    factors_of,
+    graph_of,
+    rungs,
+)
+from elimina.methods.proposals import LoggedTables, Proposal
+from elimina.model.table import Scopes
+from elimina.problem.preparation import Problem
+
+_TABLE_SECONDS = 1e-5
+"""Time to place a table of a graph for a sampler."""
+
+_PROPAGATION_SHARE = 0.5
+"""Share of the time for propagation: without it, messages are good enough to draw samples, whose weights are right."""
+
+
+def join_graph_proposal(problem: Problem, order: Sequence[int], memory: int, seconds: float) -> Proposal | None:
+    """Propagate on the largest join graph within limits, and return the proposal of its messages; None: none fits.
+
+    Args:
+        problem: Problem of the task ``pr``.
+        order: The free variables in elimination order.
+        memory: Bytes that its tables may take.
+        seconds: Seconds that it may take.
+    """
+    started = time.monotonic()
+    sizes = np.array([problem.model.sizes[v] for v in problem.free], dtype=np.int64)
+    factors = factors_of(problem)
+    if factors.log_scale == -math.inf or 2 * _TABLE_SECONDS * len(factors.groups) > seconds:
+        return None
+    place = {v: number for number, v in enumerate(problem.free)}
+    places = [place[v] for v in order]
+    scopes = Scopes.of([[place[v] for v in group.scope] for group in problem.groups])
+    *_, rung = rungs(scopes, sizes, places, memory / CELL_BYTES)
+    if CELL_BYTES * rung.cells > memory:
+        return None
+    graph = graph_of(factors, rung, sizes)
+    deadline = started + _PROPAGATION_SHARE * seconds
+    updates = FREE_UPDATES * len(rung.tree.variables)
+    for turn in range(MAX_UPDATES // FREE_UPDATES):
+        remaining = deadline - time.monotonic()
+        if remaining <= 0 or graph.run(TOLERANCE, DAMPING if turn else 0.0, updates, remaining):
+            break
+    if graph.is_impossible:
+        return None
+    logged = _logged_tables(factors, rung, graph, sizes, places)
+    rows = sizes[places]
+    sampler = logged.sampler(rows, 0, len(rows), is_weighted=True)
+    return Proposal(sampler, tuple(order), factors.log_scale, math.inf, False, 8 * logged.cells)
+
+
+def _logged_tables(
+    factors: FactorList, rung: Rung, graph: JoinGraph, sizes: NDArray[np.int64], order: Sequence[int]
+) -> LoggedTables:
+    """Return the factors, each in the bucket of its cluster, and the messages, each in that of its reader."""
+    tree = rung.tree
+    rows = np.empty(len(order), dtype=np.int64)
+    rows[list(order)] = np.arange(len(order))
+    logged = LoggedTables()
+    senders = np.flatnonzero(tree.parents >= 0)
+    homes, origins = rows[tree.variables[tree.parents[senders]]].tolist(), rows[tree.variables[senders]].tolist()
+    starts, members = tree.separators
+    ends = np.cumsum([0, *(int(sizes[members[starts[c] : starts[c + 1]]].prod()) for c in senders.tolist())])
+    with np.errstate(divide="ignore"):
+        messages, values = np.log(graph.messages(len(senders))), np.log(factors.values)
+    for number, sender in enumerate(senders.tolist()):
+        scope = members[starts[sender] : starts[sender + 1]]
+        logs = messages[ends[number] : ends[number + 1]].reshape(sizes[scope])
+        logged.add(rows[scope].tolist(), homes[number], logs, origins[number])
+    homes = rows[tree.variables[clusters_of(factors, tree)]].tolist()
+    starts, members = factors.scopes
+    end = 0
+    for number, home in enumerate(homes):
+        scope = members[starts[number] : starts[number + 1]]
+        begin, end = end, end + int(sizes[scope].prod())
+        logged.add(rows[scope].tolist(), home, values[begin:end].reshape(sizes[scope]))
+    return logged
