@@ -1,4 +1,4 @@
-"""Approximate methods in turn: each goes on where it was, and the most trustworthy estimate stands."""
+"""Approximate methods in turn: each goes on where it was, and the best estimate stands."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from elimina.methods.estimate_choice import Candidate, choose_estimate
 from elimina.methods.importance_sampling import importance_sampling
 from elimina.methods.incremental_trees import incremental_trees
 from elimina.methods.join_graph_propagation import propagate
-from elimina.methods.sum_estimate import EstimateMethod, Limits, SumEstimate, hellinger_distances
+from elimina.methods.sum_estimate import EstimateMethod, Limits, SumEstimate
 from elimina.planning.options import Options
 from elimina.problem.preparation import Problem
 
@@ -22,20 +23,23 @@ class Method(NamedTuple):
 
     Attributes:
         run: Generator of its estimates.
-        trust: Rank among methods whose estimates contradict each other: the highest one's stands.
+        trust: Rank among methods whose estimates contradict each other.
         time_share: Share of the time, where others have estimates to make, too.
+        is_sampled: True if its errors are those of samples, by which other methods are measured.
     """
 
     run: EstimateMethod
     trust: int
     time_share: float
+    is_sampled: bool = False
 
 
-METHODS = (Method(propagate, 1, 0.2), Method(incremental_trees, 2, 0.4), Method(importance_sampling, 3, 0.4))
+METHODS = (
+    Method(propagate, 1, 0.2),
+    Method(incremental_trees, 2, 0.4),
+    Method(importance_sampling, 3, 0.4, is_sampled=True),
+)
 """Approximate methods, in the order of their first turns."""
-
-DOUBT_SHARE = 0.25
-"""Share of a contradiction that counts as error of the estimate that stands, for each rank of trust in the other."""
 
 
 class _Run:
@@ -58,14 +62,17 @@ class _Run:
         return self.seconds / self.method.time_share
 
     def advance(self) -> None:
-        """Make the next estimate; keep it if it has marginals, or proves that there are none, and the least error."""
+        """Make the next estimate; keep it if it has marginals, or proves that there are none, and the least error.
+
+        Samples are kept in any case: those of a better proposal may have learnt of errors.
+        """
         started = time.monotonic()
         estimate = next(self._estimates, None)
         self.seconds += time.monotonic() - started
         if estimate is None:
             self.is_done = True
         elif (estimate.shares is not None or estimate.log_z == -math.inf) and (
-            self.best is None or estimate.error <= self.best.error
+            self.best is None or self.method.is_sampled or estimate.error <= self.best.error
         ):
             self.best = estimate
 
@@ -112,30 +119,7 @@ class Estimation:
                 return
 
     def _chosen(self) -> SumEstimate | None:
-        """Return the estimate of the method with most trust, or one of less error that agrees with it."""
-        chosen: SumEstimate | None = None
-        for run in sorted(self._runs, key=lambda run: -run.method.trust):
-            if run.best is None:
-                continue
-            if chosen is None or (run.best.error < chosen.error and self._agree(run.best, chosen)):
-                chosen = run.best
-        return chosen if chosen is None or chosen.error == 0 else self._doubted(chosen)
-
-    def _doubted(self, chosen: SumEstimate) -> SumEstimate:
-        """Return an estimate with larger errors where others contradict it: they may be right."""
-        assert chosen.errors is not None
-        errors = chosen.errors
-        for run in self._runs:
-            other = run.best
-            if other is None or other is chosen or other.shares is None or other.errors is None:
-                continue
-            assert chosen.shares is not None
-            contradiction = hellinger_distances(chosen.shares, other.shares, self._sizes) - other.errors
-            errors = np.maximum(errors, DOUBT_SHARE * run.method.trust * contradiction)
-        return chosen._replace(errors=errors)
-
-    def _agree(self, estimate: SumEstimate, other: SumEstimate) -> bool:
-        """Return whether an estimate is within the error that another one states."""
-        if estimate.shares is None or other.shares is None:
-            return other.shares is None
-        return float(hellinger_distances(estimate.shares, other.shares, self._sizes).mean()) <= other.error
+        candidates = [
+            Candidate(run.best, run.method.trust, run.method.is_sampled) for run in self._runs if run.best is not None
+        ]
+        return choose_estimate(candidates, self._sizes)
