@@ -95,6 +95,9 @@ def test_one_sample():
     # Markov's inequality: the mean is hardly ever below a fortieth of one weight.
     assert low < -3 + math.log((1 - LEVEL) / 2)
     assert -0.01 < high <= 0
+    # How much weights differ takes two.
+    assert statistics.log_error == math.inf
+    statistics.add(np.array([-3.0]))
     assert statistics.log_error == 0
 
 

@@ -301,9 +301,12 @@ class _Race:
         self.upper = math.inf
 
     def begin(self, forms: Sequence[SampleForm]) -> None:
-        """Begin again with other proposals."""
+        """Go on with these proposals."""
         self.upper = min(self.upper, *(form.proposal.log_bound for form in forms))
-        self.estimators = [Estimator(self._problem, form, self._limits.seed, self._threads) for form in forms]
+        running = {id(estimator.form): estimator for estimator in self.estimators}
+        self.estimators = [
+            running.get(id(form)) or Estimator(self._problem, form, self._limits.seed, self._threads) for form in forms
+        ]
 
     @property
     def best(self) -> Estimator:
@@ -355,16 +358,19 @@ def _rungs(problem: Problem, options: Options, limits: Limits) -> Iterator[Seque
             except TimeLimitError:
                 yield ()
                 continue
-            forms = [form(buckets)]
-            if forms[0] is not None and not buckets.is_exact and forms[0].efficiency < _GOOD_EFFICIENCY:
+            by_buckets = form(buckets)
+            forms = [
+                candidate for candidate in (by_buckets, None if largest_ibound else forward) if candidate is not None
+            ]
+            largest_ibound = ibound
+            yield forms
+            if by_buckets is not None and not buckets.is_exact and by_buckets.efficiency < _GOOD_EFFICIENCY:
                 graph_seconds = max(seconds, time.monotonic() - started)
                 graph = join_graph_proposal(problem, order, int(_GRAPH_SHARE * memory), graph_seconds)
                 mixture = form(graph and mixture_of([buckets, graph]))
                 is_mixed = mixture is not None and mixture.efficiency >= _MIN_MIXTURE_EFFICIENCY
-                forms = [mixture] if is_mixed else [*forms, form(graph)]
-            forms += [] if largest_ibound else [forward]
-            largest_ibound = ibound
-            yield [candidate for candidate in forms if candidate is not None]
+                others = [mixture] if is_mixed else [*forms, form(graph)]
+                yield [candidate for candidate in others if candidate is not None]
         elif plan.seconds < seconds / _GROWTH**2:
             break
         if ibound == math.inf:

@@ -208,7 +208,7 @@ def propagate(problem: Problem, options: Options, limits: Limits) -> Iterator[Su
             errors = np.full(len(sizes), UNKNOWN_ERROR)
             if before is not None:
                 errors = hellinger_distances(shares, before, sizes)
-            errors, log_error = errors + graph.residual, abs(log_z - log_before)
+            errors, log_error = np.minimum(errors + graph.residual, 1.0), abs(log_z - log_before)
             if rung.is_exact and graph.residual <= TOLERANCE:
                 errors, log_error = np.zeros(len(sizes)), 0.0
             figures = {"ibound": rung.ibound, "cells": int(rung.cells), "residual": graph.residual}

@@ -32,8 +32,8 @@ from elimina.methods.proposals import LoggedTables, Proposal
 from elimina.model.table import Scopes
 from elimina.problem.preparation import Problem
 
-_TABLE_SECONDS = 1e-5
-"""Time to place a table of a graph for a sampler."""
+_TABLE_SECONDS, _CELL_SECONDS = 2e-5, 2e-7
+"""Time to place a table of a graph for a sampler, and to propagate, for each cell of its clusters."""
 
 _PROPAGATION_SHARE = 0.5
 """Share of the time for propagation: without it, messages are good enough to draw samples, whose weights are right."""
@@ -56,7 +56,7 @@ def join_graph_proposal(problem: Problem, order: Sequence[int], memory: int, sec
     place = {v: number for number, v in enumerate(problem.free)}
     places = [place[v] for v in order]
     scopes = Scopes.of([[place[v] for v in group.scope] for group in problem.groups])
-    *_, rung = rungs(scopes, sizes, places, memory / CELL_BYTES)
+    *_, rung = rungs(scopes, sizes, places, min(memory / CELL_BYTES, seconds / _CELL_SECONDS))
     if CELL_BYTES * rung.cells > memory:
         return None
     graph = graph_of(factors, rung, sizes)

@@ -203,9 +203,15 @@ class LoggedTables:
             logs: Logarithms of its values, with the axes of the scope.
             origin: Row of the bucket that has sent it; -1: it is a factor.
         """
-        strides = dict(zip(scope, np.cumprod([1, *logs.shape[:0:-1]])[::-1].tolist(), strict=True))
-        others = [word for row, stride in strides.items() if row != home for word in (row, stride)]
-        self._words += [self.cells, home, strides.get(home, 0), origin, len(others) // 2, *others]
+        others: list[int] = []
+        stride, home_stride = 1, 0
+        for row, size in zip(reversed(scope), reversed(logs.shape), strict=True):
+            if row == home:
+                home_stride = stride
+            else:
+                others += (row, stride)
+            stride *= size
+        self._words += [self.cells, home, home_stride, origin, len(others) // 2, *others]
         self._logs.append(logs.ravel())
         self.cells += logs.size
 

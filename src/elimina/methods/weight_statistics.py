@@ -95,7 +95,7 @@ class WeightStatistics:
     @property
     def log_error(self) -> float:
         """Standard error of ``log_mean``; more if a single weight is much of the sum, as others like it are missing."""
-        if not self._sum:
+        if not self._sum or self.count < 2:
             return math.inf
         variance = max(0.0, 1 / self.effective_size - 1 / self.count)
         return math.hypot(math.sqrt(variance), 1 / self._sum if variance else 0.0)
