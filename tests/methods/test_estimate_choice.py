@@ -65,10 +65,10 @@ def test_what_samples_cannot_tell_is_between_their_limit_and_the_statement():
 
 @pytest.mark.parametrize(("log_z", "log_z_error", "method"), [(3.0, 0.1, "others"), (3.0, 2.0, "samples")])
 def test_samples_that_miss_most_of_the_sum_are_refuted(log_z, log_z_error, method):
-    """A sure and larger sum refutes samples of uneven weights; one that is not sure does not."""
+    """A sure and larger sum refutes samples whose weights differ too much; one that is not sure does not."""
     rng = np.random.default_rng(3)
     sampled, other = shares_of(rng.uniform(0, 1, COUNT)), shares_of(rng.uniform(0, 1, COUNT))
-    candidates = [candidate(other, 0.2, log_z, log_z_error), candidate(sampled, 0.05, 0.0, 0.5, is_sampled=True)]
+    candidates = [candidate(other, 0.2, log_z, log_z_error), candidate(sampled, 0.05, 0.0, 0.6, is_sampled=True)]
     assert choose_estimate(candidates, SIZES).method == method
 
 

@@ -1,8 +1,8 @@
 """Choice among the estimates of different methods: how far each is from the truth, by what the others say.
 
 Samples say how far they are from it, as a rule: their error is a standard error. How far another estimate is follows
-from its distance from theirs, as both errors add up in squares. Samples of which the weights differ much may have
-missed most of the sum: they are refuted by a method that is sure of a larger one.
+from its distance from theirs, as both errors add up in squares. Samples whose weights differ too much measure nothing,
+and may have missed most of the sum: a method that is sure of a larger one refutes them.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ TRUST_FACTOR = 3.0
 SIGNIFICANT_DEVIATIONS = 2.0
 """Standard deviations that tell a distance from the noise of samples, or two sums from each other."""
 
-RELIABLE_LOG_ERROR = 0.25
-"""Standard error of a sum's natural logarithm, up to which samples are not refuted."""
+RELIABLE_LOG_ERROR = 0.5
+"""Standard error of a sum's natural logarithm, up to which others are measured by samples."""
 
 
 class Candidate(NamedTuple):
@@ -53,27 +53,29 @@ def choose_estimate(candidates: Sequence[Candidate], sizes: NDArray[np.int64]) -
     for candidate in candidates:
         if candidate.estimate.error == 0:
             return candidate.estimate
-    judges = [candidate.estimate for candidate in candidates if candidate.is_sampled]
+    sampled = [candidate for candidate in candidates if candidate.is_sampled]
     others = [candidate for candidate in candidates if not candidate.is_sampled]
-    sound = [judge for judge in judges if not any(_refutes(other.estimate, judge) for other in others)]
-    if sound:
-        judge = min(sound, key=lambda estimate: estimate.error)
+    judges = [row.estimate for row in sampled if row.estimate.log_z_error <= RELIABLE_LOG_ERROR]
+    if judges:
+        judge = min(judges, key=lambda estimate: estimate.error)
         measured = [_measured(other.estimate, judge, sizes) for other in others]
         return min([judge, *measured], key=lambda estimate: estimate.error)
     estimates = [candidate.estimate for candidate in candidates]
-    doubted = [(other.trust, _doubted(other.estimate, estimates, sizes)) for other in others]
-    if doubted:
-        least = min(estimate.error for _, estimate in doubted)
-        return max((row for row in doubted if row[1].error <= TRUST_FACTOR * least), key=lambda row: row[0])[1]
-    return judges[0] if judges else None
+    rows = [(other.trust, _doubted(other.estimate, estimates, sizes)) for other in others]
+    for row in sampled:
+        if not rows or not any(_refutes(other.estimate, row.estimate) for other in others):
+            rows.append((row.trust, row.estimate))
+    least = min((estimate.error for _, estimate in rows), default=0.0)
+    trusted = [row for row in rows if row[1].error <= TRUST_FACTOR * least]
+    return max(trusted, key=lambda row: row[0])[1] if trusted else None
 
 
-def _refutes(estimate: SumEstimate, judge: SumEstimate) -> bool:
-    """Return whether an estimate is sure of a larger sum than samples whose weights differ much."""
-    if estimate.log_z is None or judge.log_z is None or judge.log_z_error <= RELIABLE_LOG_ERROR:
+def _refutes(estimate: SumEstimate, sampled: SumEstimate) -> bool:
+    """Return whether an estimate is sure of a larger sum than samples."""
+    if estimate.log_z is None or sampled.log_z is None:
         return False
     least = estimate.log_z - SIGNIFICANT_DEVIATIONS * estimate.log_z_error
-    return least > judge.log_z + SIGNIFICANT_DEVIATIONS * judge.log_z_error
+    return least > sampled.log_z + SIGNIFICANT_DEVIATIONS * sampled.log_z_error
 
 
 def _measured(estimate: SumEstimate, judge: SumEstimate, sizes: NDArray[np.int64]) -> SumEstimate:
