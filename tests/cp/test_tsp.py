@@ -314,3 +314,18 @@ def test_optima(data_dir, name):
     assert optimum is not None
     result = solve_tsp(read_tsp(folder / f"{name}.tsp"), time_limit=120)
     assert (result.status, result.value) == ("optimal", int(optimum[1]))
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"time_limit": -1}, InputError, "time_limit"),
+        ({"time_limit": float("nan")}, InputError, "time_limit"),
+        ({"time_limit": "soon"}, TypeError, "time_limit"),
+        ({"seed": -1}, InputError, "seed"),
+        ({"seed": 2**64}, InputError, "seed"),
+    ],
+)
+def test_bad_limits_and_seeds(options, error, message):
+    with pytest.raises(error, match=message):
+        solve_tsp(random_points(6, 0), **options)

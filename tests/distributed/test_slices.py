@@ -189,11 +189,24 @@ def test_all_workers_lost(monkeypatch) -> None:
         ("mpe", Options(ibound=3), "does not take the option ibound"),
         ("mpe", Options(order="best"), "'best'"),
         ("mpe", Options(dtype="uint64"), "uint64"),
+        ("mpe", Options(method="search"), "auto and eliminate, not by 'search'"),
+        ("mpe", Options(method="filter"), "auto and eliminate, not by 'filter'"),
+        ("pr", Options(method="mbe"), "auto and eliminate, not by 'mbe'"),
+        ("count", Options(method="mbe"), "the method mbe cannot answer the task count"),
     ],
 )
 def test_bad_options(client, task, options, message) -> None:
     with pytest.raises(InputError, match=message):
         solve_slices(grid(3, 2), task, client=client, options=options)
+
+
+def test_options_of_cases_are_checked(client) -> None:
+    network = Model.from_arrays([2], [((0,), np.ones(2))], sense="probability")
+    for options, message in ((Options(memory="lots"), "'lots'"), (Options(threads=0), "threads")):
+        with pytest.raises(InputError, match=message):
+            ClusterBatch(client, network, (0,), None, options, 3)
+        with pytest.raises(InputError, match=message):
+            Batch(network, (0,), None, options, 3)
 
 
 def test_limits(client) -> None:

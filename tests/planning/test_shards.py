@@ -264,6 +264,14 @@ def test_copied_outputs_lie_in_the_arena(monkeypatch):
     assert (words[program.starts[others] + 12] != program.words[program.starts[others] + 12]).all()
 
 
+def test_tables_beyond_any_machine_are_not_divided():
+    """Places of 64 bits would not hold them."""
+    problem, order = strip(60, 3, 8)
+    plan = make_plan(Elimination(problem, order[::3] + order[1::3] + order[2::3], cuda_machine(), GIB))
+    assert plan.peak_bytes > 2**63
+    assert make_shards(plan, cuda_machine(), 2, GIB) is None
+
+
 class SeenCuda:
     """A GPU that plans see, and that runs nothing."""
 

@@ -8,12 +8,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from elimina import arguments
 from elimina._core import RootBound, TourSearch
-from elimina.arguments import wrong_type
 from elimina.cp.fixed_edges import with_fixed_edges
 from elimina.cp.model import Model
 from elimina.cp.tour_problem import Distances, TourProblem
 from elimina.planning.machine import PROOF_EDGE_SECONDS, PROOF_SECONDS
+from elimina.planning.order import MAX_SEED
 from elimina.result import EndedBy, Result, Status
 from elimina.strategies.direct_call import DirectCall
 from elimina.system import memory_errors_in_words
@@ -72,7 +73,9 @@ def solve_tsp(
     """
     if not isinstance(problem, TourProblem):
         expected = "an elimina.cp.tour_problem.TourProblem (elimina.cp.tsplib.read_tsp reads one)"
-        raise wrong_type("problem", problem, expected)
+        raise arguments.wrong_type("problem", problem, expected)
+    time_limit = arguments.seconds("time_limit", time_limit)
+    seed = arguments.integer("seed", seed, 0, MAX_SEED)
     shift, distances = with_fixed_edges(problem)
     return _TourRun(problem, distances, shift, time_limit, seed, on_improvement).answer()
 

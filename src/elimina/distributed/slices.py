@@ -120,7 +120,10 @@ def solve_slices(
     if not described(task).merges_slices:
         tasks = ", ".join(tasks_that(lambda task: task.merges_slices))
         raise InputError(f"a cluster runs slices of the tasks {tasks}, and cases of mar; not {task}")
-    asked, options = options, options_for(options, "elimination on a cluster")
+    planning = options_for(options, "elimination on a cluster")
+    asked, options = options.checked(task, is_run=True), planning
+    if not asked.solving.may_eliminate:
+        raise InputError(f"slices run by the methods auto and eliminate, not by {asked.method!r}: use one of these")
     run = Call(task, time_limit)
     run.sign = model.sign
 
@@ -427,6 +430,7 @@ class ClusterBatch:
         options: Options,
         count: int,
     ) -> None:
+        options = options.checked()
         device = "cpu" if options.chooses_device else options.device
         workers = workers_for(client, device)
         options = options._replace(device=device, threads=options.threads or 1)

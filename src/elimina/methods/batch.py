@@ -263,6 +263,7 @@ class Batch:
         self.model, self.columns = model, tuple(columns)
         self._asked = tuple(range(len(model.variables)) if asked is None else asked)
         self._query = None if asked is None else self._asked
+        options = options.checked()
         self._options = options._replace(threads=1)
         # All posteriors are rows of one array.
         ends = itertools.accumulate(model.variables[v].size for v in self._asked)

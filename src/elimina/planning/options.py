@@ -188,6 +188,15 @@ class Options(NamedTuple):
         """Bytes that may be used on the device; None: the free memory there. For checked options."""
         return cast(int | None, self.memory)
 
+    @property
+    def of_checkpoint(self) -> dict[str, str | int | None]:
+        """The options of a checkpoint, which continues with the same ones only."""
+        # On which GPUs does not matter: they may be fewer after one was lost.
+        device = "cuda" if self.needs_gpu else self.device
+        order = self.order if isinstance(self.order, str) else " ".join(map(str, self.order))
+        plain = self._replace(device=device, order=cast(Method, order))
+        return {record.name: getattr(plain, record.name) for record in OPTIONS if record.is_of_checkpoint}
+
     def beside(self, held: int) -> Options:
         """Return the options for work that begins while a call holds so many bytes of the host; checked options.
 
@@ -383,6 +392,7 @@ class OptionRecord(NamedTuple):
         tasks_note: Reason why it goes with these tasks only, after a comma.
         methods: Methods that it goes with; none: all.
         engines: Other algorithms that take it.
+        is_of_checkpoint: True if a checkpoint continues with the same value only.
         clashes: Conditions in which it does not go with other options, or a value of it with the task.
     """
 
@@ -400,6 +410,7 @@ class OptionRecord(NamedTuple):
     tasks_note: str = ""
     methods: tuple[OptimumMethod, ...] = ()
     engines: tuple[Engine, ...] = ()
+    is_of_checkpoint: bool = False
     clashes: tuple[Clash, ...] = ()
 
     @property
@@ -437,6 +448,7 @@ OPTIONS: tuple[OptionRecord, ...] = (
         flags=("--device", "--devices"),
         metavar="DEVICE",
         engines=_SAMPLES,
+        is_of_checkpoint=True,
     ),
     OptionRecord(
         "memory",
@@ -448,6 +460,7 @@ OPTIONS: tuple[OptionRecord, ...] = (
         group="limits",
         metavar="SIZE",
         engines=_SAMPLES,
+        is_of_checkpoint=True,
     ),
     OptionRecord(
         "order",
@@ -457,6 +470,7 @@ OPTIONS: tuple[OptionRecord, ...] = (
         f"Elimination order: a heuristic ({', '.join(get_args(Method))}), or a file.",
         metavar="METHOD|FILE",
         engines=_SAMPLES,
+        is_of_checkpoint=True,
     ),
     OptionRecord(
         "order_seconds",
@@ -497,6 +511,7 @@ OPTIONS: tuple[OptionRecord, ...] = (
         default_text="the narrowest exact type",
         metavar="TYPE",
         engines=_TREE,
+        is_of_checkpoint=True,
         clashes=(
             Clash(
                 lambda options, task: described(task).is_unrounded and options.dtype in FLOATS,
@@ -512,6 +527,7 @@ OPTIONS: tuple[OptionRecord, ...] = (
         "Conditioning on variables if the plan does not fit; N: in at most N slices.",
         metavar="auto|never|N",
         engines=_CLUSTER,
+        is_of_checkpoint=True,
     ),
     OptionRecord(
         "scratch",
@@ -528,6 +544,7 @@ OPTIONS: tuple[OptionRecord, ...] = (
         "plan",
         "Table layout. sparse stores allowed tuples only; auto uses it if it is faster.",
         engines=_CLUSTER,
+        is_of_checkpoint=True,
     ),
     OptionRecord(
         "ibound",

@@ -16,7 +16,7 @@ import numpy as np
 
 from elimina.planning.machine import GPU_COPY_SECONDS, GPU_JOIN_SECONDS, GPU_LINK, GPU_RUN_BYTES, Machine
 from elimina.planning.packed_steps import Steps
-from elimina.planning.plan import Plan
+from elimina.planning.plan import MAX_BYTES, Plan
 from elimina.planning.program import boxes
 from elimina.planning.shard_program import Division, Exchange, GpuTable, Phase, Range, Shards, lengths_of
 from elimina.planning.step import Operand, Step
@@ -51,7 +51,8 @@ def make_shards(plan: Plan, machine: Machine, gpus: int, memory: int) -> Plan | 
         gpus: Number of GPUs.
         memory: Bytes that the plan may use on each of them.
     """
-    if not plan.is_plain or plan.minibuckets is not None or not plan.is_recorded or plan.keep or plan.kept:
+    is_exact = plan.is_plain and plan.minibuckets is None
+    if not is_exact or not plan.is_recorded or plan.keep or plan.kept or plan.peak_bytes > MAX_BYTES:
         return None
     steps = tuple(plan.steps)
     if any(len(step.readers) > 1 for step in steps):

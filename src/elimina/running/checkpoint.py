@@ -261,18 +261,11 @@ _DIGESTS = ("model", "evidence")
 
 def _identity(model: Model, problem: Problem, options: Options) -> State:
     """Return the identity of a run; the keys are the names in errors."""
-    order = options.order if isinstance(options.order, str) else " ".join(map(str, options.order))
     return {
         "model": _model_digest(model),
         "task": problem.task,
         "evidence": _digest(repr(sorted(problem.fixed.items())), _model_digest(problem.model)),
-        # On which GPUs does not matter: they may be fewer after one was lost.
-        "device": "cuda" if options.needs_gpu else options.device,
-        "memory": options.memory,
-        "order": order,
-        "dtype": options.dtype,
-        "slices": options.slices,
-        "tables": options.tables,
+        **options.of_checkpoint,
     }
 
 
