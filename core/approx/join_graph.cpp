@@ -13,58 +13,6 @@ namespace {
 constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// Calls work(first cell of a fast run, its cell in the other table) for each slow cell; `fast` cells follow each.
-template <class Work>
-void for_rows(const Runs& runs, Work work) {
-  const std::size_t slow = runs.sizes.size() - 1;
-  std::array<std::int64_t, 64> digits{};
-  std::int64_t cell = 0, other = 0;
-  const std::int64_t fast = runs.sizes[slow];
-  for (;;) {
-    work(cell, other);
-    cell += fast;
-    std::size_t axis = slow;
-    for (;;) {
-      if (axis-- == 0) return;
-      other += runs.strides[axis];
-      if (++digits[axis] < runs.sizes[axis]) break;
-      other -= runs.strides[axis] * runs.sizes[axis];
-      digits[axis] = 0;
-    }
-  }
-}
-
-void multiply_by(std::vector<double>& table, const Runs& runs, const double* factor) {
-  const std::int64_t fast = runs.sizes.back();
-  double* cells = table.data();
-  if (runs.strides.back() == 0) {
-    for_rows(runs, [&](std::int64_t cell, std::int64_t other) {
-      const double value = factor[other];
-      for (std::int64_t i = 0; i < fast; ++i) cells[cell + i] *= value;
-    });
-  } else {
-    for_rows(runs, [&](std::int64_t cell, std::int64_t other) {
-      for (std::int64_t i = 0; i < fast; ++i) cells[cell + i] *= factor[other + i];
-    });
-  }
-}
-
-void add_up(const std::vector<double>& table, const Runs& runs, double* sums) {
-  const std::int64_t fast = runs.sizes.back();
-  const double* cells = table.data();
-  if (runs.strides.back() == 0) {
-    for_rows(runs, [&](std::int64_t cell, std::int64_t other) {
-      double sum = 0;
-      for (std::int64_t i = 0; i < fast; ++i) sum += cells[cell + i];
-      sums[other] += sum;
-    });
-  } else {
-    for_rows(runs, [&](std::int64_t cell, std::int64_t other) {
-      for (std::int64_t i = 0; i < fast; ++i) sums[other + i] += cells[cell + i];
-    });
-  }
-}
-
 double sum_of(const std::vector<double>& cells) {
   double sum = 0;
   for (const double cell : cells) sum += cell;
@@ -73,12 +21,13 @@ double sum_of(const std::vector<double>& cells) {
 
 }  // namespace
 
-JoinGraph::JoinGraph(std::vector<std::int64_t> sizes, Lists scopes, std::vector<std::int32_t> ends, Lists separators)
+JoinGraph::JoinGraph(std::vector<std::int64_t> sizes, ScopeList scopes, std::vector<std::int32_t> ends,
+                     ScopeList separators)
     : sizes_(std::move(sizes)), scopes_(std::move(scopes)), separators_(std::move(separators)), ports_(scopes_.count()),
       priorities_(scopes_.count(), 0.0), smallest_(sizes_.size(), kNone) {
   std::vector<double> smallest_cells(sizes_.size(), kInfinity);
   for (std::size_t cluster = 0; cluster < scopes_.count(); ++cluster) {
-    const std::int64_t cells = cells_of(scopes_[cluster]);
+    const std::int64_t cells = cells_of(scopes_[cluster], sizes_);
     tables_.emplace_back(cells, 1.0);
     for (const std::int32_t v : scopes_[cluster]) {
       if (double(cells) >= smallest_cells[v]) continue;
@@ -88,50 +37,18 @@ JoinGraph::JoinGraph(std::vector<std::int64_t> sizes, Lists scopes, std::vector<
   }
   for (std::size_t edge = 0; edge < separators_.count(); ++edge) {
     const std::span separator = separators_[edge];
-    const std::int64_t cells = cells_of(separator);
+    const std::int64_t cells = cells_of(separator, sizes_);
     const double share = 1.0 / double(cells);
     messages_.push_back({Cells(cells, share), Cells(cells, share)});
     for (const int side : {0, 1}) {
       const std::size_t cluster = ends[2 * edge + side], neighbour = ends[2 * edge + 1 - side];
-      ports_[cluster].push_back({edge, side, neighbour, runs_of(scopes_[cluster], separator)});
+      ports_[cluster].push_back({edge, side, neighbour, runs_of(scopes_[cluster], separator, sizes_)});
     }
   }
 }
 
-std::int64_t JoinGraph::cells_of(std::span<const std::int32_t> scope) const {
-  std::int64_t cells = 1;
-  for (const std::int32_t v : scope) cells *= sizes_[v];
-  return cells;
-}
-
-Runs JoinGraph::runs_of(std::span<const std::int32_t> whole, std::span<const std::int32_t> part) const {
-  Runs runs;
-  std::vector<std::int64_t> strides(whole.size(), 0);
-  std::int64_t stride = 1;
-  for (std::size_t i = part.size(); i-- > 0;) {
-    strides[std::find(whole.begin(), whole.end(), part[i]) - whole.begin()] = stride;
-    stride *= sizes_[part[i]];
-  }
-  for (std::size_t axis = 0; axis < whole.size(); ++axis) {
-    const std::int64_t size = sizes_[whole[axis]];
-    const bool is_merged = !runs.sizes.empty() && runs.strides.back() == strides[axis] * size;
-    if (is_merged) {
-      runs.sizes.back() *= size;
-      runs.strides.back() = strides[axis];
-    } else {
-      runs.sizes.push_back(size);
-      runs.strides.push_back(strides[axis]);
-    }
-  }
-  if (runs.sizes.empty()) runs = {{1}, {0}};
-  if (runs.strides.back() > 1) {  // a fast run of one cell
-    runs.sizes.push_back(1);
-    runs.strides.push_back(0);
-  }
-  return runs;
-}
-
-bool JoinGraph::multiply(std::span<const std::int64_t> clusters, const Lists& scopes, std::span<const double> values) {
+bool JoinGraph::multiply(std::span<const std::int64_t> clusters, const ScopeList& scopes,
+                         std::span<const double> values) {
   if (scopes.starts.size() != clusters.size() + 1 || scopes.starts.front() != 0) return false;
   for (std::size_t number = 0; number < clusters.size(); ++number) {
     if (scopes.starts[number] > scopes.starts[number + 1] ||
@@ -141,9 +58,9 @@ bool JoinGraph::multiply(std::span<const std::int64_t> clusters, const Lists& sc
     const std::span scope = scopes[number], whole = scopes_[clusters[number]];
     for (const std::int32_t v : scope)
       if (std::ranges::count(whole, v) != 1 || std::ranges::count(scope, v) != 1) return false;
-    const std::int64_t cells = cells_of(scope);
+    const std::int64_t cells = cells_of(scope, sizes_);
     if (cells > std::int64_t(values.size())) return false;
-    multiply_by(tables_[clusters[number]], runs_of(whole, scope), values.data());
+    multiply_by(tables_[clusters[number]].data(), runs_of(whole, scope, sizes_), values.data());
     values = values.subspan(cells);
   }
   return values.empty();
@@ -156,7 +73,7 @@ double JoinGraph::join(std::size_t cluster) {
   double log = 0;
   int count = 0;
   for (const Port& port : ports_[cluster]) {
-    multiply_by(belief_, port.runs, messages_[port.edge][1 - port.side].data());
+    multiply_by(belief_.data(), port.runs, messages_[port.edge][1 - port.side].data());
     if (++count % together) continue;
     const double peak = *std::max_element(belief_.begin(), belief_.end());
     if (!(peak > 0)) return -kInfinity;
@@ -179,7 +96,7 @@ void JoinGraph::update(std::size_t cluster, double damping) {
     Cells& sent = messages_[port.edge][port.side];
     const Cells& received = messages_[port.edge][1 - port.side];
     sum_.assign(sent.size(), 0.0);
-    add_up(belief_, port.runs, sum_.data());
+    add_up(belief_.data(), port.runs, sum_.data());
     double total = 0;
     for (std::size_t i = 0; i < sum_.size(); ++i) {
       sum_[i] = received[i] > 0 ? sum_[i] / received[i] : 0;
@@ -252,7 +169,7 @@ JoinGraph::Cells JoinGraph::marginals(std::span<const std::int32_t> variables) {
     if (cluster != kNone) {
       if (cluster != joined) join(cluster);
       joined = cluster;
-      add_up(belief_, runs_of(scopes_[cluster], std::span(&v, 1)), sum_.data());
+      add_up(belief_.data(), runs_of(scopes_[cluster], std::span(&v, 1), sizes_), sum_.data());
     }
     const double total = sum_of(sum_);
     for (const double sum : sum_) shares.push_back(total > 0 ? sum / total : 1.0 / double(sizes_[v]));

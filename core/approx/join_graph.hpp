@@ -9,31 +9,20 @@
 #include <span>
 #include <vector>
 
-namespace elimina::approx {
+#include "approx/scoped_tables.hpp"
 
-// A table seen with runs of axes merged, where another table has all axes of a run, or none.
-struct Runs {
-  std::vector<std::int64_t> sizes, strides;  // slow to fast; the stride in the other table, 0 where it lacks the axes
-};
+namespace elimina::approx {
 
 class JoinGraph {
  public:
   using Cells = std::vector<double>;
-  struct Lists {
-    std::vector<std::int64_t> starts;
-    std::vector<std::int32_t> members;
-    std::span<const std::int32_t> operator[](std::size_t number) const {
-      return std::span(members).subspan(starts[number], starts[number + 1] - starts[number]);
-    }
-    std::size_t count() const { return starts.size() - 1; }
-  };
 
   // `scopes`: variables of each cluster, slow to fast; `ends`: two clusters for each edge; `separators`: the variables of its messages.
-  JoinGraph(std::vector<std::int64_t> sizes, Lists scopes, std::vector<std::int32_t> ends, Lists separators);
+  JoinGraph(std::vector<std::int64_t> sizes, ScopeList scopes, std::vector<std::int32_t> ends, ScopeList separators);
 
   // Multiplies each cluster's table by a factor over some of its variables; `values` holds all factors' values, which are at least 0. False:
   // a factor does not fit its cluster.
-  bool multiply(std::span<const std::int64_t> clusters, const Lists& scopes, std::span<const double> values);
+  bool multiply(std::span<const std::int64_t> clusters, const ScopeList& scopes, std::span<const double> values);
 
   // Updates clusters until no message changes by more than `tolerance`, or there were so many updates; returns whether no message does.
   // `damping`: share of the message before in a new one. Leaves it, with whole messages, when the thread's patience ends.
@@ -64,14 +53,12 @@ class JoinGraph {
     bool operator<(const Waiting& other) const { return priority < other.priority; }
   };
 
-  Runs runs_of(std::span<const std::int32_t> whole, std::span<const std::int32_t> part) const;
-  std::int64_t cells_of(std::span<const std::int32_t> scope) const;
   double join(std::size_t cluster);  // into belief_; returns the logarithm of the power that was divided out
   void update(std::size_t cluster, double damping);
   void await(std::size_t cluster, double residual);
 
   std::vector<std::int64_t> sizes_;
-  Lists scopes_, separators_;
+  ScopeList scopes_, separators_;
   std::vector<Cells> tables_;
   std::vector<std::vector<Port>> ports_;
   std::vector<std::array<Cells, 2>> messages_;  // of each edge, by the side that has sent it

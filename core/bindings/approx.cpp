@@ -8,6 +8,7 @@
 
 #include "arrays.hpp"
 #include "module.hpp"
+#include "scope_lists.hpp"
 #include "stop.hpp"
 #include "unlocked.hpp"
 
@@ -17,30 +18,13 @@ using namespace nb::literals;
 namespace elimina::approx {
 namespace {
 
-JoinGraph::Lists lists_of(const Words<const std::int64_t>& starts, const Words<const std::int32_t>& members,
-                          std::size_t variables) {
-  JoinGraph::Lists lists{list_of(starts), list_of(members)};
-  if (lists.starts.empty() || lists.starts.front() != 0 || !std::ranges::is_sorted(lists.starts) ||
-      lists.starts.back() != static_cast<std::int64_t>(lists.members.size()))
-    throw nb::value_error("the starts go from 0 to the number of members");
-  for (std::size_t number = 0; number < lists.count(); ++number) {
-    std::vector<std::int32_t> scope(lists[number].begin(), lists[number].end());
-    std::ranges::sort(scope);
-    if (scope.size() > 60 || std::ranges::adjacent_find(scope) != scope.end())
-      throw nb::value_error("a scope has at most 60 variables, each once");
-    if (!scope.empty() && (scope.front() < 0 || static_cast<std::size_t>(scope.back()) >= variables))
-      throw nb::index_error("there is no such variable");
-  }
-  return lists;
-}
-
 void make_graph(JoinGraph* self, Words<const std::int64_t> sizes, Words<const std::int64_t> starts,
                 Words<const std::int32_t> members, Words<const std::int32_t> ends,
                 Words<const std::int64_t> separator_starts, Words<const std::int32_t> separator_members) {
   if (std::ranges::any_of(span_of(sizes), [](std::int64_t size) { return size < 1; }))
     throw nb::value_error("each variable has a value");
-  JoinGraph::Lists scopes = lists_of(starts, members, sizes.size());
-  JoinGraph::Lists separators = lists_of(separator_starts, separator_members, sizes.size());
+  ScopeList scopes = scope_list_of(starts, members, sizes.size());
+  ScopeList separators = scope_list_of(separator_starts, separator_members, sizes.size());
   if (ends.size() != 2 * separators.count()) throw nb::value_error("an edge has two ends and a separator");
   for (std::size_t i = 0; i < ends.size(); ++i) {
     if (ends(i) < 0 || static_cast<std::size_t>(ends(i)) >= scopes.count())

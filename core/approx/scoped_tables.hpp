@@ -1,0 +1,73 @@
+// Products and sums of dense tables, where the scope of one is part of the other's.
+#pragma once
+#include <algorithm>
+#include <array>
+#include <compare>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace elimina::approx {
+
+// Sets of variables, one after another.
+struct ScopeList {
+  std::vector<std::int64_t> starts;
+  std::vector<std::int32_t> members;
+
+  std::span<const std::int32_t> operator[](std::size_t number) const {
+    return std::span(members).subspan(starts[number], starts[number + 1] - starts[number]);
+  }
+  std::size_t count() const { return starts.size() - 1; }
+  void append(std::span<const std::int32_t> scope) {
+    members.insert(members.end(), scope.begin(), scope.end());
+    starts.push_back(std::int64_t(members.size()));
+  }
+};
+
+// A table seen with runs of axes merged, where another table has all axes of a run, or none.
+struct Runs {
+  std::vector<std::int64_t> sizes, strides;  // slow to fast; the stride in the other table, 0 where it lacks the axes
+
+  auto operator<=>(const Runs&) const = default;
+};
+
+// Cells of a table; at most 2^62.
+std::int64_t cells_of(std::span<const std::int32_t> scope, std::span<const std::int64_t> sizes);
+
+// Runs of a table over `whole`, slow to fast, as one over some of its variables sees them.
+Runs runs_of(std::span<const std::int32_t> whole, std::span<const std::int32_t> part,
+             std::span<const std::int64_t> sizes);
+
+// Calls work(first cell of a fast run, its cell in the other table) for each slow cell; `fast` cells follow each.
+template <class Work>
+void for_rows(const Runs& runs, Work work) {
+  const std::size_t axes = runs.sizes.size();
+  const std::int64_t fast = runs.sizes[axes - 1];
+  if (axes == 1) return work(0, 0);
+  const std::int64_t middle = runs.sizes[axes - 2], stride = runs.strides[axes - 2];
+  std::array<std::int64_t, 64> digits;
+  std::fill_n(digits.begin(), axes - 2, 0);
+  std::int64_t cell = 0, other = 0;
+  for (;;) {
+    for (std::int64_t row = 0; row < middle; ++row, cell += fast) work(cell, other + row * stride);
+    std::size_t axis = axes - 2;
+    for (;;) {
+      if (axis-- == 0) return;
+      other += runs.strides[axis];
+      if (++digits[axis] < runs.sizes[axis]) break;
+      other -= runs.strides[axis] * runs.sizes[axis];
+      digits[axis] = 0;
+    }
+  }
+}
+
+// Multiplies a table by another one.
+void multiply_by(double* table, const Runs& runs, const double* factor);
+
+// Adds another table to a table.
+void add_to(double* table, const Runs& runs, const double* term);
+
+// Adds the sums of a table's cells to another one's.
+void add_up(const double* table, const Runs& runs, double* sums);
+
+}  // namespace elimina::approx
