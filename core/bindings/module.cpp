@@ -17,6 +17,7 @@ NB_MODULE(_core, m) {
   elimina::network::bind_local_search(m);
   elimina::search::bind_search(m);
   elimina::approx::bind_approx(m);
+  elimina::approx::bind_regions(m);
   elimina::consistency::bind_consistency(m);
   elimina::cp::bind_cp(m);
   elimina::tsp::bind_tsp(m);

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from elimina.methods.estimate_choice import Candidate, choose_estimate
+from elimina.methods.generalised_belief_propagation import generalised_belief_propagation
 from elimina.methods.importance_sampling import importance_sampling
 from elimina.methods.incremental_trees import incremental_trees
 from elimina.methods.join_graph_propagation import propagate
@@ -36,6 +37,7 @@ class Method(NamedTuple):
 
 METHODS = (
     Method(propagate, 1, 0.2),
+    Method(generalised_belief_propagation, 2, 0.3),
     Method(incremental_trees, 2, 0.4),
     Method(importance_sampling, 3, 0.4, is_sampled=True),
 )

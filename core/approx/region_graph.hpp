@@ -1,0 +1,60 @@
+// Region graphs of the cluster variation method (Kikuchi 1951; Yedidia, Freeman and Weiss 2005, "Constructing free-energy approximations and
+// generalized belief propagation algorithms"): outer regions are sets of variables, inner regions their intersections.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "approx/scoped_tables.hpp"
+
+namespace elimina::approx {
+
+class RegionGraph {
+ public:
+  // Outer regions are those clusters that no other one contains. Inner regions have at most `largest` variables: with 1, the regions are those
+  // of Bethe's approximation. Inner regions that change nothing are left out: those whose counting number is 0, and on which the outer
+  // regions agree if they agree on the other inner regions. The graph stays incomplete if it would have more than `max_members` variables in all
+  // regions and edges, or when the thread's patience ends.
+  // Scopes are sorted.
+  RegionGraph(std::vector<std::int64_t> sizes, const ScopeList& clusters, std::size_t largest,
+              std::int64_t max_members);
+
+  bool is_complete() const { return is_complete_; }
+  const std::vector<std::int64_t>& sizes() const { return sizes_; }
+  const ScopeList& outer() const { return outer_; }
+  const ScopeList& inner() const { return inner_; }
+  // Outer regions of each inner one.
+  const ScopeList& parents() const { return parents_; }
+  // Times that each inner region's entropy counts; an outer region's counts once.
+  const std::vector<double>& counting_numbers() const { return counting_numbers_; }
+
+  // First outer region with all of these variables; -1: there is none.
+  std::int64_t holder(std::span<const std::int32_t> scope) const;
+
+  // Cells of the outer regions, and of messages.
+  double outer_cells() const;
+  double message_cells() const;
+
+  // Larger clusters: unions of the outer regions around each inner one, where they have at most `max_cells` cells; and the outer regions.
+  ScopeList grow(double max_cells) const;
+
+ private:
+  void set_outer(const ScopeList& clusters);
+  bool add_intersections(std::size_t largest);
+  bool count_inner();
+  std::vector<std::int32_t> containing(std::span<const std::int32_t> scope) const;
+
+  std::vector<std::int64_t> sizes_;
+  std::int64_t max_members_;
+  bool is_complete_ = false;
+  ScopeList outer_{{0}, {}}, inner_{{0}, {}}, parents_{{0}, {}};
+  std::vector<double> counting_numbers_;
+  std::vector<std::vector<std::int32_t>> outer_of_;       // of each variable
+  std::vector<std::vector<std::int32_t>> intersections_;  // candidates for inner regions
+};
+
+// Sets of variables of chordless loops of three or four variables in the graph whose edges are pairs in a scope, unless a scope contains them;
+// at most so many.
+ScopeList short_loops(std::size_t variables, const ScopeList& scopes, std::size_t max_loops);
+
+}  // namespace elimina::approx

@@ -1,0 +1,94 @@
+// Generalised belief propagation on a region graph: minimisation of Kikuchi's free energy by messages from inner to outer regions (Heskes, Albers
+// and Kappen 2003, "Approximate inference and constrained optimization").
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <vector>
+
+#include "approx/region_graph.hpp"
+#include "approx/scoped_tables.hpp"
+
+namespace elimina::approx {
+
+class RegionPropagation {
+ public:
+  explicit RegionPropagation(const RegionGraph& graph);
+
+  // Multiplies the table of an outer region that contains it by each factor; `values` holds all factors' values, which are at least 0. False:
+  // no region contains a factor, or the number of values is wrong. To be called before messages are passed.
+  bool multiply(const RegionGraph& graph, const ScopeList& scopes, std::span<const double> values);
+
+  // Removes tuples that other regions forbid, until there are no more; false: nothing is possible. The first step.
+  bool restrict();
+
+  // Passes messages until regions agree within `tolerance` on all probabilities, or for so many sweeps; returns whether they agree. It need
+  // not converge. `damping`: share of a message before in a new one.
+  bool run(double tolerance, double damping, std::uint64_t sweeps);
+
+  // The same by the double loop, which converges: the concave part of the free energy is replaced by its tangent, and the convex rest is minimised
+  // by sweeps until its regions agree better by `precision` than the tangent moves, or for at most `inner_sweeps`. The first call starts anew.
+  bool run_double_loop(double tolerance, double precision, std::uint64_t inner_sweeps, std::uint64_t sweeps);
+
+  // Kikuchi's approximation of the sum's natural logarithm.
+  double log_sum();
+
+  // Marginals of variables, one after another, each from the smallest region with the variable; uniform where there is none.
+  std::vector<double> marginals(std::span<const std::int32_t> variables);
+
+  // Largest difference of probabilities between regions in the last sweep; 1 before it.
+  double residual() const { return residual_; }
+  std::uint64_t sweeps() const { return sweeps_; }
+
+ private:
+  struct Factor {
+    std::uint32_t outer, runs;
+    std::int64_t begin;  // of its logarithms
+  };
+  struct Outer {
+    std::int64_t begin, cells;  // of its belief
+    std::vector<std::uint32_t> factors, edges;
+  };
+  struct Inner {
+    std::int64_t begin, cells;  // of its belief
+    std::size_t first, last;    // edges
+    double number;              // times that its entropy counts
+
+    double convex_number() const { return std::max(number, 0.0); }
+  };
+  struct Edge {
+    std::uint32_t outer, inner, runs;
+    std::int64_t begin;  // of its message
+  };
+
+  std::uint32_t number_of(Runs runs);
+  void set_factors(const Outer& outer, double* table) const;
+  void refresh(const Outer& outer);
+  void refresh_all();
+  double update(std::size_t inner, double damping);
+  double move_tangent(std::size_t inner);
+  void multiply_by_exponential(const Edge& edge, double* logs);
+  bool sweep(double damping);
+  bool look(std::int64_t cells);
+
+  std::vector<std::int64_t> sizes_;
+  ScopeList outer_scopes_, inner_scopes_;
+  std::vector<Outer> outer_;
+  std::vector<Inner> inner_;
+  std::vector<Edge> edges_;  // by inner region
+  std::vector<Factor> factors_;
+  std::vector<Runs> runs_;
+  std::map<Runs, std::uint32_t> run_numbers_;
+  std::vector<double> logs_;                   // of factors
+  std::vector<double> beliefs_;                // of outer regions
+  std::vector<double> messages_;               // to outer regions, as logarithms; minus infinity for forbidden tuples
+  std::vector<double> inner_logs_, tangents_;  // logarithms of inner beliefs, and those where the tangent touches
+  std::vector<double> margins_, margin_logs_, sums_, table_;
+  double residual_ = 1;
+  std::uint64_t sweeps_ = 0;
+  std::int64_t looked_ = 0;
+  bool is_tangent_ = false, has_zeros_ = false;
+};
+
+}  // namespace elimina::approx

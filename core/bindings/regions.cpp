@@ -1,0 +1,144 @@
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <algorithm>
+
+#include "approx/region_graph.hpp"
+#include "approx/region_propagation.hpp"
+#include "arrays.hpp"
+#include "module.hpp"
+#include "scope_lists.hpp"
+#include "stop.hpp"
+#include "unlocked.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace elimina::approx {
+namespace {
+
+ScopeList sorted_scopes(const Words<const std::int64_t>& starts, const Words<const std::int32_t>& members,
+                        std::size_t variables) {
+  ScopeList scopes = scope_list_of(starts, members, variables);
+  for (std::size_t number = 0; number < scopes.count(); ++number)
+    std::sort(scopes.members.begin() + scopes.starts[number], scopes.members.begin() + scopes.starts[number + 1]);
+  return scopes;
+}
+
+nb::tuple arrays_of(ScopeList scopes) {
+  return nb::make_tuple(array_of(std::move(scopes.starts)), array_of(std::move(scopes.members)));
+}
+
+void make_graph(RegionGraph* self, Words<const std::int64_t> sizes, Words<const std::int64_t> starts,
+                Words<const std::int32_t> members, std::size_t largest, std::int64_t max_members, double seconds) {
+  if (std::ranges::any_of(span_of(sizes), [](std::int64_t size) { return size < 1; }))
+    throw nb::value_error("each variable has a value");
+  const ScopeList clusters = sorted_scopes(starts, members, sizes.size());
+  unlocked([&] {
+    const TimeLimit limit(seconds);
+    new (self) RegionGraph(list_of(sizes), clusters, largest, max_members);
+  });
+}
+
+}  // namespace
+
+void bind_regions(nb::module_& m) {
+  m.def(
+      "short_loops",
+      [](std::size_t variables, Words<const std::int64_t> starts, Words<const std::int32_t> members,
+         std::size_t max_loops, double seconds) {
+        const ScopeList scopes = sorted_scopes(starts, members, variables);
+        return arrays_of(unlocked([&] {
+          const TimeLimit limit(seconds);
+          return short_loops(variables, scopes, max_loops);
+        }));
+      },
+      "variables"_a, "starts"_a, "members"_a, "max_loops"_a, "seconds"_a,
+      "Sets of variables of chordless loops of three or four in the graph of scopes that no scope contains.");
+  nb::class_<RegionGraph>(m, "RegionGraph", "Regions of the cluster variation method.")
+      .def("__init__", &make_graph, "sizes"_a, "starts"_a, "members"_a, "largest"_a, "max_members"_a, "seconds"_a,
+           "Intersect clusters, in inner regions of at most `largest` variables.")
+      .def(
+          "grow",
+          [](const RegionGraph& graph, double max_cells, double seconds) {
+            return arrays_of(unlocked([&] {
+              const TimeLimit limit(seconds);
+              return graph.grow(max_cells);
+            }));
+          },
+          "max_cells"_a, "seconds"_a, "Larger clusters: unions of the outer regions around each inner one.")
+      .def_prop_ro(
+          "outer", [](const RegionGraph& graph) { return arrays_of(graph.outer()); }, "Scopes of outer regions.")
+      .def_prop_ro(
+          "inner", [](const RegionGraph& graph) { return arrays_of(graph.inner()); }, "Scopes of inner regions.")
+      .def_prop_ro(
+          "parents", [](const RegionGraph& graph) { return arrays_of(graph.parents()); },
+          "Outer regions that send messages to each inner one.")
+      .def_prop_ro(
+          "counting_numbers", [](const RegionGraph& graph) { return array_of(graph.counting_numbers()); },
+          nb::rv_policy::reference, "Counting numbers of inner regions.")
+      .def_prop_ro("is_complete", &RegionGraph::is_complete, "False if there are too many regions, or time was up.")
+      .def_prop_ro("outer_cells", &RegionGraph::outer_cells, "Cells of outer regions.")
+      .def_prop_ro("message_cells", &RegionGraph::message_cells, "Cells of messages.");
+  nb::class_<RegionPropagation>(m, "RegionPropagation", "Generalised belief propagation.")
+      .def(
+          "__init__",
+          [](RegionPropagation* self, const RegionGraph& graph, Words<const std::int64_t> starts,
+             Words<const std::int32_t> members, Words<const double> values) {
+            if (!graph.is_complete()) throw nb::value_error("the region graph is complete");
+            const ScopeList scopes = scope_list_of(starts, members, graph.sizes().size());
+            if (std::ranges::any_of(span_of(values), [](double value) { return !(value >= 0); }))
+              throw nb::value_error("values are at least 0");
+            new (self) RegionPropagation(graph);
+            if (!self->multiply(graph, scopes, span_of(values))) {
+              self->~RegionPropagation();
+              throw nb::value_error("a factor does not fit its region");
+            }
+          },
+          "graph"_a, "starts"_a, "members"_a, "values"_a, "Distribute factors, slow to fast, among the outer regions.")
+      .def(
+          "restrict",
+          [](RegionPropagation& propagation, double seconds) {
+            return unlocked([&] {
+              const TimeLimit limit(seconds);
+              return propagation.restrict();
+            });
+          },
+          "seconds"_a, "Remove tuples that other regions forbid; return whether any are left.")
+      .def(
+          "run",
+          [](RegionPropagation& propagation, double tolerance, double damping, std::uint64_t sweeps, double seconds) {
+            if (!(tolerance >= 0) || !(damping >= 0 && damping < 1))
+              throw nb::value_error("the tolerance is at least 0, the damping in [0, 1)");
+            return unlocked([&] {
+              const TimeLimit limit(seconds);
+              return propagation.run(tolerance, damping, sweeps);
+            });
+          },
+          "tolerance"_a, "damping"_a, "sweeps"_a, "seconds"_a,
+          "Pass messages until regions agree; return whether they do.")
+      .def(
+          "run_double_loop",
+          [](RegionPropagation& propagation, double tolerance, double precision, std::uint64_t inner_sweeps,
+             std::uint64_t sweeps, double seconds) {
+            return unlocked([&] {
+              const TimeLimit limit(seconds);
+              return propagation.run_double_loop(tolerance, precision, inner_sweeps, sweeps);
+            });
+          },
+          "tolerance"_a, "precision"_a, "inner_sweeps"_a, "sweeps"_a, "seconds"_a,
+          "Minimise the free energy by the double loop; return whether regions agree.")
+      .def(
+          "log_sum", [](RegionPropagation& propagation) { return unlocked([&] { return propagation.log_sum(); }); },
+          "Kikuchi's approximation of the sum's logarithm.")
+      .def(
+          "marginals",
+          [](RegionPropagation& propagation, Words<const std::int32_t> variables) {
+            return array_of(unlocked([&] { return propagation.marginals(span_of(variables)); }));
+          },
+          "variables"_a, "Marginals, one after another.")
+      .def_prop_ro("residual", &RegionPropagation::residual, "Largest difference of probabilities between regions.")
+      .def_prop_ro("sweeps", &RegionPropagation::sweeps, "Sweeps so far.");
+}
+
+}  // namespace elimina::approx

@@ -1,0 +1,261 @@
+"""Generalised belief propagation: larger and larger regions of variables that agree on their intersections.
+
+Regions are those of the cluster variation method: the factors, loops of up to four variables, and unions of these, with
+all their intersections (Yedidia, Freeman and Weiss 2005, "Constructing free-energy approximations and generalized
+belief propagation algorithms"). Kikuchi's free energy is minimised by messages, and where these do not converge, by the
+double loop of Heskes, Albers and Kappen 2003, "Approximate inference and constrained optimization".
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina._core import RegionGraph, RegionPropagation, short_loops
+from elimina.methods.join_graph_propagation import factors_of
+from elimina.methods.sum_estimate import Limits, SumEstimate, hellinger_distances
+from elimina.model.table import Scopes
+from elimina.planning.options import Options
+from elimina.problem.preparation import Problem
+
+METHOD = "generalised belief propagation"
+
+TOLERANCE = 1e-6
+"""Difference of probabilities between regions that does not count."""
+
+OUTER_CELL_BYTES, MESSAGE_CELL_BYTES = 8, 16
+"""Bytes of a cell of an outer region and of a message."""
+
+MEMBER_BYTES = 32
+"""Bytes of a region graph for each variable in a region or an edge."""
+
+CLUSTER_CELLS = (1 << 9, 1 << 16)
+"""Most cells of grown clusters, one graph after another."""
+
+ROUND_SWEEPS = 50
+"""Sweeps after which the residual is looked at."""
+
+DAMPINGS, MIN_PROGRESS = (0.5, 0.5, 0.8), 0.5
+"""Damping after each round that fails to reduce the residual by this factor; then the double loop begins."""
+
+INNER_SWEEPS, INNER_PRECISION = 4, 0.3
+"""Most inner sweeps of the double loop; share of the outer change down to which they go on."""
+
+RUNG_TIME_SHARE, MAX_REST = 0.2, 1e-3
+"""Share of the remaining time after which the next graph begins, and the largest residual from which it does."""
+
+MIN_CELL_GROWTH = 1.5
+"""Growth of the regions from which a change of the marginals tells the error."""
+
+SIMILAR_ERROR = 0.05
+"""Least estimated error of marginals that are compared with those of similar regions."""
+
+MIN_CHANGE_RATIO = 0.05
+"""Least part of a change that counts as error."""
+
+UNKNOWN_ERROR = 0.5
+"""Estimated error of the first graph's marginals, which are compared with no others."""
+
+
+class _Regions:
+    """Region graphs of a problem, each with larger regions than the one before.
+
+    Args:
+        scopes: Scopes of groups of factors.
+        sizes: Number of states of each variable.
+        limits: Limits of time and memory.
+    """
+
+    def __init__(self, scopes: Scopes, sizes: NDArray[np.int64], limits: Limits) -> None:
+        self._scopes, self._sizes, self._limits = scopes, sizes, limits
+
+    def graphs(self) -> Iterator[tuple[str, RegionGraph]]:
+        """Yield graphs and the kind of their outer regions, as far as they fit the memory."""
+        graph = self._fitting(self._scopes, 1)
+        if graph is None:
+            return
+        yield "factors", graph
+        larger = self._fitting(self._scopes)
+        if larger is None:
+            return
+        if len(larger.inner[0]) != len(graph.inner[0]):
+            graph = larger
+            yield "factors and intersections", graph
+        larger = self._fitting(self._with_loops())
+        if larger is None:
+            return
+        if len(larger.outer[0]) != len(graph.outer[0]):
+            graph = larger
+            yield "loops", graph
+        for cells in CLUSTER_CELLS:
+            clusters = Scopes(*graph.grow(cells, self._limits.seconds))
+            larger = self._fitting(clusters)
+            if larger is None:
+                return
+            if larger.outer_cells > graph.outer_cells:
+                graph = larger
+                yield f"clusters of up to {cells} cells", graph
+
+    def _with_loops(self) -> Scopes:
+        """Return the scopes and short loops, the smallest ones if not all fit the memory."""
+        starts, members = self._scopes
+        count = self._limits.memory_bytes // (4 * MEMBER_BYTES)
+        loops = Scopes(*short_loops(len(self._sizes), starts, members.astype(np.int32), count, self._limits.seconds))
+        return _joined(self._scopes, loops)
+
+    def _fitting(self, scopes: Scopes, largest: int = 60) -> RegionGraph | None:
+        """Return the region graph of clusters; None if it does not fit the memory or the time."""
+        starts, members = scopes
+        cells = np.multiply.reduceat(self._sizes[members].astype(np.float64), starts[:-1]).sum() if len(members) else 0
+        if cells * OUTER_CELL_BYTES > self._limits.memory_bytes:
+            return None
+        max_members = self._limits.memory_bytes // MEMBER_BYTES
+        graph = RegionGraph(self._sizes, starts, members.astype(np.int32), largest, max_members, self._limits.seconds)
+        fits = graph.is_complete and _bytes(graph) <= self._limits.memory_bytes
+        return graph if fits else None
+
+
+def _bytes(graph: RegionGraph) -> float:
+    return graph.outer_cells * OUTER_CELL_BYTES + graph.message_cells * MESSAGE_CELL_BYTES
+
+
+def _joined(one: Scopes, other: Scopes) -> Scopes:
+    """Return the scopes of both."""
+    return Scopes(
+        np.concatenate([one.starts, other.starts[1:] + one.starts[-1]]), np.concatenate([one.members, other.members])
+    )
+
+
+def generalised_belief_propagation(problem: Problem, options: Options, limits: Limits) -> Iterator[SumEstimate]:
+    """Yield the estimates of larger and larger regions.
+
+    Args:
+        problem: Problem of a sum of products.
+        options: Options of the call.
+        limits: Limits of time and memory.
+    """
+    sizes = np.array([problem.model.sizes[v] for v in problem.free], dtype=np.int64)
+    if 8 * float(problem.groups.cells(problem.model.sizes).sum()) > limits.memory_bytes:
+        return
+    factors = factors_of(problem)
+    if factors.log_scale == -math.inf:
+        yield SumEstimate(METHOD, -math.inf, 0.0)
+        return
+    place = {v: number for number, v in enumerate(problem.free)}
+    scopes = Scopes.of([[place[v] for v in group.scope] for group in problem.groups])
+    changes = _Changes(sizes)
+    for kind, graph, is_last in _with_last(_Regions(scopes, sizes, limits).graphs()):
+        starts, members = factors.scopes
+        propagation = RegionPropagation(graph, starts, members.astype(np.int32), factors.values)
+        if not propagation.restrict(limits.seconds):
+            # Values may have left the range of floats, which proves nothing.
+            return
+        passes, cells = _Passes(propagation, limits, is_last), graph.outer_cells + graph.message_cells
+        for _ in passes.run():
+            log_z = propagation.log_sum() + factors.log_scale
+            shares = propagation.marginals(np.arange(len(sizes), dtype=np.int32))
+            errors, log_error = changes.errors(shares, log_z, cells)
+            figures = {"regions": kind, "cells": int(graph.outer_cells), "residual": propagation.residual}
+            yield SumEstimate(METHOD, log_z, log_error, shares, errors + propagation.residual, figures=figures)
+        changes.add(shares, log_z, cells, passes.has_settled_early)
+
+
+class _Changes:
+    """Changes of the estimates from one size of regions to the next, which tell the errors.
+
+    Args:
+        sizes: Number of states of each variable.
+    """
+
+    def __init__(self, sizes: NDArray[np.int64]) -> None:
+        self._sizes = sizes
+        self._shares: NDArray[np.float64] | None = None
+        self._log_z, self._cells = math.inf, 0.0
+        self._change, self._is_regular = UNKNOWN_ERROR, False
+
+    def errors(self, shares: NDArray[np.float64], log_z: float, cells: float) -> tuple[NDArray[np.float64], float]:
+        """Return the estimated errors of marginals, and of the logarithm of the sum.
+
+        If changes become smaller from size to size, the next one is expected to be smaller by the same factor.
+
+        Args:
+            shares: Marginals.
+            log_z: Logarithm of the sum.
+            cells: Cells of regions and messages.
+        """
+        if self._shares is None:
+            return np.full(len(self._sizes), UNKNOWN_ERROR), math.inf
+        changes, log_change = hellinger_distances(shares, self._shares, self._sizes), abs(log_z - self._log_z)
+        if cells < MIN_CELL_GROWTH * self._cells:
+            return np.maximum(changes, SIMILAR_ERROR), log_change
+        if not self._is_regular:
+            return changes, log_change
+        ratio = min(1.0, max(MIN_CHANGE_RATIO, float(changes.mean()) / self._change))
+        return ratio * changes, ratio * log_change
+
+    def add(self, shares: NDArray[np.float64], log_z: float, cells: float, is_regular: bool) -> None:
+        """Compare further estimates with this one, if its regions are larger by far than those of the one before.
+
+        Args:
+            shares: Marginals.
+            log_z: Logarithm of the sum.
+            cells: Cells of regions and messages.
+            is_regular: False if messages have hardly converged: then changes need not become smaller.
+        """
+        if cells < MIN_CELL_GROWTH * self._cells:
+            return
+        if self._shares is not None:
+            self._change = float(hellinger_distances(shares, self._shares, self._sizes).mean())
+            self._is_regular = is_regular and self._change > 0
+        self._shares, self._log_z, self._cells = shares, log_z, cells
+
+
+class _Passes:
+    """Passes of messages between the regions of a graph.
+
+    Args:
+        propagation: Regions and their messages.
+        limits: Limit of time.
+        is_last: True if no graph follows, which would take part of the time.
+
+    Attributes:
+        has_settled_early: True if messages converged without the double loop.
+    """
+
+    def __init__(self, propagation: RegionPropagation, limits: Limits, is_last: bool) -> None:
+        self._propagation, self._limits, self._is_last = propagation, limits, is_last
+        self.has_settled_early = False
+
+    def run(self) -> Iterator[None]:
+        """Pass messages; yield when time is up, and in the end."""
+        propagation, limits = self._propagation, self._limits
+        until = time.monotonic() + RUNG_TIME_SHARE * limits.seconds
+        failures, residual, is_settled = 0, 1.0, False
+        while not is_settled:
+            if not self._is_last and time.monotonic() >= until and propagation.residual <= MAX_REST:
+                break
+            if failures < len(DAMPINGS):
+                is_settled = propagation.run(TOLERANCE, DAMPINGS[failures], ROUND_SWEEPS, limits.seconds)
+                failures += propagation.residual > MIN_PROGRESS * residual
+                residual = propagation.residual
+                self.has_settled_early = is_settled
+            else:
+                is_settled = propagation.run_double_loop(
+                    TOLERANCE, INNER_PRECISION, INNER_SWEEPS, ROUND_SWEEPS, limits.seconds
+                )
+            if limits.is_over and not is_settled:
+                yield
+        yield
+
+
+def _with_last(graphs: Iterator[tuple[str, RegionGraph]]) -> Iterator[tuple[str, RegionGraph, bool]]:
+    """Yield graphs, and whether each is the last one."""
+    latest = next(graphs, None)
+    while latest is not None:
+        following = next(graphs, None)
+        yield *latest, following is None
+        latest = following
