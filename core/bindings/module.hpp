@@ -43,6 +43,7 @@ void bind_search(nanobind::module_& m);
 namespace approx {
 void bind_approx(nanobind::module_& m);
 void bind_regions(nanobind::module_& m);
+void bind_block_gibbs(nanobind::module_& m);
 }
 namespace consistency {
 void bind_consistency(nanobind::module_& m);

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from elimina.methods.block_gibbs import block_gibbs
 from elimina.methods.estimate_choice import Candidate, choose_estimate
 from elimina.methods.generalised_belief_propagation import generalised_belief_propagation
 from elimina.methods.importance_sampling import importance_sampling
@@ -40,6 +41,7 @@ METHODS = (
     Method(generalised_belief_propagation, 2, 0.3),
     Method(incremental_trees, 2, 0.4),
     Method(importance_sampling, 3, 0.4, is_sampled=True),
+    Method(block_gibbs, 3, 0.2),
 )
 """Approximate methods, in the order of their first turns."""
 

@@ -159,7 +159,11 @@ def generalised_belief_propagation(problem: Problem, options: Options, limits: L
             log_z = propagation.log_sum() + factors.log_scale
             shares = propagation.marginals(np.arange(len(sizes), dtype=np.int32))
             errors, log_error = changes.errors(shares, log_z, cells)
-            figures = {"regions": kind, "cells": int(graph.outer_cells), "residual": propagation.residual}
+            figures: dict[str, int | float | str] = {
+                "regions": kind,
+                "cells": int(graph.outer_cells),
+                "residual": propagation.residual,
+            }
             yield SumEstimate(METHOD, log_z, log_error, shares, errors + propagation.residual, figures=figures)
         changes.add(shares, log_z, cells, passes.has_settled_early)
 

@@ -1,0 +1,140 @@
+"""Gibbs sampling of blocks: close to brute force, by as much as it says, and exact where one block is everything."""
+
+from __future__ import annotations
+
+import itertools
+import time
+
+import numpy as np
+import pytest
+
+from elimina._core import BlockGibbs
+from elimina.methods import block_gibbs as method
+from elimina.methods.sum_estimate import Limits, SumEstimate, hellinger_distances
+from elimina.model.model import Model
+from elimina.model.table import Scopes
+from elimina.planning.options import Options
+from elimina.problem.preparation import Problem, prepare
+from tests.reference import brute
+
+
+def exact(problem: Problem) -> np.ndarray:
+    """The marginals of the free variables, by enumeration."""
+    model = problem.model
+    weights = {v: [float(i == value) for i in range(model.sizes[v])] for v, value in problem.fixed.items()}
+    _, marginals = brute.posteriors(model, weights)
+    return np.concatenate([*(np.array(marginals[v]) for v in problem.free), []])
+
+
+def sizes_of(problem: Problem) -> np.ndarray:
+    return np.array([problem.model.sizes[v] for v in problem.free])
+
+
+def estimates(problem: Problem, count: int, seed: int = 0, memory_bytes: int = 1 << 24) -> list[SumEstimate]:
+    """The first estimates, without a limit of time."""
+    limits = Limits(time.monotonic() + 600, memory_bytes, seed)
+    return list(itertools.islice(method.block_gibbs(problem, Options(), limits), count))
+
+
+def random_model(seed: int, variables: int = 7, factors: int = 10) -> Model:
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(2, 5, variables)
+    tables = []
+    for _ in range(factors):
+        scope = tuple(int(v) for v in rng.permutation(variables)[: int(rng.integers(1, 4))])
+        tables.append((scope, np.exp(rng.normal(size=[sizes[v] for v in scope]))))
+    return Model.from_arrays(sizes.tolist(), tables, sense="probability")
+
+
+def sampler_of(problem: Problem, chains: int, seed: int) -> BlockGibbs:
+    factors = method.factors_of(problem)
+    starts, members = factors.scopes
+    return BlockGibbs(sizes_of(problem), starts, members.astype(np.int32), factors.values, chains, seed)
+
+
+def means_of(problem: Problem, sampler: BlockGibbs, chains: int, sweeps: int) -> np.ndarray:
+    """Mean marginals of each chain."""
+    sizes = sizes_of(problem)
+    sums, draws = np.zeros((chains, sizes.sum())), np.zeros((chains, len(sizes)))
+    assert sampler.run(sweeps, sums.reshape(-1), draws.reshape(-1), 600.0) == sweeps
+    return sums / np.repeat(draws, sizes, axis=1)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_long_chains_approach_brute_force(seed: int) -> None:
+    problem = prepare(random_model(seed), "mar", {0: 0} if seed % 2 else {})
+    means = means_of(problem, sampler_of(problem, 4, seed), 4, 20_000)
+    assert hellinger_distances(means.mean(axis=0), exact(problem), sizes_of(problem)).max() < 0.01
+
+
+def test_a_tree_is_one_block_and_exact_after_one_sweep() -> None:
+    rng = np.random.default_rng(1)
+    tables = [((v, int(rng.integers(0, v))), rng.random((3, 3)) + 0.1) for v in range(1, 12)]
+    problem = prepare(Model.from_arrays([3] * 12, tables, sense="probability"), "mar", {})
+    means = means_of(problem, sampler_of(problem, 1, 0), 1, 1)
+    assert means[0] == pytest.approx(exact(problem))
+
+
+def test_products_of_many_small_factors_stay_numbers() -> None:
+    """A star of 400 leaves, each of which makes one state of the centre far less likely."""
+    tables = [((0, leaf), np.array([[1.0, 1e-9], [1e-9, 1e-9]])) for leaf in range(1, 401)]
+    problem = prepare(Model.from_arrays([2] * 401, tables, sense="probability"), "mar", {})
+    means = means_of(problem, sampler_of(problem, 1, 0), 1, 2)
+    assert np.isfinite(means).all()
+    assert means[0, 0] == pytest.approx(1.0)
+
+
+def test_the_same_seed_draws_the_same_states() -> None:
+    problem = prepare(random_model(3), "mar", {})
+    one, other, different = (means_of(problem, sampler_of(problem, 2, seed), 2, 50) for seed in (1, 1, 2))
+    assert (one == other).all()
+    assert (one != different).any()
+
+
+def test_stated_errors_are_those_of_the_means() -> None:
+    """The mean of many runs' squared errors is that of the stated ones."""
+    problem = prepare(random_model(5, variables=8, factors=16), "mar", {})
+    sizes, shares = sizes_of(problem), exact(problem)
+    stated, true = [], []
+    for seed in range(30):
+        means = means_of(problem, sampler_of(problem, 8, seed), 8, 60)
+        mean = means.mean(axis=0)
+        stated.append(method.estimated_errors(means, mean, sizes))
+        true.append(hellinger_distances(mean, shares, sizes))
+    ratio = np.sqrt(np.square(stated).mean() / np.square(true).mean())
+    assert 0.7 < ratio < 1.4
+
+
+def test_errors_shrink_as_chains_grow() -> None:
+    problem = prepare(random_model(2, variables=8, factors=16), "mar", {})
+    answers = estimates(problem, 60)
+    assert answers[-1].error < 0.5 * answers[0].error
+    assert answers[-1].log_z is None
+
+
+def test_forbidden_tuples_and_tables_beyond_the_memory_have_no_estimate() -> None:
+    equal = Model.from_arrays([2, 2], [((0, 1), np.eye(2)), ((0,), [1.0, 2.0])], sense="probability")
+    assert estimates(prepare(equal, "mar", {}), 1) == []
+    assert estimates(prepare(random_model(0), "mar", {}), 1, memory_bytes=1 << 10) == []
+
+
+def test_a_turn_ends_at_its_deadline_and_the_next_one_goes_on() -> None:
+    problem = prepare(random_model(4), "mar", {})
+    limits = Limits(time.monotonic() + 0.2, 1 << 24)
+    run = method.block_gibbs(problem, Options(), limits)
+    first = next(run)
+    while not limits.is_over:
+        first = next(run)
+    assert next(run).errors == pytest.approx(first.errors)
+    limits.deadline = time.monotonic() + 60
+    later = [next(run) for _ in range(3)]
+    assert (later[-1].errors != first.errors).any()
+
+
+def test_factors_have_positive_values_of_the_right_number() -> None:
+    scopes = Scopes.of([(0, 1)])
+    scope = (np.array([2, 2], dtype=np.int64), scopes.starts, scopes.members.astype(np.int32))
+    with pytest.raises(ValueError, match="positive"):
+        BlockGibbs(*scope, np.array([1.0, 0.0, 1.0, 1.0]), 1, 0)
+    with pytest.raises(ValueError, match="one value"):
+        BlockGibbs(*scope, np.ones(3), 1, 0)
