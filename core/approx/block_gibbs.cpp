@@ -49,7 +49,7 @@ BlockGibbs::BlockGibbs(std::vector<std::int64_t> sizes, const ScopeList& scopes,
     auto& blocks = covers_.emplace_back();
     std::ranges::shuffle(sequence, random_);
     for (std::vector<bool> is_drawn(sizes_.size(), false); std::ranges::count(is_drawn, false) > 0;) {
-      // What no block has drawn comes first.
+      // Variables that are in no block yet come first.
       std::ranges::stable_partition(sequence, [&](std::int32_t v) { return !is_drawn[v]; });
       blocks.push_back(block_of(sequence, is_drawn));
     }

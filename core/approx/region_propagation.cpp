@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kForbidden = -std::numeric_limits<double>::infinity();
 
-// Sweeps after which beliefs are computed anew from logarithms: products of messages drift, and what underflows would stay 0.
+// Sweeps after which beliefs are recomputed from logarithms: products of messages drift, and what underflows would stay 0.
 constexpr std::uint64_t kRefreshSweeps = 16;
 
 // Smallest probability whose logarithm counts.
@@ -80,7 +80,7 @@ bool RegionPropagation::multiply(const RegionGraph& graph, const ScopeList& scop
   return begin == std::int64_t(values.size());
 }
 
-bool RegionPropagation::restrict() {
+bool RegionPropagation::filter_tuples() {
   std::vector<double> allowed;
   for (const Factor& factor : factors_) {
     if (!has_zeros_) break;
@@ -191,7 +191,7 @@ double RegionPropagation::update(std::size_t number, double damping) {
   }
   for (std::int64_t i = 0; i < count * cells; ++i) margin_logs_[i] = 1 / std::max(margins_[i], kLeastProbability);
   logarithms(margin_logs_.data(), count * cells);
-  // Of those less the messages, the mean makes the belief.
+  // The belief is the mean of those, divided by the messages.
   sums_.assign(cells, 0.0);
   for (std::int64_t k = 0; k < count; ++k) {
     const double* message = messages_.data() + edges_[inner.first + k].begin;

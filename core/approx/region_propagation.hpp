@@ -21,14 +21,14 @@ class RegionPropagation {
   bool multiply(const RegionGraph& graph, const ScopeList& scopes, std::span<const double> values);
 
   // Removes tuples that other regions forbid, until there are no more; false: nothing is possible. The first step.
-  bool restrict();
+  bool filter_tuples();
 
   // Passes messages until regions agree within `tolerance` on all probabilities, or for so many sweeps; returns whether they agree. It need
   // not converge. `damping`: share of a message before in a new one.
   bool run(double tolerance, double damping, std::uint64_t sweeps);
 
   // The same by the double loop, which converges: the concave part of the free energy is replaced by its tangent, and the convex rest is minimised
-  // by sweeps until its regions agree better by `precision` than the tangent moves, or for at most `inner_sweeps`. The first call starts anew.
+  // by sweeps until its regions agree better by `precision` than the tangent moves, or for at most `inner_sweeps`. The first call resets all messages.
   bool run_double_loop(double tolerance, double precision, std::uint64_t inner_sweeps, std::uint64_t sweeps);
 
   // Kikuchi's approximation of the sum's natural logarithm.

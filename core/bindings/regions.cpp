@@ -97,11 +97,11 @@ void bind_regions(nb::module_& m) {
           },
           "graph"_a, "starts"_a, "members"_a, "values"_a, "Distribute factors, slow to fast, among the outer regions.")
       .def(
-          "restrict",
+          "filter_tuples",
           [](RegionPropagation& propagation, double seconds) {
             return unlocked([&] {
               const TimeLimit limit(seconds);
-              return propagation.restrict();
+              return propagation.filter_tuples();
             });
           },
           "seconds"_a, "Remove tuples that other regions forbid; return whether any are left.")

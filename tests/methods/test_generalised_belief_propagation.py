@@ -283,8 +283,8 @@ def test_the_double_loop_ends_where_the_single_one_does() -> None:
     problem = prepare(grid(5, 5, 0.5), "mar", {})
     everything = np.arange(25, dtype=np.int32)
     single, double = propagation_of(problem, 5), propagation_of(problem, 5)
-    assert single.restrict(60.0)
-    assert double.restrict(60.0)
+    assert single.filter_tuples(60.0)
+    assert double.filter_tuples(60.0)
     assert single.run(1e-9, 0.5, 2000, 60.0)
     assert double.run_double_loop(1e-9, 0.1, 20, 20000, 60.0)
     assert double.marginals(everything) == pytest.approx(single.marginals(everything), abs=1e-6)
@@ -294,7 +294,7 @@ def test_the_double_loop_ends_where_the_single_one_does() -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_the_double_loop_converges_on_strong_couplings(seed: int) -> None:
     propagation = propagation_of(prepare(grid(6, 6, 3.0, seed=seed), "mar", {}), 6)
-    assert propagation.restrict(60.0)
+    assert propagation.filter_tuples(60.0)
     assert propagation.run_double_loop(1e-6, 0.1, 30, 100_000, 60.0)
 
 

@@ -37,7 +37,7 @@ CLUSTER_CELLS = (1 << 9, 1 << 16)
 """Most cells of grown clusters, one graph after another."""
 
 ROUND_SWEEPS = 50
-"""Sweeps after which the residual is looked at."""
+"""Sweeps between checks of the residual."""
 
 DAMPINGS, MIN_PROGRESS = (0.5, 0.5, 0.8), 0.5
 """Damping after each round that fails to reduce the residual by this factor; then the double loop begins."""
@@ -151,7 +151,7 @@ def generalised_belief_propagation(problem: Problem, options: Options, limits: L
     for kind, graph, is_last in _with_last(_Regions(scopes, sizes, limits).graphs()):
         starts, members = factors.scopes
         propagation = RegionPropagation(graph, starts, members.astype(np.int32), factors.values)
-        if not propagation.restrict(limits.seconds):
+        if not propagation.filter_tuples(limits.seconds):
             # Values may have left the range of floats, which proves nothing.
             return
         passes, cells = _Passes(propagation, limits, is_last), graph.outer_cells + graph.message_cells
