@@ -1,6 +1,7 @@
 #include "approx/block_gibbs.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "stop.hpp"
@@ -22,10 +23,15 @@ void rescale(double* numbers, std::int64_t count) {
 
 }  // namespace
 
-BlockGibbs::BlockGibbs(std::vector<std::int64_t> sizes, const ScopeList& scopes, std::vector<double> values,
-                       std::size_t chains, std::uint64_t seed)
-    : sizes_(std::move(sizes)), begins_(sizes_.size() + 1, 0), values_(std::move(values)), uses_(sizes_.size()),
+BlockGibbs::BlockGibbs(std::vector<std::int64_t> sizes, const ScopeList& scopes, const std::vector<double>& values,
+                       std::vector<double> powers, std::size_t chains, std::uint64_t seed)
+    : sizes_(std::move(sizes)), begins_(sizes_.size() + 1, 0), powers_(std::move(powers)), uses_(sizes_.size()),
       random_(seed) {
+  for (const double value : values) logs_.push_back(std::log(value));
+  for (const double power : powers_) {
+    auto& powered = values_.emplace_back(values);
+    for (std::size_t i = 0; i < values.size(); ++i) powered[i] = std::exp(power * logs_[i]);
+  }
   std::partial_sum(sizes_.begin(), sizes_.end(), begins_.begin() + 1);
   std::int64_t begin = 0;
   for (std::size_t number = 0; number < scopes.count(); ++number) {
@@ -39,7 +45,7 @@ BlockGibbs::BlockGibbs(std::vector<std::int64_t> sizes, const ScopeList& scopes,
       axes_.push_back({v, stride /= sizes_[v]});
     }
   }
-  for (std::size_t chain = 0; chain < chains; ++chain) {
+  for (std::size_t chain = 0; chain < chains * powers_.size(); ++chain) {
     auto& states = states_.emplace_back(sizes_.size());
     for (std::size_t v = 0; v < sizes_.size(); ++v) states[v] = std::int32_t(random_() % std::uint64_t(sizes_[v]));
   }
@@ -133,8 +139,8 @@ BlockGibbs::Block BlockGibbs::block_of(std::vector<std::int32_t> sequence, std::
   return block;
 }
 
-void BlockGibbs::draw(const Block& block, std::span<std::int32_t> states, std::span<double> sums,
-                      std::span<double> draws) {
+void BlockGibbs::draw(const Block& block, const std::vector<double>& powered, std::span<std::int32_t> states,
+                      std::span<double> sums, std::span<double> draws) {
   cells_.assign(block.cells, 1.0);
   double* cells = cells_.data();
   // Upwards: a node's cells are its weights by its parent's state, the products of its children's messages, and its message.
@@ -148,7 +154,7 @@ void BlockGibbs::draw(const Block& block, std::span<std::int32_t> states, std::s
     for (std::uint32_t number = node.first_use; number < node.last_use; ++number) {
       const Use& use = block.uses[number];
       const Factor& factor = factors_[use.factor];
-      const double* values = values_.data() + factor.begin;
+      const double* values = powered.data() + factor.begin;
       for (std::uint32_t axis = factor.first; axis < factor.last; ++axis)
         if (axis != use.axis && std::int32_t(axis) != use.parent_axis)
           values += axes_[axis].stride * states[axes_[axis].variable];
@@ -179,9 +185,11 @@ void BlockGibbs::draw(const Block& block, std::span<std::int32_t> states, std::s
       const double share = (node.parent < 0 ? 1.0 : cells[block.nodes[node.parent].message + up]) / message[up];
       for (std::int64_t x = 0; x < size; ++x) shares[x] += share * weights[up * size + x];
     }
-    double* sum = sums.data() + begins_[node.variable];
-    for (std::int64_t x = 0; x < size; ++x) sum[x] += shares[x];
-    ++draws[node.variable];
+    if (!sums.empty()) {
+      double* sum = sums.data() + begins_[node.variable];
+      for (std::int64_t x = 0; x < size; ++x) sum[x] += shares[x];
+      ++draws[node.variable];
+    }
     const std::int64_t up = node.parent < 0 ? 0 : states[block.nodes[node.parent].variable];
     double rest = uniform() * message[up];
     std::int32_t state = 0;
@@ -190,16 +198,52 @@ void BlockGibbs::draw(const Block& block, std::span<std::int32_t> states, std::s
   }
 }
 
-std::uint64_t BlockGibbs::run(std::uint64_t sweeps, std::span<double> sums, std::span<double> draws) {
+double BlockGibbs::log_product(std::span<const std::int32_t> states) const {
+  double sum = 0;
+  for (const Factor& factor : factors_) {
+    std::int64_t cell = factor.begin;
+    for (std::uint32_t axis = factor.first; axis < factor.last; ++axis)
+      cell += axes_[axis].stride * states[axes_[axis].variable];
+    sum += logs_[cell];
+  }
+  return sum;
+}
+
+void BlockGibbs::exchange(std::size_t chain, std::span<double> moments) {
+  const std::size_t count = powers_.size(), first = chain * count;
+  products_.resize(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    products_[i] = log_product(states_[first + i]);
+    double* sums = moments.data() + (first + i) * kMoments;
+    sums[0] += 1;
+    sums[1] += products_[i];
+    sums[2] += products_[i] * products_[i];
+    if (i > 0) sums[3] += std::exp((powers_[i - 1] - powers_[i]) * products_[i]);
+  }
+  for (std::size_t i = parity_; i + 1 < count; i += 2) {
+    const double log = (powers_[i] - powers_[i + 1]) * (products_[i + 1] - products_[i]);
+    if (log < 0 && uniform() >= std::exp(log)) continue;
+    std::swap(states_[first + i], states_[first + i + 1]);
+  }
+}
+
+std::uint64_t BlockGibbs::run(std::uint64_t sweeps, std::span<double> sums, std::span<double> draws,
+                              std::span<double> moments) {
   if (covers_.empty()) return 0;
   for (std::uint64_t sweep = 0; sweep < sweeps; ++sweep) {
-    for (std::size_t chain = 0; chain < states_.size(); ++chain) {
-      for (const Block& block : covers_[random_() % covers_.size()]) {
-        draw(block, states_[chain], sums.subspan(chain * cells(), cells()),
-             draws.subspan(chain * variables(), variables()));
-        if (stopped()) return sweep;
+    for (std::size_t chain = 0; chain < chains(); ++chain) {
+      for (std::size_t power = 0; power < powers(); ++power) {
+        const bool is_counted = power == 0;
+        for (const Block& block : covers_[random_() % covers_.size()]) {
+          draw(block, values_[power], states_[chain * powers() + power],
+               sums.subspan(chain * cells(), is_counted ? cells() : 0),
+               draws.subspan(chain * variables(), is_counted ? variables() : 0));
+          if (stopped()) return sweep;
+        }
       }
+      exchange(chain, moments);
     }
+    parity_ ^= 1;
   }
   return sweeps;
 }

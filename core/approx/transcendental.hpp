@@ -74,4 +74,8 @@ inline double logarithm_of_successor(double x) {
   return (is_large ? kLogOfTwo : 0) + (logarithm_of_ratio(s) + (is_large ? kLogOfTwoRest : 0));
 }
 
+// exp of numbers up to 0, and log of numbers from 1 on, in place.
+void exponentials(double* values, i64 count);
+void logarithms(double* values, i64 count);
+
 }  // namespace elimina::approx

@@ -18,8 +18,8 @@ namespace elimina::approx {
 namespace {
 
 void make_sampler(BlockGibbs* self, Words<const std::int64_t> sizes, Words<const std::int64_t> starts,
-                  Words<const std::int32_t> members, Words<const double> values, std::size_t chains,
-                  std::uint64_t seed) {
+                  Words<const std::int32_t> members, Words<const double> values, Words<const double> powers,
+                  std::size_t chains, std::uint64_t seed) {
   if (std::ranges::any_of(span_of(sizes), [](std::int64_t size) { return size < 1; }))
     throw nb::value_error("each variable has a value");
   if (std::ranges::any_of(span_of(values), [](double value) { return !(value > 0); }))
@@ -28,29 +28,32 @@ void make_sampler(BlockGibbs* self, Words<const std::int64_t> sizes, Words<const
   std::int64_t cells = 0;
   for (std::size_t number = 0; number < scopes.count(); ++number) cells += cells_of(scopes[number], span_of(sizes));
   if (cells != std::int64_t(values.size())) throw nb::value_error("each cell of a factor has one value");
-  new (self) BlockGibbs(list_of(sizes), scopes, list_of(values), chains, seed);
+  if (powers.size() == 0 || powers(0) != 1) throw nb::value_error("the first power is 1");
+  new (self) BlockGibbs(list_of(sizes), scopes, list_of(values), list_of(powers), chains, seed);
 }
 
 }  // namespace
 
 void bind_block_gibbs(nb::module_& m) {
   nb::class_<BlockGibbs>(m, "BlockGibbs", "Gibbs sampling of blocks that are forests.")
-      .def("__init__", &make_sampler, "sizes"_a, "starts"_a, "members"_a, "values"_a, "chains"_a, "seed"_a,
+      .def("__init__", &make_sampler, "sizes"_a, "starts"_a, "members"_a, "values"_a, "powers"_a, "chains"_a, "seed"_a,
            "Start chains at random states; the values of the factors are positive.")
       .def(
           "run",
-          [](BlockGibbs& sampler, std::uint64_t sweeps, Words<double> sums, Words<double> draws, double seconds) {
+          [](BlockGibbs& sampler, std::uint64_t sweeps, Words<double> sums, Words<double> draws, Words<double> moments,
+             double seconds) {
             if (sums.size() != sampler.chains() * sampler.cells() ||
-                draws.size() != sampler.chains() * sampler.variables())
-              throw nb::value_error("each chain has a sum for each state, and a number of draws for each variable");
+                draws.size() != sampler.chains() * sampler.variables() ||
+                moments.size() != sampler.chains() * sampler.powers() * BlockGibbs::kMoments)
+              throw nb::value_error("a sum has the wrong size");
             return unlocked([&] {
               const TimeLimit limit(seconds);
-              return sampler.run(sweeps, span_of(sums), span_of(draws));
+              return sampler.run(sweeps, span_of(sums), span_of(draws), span_of(moments));
             });
           },
-          "sweeps"_a, "sums"_a, "draws"_a, "seconds"_a,
-          "Draw each variable of each chain at least once a sweep, and add up marginals given the other variables; "
-          "return the sweeps.");
+          "sweeps"_a, "sums"_a, "draws"_a, "moments"_a, "seconds"_a,
+          "Draw each variable of each chain at least once a sweep, and add up marginals given the other variables, and "
+          "moments of the product of all factors; return the sweeps.");
 }
 
 }  // namespace elimina::approx

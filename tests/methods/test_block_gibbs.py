@@ -46,17 +46,20 @@ def random_model(seed: int, variables: int = 7, factors: int = 10) -> Model:
     return Model.from_arrays(sizes.tolist(), tables, sense="probability")
 
 
-def sampler_of(problem: Problem, chains: int, seed: int) -> BlockGibbs:
+def sampler_of(problem: Problem, chains: int, seed: int, powers: tuple[float, ...] = (1.0,)) -> BlockGibbs:
     factors = method.factors_of(problem)
     starts, members = factors.scopes
-    return BlockGibbs(sizes_of(problem), starts, members.astype(np.int32), factors.values, chains, seed)
+    return BlockGibbs(
+        sizes_of(problem), starts, members.astype(np.int32), factors.values, np.array(powers), chains, seed
+    )
 
 
-def means_of(problem: Problem, sampler: BlockGibbs, chains: int, sweeps: int) -> np.ndarray:
+def means_of(problem: Problem, sampler: BlockGibbs, chains: int, sweeps: int, powers: int = 1) -> np.ndarray:
     """Mean marginals of each chain."""
     sizes = sizes_of(problem)
     sums, draws = np.zeros((chains, sizes.sum())), np.zeros((chains, len(sizes)))
-    assert sampler.run(sweeps, sums.reshape(-1), draws.reshape(-1), 600.0) == sweeps
+    moments = np.zeros((chains, powers, 4))
+    assert sampler.run(sweeps, sums.reshape(-1), draws.reshape(-1), moments.reshape(-1), 600.0) == sweeps
     return sums / np.repeat(draws, sizes, axis=1)
 
 
@@ -135,6 +138,8 @@ def test_factors_have_positive_values_of_the_right_number() -> None:
     scopes = Scopes.of([(0, 1)])
     scope = (np.array([2, 2], dtype=np.int64), scopes.starts, scopes.members.astype(np.int32))
     with pytest.raises(ValueError, match="positive"):
-        BlockGibbs(*scope, np.array([1.0, 0.0, 1.0, 1.0]), 1, 0)
+        BlockGibbs(*scope, np.array([1.0, 0.0, 1.0, 1.0]), np.ones(1), 1, 0)
     with pytest.raises(ValueError, match="one value"):
-        BlockGibbs(*scope, np.ones(3), 1, 0)
+        BlockGibbs(*scope, np.ones(3), np.ones(1), 1, 0)
+    with pytest.raises(ValueError, match="first power"):
+        BlockGibbs(*scope, np.ones(4), np.array([0.5]), 1, 0)

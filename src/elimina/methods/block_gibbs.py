@@ -27,6 +27,9 @@ CHAINS = 8
 CHAIN_BYTES = 1 << 10
 """Bytes of a variable: its blocks, and its states in all chains."""
 
+MOMENTS = 4
+"""Sums over sweeps for each chain and power: see the core's `BlockGibbs.run`."""
+
 MAX_ROUNDS = 32
 """Rounds of sweeps whose sums are stored; then each two of them become one."""
 
@@ -113,13 +116,17 @@ def block_gibbs(problem: Problem, options: Options, limits: Limits) -> Iterator[
     if factors.log_scale == -math.inf or not (factors.values > 0).all():
         return
     starts, members = factors.scopes
-    sampler = BlockGibbs(sizes, starts, members.astype(np.int32), factors.values, CHAINS, limits.seed)
+    powers = np.ones(1)
+    sampler = BlockGibbs(sizes, starts, members.astype(np.int32), factors.values, powers, CHAINS, limits.seed)
     rounds, sweeps = _Rounds(sizes), 1
     while True:
         sums, draws = np.zeros((CHAINS, int(sizes.sum()))), np.zeros((CHAINS, len(sizes)))
+        moments = np.zeros((CHAINS, len(powers), MOMENTS))
         begun, remaining = time.monotonic(), sweeps * rounds.merged
         while remaining:
-            remaining -= sampler.run(remaining, sums.reshape(-1), draws.reshape(-1), limits.seconds)
+            remaining -= sampler.run(
+                remaining, sums.reshape(-1), draws.reshape(-1), moments.reshape(-1), limits.seconds
+            )
             if remaining and limits.is_over:
                 if not rounds.count:
                     return
