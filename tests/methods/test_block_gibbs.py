@@ -115,6 +115,45 @@ def test_errors_shrink_as_chains_grow() -> None:
     assert answers[-1].log_z is None
 
 
+def strong_grid(seed: int) -> Model:
+    """A grid of 4 x 4 spins whose chains stay in one of several modes."""
+    rng = np.random.default_rng(seed)
+    signs = np.array([1, -1])
+    tables = [((v,), np.exp(rng.normal(0, 0.3) * signs)) for v in range(16)]
+    edges = [(v, v + 1) for v in range(16) if v % 4 < 3] + [(v, v + 4) for v in range(12)]
+    tables += [(edge, np.exp(rng.uniform(-5, 5) * np.outer(signs, signs))) for edge in edges]
+    return Model.from_arrays([2] * 16, tables, sense="probability")
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_replicas_pass_between_modes_and_tell_the_sum(seed: int) -> None:
+    problem = prepare(strong_grid(seed), "mar", {})
+    factors, sizes = method.factors_of(problem), sizes_of(problem)
+    limits = Limits(time.monotonic() + 600, 1 << 24, seed)
+    powers = method._powers(factors, sizes, limits)
+    assert powers[0] == 1
+    assert powers[-1] == 0
+    assert (np.diff(powers) < 0).all()
+    chains = method._Chains(factors, sizes, powers, 4, seed)
+    for _ in range(60):
+        chains.advance(limits)
+    means = chains.half_chains().mean(axis=0)
+    log_z, error = chains.log_z()
+    assert hellinger_distances(means, exact(problem), sizes).mean() < 0.03
+    assert abs(log_z - brute.posteriors(problem.model, {})[0]) < 5 * error + 0.02
+    assert error < 0.5
+
+
+def test_chains_that_stay_in_their_modes_get_replicas() -> None:
+    """Two modes, between which no block passes: all variables are equal, in pairs of factors that form cliques."""
+    pairs = list(itertools.combinations(range(9), 2))
+    tables = [(pair, np.exp(4 * np.eye(2))) for pair in pairs] + [((0,), np.array([1.0, 2.0]))]
+    problem = prepare(Model.from_arrays([2] * 9, tables, sense="probability"), "mar", {})
+    answers = estimates(problem, method.TRIAL_ROUNDS * 5)
+    assert any(answer.log_z is not None for answer in answers)
+    assert hellinger_distances(answers[-1].shares, exact(problem), sizes_of(problem)).mean() < 0.1
+
+
 def test_forbidden_tuples_and_tables_beyond_the_memory_have_no_estimate() -> None:
     equal = Model.from_arrays([2, 2], [((0, 1), np.eye(2)), ((0,), [1.0, 2.0])], sense="probability")
     assert estimates(prepare(equal, "mar", {}), 1) == []

@@ -1,28 +1,31 @@
 """Gibbs sampling of blocks: variables that form a forest, given all others, are drawn together.
 
 Jensen, Kong and Kjaerulff 1995, "Blocking Gibbs sampling in very large probabilistic expert systems"; Hamze and de
-Freitas 2004, "From fields to trees". Marginals are means of those of the blocks given the other variables.
+Freitas 2004, "From fields to trees". Marginals are means of those of the blocks given the other variables. Chains that
+stay in different modes get replicas of flatter distributions, with which they exchange states (Geyer 1991, "Markov
+chain Monte Carlo maximum likelihood"); these also tell the sum.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from elimina._core import BlockGibbs
-from elimina.methods.join_graph_propagation import factors_of
+from elimina.methods.join_graph_propagation import FactorList, factors_of
 from elimina.methods.sum_estimate import Limits, SumEstimate
 from elimina.planning.options import Options
 from elimina.problem.preparation import Problem
 
 METHOD = "block Gibbs sampling"
 
-CHAINS = 8
-"""Chains, whose differences tell the error."""
+CHAINS, TEMPERED_CHAINS = 8, 4
+"""Chains, whose differences tell the error; those with replicas."""
 
 CHAIN_BYTES = 1 << 10
 """Bytes of a variable: its blocks, and its states in all chains."""
@@ -39,43 +42,121 @@ BURN_IN_SHARE = 0.125
 ROUND_SECONDS = 0.05
 """Time of a round."""
 
+TRIAL_ROUNDS, STUCK_RATIO, MIN_STUCK_ERROR = 10, 1.4, 0.003
+"""Rounds after which chains may get replicas: if the squared errors by chains are so many times those by their halves
+(1 for independent halves, 2 for chains that do not move), and the error is so large."""
 
-class _Rounds:
-    """Sums of the chains' marginals, in rounds of equally many sweeps.
+PILOT_POWERS = (*np.geomspace(1.0, 0.01, 20).tolist(), 0.0)
+"""Powers of a pilot run, from which those of the replicas are chosen."""
 
-    Args:
-        sizes: Number of states of each variable.
+PILOT_SWEEPS = 20
+"""Sweeps of a pilot run that count, after as many that do not."""
+
+POWER_STEP, MAX_POWERS = 1.0, 48
+"""Standard deviations of the logarithm of the product of all factors from one power to the next; most powers."""
+
+
+class _Round(NamedTuple):
+    """Sums over sweeps.
+
+    Attributes:
+        sums: Marginals of each chain and state.
+        draws: Draws of each chain and variable.
+        moments: Moments of each chain and power.
     """
 
-    def __init__(self, sizes: NDArray[np.int64]) -> None:
-        self._sizes = sizes
-        self._rounds: list[tuple[NDArray[np.float64], NDArray[np.float64]]] = []
-        self.merged = 1
+    sums: NDArray[np.float64]
+    draws: NDArray[np.float64]
+    moments: NDArray[np.float64]
 
-    def add(self, sums: NDArray[np.float64], draws: NDArray[np.float64]) -> None:
-        """Add a round: sums of marginals of each chain and state, and draws of each chain and variable."""
-        self._rounds.append((sums, draws))
-        if len(self._rounds) == MAX_ROUNDS:
-            pairs = zip(self._rounds[::2], self._rounds[1::2], strict=True)
-            self._rounds = [(one[0] + other[0], one[1] + other[1]) for one, other in pairs]
-            self.merged *= 2
 
-    @property
-    def count(self) -> int:
-        """Number of rounds."""
-        return len(self._rounds)
+def _total(rounds: Sequence[_Round]) -> _Round:
+    """Return the sums of rounds."""
+    return _Round(*(sum(sums[1:], sums[0]) for sums in zip(*rounds, strict=True)))
+
+
+class _Chains:
+    """Chains, and the sums of their marginals in rounds of equally many sweeps.
+
+    Args:
+        factors: Positive factors.
+        sizes: Number of states of each variable.
+        powers: Powers of the replicas; the first one is 1.
+        count: Number of chains.
+        seed: Seed of the chains.
+    """
+
+    def __init__(
+        self, factors: FactorList, sizes: NDArray[np.int64], powers: Sequence[float], count: int, seed: int
+    ) -> None:
+        starts, members = factors.scopes
+        self._factors, self._sizes, self.powers, self._count = factors, sizes, np.array(powers), count
+        self._sampler = BlockGibbs(sizes, starts, members.astype(np.int32), factors.values, self.powers, count, seed)
+        self._sweeps, self._merged = 1, 1
+        self._current, self._remaining = self._empty(), self._sweeps
+        self.rounds: list[_Round] = []
+
+    def _empty(self) -> _Round:
+        count, sizes = self._count, self._sizes
+        return _Round(
+            np.zeros((count, int(sizes.sum()))),
+            np.zeros((count, len(sizes))),
+            np.zeros((count, len(self.powers), MOMENTS)),
+        )
+
+    def run(self, sweeps: int, seconds: float) -> int:
+        """Run sweeps, as many as there is time for; return their number."""
+        sums, draws, moments = self._current
+        return self._sampler.run(sweeps, sums.reshape(-1), draws.reshape(-1), moments.reshape(-1), seconds)
+
+    def advance(self, limits: Limits) -> None:
+        """Finish a round; if time is up before, the next call goes on with it."""
+        begun = time.monotonic()
+        while self._remaining:
+            self._remaining -= self.run(self._remaining, limits.seconds)
+            if self._remaining and limits.is_over:
+                return
+        if time.monotonic() - begun < ROUND_SECONDS / 2 and self._merged == 1:
+            # Short rounds are burn-in.
+            self._sweeps, self.rounds = 2 * self._sweeps, []
+        self.rounds.append(self._current)
+        if len(self.rounds) == MAX_ROUNDS:
+            self.rounds = [_total(pair) for pair in zip(self.rounds[::2], self.rounds[1::2], strict=True)]
+            self._merged *= 2
+        self._current, self._remaining = self._empty(), self._sweeps * self._merged
 
     def half_chains(self) -> NDArray[np.float64]:
         """Return the mean marginals of the first halves of all chains after their burn-in, then of the second ones."""
-        kept = self._rounds[math.ceil(BURN_IN_SHARE * len(self._rounds)) :] or self._rounds
+        kept = self._settled()
         middle = len(kept) // 2
-        halves = [half for half in (kept[:middle], kept[middle:]) if half]
-        return np.concatenate(
-            [
-                sum(sums for sums, _ in half) / np.repeat(sum(draws for _, draws in half), self._sizes, axis=1)
-                for half in halves
-            ]
-        )
+        halves = [_total(half) for half in (kept[:middle], kept[middle:]) if half]
+        return np.concatenate([half.sums / np.repeat(half.draws, self._sizes, axis=1) for half in halves])
+
+    def _settled(self) -> list[_Round]:
+        """Return the rounds after burn-in."""
+        return self.rounds[math.ceil(BURN_IN_SHARE * len(self.rounds)) :] or self.rounds
+
+    def log_z(self) -> tuple[float | None, float]:
+        """Return the estimated logarithm of the sum, and its standard error; None without the power 0."""
+        if self.powers[-1] != 0:
+            return None, math.inf
+        moments = _total(self._settled()).moments
+        # The mean of a product to the difference of two powers is the ratio of their sums.
+        pooled = np.log(moments[:, 1:, 3].sum(axis=0) / moments[:, 1:, 0].sum(axis=0)).sum()
+        by_chain = np.log(moments[:, 1:, 3] / moments[:, 1:, 0]).sum(axis=1)
+        error = float(by_chain.std(ddof=1)) / math.sqrt(self._count)
+        return float(np.log(self._sizes).sum() + pooled + self._factors.log_scale), error
+
+    def deviations(self) -> NDArray[np.float64]:
+        """Return the standard deviation of the logarithm of the product of all factors, for each power."""
+        moments = self._current.moments.sum(axis=0)
+        count, mean = moments[:, 0], moments[:, 1] / moments[:, 0]
+        deviations: NDArray[np.float64] = np.sqrt(np.maximum(moments[:, 2] / count - mean**2, 0))
+        return deviations
+
+    def forget(self) -> None:
+        """Begin the round again."""
+        self._current = self._empty()
 
 
 def estimated_errors(
@@ -99,6 +180,32 @@ def estimated_errors(
     return np.sqrt(np.minimum(np.add.reduceat(squares, np.cumsum(sizes) - sizes), 1.0))
 
 
+class _Answer(NamedTuple):
+    """Marginals, and their errors by differences of chains and by those of halves of chains."""
+
+    shares: NDArray[np.float64]
+    by_chains: NDArray[np.float64]
+    by_halves: NDArray[np.float64]
+
+    @staticmethod
+    def of(chains: _Chains, sizes: NDArray[np.int64], count: int) -> _Answer:
+        """Return the answer of so many chains."""
+        halves = chains.half_chains()
+        shares = halves.mean(axis=0)
+        whole = halves.reshape(-1, count, len(shares)).mean(axis=0)
+        return _Answer(shares, estimated_errors(whole, shares, sizes), estimated_errors(halves, shares, sizes))
+
+    @property
+    def is_stuck(self) -> bool:
+        """True if chains hardly move."""
+        ratio = np.square(self.by_chains).mean() / max(np.square(self.by_halves).mean(), 1e-300)
+        return bool(ratio > STUCK_RATIO and self.by_chains.mean() > MIN_STUCK_ERROR)
+
+    def estimate(self, log_z: float | None, log_z_error: float) -> SumEstimate:
+        """Return the estimate: halves differ where chains drift, whole chains where each stays in some of the modes."""
+        return SumEstimate(METHOD, log_z, log_z_error, self.shares, np.maximum(self.by_chains, self.by_halves))
+
+
 def block_gibbs(problem: Problem, options: Options, limits: Limits) -> Iterator[SumEstimate]:
     """Yield the marginals of longer and longer chains; nothing if there are forbidden tuples, which chains cannot pass.
 
@@ -115,33 +222,33 @@ def block_gibbs(problem: Problem, options: Options, limits: Limits) -> Iterator[
     factors = factors_of(problem)
     if factors.log_scale == -math.inf or not (factors.values > 0).all():
         return
-    starts, members = factors.scopes
-    powers = np.ones(1)
-    sampler = BlockGibbs(sizes, starts, members.astype(np.int32), factors.values, powers, CHAINS, limits.seed)
-    rounds, sweeps = _Rounds(sizes), 1
+    count = CHAINS
+    chains = _Chains(factors, sizes, (1.0,), count, limits.seed)
+    answer: _Answer | None = None
     while True:
-        sums, draws = np.zeros((CHAINS, int(sizes.sum()))), np.zeros((CHAINS, len(sizes)))
-        moments = np.zeros((CHAINS, len(powers), MOMENTS))
-        begun, remaining = time.monotonic(), sweeps * rounds.merged
-        while remaining:
-            remaining -= sampler.run(
-                remaining, sums.reshape(-1), draws.reshape(-1), moments.reshape(-1), limits.seconds
-            )
-            if remaining and limits.is_over:
-                if not rounds.count:
-                    return
-                yield _estimate(rounds, sizes)
-        if time.monotonic() - begun < ROUND_SECONDS / 2 and rounds.merged == 1:
-            # Short rounds are burn-in.
-            rounds, sweeps = _Rounds(sizes), 2 * sweeps
-        rounds.add(sums, draws)
-        yield _estimate(rounds, sizes)
+        chains.advance(limits)
+        if chains.rounds:
+            answer = _Answer.of(chains, sizes, count)
+        if answer is None:
+            return
+        yield answer.estimate(*chains.log_z() if chains.rounds else (None, math.inf))
+        if len(chains.powers) == 1 and len(chains.rounds) == TRIAL_ROUNDS and answer.is_stuck:
+            powers = _powers(factors, sizes, limits)
+            if powers and table_bytes * len(powers) <= limits.memory_bytes:
+                count = TEMPERED_CHAINS
+                chains = _Chains(factors, sizes, powers, count, limits.seed)
 
 
-def _estimate(rounds: _Rounds, sizes: NDArray[np.int64]) -> SumEstimate:
-    halves = rounds.half_chains()
-    shares = halves.mean(axis=0)
-    # Halves differ where chains drift, whole chains more than halves where each stays in some of the modes.
-    chains = halves.reshape(-1, CHAINS, len(shares)).mean(axis=0)
-    errors = np.maximum(estimated_errors(halves, shares, sizes), estimated_errors(chains, shares, sizes))
-    return SumEstimate(METHOD, shares=shares, errors=errors)
+def _powers(factors: FactorList, sizes: NDArray[np.int64], limits: Limits) -> Sequence[float]:
+    """Return powers from 1 to 0, of which neighbours exchange states about equally often; none if time is up."""
+    pilot = _Chains(factors, sizes, PILOT_POWERS, 1, limits.seed)
+    pilot.run(PILOT_SWEEPS, limits.seconds)
+    pilot.forget()
+    if pilot.run(PILOT_SWEEPS, limits.seconds) < PILOT_SWEEPS:
+        return ()
+    powers, deviations = np.array(PILOT_POWERS), pilot.deviations()
+    steps = -np.diff(powers) * (deviations[1:] + deviations[:-1]) / 2
+    distances = np.concatenate([[0.0], np.cumsum(steps)]) / POWER_STEP
+    count = min(MAX_POWERS, math.ceil(distances[-1]) + 1)
+    chosen: list[float] = np.interp(np.linspace(0, distances[-1], max(count, 2)), distances, powers).tolist()
+    return chosen
