@@ -43,7 +43,7 @@ _ZERO_SUM = "the model's sum is 0, so there are no samples: remove some of the e
 
 
 class SampleSource(Protocol):
-    """What draws samples: see ``Sampler``."""
+    """Source of samples: see ``Sampler``."""
 
     def draw(
         self,
