@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from elimina import arguments, system
 from elimina.errors import InputError
 from elimina.io.sources import EvidenceLike, ModelLike, as_evidence, as_model
-from elimina.methods.best_assignments import RankedAssignment, ranked_assignments
+from elimina.methods.best_assignments import ranked_assignments
 from elimina.planning.options import DEFAULT, Options, options_of
 from elimina.planning.plan import Plan
 from elimina.problem.tasks import TaskName, task_of
-from elimina.result import Bounds, Result
+from elimina.result import Bounds, RankedAssignment, Result
 from elimina.strategies.answering import answer_question
 from elimina.strategies.call import Call
 from elimina.strategies.call_plan import plan_call
@@ -44,7 +44,8 @@ def plan(
             network); ``pr`` or ``partition``: the partition function, or the probability of the evidence; ``mar`` or
             ``marginals``: the posterior marginals; ``mmap``: the most probable states of the variables in the query,
             all others summed out; ``count``: the number of allowed assignments;
-            ``count-optima``: the number of optimal ones. ``bottleneck``: the assignment whose worst table is best: the
+            ``count-optima``: the number of optimal ones; ``kbest``: the ``k`` best ones (``Options(k=10)``).
+            ``bottleneck``: the assignment whose worst table is best: the
             largest cost is minimised, the smallest utility, or degree of satisfaction, maximised. Capital letters are
             taken, too.
         evidence: Variable (name or index) -> its state, or (probability models) likelihoods: an array with one for each

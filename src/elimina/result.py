@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -87,6 +87,18 @@ class Bounds(NamedTuple):
         except OverflowError:
             # Bounds on a count are integers of any size.
             return math.inf
+
+
+class RankedAssignment(NamedTuple):
+    """An assignment in the sequence of the best ones.
+
+    Attributes:
+        value: Its value in the model's units: a cost, or the natural logarithm of a probability.
+        assignment: Variable name -> state.
+    """
+
+    value: int | float
+    assignment: Mapping[str, State]
 
 
 class Delivery(NamedTuple):
@@ -208,6 +220,7 @@ class Result(Displayed):
             or an InputError with the reason.
         tour: Cities in the order of a tour, from 1 on (task ``tsp``).
         count: Number of optimal assignments (task ``count-optima``; an exact int).
+        ranked: Assignments with their values, the best first (task ``kbest``): pairs ``value`` and ``assignment``.
         marginals: Variable name -> {state: probability}. An answer without them has a ``NoMarginals``, which is false,
             and which raises an InputError with the reason when it is read.
         log10_z: Base-10 logarithm of the partition function or of the evidence's probability; minus infinity if that
@@ -232,6 +245,7 @@ class Result(Displayed):
     assignment: Mapping[str, Any] | None = None
     tour: Sequence[int] | None = None
     count: int | None = None
+    ranked: Sequence[RankedAssignment] = ()
     marginals: Mapping[str, Mapping[Any, float]] = NoMarginals()
     log10_z: float | None = None
     error: float | None = None
@@ -276,8 +290,8 @@ class Result(Displayed):
         """Return the answer as one JSON object on one line.
 
         ``docs/reference/answers.md`` describes its keys. If a key does not apply, or a number is not finite, the value
-        is null. Only the task ``tsp`` has the key ``tour``, only ``count-optima`` the key ``count``, and only an
-        estimate the key ``error``.
+        is null. Only the task ``tsp`` has the key ``tour``, only ``count-optima`` the key ``count``, only ``kbest`` the
+        key ``ranked``, and only an estimate the key ``error``.
         """
         known = {"schema": SCHEMA, **{one.name: getattr(self, one.name) for one in dataclasses.fields(self)}}
         del known["solutions"]
@@ -287,6 +301,9 @@ class Result(Displayed):
             del known["tour"]
         if self.count is None:
             del known["count"]
+        known["ranked"] = [assignment._asdict() for assignment in self.ranked]
+        if self.task != "kbest":
+            del known["ranked"]
         if self.status != "estimated":
             del known["error"]
         return "{" + ", ".join(f'"{key}": {_json(value)}' for key, value in known.items()) + "}"
@@ -294,9 +311,10 @@ class Result(Displayed):
     def to_frame(self, library: Library = "pandas") -> Any:
         """Return the answer as a data frame.
 
-        Marginals: a row for each variable and state, with the columns ``variable``, ``state`` and ``probability``. An
-        assignment: a row for each variable, with the columns ``variable`` and ``state``. Columns of states of different
-        types hold text, where the library knows columns of one type only.
+        Ranked assignments: a row for each, with a column for each variable, and ``value``. Marginals: a row for each
+        variable and state, with the columns ``variable``, ``state`` and ``probability``. An assignment: a row for each
+        variable, with the columns ``variable`` and ``state``. Columns of states of different types hold text, where
+        the library knows columns of one type only.
 
         Args:
             library: ``pandas``, ``polars`` or ``pyarrow`` (a ``Table``).
@@ -305,10 +323,14 @@ class Result(Displayed):
             TypeError: ``library`` is not text.
             InputError: It is another one or not installed, or the answer has neither marginals nor an assignment.
         """
+        if self.ranked:
+            names = self.ranked[0].assignment
+            columns = {name: [ranked.assignment[name] for ranked in self.ranked] for name in names}
+            return states_frame(columns, {"value": [ranked.value for ranked in self.ranked]}, library)
         if not isinstance(self.marginals, NoMarginals):
             rows = [(name, state, p) for name, values in self.marginals.items() for state, p in values.items()]
-            names, states, shares = zip(*rows, strict=True) if rows else ((), (), ())
-            columns = {"variable": list(names), "state": list(states)}
+            owners, states, shares = zip(*rows, strict=True) if rows else ((), (), ())
+            columns = {"variable": list(owners), "state": list(states)}
             return states_frame(columns, {"probability": list(shares)}, library)
         if self.assignment is not None:
             columns = {"variable": list(self.assignment), "state": list(self.assignment.values())}
@@ -364,6 +386,14 @@ class Result(Displayed):
         error = self.stats.get("log10_z_error")
         return "log10 Z", f"about {self.log10_z:.6g}" + ("" if error is None else f", error about {error:.1g}")
 
+    def ranked_rows(self, is_shown: Callable[[str], bool] = bool) -> list[tuple[str, str]]:
+        """Return a row for each ranked assignment: its value, and the states of the variables that are shown."""
+        rows = []
+        for number, (value, assignment) in enumerate(self.ranked, 1):
+            states = {name: state for name, state in assignment.items() if is_shown(name)}
+            rows.append((f"{number}", f"{number_text(value)}  {assignment_text(states)}"))
+        return rows
+
     def outcome(self) -> list[tuple[str, str]]:
         """Return the rows that texts of an answer begin with: the status, the value, the bounds and the early end."""
         ended = [] if self.ended_by is None else [("ended by", self.ended_by)]
@@ -381,7 +411,9 @@ class Result(Displayed):
         rows = [("task", self.task), ("status", self.status), *self.error_row(), *self._values()]
         if self.log10_z is not None:
             rows.append(self.log10_z_row())
-        if self.assignment:
+        if self.ranked:
+            rows += self.ranked_rows()
+        elif self.assignment:
             rows.append(("assignment", assignment_text(self.assignment)))
         lines = [f"{name + ':':12}{text}" for name, text in rows]
         return "\n".join([*lines, marginals_table(self.marginals)] if self.marginals else lines)

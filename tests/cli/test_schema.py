@@ -20,7 +20,7 @@ from tests.cli.test_tsp import SQUARE
 def check(answer, task):
     assert answer["task"] == task
     validate(answer)
-    own = {"tour": ("tsp",), "count": ("count-optima",), "error": ()}
+    own = {"tour": ("tsp",), "count": ("count-optima",), "ranked": ("kbest",), "error": ()}
     keys = [key for key in SCHEMA["properties"] if task in own.get(key, (task,))]
     assert list(answer) == keys
     assert answer["schema"] == VERSION
@@ -32,14 +32,16 @@ def check(answer, task):
 def test_the_schema_has_the_words_of_the_library():
     assert SCHEMA["properties"]["status"]["enum"] == list(get_args(Status))
     assert SCHEMA["properties"]["ended_by"]["enum"] == [None, *get_args(EndedBy)]
-    assert SCHEMA["required"] == [key for key in SCHEMA["properties"] if key not in ("tour", "count", "error")]
+    assert SCHEMA["required"] == [
+        key for key in SCHEMA["properties"] if key not in ("tour", "count", "ranked", "error")
+    ]
     with pytest.raises(AssertionError, match="status is 'good'"):
         validate(
             {**json.loads(Result("optimal", "mpe").to_json()), "status": "good", "stats": {"seconds": {"total": 0}}}
         )
 
 
-@pytest.mark.parametrize("task", ["mpe", "pr", "mar", "mmap", "count"])
+@pytest.mark.parametrize("task", ["mpe", "pr", "mar", "mmap", "count", "kbest"])
 def test_solve(elimina, tmp_path, task):
     (tmp_path / "rain.uai").write_text(RAIN)
     query = ["--query", "x0"] if task == "mmap" else []

@@ -29,6 +29,7 @@ OTHER_VALUES = {
     "threads": 1,
     "dtype": "float64",
     "slices": 4,
+    "k": 3,
     "tables": "sparse",
     "ibound": 2,
     "shift": "none",

@@ -319,7 +319,9 @@ def _human(result: Result, model: Model, reason: str) -> str:
     dtype = "" if stats["dtype"] is None else f", {stats['dtype']}"
     workers = f" of {stats['workers']} workers" if "workers" in stats else ""
     rows.append(("time", f"{seconds_text(total)} on {stats['device']}{workers}{dtype}"))
-    if result.assignment:
+    if result.ranked:
+        rows += result.ranked_rows(lambda name: not is_auxiliary(name))
+    elif result.assignment:
         named = {name: state for name, state in result.assignment.items() if not is_auxiliary(name)}
         shown = named or result.assignment
         rows.append(("assignment", assignment_text(shown)))

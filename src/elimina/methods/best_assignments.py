@@ -11,23 +11,24 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from elimina.display import bytes_text
 from elimina.errors import MemoryLimitError, UnsupportedError
-from elimina.methods.mini_buckets import Heuristic, heuristic_of
+from elimina.methods.mini_buckets import Heuristic, heuristic_of, mini_bucket_statistics
 from elimina.model.model import Model
-from elimina.model.states import Evidence, State
+from elimina.model.states import Evidence
 from elimina.planning.number_type import cost_bound
 from elimina.planning.options import Options
 from elimina.planning.ordering import elimination_order
 from elimina.problem.evidence import with_evidence
 from elimina.problem.preparation import Problem, prepare
-from elimina.running.execution import Execution
+from elimina.result import RankedAssignment
+from elimina.running.execution import Execution, statistics
 from elimina.running.host import backend_of, host_memory
 from elimina.running.mini_bucket_plans import plan_within
 from elimina.running.plan_choice import plan_on
@@ -46,18 +47,6 @@ MESSAGE_SECONDS = 10.0
 
 _BRANCH_BYTES, _SIBLING_BYTES = 400, 24
 """Bytes of a branch without its arrays, and of a sibling in it."""
-
-
-class RankedAssignment(NamedTuple):
-    """An assignment in the sequence of the best ones.
-
-    Attributes:
-        value: Its value in the model's units: a cost, or the natural logarithm of a probability.
-        assignment: Variable name -> state.
-    """
-
-    value: int | float
-    assignment: dict[str, State]
 
 
 class _Level(NamedTuple):
@@ -105,20 +94,29 @@ class BestAssignments:
         problem: Problem of the task ``mpe``, with all values of all variables.
         options: Options of the plan.
         distance: Number of variables in which an assignment differs from each of those before, at least.
+        is_over: Function that returns whether the search is to end.
+
+    Attributes:
+        statistics: Figures of the elimination, as in ``Result.stats``.
+        is_complete: True if there are no more assignments.
 
     Raises:
         MemoryLimitError: Not even small mini-buckets fit.
         UnsupportedError: Integer costs are too large.
     """
 
-    def __init__(self, problem: Problem, options: Options, distance: int) -> None:
+    def __init__(
+        self, problem: Problem, options: Options, distance: int = 1, is_over: Callable[[], bool] = lambda: False
+    ) -> None:
         if problem.model.is_integer and (bound := cost_bound(problem)) > MAX_COST_SUM:
             raise UnsupportedError(
                 f"the search for the best assignments compares costs up to {MAX_COST_SUM:,}, and the tables' ranges "
                 f"add up to {bound - 1:,}: scale the costs down"
             )
         self._problem = problem
-        heuristic = _messages(problem, options)
+        heuristic, self.statistics = _messages(problem, options)
+        self._is_over = is_over
+        self.is_complete = False
         self._heuristic, self._arena = heuristic, heuristic.arena
         self._is_exact = heuristic.plan.minibuckets is None
         self._sum_type = np.int64 if heuristic.is_integer else np.float64
@@ -141,6 +139,7 @@ class BestAssignments:
             MemoryLimitError: The paths of the search do not fit.
         """
         if not math.isfinite(self._heuristic.cost):
+            self.is_complete = True
             return
         model = self._problem.model
         self._heap: list[tuple[float, int, int, _Branch]] = []
@@ -150,11 +149,15 @@ class BestAssignments:
                 chosen = self._problem.complete(self._order, leaf.tolist())
                 value = model.score(chosen)
                 if model.is_beyond_bound(value):
+                    self.is_complete = True
                     return
                 yield value, chosen
                 if self._distance > 1:
                     self._earlier = np.vstack([self._earlier, leaf])
+            if self._is_over():
+                return
             if not self._heap:
+                self.is_complete = True
                 return
             cost, _, place, branch = heapq.heappop(self._heap)
             if place + 1 < len(branch.costs):
@@ -220,8 +223,8 @@ class BestAssignments:
             )
 
 
-def _messages(problem: Problem, options: Options) -> Heuristic:
-    """Run an elimination that keeps its messages, or where it does not fit one with mini-buckets."""
+def _messages(problem: Problem, options: Options) -> tuple[Heuristic, dict[str, Any]]:
+    """Run an elimination that keeps its messages, or where it does not fit one with mini-buckets; with its figures."""
     order = elimination_order(problem, options)
     backend = backend_of(options)
     # The tables of each variable's own bucket are needed, so no step may eliminate several.
@@ -230,7 +233,9 @@ def _messages(problem: Problem, options: Options) -> Heuristic:
         most = MESSAGE_MEMORY_SHARE * host_memory(options)
         planned = plan_within(problem, order, options._replace(ibound="auto"), most, MESSAGE_SECONDS)
         plan, backend = planned.plan, planned.backend
-    return heuristic_of(Execution(problem, plan, backend), {})
+    execution, clock = Execution(problem, plan, backend), dict[str, float]()
+    heuristic = heuristic_of(execution, clock)
+    return heuristic, {**statistics(execution, clock), **mini_bucket_statistics(plan)}
 
 
 def _levels(heuristic: Heuristic, idle_sizes: Sequence[int]) -> list[_Level]:

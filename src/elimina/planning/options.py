@@ -22,6 +22,9 @@ from elimina.problem.tasks import Description, Task, described, tasks_that
 from elimina.result import Bounds
 from elimina.system import available_threads
 
+MAX_ASSIGNMENTS = 10**9
+"""Most assignments that a call may be asked for."""
+
 MAX_THREADS = 1024
 """Most threads of a call, and most workers: more than a machine has, and few enough to start."""
 
@@ -105,6 +108,7 @@ class Options(NamedTuple):
             costs with decimals: this cost).
         hint: An assignment to start from (``mpe``): variable (name or index) -> its state. If it leaves variables out,
             local search completes it. Evidence overrides it. The answer is never worse than the hint.
+        k: Number of assignments (``kbest``).
         gap: Relative distance of the bounds (to the one closer to 0) at which filtering and search end (``bounded``); a
             number, or text such as ``1%``.
         checkpoint: A directory that keeps the progress of a long run (``mpe``, ``pr``, ``count``). However the process
@@ -132,6 +136,7 @@ class Options(NamedTuple):
     exact: bool = False
     upper_bound: float | None = None
     hint: Evidence | None = None
+    k: int = 10
     gap: float | str = 0.0
     checkpoint: str | os.PathLike[str] | None = None
     on_plan: Callable[[Plan], None] | None = None
@@ -433,6 +438,10 @@ def _has_bounds(task: Description) -> bool:
     return task.has_bounds
 
 
+def _lists_assignments(task: Description) -> bool:
+    return task.lists_assignments
+
+
 def _merges_slices(task: Description) -> bool:
     return task.merges_slices
 
@@ -651,6 +660,18 @@ OPTIONS: tuple[OptionRecord, ...] = (
         metavar="FILE|A=x,B=y",
         noun="a hint",
         tasks=_is_optimum,
+    ),
+    OptionRecord(
+        "k",
+        values.integer_in(1, MAX_ASSIGNMENTS),
+        10,
+        "run",
+        "Number of assignments (kbest).",
+        group="common",
+        flags=("-k",),
+        metavar="N",
+        noun="a number of assignments",
+        tasks=_lists_assignments,
     ),
     OptionRecord(
         "gap",

@@ -177,7 +177,7 @@ def observe(model: Model, task: Task, evidence: Evidence, asked: Sequence[int] |
     observed = with_evidence(model, task, evidence)
     properties = described(task)
     is_free = SEMIRINGS[properties.semiring].is_additive and not (properties.is_sum and model.sense != "probability")
-    if not is_free or not is_rewritten(observed.model):
+    if not is_free or properties.lists_assignments or not is_rewritten(observed.model):
         return observed
     maximised = asked or () if properties.keeps_query else ()
     return Observed(*with_small_tables(observed.model, observed.values, _purpose(task), maximised))

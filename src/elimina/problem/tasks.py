@@ -7,8 +7,10 @@ from typing import Any, Literal, NamedTuple, cast, get_args
 
 from elimina import arguments
 
-Task = Literal["mpe", "pr", "mar", "mmap", "count", "count-optima", "bottleneck"]
-TaskName = Literal["mpe", "map", "pr", "partition", "mar", "marginals", "mmap", "count", "count-optima", "bottleneck"]
+Task = Literal["mpe", "pr", "mar", "mmap", "count", "count-optima", "kbest", "bottleneck"]
+TaskName = Literal[
+    "mpe", "map", "pr", "partition", "mar", "marginals", "mmap", "count", "count-optima", "kbest", "bottleneck"
+]
 """A task or another name for it."""
 
 TASKS: tuple[Task, ...] = get_args(Task)
@@ -29,7 +31,8 @@ class Description(NamedTuple):
         is_marginal: True if it asks for a distribution of each variable.
         is_count: True if it asks for the number of allowed assignments.
         is_unrounded: True if it compares sums of integer costs, which floats would round.
-        counts_optima: True if its answer is the number of optima, so that a proven optimum is not yet the answer.
+        is_beyond_optimum: True if a proven optimum is not yet the answer.
+        lists_assignments: True if its answer is a list of assignments, so that no two values may be taken for one.
         is_distribution: True if its answer sums to 1, so that factors which only scale it may be left out.
         takes_query: True if it asks for some variables only.
         keeps_query: True if all variables but those of its query are eliminated.
@@ -53,7 +56,8 @@ class Description(NamedTuple):
     is_marginal: bool = False
     is_count: bool = False
     is_unrounded: bool = False
-    counts_optima: bool = False
+    is_beyond_optimum: bool = False
+    lists_assignments: bool = False
     is_distribution: bool = False
     takes_query: bool = False
     keeps_query: bool = False
@@ -152,9 +156,18 @@ DESCRIPTIONS: dict[str, Description] = {
         "min-sum",
         problem="mpe",
         is_unrounded=True,
-        counts_optima=True,
+        is_beyond_optimum=True,
         has_first_bounds=True,
         shown=(("value", "value"), ("optima", "count")),
+    ),
+    "kbest": Description(
+        "Best assignments, as many as -k says.",
+        "min-sum",
+        problem="mpe",
+        is_beyond_optimum=True,
+        lists_assignments=True,
+        soft_evidence="factors",
+        shown=(("value", "value"),),
     ),
     "bottleneck": Description(
         "Best assignment by its worst cost or satisfaction.",

@@ -43,8 +43,8 @@ def combine(known: Result | None, found: Result, sign: int) -> Result:
     if _is_better(known, found, sign):
         best = known
     bound = lower if sign == 1 else upper
-    is_counted = description is not None and description.counts_optima
-    if best.value is not None and bound is not None and bounds_meet(bound, best.value) and not is_counted:
+    is_beyond_optimum = description is not None and description.is_beyond_optimum
+    if best.value is not None and bound is not None and bounds_meet(bound, best.value) and not is_beyond_optimum:
         return best.replace(status="optimal", lower_bound=best.value, upper_bound=best.value, stats=found.stats)
     return best.replace(status="bounded", lower_bound=lower, upper_bound=upper, stats=found.stats)
 

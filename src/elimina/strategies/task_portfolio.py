@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from elimina.strategies.count_optima import COUNT_OPTIMA
+from elimina.strategies.k_best import K_BEST
 from elimina.strategies.marginal_map import MARGINAL_MAP
 from elimina.strategies.portfolio import Solver
 from elimina.strategies.schedule import SCHEDULE, Rows, scheduled
 from elimina.strategies.strategy import Portfolio
 
-TASKS: dict[str, Rows] = {**SCHEDULE, "mmap": MARGINAL_MAP, "count-optima": COUNT_OPTIMA}
+TASKS: dict[str, Rows] = {**SCHEDULE, "mmap": MARGINAL_MAP, "count-optima": COUNT_OPTIMA, "kbest": K_BEST}
 """Rows by task."""
 
 

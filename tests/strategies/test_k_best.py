@@ -1,0 +1,65 @@
+"""The task kbest: the best assignments in order, on the command line and in Python, and what ends it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import elimina
+from elimina import InputError, Model, Options, Table, Variable
+from tests.methods.test_best_assignments import allowed, random_model
+
+
+@given(seed=st.integers(0, 10**6), sense=st.sampled_from(["min-cost", "max-cost", "probability"]), k=st.integers(1, 40))
+@settings(max_examples=60, deadline=None)
+def test_the_best_assignments(seed, sense, k):
+    model = random_model(seed, sense)
+    evidence = {f"x{seed % 6}": 0} if seed % 3 else {}
+    expected = allowed(model, {seed % 6: 0} if evidence else {})
+    result = elimina.solve(model, "kbest", evidence=evidence, options=Options(k=k))
+    assert [value for value, _ in result.ranked] == pytest.approx(list(expected.values())[:k], abs=1e-8)
+    if not expected:
+        assert (result.status, result.assignment, result.value) == ("infeasible", None, None)
+        return
+    assert len({tuple(model.indices_of(assignment)) for _, assignment in result.ranked}) == len(result.ranked)
+    assert result.status == "optimal"
+    assert (result.value, result.assignment) == tuple(result.ranked[0])
+    assert result.lower_bound == result.upper_bound == result.value
+
+
+def test_values_that_no_table_tells_apart_are_all_listed():
+    """Other tasks take equal states for one: see the tests of large domains."""
+    rows = np.array([[0, 0], [1, 1]])
+    factor = Table([0, 1], np.array([1, 2]), sizes=(5000, 5000), rows=rows, default=9)
+    model = Model([Variable("a", 5000), Variable("b", 5000)], [factor])
+    result = elimina.solve(model, "kbest", options=Options(k=6))
+    assert [value for value, _ in result.ranked] == [1, 2, 9, 9, 9, 9]
+    assert len({tuple(assignment.items()) for _, assignment in result.ranked}) == 6
+
+
+def test_a_limit_leaves_the_best_ones():
+    model = Model.from_arrays([4] * 60, [((v, v + 1), np.eye(4, dtype=int)) for v in range(59)])
+    result = elimina.solve(model, "kbest", time_limit=1.0, options=Options(k=10**9))
+    assert (result.status, result.ended_by) == ("bounded", "time-limit")
+    values = [value for value, _ in result.ranked]
+    assert values == sorted(values)
+    assert result.value == values[0] == 0
+
+
+def test_frames_have_a_row_for_each():
+    pytest.importorskip("pandas")
+    model = Model.from_arrays({"a": ["x", "y"], "b": 2}, [(("a", "b"), [[3, 1], [0, 2]])])
+    result = elimina.solve(model, "kbest", options=Options(k=3))
+    frame = result.to_frame()
+    assert frame.to_dict("list") == {"a": ["y", "x", "y"], "b": [0, 1, 1], "value": [0, 1, 2]}
+    assert str(result).splitlines()[-1].split() == ["3:", "2", "a=y", "b=1"]
+
+
+def test_other_tasks_take_no_number_of_assignments():
+    model = Model.from_arrays([2], [((0,), [1, 2])])
+    with pytest.raises(InputError, match="a number of assignments is for the task kbest: leave it out for mpe"):
+        elimina.solve(model, options=Options(k=3))
+    with pytest.raises(InputError, match="k is 0"):
+        elimina.solve(model, "kbest", options=Options(k=0))
