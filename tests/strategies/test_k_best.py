@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import elimina
 from elimina import InputError, Model, Options, Table, Variable
+from elimina.methods import best_assignments
 from tests.methods.test_best_assignments import allowed, random_model
 
 
@@ -46,6 +47,15 @@ def test_a_limit_leaves_the_best_ones():
     values = [value for value, _ in result.ranked]
     assert values == sorted(values)
     assert result.value == values[0] == 0
+
+
+def test_memory_leaves_the_best_ones(monkeypatch):
+    monkeypatch.setattr(best_assignments, "host_memory", lambda options: 40_000)
+    model = Model.from_arrays([4] * 30, [((v, v + 1), np.eye(4, dtype=int)) for v in range(29)])
+    result = elimina.solve(model, "kbest", options=Options(k=10**6))
+    assert (result.status, result.ended_by) == ("bounded", "memory-limit")
+    assert len(result.ranked) > 1
+    assert {value for value, _ in result.ranked} == {0}
 
 
 def test_frames_have_a_row_for_each():

@@ -132,6 +132,12 @@ class BestAssignments:
         self._numbers = itertools.count()
         self._bytes = 0
 
+    @property
+    def bound(self) -> int | float | None:
+        """Bound on the best value, in the model's units; None if no assignment is allowed."""
+        cost = self._heuristic.cost
+        return self._heuristic.bound_of(cost) if math.isfinite(cost) else None
+
     def __iter__(self) -> Iterator[tuple[int | float, list[int]]]:
         """Yield values in the model's units, and a value index for each variable.
 

@@ -190,7 +190,7 @@ def _purpose(task: Task) -> Purpose:
         return BEST
     if properties.is_sum:
         return SUM
-    return COUNT_BEST if properties.counts_optima else COUNT
+    return COUNT_BEST if properties.is_beyond_optimum else COUNT
 
 
 def _defining_tables(model: Model, rewritten: Model) -> dict[int, list[Table]]:

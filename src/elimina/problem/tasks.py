@@ -166,6 +166,7 @@ DESCRIPTIONS: dict[str, Description] = {
         problem="mpe",
         is_beyond_optimum=True,
         lists_assignments=True,
+        has_first_bounds=True,
         soft_evidence="factors",
         shown=(("value", "value"),),
     ),

@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from elimina.errors import MemoryLimitError
 from elimina.methods.best_assignments import BestAssignments
-from elimina.result import RankedAssignment, Result, Status
+from elimina.result import RankedAssignment, Result
 from elimina.running.budget import Budget
 from elimina.strategies.facts import Facts
 from elimina.strategies.row import Row
@@ -23,26 +24,36 @@ def k_best(facts: Facts, _: Row) -> Strategy:
         search = BestAssignments(problem, options.beside(budget.held), is_over=lambda: run.is_over)
         started = time.monotonic()
         ranked: list[RankedAssignment] = []
-        for value, chosen in search:
-            ranked.append(RankedAssignment(value, model.states_at(chosen)))
-            if len(ranked) == 1:
-                budget.report(_answer(ranked, search.statistics, is_complete=False))
-            if len(ranked) == options.k:
-                break
-        is_complete = search.is_complete or len(ranked) == options.k
+        failure = None
+        try:
+            for value, chosen in search:
+                ranked.append(RankedAssignment(value, model.states_at(chosen)))
+                if len(ranked) == options.k:
+                    break
+        except MemoryLimitError as error:
+            failure = error
         seconds = {**search.statistics["seconds"], "search": time.monotonic() - started}
-        return _answer(ranked, {**search.statistics, "seconds": seconds}, is_complete)
+        stats = {**search.statistics, "seconds": seconds}
+        if search.is_complete or len(ranked) == options.k:
+            return _complete(ranked, stats)
+        # Bounds that meet would end the call as if all assignments were there.
+        value, assignment = ranked[0] if ranked else (None, None)
+        lower, upper = model.ends(None if ranked else search.bound, value)
+        known = Result("bounded", "kbest", value, lower, upper, assignment, ranked=tuple(ranked), stats=stats)
+        if failure is not None:
+            budget.report(known)
+            raise failure
+        return known
 
     return Strategy(run, "k best", work)
 
 
-def _answer(ranked: list[RankedAssignment], stats: dict[str, Any], is_complete: bool) -> Result:
-    """Return assignments as an answer: optimal once all that are asked for are there."""
+def _complete(ranked: list[RankedAssignment], stats: dict[str, Any]) -> Result:
+    """Return all assignments that are asked for as an answer."""
     if not ranked:
-        return Result("infeasible" if is_complete else "unknown", "kbest", stats=stats)
+        return Result("infeasible", "kbest", stats=stats)
     value, assignment = ranked[0]
-    status: Status = "optimal" if is_complete else "bounded"
-    return Result(status, "kbest", value, value, value, assignment, ranked=tuple(ranked), stats=stats)
+    return Result("optimal", "kbest", value, value, value, assignment, ranked=tuple(ranked), stats=stats)
 
 
 K_BEST: Rows = (
