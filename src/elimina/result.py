@@ -290,8 +290,8 @@ class Result(Displayed):
         """Return the answer as one JSON object on one line.
 
         ``docs/reference/answers.md`` describes its keys. If a key does not apply, or a number is not finite, the value
-        is null. Only the task ``tsp`` has the key ``tour``, only ``count-optima`` the key ``count``, only ``kbest`` the
-        key ``ranked``, and only an estimate the key ``error``.
+        is null. Only the task ``tsp`` has the key ``tour``, only ``count-optima`` the key ``count``, only ranked
+        assignments the key ``ranked``, and only an estimate the key ``error``.
         """
         known = {"schema": SCHEMA, **{one.name: getattr(self, one.name) for one in dataclasses.fields(self)}}
         del known["solutions"]
@@ -302,7 +302,7 @@ class Result(Displayed):
         if self.count is None:
             del known["count"]
         known["ranked"] = [assignment._asdict() for assignment in self.ranked]
-        if self.task != "kbest":
+        if not self.ranked:
             del known["ranked"]
         if self.status != "estimated":
             del known["error"]

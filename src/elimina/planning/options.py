@@ -667,7 +667,6 @@ OPTIONS: tuple[OptionRecord, ...] = (
         10,
         "run",
         "Number of assignments (kbest).",
-        group="common",
         flags=("-k",),
         metavar="N",
         noun="a number of assignments",

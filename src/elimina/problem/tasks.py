@@ -152,7 +152,7 @@ DESCRIPTIONS: dict[str, Description] = {
         shown=(("count", "value"),),
     ),
     "count-optima": Description(
-        "Number of optimal assignments, and their cost (integer costs).",
+        "Number of optimal assignments, of integer costs.",
         "min-sum",
         problem="mpe",
         is_unrounded=True,

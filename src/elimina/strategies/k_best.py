@@ -37,9 +37,15 @@ def k_best(facts: Facts, _: Row) -> Strategy:
         if search.is_complete or len(ranked) == options.k:
             return _complete(ranked, stats)
         # Bounds that meet would end the call as if all assignments were there.
-        value, assignment = ranked[0] if ranked else (None, None)
-        lower, upper = model.ends(None if ranked else search.bound, value)
-        known = Result("bounded", "kbest", value, lower, upper, assignment, ranked=tuple(ranked), stats=stats)
+        if ranked:
+            best = ranked[0]
+            lower, upper = model.ends(None, best.value)
+            known = Result(
+                "bounded", "kbest", best.value, lower, upper, best.assignment, ranked=tuple(ranked), stats=stats
+            )
+        else:
+            lower, upper = model.ends(search.bound, None)
+            known = Result("bounded", "kbest", lower_bound=lower, upper_bound=upper, stats=stats)
         if failure is not None:
             budget.report(known)
             raise failure
