@@ -51,6 +51,10 @@ RUNG_TIME_SHARE, MAX_REST = 0.2, 1e-3
 MIN_CELL_GROWTH = 1.5
 """Growth of the regions from which a change of the marginals tells the error."""
 
+IRREGULAR_SHARE = 0.5
+"""Share of the change before that counts as error if messages have hardly converged: regions of both sizes may be
+wrong alike."""
+
 SIMILAR_ERROR = 0.05
 """Least estimated error of marginals that are compared with those of similar regions."""
 
@@ -179,7 +183,7 @@ class _Changes:
         self._sizes = sizes
         self._shares: NDArray[np.float64] | None = None
         self._log_z, self._cells = math.inf, 0.0
-        self._change, self._is_regular = UNKNOWN_ERROR, False
+        self._change, self._is_regular = 0.0, False
 
     def errors(self, shares: NDArray[np.float64], log_z: float, cells: float) -> tuple[NDArray[np.float64], float]:
         """Return the estimated errors of marginals, and of the logarithm of the sum.
@@ -197,7 +201,7 @@ class _Changes:
         if cells < MIN_CELL_GROWTH * self._cells:
             return np.maximum(changes, SIMILAR_ERROR), log_change
         if not self._is_regular:
-            return changes, log_change
+            return np.maximum(changes, IRREGULAR_SHARE * self._change), log_change
         ratio = min(1.0, max(MIN_CHANGE_RATIO, float(changes.mean()) / self._change))
         return ratio * changes, ratio * log_change
 
