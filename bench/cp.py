@@ -70,6 +70,11 @@ def halves(n: int, seed: int = 1) -> Instance:
     )
 
 
+def _fixed(node_limit: int | None) -> cp.SearchOptions:
+    """Return the options of a search by its rule alone."""
+    return cp.SearchOptions(node_limit=node_limit, restarts="none")
+
+
 def ours(
     instance: Instance, limit: float, node_limit: int | None = None, device: str = "cpu"
 ) -> tuple[int, float, str]:
@@ -81,7 +86,7 @@ def ours(
     for line in instance.different:
         model.all_different([xs[i] + shift for i, shift in line])
     model.search(xs, instance.variable_ordering, "indomain_min")
-    result = model.solve(time_limit=limit, device=device, options=cp.SearchOptions(node_limit=node_limit))
+    result = model.solve(time_limit=limit, device=device, options=_fixed(node_limit))
     return result.stats["nodes"], result.stats["seconds"]["search"], result.status
 
 
@@ -204,13 +209,11 @@ def tsp(path: Path, limit: float, program: str | None, devices: list[str], repea
     model.minimize(model.sum(map(model.element, problem.distances, successors)))
     model.search(successors, "first_fail", "indomain_min")
     built = time.perf_counter() - start
-    root = model.solve(device="cpu", options=cp.SearchOptions(node_limit=1)).stats["seconds"]["search"]
+    root = model.solve(device="cpu", options=_fixed(1)).stats["seconds"]["search"]
     most = model.solve(time_limit=root + limit, device="cpu").stats["nodes"]
 
     def run(device: str) -> tuple[int, float]:
-        statistics = model.solve(
-            time_limit=root + 2 * limit, device=device, options=cp.SearchOptions(node_limit=most)
-        ).stats
+        statistics = model.solve(time_limit=root + 2 * limit, device=device, options=_fixed(most)).stats
         return statistics["nodes"] - 1, statistics["seconds"]["search"] - root
 
     rates = ratios(run, devices, repeat)
@@ -218,7 +221,7 @@ def tsp(path: Path, limit: float, program: str | None, devices: list[str], repea
     line = f"{path.stem:10} {most:7} nodes   {rates}   built in {built:.1f} s, root {root:.2f} s, {peak:.2f} GiB"
     if program:
         nodes, seconds = gecode(tour_flatzinc(problem), program, limit)
-        same = model.solve(device="cpu", options=cp.SearchOptions(node_limit=nodes)).stats
+        same = model.solve(device="cpu", options=_fixed(nodes)).stats
         line += f"   gecode {nodes / seconds:8.0f} nodes/s, ours over as many {same['nodes'] / same['seconds']:8.0f}"
     print(line, flush=True)
 

@@ -261,13 +261,16 @@ void bind_cp(nb::module_& m) {
           [](Searching* self, const nb::tuple& copies, const std::vector<RuleOfSearch>& rules,
              const std::optional<Numbers>& minimise, const std::optional<RestartsOfSearch>& restarts,
              const std::optional<RelaxationOfSearch>& relax, bool free, std::uint64_t seed, double seconds,
-             double nodes, double failures) {
+             double nodes, double failures, std::optional<std::pair<double, bool>> portfolio) {
             if (copies.size() == 0) throw nb::value_error("a search needs a solver");
             Options options;
             std::vector<Solver*> solvers;
             for (const nb::handle copy : copies) {
               Model& model = nb::cast<Model&>(copy);
               options = options_of(model, rules, minimise, restarts, relax, free, seed, seconds, nodes, failures);
+              options.portfolio = options.pauses = portfolio.has_value();
+              if (portfolio) std::tie(options.stretch_scale, options.has_orderings) = *portfolio;
+              if (!(options.stretch_scale > 0)) throw nb::value_error("the scale of stretches is above 0");
               solvers.push_back(&model.solver);
               if (model.solver.variables() != solvers[0]->variables())
                 throw nb::value_error("the solvers are not of one model");
@@ -275,9 +278,19 @@ void bind_cp(nb::module_& m) {
             new (self) Searching(solvers, std::move(options));
           },
           nb::keep_alive<1, 2>(), "solvers"_a, "rules"_a, "minimise"_a.none(), "restarts"_a.none(), "relax"_a.none(),
-          "free"_a, "seed"_a, "seconds"_a, "nodes"_a, "failures"_a,
-          "In as many threads as there are solvers, each of which was made in the same way.")
-      .def("next", &Searching::next, "poll"_a, "`poll` ends the search by False; so does an interruption.")
+          "free"_a, "seed"_a, "seconds"_a, "nodes"_a, "failures"_a, "portfolio"_a = nb::none(),
+          "In as many threads as there are solvers, each of which was made in the same way. `portfolio`: by the "
+          "schedule, in "
+          "which `relax` says what neighbourhoods are made of; a factor of the failures of its stretches, and whether "
+          "the "
+          "rules are the model's.")
+      .def("next", &Searching::next, "poll"_a,
+           "`poll` ends the search by False; so does an interruption. 'paused': after the schedule's first stretch, "
+           "once.")
+      .def("bound", &Searching::bound, "A value below which no solution has the objective that is minimised; or None.")
+      .def("raise_bound", &Searching::raise_bound, "bound"_a, "Between calls of `next`.")
+      .def("adopt", &Searching::adopt, "solution"_a,
+           "The values of all variables, which later solutions have to improve.")
       .def("solution", &Searching::solution, "The values of all variables.")
       .def("statistics", &Searching::statistics);
   m.def("cp_constraint_names", &constraint_names);

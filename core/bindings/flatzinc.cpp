@@ -1,3 +1,4 @@
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -41,7 +42,8 @@ class FlatZinc {
     }
   }
 
-  Searching* search(bool free, std::uint64_t seed, double seconds, int threads, bool relax, nb::object poll) {
+  Searching* search(bool free, std::uint64_t seed, double seconds, int threads, bool relax, nb::object poll,
+                    bool portfolio) {
     if (threads < 1) throw nb::value_error("there is at least one thread");
     if (searched_) throw nb::value_error("the model is searched already");
     if (std::isnan(seconds)) throw nb::value_error("the seconds are a number");
@@ -49,7 +51,9 @@ class FlatZinc {
     options_.free = free;
     options_.seed = seed;
     options_.seconds = seconds;
-    if (!relax && !instance_->is_relaxed()) options_.relax.reset();
+    // Annotations of restarts and neighbourhoods are a schedule of their own.
+    options_.portfolio = portfolio && !free && !relax && !instance_->is_relaxed() && !instance_->has_restarts();
+    if (!options_.portfolio && !relax && !instance_->is_relaxed()) options_.relax.reset();
     copy(threads - 1, poll);
     std::vector<Solver*> solvers{&solver_};
     for (Copy& copy : copies_) solvers.push_back(&copy.solver);
@@ -72,6 +76,13 @@ class FlatZinc {
   Value objective(const Searching& search) const {
     if (is_satisfaction()) throw nb::value_error("the model has no objective");
     return instance_->objective(values(search));
+  }
+
+  std::optional<Value> bound(const Searching& search) const {
+    const auto bound = search.bound();
+    if (!bound || is_satisfaction()) return std::nullopt;
+    const Value value = instance_->goal() == flatzinc::Goal::minimise ? *bound : -*bound;
+    return instance_->is_proven_bound(value) ? std::optional(value) : std::nullopt;
   }
 
   std::vector<std::string> unproven_limits(const Searching& search) const {
@@ -188,8 +199,10 @@ void bind_flatzinc(nb::module_& m) {
       .def(nb::init<nb::bytes, nb::object>(), "text"_a, "poll"_a,
            "Raises ValueError, 'LINE:COLUMN: problem'; StopIteration where `poll` returned False.")
       .def("search", &FlatZinc::search, nb::rv_policy::take_ownership, nb::keep_alive<0, 1>(), "free"_a, "seed"_a,
-           "seconds"_a, "threads"_a, "relax"_a, "poll"_a,
-           "By the model's annotations; once. StopIteration where `poll` returned False.")
+           "seconds"_a, "threads"_a, "relax"_a, "poll"_a, "portfolio"_a = false,
+           "By the model's annotations, or with `portfolio` by these at first; once. StopIteration where `poll` "
+           "returned False.")
+      .def("bound", &FlatZinc::bound, "search"_a, "A bound of the objective that no solution is beyond, or None.")
       .def("device_delay", &FlatZinc::device_delay, "As of CpSolver.")
       .def("accelerate_later", &FlatZinc::accelerate_later, "find"_a, "As of CpSolver.")
       .def("accelerate", &FlatZinc::accelerate, "device"_a, "measures"_a, "As of CpSolver.")

@@ -4,6 +4,7 @@
 #include <nanobind/ndarray.h>
 
 #include <memory>
+#include <optional>
 
 #include "arrays.hpp"
 #include "cp/parallel.hpp"
@@ -42,6 +43,22 @@ class Searching {
 
   Array<std::int64_t> solution() const { return array_of(values()); }
 
+  // The bound of the objective that is minimised; none: nothing is known.
+  std::optional<Value> bound() const {
+    const Value bound = search_->bound();
+    return bound == kNoBound ? std::nullopt : std::optional(bound);
+  }
+
+  void raise_bound(Value bound) {
+    if (busy_) throw nanobind::value_error("the search goes on in another thread");
+    search_->raise_bound(bound);
+  }
+
+  void adopt(Values solution) {
+    if (busy_) throw nanobind::value_error("the search goes on in another thread");
+    search_->adopt(solution);
+  }
+
   nanobind::dict statistics() const {
     const Statistics s = search_->statistics();
     nanobind::dict result;
@@ -63,6 +80,7 @@ class Searching {
       case Finder::Status::solution: return "solution";
       case Finder::Status::complete: return "complete";
       case Finder::Status::limit: return "limit";
+      case Finder::Status::paused: return "paused";
       default: return "stopped";
     }
   }

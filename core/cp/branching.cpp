@@ -143,7 +143,7 @@ double Brancher::rank(const Engine& engine, View x) const {
     case VariableOrdering::most_constrained:
       return static_cast<double>(d.size(x)) - static_cast<double>(engine.degree(x.var)) * 0x1p-32;
     case VariableOrdering::max_regret: return -static_cast<double>(d.above(x, d.lo(x)) - d.lo(x));
-    default: return static_cast<double>(d.size(x)) / (engine.weight(x.var) + 1);
+    default: return static_cast<double>(d.size(x)) / (std::max(engine.weight(x.var), 0.0) + 1);
   }
 }
 

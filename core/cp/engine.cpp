@@ -5,6 +5,13 @@
 
 namespace elimina::cp {
 
+namespace {
+
+// Weights above it are scaled down, while differences of their sums still are exact enough.
+constexpr double kHeaviestFailure = 1e9;
+
+}  // namespace
+
 int Engine::new_variable(Value lo, Value hi) {
   waiting_.emplace_back();
   weights_.push_back(0);
@@ -119,11 +126,20 @@ void Engine::begin(Propagator& propagator) {
 }
 
 void Engine::fail() {
-  for (const int v : running_->scope_) weights_[v] += 1;
-  ++running_->weight_;
+  for (const int v : running_->scope_) weights_[v] += failure_weight_;
+  running_->weight_ += failure_weight_;
+  failure_weight_ *= growth_;
+  if (failure_weight_ > kHeaviestFailure) rescale_weights();
   running_->forget_touched();
   while (nonempty_) pop()->forget_touched();
   domains_.forget();
+}
+
+void Engine::rescale_weights() {
+  const double scale = 1 / failure_weight_;
+  failure_weight_ = 1;
+  for (double& weight : weights_) weight *= scale;
+  for (const auto& p : propagators_) p->weight_ *= scale;
 }
 
 void Engine::retire(Propagator& propagator) {

@@ -85,6 +85,8 @@ class Engine {
   // do (Boussemart et al., 2004), which costs a search that does not ask for it up to a fifth of its time.
   double weight(int v) const { return urgencies_[v] < 0 ? weights_[v] : urgencies_[v]; }
   void weigh_active();
+  // Lets each later failure count more than the one before, by a factor: what failed long ago loses its weight.
+  void age_weights(double growth) { growth_ = growth; }
   // A constraint that knows better how much a variable's decision matters says so: 0 or more.
   void weigh(View x, double urgency) { urgencies_[x.var] = urgency; }
   int degree(int v) const { return degrees_[v]; }
@@ -122,6 +124,7 @@ class Engine {
   void fail();
   bool may_go_on();
   void retire(Propagator& propagator);
+  void rescale_weights();
   void lighten(const Propagator& propagator, double sign);
 
   Trail trail_;
@@ -134,6 +137,7 @@ class Engine {
   std::vector<Propagator*> entailed_;
   const Propagator* attaching_ = nullptr;
   std::vector<std::size_t> marks_;
+  double failure_weight_ = 1, growth_ = 1;
   std::vector<double> weights_, urgencies_;  // an urgency below 0: not set
   std::vector<int> degrees_;
   std::uint64_t calls_ = 0;

@@ -9,6 +9,7 @@ namespace {
 
 constexpr auto kBetweenPolls = std::chrono::milliseconds(20);
 constexpr std::size_t kPartsEach = 30, kMostWaiting = 256;
+constexpr double kPauseSeconds = 0.1, kRaceSeconds = 2;
 
 Value value_of(View x, const Values& solution) {
   return x.scale * solution[static_cast<std::size_t>(x.var)] + x.offset;
@@ -25,10 +26,16 @@ ParallelSearch::ParallelSearch(const std::vector<Solver*>& copies, Options optio
     own.seconds = std::numeric_limits<double>::infinity();
     own.nodes = own.failures = ~std::uint64_t{0};
     own.shared_best = &best_;
+    own.shared_bound = &bound_;
+    own.pauses = false;
+    if (options_.portfolio) {
+      own.rows = rows_of_thread(portfolio_rows(options_.stretch_scale, options_.has_orderings), i, copies.size());
+      own.part_rows = portfolio_rows(options_.stretch_scale, options_.has_orderings);
+    }
     own.poll = [this, &worker] {
       update_statistics(worker);
       if (is_splitting_ && has_ended()) stop_ = true;
-      return !stop_;
+      return !stop_ && !(is_racing_ && elapsed() > kRaceSeconds);
     };
     worker.search = std::make_unique<Search>(*copies[i], std::move(own));
   }
@@ -38,18 +45,39 @@ double ParallelSearch::elapsed() const {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
 }
 
+void ParallelSearch::raise_bound(Value bound) {
+  Value shared = bound_.load();
+  while (shared < bound && !bound_.compare_exchange_weak(shared, bound)) {
+  }
+}
+
+void ParallelSearch::adopt(const Values& solution) {
+  if (!options_.minimise) return;
+  const std::lock_guard lock(mutex_);
+  best_ = std::min(best_.load(), value_of(*options_.minimise, solution));
+}
+
 Finder::Status ParallelSearch::next() {
   if (!begun_) begin();
   std::unique_lock lock(mutex_);
-  while (waiting_.empty() && running_ > 0) {
+  while (waiting_.empty()) {
+    if (running_ == 0) {
+      if (!is_racing_ || is_proven_ || stop_) break;
+      lock.unlock();
+      join();
+      is_racing_ = false;
+      if (split()) start_threads();
+      lock.lock();
+      continue;
+    }
     changed_.wait_for(lock, kBetweenPolls);
     if (!waiting_.empty()) break;
     lock.unlock();
-    const bool ended = has_ended();
-    lock.lock();
-    if (!ended) continue;
-    lock.unlock();
-    leave();
+    if (has_ended()) leave();
+    else if (options_.pauses && elapsed() > kPauseSeconds) {
+      options_.pauses = false;
+      return Status::paused;
+    }
     lock.lock();
   }
   if (!waiting_.empty()) {
@@ -62,16 +90,19 @@ Finder::Status ParallelSearch::next() {
   lock.unlock();
   leave();
   if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+  if (is_proven_) end_ = Status::complete;
+  if (end_ == Status::complete && best_ != kNoValue) raise_bound(best_);
   return end_;
 }
 
 void ParallelSearch::begin() {
   begun_ = true;
   start_ = std::chrono::steady_clock::now();
-  is_splitting_ = true;
-  const bool is_cut = split();
-  is_splitting_ = false;
-  if (!is_cut) return;
+  is_racing_ = options_.portfolio && options_.minimise;
+  if (is_racing_ || split()) start_threads();
+}
+
+void ParallelSearch::start_threads() {
   for (const auto& worker : workers_) {
     const std::lock_guard lock(mutex_);
     try {
@@ -86,6 +117,7 @@ void ParallelSearch::begin() {
 
 // All parts are cut in two until there are enough of them. False: a limit came first.
 bool ParallelSearch::split() {
+  is_splitting_ = true;
   Search& search = *workers_.front()->search;
   parts_ = {{}};
   for (bool has_grown = true; has_grown && parts_.size() < kPartsEach * workers_.size();) {
@@ -106,24 +138,16 @@ bool ParallelSearch::split() {
     }
     parts_ = std::move(next);
   }
+  is_splitting_ = false;
   return true;
 }
 
 void ParallelSearch::work(Worker& worker) {
   try {
-    for (bool goes_on = true; goes_on;) {
-      std::size_t part;
-      {
-        const std::lock_guard lock(mutex_);
-        part = next_part_++;
+    if (is_racing_) race(worker);
+    else
+      while (search_part(worker)) {
       }
-      if (part >= parts_.size()) break;
-      worker.search->enter(parts_[part]);
-      Status status;
-      while ((status = worker.search->next()) == Status::solution && offer(worker.search->solution())) {
-      }
-      goes_on = status == Status::complete;
-    }
     update_statistics(worker);
   } catch (...) {
     const std::lock_guard lock(mutex_);
@@ -133,6 +157,31 @@ void ParallelSearch::work(Worker& worker) {
   const std::lock_guard lock(mutex_);
   --running_;
   changed_.notify_one();
+}
+
+void ParallelSearch::race(Worker& worker) {
+  Status status;
+  while ((status = worker.search->next()) == Status::solution && offer(worker.search->solution())) {
+  }
+  if (status != Status::complete) return;
+  const std::lock_guard lock(mutex_);
+  is_proven_ = true;
+  stop_ = true;
+}
+
+// Searches the next part; false: there is none, or the search is over.
+bool ParallelSearch::search_part(Worker& worker) {
+  std::size_t part;
+  {
+    const std::lock_guard lock(mutex_);
+    part = next_part_++;
+  }
+  if (part >= parts_.size()) return false;
+  worker.search->enter(parts_[part]);
+  Status status;
+  while ((status = worker.search->next()) == Status::solution && offer(worker.search->solution())) {
+  }
+  return status == Status::complete;
 }
 
 // False: the search is over.
@@ -187,10 +236,14 @@ void ParallelSearch::leave() {
     const std::lock_guard lock(mutex_);
     stop_ = true;
   }
+  join();
+  if (begun_) seconds_ = elapsed();
+}
+
+void ParallelSearch::join() {
   room_.notify_all();
   for (const auto& worker : workers_)
     if (worker->thread.joinable()) worker->thread.join();
-  if (begun_) seconds_ = elapsed();
 }
 
 }  // namespace elimina::cp

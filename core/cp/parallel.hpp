@@ -1,5 +1,7 @@
-// A search in several threads: it is cut into many parts, which they take one after the other (Regin, Rezgui and Malapert, CP 2013).
+// A search in several threads. With an objective and the default schedule they race at first: each searches the whole tree by other rows.
+// Then the tree is cut into many parts, which they take one after the other (Regin, Rezgui and Malapert, CP 2013).
 #pragma once
+#include <algorithm>
 #include <condition_variable>
 #include <deque>
 #include <memory>
@@ -22,6 +24,9 @@ class ParallelSearch final : public Finder {
   Status next() override;
   const Values& solution() const override { return solution_; }
   Statistics statistics() const override;
+  Value bound() const override { return std::min(bound_.load(), best_.load()); }
+  void raise_bound(Value bound) override;
+  void adopt(const Values& solution) override;
 
  private:
   using Part = std::vector<Decision>;
@@ -35,7 +40,11 @@ class ParallelSearch final : public Finder {
 
   void begin();
   bool split();
+  void start_threads();
+  void join();
   void work(Worker& worker);
+  void race(Worker& worker);
+  bool search_part(Worker& worker);
   bool offer(const Values& solution);
   void update_statistics(Worker& worker);
   bool has_ended();
@@ -52,12 +61,13 @@ class ParallelSearch final : public Finder {
   double seconds_ = 0;
   bool begun_ = false, is_splitting_ = false;
 
-  std::atomic<bool> stop_ = false;
-  std::atomic<Value> best_ = kNoValue;
+  std::atomic<bool> stop_ = false, is_racing_ = false;
+  std::atomic<Value> best_ = kNoValue, bound_ = kNoBound;
   std::mutex mutex_;  // of what follows
   std::condition_variable changed_, room_;
   std::deque<Values> waiting_;
   std::size_t next_part_ = 0;
+  bool is_proven_ = false;  // by a search of the whole tree
   std::size_t running_ = 0;
   std::exception_ptr failure_;
 };

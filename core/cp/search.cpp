@@ -1,21 +1,11 @@
 #include "search.hpp"
 
 #include <algorithm>
-#include <cmath>
+#include <utility>
 
 namespace elimina::cp {
 
 namespace {
-
-// The term of Luby, Sinclair and Zuckerman's sequence, from 1 on: 1 1 2 1 1 2 4 ...
-double luby(std::uint64_t i) {
-  for (;;) {
-    std::uint64_t size = 1;
-    while (size < i) size = 2 * size + 1;
-    if (size == i) return static_cast<double>((size + 1) / 2);
-    i -= size / 2;
-  }
-}
 
 // Variables without a rule come last, in their order.
 Rule remaining(const Solver& solver, const std::vector<Rule>& rules) {
@@ -28,31 +18,44 @@ Rule remaining(const Solver& solver, const std::vector<Rule>& rules) {
   return rest;
 }
 
+// Factor by which a failure counts more than the one before: those of a thousand failures ago count a third.
+constexpr double kWeightGrowth = 1.001;
+
+// Failures of the first stretches that try to refute a target; they grow once the least step is too hard.
+constexpr double kTargetFailures = 100;
+
+std::vector<Row> rows_of(const Options& options) {
+  if (!options.rows.empty()) return options.rows;
+  if (options.portfolio) return portfolio_rows(options.stretch_scale, options.has_orderings);
+  return forced_rows(options.restarts, options.free, options.relax && options.minimise);
+}
+
 }  // namespace
 
-double Restarts::cutoff(std::uint64_t round) const {
-  switch (kind) {
-    case Kind::constant: return scale;
-    case Kind::linear: return scale * static_cast<double>(round);
-    case Kind::geometric: return scale * std::pow(growth, static_cast<double>(round - 1));
-    case Kind::luby: return scale * luby(round);
-    default: return std::numeric_limits<double>::infinity();
-  }
+void Target::set(Value lo, Value hi) {
+  used_step_ = std::clamp(step_, Value{1}, std::max(Value{1}, (hi - lo) / 2));
+  value_ = lo + used_step_ - 1;
+}
+
+void Target::grow() { step_ = std::min(2 * used_step_, kLimit); }
+
+void Target::shrink() {
+  if (used_step_ == 1) failures_ *= 2;
+  step_ = std::max(Value{1}, used_step_ / 4);
 }
 
 Search::Search(Solver& solver, Options options)
-    : solver_(solver), engine_(solver.engine()), options_(std::move(options)), random_(options_.seed),
+    : solver_(solver), engine_(solver.engine()), options_(std::move(options)), schedule_(rows_of(options_)),
+      random_(options_.seed), target_(kTargetFailures * options_.stretch_scale),
       start_(std::chrono::steady_clock::now()) {
   calls_before_ = engine_.calls();
+  if (options_.portfolio) engine_.age_weights(kWeightGrowth);
   engine_.watch([this] {
     out_of_time_ = elapsed() > options_.seconds;
     return !out_of_time_ && (!options_.poll || options_.poll());
   });
-  if (options_.relax && options_.minimise) neighbourhood_.emplace(*options_.relax);
-  if (options_.free)
-    for (Rule& rule : options_.rules) rule.variable_ordering = VariableOrdering::dom_w_deg;
-  if ((options_.free || neighbourhood_) && options_.restarts.kind == Restarts::Kind::none)
-    options_.restarts = {Restarts::Kind::luby, 100, 1};
+  if (options_.relax && options_.minimise && (options_.portfolio || schedule_.has(Scope::neighbourhood)))
+    neighbourhood_.emplace(*options_.relax);
 }
 
 double Search::elapsed() const {
@@ -72,17 +75,22 @@ void Search::leave() {
 void Search::begin() {
   begun_ = true;
   failed_ = is_infeasible_ = !engine_.propagate();
+  if (options_.minimise && !failed_) raise_bound(engine_.domains().lo(*options_.minimise));
   ++statistics_.nodes;
   engine_.mark();
   const Rule rest = remaining(solver_, options_.rules);
   for (const Rule& rule : options_.rules) branchers_.emplace_back(engine_, rule);
   branchers_.emplace_back(engine_, rest);
-  if (options_.free) {
+  if (options_.portfolio || schedule_.has_free()) {
     value_orderings_.resize(static_cast<std::size_t>(solver_.variables()));
-    for (const Brancher& b : branchers_)
-      for (const View x : b.rule().xs) value_orderings_[static_cast<std::size_t>(x.var)] = b.rule().value_ordering;
+    for (Rule& rule : options_.rules) {
+      for (const View x : rule.xs) value_orderings_[static_cast<std::size_t>(x.var)] = rule.value_ordering;
+      rule.variable_ordering = VariableOrdering::dom_w_deg;
+      free_branchers_.emplace_back(engine_, rule);
+    }
+    free_branchers_.emplace_back(engine_, rest);
   }
-  if (options_.restarts.kind != Restarts::Kind::none) {
+  if (options_.portfolio || schedule_.restarts()) {
     auto nogoods = std::make_unique<Nogoods>();
     nogoods_ = nogoods.get();
     engine_.post(std::move(nogoods));
@@ -103,19 +111,23 @@ void Search::enter(const std::vector<Decision>& decisions) {
   path_.clear();
   refuted_.clear();
   conflict_.reset();
-  at_solution_ = is_diving_ = false;
-  rounds_ = 0;
+  at_solution_ = is_refuted_ = false;
+  has_stretch_ = true;
+  // Facts of a part do not hold elsewhere.
+  is_part_ = true;
+  schedule_ = Schedule(options_.part_rows.empty() ? rows_of(options_) : options_.part_rows);
   failures_at_restart_ = statistics_.failures;
+  calls_at_restart_ = engine_.calls();
   ++statistics_.nodes;
   engine_.mark();
   failed_ = is_infeasible_;
   for (const Decision& decision : decisions) failed_ = failed_ || !decision.apply(engine_.domains());
-  failed_ = failed_ || !bounded() || !engine_.propagate();
+  failed_ = failed_ || !bounded() || !is_aimed() || !engine_.propagate();
   engine_.mark();
 }
 
 std::optional<Decision> Search::decision() {
-  if (!options_.free) return chosen();
+  if (!schedule_.row().is_free) return chosen();
   // Lecoutre, Sais, Tabary and Vidal, Artificial Intelligence 2009; but the variable stays the first one above, too, once it got a value.
   const Domains& d = engine_.domains();
   const auto decision =
@@ -127,7 +139,7 @@ std::optional<Decision> Search::decision() {
 
 std::optional<Decision> Search::chosen() {
   Decision decision;
-  for (Brancher& b : branchers_)
+  for (Brancher& b : schedule_.row().is_free ? free_branchers_ : branchers_)
     if (b.decide(engine_, random_, decision)) return decision;
   return std::nullopt;
 }
@@ -135,7 +147,11 @@ std::optional<Decision> Search::chosen() {
 Search::Status Search::next() {
   start_ = std::chrono::steady_clock::now();
   spent_before_ = statistics_.seconds;
-  if (!begun_) begin();
+  if (!begun_) {
+    begin();
+    // A solution or a bound may be known from elsewhere.
+    failed_ = failed_ || !bounded() || !is_aimed() || !engine_.propagate();
+  }
   Turn result = Turn::go_on;
   while (result == Turn::go_on) result = step();
   statistics_.seconds = elapsed();
@@ -144,6 +160,7 @@ Search::Status Search::next() {
     case Turn::solution: return Status::solution;
     case Turn::complete: return Status::complete;
     case Turn::limit: return Status::limit;
+    case Turn::paused: return Status::paused;
     default: return Status::stopped;
   }
 }
@@ -163,6 +180,10 @@ std::optional<Search::Turn> Search::spent() {
 
 Search::Turn Search::step() {
   if (const auto end = spent()) return *end;
+  if (!has_stretch_) {
+    start_stretch();
+    return Turn::go_on;
+  }
   if (at_solution_) return go_back();
   return failed_ ? fail() : descend();
 }
@@ -190,16 +211,46 @@ Search::Turn Search::found() {
   solution_.resize(static_cast<std::size_t>(solver_.variables()));
   for (int v = 0; v < solver_.variables(); ++v) solution_[static_cast<std::size_t>(v)] = solver_.domains().lo(v);
   if (options_.minimise) best_ = solver_.domains().lo(*options_.minimise);
-  if (options_.free) phase_ = solution_;
+  if (!free_branchers_.empty()) phase_ = solution_;
   at_solution_ = true;
   return Turn::solution;
 }
 
+Value Search::incumbent() const {
+  const Value elsewhere = options_.shared_best ? options_.shared_best->load(std::memory_order_relaxed) : kNoValue;
+  return std::min(best_.value_or(kNoValue), elsewhere);
+}
+
+// A target may have been refuted that is worse than a solution on its way.
+Value Search::bound() const { return std::min(bound_, incumbent()); }
+
 bool Search::bounded() {
   if (!options_.minimise) return true;
-  const Value elsewhere = options_.shared_best ? options_.shared_best->load(std::memory_order_relaxed) : kNoValue;
-  const Value best = std::min(best_.value_or(kNoValue), elsewhere);
+  const Value best = incumbent();
   return best == kNoValue || engine_.domains().set_hi(*options_.minimise, best - 1);
+}
+
+bool Search::is_aimed() {
+  if (!options_.minimise) return true;
+  if (options_.shared_bound) bound_ = std::max(bound_, options_.shared_bound->load(std::memory_order_relaxed));
+  return bound_ == kNoBound || engine_.domains().set_lo(*options_.minimise, bound_);
+}
+
+void Search::adopt(const Values& solution) {
+  if (!options_.minimise) return;
+  const View x = *options_.minimise;
+  const Value value = x.scale * solution.at(static_cast<std::size_t>(x.var)) + x.offset;
+  if (best_ && *best_ <= value) return;
+  best_ = value;
+  phase_ = solution_ = solution;
+}
+
+void Search::raise_bound(Value bound) {
+  bound_ = std::max(bound_, bound);
+  if (!options_.shared_bound) return;
+  Value shared = options_.shared_bound->load(std::memory_order_relaxed);
+  while (shared < bound_ && !options_.shared_bound->compare_exchange_weak(shared, bound_)) {
+  }
 }
 
 // The other branch of the last decision that has one.
@@ -220,39 +271,71 @@ bool Search::back() {
 
 Search::Turn Search::fail() {
   ++statistics_.failures;
-  if (options_.free && !path_.empty() && (!conflict_ || engine_.domains().fixed(*conflict_)))
-    conflict_ = path_.back().x;
+  const Row& row = schedule_.row();
+  if (row.is_free && !path_.empty() && (!conflict_ || engine_.domains().fixed(*conflict_))) conflict_ = path_.back().x;
   const double failures = static_cast<double>(statistics_.failures - failures_at_restart_);
-  if (!path_.empty() && failures >= options_.restarts.cutoff(rounds_ + 1)) {
-    if (is_diving_) neighbourhood_->narrow();
-    return restart();
-  }
-  return go_back();
+  const double cutoff = row.scope == Scope::target ? target_.failures() : schedule_.cutoff();
+  if (path_.empty() || failures < cutoff) return go_back();
+  if (row.scope == Scope::neighbourhood) neighbourhood_->narrow();
+  if (row.scope == Scope::target) target_.shrink();
+  return restart();
 }
 
 Search::Turn Search::go_back() {
   at_solution_ = false;
   failed_ = !back();
   if (!failed_ || engine_.stopped()) return Turn::go_on;
-  if (!is_diving_) return Turn::complete;
-  neighbourhood_->widen();
+  const Scope scope = schedule_.row().scope;
+  if (scope == Scope::tree || is_refuted_) {
+    if (!is_part_ && incumbent() != kNoValue) raise_bound(incumbent());
+    return Turn::complete;
+  }
+  if (scope == Scope::neighbourhood) neighbourhood_->widen();
+  if (scope == Scope::target) {
+    raise_bound(target_.value() + 1);
+    target_.grow();
+  }
   return restart();
 }
 
 Search::Turn Search::restart() {
   ++statistics_.restarts;
-  ++rounds_;
-  failures_at_restart_ = statistics_.failures;
   unwind(outside_ + 1);
-  if (!is_diving_) record();
+  if (schedule_.row().scope == Scope::tree) record();
   path_.clear();
   refuted_.clear();
+  failed_ = has_stretch_ = false;
+  return std::exchange(options_.pauses, false) ? Turn::paused : Turn::go_on;
+}
+
+// On the level of what holds for all better solutions.
+void Search::start_stretch() {
   ++statistics_.nodes;
-  failed_ = !bounded() || !engine_.propagate();
+  failed_ = is_refuted_ = !bounded() || !is_aimed() || !engine_.propagate();
+  if (options_.minimise && !failed_ && !is_part_) raise_bound(engine_.domains().lo(*options_.minimise));
   engine_.mark();
-  is_diving_ = neighbourhood_ && !is_diving_ && !failed_ && !solution_.empty();
-  if (is_diving_) neighbourhood_->fix(engine_, solution_, random_);
-  return Turn::go_on;
+  has_stretch_ = true;
+  const std::uint64_t calls = engine_.calls();
+  schedule_.advance(static_cast<double>(calls - calls_at_restart_ + 1),
+                    [this](const Row& row) { return applies(row); });
+  calls_at_restart_ = calls;
+  failures_at_restart_ = statistics_.failures;
+  if (failed_) return;
+  Domains& d = engine_.domains();
+  switch (schedule_.row().scope) {
+    case Scope::tree: return;
+    case Scope::neighbourhood: return neighbourhood_->fix(engine_, solution_, random_);
+    case Scope::target:
+      target_.set(d.lo(*options_.minimise), d.hi(*options_.minimise));
+      failed_ = !d.set_hi(*options_.minimise, target_.value()) || !engine_.propagate();
+  }
+}
+
+bool Search::applies(const Row& row) const {
+  if (row.scope == Scope::tree || failed_) return row.scope == Scope::tree;
+  if (row.scope == Scope::neighbourhood) return neighbourhood_ && !solution_.empty();
+  const Domains& d = engine_.domains();
+  return options_.minimise && !is_part_ && d.lo(*options_.minimise) < d.hi(*options_.minimise);
 }
 
 // The path's last decision has failed. What is refuted below no decision stays refuted.

@@ -8,35 +8,37 @@
 
 #include "neighbourhood.hpp"
 #include "nogoods.hpp"
+#include "schedule.hpp"
 #include "solver.hpp"
 
 namespace elimina::cp {
-
-struct Restarts {
-  enum class Kind : std::uint8_t { none, constant, linear, geometric, luby };
-  Kind kind = Kind::none;
-  double scale = 100;   // failures
-  double growth = 1.5;  // geometric
-
-  double cutoff(std::uint64_t round) const;
-};
 
 struct Options {
   std::vector<Rule> rules;       // variables that none of them has come last
   std::optional<View> minimise;  // only better solutions follow a solution
   Restarts restarts;             // what was refuted stays so: no solution comes twice, and every search ends
-  // After each restart with a solution: a search near it and a complete one, in alternation. By Luby's sequence unless other
-  // restarts are given. Needs an objective.
+  // Searches near the incumbent take turns with complete ones. By Luby's sequence unless other restarts are given. Needs an
+  // objective.
   std::optional<Relaxation> relax;
   // dom/wdeg, the last conflict's variable first, values of the last solution first, restarts by Luby's sequence unless others
   // are given.
   bool free = false;
+  // All of these and lower bounds, by the schedule; `relax` says what neighbourhoods are made of.
+  bool portfolio = false;
+  double stretch_scale = 1;    // factor of the failures of its stretches
+  bool has_orderings = false;  // the model's: they come first
+  std::vector<Row> rows;       // of the search, and of its parts (`enter`); none: by the options above
+  std::vector<Row> part_rows;
+  // `next` returns `paused` once, where the first stretch of the schedule has not ended the search.
+  bool pauses = false;
   std::uint64_t seed = 0;
   double seconds = std::numeric_limits<double>::infinity();
   std::uint64_t nodes = ~std::uint64_t{0}, failures = ~std::uint64_t{0};
   std::function<bool()> poll;  // asked now and then; by false the search ends
-  // The least value of the same objective that other searches have found, or kNoValue.
+  // The least value of the same objective that other searches have found, or kNoValue; the greatest value below which none of
+  // them can find one, or kNoBound.
   const std::atomic<Value>* shared_best = nullptr;
+  std::atomic<Value>* shared_bound = nullptr;
 };
 
 struct Statistics {
@@ -45,20 +47,43 @@ struct Statistics {
   double seconds = 0;
 };
 
-inline constexpr Value kNoValue = std::numeric_limits<Value>::max();
+inline constexpr Value kNoValue = std::numeric_limits<Value>::max(), kNoBound = std::numeric_limits<Value>::min();
 
 // One solution after the other.
 class Finder {
  public:
   // Outcome of `next`. `complete`: there is no other solution (no better one); `limit`: time, nodes or failures are used
-  // up; `stopped`: by the poll.
-  enum class Status { solution, complete, limit, stopped };
+  // up; `stopped`: by the poll; `paused`: see `Options`.
+  enum class Status { solution, complete, limit, stopped, paused };
 
   virtual ~Finder() = default;
   virtual Status next() = 0;
   // The last one: of all variables.
   virtual const Values& solution() const = 0;
   virtual Statistics statistics() const = 0;
+  // A value below which no solution has its objective, or kNoBound.
+  virtual Value bound() const = 0;
+  // Raises it, by what is known from elsewhere.
+  virtual void raise_bound(Value bound) = 0;
+  // Takes a solution from elsewhere, if it is better: later ones are better than it.
+  virtual void adopt(const Values& solution) = 0;
+};
+
+// Values of the objective that stretches try to refute: steps that grow while they are refuted.
+class Target {
+ public:
+  explicit Target(double failures) : failures_(failures) {}
+  Value value() const { return value_; }
+  double failures() const { return failures_; }
+  // Sets the target for an objective between two values; the greater one is not a target.
+  void set(Value lo, Value hi);
+  // The target was refuted; or its failures were used up.
+  void grow();
+  void shrink();
+
+ private:
+  Value value_ = 0, step_ = kLimit, used_step_ = 1;
+  double failures_;
 };
 
 class Search final : public Finder {
@@ -74,6 +99,9 @@ class Search final : public Finder {
 
   const Values& solution() const override { return solution_; }
   Statistics statistics() const override { return statistics_; }
+  Value bound() const override;
+  void raise_bound(Value bound) override;
+  void adopt(const Values& solution) override;
 
   // Restarts below decisions: `next` then finds what is there. Unless that has failed, `decision` is what comes first; none:
   // all variables have values.
@@ -82,7 +110,7 @@ class Search final : public Finder {
   std::optional<Decision> decision();
 
  private:
-  enum class Turn { go_on, solution, complete, limit, stopped };
+  enum class Turn { go_on, solution, complete, limit, stopped, paused };
   // A decision whose other branch was taken under the first `depth` ones of the path.
   struct Refuted {
     std::size_t depth;
@@ -96,8 +124,12 @@ class Search final : public Finder {
   Turn descend();
   Turn found();
   Turn restart();
+  void start_stretch();
+  bool applies(const Row& row) const;
+  bool is_aimed();
   void unwind(std::size_t level);
   void record();
+  Value incumbent() const;
   bool bounded();
   bool back();
   std::optional<Decision> chosen();
@@ -108,7 +140,8 @@ class Search final : public Finder {
   Solver& solver_;
   Engine& engine_;
   Options options_;
-  std::vector<Brancher> branchers_;
+  Schedule schedule_;
+  std::vector<Brancher> branchers_, free_branchers_;  // by the model's orderings, and by dom/wdeg
   std::vector<Decision> path_;
   std::vector<Refuted> refuted_;
   Nogoods* nogoods_ = nullptr;
@@ -118,13 +151,15 @@ class Search final : public Finder {
   std::optional<Neighbourhood> neighbourhood_;
   Values solution_, phase_;
   std::optional<Value> best_;
+  Value bound_ = kNoBound;
+  Target target_;
   Statistics statistics_;
   std::chrono::steady_clock::time_point start_;
-  std::uint64_t calls_before_ = 0, failures_at_restart_ = 0, rounds_ = 0;
+  std::uint64_t calls_before_ = 0, failures_at_restart_ = 0, calls_at_restart_ = 0;
   std::size_t outside_ = 0;  // the level on which the search rests, and below which it begins
   double spent_before_ = 0, next_poll_ = 0;
-  bool begun_ = false, left_ = false, failed_ = false, at_solution_ = false, out_of_time_ = false, is_diving_ = false,
-       is_infeasible_ = false;
+  bool begun_ = false, left_ = false, failed_ = false, at_solution_ = false, out_of_time_ = false, is_refuted_ = false,
+       is_infeasible_ = false, is_part_ = false, has_stretch_ = true;
 };
 
 }  // namespace elimina::cp

@@ -262,6 +262,11 @@ class Result(Displayed):
         # As dataclasses.replace does, which looks at each field by itself and takes three times as long.
         return Result(**{**vars(self), **changes})
 
+    @property
+    def gap(self) -> float:
+        """Distance of the bounds, relative to the one that is closer to 0; infinity if one is unknown."""
+        return Bounds(0.0, self.lower_bound, self.upper_bound).gap
+
     def bound(self, sign: int) -> int | float | None:
         """Return the bound that nothing is better than, by ``Model.sign``: the upper one if totals are maximised."""
         return self.lower_bound if sign == 1 else self.upper_bound
@@ -367,7 +372,8 @@ class Result(Displayed):
         """Return rows of the value and, where it is not known to be the answer, of the bounds."""
         rows = [] if self.value is None else [("value", number_text(self.value))]
         ends = (self.lower_bound, self.upper_bound)
-        if ends != (None, None) and (self.value is None or self.status == "bounded"):
+        is_between = self.status == "bounded" or (self.status == "feasible" and None not in ends)
+        if ends != (None, None) and (self.value is None or is_between):
             rows.append(self.bounds_row())
         return rows
 

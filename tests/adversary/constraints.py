@@ -7,7 +7,7 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
-from elimina import cp
+from elimina import Bounds, cp
 from tests import calls
 from tests.adversary.case import Case, Defect, Setting
 from tests.adversary.rules import RULES
@@ -73,14 +73,18 @@ def _options(rng: random.Random, has_objective: bool, device: str) -> dict[str, 
     if rng.random() < 0.3:
         options["seed"] = rng.randrange(9)
     if rng.random() < 0.3:
-        options["restarts"] = rng.choice(["luby", "geometric", "linear", "constant"])
+        options["restarts"] = rng.choice(["luby", "geometric", "linear", "constant", "none"])
+    # Without restarts of its own, the search is the portfolio, whose stretches the scale makes short.
+    if rng.random() < 0.5:
         options["restart_scale"] = rng.choice([1, 3, 100])
+    if rng.random() < 0.1 and has_objective:
+        options["gap"] = rng.choice([0.01, 0.3, "50%"])
     if rng.random() < 0.1:
         options[rng.choice(["node_limit", "fail_limit"])] = rng.choice([0, 1, 5, 1000])
     return options
 
 
-class _Built:
+class Built:
     """A model, its variables, and all of its solutions by brute force."""
 
     def __init__(self, case: Case) -> None:
@@ -116,7 +120,7 @@ class _Built:
 
 def check(case: Case) -> None:
     """Search and compare."""
-    built = _Built(case)
+    built = Built(case)
     if case["what"] == "propagated":
         _check_domains(built)
     elif case["what"] == "to_model":
@@ -125,7 +129,7 @@ def check(case: Case) -> None:
         _check_search(case, built)
 
 
-def _check_domains(built: _Built) -> None:
+def _check_domains(built: Built) -> None:
     domains = built.model.propagated()
     if domains is None and built.solutions:
         raise Defect(f"infeasible by propagation, but {built.solutions[0]} is a solution")
@@ -135,7 +139,7 @@ def _check_domains(built: _Built) -> None:
                 raise Defect(f"propagation takes {value} from x{x}, but {values} is a solution")
 
 
-def _check_bridge(built: _Built) -> None:
+def _check_bridge(built: Built) -> None:
     graphical = built.model.to_model()
     result = calls.solve(graphical, threads=1, device="cpu")
     if (result.status == "infeasible") != (not built.solutions):
@@ -147,9 +151,16 @@ def _check_bridge(built: _Built) -> None:
         raise Defect(f"the graphical model has {count} solutions, not {len(built.solutions)}")
 
 
-def _check_search(case: Case, built: _Built) -> None:
-    has_limit = bool({"node_limit", "fail_limit"} & case["options"].keys())
-    result = calls.search(built.model, all_solutions=case["what"] == "all", **case["options"])
+def _check_search(case: Case, built: Built) -> None:
+    has_limit = bool({"node_limit", "fail_limit", "gap"} & case["options"].keys())
+    bounds: list[Bounds] = []
+    options = {**case["options"], "on_bounds": bounds.append} if built.sign else case["options"]
+    result = calls.search(built.model, all_solutions=case["what"] == "all", **options)
+    ends = [(one.lower, one.upper) for one in bounds] + [(result.lower_bound, result.upper_bound)]
+    for lower, upper in ends if built.sign and built.solutions else ():
+        best = built.best()
+        if (lower is not None and lower > best) or (upper is not None and upper < best):
+            raise Defect(f"the bounds are {lower} to {upper}, but the optimum is {best}")
     known = set(built.solutions)
     found = [tuple(solution[built.xs]) for solution in result.solutions]
     if result.assignment is not None:

@@ -87,7 +87,7 @@ def test_interruption() -> None:
         timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
         timer.start()
         before = time.perf_counter()
-        assert model.solve(threads=2).status == "unknown"
+        assert calls.search(model, threads=2, restarts="none").status == "unknown"
         assert time.perf_counter() - before < 5
         timer.join()
 

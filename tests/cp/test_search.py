@@ -148,7 +148,7 @@ def test_maximize_and_improving_solutions() -> None:
     model.maximize(4 * x + 7 * y - 100)
     values = [4 * s[x] + 7 * s[y] - 100 for s in model.solutions()]
     assert values == sorted(set(values))
-    result = model.solve(all_solutions=True)
+    result = calls.search(model, all_solutions=True, restarts="none")
     assert (
         result.value
         == values[-1]

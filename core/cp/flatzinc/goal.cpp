@@ -39,6 +39,7 @@ Options Instance::options() {
     for (std::size_t i = 0; i < (given > 0 ? given : 2); ++i)
       options.relax->xs.insert(options.relax->xs.end(), rules_[i].xs.begin(), rules_[i].xs.end());
   options.rules = rules_;
+  options.has_orderings = given > 0;
   options.restarts = restarts_;
   return options;
 }
@@ -56,13 +57,17 @@ Statements Instance::statements() const {
 }
 
 std::vector<std::string> Instance::unproven_limits(const Values* incumbent) const {
+  if (!incumbent || goal() == Goal::satisfy) return beyond_limits(std::nullopt);
+  return beyond_limits(objective(*incumbent));
+}
+
+// Only solutions whose objective is better than the value count.
+std::vector<std::string> Instance::beyond_limits(std::optional<Value> value) const {
   if (std::find(is_free_.begin(), is_free_.end(), true) == is_free_.end()) return {};
   Statements all = statements();
-  if (incumbent && goal() != Goal::satisfy) {
+  if (value) {
     const View x = view(document_.solve.objective, {}, "the objective");
-    const Value value = value_of(x, *incumbent);
-    const bool is_least = goal() == Goal::minimise;
-    all.posts.push_back({is_least ? "int_lt" : "int_gt", {{x}, {constant(value)}}});
+    all.posts.push_back({goal() == Goal::minimise ? "int_lt" : "int_gt", {{x}, {constant(*value)}}});
   }
   std::vector<std::string> names;
   for (const int var : variables_beyond_limits(all)) {
@@ -153,6 +158,7 @@ void Instance::add_restarts(const std::string& kind, Terms arguments) {
     return;
   }
   restarts_ = {known->second, 100, 1.5};
+  has_restarts_ = true;
   const auto value = [&](const Term& t) {
     const double result = t.kind == Kind::real      ? std::bit_cast<double>(t.value)
                           : t.kind == Kind::integer ? static_cast<double>(t.value)

@@ -26,6 +26,8 @@ class Instance {
   // Names of variables without bounds whose limits a complete search relied on: there may be solutions beyond them (better ones
   // than `incumbent`, if there is one). No names: the search is a proof.
   std::vector<std::string> unproven_limits(const Values* incumbent) const;
+  // True if no variable without bounds may reach a better objective beyond its limits.
+  bool is_proven_bound(Value bound) const { return beyond_limits(bound).empty(); }
   // True if every solution can be improved.
   bool is_unbounded() const;
   // The sink's view of a variable, an integer or a Boolean of the document.
@@ -35,6 +37,8 @@ class Instance {
 
   // True if an annotation asks for large neighbourhood search.
   bool is_relaxed() const { return relaxation_.has_value(); }
+  // True if an annotation says how to restart, or not to.
+  bool has_restarts() const { return has_restarts_; }
 
   // Search annotations that are ignored, and replacements of unknown orderings; each once.
   const std::vector<std::string>& notes() const { return notes_; }
@@ -60,6 +64,7 @@ class Instance {
   std::string side(const Constraint& c) const;
   Argument argument(const Term& t, Place place, const char* what) const;
   Statements statements() const;
+  std::vector<std::string> beyond_limits(std::optional<Value> value) const;
   void add_note(const std::string& text);
 
   void add_rules(Terms annotations);
@@ -81,6 +86,7 @@ class Instance {
   std::vector<bool> is_posted_;  // constraints that ties express
   std::vector<Rule> rules_;
   Restarts restarts_;
+  bool has_restarts_ = false;
   std::optional<Relaxation> relaxation_;
   std::vector<std::string> notes_;
 };

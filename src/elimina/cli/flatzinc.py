@@ -84,8 +84,8 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
         help="stop after N solutions (satisfaction problems)",
     )
     search("-i", "--intermediate", action="store_true", help="print each better solution (optimisation problems)")
-    search("-f", "--free-search", action="store_true", help="search with dom/wdeg, restarts and saved values")
-    search("--lns", action="store_true", help="alternate with large neighbourhood search (optimisation problems)")
+    search("-f", "--free-search", action="store_true", help="search with dom/wdeg, restarts and saved values alone")
+    search("--lns", action="store_true", help="search near the best solution and everywhere, in turn")
     search(
         "-r", "--random-seed", metavar="SEED", action=_Once, type=_count(0), default=0, help="random seed  [default: 0]"
     )
@@ -186,7 +186,10 @@ class _FlatZincRun:
                 return ERROR
         try:
             settings = options.free_search, options.random_seed, self._seconds_left(), options.parallel, options.lns
-            search = model.search(*settings, self._may_continue)
+            # Restarts would delay a search for all solutions.
+            lists_all = options.all_solutions or (options.num_solutions or 1) > 1
+            is_portfolio = not (model.is_satisfaction and lists_all)
+            search = model.search(*settings, self._may_continue, is_portfolio)
         except StopIteration:
             return self._end(False)
         for note in model.notes:
@@ -285,4 +288,6 @@ def _statistics(model: FlatZinc, search: CpSearch, read: float) -> str:
     }
     if counts["solutions"] and not model.is_satisfaction:
         figures["objective"] = model.objective(search)
+    if (bound := model.bound(search)) is not None:
+        figures["objectiveBound"] = bound
     return "".join(f"%%%mzn-stat: {name}={value}\n" for name, value in figures.items()) + "%%%mzn-stat-end\n"

@@ -33,6 +33,7 @@ from elimina.io.formats import by_suffix, format_of
 from elimina.io.model_files import read, write
 from elimina.model.model import Model
 from elimina.model.senses import convert_sense
+from elimina.planning.option_values import read_gap
 from elimina.result import Bounds, Result, assignment_text, with_reading
 
 if TYPE_CHECKING:
@@ -307,10 +308,18 @@ _LEAST_SECONDS = 1e-3
 @click.command(cls=Command)
 @click.argument("file", type=click.Path())
 @number_option("--threads", default=1, least=1, help="Number of threads of the search.")
-@option("--free", is_flag=True, help="Search by past conflicts, with restarts.")
-@option("--lns", is_flag=True, help="Search near the best solution, too (large neighbourhood search).")
+@option("--free", is_flag=True, help="Search by past conflicts alone, with restarts.")
+@option("--lns", is_flag=True, help="Search near the best solution and everywhere, in turn.")
 @choice_option(
     "--device", choices=DEVICES, metavar="DEVICE", help="Device that filters AllDifferent: auto, cpu or cuda."
+)
+@option(
+    "--gap",
+    type=read_gap,
+    default=0.0,
+    metavar="GAP",
+    group="limits",
+    help="Stop once the bounds are this close (relative: 0.01 or 1%).",
 )
 @time_limit_option
 @number_option("--seed", most=2**62, group="expert", help="Random seed of the search.")
@@ -323,6 +332,7 @@ def cp(
     free: bool,
     lns: bool,
     device: str,
+    gap: float,
     time_limit: float | None,
     seed: int,
     format_: str,
@@ -346,7 +356,7 @@ def cp(
             threads=threads,
             seed=seed,
             device=device,  # type: ignore[arg-type]
-            options=SearchOptions(free=free, lns=lns),
+            options=SearchOptions(free=free, lns=lns, gap=gap),
         )
     with signals.deferred():
         result = signals.attributed(with_reading(found, reading))

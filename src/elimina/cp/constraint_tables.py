@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from elimina.cp.posting import check_time
 from elimina.cp.views import Integers, Mask, View, constant
 from elimina.errors import InputError
 
@@ -37,13 +38,15 @@ class ConstraintTables:
         domains: Sorted values of each variable.
         tables: Tables in the order in which they were added.
         limit: Largest number of tuples of a table.
+        deadline: Deadline by ``time.monotonic``; None: there is none.
         origin: Constraint that the next tables come from, for messages.
     """
 
-    def __init__(self, domains: Sequence[Integers], limit: int) -> None:
+    def __init__(self, domains: Sequence[Integers], limit: int, deadline: float | None = None) -> None:
         self.domains = list(domains)
         self.tables: list[ConstraintTable] = []
         self.limit = limit
+        self.deadline = deadline
         self.origin = ""
 
     def values(self, x: View) -> Integers:
@@ -63,6 +66,7 @@ class ConstraintTables:
 
     def _grid(self, views: Sequence[View]) -> tuple[list[int], list[Integers], list[Integers]]:
         """Return all assignments: the variables, their columns, and the values of each view."""
+        check_time(self.deadline)
         scope = list(dict.fromkeys(x.var for x in views if x.var >= 0))
         cells = self.cells(views)
         if cells > self.limit:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from elimina._core import CpSearch, CpSolver, cp_falls_without_end, cp_variables_beyond_limits
 from elimina.arguments import choice, flag, shown, with_options, wrong_type
@@ -30,6 +31,7 @@ from elimina.cp.search_options import (
 )
 from elimina.cp.search_run import SearchRun, memory_in_words, never_stop
 from elimina.cp.solution import Solution
+from elimina.cp.to_graphical import PostedModel, tabulate
 from elimina.cp.unbounded import UNBOUNDED_LIMIT, bounds_advice, missing_bounds_text, warn_of_missing_bounds
 from elimina.cp.views import ViewRows
 from elimina.display import Displayed, sample
@@ -185,6 +187,11 @@ class Model(CopyableModel, GlobalConstraints, Displayed):
     def objective(self) -> Expression | None:
         """The expression that is minimised or maximised; None if there is none."""
         return self._objective
+
+    @property
+    def sign(self) -> int:
+        """1 if the objective is minimised, -1 if it is maximised."""
+        return self._sign
 
     def unproven_limits(self, incumbent: int | None = None) -> list[str]:
         """Return the names of variables without bounds in the file whose limits a complete search relies on.
@@ -351,8 +358,9 @@ class Model(CopyableModel, GlobalConstraints, Displayed):
             all_solutions: Keep every solution in ``Result.solutions``; without an objective, search for all of them.
             solution_limit: Number of solutions after which the search ends.
             time_limit: Time limit in seconds, for posting the constraints and for the search.
-            threads: Number of threads, each with a copy of the model (embarrassingly parallel search, Regin et al., CP
-                2013). The solutions are the same, in any order; limits take effect a little later.
+            threads: Number of threads, each with a copy of the model. With an objective, they search in different ways
+                for two seconds; then each takes parts of the tree (Regin et al., CP 2013). The solutions are the same,
+                in any order; limits take effect a little later.
             seed: Random seed of the search.
             device: Device that filters domain-consistent AllDifferent: ``cpu``, ``cuda``, or ``auto`` for the faster
                 one.
@@ -363,12 +371,13 @@ class Model(CopyableModel, GlobalConstraints, Displayed):
             The answer to the task ``satisfy``, ``minimise`` or ``maximise``, with the best solution found. The status
             is ``optimal`` if that solution is proven to be the best, otherwise ``feasible``; ``infeasible``; or
             ``unknown`` without a solution. Where a file gives variables no bounds, and the proof depends on the
-            limits that they get, ``ended_by`` is ``domain-limit``. ``value`` is the value of the objective.
+            limits that they get, ``ended_by`` is ``domain-limit``. ``value`` is the value of the objective;
+            ``lower_bound``, ``upper_bound`` and ``gap`` say how far it may be from the best one.
             ``assignment`` maps names to values; ``result[x]`` is the value of a variable or expression, or a list of
             several. ``ended_by`` names the limit or Ctrl-C. ``stats`` has ``complete`` (True if there are no other,
             or no better, solutions), ``nodes``, ``failures``, ``solutions``, ``restarts``, ``nogoods`` (recorded
             before restarts), ``propagations`` (calls of propagators), ``peak_depth`` (decisions) and ``seconds``:
-            ``post``, ``search``, ``other`` and ``total``.
+            ``post``, ``search``, ``bounds``, ``other`` and ``total``.
 
         Raises:
             InputError: A constraint or an option cannot be used as given.
@@ -384,13 +393,16 @@ class Model(CopyableModel, GlobalConstraints, Displayed):
             raise InputError(f"on_solution is a function that gets each solution, not {on_solution!r}")
         aim = self._objective
         task = "satisfy" if aim is None else "minimise" if self._sign > 0 else "maximise"
-        run = SearchRun(self, task, time_limit, options.node_limit, options.fail_limit)
-        settings = options.pace, self._relaxed() if flag("lns", options.lns) else None, free, seed
+        run = SearchRun(self, task, time_limit, options)
         is_first = solution_limit is None and not all_solutions and aim is None
-        run.progress = options.progress
+        # Restarts would delay a search for all solutions.
+        is_portfolio = options.is_portfolio and (aim is not None or is_first or solution_limit == 1)
+        is_relaxed = flag("lns", options.lns) or (is_portfolio and aim is not None)
+        settings = options.pace, self._relaxed() if is_relaxed else None, free, seed
+        portfolio = (options.stretch_scale, bool(self._rules)) if is_portfolio else None
         with memory_in_words(threads):
             return run.answer(
-                lambda: self._start(threads, device, settings, run),
+                lambda: self._start(threads, device, settings, run, portfolio),
                 1 if is_first else solution_limit,
                 all_solutions,
                 on_solution,
@@ -415,7 +427,7 @@ class Model(CopyableModel, GlobalConstraints, Displayed):
             MemoryLimitError: Memory ran out.
             KeyboardInterrupt: Ctrl-C.
         """
-        run = SearchRun(self, "satisfy", time_limit, None, None)
+        run = SearchRun(self, "satisfy", time_limit, DEFAULT_OPTIONS)
         incumbent: Solution | None = None
         with memory_in_words():
             try:
@@ -423,7 +435,7 @@ class Model(CopyableModel, GlobalConstraints, Displayed):
             except TimeLimitError:
                 return
             while (state := search.next(never_stop)) == "solution":
-                incumbent = self.solution_of(search)
+                incumbent = self.solution_of(search.solution())
                 yield incumbent
         if state == "stopped":
             raise KeyboardInterrupt
@@ -459,14 +471,16 @@ class Model(CopyableModel, GlobalConstraints, Displayed):
                 variables have the same name.
             MemoryLimitError: Memory ran out.
         """
-        from elimina.cp.to_graphical import PostedModel, tabulate
-
         if names := self.unproven_limits():
             raise InputError(
                 f"{missing_bounds_text(names)}; a table holds all values of its variables: {bounds_advice(names)}"
             )
+        return tabulate(self.posted(), self._build()[0], min(whole(rows, "a number of rows"), _MAX_TUPLES))
+
+    def posted(self) -> PostedModel:
+        """Return everything that was posted."""
         aim = self._objective
-        posted = PostedModel(
+        return PostedModel(
             self._variables,
             self._names,
             self._posts,
@@ -474,7 +488,6 @@ class Model(CopyableModel, GlobalConstraints, Displayed):
             0 if aim is None else aim.constant,
             "min-cost" if self._sign > 0 else "max-cost",
         )
-        return tabulate(posted, self._build()[0], min(whole(rows, "a number of rows"), _MAX_TUPLES))
 
     def _build(self, deadline: float | None = None) -> tuple[CpSolver, ViewRows | None]:
         aim = None if self._objective is None else self._objective * self._sign
@@ -486,6 +499,7 @@ class Model(CopyableModel, GlobalConstraints, Displayed):
         device: Device,
         settings: tuple[tuple[str, float, float] | None, tuple[ViewRows, None] | None, bool, int],
         run: SearchRun,
+        portfolio: tuple[float, bool] | None = None,
     ) -> CpSearch:
         if whole(threads, "a number of threads") not in range(1, MAX_THREADS + 1):
             raise InputError(f"a search has from 1 to {MAX_THREADS} threads, not {threads}")
@@ -495,7 +509,9 @@ class Model(CopyableModel, GlobalConstraints, Displayed):
         accelerate(solver, device, threads)
         solvers = (solver, *(self._build(run.deadline)[0] for _ in range(threads - 1)))
         rules = search_rules(self._rules, self._all_views(), objective)
-        search: CpSearch = call_core(CpSearch, solvers, rules, objective, *settings, *run.limits)
+        # In several threads, the search goes on with its solvers while others read the domains.
+        run.domains = solver if threads == 1 else self._build(run.deadline)[0] if portfolio is not None else solver
+        search: CpSearch = call_core(CpSearch, solvers, rules, objective, *settings, *run.limits, portfolio)
         return search
 
     def _relaxed(self) -> tuple[ViewRows, None]:
@@ -507,9 +523,9 @@ class Model(CopyableModel, GlobalConstraints, Displayed):
         views[:, 1] = 1
         return views
 
-    def solution_of(self, search: CpSearch) -> Solution:
-        """Return the values that a search has found last."""
-        return Solution(self, search.solution(), {name: var for var, name in self._names.items()})
+    def solution_of(self, values: npt.NDArray[np.int64]) -> Solution:
+        """Return a solution with the values of all variables."""
+        return Solution(self, values, {name: var for var, name in self._names.items()})
 
     def _check(self, x: Expression) -> None:
         if x.model is not self:

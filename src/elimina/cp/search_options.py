@@ -6,11 +6,12 @@ from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, get_args
 
 from elimina.arguments import choice
+from elimina.result import Bounds
 
 MAX_THREADS = 1024
 """Most threads of a search: more than a machine has, and few enough to start; other calls take as many."""
 
-Restarts = Literal["luby", "geometric", "linear", "constant"]
+Restarts = Literal["luby", "geometric", "linear", "constant", "none"]
 RESTARTS: tuple[Restarts, ...] = get_args(Restarts)
 
 VariableOrdering = Literal[
@@ -45,19 +46,26 @@ VALUE_ORDERINGS: tuple[ValueOrdering, ...] = get_args(ValueOrdering)
 class SearchOptions(NamedTuple):
     """Settings of a search for experts: options of ``Model.solve`` besides its arguments.
 
+    By default the search is a portfolio: a short phase by the model's orderings; then restarts, large neighbourhoods
+    as soon as there is a solution, and lower bounds, in turn. ``restarts``, ``free`` and ``lns`` force one of them. A
+    search for all solutions follows the model's orderings, without restarts.
+
     Attributes:
         node_limit: Largest number of nodes. A node is a decision, or its opposite, with propagation.
         fail_limit: Largest number of failures.
         restarts: Restart after a number of failures: ``luby``, Luby's sequence times the scale; ``geometric``,
-            the scale times powers of the growth; ``linear``; ``constant``. Nogoods exclude subtrees that were refuted
-            before (Lecoutre et al., JSAT 2007), so every search ends, and no solution comes twice.
-        restart_scale: Number of failures that scales the restarts.
+            the scale times powers of the growth; ``linear``; ``constant``; ``none``. Nogoods exclude subtrees that
+            were refuted before (Lecoutre et al., JSAT 2007), so every search ends, and no solution comes twice. The
+            search follows the model's orderings, unless it is ``free``.
+        restart_scale: Number of failures that scales the restarts, those of the portfolio included.
         restart_growth: Growth factor of ``geometric`` restarts.
         free: Choose the variable of the last conflict, then variables by failures of their constraints (dom/wdeg),
             try the values of the last solution first, and restart.
         lns: With an objective, search near the best solution and everywhere in alternation (large neighbourhood search,
             Shaw 1998; what keeps its value is chosen at random or by propagation, Perron et al., CP 2004). The
             optimum can still be proven.
+        gap: End the search once the bounds are this close, relative to the one closer to 0: 0.01 or ``"1%"``.
+        on_bounds: Function to call with new bounds (``elimina.Bounds``) of the objective.
         progress: Function to call with the figures of the search so far (as in ``Result.stats``), now and then.
     """
 
@@ -68,14 +76,26 @@ class SearchOptions(NamedTuple):
     restart_growth: float = 1.5
     free: bool = False
     lns: bool = False
+    gap: float | str = 0.0
+    on_bounds: Callable[[Bounds], object] | None = None
     progress: Callable[[dict[str, Any]], object] | None = None
 
     @property
     def pace(self) -> tuple[str, float, float] | None:
         """The restarts, as the core takes them."""
-        if self.restarts is None:
+        if self.restarts is None or choice("restarts", self.restarts, RESTARTS) == "none":
             return None
-        return choice("restarts", self.restarts, RESTARTS), self.restart_scale, self.restart_growth
+        return self.restarts, self.restart_scale, self.restart_growth
+
+    @property
+    def stretch_scale(self) -> float:
+        """Factor of the failures between the restarts of a portfolio."""
+        return self.restart_scale / DEFAULT_OPTIONS.restart_scale
+
+    @property
+    def is_portfolio(self) -> bool:
+        """True if no option forces a kind of search."""
+        return self.restarts is None and not self.free and not self.lns
 
 
 DEFAULT_OPTIONS = SearchOptions()

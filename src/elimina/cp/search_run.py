@@ -8,14 +8,17 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
-from elimina._core import CpSearch
-from elimina.arguments import wrong_type
+from elimina._core import CpSearch, CpSolver
+from elimina.arguments import share, wrong_type
 from elimina.cp.expressions import Expression
+from elimina.cp.search_options import SearchOptions
 from elimina.cp.solution import Solution
+from elimina.cp.to_graphical import PostedModel
 from elimina.cp.unbounded import warn_of_missing_bounds
 from elimina.errors import InputError
-from elimina.result import EndedBy, Result, Status
+from elimina.result import Bounds, EndedBy, Result, Status
 from elimina.strategies.direct_call import DirectCall
 from elimina.system import InWords, memory_errors_in_words
 
@@ -30,8 +33,15 @@ class SearchedModel(Protocol):
     def objective(self) -> Expression | None:
         """The expression that is minimised or maximised."""
 
-    def solution_of(self, search: CpSearch) -> Solution:
-        """Return the latest solution of a search."""
+    @property
+    def sign(self) -> int:
+        """1 if the objective is minimised, -1 if it is maximised."""
+
+    def solution_of(self, values: npt.NDArray[np.int64]) -> Solution:
+        """Return a solution with the values of all variables."""
+
+    def posted(self) -> PostedModel:
+        """Return everything that was posted."""
 
     def unproven_limits(self, incumbent: int | None = None) -> list[str]:
         """Return the names of variables without bounds in the file whose limits a complete search relies on."""
@@ -47,19 +57,26 @@ class SearchRun:
         model: The model to be solved.
         task: ``satisfy``, ``minimise`` or ``maximise``.
         time_limit: Seconds; None if there is no limit.
-        node_limit: Number of nodes after which the search ends; None for no limit.
-        fail_limit: Number of failures after which the search ends; None for no limit.
+        options: Limits of nodes and failures, gap and listeners.
+
+    Attributes:
+        domains: Solver whose domains are read while the search pauses.
     """
 
-    def __init__(
-        self, model: SearchedModel, task: str, time_limit: float | None, node_limit: int | None, fail_limit: int | None
-    ) -> None:
+    domains: CpSolver
+
+    def __init__(self, model: SearchedModel, task: str, time_limit: float | None, options: SearchOptions) -> None:
         self._model, self._task = model, task
         seconds = limit_of("time_limit", time_limit)
         self._call = DirectCall(None if seconds == math.inf else seconds)
-        self._nodes = limit_of("node_limit", node_limit)
-        self._failures = limit_of("fail_limit", fail_limit)
-        self.progress: Callable[[dict[str, Any]], object] | None = None
+        self._nodes = limit_of("node_limit", options.node_limit)
+        self._failures = limit_of("fail_limit", options.fail_limit)
+        self._gap = share("gap", options.gap)
+        if options.on_bounds is not None and not callable(options.on_bounds):
+            raise wrong_type("on_bounds", options.on_bounds, "a function that gets bounds, or None")
+        self._progress, self._on_bounds = options.progress, options.on_bounds
+        self._reported: tuple[int | None, int | None] = (None, None)
+        self._is_close = False
         self._search: CpSearch | None = None
         self._last: Solution | None = None
         self._solutions: list[Solution] = []
@@ -111,28 +128,105 @@ class SearchRun:
     def _search_to_limit(
         self, search: CpSearch, limit: int | None, keep_all: bool, on_solution: Callable[[Solution], object] | None
     ) -> EndedBy | None:
-        count, progress, deadline = 0, self.progress, self.deadline
+        count, deadline = 0, self.deadline
 
-        def report_progress() -> bool:
-            if progress is not None:
-                progress(search.statistics())
-            return True
-
-        while count != limit:
-            state = search.next(never_stop if progress is None else report_progress)
-            if state != "solution":
-                self._is_complete = state == "complete"
-                return None if self._is_complete else "interrupt" if state == "stopped" else self._limit_of(search)
-            self._last = solution = self._model.solution_of(search)
+        def accept(values: npt.NDArray[np.int64]) -> bool:
+            """Return whether the listener of solutions lets the search go on."""
+            nonlocal count
+            self._last = solution = self._model.solution_of(values)
             count += 1
             if keep_all:
                 self._solutions.append(solution)
-            if on_solution is not None and on_solution(solution) is False:
+            return on_solution is None or on_solution(solution) is not False
+
+        poll = self._poll(search)
+        while count != limit:
+            state = search.next(poll)
+            if state == "paused":
+                self._call.mark("search")
+                ended_by = self._add_findings(search, accept)
+                self._call.mark("bounds")
+                if ended_by is not None or self._is_complete:
+                    return ended_by
+            elif state != "solution":
+                self._is_complete = state == "complete"
+                if self._is_complete or self._is_close:
+                    return None if self._is_complete else "gap"
+                return "interrupt" if state == "stopped" else self._limit_of(search)
+            elif not accept(search.solution()):
                 return "interrupt"
+            if not self._report_bounds(search):
+                return "gap"
             # The core measures the time of the search alone, not that of on_solution.
             if deadline is not None and count != limit and time.monotonic() > deadline:
                 return "time-limit"
         return "solution-limit"
+
+    def _poll(self, search: CpSearch) -> Callable[[], bool]:
+        progress = self._progress
+        if progress is None and self._on_bounds is None and self._gap == 0:
+            return never_stop
+
+        def report() -> bool:
+            if progress is not None:
+                progress(search.statistics())
+            return self._report_bounds(search)
+
+        return report
+
+    def _report_bounds(self, search: CpSearch) -> bool:
+        """Report new bounds, and return whether they are further apart than the gap."""
+        if self._model.objective is None or (self._on_bounds is None and self._gap == 0):
+            return True
+        ends = self._bounds(search)
+        if ends == self._reported:
+            return True
+        self._reported = ends
+        bounds = Bounds(self._call.age, *ends, search.statistics()["nodes"])
+        if self._on_bounds is not None:
+            self._on_bounds(bounds)
+        self._is_close = 0 < bounds.gap <= self._gap
+        return not self._is_close
+
+    def _bounds(self, search: CpSearch | None) -> tuple[int | None, int | None]:
+        """Return the lower and the upper bound of the objective."""
+        aim, last, sign = self._model.objective, self._last, self._model.sign
+        if aim is None:
+            return None, None
+        value: int | None = None if last is None else last[aim]
+        bound = None if search is None else search.bound()
+        if bound is not None and value is not None:
+            bound = min(bound, sign * value)
+        far = None if bound is None or self._model.unproven_limits(sign * bound) else sign * bound
+        return (far, value) if sign > 0 else (value, far)
+
+    def _add_findings(self, search: CpSearch, accept: Callable[[npt.NDArray[np.int64]], bool]) -> EndedBy | None:
+        """Add what other methods know of the problem to the search; return the cause for which it has to end."""
+        from elimina.cp.bound_schedule import PausedSearch, findings_of
+
+        aim, sign = self._model.objective, self._model.sign
+        incumbent = None if self._last is None or aim is None else sign * self._last[aim]
+        posted = self._model.posted()
+        signed = None if aim is None else sign * aim
+        paused = PausedSearch(posted, self.domains, signed, sign, incumbent, self._call)
+        for finding in findings_of(paused):
+            if finding.solution is not None and aim is not None:
+                search.adopt(finding.solution.tolist())
+                solution = self._model.solution_of(finding.solution)
+                if (self._last is None or sign * solution[aim] < sign * self._last[aim]) and not accept(
+                    finding.solution
+                ):
+                    return "interrupt"
+            if finding.lower_bound is not None:
+                search.raise_bound(finding.lower_bound)
+            best = None if self._last is None or aim is None else sign * self._last[aim]
+            is_proven = best is not None and finding.lower_bound is not None and finding.lower_bound >= best
+            if finding.is_refuted or is_proven:
+                self._is_complete = True
+                return None
+            if finding.ended_by is not None:
+                return finding.ended_by
+        return None
 
     def _limit_of(self, search: CpSearch) -> EndedBy:
         figures = search.statistics()
@@ -155,8 +249,9 @@ class SearchRun:
         if last is not None:
             status = "feasible" if value is None or not self._is_complete else "optimal"
             status = "unbounded" if is_unbounded else status
-        lower = value if status == "optimal" or self._task == "maximise" else None
-        upper = value if status == "optimal" or self._task == "minimise" else None
+        lower, upper = (value, value) if status == "optimal" else self._bounds(self._search)
+        if status in ("infeasible", "unbounded"):
+            lower, upper = (value, None) if self._task == "maximise" else (None, value)
         for name in ("seconds", "interrupted"):
             stats.pop(name, None)
         stats["complete"], stats["seconds"] = self._is_complete, self._call.phase_seconds()

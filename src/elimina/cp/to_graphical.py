@@ -13,7 +13,7 @@ from elimina._core import CpSearch, CpSolver
 from elimina.cp.constraint_tables import ConstraintTable, ConstraintTables, Infeasible
 from elimina.cp.decompose import rule_of
 from elimina.cp.domains import PropagatedDomains
-from elimina.cp.posting import Declaration
+from elimina.cp.posting import Declaration, check_time
 from elimina.cp.views import Integers, View, views_of
 from elimina.errors import InputError
 from elimina.model import model as graphical
@@ -47,21 +47,23 @@ class PostedModel(NamedTuple):
     sense: Sense
 
 
-def tabulate(posted: PostedModel, solver: CpSolver, rows: int) -> graphical.Model:
+def tabulate(posted: PostedModel, solver: CpSolver, rows: int, deadline: float | None = None) -> graphical.Model:
     """Return the graphical model of the posted constraints.
 
     Args:
         posted: Everything that was posted.
         solver: Solver to which the model was posted.
         rows: Largest number of tuples of a table.
+        deadline: Deadline by ``time.monotonic``; None: there is none.
 
     Raises:
+        TimeLimitError: The deadline passed.
         InputError: A constraint's table would have more cells and cannot be decomposed, or a variable has more values.
     """
     try:
         if not solver.propagate():
             raise Infeasible
-        return _Tabulation(posted, solver, rows).model()
+        return _Tabulation(posted, solver, rows, deadline).model()
     except Infeasible:
         names = [_name_of(posted.names, v) for v in range(len(posted.variables))]
         nothing = Variable(_unused_name("nothing", names), 1, ["is allowed"])
@@ -80,7 +82,7 @@ def _unused_name(name: str, names: Sequence[str]) -> str:
 
 
 class _Tabulation:
-    def __init__(self, posted: PostedModel, solver: CpSolver, rows: int) -> None:
+    def __init__(self, posted: PostedModel, solver: CpSolver, rows: int, deadline: float | None) -> None:
         self._posted, self._rows = posted, rows
         self._constraints = [(name, [views_of(a) for a in arguments]) for name, arguments in posted.constraints]
         self._costs = dict(posted.objective or {})
@@ -99,7 +101,7 @@ class _Tabulation:
             np.array(propagated.values(v) if v != self._objective_variable else [0])
             for v in range(len(posted.variables))
         ]
-        self._tables = ConstraintTables(domains, rows)
+        self._tables = ConstraintTables(domains, rows, deadline)
         if summed is not None:
             self._constraints.pop(summed)
 
@@ -137,6 +139,7 @@ class _Tabulation:
 
     def model(self) -> graphical.Model:
         for number, (name, arguments) in enumerate(self._constraints):
+            check_time(self._tables.deadline)
             views = [x for argument in arguments for x in argument]
             scope = list(dict.fromkeys(x.var for x in views if x.var >= 0))
             if not scope:

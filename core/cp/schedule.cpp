@@ -1,0 +1,81 @@
+#include "schedule.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace elimina::cp {
+
+namespace {
+
+constexpr Restarts kLuby{Restarts::Kind::luby, 100, 1};
+
+// The term of Luby, Sinclair and Zuckerman's sequence, from 1 on: 1 1 2 1 1 2 4 ...
+double luby(std::uint64_t i) {
+  for (;;) {
+    std::uint64_t size = 1;
+    while (size < i) size = 2 * size + 1;
+    if (size == i) return static_cast<double>((size + 1) / 2);
+    i -= size / 2;
+  }
+}
+
+}  // namespace
+
+double Restarts::cutoff(std::uint64_t round) const {
+  switch (kind) {
+    case Kind::constant: return scale;
+    case Kind::linear: return scale * static_cast<double>(round);
+    case Kind::geometric: return scale * std::pow(growth, static_cast<double>(round - 1));
+    case Kind::luby: return scale * luby(round);
+    default: return std::numeric_limits<double>::infinity();
+  }
+}
+
+bool Schedule::has(Scope scope) const {
+  return std::any_of(rows_.begin(), rows_.end(), [&](const Row& row) { return row.scope == scope; });
+}
+
+bool Schedule::has_free() const {
+  return std::any_of(rows_.begin(), rows_.end(), [](const Row& row) { return row.is_free; });
+}
+
+bool Schedule::restarts() const {
+  return std::any_of(rows_.begin(), rows_.end(),
+                     [](const Row& row) { return row.restarts.kind != Restarts::Kind::none; });
+}
+
+std::vector<Row> portfolio_rows(double scale, bool has_orderings) {
+  const Restarts pace{Restarts::Kind::luby, std::max(1.0, 100 * scale), 1};
+  std::vector<Row> rows;
+  // The model's author may know a good ordering: it comes first, and its nogoods let it go on where it was cut off.
+  if (has_orderings)
+    rows.push_back({Scope::tree, false, 0.125, {Restarts::Kind::geometric, std::max(1.0, 500 * scale), 1.5}});
+  // The best of the others for proofs, and where the model has no orderings.
+  rows.push_back({Scope::tree, true, 0.375, pace});
+  // Values near the incumbent's, and those that the model prefers, such as early starts of tasks.
+  rows.push_back({Scope::neighbourhood, true, 0.25, pace});
+  rows.push_back({Scope::neighbourhood, false, 0.25, pace});
+  // Often as good as the optimum after a few hundred failures; later targets take their share in vain.
+  rows.push_back({Scope::target, true, 0.125, pace});
+  return rows;
+}
+
+std::vector<Row> forced_rows(const Restarts& restarts, bool free, bool relaxes) {
+  const bool has_pace = restarts.kind != Restarts::Kind::none;
+  const Restarts pace = has_pace || !(free || relaxes) ? restarts : kLuby;
+  if (!relaxes) return {{Scope::tree, free, 1, pace}};
+  return {{Scope::tree, free, 0.5, pace}, {Scope::neighbourhood, free, 0.5, pace}};
+}
+
+std::vector<Row> rows_of_thread(const std::vector<Row>& rows, std::size_t thread, std::size_t threads) {
+  // More threads than rows: some take all, and differ by their seeds.
+  if (thread >= rows.size()) return rows;
+  std::vector<Row> result;
+  for (std::size_t i = thread; i < rows.size(); i += threads) result.push_back(rows[i]);
+  // Until there is an incumbent, nothing else may apply.
+  if (result.front().scope != Scope::tree) result.insert(result.begin(), {Scope::tree, true, 0.125, kLuby});
+  return result;
+}
+
+}  // namespace elimina::cp

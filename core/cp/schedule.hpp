@@ -1,0 +1,79 @@
+// Schedule of a search: which orderings and which part of the tree each stretch between two restarts takes.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace elimina::cp {
+
+struct Restarts {
+  enum class Kind : std::uint8_t { none, constant, linear, geometric, luby };
+  Kind kind = Kind::none;
+  double scale = 100;   // failures
+  double growth = 1.5;  // geometric
+
+  double cutoff(std::uint64_t round) const;
+};
+
+// Part of the tree that a stretch searches: all of it; what is near the incumbent (large neighbourhood search); or solutions whose
+// objective is at most a target, whose refutation is a lower bound (destructive lower bounds, Klein and Scholl, 1999).
+enum class Scope : std::uint8_t { tree, neighbourhood, target };
+
+struct Row {
+  Scope scope;
+  bool is_free;       // dom/wdeg, the last conflict and saved values instead of the model's orderings
+  double share;       // of the work, which is measured in calls of propagators: runs are the same on every machine
+  Restarts restarts;  // failures of a stretch
+};
+
+// Rows that are taken in turn, each for its share of the work; the first row begins.
+class Schedule {
+ public:
+  explicit Schedule(std::vector<Row> rows) : states_(rows.size()), rows_(std::move(rows)) {}
+
+  const Row& row() const { return rows_[current_]; }
+  bool has(Scope scope) const;
+  bool has_free() const;
+  // Failures after which the present stretch ends.
+  double cutoff() const { return row().restarts.cutoff(states_[current_].stretches + 1); }
+  // True if a stretch ever ends before its part of the tree is searched.
+  bool restarts() const;
+
+  // Books the work of the present stretch and begins the next one: of those rows that `applies` takes, the one that is
+  // furthest behind its share. None: the present row goes on.
+  template <class F>
+  void advance(double work, F applies) {
+    State& ended = states_[current_];
+    ended.load += work / row().share;
+    ++ended.stretches;
+    std::size_t next = rows_.size();
+    for (std::size_t i = 0; i < rows_.size(); ++i) {
+      if (!applies(rows_[i])) continue;
+      // A row that could not be taken before, such as neighbourhoods without an incumbent, does not make up for it.
+      if (states_[i].load < least_) states_[i].load = least_;
+      if (next == rows_.size() || states_[i].load < states_[next].load) next = i;
+    }
+    if (next == rows_.size()) return;
+    current_ = next;
+    least_ = states_[next].load;
+  }
+
+ private:
+  struct State {
+    double load = 0;  // work over share
+    std::uint64_t stretches = 0;
+  };
+
+  std::vector<State> states_;
+  std::vector<Row> rows_;
+  std::size_t current_ = 0;
+  double least_ = 0;
+};
+
+// Rows of the default search, which begins by the model's orderings if there are any, and of the searches that options force.
+std::vector<Row> portfolio_rows(double scale, bool has_orderings);
+std::vector<Row> forced_rows(const Restarts& restarts, bool free, bool relaxes);
+// Rows of one of several threads that search the same tree at first.
+std::vector<Row> rows_of_thread(const std::vector<Row>& rows, std::size_t thread, std::size_t threads);
+
+}  // namespace elimina::cp

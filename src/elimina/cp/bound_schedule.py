@@ -1,0 +1,198 @@
+"""Bounds while a search pauses: methods of other fields, in order, with their conditions, budgets and reasons."""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from elimina._core import CpSearch, CpSolver
+from elimina.cp.expressions import Expression
+from elimina.cp.lagrangian_bound import LagrangianBound
+from elimina.cp.linear_relaxation import LinearRelaxation, TooLarge
+from elimina.cp.posting import Declaration, build_solver
+from elimina.cp.to_graphical import PostedModel, tabulate
+from elimina.errors import EliminaError
+from elimina.planning.options import Options
+from elimina.result import EndedBy
+from elimina.strategies.answering import answer_question
+from elimina.strategies.clock import Clock
+
+logger = logging.getLogger("elimina")
+
+MAX_TABULATED_VARIABLES = 500
+"""Variables of a model that is worth tables; each constraint over many of them has several."""
+TABLE_ROWS = 1 << 14
+"""Tuples of a table: elimination takes milliseconds for each."""
+_WITHOUT_TABLES = ("cumulative", "circuit", "subcircuit", "inverse", "bin_packing_load", "nvalue", "weighted_circuit")
+"""Constraints whose tables join so many variables that elimination does not end."""
+
+
+class PausedSearch(NamedTuple):
+    """A search between two stretches.
+
+    Attributes:
+        posted: The model.
+        domains: Solver with the domains in which better solutions are.
+        aim: Objective to be minimised; None without one.
+        sign: 1 if the objective is minimised as it is, -1 if it is the opposite of one to be maximised.
+        incumbent: Value of the best solution times the sign; None without one.
+        clock: The clock of the call.
+    """
+
+    posted: PostedModel
+    domains: CpSolver
+    aim: Expression | None
+    sign: int
+    incumbent: int | None
+    clock: Clock
+
+
+class Finding(NamedTuple):
+    """A result of a row.
+
+    Attributes:
+        lower_bound: Value times the sign below which there is no solution; None if there is none.
+        solution: Values of all variables; None if there is none.
+        is_refuted: True if there is no better solution.
+        ended_by: Cause for which the call has to end; None if it goes on.
+    """
+
+    lower_bound: int | None = None
+    solution: npt.NDArray[np.int64] | None = None
+    is_refuted: bool = False
+    ended_by: EndedBy | None = None
+
+
+class BoundRow(NamedTuple):
+    """A method, its condition and its budget.
+
+    Attributes:
+        name: Name in the log.
+        reason: Reason of the row and of its figures.
+        applies: Returns whether the method is worth its time.
+        method: Yields its results within a number of seconds.
+        seconds: Time budget in seconds.
+        time_share: Share of the time that remains, if that is less.
+    """
+
+    name: str
+    reason: str
+    applies: Callable[[PausedSearch], bool]
+    method: Callable[[PausedSearch, float], Iterator[Finding]]
+    seconds: float
+    time_share: float
+
+
+def findings_of(search: PausedSearch) -> Iterator[Finding]:
+    """Take the rows in turn that apply, and yield their results."""
+    for row in BOUND_ROWS:
+        seconds = min(row.seconds, row.time_share * search.clock.seconds)
+        if not row.applies(search):
+            continue
+        logger.info("next: %s, for %.3g s (%s)", row.name, seconds, row.reason)
+        yield from row.method(search, seconds)
+
+
+def _relax(search: PausedSearch, seconds: float) -> Iterator[Finding]:
+    deadline = time.monotonic() + seconds
+    aim = search.aim
+    try:
+        relaxation = LinearRelaxation(search.posted.constraints, search.domains, {} if aim is None else aim.terms)
+    except TooLarge:
+        return
+    bound = LagrangianBound(relaxation, lambda: time.monotonic() < deadline)
+    if search.incumbent is None and bound.proves_infeasibility():
+        yield Finding(is_refuted=True)
+        return
+    if aim is None:
+        return
+    value = bound.lower_bound(None if search.incumbent is None else search.incumbent - aim.constant)
+    if value is not None:
+        yield Finding(lower_bound=value + aim.constant)
+
+
+def _eliminate(search: PausedSearch, seconds: float) -> Iterator[Finding]:
+    deadline = time.monotonic() + seconds
+    posted = search.posted
+    try:
+        solver, _ = build_solver(posted.variables, posted.constraints, None, deadline)
+        model = tabulate(posted, solver, TABLE_ROWS, deadline)
+        remaining = max(0.0, deadline - time.monotonic())
+        result = answer_question(model, "mpe", None, None, remaining, Options(threads=1, device="cpu").checked("mpe"))
+    except (EliminaError, MemoryError):
+        return
+    if result.status == "infeasible":
+        yield Finding(is_refuted=True)
+        return
+    bound = result.lower_bound if search.sign > 0 else result.upper_bound
+    lower = None if bound is None or not math.isfinite(bound) else search.sign * bound
+    if lower is not None:
+        lower = math.ceil(lower - _ROUNDING_SHARE * abs(lower)) if isinstance(lower, float) else lower
+    if result.assignment is not None:
+        yield Finding(solution=_completed(search, result.assignment))
+    yield Finding(lower_bound=lower, ended_by="interrupt" if result.ended_by == "interrupt" else None)
+
+
+_ROUNDING_SHARE = 1e-9
+"""Share of a bound of floats that rounding may have added."""
+
+
+def _completed(search: PausedSearch, assignment: Mapping[str, int]) -> npt.NDArray[np.int64] | None:
+    """Return a solution with the values of an assignment, by propagation and search; None if there is none."""
+    posted = search.posted
+    names = [posted.names.get(v, f"_{v}") for v in range(len(posted.variables))]
+    variables = [
+        Declaration(int(assignment[name]), int(assignment[name]), None) if name in assignment else variable
+        for name, variable in zip(names, posted.variables, strict=True)
+    ]
+    solver, _ = build_solver(variables, posted.constraints, search.aim, None)
+    completion = CpSearch((solver,), [], None, None, None, False, 0, 1.0, math.inf, _MAX_COMPLETION_FAILURES)
+    return completion.solution() if completion.next(lambda: True) == "solution" else None
+
+
+_MAX_COMPLETION_FAILURES = 100
+"""Failures of the search that completes an assignment: the others follow from the variables of tables."""
+
+
+def _may_relax(search: PausedSearch) -> bool:
+    return any(_is_linear(name) for name, _ in search.posted.constraints)
+
+
+def _is_linear(name: str) -> bool:
+    return "_lin_" in name or name.startswith(("global_cardinality", "count_eq", "circuit", "all_different_"))
+
+
+def _may_tabulate(search: PausedSearch) -> bool:
+    posted = search.posted
+    return (
+        search.aim is not None
+        and len(posted.variables) <= MAX_TABULATED_VARIABLES
+        and not any(name.startswith(_WITHOUT_TABLES) for name, _ in posted.constraints)
+    )
+
+
+BOUND_ROWS: tuple[BoundRow, ...] = (
+    BoundRow(
+        "linear relaxation",
+        "it bounds sums of costs, and refutes rosters by counting, within some hundredths of a second",
+        _may_relax,
+        _relax,
+        seconds=0.5,
+        time_share=0.1,
+    ),
+    BoundRow(
+        "elimination of tables",
+        "knapsacks and chains have small tables; others are left after this time, with the bound by then",
+        _may_tabulate,
+        _eliminate,
+        seconds=1.0,
+        time_share=0.1,
+    ),
+)
+"""The rows, in order."""

@@ -1,0 +1,184 @@
+"""Lower bounds of linear relaxations, by subgradient steps on the multipliers of their rows (Held and Karp, 1971)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from elimina.cp.linear_relaxation import LinearRelaxation
+from elimina.cp.views import Integers
+
+Floats = npt.NDArray[np.float64]
+
+MULTIPLIER_UNITS = 1 << 12
+"""Units of 1 in which multipliers are rounded: bounds are integers, evaluated without an error."""
+MAX_STEPS = 2000
+"""Steps of one ascent; most end earlier, when their length has become small."""
+_FIRST_LENGTH, _LAST_LENGTH = 1.0, 1e-3
+"""Lengths of steps, as shares of Polyak's."""
+_PATIENCE = 15
+"""Steps without a better bound after which they become shorter."""
+_SHRINKAGE = 0.7
+_MAX_EXACT = 2.0**62
+
+
+class _Matrix(NamedTuple):
+    """The relaxation as arrays: entries by row and column, and the first column of each variable."""
+
+    rows: Integers
+    columns: Integers
+    numbers: Integers
+    least: Integers
+    is_equation: npt.NDArray[np.bool_]
+    costs: Integers
+    starts: Integers
+
+
+class LagrangianBound:
+    """Lower bound of a linear relaxation.
+
+    Args:
+        relaxation: Rows and costs.
+        may_continue: Function that returns False if the ascent has to end.
+    """
+
+    def __init__(self, relaxation: LinearRelaxation, may_continue: Callable[[], bool]) -> None:
+        self._matrix, self._may_continue = _arrays(relaxation), may_continue
+
+    def proves_infeasibility(self) -> bool:
+        """Return whether the multipliers prove that no assignment satisfies all rows."""
+        matrix = self._matrix._replace(costs=np.zeros_like(self._matrix.costs))
+        bound = self._ascend(matrix, np.ones(len(matrix.least)), 1.0, is_enough=lambda bound: bound > 0)
+        return bound is not None and bound > 0
+
+    def lower_bound(self, incumbent: int | None) -> int | None:
+        """Return a lower bound of the costs of any solution; None if there is none.
+
+        Args:
+            incumbent: Costs of a solution; None if none is known.
+        """
+        if not len(self._matrix.costs):
+            return None
+        target = math.inf if incumbent is None else float(incumbent)
+        enough = math.inf if incumbent is None else incumbent
+        return self._ascend(self._matrix, self._first_multipliers(), target, is_enough=lambda bound: bound >= enough)
+
+    def _first_multipliers(self) -> Floats:
+        """Return multipliers that hand the cost of a defined sum on to its terms."""
+        matrix, result = self._matrix, np.zeros(len(self._matrix.least))
+        variables = np.searchsorted(matrix.starts, matrix.columns, side="right") - 1
+        ends = np.append(matrix.starts[1:], len(matrix.costs)) - 1
+        costly = np.flatnonzero(matrix.costs[ends] != matrix.costs[matrix.starts])
+        for variable in costly.tolist():
+            first, last = int(matrix.starts[variable]), int(ends[variable])
+            inside = variables == variable
+            for row in np.unique(matrix.rows[inside]).tolist():
+                entries = dict.fromkeys(range(first, last + 1), 0)
+                chosen = inside & (matrix.rows == row)
+                entries.update(zip(matrix.columns[chosen].tolist(), matrix.numbers[chosen].tolist(), strict=True))
+                rise = entries[last] - entries[first]
+                share = int(matrix.costs[last] - matrix.costs[first]) / rise if rise else 0.0
+                if rise and (matrix.is_equation[row] or share > 0):
+                    result[row] = share
+                    break
+        return result
+
+    def _ascend(
+        self, matrix: _Matrix, multipliers: Floats, target: float, is_enough: Callable[[int], bool]
+    ) -> int | None:
+        best, best_multipliers, length, idle = -math.inf, multipliers, _FIRST_LENGTH, 0
+        exact: int | None = None
+        for step in range(MAX_STEPS):
+            value, slacks = _evaluate(matrix, multipliers)
+            if value > best + 1e-9 * max(1.0, abs(best) if best > -math.inf else 1.0):
+                best, best_multipliers, idle = value, multipliers, 0
+                if value > 0 or math.isfinite(target):
+                    found = _exact_bound(matrix, multipliers)
+                    exact = found if exact is None or (found is not None and found > exact) else exact
+                    if exact is not None and is_enough(exact):
+                        return exact
+            else:
+                idle += 1
+            if idle >= _PATIENCE:
+                length, idle, multipliers = length * _SHRINKAGE, 0, best_multipliers
+                value, slacks = _evaluate(matrix, multipliers)
+            # Rows that are satisfied with a multiplier of 0 stay so.
+            slacks[(multipliers <= 0) & (slacks < 0) & ~matrix.is_equation] = 0
+            size = float(slacks @ slacks)
+            if size == 0 or length < _LAST_LENGTH or (step % 16 == 0 and not self._may_continue()):
+                break
+            goal = target if target > best else best + max(1.0, abs(best))
+            if not math.isfinite(goal):
+                goal = best + max(1.0, 0.1 * abs(best))
+            multipliers = multipliers + length * (goal - value) / size * slacks
+            multipliers = np.where(matrix.is_equation, multipliers, np.maximum(multipliers, 0.0))
+        final = _exact_bound(matrix, best_multipliers)
+        return final if exact is None or (final is not None and final > exact) else exact
+
+
+def _evaluate(matrix: _Matrix, multipliers: Floats) -> tuple[float, Floats]:
+    """Return the bound of multipliers, and how far each row is from being satisfied where it is attained."""
+    reduced = matrix.costs - np.bincount(
+        matrix.columns, weights=multipliers[matrix.rows] * matrix.numbers, minlength=len(matrix.costs)
+    )
+    least = np.minimum.reduceat(reduced, matrix.starts)
+    sizes = np.diff(np.append(matrix.starts, len(reduced)))
+    is_least = reduced == np.repeat(least, sizes)
+    # The first one of equals.
+    ranks = np.cumsum(is_least) - np.repeat(np.cumsum(is_least)[matrix.starts] - is_least[matrix.starts], sizes)
+    is_chosen = is_least & (ranks == 1)
+    attained = np.bincount(matrix.rows, weights=is_chosen[matrix.columns] * matrix.numbers, minlength=len(matrix.least))
+    slacks: Floats = matrix.least.astype(np.float64) - attained
+    return float(multipliers @ matrix.least + least.sum()), slacks
+
+
+def _exact_bound(matrix: _Matrix, multipliers: Floats) -> int | None:
+    """Return the bound of rounded multipliers, in integers; None if they may not fit in 64 bits."""
+    with np.errstate(all="ignore"):
+        units = np.round(multipliers * MULTIPLIER_UNITS)
+        sizes = np.abs(units[matrix.rows]) * np.abs(matrix.numbers)
+        largest = float(sizes.sum() + np.abs(units * matrix.least).sum())
+        largest += MULTIPLIER_UNITS * float(np.abs(matrix.costs.astype(float)).sum())
+    if not largest < _MAX_EXACT:
+        return None
+    whole = units.astype(np.int64)
+    reduced = MULTIPLIER_UNITS * matrix.costs
+    np.subtract.at(reduced, matrix.columns, whole[matrix.rows] * matrix.numbers)
+    total = int(np.minimum.reduceat(reduced, matrix.starts).sum()) + int(whole @ matrix.least)
+    return -(-total // MULTIPLIER_UNITS)
+
+
+def _arrays(relaxation: LinearRelaxation) -> _Matrix:
+    used = dict.fromkeys(relaxation.costs)
+    for row in relaxation.rows:
+        used.update(dict.fromkeys(row.terms))
+    sizes = [len(relaxation.columns[var]) for var in used]
+    starts = np.cumsum([0, *sizes])[:-1].astype(np.int64)
+    first = dict(zip(used, starts.tolist(), strict=True))
+    costs = np.zeros(sum(sizes), np.int64)
+    for var, function in relaxation.costs.items():
+        costs[first[var] : first[var] + len(function)] = function
+    rows, columns, numbers = [], [], []
+    for number, row in enumerate(relaxation.rows):
+        for var, function in row.terms.items():
+            (places,) = function.nonzero()
+            rows.append(np.full(len(places), number))
+            columns.append(first[var] + places)
+            numbers.append(function[places])
+
+    def joined(arrays: list[npt.NDArray[np.int64]]) -> Integers:
+        return np.concatenate(arrays).astype(np.int64) if arrays else np.zeros(0, np.int64)
+
+    return _Matrix(
+        joined(rows),
+        joined(columns),
+        joined(numbers),
+        np.array([row.least for row in relaxation.rows], np.int64),
+        np.array([row.is_equation for row in relaxation.rows], bool),
+        costs,
+        starts,
+    )

@@ -1,0 +1,364 @@
+"""Linear relaxation of a constraint model: sums, counts, elements and loads as sums of functions of one variable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from elimina.cp.views import Integers, View, views_of
+
+MAX_LISTED_VALUES = 128
+"""Values of a variable up to which each has a column; of other variables, only the bounds have."""
+MAX_ENTRIES = 1 << 20
+"""Entries of the relaxation's matrix: 24 MiB, and 10 ms for each pass."""
+_MAX_NUMBER = 1 << 30
+"""Largest value and factor of a row: sums of a row's products stay within 64 bits."""
+
+Post = tuple[str, Sequence[npt.NDArray[Any]]]
+
+
+class VariableDomains(Protocol):
+    """Domains of variables after propagation, as the solver of the core has them."""
+
+    def bounds_of(self, var: int) -> tuple[int, int]:
+        """Return the bounds of a variable."""
+
+    def values_of(self, var: int) -> list[int]:
+        """Return the values of a variable."""
+
+    def sizes(self) -> list[int]:
+        """Return the numbers of values."""
+
+
+class LinearRow(NamedTuple):
+    """A sum of functions of one variable each that is at least, or exactly, a number.
+
+    Attributes:
+        terms: Variable -> values of its function, for each column of the variable.
+        least: Number.
+        is_equation: True if the sum is exactly that number.
+    """
+
+    terms: dict[int, Integers]
+    least: int
+    is_equation: bool
+
+
+class TooLarge(Exception):
+    """The relaxation has too many entries."""
+
+
+class _NumberTooLarge(Exception):
+    """A row has numbers whose products may not fit in 64 bits."""
+
+
+class LinearRelaxation:
+    """Rows over the columns of variables.
+
+    Args:
+        posts: Names of constraints in the core, and their arguments; those that have no linear form are left out.
+        domains: Domains of the variables.
+        costs: Variable -> factor of the objective to be minimised.
+
+    Attributes:
+        columns: Values of each variable that has columns: all values, or the bounds.
+        rows: Rows of the relaxation.
+        costs: Variable -> costs of its columns.
+
+    Raises:
+        TooLarge: The relaxation has more than ``MAX_ENTRIES`` entries.
+    """
+
+    def __init__(self, posts: Sequence[Post], domains: VariableDomains, costs: Mapping[int, int]) -> None:
+        self._domains, self._sizes, self._entries = domains, domains.sizes(), 0
+        self.columns: dict[int, Integers] = {}
+        self.rows: list[LinearRow] = []
+        for name, arguments in posts:
+            try:
+                for terms, least, is_equation in _linear_forms(self, name, [views_of(a) for a in arguments]):
+                    self._add_row(terms, least, is_equation)
+            except _NumberTooLarge:
+                continue
+        try:
+            self.costs = {
+                x.var: function for x, function in _affine(self, [(f, View(v, 1, 0)) for v, f in costs.items()])
+            }
+        except _NumberTooLarge:
+            raise TooLarge from None
+        self._substitute()
+
+    def is_listed(self, x: View) -> bool:
+        """Return whether each value of a variable has a column."""
+        return x.var < 0 or self._sizes[x.var] <= MAX_LISTED_VALUES
+
+    def values(self, x: View) -> Integers:
+        """Return the values of a view in the columns of its variable; of a constant, its value.
+
+        Raises:
+            _NumberTooLarge: The values are too large for sums of their products.
+        """
+        if x.var < 0:
+            return np.array([x.offset], np.int64)
+        columns = self.columns.get(x.var)
+        if columns is None:
+            bounds = self._domains.bounds_of(x.var)
+            listed = self._domains.values_of(x.var) if self.is_listed(x) else bounds
+            columns = self.columns[x.var] = np.array(listed, np.int64)
+        if abs(x.scale) * max(abs(int(columns[0])), abs(int(columns[-1]))) + abs(x.offset) > _MAX_NUMBER:
+            raise _NumberTooLarge
+        return x.of(columns)
+
+    def _add_row(self, terms: Sequence[tuple[View, Integers]], least: int, is_equation: bool) -> None:
+        summed: dict[int, Integers] = {}
+        for x, function in terms:
+            if x.var < 0:
+                least -= int(function[0])
+            else:
+                summed[x.var] = summed[x.var] + function if x.var in summed else function
+        summed = {var: function for var, function in summed.items() if function.any()}
+        self._entries += sum(map(len, summed.values()))
+        if self._entries > MAX_ENTRIES:
+            raise TooLarge
+        self.rows.append(LinearRow(summed, least, is_equation))
+
+    def _substitute(self) -> None:
+        """Replace variables that are functions of one other variable, such as elements, by these functions."""
+        uses: dict[int, list[int]] = {}
+        for number, row in enumerate(self.rows):
+            for var in row.terms:
+                uses.setdefault(var, []).append(number)
+        rows = self.rows
+        self.rows = []
+        for number, row in enumerate(rows):
+            self.rows.append(row)
+            if not row.is_equation or len(row.terms) != 2:
+                continue
+            for y, x in (tuple(row.terms), tuple(row.terms)[::-1]):
+                places = self._places(row, y, x)
+                if places is None:
+                    continue
+                if y in self.costs:
+                    self._add(self.costs, x, self._composed(self.costs.pop(y), y, places))
+                for other in uses.get(y, ()):
+                    terms = rows[other].terms
+                    if other != number and y in terms:
+                        self._add(terms, x, self._composed(terms.pop(y), y, places))
+                        uses.setdefault(x, []).append(other)
+                self.rows.pop()
+                break
+
+    def _places(self, row: LinearRow, y: int, x: int) -> Integers | None:
+        """Return the values of y that x's values imply; None if y is not a function of x with all of its values."""
+        function, columns = row.terms[y], self.columns[y]
+        if not self.is_listed(View(x, 1, 0)) or len(columns) < 2:
+            return None
+        slope = (int(function[-1]) - int(function[0])) // (int(columns[-1]) - int(columns[0]))
+        if abs(slope) != 1 or (function - slope * columns != function[0] - slope * columns[0]).any():
+            return None
+        implied = slope * (row.least - row.terms[x] - (function[0] - slope * columns[0]))
+        is_inside = (
+            np.isin(implied, columns)
+            if self.is_listed(View(y, 1, 0))
+            else (implied >= columns[0]) & (implied <= columns[-1])
+        )
+        return implied if is_inside.all() else None
+
+    def _composed(self, function: Integers, y: int, implied: Integers) -> Integers:
+        columns = self.columns[y]
+        if self.is_listed(View(y, 1, 0)):
+            return function[np.searchsorted(columns, implied)]
+        slope = (int(function[-1]) - int(function[0])) // (int(columns[-1]) - int(columns[0]))
+        return int(function[0]) + slope * (implied - int(columns[0]))
+
+    @staticmethod
+    def _add(terms: dict[int, Integers], x: int, function: Integers) -> None:
+        terms[x] = terms[x] + function if x in terms else function
+
+
+Form = tuple[list[tuple[View, Integers]], int, bool]
+_Views = Sequence[Sequence[View]]
+_FormRule = Callable[[LinearRelaxation, _Views], Iterator[Form]]
+
+
+def _linear_forms(relaxation: LinearRelaxation, name: str, arguments: _Views) -> Iterator[Form]:
+    """Yield the rows that a constraint implies: terms, least sum, and whether it is an equation."""
+    if name in _FORMS:
+        yield from _FORMS[name](relaxation, arguments)
+        return
+    for suffix in ("_reif", "_imp"):
+        relation = name.removesuffix(suffix)
+        if name.endswith(suffix) and relation in _RELATIONS:
+            yield from _reified(relaxation, relation, arguments, suffix == "_reif")
+
+
+def _affine(relaxation: LinearRelaxation, terms: Sequence[tuple[int, View]]) -> list[tuple[View, Integers]]:
+    if any(abs(factor) > _MAX_NUMBER for factor, _ in terms):
+        raise _NumberTooLarge
+    return [(x, factor * relaxation.values(x)) for factor, x in terms if factor]
+
+
+def _sum_of(arguments: _Views) -> list[tuple[int, View]]:
+    factors, xs, (right,) = arguments
+    return [*((f.offset, x) for f, x in zip(factors, xs, strict=True)), (-1, right)]
+
+
+def _difference(arguments: _Views) -> list[tuple[int, View]]:
+    (x,), (y,) = arguments
+    return [(1, x), (-1, y)]
+
+
+# Of each relation the terms, and the relation of their sum to 0: ==, <=, < or !=; with a sign that turns >= into <=.
+_RELATIONS: dict[str, tuple[Callable[[_Views], list[tuple[int, View]]], str, int]] = {
+    **{f"{kind}_lin_{name}": (_sum_of, name, 1) for kind in ("int", "bool") for name in ("eq", "le", "ne")},
+    **{f"{kind}_{name}": (_difference, name, 1) for kind in ("int", "bool") for name in ("eq", "le", "lt", "ne")},
+    **{
+        f"{kind}_{name}": (_difference, of, -1) for kind in ("int", "bool") for name, of in (("ge", "le"), ("gt", "lt"))
+    },
+}
+_HOLDS: dict[str, Callable[[Integers], npt.NDArray[np.bool_]]] = {
+    "eq": lambda total: total == 0,
+    "le": lambda total: total <= 0,
+    "lt": lambda total: total < 0,
+    "ne": lambda total: total != 0,
+}
+
+
+def _relation(relaxation: LinearRelaxation, arguments: _Views, *, name: str) -> Iterator[Form]:
+    terms_of, kind, sign = _RELATIONS[name]
+    if kind != "ne":
+        terms = [(-sign * factor, x) for factor, x in terms_of(arguments)]
+        yield _affine(relaxation, terms), int(kind == "lt"), kind == "eq"
+
+
+def _reified(relaxation: LinearRelaxation, name: str, arguments: _Views, is_equivalence: bool) -> Iterator[Form]:
+    """Yield the form of a Boolean that a relation over one variable defines, or that bounds a sum."""
+    *related, (boolean,) = arguments
+    terms_of, kind, sign = _RELATIONS[name]
+    terms = [(sign * factor, x) for factor, x in terms_of(related) if factor]
+    variables = {x.var for _, x in terms if x.var >= 0}
+    truth = relaxation.values(boolean)
+    if len(variables) == 1 and all(relaxation.is_listed(x) for _, x in terms):
+        holds = _HOLDS[kind](sum((factor * relaxation.values(x) for factor, x in terms), np.zeros(1, np.int64)))
+        x = next(x for _, x in terms if x.var >= 0)
+        yield [(View(x.var, 1, 0), holds.astype(np.int64)), (boolean, -truth)], 0, is_equivalence
+        return
+    if kind not in ("le", "lt"):
+        return
+    # Where the Boolean is 1, the sum is at most 0, and otherwise at most its greatest value; the opposite likewise.
+    functions = _affine(relaxation, terms)
+    greatest = sum(int(function.max()) for _, function in functions) + (kind == "lt")
+    least = sum(int(function.min()) for _, function in functions) + (kind == "lt")
+    if max(abs(greatest), abs(least)) > _MAX_NUMBER:
+        return
+    yield (
+        [*((x, -function) for x, function in functions), (boolean, -greatest * truth)],
+        int(kind == "lt") - greatest,
+        False,
+    )
+    if is_equivalence:
+        yield [*functions, (boolean, (1 - least) * truth)], 1 - int(kind == "lt"), False
+
+
+def _clause(relaxation: LinearRelaxation, arguments: _Views) -> Iterator[Form]:
+    positive, negative = arguments
+    terms = [*((1, x) for x in positive), *((-1, x) for x in negative)]
+    yield _affine(relaxation, terms), 1 - len(negative), False
+
+
+def _or(relaxation: LinearRelaxation, arguments: _Views) -> Iterator[Form]:
+    xs, (b,) = arguments
+    yield _affine(relaxation, [*((1, x) for x in xs), (-1, b)]), 0, False
+    for x in xs:
+        yield _affine(relaxation, [(1, b), (-1, x)]), 0, False
+
+
+def _and(relaxation: LinearRelaxation, arguments: _Views) -> Iterator[Form]:
+    xs, (b,) = arguments
+    yield _affine(relaxation, [(1, b), *((-1, x) for x in xs)]), 1 - len(xs), False
+    for x in xs:
+        yield _affine(relaxation, [(1, x), (-1, b)]), 0, False
+
+
+def _element(relaxation: LinearRelaxation, arguments: _Views) -> Iterator[Form]:
+    (index,), items, (result,) = arguments
+    if relaxation.is_listed(index) and all(item.var < 0 for item in items):
+        numbers = np.array([item.offset for item in items], np.int64)
+        chosen = numbers[np.clip(relaxation.values(index), 1, len(items)) - 1]
+        yield [(index, chosen), (result, -relaxation.values(result))], 0, True
+
+
+def _occurrences(relaxation: LinearRelaxation, xs: Sequence[View], value: int) -> list[tuple[View, Integers]]:
+    return [(x, (relaxation.values(x) == value).astype(np.int64)) for x in xs]
+
+
+def _cardinality(relaxation: LinearRelaxation, arguments: _Views) -> Iterator[Form]:
+    xs, cover, counts = arguments
+    for value, count in zip(cover, counts, strict=True):
+        yield from _count(relaxation, (xs, (value,), (count,)))
+
+
+def _count(relaxation: LinearRelaxation, arguments: _Views) -> Iterator[Form]:
+    xs, (value,), (count,) = arguments
+    if value.var < 0 and all(map(relaxation.is_listed, xs)):
+        yield [*_occurrences(relaxation, xs, value.offset), (count, -relaxation.values(count))], 0, True
+
+
+def _all_different(relaxation: LinearRelaxation, arguments: _Views) -> Iterator[Form]:
+    xs = arguments[0]
+    if not all(map(relaxation.is_listed, xs)):
+        return
+    values = np.unique(np.concatenate([relaxation.values(x) for x in xs] or [np.zeros(0, np.int64)]))
+    for value in values.tolist():
+        terms = [(x, -function) for x, function in _occurrences(relaxation, xs, value)]
+        yield terms, -1, len(values) == len(xs)
+
+
+def _bin_packing(relaxation: LinearRelaxation, arguments: _Views) -> Iterator[Form]:
+    loads, bins, sizes = arguments
+    if not all(map(relaxation.is_listed, bins)):
+        return
+    for number, load in enumerate(loads):
+        inside = _occurrences(relaxation, bins, number)
+        terms = [(x, size.offset * function) for (x, function), size in zip(inside, sizes, strict=True)]
+        yield [*terms, (load, -relaxation.values(load))], 0, True
+
+
+def _extreme(relaxation: LinearRelaxation, arguments: _Views, *, sign: int) -> Iterator[Form]:
+    (result,), xs = arguments
+    for x in xs:
+        yield _affine(relaxation, [(sign, result), (-sign, x)]), 0, False
+
+
+def _plus(relaxation: LinearRelaxation, arguments: _Views, *, sign: int) -> Iterator[Form]:
+    (x,), (y,), (z,) = arguments
+    yield _affine(relaxation, [(1, x), (sign, y), (-1, z)]), 0, True
+
+
+def _named(rule: Callable[..., Iterator[Form]], **settings: Any) -> _FormRule:
+    return lambda relaxation, arguments: rule(relaxation, arguments, **settings)
+
+
+_FORMS: dict[str, _FormRule] = {
+    **{name: _named(_relation, name=name) for name in _RELATIONS},
+    "int_lin_eq_domain": _named(_relation, name="int_lin_eq"),
+    "bool2int": _named(_relation, name="int_eq"),
+    "int_plus": _named(_plus, sign=1),
+    "int_minus": _named(_plus, sign=-1),
+    "bool_clause": _clause,
+    "array_bool_or": _or,
+    "array_bool_and": _and,
+    "array_int_element": _element,
+    "array_bool_element": _element,
+    "global_cardinality": _cardinality,
+    "global_cardinality_closed": _cardinality,
+    "count_eq": _count,
+    "array_int_maximum": _named(_extreme, sign=1),
+    "array_int_minimum": _named(_extreme, sign=-1),
+    "bin_packing_load": _bin_packing,
+    **{f"all_different_{name}": _all_different for name in ("value", "bounds", "domain", "domain_cpu", "domain_gpu")},
+    **{f"circuit{side}": _all_different for side in ("", "_cpu", "_gpu")},
+}
+"""Name of a constraint -> its linear forms; those of reified relations have the relation's name and an ending."""

@@ -1,0 +1,122 @@
+"""Linear relaxations: never above an optimum, and no refutation of a model with solutions, for every constraint."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from elimina import cp
+from elimina.cp.lagrangian_bound import LagrangianBound
+from elimina.cp.linear_relaxation import LinearRelaxation
+from tests.adversary.case import Setting
+from tests.adversary.constraints import Built, make
+
+
+def relaxed(model: cp.Model) -> tuple[LinearRelaxation, LagrangianBound]:
+    solver, _ = model._build()
+    aim = model.objective
+    relaxation = LinearRelaxation(model._posts, solver, {} if aim is None else (aim * model.sign).terms)
+    return relaxation, LagrangianBound(relaxation, lambda: True)
+
+
+def exact_value(relaxation: LinearRelaxation) -> float:
+    """The value of the linear program, by a peer: a share of each variable's columns that sums to 1."""
+    optimize = pytest.importorskip("scipy.optimize")
+    places = {var: [] for var in (*relaxation.costs, *(v for row in relaxation.rows for v in row.terms))}
+    total = 0
+    for var in places:
+        places[var] = list(range(total, total := total + len(relaxation.columns[var])))
+    costs, least, equal = np.zeros(total), [], []
+    for var, function in relaxation.costs.items():
+        costs[places[var]] = function
+    for row in relaxation.rows:
+        line = np.zeros(total)
+        for var, function in row.terms.items():
+            line[places[var]] = function
+        (equal if row.is_equation else least).append((line, row.least))
+    for columns in places.values():
+        line = np.zeros(total)
+        line[columns] = 1
+        equal.append((line, 1))
+    below = [-line for line, _ in least] or None
+    answer = optimize.linprog(
+        costs,
+        A_ub=below,
+        b_ub=[-number for _, number in least] or None,
+        A_eq=[line for line, _ in equal],
+        b_eq=[number for _, number in equal],
+        bounds=(0, 1),
+    )
+    return answer.fun if answer.status == 0 else np.inf
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.integers(0, 10**9))
+def test_no_bound_is_above_the_optimum(seed: int) -> None:
+    built = Built(make(random.Random(seed), Setting()))
+    _, bound = relaxed(built.model)
+    is_refuted = bound.proves_infeasibility()
+    assert not (is_refuted and built.solutions)
+    aim = built.model.objective
+    if aim is None:
+        return
+    value = bound.lower_bound(None)
+    if value is None:
+        return
+    if built.solutions:
+        assert value + (aim * built.sign).constant <= built.best() * built.sign
+
+
+def roster(rng: random.Random, nurses: int, days: int, least: int) -> tuple[cp.Model, list[list[int]]]:
+    model = cp.Model()
+    shifts = [model.int_vars(days, 0, 2) for _ in range(nurses)]
+    for row in shifts:
+        model.cardinality(row, {0: model.int_var(days // 3, days)})
+    for column in zip(*shifts, strict=True):
+        model.cardinality(list(column), {1: model.int_var(least, nurses), 2: model.int_var(least, nurses)})
+    costs = [rng.sample(range(10), 3) for _ in range(nurses * days)]
+    cells = itertools.chain.from_iterable(shifts)
+    model.minimize(model.sum(model.element(row, x) for row, x in zip(costs, cells, strict=True)))
+    return model, costs
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_bound_is_near_the_linear_program(seed: int) -> None:
+    model, _ = roster(random.Random(seed), 6, 9, 1)
+    relaxation, bound = relaxed(model)
+    value, exact = bound.lower_bound(None), exact_value(relaxation)
+    assert 0.9 * exact <= value <= np.ceil(exact - 1e-6)
+
+
+def test_counting_refutes_a_roster() -> None:
+    # Two thirds of 6 nurses work at a time on the average, 4, and 3 are needed on each of two shifts.
+    model, _ = roster(random.Random(1), 6, 9, 3)
+    assert relaxed(model)[1].proves_infeasibility()
+    result = model.solve()
+    assert result.status == "infeasible"
+    assert result.stats["failures"] < 1000
+
+
+def test_elements_are_replaced_by_functions() -> None:
+    model, costs = roster(random.Random(2), 6, 9, 1)
+    relaxation, bound = relaxed(model)
+    # 6 rows count days off, 18 columns shifts: none is left of 54 elements.
+    assert len(relaxation.rows) == 24
+    assert bound.lower_bound(None) >= sum(map(min, costs))
+
+
+def test_large_numbers_are_left_out() -> None:
+    model = cp.Model()
+    x, y = model.int_vars(2, -(2**50), 2**50)
+    a, b = model.bool_vars(2)
+    model.add(x + y >= 7)
+    model.add(a + b >= 1)
+    model.minimize(a + 2 * b)
+    relaxation, bound = relaxed(model)
+    assert len(relaxation.rows) == 1
+    assert bound.lower_bound(None) == 1

@@ -1,0 +1,137 @@
+"""The default search: optima are proven, bounds hold at any time, and each stretch of the schedule is reached."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from elimina import Bounds, InputError, _core, cp
+from elimina.cp import bound_schedule
+from tests import calls
+from tests.cp.test_linear_relaxation import roster
+from tests.cp.test_search import golomb, models
+
+
+@settings(max_examples=150, deadline=None)
+@given(models(), st.sampled_from([1, 2, 10]), st.integers(0, 3), st.sampled_from([1, 1, 2]), st.integers(0, 30))
+def test_bounds_never_cross_the_optimum(
+    made: tuple[cp.Model, int], scale: int, seed: int, threads: int, fail_limit: int
+) -> None:
+    model, count = made
+    xs = [cp.Expression(model, {i: 1}) for i in range(count)]
+    plain = {tuple(s[xs]) for s in itertools.islice(model.solutions(), 300)}
+    if len(plain) == 300:
+        return
+    model.maximize(xs[0] - xs[1] + 2 * xs[2])
+    best = max((s[0] - s[1] + 2 * s[2] for s in plain), default=None)
+    for limit in (None, fail_limit):
+        reported: list[Bounds] = []
+        result = calls.search(
+            model, restart_scale=scale, seed=seed, threads=threads, fail_limit=limit, on_bounds=reported.append
+        )
+        if limit is None:
+            assert result.stats["complete"]
+            assert (result.status, result.value) == (("infeasible", None) if best is None else ("optimal", best))
+        for lower, upper in [(b.lower, b.upper) for b in reported] + [(result.lower_bound, result.upper_bound)]:
+            assert best is None or lower is None or lower <= best
+            assert best is None or upper is None or upper >= best
+        assert [b.upper for b in reported] == sorted((b.upper for b in reported), reverse=True)
+
+
+def knapsack(rng: random.Random, count: int) -> tuple[cp.Model, int]:
+    """A knapsack, and its optimum by dynamic programming."""
+    weights = [rng.randint(20, 200) for _ in range(count)]
+    values = [w + rng.randint(-15, 30) for w in weights]
+    capacity = sum(weights) // 2
+    best = [0] * (capacity + 1)
+    for w, v in zip(weights, values, strict=True):
+        best = [max(b, best[c - w] + v if c >= w else b) for c, b in enumerate(best)]
+    model = cp.Model()
+    taken = model.bool_vars(count)
+    model.add(model.sum(w * x for w, x in zip(weights, taken, strict=True)) <= capacity)
+    model.maximize(model.sum(v * x for v, x in zip(values, taken, strict=True)))
+    return model, best[-1]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_elimination_proves_knapsacks(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = tuple(row._replace(seconds=60.0) for row in bound_schedule.BOUND_ROWS)
+    monkeypatch.setattr(bound_schedule, "BOUND_ROWS", rows)
+    model, best = knapsack(random.Random(seed), 40)
+    result = model.solve(options=cp.SearchOptions(fail_limit=10_000))
+    assert (result.status, result.value, result.gap) == ("optimal", best, 0)
+    assert result.lower_bound == result.upper_bound == best
+
+
+def test_the_gap_ends_the_search() -> None:
+    model, _ = roster(random.Random(3), 8, 12, 2)
+    result = calls.search(model, gap="20%")
+    assert result.ended_by == "gap"
+    assert result.status == "feasible"
+    assert 0 < result.gap <= 0.2
+    assert "gap" not in (model.solve(options=cp.SearchOptions(fail_limit=50)).ended_by or "")
+
+
+@pytest.mark.parametrize(("name", "value"), [("gap", -1), ("gap", "much"), ("on_bounds", 3)])
+def test_wrong_options_are_named(name: str, value: object) -> None:
+    model, _ = golomb(4)
+    with pytest.raises((InputError, TypeError), match=name):
+        calls.search(model, **{name: value})
+
+
+def test_targets_are_refuted_where_propagation_is_weak() -> None:
+    model, _ = golomb(8)
+    root = model.solve(options=cp.SearchOptions(node_limit=1))
+    result = calls.search(model, restart_scale=10, fail_limit=1500)
+    assert root.lower_bound < result.lower_bound <= 34 <= result.upper_bound
+
+
+def test_enumeration_does_not_restart() -> None:
+    model = cp.Model()
+    xs = model.int_vars(7, 0, 6)
+    model.all_different(xs)
+    model.all_different([x + i for i, x in enumerate(xs)])
+    model.all_different([x - i for i, x in enumerate(xs)])
+    result = calls.search(model, all_solutions=True, restart_scale=1)
+    assert (len(result.solutions), result.stats["restarts"]) == (40, 0)
+    assert calls.search(model, restart_scale=1).status == "feasible"
+
+
+def test_threads_race_and_split() -> None:
+    model, _ = golomb(8)
+    result = calls.search(model, threads=3)
+    assert (result.status, result.value, result.lower_bound) == ("optimal", 34, 34)
+
+
+def test_an_adopted_solution_has_to_be_improved() -> None:
+    model, _ = golomb(5)
+    solution = model.solve().assignment
+    solver, objective = model._build()
+    search = _core.CpSearch((solver,), [], objective, None, None, False, 0, 60.0, 1e9, 1e9)
+    search.adopt(solution._values.tolist())
+    assert search.next(lambda: True) == "complete"
+    assert search.bound() == 11
+
+
+MODEL = b"""
+var 0..9: a;
+var 0..9: b;
+var 0..9: c;
+var 0..9: d;
+var 0..36: total :: output_var;
+constraint int_lin_eq([1,1,1,1,-1], [a,b,c,d,total], 0);
+constraint int_lin_le([-2,-3,-1,-5], [a,b,c,d], -31);
+solve minimize total;
+"""
+
+
+def test_flatzinc_has_a_bound() -> None:
+    model = _core.FlatZinc(MODEL, lambda: True)
+    search = model.search(False, 0, 60.0, 1, False, lambda: True, True)
+    while search.next(lambda: True) == "solution":
+        pass
+    assert model.objective(search) == model.bound(search) == 7
