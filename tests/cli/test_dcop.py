@@ -109,7 +109,7 @@ def test_a_long_run_says_what_it_takes(elimina, grid, monkeypatch):
     monkeypatch.setattr("elimina.cli.dcop._LONG_SECONDS", 0.0)
     ran = elimina("dcop", grid, "--algo", "mb-dpop", "--memory", "1kB")
     assert ran.err.startswith("elimina: mb-dpop: width 6, ")
-    monkeypatch.setattr("elimina.cli.dcop._LEAST_SECONDS", 1e-9)  # these agents may end within a millisecond
+    monkeypatch.setattr("elimina.cli.signals._MIN_SECONDS", 1e-9)  # these agents may end within a millisecond
     ran = elimina("dcop", grid, "--time-limit", 1e-9)
     assert (ran.code, ran.err) == (0, "")
     assert "ended by:   time-limit\n" in ran.out

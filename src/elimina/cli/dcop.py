@@ -48,9 +48,6 @@ from elimina.io.model_files import read
 from elimina.progress import Progress
 from elimina.result import Delivery, Result, assignment_text, with_reading
 
-_LEAST_SECONDS = 1e-3
-"""Time limit of the search, in seconds, where reading has used up the given one."""
-
 heuristic_option = choice_option(
     "--heuristic",
     choices=HEURISTICS,
@@ -199,7 +196,7 @@ def dcop(
     seen: list[Delivery] = []
 
     def left() -> float | None:
-        return None if time_limit is None else max(_LEAST_SECONDS, time_limit - (time.monotonic() - started))
+        return signals.remaining(time_limit, time.monotonic() - started)
 
     with Progress() as progress, cluster_of(cluster, local, agents) as client:
         if client is not None:

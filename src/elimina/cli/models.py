@@ -301,9 +301,6 @@ def _save(model: Model, file: str, agents: int | None, maximize: bool = False) -
 
 DEVICES = ("auto", "cpu", "cuda")
 
-_LEAST_SECONDS = 1e-3
-"""Time limit of the search, in seconds, where reading has used up the given one."""
-
 
 @click.command(cls=Command)
 @click.argument("file", type=click.Path())
@@ -352,7 +349,7 @@ def cp(
     reading = time.monotonic() - started
     with naming_time_limit(time_limit, reading):
         found = model.solve(
-            time_limit=None if time_limit is None else max(time_limit - reading, _LEAST_SECONDS),
+            time_limit=signals.remaining(time_limit, reading),
             threads=threads,
             seed=seed,
             device=device,  # type: ignore[arg-type]
@@ -406,7 +403,7 @@ def tsp(file: str, time_limit: float | None, seed: int, format_: str, output: st
     problem = read_tsp(file)
     read = time.monotonic() - started
     in_json = format_ == "json"
-    left = None if time_limit is None else max(0.0, time_limit - read)
+    left = signals.remaining(time_limit, read)
     found = solve_tsp(problem, time_limit=left, seed=seed, on_improvement=(lambda known: None) if in_json else _show)
     with signals.deferred():
         result = signals.attributed(with_reading(found, read))

@@ -148,8 +148,6 @@ def _plot_tour(file: str, tour_file: str | None, output: Path) -> None:
 
 
 _MODEL_OPTIONS = ("task", "evidence", "query")
-_MIN_SECONDS = 1e-3
-"""Time limit of a report whose file took all the time to read."""
 
 
 @click.command(cls=Command)
@@ -196,7 +194,7 @@ def report(
         asked = {"task": task, "evidence": evidence_of(evidence, subject), "query": query_of(query, subject)}
     else:
         reject_given(_MODEL_OPTIONS, file, "they are for graphical models; leave them out")
-    remaining = None if time_limit is None else max(time_limit - (time.monotonic() - started), _MIN_SECONDS)
+    remaining = signals.remaining(time_limit, time.monotonic() - started)
     heading = Path(file).name if title is None else title
     options = Options(memory=memory, threads=threads)
     made = write(subject, time_limit=remaining, title=heading, options=options, **asked)

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from elimina import api
+from elimina.cli import signals
 from elimina.cli.models import explaining, read_with_total, reading_options, source_of, source_option
 from elimina.cli.options import (
     call_options,
@@ -26,9 +27,6 @@ from elimina.cli.terminal import Command, WholeNumber, option
 from elimina.io.files import save
 from elimina.methods.samples import Samples
 from elimina.strategies.call import Call
-
-_LEAST_SECONDS = 1e-3
-"""Time limit of the call, in seconds, where reading has used up the given one."""
 
 
 @click.command(cls=Command)
@@ -73,7 +71,7 @@ def sample(
     reading = time.monotonic() - started
     with explaining(total):
         asked, evidence = call_options(options, model), evidence_of(options["evidence"], model)
-    left = None if time_limit is None else max(time_limit - reading, _LEAST_SECONDS)
+    left = signals.remaining(time_limit, reading)
     with naming_time_limit(time_limit, reading):
         samples = api.sample(
             model,

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 _WORDS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
 _CAUSES: dict[int | None, EndedBy] = {signal.SIGTERM: "termination", signal.SIGALRM: "time-limit"}
 
+_MIN_SECONDS = 1e-3
+"""Time limit of a call for which reading has left no time."""
+
 _PATIENCE = 0.1
 """Seconds after a time limit for the library to end by itself."""
 
@@ -90,6 +93,11 @@ def alarm(seconds: float) -> None:
         seconds: Time from now on.
     """
     signal.setitimer(signal.ITIMER_REAL, seconds + _PATIENCE)
+
+
+def remaining(time_limit: float | None, seconds: float) -> float | None:
+    """Return what a time limit leaves after so many seconds: never 0, as a call without time still says what it has."""
+    return None if time_limit is None else max(time_limit - seconds, _MIN_SECONDS)
 
 
 def _drop(dropped: Any) -> None:

@@ -180,8 +180,7 @@ def solve(
             solve_cases(model, cases, output, options, client)
         return
     limit = naming_time_limit(time_limit, reading)
-    if time_limit is not None:
-        time_limit = max(time_limit - reading, _LEAST_SECONDS)
+    time_limit = signals.remaining(time_limit, reading)
     with limit, Progress() as progress, tracing(trace) as note, cluster_of(cluster, local, device) as client:
 
         def on_bounds(known: Bounds) -> None:
@@ -223,9 +222,6 @@ def solve(
         else:
             save(Path(output), [text, "\n"])
 
-
-_LEAST_SECONDS = 1e-3
-"""Time limit of the call, in seconds, where reading has used up the given one."""
 
 _NOT_WITH_CASES = ("time_limit", "trace", *names_not_for("a junction tree"))
 _NOT_WITH_CLUSTERS = ("query", *names_not_for("elimination on a cluster", "search on a cluster"))
