@@ -18,6 +18,9 @@ constexpr double kUnit = 1.0 / kWhole, kLogOfWhole = 21.487562596892644;
 // Numbers that are added up side by side.
 constexpr i64 kLanes = 8;
 
+// Columns whose peaks and totals are on the stack.
+constexpr i64 kChunkColumns = 128;
+
 inline double finite_magnitude(double x) {
   const double magnitude = std::abs(x);
   return magnitude < -kLogOfZero ? magnitude : 0;
@@ -73,26 +76,33 @@ ELIMINA_FUSED_VERSIONS void sum_pairs_with_shares(const double* first, const dou
 ELIMINA_FUSED_VERSIONS void sum_rows(double* __restrict terms, i64 rows, i64 columns, double weight,
                                      double* __restrict sums, Share* __restrict shares, i64 share_stride) {
   const double sign = weight < 0 ? -1 : 1, scale = 1 / weight;
-  std::copy_n(terms, columns, sums);
-  for (i64 row = 1; row < rows; ++row)
-    for (i64 s = 0; s < columns; ++s) {
-      const double peak = sign * sums[s], term = sign * terms[row * columns + s];
-      sums[s] = sign * (peak > term ? peak : term);
+  double peaks[kChunkColumns], totals[kChunkColumns];
+  for (i64 begin = 0; begin < columns; begin += kChunkColumns) {
+    const i64 width = std::min(kChunkColumns, columns - begin);
+    std::copy_n(terms + begin, width, peaks);
+    for (i64 row = 1; row < rows; ++row)
+      for (i64 s = 0; s < width; ++s) {
+        const double peak = sign * peaks[s], term = sign * terms[row * columns + begin + s];
+        peaks[s] = sign * (peak > term ? peak : term);
+      }
+    std::fill_n(totals, width, 0.0);
+    for (i64 row = 0; row < rows; ++row)
+      for (i64 s = 0; s < width; ++s) {
+        double& term = terms[row * columns + begin + s];
+        const double exponent = (term - (peaks[s] == kLogOfZero ? 0 : peaks[s])) * scale;
+        const double power = exponential(exponent < 0 ? exponent : 0);
+        term = power;
+        totals[s] += power;
+      }
+    for (i64 s = 0; s < width; ++s) {
+      totals[s] = totals[s] > 1 ? totals[s] : 1;
+      const double sum = peaks[s] + weight * logarithm(totals[s]);
+      sums[begin + s] = peaks[s] == kLogOfZero ? kLogOfZero : sum;
     }
-  for (i64 row = 0; row < rows; ++row)
-    for (i64 s = 0; s < columns; ++s) {
-      const double peak = sums[s] == kLogOfZero ? 0 : sums[s];
-      const double exponent = (terms[row * columns + s] - peak) * scale;
-      terms[row * columns + s] = exponential(exponent < 0 ? exponent : 0);
-    }
-  for (i64 s = 0; s < columns; ++s) {
-    double total = 0;
-    for (i64 row = 0; row < rows; ++row) total += terms[row * columns + s];
-    const double positive = total > 1 ? total : 1;
-    if (shares)
-      for (i64 row = 1; row < rows; ++row)
-        shares[(row - 1) * share_stride + s] = share_of(terms[row * columns + s] / positive);
-    sums[s] = sums[s] == kLogOfZero ? kLogOfZero : sums[s] + weight * logarithm(positive);
+    if (!shares) continue;
+    for (i64 row = 1; row < rows; ++row)
+      for (i64 s = 0; s < width; ++s)
+        shares[(row - 1) * share_stride + begin + s] = share_of(terms[row * columns + begin + s] / totals[s]);
   }
 }
 

@@ -15,6 +15,7 @@ import elimina
 from elimina import Model, Options
 from elimina._core import WeightedMiniBuckets
 from elimina.methods.bound_optimisation import (
+    MEMORY_SHARE,
     BoundedSide,
     Logarithms,
     MiniBucketTree,
@@ -136,6 +137,51 @@ def test_gradient_is_that_of_differences(side, shared):
     ]
     assert gradient == pytest.approx(np.array(differences), abs=1e-7)
     assert np.abs(gradient).max() > 1e-3
+
+
+@pytest.mark.parametrize("side", ["upper", "lower"])
+def test_parameters_are_continued(side):
+    """In the same tree the bound stays; in a larger one it holds."""
+    problem = prepare(ising(6), "pr", {})
+    order = list(range(36))
+    logarithms = Logarithms.of(problem, order)
+    trees = [plan_tree(problem.groups.scopes, problem.model.sizes, order, (), ibound) for ibound in (2, 2, 3)]
+    buckets = [
+        WeightedMiniBuckets(tree, logarithms.values, np.array(node_weights(tree_of(tree), side, logarithms.zeros)), 4)
+        for tree in trees
+    ]
+    steps = minimise(lambda parameters: descent(buckets[0], side, parameters), buckets[0].initial)
+    _, parameters = list(itertools.islice(steps, 30))[-1]
+    bounds = [each.bound(each.continued(buckets[0], parameters)) for each in buckets]
+    assert bounds[0] == pytest.approx(buckets[0].bound(parameters), abs=1e-9)
+    assert bounds[1] == pytest.approx(bounds[0], abs=1e-9)
+    sign = 1 if side == "upper" else -1
+    assert sign * (bounds[2] - brute_force_of_grid(ising(6)) + math.fsum(logarithms.constants)) >= 0
+
+
+def descent(buckets, side, parameters):
+    value, gradient = buckets.gradient(parameters)
+    return (value, gradient) if side == "upper" else (-value, -gradient)
+
+
+def test_bounds_of_two_threads_hold():
+    model = ising(10)
+    problem = prepare(model, "pr", {})
+    bounds = list(improve_bounds(problem, Options(threads=2, ibound=4), MEMORY_BYTES, time.monotonic() + 2))
+    check(bounds, brute_force_of_grid(model))
+
+
+def test_sides_that_do_not_fit_together_are_bounded_one_after_the_other():
+    model = independent_sets(8, 8)
+    problem = prepare(model, "pr", {})
+    order = elimination_order(problem, Options(order="min-fill", threads=1))
+    alone, together = (MiniBucketTree.of(problem, order, 2, sides).peak_bytes for sides in (1, 2))
+    memory_bytes = int((alone + together) / 2 / MEMORY_SHARE)
+    options = Options(threads=1, order=order, ibound=2)
+    bounds = list(improve_bounds(problem, options, memory_bytes, 200.0, Reads()))
+    assert bounds[-1].tree.peak_bytes == alone
+    assert bounds[-1].lower > 0
+    check(bounds, brute_force_of_grid(model))
 
 
 def test_a_tree_that_divides_nothing_is_exact():

@@ -220,7 +220,7 @@ class BoundedSide:
         logarithms: Logarithms of the factors along the tree's order.
         side: Side of the bound.
         maximised: Variables that are not summed over (upper bounds only).
-        previous: Same side in a tree of the same order, whose parameters are continued.
+        previous: Same side in a tree of the same order, whose parameters are continued if they start better.
     """
 
     def __init__(
@@ -240,7 +240,8 @@ class BoundedSide:
         self._is_maximised = np.isin(tree.planned.order, list(maximised))
         self._parameters = self._buckets.initial
         if previous is not None:
-            self._parameters = self._buckets.continued(previous._buckets, previous._parameters)
+            starts = self._parameters, self._buckets.continued(previous._buckets, previous._parameters)
+            self._parameters = min(starts, key=lambda start: self._sign * self._buckets.bound(start))
         self._scales = np.ones(len(self._parameters))
         self._scales[self._buckets.shifts :] = _WEIGHT_SCALES[side]
         self.evaluations = 0
