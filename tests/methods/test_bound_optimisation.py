@@ -175,11 +175,11 @@ def test_sides_that_do_not_fit_together_are_bounded_one_after_the_other():
     model = independent_sets(8, 8)
     problem = prepare(model, "pr", {})
     order = elimination_order(problem, Options(order="min-fill", threads=1))
-    alone, together = (MiniBucketTree.of(problem, order, 2, sides).peak_bytes for sides in (1, 2))
+    alone, together = (MiniBucketTree.of(problem, order, 2, sides, 0).peak_bytes for sides in (1, 2))
     memory_bytes = int((alone + together) / 2 / MEMORY_SHARE)
     options = Options(threads=1, order=order, ibound=2)
     bounds = list(improve_bounds(problem, options, memory_bytes, 200.0, Reads()))
-    assert bounds[-1].tree.peak_bytes == alone
+    assert alone <= bounds[-1].tree.peak_bytes < together
     assert bounds[-1].lower > 0
     check(bounds, brute_force_of_grid(model))
 

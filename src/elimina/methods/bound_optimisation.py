@@ -68,7 +68,10 @@ _TURN_EVALUATIONS = 4
 _MAX_BITS = 500.0
 """Base-2 logarithm of the most cells that are told apart: far more than any machine holds."""
 
-CELL_SECONDS = 4e-8
+_MAX_CELLS = 1e15
+"""Cells of messages from which their places are not looked for: they do not fit."""
+
+CELL_SECONDS = 1e-8
 """Seconds of an evaluation for each cell, until it is measured."""
 
 MEMORY_SHARE = 0.75
@@ -129,6 +132,7 @@ class MiniBucketTree(NamedTuple):
         largest_table: Cells of the largest message.
         total_cells: Cells of all mini-buckets.
         peak_bytes: Bytes of tables and parameters, those of all sides.
+        has_large_tables: True if the tables alone exceed the memory; parameters may be fewer with a larger i-bound.
     """
 
     planned: PlannedTree
@@ -138,10 +142,21 @@ class MiniBucketTree(NamedTuple):
     largest_table: int
     total_cells: int
     peak_bytes: int
+    has_large_tables: bool
 
     @staticmethod
-    def of(problem: Problem, order: Sequence[int], ibound: int, sides: int = 2) -> MiniBucketTree:
-        """Divide the buckets of an order, for one side of the bounds or for both."""
+    def of(
+        problem: Problem, order: Sequence[int], ibound: int, sides: int = 2, memory_bytes: float = math.inf
+    ) -> MiniBucketTree:
+        """Divide the buckets of an order, with shifts of as many variables as fit.
+
+        Args:
+            problem: Problem of the task ``pr``.
+            order: The free variables in elimination order.
+            ibound: Largest number of variables of a message.
+            sides: Sides of the bounds whose tables are in the memory.
+            memory_bytes: Bytes that tables and parameters may take.
+        """
         sizes = np.array(problem.model.sizes, dtype=np.float64)
         planned = plan_tree(problem.groups.scopes, problem.model.sizes, order, (), ibound)
         starts, members = planned.separators
@@ -149,13 +164,19 @@ class MiniBucketTree(NamedTuple):
         messages = np.exp2(np.minimum(bits[starts[1:]] - bits[starts[:-1]], _MAX_BITS))
         tables = sizes[planned.variables] * messages
         divided = np.bincount(planned.variables, minlength=len(sizes))[planned.variables] > 1
+        factors = float(problem.groups.cells(problem.model.sizes).sum())
+        cells = float(messages.sum())
+        fixed = 16 * factors + (WeightedMiniBuckets.bytes(planned) if cells < _MAX_CELLS else 8 * cells)
         widest = max(2, max((problem.model.sizes[v] for v in order), default=2))
         shared = max(1, min(_SHARED_VARIABLES, int(math.log(_SHIFT_CELLS) / math.log(widest))))
-        parameters = float(np.minimum(tables[divided], widest**shared).sum()) + float(divided.sum())
-        factors = float(problem.groups.cells(problem.model.sizes).sum())
-        peak = sides * (WeightedMiniBuckets.bytes(planned) + 8 * (2 * factors + VECTORS * parameters))
-        largest = int(messages.max(initial=1))
-        return MiniBucketTree(planned, ibound, shared, divided, largest, int(tables.sum()), int(peak))
+        while True:
+            parameters = float(np.minimum(tables[divided], widest**shared).sum()) + float(divided.sum())
+            peak = sides * (fixed + 8 * VECTORS * parameters)
+            if peak <= memory_bytes or shared == 1:
+                break
+            shared -= 1
+        largest, total = int(messages.max(initial=1)), int(tables.sum())
+        return MiniBucketTree(planned, ibound, shared, divided, largest, total, int(peak), sides * fixed > memory_bytes)
 
     @property
     def statistics(self) -> dict[str, Any]:
@@ -343,10 +364,11 @@ def largest_tree(
     """
     best: MiniBucketTree | None = None
     for ibound in itertools.count(least):
-        tree = MiniBucketTree.of(problem, order, ibound, sides)
-        if tree.peak_bytes > memory_bytes or (best is not None and tree.total_cells > cells):
+        tree = MiniBucketTree.of(problem, order, ibound, sides, memory_bytes)
+        if tree.has_large_tables or (best is not None and tree.total_cells > cells):
             break
-        best = tree
+        if tree.peak_bytes <= memory_bytes:
+            best = tree
         if not tree.divided.any():
             break
     return best
@@ -523,7 +545,7 @@ class BoundOptimisation:
                 self._order, self._logarithms = order, logarithms
                 tree = self._tree(1, _TRIAL_SHARE)
             else:
-                tree = MiniBucketTree.of(self._problem, order, tree.ibound, self._sides)
+                tree = MiniBucketTree.of(self._problem, order, tree.ibound, self._sides, self._memory_bytes)
             if tree is None or -math.inf in logarithms.constants:
                 return
             bounds = self._trial(tree, logarithms, end)
@@ -566,7 +588,8 @@ class BoundOptimisation:
         cells = share * self._seconds / (evaluations * self._cell_seconds)
         while True:
             if self._is_ibound_fixed:
-                asked = MiniBucketTree.of(self._problem, self._order, int(self._options.ibound or 1), self._sides)
+                ibound = int(self._options.ibound or 1)
+                asked = MiniBucketTree.of(self._problem, self._order, ibound, self._sides, self._memory_bytes)
                 tree = asked if asked.peak_bytes <= self._memory_bytes else None
             else:
                 tree = largest_tree(self._problem, self._order, least, self._memory_bytes, cells, self._sides)
