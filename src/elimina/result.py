@@ -101,6 +101,10 @@ class RankedAssignment(NamedTuple):
     assignment: Mapping[str, State]
 
 
+MarginalBounds = Mapping[str, Mapping[Any, tuple[float, float]]]
+"""Variable name -> {state: (lower, upper)}."""
+
+
 class Delivery(NamedTuple):
     """A message between agents, or the start of an agent (no sender, no kind), with the times of its processing.
 
@@ -223,6 +227,8 @@ class Result(Displayed):
         ranked: Assignments with their values, the best first (task ``kbest``): pairs ``value`` and ``assignment``.
         marginals: Variable name -> {state: probability}. An answer without them has a ``NoMarginals``, which is false,
             and which raises an InputError with the reason when it is read.
+        marginal_bounds: Variable name -> {state: (lower, upper)}: bounds that hold on estimated marginals; empty: there
+            are none.
         log10_z: Base-10 logarithm of the partition function or of the evidence's probability; minus infinity if that
             is 0.
         error: Estimated error of an estimate: the mean Hellinger distance of the marginals from the exact ones, or for
@@ -247,6 +253,7 @@ class Result(Displayed):
     count: int | None = None
     ranked: Sequence[RankedAssignment] = ()
     marginals: Mapping[str, Mapping[Any, float]] = NoMarginals()
+    marginal_bounds: MarginalBounds = field(default_factory=dict)
     log10_z: float | None = None
     error: float | None = None
     ended_by: EndedBy | None = None
@@ -296,12 +303,15 @@ class Result(Displayed):
 
         ``docs/reference/answers.md`` describes its keys. If a key does not apply, or a number is not finite, the value
         is null. Only the task ``tsp`` has the key ``tour``, only ``count-optima`` the key ``count``, only ranked
-        assignments the key ``ranked``, and only an estimate the key ``error``.
+        assignments the key ``ranked``, only bounded posteriors the key ``marginal_bounds``, and only an estimate the key
+        ``error``.
         """
         known = {"schema": SCHEMA, **{one.name: getattr(self, one.name) for one in dataclasses.fields(self)}}
         del known["solutions"]
         if isinstance(self.marginals, NoMarginals):
             known["marginals"] = None
+        if not self.marginal_bounds:
+            del known["marginal_bounds"]
         if self.task != "tsp":
             del known["tour"]
         if self.count is None:
@@ -411,7 +421,13 @@ class Result(Displayed):
             return []
         size = "unknown" if self.error is None else f"about {self.error:.1g}"
         method = self.stats.get("method")
-        return [("error", size if method is None else f"{size} ({method})")]
+        rows = [("error", size if method is None else f"{size} ({method})")]
+        for name, bounds in self.marginal_bounds.items():
+            ends = (
+                f"{state} {probability_text(low)} to {probability_text(high)}" for state, (low, high) in bounds.items()
+            )
+            rows.append(("bounds", f"P({name}): {', '.join(ends)}"))
+        return rows
 
     def __str__(self) -> str:
         rows = [("task", self.task), ("status", self.status), *self.error_row(), *self._values()]

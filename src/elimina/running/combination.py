@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 from elimina.problem.tasks import DESCRIPTIONS
-from elimina.result import OPEN_STATUSES, Result
+from elimina.result import OPEN_STATUSES, MarginalBounds, Result
 from elimina.running.bounded_results import bounds_meet, sum_between
 
 NO_PLAN: dict[str, Any] = {
@@ -28,6 +29,8 @@ def combine(known: Result | None, found: Result, sign: int) -> Result:
         found: Newer answer.
         sign: 1 where values are minimised, -1 where they are maximised.
     """
+    if known is not None and known.marginal_bounds and found.status == "estimated" and not found.marginal_bounds:
+        found = within_marginal_bounds(found, known.marginal_bounds)
     if known is None or found.status not in OPEN_STATUSES:
         return found
     if known.status not in OPEN_STATUSES:
@@ -61,6 +64,24 @@ def _is_better(one: Result, other: Result, sign: int) -> bool:
     worst = sign * math.inf
     mine, its = (worst if end is None else end for end in ends)
     return sign * mine < sign * its
+
+
+def within_marginal_bounds(estimate: Result, bounds: MarginalBounds) -> Result:
+    """Return an estimate of marginals with bounds on some of them, moved between these."""
+    marginals = {
+        name: _between(shares, bounds[name]) if name in bounds else shares
+        for name, shares in estimate.marginals.items()
+    }
+    return estimate.replace(marginals=marginals, marginal_bounds=bounds)
+
+
+def _between(shares: Mapping[Any, float], bounds: Mapping[Any, tuple[float, float]]) -> dict[Any, float]:
+    """Return a distribution between bounds: what clipping adds or takes is spread over what they leave free."""
+    clipped = {state: min(max(share, bounds[state][0]), bounds[state][1]) for state, share in shares.items()}
+    excess = math.fsum(clipped.values()) - 1
+    free = {state: share - bounds[state][0 if excess > 0 else 1] for state, share in clipped.items()}
+    total = math.fsum(free.values())
+    return {state: share - (excess * free[state] / total if total else 0.0) for state, share in clipped.items()}
 
 
 def bounds_beyond(given: int | float, sign: int, is_integer: bool = True) -> tuple[float | None, float | None]:

@@ -159,6 +159,16 @@ def _is_far_too_large(facts: Facts) -> bool:
 
 
 ORDER_IS_FAR_TOO_LARGE = Condition("no order has tables that fit", _is_far_too_large)
+
+
+def _asks_for_one_posterior(facts: Facts) -> bool:
+    inquiry = facts.solver.inquiry
+    variables = inquiry.structure.wanted[0]
+    return len(inquiry.asked) == len(variables) == 1 and inquiry.structure.trees == 1 and not inquiry.merged
+
+
+ONE_POSTERIOR_IS_ASKED = Condition("the posterior of one variable is asked for", _asks_for_one_posterior)
+HAS_TIME_LIMIT = Condition("there is a time limit", lambda facts: facts.call.deadline is not None)
 SEARCH_IS_QUICKER = Condition(
     lambda facts: f"search starts before it ends, with {count_text(facts.variables)} variables",
     lambda facts: (

@@ -10,6 +10,7 @@ from elimina.strategies import optimum_strategies as optimum
 from elimina.strategies.facts import Facts
 from elimina.strategies.optimum_strategies import LONGEST_SEARCH_SECONDS
 from elimina.strategies.portfolio import Solver
+from elimina.strategies.posterior_bounds import posterior_bounds
 from elimina.strategies.row import Row, walk
 from elimina.strategies.strategy import Attempt, Portfolio
 
@@ -33,6 +34,9 @@ the time that remains."""
 
 ESTIMATES_SECONDS = 1.0
 """Seconds of estimates that are the answer, where there is no time limit: it is there within two seconds."""
+
+POSTERIOR_BOUNDS_TIME_SHARE = 0.5
+"""Share of the time that remains for bounds on the posterior of one variable."""
 
 QUICK_BOUNDS_SECONDS, OPTIMISED_BOUNDS_SECONDS = 1.0, 12.0
 """Seconds of bounds on a sum before the search for a good order, and of those that are the answer where there is no
@@ -68,6 +72,11 @@ def seconds_of_first_estimates(facts: Facts) -> float:
 def seconds_of_estimates(facts: Facts) -> float:
     """Return the seconds of estimates that are the answer: all that a time limit leaves."""
     return ESTIMATES_SECONDS if facts.call.deadline is None else facts.call.seconds
+
+
+def seconds_of_posterior_bounds(facts: Facts) -> float:
+    """Return the seconds of bounds on a posterior, after which estimates continue."""
+    return POSTERIOR_BOUNDS_TIME_SHARE * facts.call.seconds
 
 
 def seconds_of_clusters(facts: Facts) -> float:
@@ -490,6 +499,16 @@ MARGINAL_PLANS: Rows = (
     RUN,
 )
 
+ESTIMATES_ARE_ALL = (
+    when.ESTIMATES_ARE_ALLOWED,
+    when.TABLES_FIT,
+    when.ORDER_IS_OPEN,
+    when.SLICES_ARE_OPEN,
+    when.ORDER_IS_FAR_TOO_LARGE,
+    when.NO_PLAN_ON_TUPLES_FITS,
+)
+"""Conditions of estimates without a search for an order."""
+
 MARGINALS: Rows = (
     HINT,
     Row(
@@ -500,17 +519,17 @@ MARGINALS: Rows = (
         seconds=seconds_of_first_estimates,
     ),
     Row(
+        "bounds on one posterior",
+        "they hold always, which no estimate does, and take two bounded sums for each state",
+        posterior_bounds,
+        (*ESTIMATES_ARE_ALL, when.ONE_POSTERIOR_IS_ASKED, when.HAS_TIME_LIMIT),
+        seconds=seconds_of_posterior_bounds,
+    ),
+    Row(
         "estimates instead of a plan",
         "a longer search for an order would not make a plan fit",
         estimate.estimates,
-        (
-            when.ESTIMATES_ARE_ALLOWED,
-            when.TABLES_FIT,
-            when.ORDER_IS_OPEN,
-            when.SLICES_ARE_OPEN,
-            when.ORDER_IS_FAR_TOO_LARGE,
-            when.NO_PLAN_ON_TUPLES_FITS,
-        ),
+        ESTIMATES_ARE_ALL,
         seconds=seconds_of_estimates,
         ends="answered",
     ),

@@ -1,0 +1,67 @@
+"""Bounds on the posterior of one variable, from bounds on the sum given each of its states."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina.methods.bound_optimisation import improve_bounds
+from elimina.planning.options import Options
+from elimina.problem.preparation import Problem, restrict
+
+_ROUNDING = 1e-12
+"""Rounding error of a share, amply."""
+
+
+def improve_marginal_bounds(
+    problem: Problem, variable: int, options: Options, memory_bytes: int, deadline: float
+) -> Iterator[NDArray[np.float64]]:
+    """Yield closer and closer bounds on a posterior, a row for each state: lower and upper.
+
+    Args:
+        problem: Problem of the task ``mar``.
+        variable: The free variable whose posterior is bounded.
+        options: Options with the threads and the seed of orders.
+        memory_bytes: Bytes that tables and parameters may take.
+        deadline: Deadline by ``time.monotonic``.
+
+    Raises:
+        MemoryLimitError: Not even the smallest mini-buckets fit.
+    """
+    whole = problem._replace(task="pr", wanted=(), kept=())
+    size = problem.model.sizes[variable]
+    lower, upper = np.full(size, -np.inf), np.full(size, np.inf)
+    for state in range(size):
+        end = time.monotonic() + (deadline - time.monotonic()) / (size - state)
+        for bounds in improve_bounds(restrict(whole, {variable: state}), options, memory_bytes, end):
+            lower[state], upper[state] = max(lower[state], bounds.lower), min(upper[state], bounds.upper)
+        yield shares_between(lower, upper)
+
+
+def shares_between(lower: NDArray[np.float64], upper: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return bounds on the share of each number in the sum of all, a row for each: lower and upper.
+
+    Args:
+        lower: Lower bounds on the natural logarithms of the numbers.
+        upper: Upper bounds on these.
+
+    Examples:
+        >>> shares_between(np.log([1.0, 2.0]), np.log([2.0, 3.0])).round(6)
+        array([[0.25, 0.5 ],
+               [0.5 , 0.75]])
+    """
+    # A share is least where its number is least, and all others are largest.
+    least = np.array([_share(lower[i], np.delete(upper, i), 0.0) for i in range(len(lower))])
+    most = np.array([_share(upper[i], np.delete(lower, i), 1.0) for i in range(len(upper))])
+    return np.clip(np.stack([least - _ROUNDING, most + _ROUNDING], axis=1), 0.0, 1.0)
+
+
+def _share(number: float, others: NDArray[np.float64], share_of_nothing: float) -> float:
+    """Return the share of a number among others, all by their logarithms."""
+    rest = np.logaddexp.reduce(others, initial=-np.inf)
+    if number == rest == -np.inf:
+        return share_of_nothing
+    return float(np.exp(-np.logaddexp(0.0, rest - number)))
