@@ -18,7 +18,7 @@ constexpr double kUnit = 1.0 / kWhole, kLogOfWhole = 21.487562596892644;
 // Numbers that are added up side by side.
 constexpr i64 kLanes = 8;
 
-// Columns whose peaks and totals are on the stack.
+// Columns whose largest terms and totals are on the stack.
 constexpr i64 kChunkColumns = 128;
 
 inline double finite_magnitude(double x) {

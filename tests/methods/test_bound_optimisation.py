@@ -20,11 +20,11 @@ from elimina.methods.bound_optimisation import (
     Logarithms,
     MiniBucketTree,
     improve_bounds,
-    optimised_bounds,
 )
-from elimina.methods.count_bounds import count_result, integers_between, optima_at_most, sum_of
+from elimina.methods.count_bounds import integers_between, optima_at_most
 from elimina.methods.marginal_map_bounds import improve_marginal_map
 from elimina.methods.quasi_newton import minimise
+from elimina.methods.task_bounds import bounded_task
 from elimina.planning.ordering import elimination_order, rough_order
 from elimina.planning.tree import node_weights, plan_tree, tree_of
 from elimina.problem.preparation import prepare
@@ -106,7 +106,7 @@ def test_counts_are_between_their_bounds(data, kind):
     options = Options(threads=1, ibound=data.draw(st.sampled_from([1, 2])), memory=MEMORY_BYTES)
     results = []
     deadline = time.monotonic() + 5
-    optimised_bounds(sum_of(prepare(model, "count", evidence)), options, deadline, results.append, count_result)
+    bounded_task(prepare(model, "count", evidence), options, deadline, results.append)
     count = brute.count(model, evidence)
     for result in results:
         assert result.lower_bound <= count <= result.upper_bound
@@ -286,7 +286,7 @@ def test_a_count_of_nothing_is_zero():
     model = Model(model.variables, tables, sense="probability")
     results = []
     options, deadline = Options(threads=1, ibound=3), time.monotonic() + 5
-    optimised_bounds(sum_of(prepare(model, "count", {})), options, deadline, results.append, count_result)
+    bounded_task(prepare(model, "count", {}), options, deadline, results.append)
     assert results[-1].status == "exact"
     assert results[-1].value == 0
 

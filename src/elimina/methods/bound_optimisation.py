@@ -20,7 +20,6 @@ from elimina._core import PlannedTree, WeightedMiniBuckets
 from elimina.errors import MemoryLimitError
 from elimina.methods.local_search import AssignmentSearch
 from elimina.methods.quasi_newton import VECTORS, minimise
-from elimina.methods.search_state import Listener
 from elimina.planning.machine import cpu_machine
 from elimina.planning.options import Options
 from elimina.planning.ordering import elimination_order
@@ -28,10 +27,7 @@ from elimina.planning.plan import MAX_BYTES
 from elimina.planning.planner import Elimination, Relaxation, make_plan
 from elimina.planning.tree import Bound, node_weights, plan_tree, tree_of
 from elimina.problem.preparation import Problem, prepare
-from elimina.result import Result
-from elimina.running.bounded_results import sum_between
 from elimina.running.encoding import encode
-from elimina.running.host import host_memory
 from elimina.running.pool import spread
 
 Clock = Callable[[], float]
@@ -421,41 +417,6 @@ class _SideRun:
     def is_stalled(self, least: float) -> bool:
         """Return whether the last steps gained no more than so much."""
         return len(self.bounds) > _STALLED_STEPS and abs(self.bounds[-1] - self.bounds[-1 - _STALLED_STEPS]) <= least
-
-
-def optimised_bounds(
-    problem: Problem,
-    options: Options,
-    deadline: float,
-    learn: Listener,
-    result_of: Callable[[SumBounds], Result],
-    clock: Clock = time.monotonic,
-) -> Result:
-    """Bound a sum, or what is written as one.
-
-    Args:
-        problem: Problem of the task ``pr``.
-        options: Options with the memory that may be used, the seed of orders, and an order that is asked for.
-        deadline: Deadline by the clock.
-        learn: Called with each improvement.
-        result_of: Returns the answer that bounds prove.
-        clock: Returns the time in seconds.
-
-    Raises:
-        MemoryLimitError: Not even the smallest mini-buckets fit.
-    """
-    result: Result | None = None
-    for bounds in improve_bounds(problem, options, host_memory(options), deadline, clock):
-        result = result_of(bounds)
-        learn(result)
-    assert result is not None
-    return result
-
-
-def sum_result(bounds: SumBounds) -> Result:
-    """Return the sum that bounds prove."""
-    ends = bounds.lower / math.log(10), bounds.upper / math.log(10)
-    return sum_between(*ends).replace(stats=bounds.tree.statistics)
 
 
 def improve_bounds(

@@ -137,11 +137,10 @@ def sum_bounds(facts: Facts, row: Row) -> Strategy:
     """Return weighted mini-buckets whose weights and shifts are optimised."""
 
     def work(budget: Budget) -> Result:
-        from elimina.methods.bound_optimisation import optimised_bounds, sum_result
+        from elimina.methods.task_bounds import bounded_task
 
         solver, (clock, deadline) = facts.solver, _clock_of(facts, row)
-        options = solver.options.beside(budget.held)
-        return optimised_bounds(solver.problem, options, deadline, budget.report, sum_result, clock)
+        return bounded_task(solver.problem, solver.options.beside(budget.held), deadline, budget.report, clock)
 
     return Strategy(facts.call, "bounds", work)
 
@@ -149,16 +148,7 @@ def sum_bounds(facts: Facts, row: Row) -> Strategy:
 def count_bounds(facts: Facts, row: Row) -> Portfolio:
     """Bound a count by the same mini-buckets; if these do not fit, either, the failure is that of elimination."""
     failure = facts.failure
-
-    def work(budget: Budget) -> Result:
-        from elimina.methods.bound_optimisation import optimised_bounds
-        from elimina.methods.count_bounds import count_result, sum_of
-
-        solver, (clock, deadline) = facts.solver, _clock_of(facts, row)
-        options = solver.options.beside(budget.held)
-        return optimised_bounds(sum_of(solver.problem), options, deadline, budget.report, count_result, clock)
-
-    outcome = yield Strategy(facts.call, "bounds", work)
+    outcome = yield sum_bounds(facts, row)
     return outcome if outcome.failure is None else Attempt(None, failure)
 
 

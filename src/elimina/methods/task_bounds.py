@@ -1,0 +1,64 @@
+"""Bounds on partition functions and counts, which are sums, by optimised mini-buckets."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from elimina.methods.bound_optimisation import Clock, SumBounds, improve_bounds
+from elimina.methods.count_bounds import count_result, sum_of
+from elimina.methods.search_state import Listener
+from elimina.planning.options import Options
+from elimina.problem.preparation import Problem
+from elimina.result import Result
+from elimina.running.bounded_results import sum_between
+from elimina.running.host import host_memory
+
+
+class BoundedTask(NamedTuple):
+    """A task whose answer is a sum.
+
+    Attributes:
+        sum_of: Returns the problem of the task ``pr`` whose sum it is.
+        result_of: Returns the answer that bounds on the sum prove.
+    """
+
+    sum_of: Callable[[Problem], Problem]
+    result_of: Callable[[SumBounds], Result]
+
+
+def sum_result(bounds: SumBounds) -> Result:
+    """Return the sum that bounds prove."""
+    ends = bounds.lower / math.log(10), bounds.upper / math.log(10)
+    return sum_between(*ends).replace(stats=bounds.tree.statistics)
+
+
+TASKS: Mapping[str, BoundedTask] = {
+    "pr": BoundedTask(lambda problem: problem, sum_result),
+    "count": BoundedTask(sum_of, count_result),
+}
+"""Tasks whose answers are bounded."""
+
+
+def bounded_task(
+    problem: Problem, options: Options, deadline: float, learn: Listener, clock: Clock = time.monotonic
+) -> Result:
+    """Bound the answer of a task.
+
+    Args:
+        problem: Problem of one of ``TASKS``.
+        options: Options with the memory that may be used, the seed of orders, and an order that is asked for.
+        deadline: Deadline by the clock.
+        learn: Called with each improvement.
+        clock: Returns the time in seconds.
+
+    Raises:
+        MemoryLimitError: Not even the smallest mini-buckets fit.
+    """
+    task, result = TASKS[problem.task], Result("unknown", problem.task)
+    for bounds in improve_bounds(task.sum_of(problem), options, host_memory(options), deadline, clock):
+        result = task.result_of(bounds)
+        learn(result)
+    return result
