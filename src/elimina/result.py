@@ -303,8 +303,8 @@ class Result(Displayed):
 
         ``docs/reference/answers.md`` describes its keys. If a key does not apply, or a number is not finite, the value
         is null. Only the task ``tsp`` has the key ``tour``, only ``count-optima`` the key ``count``, only ranked
-        assignments the key ``ranked``, only bounded posteriors the key ``marginal_bounds``, and only an estimate the key
-        ``error``.
+        assignments the key ``ranked``, only bounded posteriors the key ``marginal_bounds``, and only an estimate
+        the key ``error``.
         """
         known = {"schema": SCHEMA, **{one.name: getattr(self, one.name) for one in dataclasses.fields(self)}}
         del known["solutions"]
