@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 
 #include "stop.hpp"
 
@@ -13,36 +14,37 @@ namespace {
 constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-double sum_of(const std::vector<double>& cells) {
-  double sum = 0;
-  for (const double cell : cells) sum += cell;
-  return sum;
-}
-
 }  // namespace
 
-JoinGraph::JoinGraph(std::vector<std::int64_t> sizes, ScopeList scopes, std::vector<std::int32_t> ends,
-                     ScopeList separators)
-    : sizes_(std::move(sizes)), scopes_(std::move(scopes)), separators_(std::move(separators)), ports_(scopes_.count()),
+JoinGraph::JoinGraph(std::vector<std::int64_t> sizes, ScopeList scopes, std::span<const std::int32_t> ends,
+                     const ScopeList& separators)
+    : sizes_(std::move(sizes)), scopes_(std::move(scopes)), port_starts_(scopes_.count() + 1), ports_(ends.size()),
       priorities_(scopes_.count(), 0.0), smallest_(sizes_.size(), kNone) {
-  std::vector<double> smallest_cells(sizes_.size(), kInfinity);
   for (std::size_t cluster = 0; cluster < scopes_.count(); ++cluster) {
     const std::int64_t cells = cells_of(scopes_[cluster], sizes_);
-    tables_.emplace_back(cells, 1.0);
-    for (const std::int32_t v : scopes_[cluster]) {
-      if (double(cells) >= smallest_cells[v]) continue;
-      smallest_cells[v] = double(cells);
-      smallest_[v] = cluster;
-    }
+    firsts_.push_back(firsts_.back() + cells);
+    for (const std::int32_t v : scopes_[cluster])
+      if (smallest_[v] == kNone || cells < this->cells(smallest_[v])) smallest_[v] = cluster;
   }
-  for (std::size_t edge = 0; edge < separators_.count(); ++edge) {
-    const std::span separator = separators_[edge];
-    const std::int64_t cells = cells_of(separator, sizes_);
-    const double share = 1.0 / double(cells);
-    messages_.push_back({Cells(cells, share), Cells(cells, share)});
+  tables_.assign(std::size_t(firsts_.back()), 1.0);
+  for (const std::int32_t cluster : ends) ++port_starts_[cluster + 1];
+  for (std::size_t cluster = 0; cluster < scopes_.count(); ++cluster)
+    port_starts_[cluster + 1] += port_starts_[cluster];
+  std::vector<std::int64_t> places = port_starts_;
+  std::map<Runs, std::uint32_t> numbers;
+  Runs runs;
+  Looks looks;
+  for (std::size_t edge = 0; edge < separators.count(); ++edge) {
+    looks.look();
+    const std::span separator = separators[edge];
+    const std::int64_t cells = cells_of(separator, sizes_), first = std::int64_t(messages_.size());
+    messages_.resize(std::size_t(first + 2 * cells), 1.0 / double(cells));
     for (const int side : {0, 1}) {
       const std::size_t cluster = ends[2 * edge + side], neighbour = ends[2 * edge + 1 - side];
-      ports_[cluster].push_back({edge, side, neighbour, runs_of(scopes_[cluster], separator, sizes_)});
+      set_runs(runs, scopes_[cluster], separator, sizes_);
+      const auto [entry, is_new] = numbers.try_emplace(runs, std::uint32_t(runs_.size()));
+      if (is_new) runs_.push_back(runs);
+      ports_[places[cluster]++] = {first + side * cells, first + (1 - side) * cells, cells, entry->second, neighbour};
     }
   }
 }
@@ -50,7 +52,9 @@ JoinGraph::JoinGraph(std::vector<std::int64_t> sizes, ScopeList scopes, std::vec
 bool JoinGraph::multiply(std::span<const std::int64_t> clusters, const ScopeList& scopes,
                          std::span<const double> values) {
   if (scopes.starts.size() != clusters.size() + 1 || scopes.starts.front() != 0) return false;
+  Looks looks;
   for (std::size_t number = 0; number < clusters.size(); ++number) {
+    looks.look();
     if (scopes.starts[number] > scopes.starts[number + 1] ||
         scopes.starts[number + 1] > std::int64_t(scopes.members.size()))
       return false;
@@ -60,7 +64,7 @@ bool JoinGraph::multiply(std::span<const std::int64_t> clusters, const ScopeList
       if (std::ranges::count(whole, v) != 1 || std::ranges::count(scope, v) != 1) return false;
     const std::int64_t cells = cells_of(scope, sizes_);
     if (cells > std::int64_t(values.size())) return false;
-    multiply_by(tables_[clusters[number]].data(), runs_of(whole, scope, sizes_), values.data());
+    multiply_by(tables_.data() + firsts_[clusters[number]], whole, values.data(), scope, sizes_);
     values = values.subspan(cells);
   }
   return values.empty();
@@ -69,13 +73,13 @@ bool JoinGraph::multiply(std::span<const std::int64_t> clusters, const ScopeList
 double JoinGraph::join(std::size_t cluster) {
   // So many messages with values from 0 to 1 may leave the range of a float; the largest value is 1 again after a few.
   constexpr int together = 4;
-  belief_ = tables_[cluster];
+  belief_.assign(tables_.begin() + firsts_[cluster], tables_.begin() + firsts_[cluster + 1]);
   double log = 0;
   int count = 0;
-  for (const Port& port : ports_[cluster]) {
-    multiply_by(belief_.data(), port.runs, messages_[port.edge][1 - port.side].data());
+  for (const Port& port : ports(cluster)) {
+    multiply_by(belief_.data(), runs_[port.runs], messages_.data() + port.received);
     if (++count % together) continue;
-    const double peak = *std::max_element(belief_.begin(), belief_.end());
+    const double peak = largest_of(belief_);
     if (!(peak > 0)) return -kInfinity;
     for (double& cell : belief_) cell /= peak;
     log += std::log(peak);
@@ -92,11 +96,11 @@ void JoinGraph::await(std::size_t cluster, double residual) {
 void JoinGraph::update(std::size_t cluster, double damping) {
   priorities_[cluster] = 0;
   join(cluster);
-  for (const Port& port : ports_[cluster]) {
-    Cells& sent = messages_[port.edge][port.side];
-    const Cells& received = messages_[port.edge][1 - port.side];
-    sum_.assign(sent.size(), 0.0);
-    add_up(belief_.data(), port.runs, sum_.data());
+  for (const Port& port : ports(cluster)) {
+    double* const sent = messages_.data() + port.sent;
+    const double* const received = messages_.data() + port.received;
+    sum_.assign(std::size_t(port.cells), 0.0);
+    add_up(belief_.data(), runs_[port.runs], sum_.data());
     double total = 0;
     for (std::size_t i = 0; i < sum_.size(); ++i) {
       sum_[i] = received[i] > 0 ? sum_[i] / received[i] : 0;
@@ -121,7 +125,7 @@ bool JoinGraph::run(double tolerance, double damping, std::uint64_t updates) {
   std::int64_t cells = 0;
   const auto look = [&](std::size_t cluster) {
     constexpr std::int64_t some = 1 << 16;
-    cells += std::int64_t(tables_[cluster].size()) * std::int64_t(1 + ports_[cluster].size()) + 64;
+    cells += this->cells(cluster) * std::int64_t(1 + ports(cluster).size()) + 64;
     if (cells < some) return false;
     cells = 0;
     return stopped();
@@ -151,11 +155,14 @@ bool JoinGraph::run(double tolerance, double damping, std::uint64_t updates) {
 double JoinGraph::log_sum() {
   if (impossible_) return -kInfinity;
   double log = 0;
-  for (std::size_t cluster = 0; cluster < scopes_.count(); ++cluster) log += join(cluster) + std::log(sum_of(belief_));
-  for (const auto& [one, other] : messages_) {
-    double sum = 0;
-    for (std::size_t i = 0; i < one.size(); ++i) sum += one[i] * other[i];
-    log -= std::log(sum);
+  for (std::size_t cluster = 0; cluster < scopes_.count(); ++cluster) {
+    log += join(cluster) + std::log(sum_of(belief_));
+    for (const Port& port : ports(cluster)) {
+      if (port.sent > port.received) continue;
+      double sum = 0;
+      for (std::int64_t i = 0; i < port.cells; ++i) sum += messages_[port.sent + i] * messages_[port.received + i];
+      log -= std::log(sum);
+    }
   }
   return std::isnan(log) ? -kInfinity : log;
 }
@@ -169,7 +176,7 @@ JoinGraph::Cells JoinGraph::marginals(std::span<const std::int32_t> variables) {
     if (cluster != kNone) {
       if (cluster != joined) join(cluster);
       joined = cluster;
-      add_up(belief_.data(), runs_of(scopes_[cluster], std::span(&v, 1), sizes_), sum_.data());
+      add_up(belief_.data(), scopes_[cluster], sum_.data(), std::span(&v, 1), sizes_);
     }
     const double total = sum_of(sum_);
     for (const double sum : sum_) shares.push_back(total > 0 ? sum / total : 1.0 / double(sizes_[v]));

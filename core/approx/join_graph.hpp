@@ -3,7 +3,6 @@
 // is loopy belief propagation. The cluster whose arriving messages have changed most is next (Elidan, McGraw and Koller 2006, "Residual
 // belief propagation").
 #pragma once
-#include <array>
 #include <cstdint>
 #include <queue>
 #include <span>
@@ -18,7 +17,8 @@ class JoinGraph {
   using Cells = std::vector<double>;
 
   // `scopes`: variables of each cluster, slow to fast; `ends`: two clusters for each edge; `separators`: the variables of its messages.
-  JoinGraph(std::vector<std::int64_t> sizes, ScopeList scopes, std::vector<std::int32_t> ends, ScopeList separators);
+  JoinGraph(std::vector<std::int64_t> sizes, ScopeList scopes, std::span<const std::int32_t> ends,
+            const ScopeList& separators);
 
   // Multiplies each cluster's table by a factor over some of its variables; `values` holds all factors' values, which are at least 0. False:
   // a factor does not fit its cluster.
@@ -41,27 +41,34 @@ class JoinGraph {
   bool is_impossible() const { return impossible_; }
 
  private:
-  struct Port {  // an edge as one of its clusters sees it
-    std::size_t edge;
-    int side;
-    std::size_t neighbour;
-    Runs runs;
-  };
   struct Waiting {
     double priority;
     std::size_t cluster;
     bool operator<(const Waiting& other) const { return priority < other.priority; }
   };
+  struct Port {                   // an edge as one of its clusters sees it
+    std::int64_t sent, received;  // first cells of the messages from the cluster, and to it
+    std::int64_t cells;
+    std::uint32_t runs;
+    std::size_t neighbour;
+  };
 
+  std::span<const Port> ports(std::size_t cluster) const {
+    return {ports_.data() + port_starts_[cluster], ports_.data() + port_starts_[cluster + 1]};
+  }
+  std::int64_t cells(std::size_t cluster) const { return firsts_[cluster + 1] - firsts_[cluster]; }
   double join(std::size_t cluster);  // into belief_; returns the logarithm of the power that was divided out
   void update(std::size_t cluster, double damping);
   void await(std::size_t cluster, double residual);
 
   std::vector<std::int64_t> sizes_;
-  ScopeList scopes_, separators_;
-  std::vector<Cells> tables_;
-  std::vector<std::vector<Port>> ports_;
-  std::vector<std::array<Cells, 2>> messages_;  // of each edge, by the side that has sent it
+  ScopeList scopes_;
+  std::vector<std::int64_t> firsts_{0};  // first cell of each cluster's table
+  std::vector<std::int64_t> port_starts_;
+  Cells tables_;
+  std::vector<Port> ports_;  // of one cluster after another
+  std::vector<Runs> runs_;   // of all ports that share them
+  Cells messages_;           // of each edge both
   std::vector<double> priorities_;
   std::priority_queue<Waiting> queue_;
   std::vector<std::size_t> smallest_;  // cluster of each variable

@@ -35,12 +35,14 @@ struct Runs {
 std::int64_t cells_of(std::span<const std::int32_t> scope, std::span<const std::int64_t> sizes);
 
 // Runs of a table over `whole`, slow to fast, as one over some of its variables sees them.
+void set_runs(Runs& runs, std::span<const std::int32_t> whole, std::span<const std::int32_t> part,
+              std::span<const std::int64_t> sizes);
 Runs runs_of(std::span<const std::int32_t> whole, std::span<const std::int32_t> part,
              std::span<const std::int64_t> sizes);
 
 // Calls work(first cell of a fast run, its cell in the other table) for each slow cell; `fast` cells follow each.
 template <class Work>
-void for_rows(const Runs& runs, Work work) {
+[[gnu::always_inline]] inline void for_rows(const Runs& runs, Work work) {
   const std::size_t axes = runs.sizes.size();
   const std::int64_t fast = runs.sizes[axes - 1];
   if (axes == 1) return work(0, 0);
@@ -69,5 +71,17 @@ void add_to(double* table, const Runs& runs, const double* term);
 
 // Adds the sums of a table's cells to another one's.
 void add_up(const double* table, const Runs& runs, double* sums);
+
+// The same for tables that meet once.
+void multiply_by(double* table, std::span<const std::int32_t> whole, const double* factor,
+                 std::span<const std::int32_t> part, std::span<const std::int64_t> sizes);
+// Sets a table to another one, which is the same along all other axes.
+void spread(double* table, std::span<const std::int32_t> whole, const double* part, std::span<const std::int32_t> axes,
+            std::span<const std::int64_t> sizes);
+void add_up(const double* table, std::span<const std::int32_t> whole, double* sums, std::span<const std::int32_t> part,
+            std::span<const std::int64_t> sizes);
+
+double sum_of(std::span<const double> cells);
+double largest_of(std::span<const double> cells);
 
 }  // namespace elimina::approx

@@ -33,7 +33,8 @@ void make_graph(JoinGraph* self, Words<const std::int64_t> sizes, Words<const st
     for (const std::int32_t v : separators[i / 2])
       if (std::ranges::find(scope, v) == scope.end()) throw nb::value_error("a separator is part of both clusters");
   }
-  new (self) JoinGraph(list_of(sizes), std::move(scopes), list_of(ends), std::move(separators));
+  nb::gil_scoped_release release;
+  new (self) JoinGraph(list_of(sizes), std::move(scopes), span_of(ends), separators);
 }
 
 }  // namespace
@@ -46,7 +47,8 @@ void bind_approx(nb::module_& m) {
           "multiply",
           [](JoinGraph& graph, Words<const std::int64_t> clusters, Words<const std::int64_t> starts,
              Words<const std::int32_t> members, Words<const double> values) {
-            if (!graph.multiply(span_of(clusters), {list_of(starts), list_of(members)}, span_of(values)))
+            const ScopeList scopes{list_of(starts), list_of(members)};
+            if (!unlocked([&] { return graph.multiply(span_of(clusters), scopes, span_of(values)); }))
               throw nb::value_error("a factor does not fit its cluster");
           },
           "clusters"_a, "starts"_a, "members"_a, "values"_a,
