@@ -39,6 +39,7 @@ JoinGraph::JoinGraph(std::vector<std::int64_t> sizes, ScopeList scopes, std::spa
     const std::span separator = separators[edge];
     const std::int64_t cells = cells_of(separator, sizes_), first = std::int64_t(messages_.size());
     messages_.resize(std::size_t(first + 2 * cells), 1.0 / double(cells));
+    edge_firsts_.push_back(first + 2 * cells);
     for (const int side : {0, 1}) {
       const std::size_t cluster = ends[2 * edge + side], neighbour = ends[2 * edge + 1 - side];
       set_runs(runs, scopes_[cluster], separator, sizes_);
@@ -186,8 +187,10 @@ JoinGraph::Cells JoinGraph::marginals(std::span<const std::int32_t> variables) {
 
 JoinGraph::Cells JoinGraph::messages(std::size_t edges) const {
   Cells cells;
-  for (const auto& [message, opposite] : std::span(messages_).first(std::min(edges, messages_.size())))
-    cells.insert(cells.end(), message.begin(), message.end());
+  for (std::size_t edge = 0; edge < std::min(edges, edge_firsts_.size() - 1); ++edge) {
+    const auto first = messages_.begin() + edge_firsts_[edge];
+    cells.insert(cells.end(), first, first + (edge_firsts_[edge + 1] - edge_firsts_[edge]) / 2);
+  }
   return cells;
 }
 

@@ -68,7 +68,8 @@ class JoinGraph {
   Cells tables_;
   std::vector<Port> ports_;  // of one cluster after another
   std::vector<Runs> runs_;   // of all ports that share them
-  Cells messages_;           // of each edge both
+  Cells messages_;           // of each edge both, that from its first end first
+  std::vector<std::int64_t> edge_firsts_{0};
   std::vector<double> priorities_;
   std::priority_queue<Waiting> queue_;
   std::vector<std::size_t> smallest_;  // cluster of each variable

@@ -144,6 +144,32 @@ nb::tuple find_order(Words<const double> sizes, Words<const std::int64_t> offset
   return nb::make_tuple(array_of(std::move(*order)), tuple_of(std::move(found)), clock.counted());
 }
 
+nb::tuple find_partial_order(Words<const double> sizes, Words<const std::int64_t> offsets, Words<const Vertex> members,
+                             double most, std::uint64_t seed) {
+  PartialOrder partial;
+  Messages found;
+  bool is_complete;
+  Clock clock(std::numeric_limits<double>::infinity());
+  {
+    nb::gil_scoped_release release;
+    const Graph graph = graph_of(sizes, offsets, members);
+    Random random(seed);
+    partial = greedy_up_to(graph, most, random, clock);
+    is_complete = partial.widest == none;
+    if (is_complete) {
+      const EliminationTree tree = eliminate(graph, partial.order);
+      found = messages_of(graph, tree);
+      if (graph.count() >= many_vertices) partial.order = in_postorder(tree);
+    } else {
+      found.cells.assign(graph.count(), 1);
+      found.cells[partial.widest] = 0;
+      found.width = static_cast<Vertex>(partial.separator.size());
+      found.wide.push_back(std::move(partial.separator));
+    }
+  }
+  return nb::make_tuple(array_of(std::move(partial.order)), tuple_of(std::move(found)), clock.counted(), is_complete);
+}
+
 nb::tuple messages(Words<const double> sizes, Words<const std::int64_t> offsets, Words<const Vertex> members,
                    Words<const Vertex> order) {
   Messages found;
@@ -182,6 +208,13 @@ void bind_order(nb::module_& m) {
         "An elimination order of little work, what `messages` says of it, and the search's seconds, counted by its "
         "work; the arguments are trusted. "
         "The clock ends it after `slowest` times its seconds.");
+  m.def(
+      "find_partial_order", &find_partial_order, nb::arg("sizes"), nb::arg("offsets"), nb::arg("members"),
+      nb::arg("most"), nb::arg("seed"),
+      "An elimination order by fill-in, what `messages` says of it, the search's seconds, and whether it is complete: "
+      "from a bucket of more than 2^most cells on, or if a part has one, variables are only listed, and the messages "
+      "are those of this "
+      "bucket alone.");
   m.def("messages", &messages, nb::arg("sizes"), nb::arg("offsets"), nb::arg("members"), nb::arg("order"),
         "Most variables of a message along an order, each variable's message's cells (0 above 64 bits), and the "
         "separators of those above 64 bits.");

@@ -247,6 +247,30 @@ class GreedyRun {
         first_gained_(graph.count(), none), credited_(graph.count(), 0), joined_(graph.count(), 0),
         most_(2 * std::size_t{graph.count()} + 1), queue_(rule == Rule::sweep ? 0 : graph.count()) {}
 
+  // Eliminates vertices until a bucket has more than 2^most cells.
+  PartialOrder run_up_to(double most, Clock& clock) {
+    PartialOrder partial;
+    for (Vertex v = 0; v < rest_.count(); ++v) {
+      if (v % 64 == 0) clock.check();
+      rescore(v);
+    }
+    while (partial.order.size() < rest_.count()) {
+      clock.check();
+      const Entry entry = queue_.pop();
+      if (is_stale(entry)) continue;
+      if (rest_.log_bucket(entry.vertex) > most) {
+        partial.widest = entry.vertex;
+        partial.separator = rest_.neighbours(entry.vertex);
+        sweep(entry.vertex, partial.order);
+        break;
+      }
+      partial.order.push_back(entry.vertex);
+      if (!step(entry.vertex, clock)) clock.check();
+    }
+    rest_.tell(clock);
+    return partial;
+  }
+
   std::optional<Order> run(double bound, Clock& clock) {
     const Vertex n = rest_.left();
     Order order;
@@ -393,6 +417,22 @@ class GreedyRun {
     return true;
   }
 
+  // Appends the vertices that remain, neighbours after each other, from one on.
+  void sweep(Vertex start, Order& order) const {
+    std::vector<char> is_done(rest_.count(), 0);
+    for (const Vertex v : order) is_done[v] = 1;
+    std::size_t place = order.size();
+    const auto append = [&](Vertex v) {
+      if (!std::exchange(is_done[v], 1)) order.push_back(v);
+    };
+    append(start);
+    for (Vertex next = 0;; append(next++)) {
+      for (; place < order.size(); ++place)
+        for (const Vertex u : rest_.neighbours(order[place])) append(u);
+      if (next == rest_.count()) return;
+    }
+  }
+
   bool ends_all_new_edges(Vertex v) const {
     return std::all_of(rest_.fill().begin(), rest_.fill().end(),
                        [v](const auto& edge) { return edge.first == v || edge.second == v; });
@@ -425,6 +465,47 @@ class GreedyRun {
 };
 
 }  // namespace
+
+namespace {
+
+// So many vertices, each near one before it where there is one.
+std::vector<Vertex> nearby(const Graph& graph, Vertex count) {
+  std::vector<char> is_listed(graph.count(), 0);
+  std::vector<Vertex> listed;
+  std::size_t place = 0;
+  for (Vertex number = 0; number < graph.count() && listed.size() < count; ++number) {
+    const Vertex start = (graph.count() / 2 + number) % graph.count();
+    if (std::exchange(is_listed[start], 1)) continue;
+    listed.push_back(start);
+    for (; place < listed.size() && listed.size() < count; ++place)
+      for (const Vertex u : graph.neighbours[listed[place]])
+        if (!std::exchange(is_listed[u], 1)) listed.push_back(u);
+  }
+  return listed;
+}
+
+}  // namespace
+
+PartialOrder greedy_up_to(Graph graph, double most, Random& random, Clock& clock) {
+  // Where a part of a large graph is too much, so is the whole.
+  constexpr Vertex part = 1 << 15;
+  if (graph.count() > 2 * part) {
+    const std::vector<Vertex> names = nearby(graph, part);
+    PartialOrder of_part = greedy_up_to(induced(graph, names), most, random, clock);
+    if (of_part.widest != none) {
+      for (Vertex& u : of_part.separator) u = names[u];
+      return {nearby(graph, graph.count()), names[of_part.widest], std::move(of_part.separator)};
+    }
+  }
+  Remainder rest(std::move(graph));
+  PartialOrder partial{reduce(rest, clock)};
+  auto [remaining, names] = std::move(rest).graph();
+  PartialOrder further = GreedyRun(remaining, Rule::min_fill, 0, random).run_up_to(most, clock);
+  for (const Vertex v : further.order) partial.order.push_back(names[v]);
+  if (further.widest != none) partial.widest = names[further.widest];
+  for (const Vertex v : further.separator) partial.separator.push_back(names[v]);
+  return partial;
+}
 
 std::optional<Order> greedy(const Graph& graph, Rule rule, double noise, double bound, Random& random, Clock& clock) {
   return GreedyRun(graph, rule, noise, random).run(bound, clock);

@@ -67,6 +67,15 @@ enum class Rule { min_fill, weighted_min_fill, min_degree, min_weight, sweep };
 // degree.
 std::optional<Order> greedy(const Graph& graph, Rule rule, double noise, double bound, Random& random, Clock& clock);
 
+// A greedy elimination by fill-in that ends at a bucket of more than 2^most cells, in the graph or (large ones) in a part of it. The
+// vertices that remain follow in the sequence of a sweep through their graph, as their elimination would take too much even without tables.
+struct PartialOrder {
+  Order order;
+  Vertex widest = none;             // vertex of that bucket
+  std::vector<Vertex> separator{};  // its neighbours there
+};
+PartialOrder greedy_up_to(Graph graph, double most, Random& random, Clock& clock);
+
 // Eliminates variables that need no search; returns them in order, the remainder holds the others.
 Order reduce(Remainder& rest, Clock& clock);
 

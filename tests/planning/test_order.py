@@ -23,7 +23,7 @@ from elimina.generate import grid_model
 from elimina.model.table import Scopes
 from elimina.planning import ordering
 from elimina.planning.options import Options
-from elimina.planning.order import evaluate_order, find_order, pseudo_tree_order
+from elimina.planning.order import evaluate_order, find_order, find_partial_order, pseudo_tree_order
 from elimina.problem.preparation import prepare
 from tests.reference.order import best_work_by_permutations, best_work_by_subsets, neighbours_of, symbolic_elimination
 from tests.reference.tree import finishes_subtrees
@@ -80,6 +80,34 @@ def test_every_order_is_a_permutation_with_true_figures(
         found.largest_table,
         found.width,
     )
+
+
+@settings(max_examples=150, deadline=None)
+@given(problems(), st.integers(0, 3), st.sampled_from([1, 10, 100, 10**18]))
+def test_a_partial_order_ends_at_the_first_elimination_that_is_too_large(
+    problem: tuple[list[int], list[list[int]]], seed: int, max_cells: int
+) -> None:
+    sizes, scopes = problem
+    found = find_partial_order(sizes, scopes, seed=seed, max_cells=max_cells)
+    assert sorted(found.order) == list(range(len(sizes)))
+    total, largest, width = symbolic_elimination(sizes, scopes, found.order)
+    if found.is_complete:
+        assert (found.total_cells, found.largest_table, found.width) == (total, largest, width)
+    else:
+        assert max_cells < found.total_cells <= total + len(sizes) * max(sizes)
+        assert found.largest_table <= largest
+
+
+def test_a_part_of_a_large_problem_shows_that_elimination_is_hopeless() -> None:
+    side = 300
+    found = find_partial_order([2] * side**2, grid(side, side))
+    assert not found.is_complete
+    assert found.total_cells > 10**18
+    assert sorted(found.order) == list(range(side**2))
+    length = 70_000
+    path = find_partial_order([2] * length, [(v, v + 1) for v in range(length - 1)])
+    assert path.is_complete
+    assert (path.width, path.largest_table) == (1, 2)
 
 
 @settings(max_examples=30, deadline=None)

@@ -6,6 +6,7 @@ product of the domain sizes of the variable and of its separator (its neighbours
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import operator
 from collections.abc import Sequence
@@ -49,6 +50,8 @@ class Order:
         largest_table: Cells of the largest message (a separator's product).
         method: Heuristic that found the order.
         seconds: Time of the search in seconds, counted by its work as its time limit is.
+        is_complete: False if variables are only listed, from an elimination of too many cells on or because there is
+            one in a part of the problem. The figures are then those of this elimination.
     """
 
     order: tuple[int, ...]
@@ -57,6 +60,7 @@ class Order:
     largest_table: int
     method: str
     seconds: float
+    is_complete: bool = True
 
     @property
     def log10_cells(self) -> float:
@@ -131,6 +135,27 @@ def find_order(
         threads=threads,
     )
     return _with_figures(sizes, tuple(order.tolist()), figures, method, counted)
+
+
+def find_partial_order(
+    sizes: Sequence[int], scopes: Sequence[Sequence[int]] | Scopes, *, seed: int = 0, max_cells: int = MAX_CELLS
+) -> Order:
+    """Find an elimination order by fill-in quickly, unless an elimination takes too many cells.
+
+    From such an elimination on, variables are only listed, because it takes much time even to count the cells of
+    further ones. Of large problems, a part is looked at first. The figures then say how large that elimination is.
+
+    Args:
+        sizes: Domain size of each variable.
+        scopes: The factors' scopes, as in ``find_order``.
+        seed: Random seed.
+        max_cells: Largest number of cells of an elimination.
+    """
+    from elimina._core import find_partial_order as search
+
+    order, figures, counted, is_complete = search(*_flat(sizes, scopes), math.log2(max_cells), seed)
+    made = _with_figures(sizes, tuple(order.tolist()), figures, "min-fill", counted)
+    return dataclasses.replace(made, is_complete=is_complete)
 
 
 def evaluate_order(

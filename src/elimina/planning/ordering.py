@@ -13,7 +13,7 @@ from elimina.errors import InputError
 from elimina.model.table import Scopes
 from elimina.planning.machine import BOTH_PASSES, cpu_machine
 from elimina.planning.options import Options
-from elimina.planning.order import CELLS_PER_SECOND, Method, Order, find_order
+from elimina.planning.order import CELLS_PER_SECOND, Method, Order, find_order, find_partial_order
 from elimina.planning.planner import Elimination, make_plan
 from elimina.problem.preparation import Problem
 from elimina.system import release_memory
@@ -34,6 +34,10 @@ useless."""
 _MIN_SEARCH_PER_QUICK_ORDER = 3
 """Time of the shortest search for an order, in times of the quick order: it begins with two like it."""
 
+_MIN_PARTIAL_VARIABLES = 50_000
+"""Variables from which a quick order for marginals ends where their elimination is hopeless: marginals are estimated
+then, and the rest of the order would take most of the time."""
+
 _MIN_RELEASED_VARIABLES = 100_000
 """Variables from which the memory of a quick order is given back: 10 ms for a million."""
 
@@ -43,7 +47,10 @@ def rough_order(problem: Problem, options: Options) -> Order:
     scopes = _scopes(problem, problem.free)
     sizes = [problem.model.sizes[v] for v in problem.free]
     seconds = max(_ROUGH_SECONDS, _ROUGH_VARIABLE_SECONDS * len(sizes))
-    result = find_order(sizes, scopes, method="min-fill", seconds=seconds, iterations=1, seed=options.seed)
+    if problem.described.is_marginal and len(sizes) >= _MIN_PARTIAL_VARIABLES:
+        result = find_partial_order(sizes, scopes, seed=options.seed)
+    else:
+        result = find_order(sizes, scopes, method="min-fill", seconds=seconds, iterations=1, seed=options.seed)
     if len(sizes) >= _MIN_RELEASED_VARIABLES:
         # The many small pieces of the search's graph would stay beside the large ones of the plan.
         release_memory()
@@ -108,7 +115,7 @@ def elimination_order(problem: Problem, options: Options, rough: Order | None = 
         threads=options.host_threads,
         cells_per_second=_speed(problem, runs),
     )
-    if rough is not None and not problem.kept and rough.total_cells <= result.total_cells:
+    if rough is not None and rough.is_complete and not problem.kept and rough.total_cells <= result.total_cells:
         return rough.order
     return tuple([variables[i] for i in result.order if i < len(problem.free)])
 

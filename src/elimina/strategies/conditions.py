@@ -236,10 +236,13 @@ def _is_short_on_tuples(facts: Facts) -> bool:
 def _fits_on_tuples(facts: Facts) -> bool:
     """Return whether a plan on sparse tables fits, where tables have enough zeros for one."""
     tables = facts.problem.tables
-    zeros = sum(table.values.size - np.count_nonzero(table.values) for table in tables)
-    is_sparse = any(table.rows is not None for table in tables)
-    if facts.options.tables == "dense" or not (is_sparse or zeros > ZEROS_SHARE * sum(t.values.size for t in tables)):
+    if facts.options.tables == "dense" or not facts.quick_order.is_complete:
         return False
+    if not any(table.rows is not None for table in tables):
+        with_zeros = [tables[number].values for number in tables.listed.forbidding("probability").tolist()]
+        zeros = sum(values.size - np.count_nonzero(values) for values in with_zeros)
+        if not zeros or zeros <= ZEROS_SHARE * sum(table.values.size for table in tables):
+            return False
     plan = facts.solver.trial_plan(facts.quick_order, facts.options)
     return plan.sparse is not None and plan.fits
 
