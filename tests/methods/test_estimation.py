@@ -93,3 +93,11 @@ def test_turns_are_shared_by_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "METHODS", (Method(busy("short", 0.01), 1, 0.5), Method(busy("long", 0.05), 1, 0.5)))
     list(Estimation(PROBLEM, Options(), 1 << 20).improve(time.monotonic() + 1))
     assert turns.count("short") >= 2 * turns.count("long") >= 2
+
+
+def test_a_method_without_an_estimate_waits_for_more_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = [SumEstimate("a"), SumEstimate("a"), estimate("a", 0.3, 0.1)]
+    methods(monkeypatch, (made, 2), ([estimate("b", 0.25, 0.2)], 1))
+    running = Estimation(PROBLEM, Options(), 1 << 20)
+    for expected in (["b"], [], ["a"]):
+        assert [answer.method for answer in running.improve(time.monotonic() + 60)] == expected

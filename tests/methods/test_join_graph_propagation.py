@@ -141,3 +141,23 @@ def test_a_cluster_takes_factors_over_its_variables_only() -> None:
     assert graph.run(1e-9, 0.0, 100, 1.0)
     assert graph.marginals(scope) == pytest.approx([3 / 15, 12 / 15, 3 / 15, 5 / 15, 7 / 15])
     assert graph.log_sum() == pytest.approx(math.log(15))
+
+
+def test_the_first_estimate_has_messages_however_late_it_is():
+    rng = np.random.default_rng(3)
+    problem = prepare(random_model(rng, 6, 0, 0.0, is_tree=True), "mar", {})
+    _, marginals = exact(problem)
+    late = Limits(time.monotonic() - 1, 1 << 30)
+    first = next(method.propagate(problem, Options(), late))
+    # On a tree, messages in both directions are exact.
+    assert first.shares == pytest.approx(np.concatenate(marginals), abs=1e-6)
+
+
+def test_a_quick_order_that_is_passed_on_is_taken(monkeypatch: pytest.MonkeyPatch):
+    problem = prepare(random_model(np.random.default_rng(4), 6, 8, 0.0, is_tree=False), "mar", {})
+    expected = estimates(problem)
+    order = method.places_in_order(problem, Options())
+    monkeypatch.setattr(method, "rough_order", None)
+    again = list(method.propagate(problem, Options(), Limits(time.monotonic() + 60, 1 << 30, order=order)))
+    assert [estimate.figures["cells"] for estimate in again] == [estimate.figures["cells"] for estimate in expected]
+    assert again[-1].shares == pytest.approx(expected[-1].shares)

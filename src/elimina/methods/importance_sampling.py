@@ -33,6 +33,12 @@ _METHOD = "importance sampling"
 _QUICK_SECONDS = 0.05
 """Estimated time of the first mini-buckets."""
 
+_VARIABLE_SECONDS = 5e-5
+"""Seconds of a variable's mini-buckets until the first samples are drawn."""
+
+_MAX_SEARCHED_VARIABLES = 10_000
+"""Variables from which a search for an order takes several times as long as the first mini-buckets."""
+
 _GROWTH = 8.0
 """Estimated time of mini-buckets by that of those before."""
 
@@ -331,8 +337,13 @@ def _rungs(problem: Problem, options: Options, limits: Limits) -> Iterator[Seque
         ImpossibleEvidenceError: The sum is 0.
     """
     memory = limits.memory_bytes
+    while _VARIABLE_SECONDS * len(problem.free) > limits.seconds:
+        yield ()
     is_quick = options.order == "auto"
-    order = elimination_order(problem, options._replace(order_seconds=_QUICK_SECONDS) if is_quick else options)
+    if is_quick and limits.order is not None and len(problem.free) > _MAX_SEARCHED_VARIABLES:
+        order = tuple([problem.free[place] for place in limits.order])
+    else:
+        order = elimination_order(problem, options._replace(order_seconds=_QUICK_SECONDS) if is_quick else options)
 
     def form(proposal: Proposal | None) -> SampleForm | None:
         share = 1 - _BUCKETS_SHARE - _GRAPH_SHARE

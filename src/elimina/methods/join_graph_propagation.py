@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina._core import JoinGraph, PlannedTree
+from elimina.methods.factor_lists import FactorList, factors_of
 from elimina.methods.sum_estimate import Limits, SumEstimate, hellinger_distances
 from elimina.model.table import Scopes
 from elimina.planning.options import Options
@@ -33,6 +34,9 @@ CELL_BYTES = 16
 CELL_GROWTH = 3.0
 """Cells of a graph, for each cell of the one before, from which it is worth its time."""
 
+MIN_UPDATES = 2
+"""Updates of each cluster of the first graph, whatever the time."""
+
 FREE_UPDATES, MAX_UPDATES = 50, 300
 """Updates of each cluster before messages are damped, and the most: what oscillates by then seldom settles."""
 
@@ -44,43 +48,6 @@ DAMPING = 0.5
 
 UNKNOWN_ERROR = 0.5
 """Estimated error of the first graph's marginals, which are compared with no others."""
-
-
-class FactorList(NamedTuple):
-    """Factors of a problem with their values, those of one after another.
-
-    Attributes:
-        groups: Group of each factor.
-        scopes: Places of the variables among the free ones, slow to fast.
-        values: Values, each factor's over its largest one.
-        log_scale: Natural logarithm of what was divided out, and of the constants; minus infinity: the sum is 0.
-    """
-
-    groups: NDArray[np.int64]
-    scopes: Scopes
-    values: NDArray[np.float64]
-    log_scale: float
-
-
-def factors_of(problem: Problem) -> FactorList:
-    """Return the factors of a sum of products."""
-    place = np.full(len(problem.model.sizes), -1, dtype=np.int64)
-    place[list(problem.free)] = np.arange(len(problem.free))
-    tables = [(number, problem.tables[t]) for number, group in enumerate(problem.groups) for t in group.members]
-    constants = [float(problem.tables[c].values) for c in problem.constants]
-    starts, members = Scopes.of([table.scope for _, table in tables])
-    values = [np.asarray(table.dense(), dtype=np.float64).reshape(-1) for _, table in tables]
-    peaks = [float(cells.max()) for cells in values]
-    log_scale = -math.inf
-    if all(constants) and all(peaks) and problem.model.constant > -math.inf:
-        log_scale = math.fsum([problem.model.constant, *map(math.log, constants), *map(math.log, peaks)])
-        values = [cells / peak for cells, peak in zip(values, peaks, strict=True)]
-    return FactorList(
-        np.array([number for number, _ in tables], dtype=np.int64),
-        Scopes(starts, place[members]),
-        np.concatenate([*values, np.zeros(0)]),
-        log_scale,
-    )
 
 
 class Rung(NamedTuple):
@@ -113,10 +80,17 @@ def rungs(scopes: Scopes, sizes: NDArray[np.int64], order: Sequence[int], most_c
     for ibound in range(1, len(order) + 2):
         tree = plan_tree(scopes, sizes.tolist(), order, ibound=ibound)
         rung = Rung(ibound, tree, _cells(tree, sizes), len(tree.variables) == len(order))
+        if ibound == 1:
+            # The first answer does not wait for the plan of a second one.
+            yield rung
+            if rung.is_exact:
+                return
+            cells = rung.cells
+            continue
         if last is not None and (rung.cells > most_cells or rung.cells >= CELL_GROWTH * cells):
             yield last
             cells, last = last.cells, None
-        if rung.cells > most_cells and cells:
+        if rung.cells > most_cells:
             return
         last = rung
         if rung.is_exact:
@@ -147,7 +121,7 @@ def graph_of(factors: FactorList, rung: Rung, sizes: NDArray[np.int64]) -> JoinG
     children = np.flatnonzero(parents >= 0)
     firsts = np.flatnonzero(variables[:-1] == variables[1:])
     lengths = np.concatenate([np.diff(starts)[children], np.ones(len(firsts), dtype=np.int64)])
-    of_children = np.concatenate([members[starts[c] : starts[c + 1]] for c in children.tolist()] or [members[:0]])
+    of_children = members[np.repeat(parents >= 0, np.diff(starts))]
     graph = JoinGraph(
         sizes,
         scopes.starts,
@@ -165,10 +139,16 @@ def graph_of(factors: FactorList, rung: Rung, sizes: NDArray[np.int64]) -> JoinG
 
 def clusters_of(factors: FactorList, tree: PlannedTree) -> NDArray[np.int64]:
     """Return the cluster that each factor is part of."""
-    clusters = np.zeros(len(factors.groups) and int(factors.groups.max()) + 1, dtype=np.int64)
-    holders, groups = tree.factors
-    clusters[groups] = np.repeat(np.arange(len(tree.variables)), np.diff(holders))
-    return clusters[factors.groups]
+    clusters = np.zeros(len(factors.scopes.starts) - 1, dtype=np.int64)
+    holders, held = tree.factors
+    clusters[held] = np.repeat(np.arange(len(tree.variables)), np.diff(holders))
+    return clusters
+
+
+def places_in_order(problem: Problem, options: Options) -> Sequence[int]:
+    """Return the places of the free variables in a quick order of elimination."""
+    places: list[int] = np.searchsorted(problem.free, rough_order(problem, options).order).tolist()
+    return places
 
 
 def propagate(problem: Problem, options: Options, limits: Limits) -> Iterator[SumEstimate]:
@@ -184,15 +164,25 @@ def propagate(problem: Problem, options: Options, limits: Limits) -> Iterator[Su
     if factors.log_scale == -math.inf:
         yield SumEstimate(METHOD, -math.inf, 0.0)
         return
-    place = {v: number for number, v in enumerate(problem.free)}
-    order = [place[v] for v in rough_order(problem, options).order]
-    scopes = Scopes.of([[place[v] for v in group.scope] for group in problem.groups])
+    order = places_in_order(problem, options) if limits.order is None else limits.order
     before: NDArray[np.float64] | None = None
     log_before = math.inf
-    for rung in rungs(scopes, sizes, order, limits.memory_bytes / CELL_BYTES):
+    larger = rungs(factors.scopes, sizes, order, limits.memory_bytes / CELL_BYTES)
+    preparation = 0.0
+    while True:
+        while preparation > limits.seconds:
+            yield SumEstimate(METHOD)
+        started = time.monotonic()
+        rung = next(larger, None)
+        if rung is None:
+            return
         graph = graph_of(factors, rung, sizes)
         until = time.monotonic() + RUNG_TIME_SHARE * limits.seconds
         updates, is_settled = 0, False
+        if before is None:
+            # There is no estimate without them, however long the preparation took.
+            graph.run(TOLERANCE, 0.0, MIN_UPDATES * len(rung.tree.variables), math.inf)
+        preparation = time.monotonic() - started
         while not is_settled:
             damping = 0.0 if updates < FREE_UPDATES else DAMPING
             seconds = min(limits.seconds, until - time.monotonic())

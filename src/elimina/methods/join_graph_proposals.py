@@ -15,21 +15,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina._core import JoinGraph
+from elimina.methods.factor_lists import FactorList, factors_of
 from elimina.methods.join_graph_propagation import (
     CELL_BYTES,
     DAMPING,
     FREE_UPDATES,
     MAX_UPDATES,
     TOLERANCE,
-    FactorList,
     Rung,
     clusters_of,
-    factors_of,
     graph_of,
     rungs,
 )
 from elimina.methods.proposals import LoggedTables, Proposal
-from elimina.model.table import Scopes
 from elimina.problem.preparation import Problem
 
 _TABLE_SECONDS, _CELL_SECONDS = 2e-5, 2e-7
@@ -51,12 +49,11 @@ def join_graph_proposal(problem: Problem, order: Sequence[int], memory: int, sec
     started = time.monotonic()
     sizes = np.array([problem.model.sizes[v] for v in problem.free], dtype=np.int64)
     factors = factors_of(problem)
-    if factors.log_scale == -math.inf or 2 * _TABLE_SECONDS * len(factors.groups) > seconds:
+    if factors.log_scale == -math.inf or 2 * _TABLE_SECONDS * (len(factors.scopes.starts) - 1) > seconds:
         return None
     place = {v: number for number, v in enumerate(problem.free)}
     places = [place[v] for v in order]
-    scopes = Scopes.of([[place[v] for v in group.scope] for group in problem.groups])
-    *_, rung = rungs(scopes, sizes, places, min(memory / CELL_BYTES, seconds / _CELL_SECONDS))
+    *_, rung = rungs(factors.scopes, sizes, places, min(memory / CELL_BYTES, seconds / _CELL_SECONDS))
     if CELL_BYTES * rung.cells > memory:
         return None
     graph = graph_of(factors, rung, sizes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import NamedTuple
@@ -26,11 +26,13 @@ class Limits:
             estimates: then the method goes on.
         memory_bytes: Bytes of its tables, messages and samples.
         seed: Seed of what is drawn at random.
+        order: Places of the free variables in a quick order of elimination; None: a method finds one.
     """
 
     deadline: float
     memory_bytes: int
     seed: int = 0
+    order: Sequence[int] | None = None
 
     @property
     def seconds(self) -> float:

@@ -26,7 +26,7 @@ def estimates(facts: Facts, row: Row) -> Strategy:
 
         if solver.estimation is None:
             memory = int(host_memory(options.beside(budget.held)) * MEMORY_SHARE)
-            solver.estimation = Estimation(solver.problem, options, memory)
+            solver.estimation = Estimation(solver.problem, options, memory, solver.rough_order().order)
         inquiry = solver.inquiry
         deadline = time.monotonic() + budget.seconds
         for estimate in solver.estimation.improve(deadline):

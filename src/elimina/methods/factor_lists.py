@@ -1,0 +1,88 @@
+"""Factors of a sum of products as arrays: joined where one scope contains the others, and scaled."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina.model import table as tables
+from elimina.model.table import Scopes
+from elimina.problem.preparation import Problem
+
+
+class FactorList(NamedTuple):
+    """Factors of a problem, one for each of its groups, with their values one after another.
+
+    Attributes:
+        scopes: Places of the variables among the free ones, slow to fast.
+        values: Values, each factor's over its largest one.
+        log_scale: Natural logarithm of what was divided out, and of the constants; minus infinity: the sum is 0.
+        is_complete: True if no product of positive numbers left the range of normal floats.
+    """
+
+    scopes: Scopes
+    values: NDArray[np.float64]
+    log_scale: float
+    is_complete: bool
+
+    def supports(self) -> FactorList:
+        """Return factors that are 1 wherever these are positive."""
+        return self._replace(values=(self.values > 0).astype(np.float64), log_scale=0.0)
+
+
+def table_bytes(problem: Problem) -> float:
+    """Return the bytes of the factors' values."""
+    return 8 * float(problem.groups.cells(problem.model.sizes).sum())
+
+
+def factors_of(problem: Problem) -> FactorList:
+    """Return the factors of a sum of products."""
+    sizes, starts, members = problem.network
+    axis_sizes = np.array(sizes, dtype=np.int64)[members]
+    strides, cells = _row_major(starts, axis_sizes)
+    offsets = np.cumsum([0, *cells])
+    values = np.ones(int(offsets[-1]))
+    groups = problem.groups
+    ranges, exponents, exact = problem.tables.listed.encode(
+        "probability",
+        "products",
+        0,
+        groups.starts,
+        groups.members,
+        starts,
+        groups.scopes.members.astype(np.int32),
+        axis_sizes,
+        strides,
+        offsets[:-1],
+        None,
+        values,
+        tables.BLOCK_CELLS,
+    )
+    constants = np.array([float(problem.tables[c].values) for c in problem.constants])
+    peaks, is_complete = ranges[:, 0], bool(exact.all())
+    if not constants.all() or problem.model.constant == -math.inf or (not peaks.all() and is_complete):
+        return FactorList(Scopes(starts, members.astype(np.int64)), values, -math.inf, is_complete)
+    peaks = np.where(peaks > 0, peaks, 1.0)
+    logarithms = [problem.model.constant, *np.log(constants), *np.log(peaks), *(math.log(2) * exponents)]
+    values /= np.repeat(peaks, cells)
+    return FactorList(Scopes(starts, members.astype(np.int64)), values, math.fsum(logarithms), is_complete)
+
+
+def _row_major(starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the strides of tables' axes, and the cells of each table.
+
+    Args:
+        starts: Start of each table's axes, and the end of the last one's.
+        sizes: Size of each axis.
+    """
+    strides, cells = np.ones_like(sizes), np.ones(len(starts) - 1, dtype=np.int64)
+    places, firsts = starts[1:] - 1, starts[:-1]
+    while (is_axis := places >= firsts).any():
+        at = places[is_axis]
+        strides[at] = cells[is_axis]
+        cells[is_axis] *= sizes[at]
+        places = places - 1
+    return strides, cells
