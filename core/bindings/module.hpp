@@ -45,6 +45,8 @@ void bind_approx(nanobind::module_& m);
 void bind_regions(nanobind::module_& m);
 void bind_block_gibbs(nanobind::module_& m);
 }
+void bind_linked_trees(nanobind::module_& m);
+}  // namespace approx
 namespace consistency {
 void bind_consistency(nanobind::module_& m);
 }

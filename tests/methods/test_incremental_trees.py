@@ -13,13 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import elimina
+from elimina._core import LinkedTrees, RankedFactors, TreesTooLargeError
 from elimina.methods import estimation
 from elimina.methods import incremental_trees as estimates
-from elimina.methods.clique_fronts import CliqueFront
-from elimina.methods.clique_tables import TableShapes
+from elimina.methods.factor_lists import factors_of
 from elimina.methods.incremental_trees import incremental_trees
-from elimina.methods.linked_trees import LinkedTrees, TreesTooLargeError
-from elimina.methods.ranked_factors import RankedFactors
 from elimina.methods.sum_estimate import Limits, hellinger_distances
 from elimina.model.model import Model
 from elimina.model.table import Table
@@ -66,12 +64,31 @@ def ladder(length: int, seed: int, zeros: float = 0.0) -> Model:
     return Model([Variable(f"v{v}", size) for v, size in enumerate(sizes)], factors, sense="probability")
 
 
-def forced(model, most_cells: int = 1, evidence=None, forecasts=None):
-    """Return the problem, its factors, and trees with cliques as small as the factors allow."""
-    problem = prepare(model, "pr", evidence or {})
-    factors = RankedFactors.of(problem, 0, 0.1)
-    largest = max([factors.shapes.cells(scope) for scope, _ in factors.tables], default=1)
-    return problem, factors, LinkedTrees(factors, max(most_cells, largest), ample(), forecasts)
+class Forced:
+    """Trees over a problem's variables in the sequence of the model, with cliques as small as the factors allow."""
+
+    def __init__(self, model, most_cells=1, most_bytes=1 << 26, forecasts=None):
+        self.problem = prepare(model, "pr", {})
+        self.factors = factors_of(self.problem)
+        self.sizes = np.array([model.sizes[v] for v in self.problem.free], dtype=np.int64)
+        starts, members = self.factors.scopes
+        self.scopes = [set(map(int, scope)) for scope in np.split(members, starts[1:-1])]
+        ranked = RankedFactors(self.sizes, starts, members.astype(np.int32), self.factors.values)
+        self.trees = LinkedTrees(ranked, most_cells, most_bytes, forecasts)
+        self.trees.build(math.inf)
+        self.largest = max(most_cells, *self.sizes, *[self.cells(scope) for scope in self.scopes])
+
+    @property
+    def log_z(self):
+        return self.trees.log_z + self.factors.log_scale
+
+    def cells(self, scope):
+        return math.prod(int(self.sizes[v]) for v in scope)
+
+    def cliques(self, number):
+        """Return the scopes of a tree's cliques, and the parents."""
+        starts, members, parents = self.trees.cliques(number)
+        return [set(map(int, scope)) for scope in np.split(members, starts[1:-1])], parents.tolist()
 
 
 @few
@@ -103,79 +120,84 @@ def test_cliques_stay_small_and_no_possible_state_is_lost(seed, zeros):
     if log_z == -math.inf:
         assert run(model)[1][-1].log_z == -math.inf
         return
-    _, factors, trees = forced(model)
-    largest = max(factors.shapes.cells(scope) for scope, _ in factors.tables)
-    shares = trees.pass_backward()
+    forced = Forced(model)
+    trees = forced.trees
+    shares = trees.pass_backward(math.inf)
     for _ in range(2):
         assert np.isfinite(shares).all()
-        places = np.cumsum([0, *factors.shapes.sizes])
-        for rank, v in enumerate(factors.order):
-            share = shares[places[rank] : places[rank + 1]]
+        for v, share in zip(forced.problem.free, np.split(shares, np.cumsum(forced.sizes)[:-1]), strict=True):
             assert share.sum() == pytest.approx(1)
             assert ((share > 0) >= (np.array(posteriors[v]) > 0)).all()
-        trees.pass_forward()
-        shares = trees.pass_backward()
-    for tree in trees.trees:
-        assert all(factors.shapes.cells(scope) <= largest for scope in tree.scopes.values())
+        trees.pass_forward(math.inf)
+        shares = trees.pass_backward(math.inf)
+    for number in range(len(trees)):
+        assert all(forced.cells(scope) <= forced.largest for scope in forced.cliques(number)[0])
     if trees.is_exact:
-        assert trees.log_z == pytest.approx(log_z)
+        assert forced.log_z == pytest.approx(log_z)
 
 
 @few
 @given(st.integers(0, 10**6))
 def test_cliques_of_a_variable_are_connected(seed):
-    _, _, trees = forced(ladder(12, seed))
-    for tree in trees.trees:
-        links = sum(map(len, tree.neighbours.values())) // 2
-        roots = sum(edge.parent < 0 for edge in tree.edges)
-        assert links == len(tree.scopes) - roots
-        for v in {v for scope in tree.scopes.values() for v in scope}:
-            members = {n for n, scope in tree.scopes.items() if v in scope}
-            shared = sum(len(tree.neighbours[n] & members) for n in members) // 2
-            assert shared == len(members) - 1
+    forced = Forced(ladder(12, seed))
+    for number in range(len(forced.trees)):
+        scopes, parents = forced.cliques(number)
+        assert all(parent < clique for clique, parent in enumerate(parents))
+        for v in set().union(*scopes):
+            members = {clique for clique, scope in enumerate(scopes) if v in scope}
+            assert sum(parents[clique] in members for clique in members) == len(members) - 1
 
 
 @few
 @given(st.integers(0, 10**6))
 def test_trees_have_every_factor_and_variable_once(seed):
-    _, factors, trees = forced(ladder(10, seed))
-    assert sorted(number for tree in trees.trees for number, _ in tree.factors) == list(range(len(factors.tables)))
-    assert sorted(v for tree in trees.trees for v in tree.eliminated) == list(range(len(factors.order)))
-    for tree in trees.trees:
-        assert all(set(factors.tables[number][0]) <= set(tree.scopes[clique]) for number, clique in tree.factors)
-
-
-def joint_of(front, shape):
-    """Return the joint distribution of a front: beliefs over those of the separators."""
-    joint = np.ones(shape)
-    for number, scope in front.scopes.items():
-        joint = joint * front.beliefs[number].reshape([size if v in scope else 1 for v, size in enumerate(shape)])
-        for other in front.neighbours[number]:
-            if other < number:
-                separator = front.separator(number, other)
-                axes = tuple(axis for axis, v in enumerate(scope) if v not in separator)
-                shared = front.beliefs[number].reshape([shape[v] for v in scope]).sum(axis=axes, keepdims=True)
-                joint = joint / shared.reshape([size if v in separator else 1 for v, size in enumerate(shape)])
-    return joint
+    forced = Forced(ladder(10, seed))
+    factors, eliminated = zip(*map(forced.trees.members, range(len(forced.trees))), strict=True)
+    assert sorted(number for pairs in factors for number, _ in pairs.tolist()) == list(range(len(forced.scopes)))
+    assert sorted(v for pairs in eliminated for v, _ in pairs.tolist()) == list(range(len(forced.sizes)))
+    for number, pairs in enumerate(factors):
+        scopes, _ = forced.cliques(number)
+        assert all(forced.scopes[factor] <= scopes[clique] for factor, clique in pairs.tolist())
 
 
 @few
 @given(st.integers(0, 10**6), st.integers(2, 12))
 def test_divergence_is_that_of_the_removed_information(seed, most_cells):
+    # Two tables with the first variable join to four variables; both fit a clique, their join does not.
     rng = np.random.default_rng(seed)
-    shape = [int(size) for size in rng.integers(2, 4, 4)]
-    exact = rng.dirichlet(np.ones(math.prod(shape))).reshape(shape)
-    front = CliqueFront(TableShapes(shape))
-    front.place((0, 1, 2, 3), exact.reshape(-1), 0)
-    front.separate(0, max(most_cells, shape[0]))
-    joint = joint_of(front, shape)
-    assert joint.sum() == pytest.approx(1)
-    assert float((exact * np.log(exact / joint)).sum()) == pytest.approx(front.divergence, abs=1e-12)
-    for number, scope in front.scopes.items():
-        axes = tuple(v for v in range(4) if v not in scope)
-        assert front.beliefs[number] == pytest.approx(exact.sum(axis=axes).reshape(-1))
-    members = {v for scope in front.scopes.values() if 0 in scope for v in scope}
-    assert math.prod(shape[v] for v in members) <= max(most_cells, shape[0])
+    shape = [int(size) for size in rng.integers(2, 4, 5)]
+    tables = [Table(scope, rng.random([shape[v] for v in scope])) for scope in ((0, 1, 2), (1, 2, 3), (2, 3, 4))]
+    model = Model([Variable(f"v{v}", size) for v, size in enumerate(shape)], tables, sense="probability")
+    trees = Forced(model, most_cells).trees
+    divergence = 0.0
+    if trees.interface(0) is not None and len(trees) == 2:
+        (starts, members, _), values = trees.interface(0)
+        scopes = [scope.tolist() for scope in np.split(members, starts[1:-1])]
+        variables = sorted(set(members.tolist()))
+        joint, first = np.ones([shape[v] for v in variables]), 0
+        for scope in scopes:
+            cells = math.prod(shape[v] for v in scope)
+            factor = values[first : first + cells]
+            joint = joint * factor.reshape([shape[v] if v in scope else 1 for v in variables])
+            first += cells
+        assert joint.sum() == pytest.approx(1)
+        exact = exact_front(tables, trees.members(0), variables, shape)
+        divergence = float((exact * np.log(exact / joint)).sum())
+        for scope in scopes:
+            axes = tuple(axis for axis, v in enumerate(variables) if v not in scope)
+            assert joint.sum(axis=axes) == pytest.approx(exact.sum(axis=axes))
+    if len(trees) <= 2:
+        assert trees.divergence == pytest.approx(divergence, abs=1e-12)
+
+
+def exact_front(tables, members, variables, shape):
+    """Return the distribution of a tree's front by brute force."""
+    product = np.ones(shape)
+    for number, _ in members[0].tolist():
+        table = tables[number]
+        product = product * table.dense().reshape([size if v in table.scope else 1 for v, size in enumerate(shape)])
+    summed = product.sum(axis=tuple(v for v in range(len(shape)) if v not in variables))
+    return summed / summed.sum()
 
 
 def test_larger_cliques_and_further_passes_come_nearer():
@@ -183,17 +205,16 @@ def test_larger_cliques_and_further_passes_come_nearer():
     for seed in range(5):
         model = spin_grid(4, seed)
         log_z, posteriors = brute.posteriors(model)
-        problem, factors, trees = forced(model, 16)
-        order = np.argsort(factors.order)
-        exact = np.array([x for v in problem.free for x in posteriors[v]])
+        forced = Forced(model, 16)
+        trees = forced.trees
+        exact = np.concatenate(posteriors)
 
-        def distance(shares, order=order, exact=exact):
-            ranked = shares.reshape(-1, 2)[order].reshape(-1)
-            return float(hellinger_distances(ranked, exact, np.full(16, 2)).mean())
+        def distance(shares, exact=exact):
+            return float(hellinger_distances(shares, exact, np.full(16, 2)).mean())
 
-        first = distance(trees.pass_backward())
-        trees.pass_forward()
-        errors.append((first, distance(trees.pass_backward()), abs(trees.log_z - log_z)))
+        first = distance(trees.pass_backward(math.inf))
+        trees.pass_forward(math.inf)
+        errors.append((first, distance(trees.pass_backward(math.inf)), abs(forced.log_z - log_z)))
     first, second, log_error = np.mean(errors, axis=0)
     assert second < 0.5 * first < 0.05
     assert log_error < 0.05
@@ -202,13 +223,11 @@ def test_larger_cliques_and_further_passes_come_nearer():
 def test_forecasts_leave_the_sum_consistent():
     model = spin_grid(4, 3)
     log_z, _ = brute.posteriors(model)
-    _, _, trees = forced(model, 16)
-    trees.pass_backward()
-    forecast = trees.forecast()
-    assert forecast
-    _, _, again = forced(model, 16, forecasts=forecast)
-    again.pass_backward()
-    again.pass_forward()
+    trees = Forced(model, 16).trees
+    trees.pass_backward(math.inf)
+    again = Forced(model, 16, forecasts=trees.forecast(math.inf))
+    again.trees.pass_backward(math.inf)
+    again.trees.pass_forward(math.inf)
     assert again.log_z == pytest.approx(log_z, abs=0.05)
 
 
@@ -266,7 +285,7 @@ def test_memory_is_a_limit(monkeypatch):
     _, listed = run(model, limits=Limits(math.inf, 60_000))
     assert 16 <= max(estimate.figures["largest_clique"] for estimate in listed) < 2000
     with pytest.raises(TreesTooLargeError):
-        LinkedTrees(RankedFactors.of(prepare(model, "pr", {}), 0, 0.1), 16, Limits(math.inf, 2000))
+        Forced(model, 16, most_bytes=2000)
 
 
 def test_tables_that_do_not_fit_are_refused():

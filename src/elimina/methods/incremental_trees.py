@@ -1,4 +1,12 @@
-"""Estimates of sums and marginals by sequences of linked clique trees, with larger and larger cliques."""
+"""Estimates of sums and marginals by sequences of linked clique trees, with larger and larger cliques.
+
+A clique tree grows by factors and eliminations as long as its cliques stay within a bound. Then its front, the cliques
+that later factors share, is approximated by smaller cliques, with which the next tree begins (Bathla and Vasudevan
+2023, "IBIA: an incremental build-infer-approximate framework for approximate inference of partition function").
+Marginals need what later trees say about earlier ones. Here both directions are messages of expectation propagation
+(Minka 2001) over the cliques of the fronts, so that further passes improve the approximations of the fronts, too. The
+core (``core/approx/linked_trees.hpp``) builds the trees and passes the messages.
+"""
 
 from __future__ import annotations
 
@@ -9,29 +17,37 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina.methods.linked_trees import (
+from elimina._core import (
     Forecasts,
-    LimitReachedError,
     LinkedTrees,
+    RankedFactors,
+    Stopped,
     TreesTooLargeError,
     ZeroSumError,
+    frugal_order,
 )
-from elimina.methods.ranked_factors import RankedFactors
+from elimina.methods.factor_lists import FactorList, factors_of, table_bytes
 from elimina.methods.sum_estimate import Limits, SumEstimate, hellinger_distances
 from elimina.planning.options import Options
+from elimina.planning.order import find_order
+from elimina.planning.tree import plan_tree
 from elimina.problem.preparation import Problem
 
 NAME = "linked clique trees"
 """Name in ``Result.stats["method"]``."""
 
-_ORDER_SECONDS = 0.3
-"""Time limit of the search for an order."""
+_ORDER_SECONDS, _MAX_SEARCHED_VARIABLES = 0.3, 10_000
+"""Time limit of the search for an order; variables up to which it has the time to improve on an order by fill-in."""
 
-_MAX_VARIABLES = 50_000
-"""Most variables: each takes about a millisecond of bookkeeping."""
+_VARIABLE_SECONDS = 2e-4
+"""Seconds of a variable in the first trees and their passes, on graphs such as grids."""
 
-_FIRST_CELLS, _GROWTH = 1 << 9, 8.0
-"""Largest number of cells of the first trees' cliques, and times as many that the next ones may have."""
+_FACTOR_COPIES = 2
+"""Copies of the factors: in the sequence of the model's variables, and in that of their elimination."""
+
+_FIRST_CELLS, _FIRST_CELLS_OF_LARGE, _GROWTH = 1 << 9, 1 << 6, 8.0
+"""Largest number of cells of the first trees' cliques, of models up to ``_MAX_SEARCHED_VARIABLES`` and of larger ones,
+and times as many that the next ones may have."""
 
 _MEMORY_SHARE, _BYTES_EXPONENT, _LEAST_GROWTH = 0.8, 0.85, 1.4
 """Memory that a sequence of trees is planned to take, as a share of the limit; its growth as a power of the cliques'
@@ -84,18 +100,20 @@ def incremental_trees(problem: Problem, options: Options, limits: Limits) -> Ite
         options: Options of the plan.
         limits: Limits of time and memory.
     """
-    if len(problem.free) > _MAX_VARIABLES or _table_bytes(problem) > limits.memory_bytes:
+    if _FACTOR_COPIES * table_bytes(problem) > limits.memory_bytes:
         return
-    order = _Order(problem, limits.seed, min(_ORDER_SECONDS, limits.seconds))
-    if order.factors.log_constant == -math.inf:
+    while _VARIABLE_SECONDS * len(problem.free) > limits.seconds:
+        yield SumEstimate(NAME)
+    factors = factors_of(problem)
+    if factors.log_scale == -math.inf:
         yield _zero(problem)
         return
-    estimator = _Estimator(problem, order, limits)
+    estimator = _Estimator(problem, factors, limits)
     while True:
         try:
             yield from estimator.estimates()
             return
-        except LimitReachedError:
+        except Stopped:
             yield estimator.latest
             if limits.is_over:
                 return
@@ -104,11 +122,6 @@ def incremental_trees(problem: Problem, options: Options, limits: Limits) -> Ite
 def _zero(problem: Problem) -> SumEstimate:
     """Return the estimate of a sum that is 0."""
     return SumEstimate(NAME, -math.inf, 0.0, errors=np.zeros(len(problem.free)))
-
-
-def _table_bytes(problem: Problem) -> float:
-    """Return the bytes of the factors' tables."""
-    return 8 * float(problem.groups.cells(problem.model.sizes).sum())
 
 
 class _Final(NamedTuple):
@@ -126,21 +139,26 @@ class _Final(NamedTuple):
 
 
 class _Order:
-    """A problem's factors by one elimination order, and where they have the marginals of its free variables.
+    """Factors by an elimination order, and where they have the marginals of the free variables.
 
     Args:
-        problem: Problem of the task ``pr``.
-        seed: Seed of the search for the order.
-        seconds: Time limit of the search.
+        factors: Factors of a problem.
+        sizes: Number of states of each free variable.
+        order: Places of the free variables in elimination order.
     """
 
-    def __init__(self, problem: Problem, seed: int, seconds: float) -> None:
-        self.factors = RankedFactors.of(problem, seed, seconds)
-        rank = {v: place for place, v in enumerate(self.factors.order)}
-        sizes = self.factors.shapes.sizes
-        starts = np.cumsum([0, *sizes])
-        ranges = [np.arange(starts[rank[v]], starts[rank[v] + 1]) for v in problem.free]
-        self._cells = np.concatenate(ranges) if ranges else np.zeros(0, dtype=np.int64)
+    def __init__(self, factors: FactorList, sizes: NDArray[np.int64], order: NDArray[np.int64]) -> None:
+        self._sizes, self._scopes = sizes[order], factors.scopes
+        self._rank = np.empty(len(order), dtype=np.int32)
+        self._rank[order] = np.arange(len(order), dtype=np.int32)
+        self.factors = self.ranked(factors)
+        starts = np.cumsum(self._sizes) - self._sizes
+        shifts = starts[self._rank] - (np.cumsum(sizes) - sizes)
+        self._cells = np.arange(int(sizes.sum())) + np.repeat(shifts, sizes)
+
+    def ranked(self, factors: FactorList) -> RankedFactors:
+        """Return factors of the same scopes over the ranks of variables."""
+        return RankedFactors(self._sizes, self._scopes.starts, self._rank[self._scopes.members], factors.values)
 
     def sorted(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return marginals by rank as those of the free variables."""
@@ -153,19 +171,21 @@ class _Estimator:
 
     Args:
         problem: Problem of the task ``pr``.
-        order: Its factors by the first order.
+        factors: Its factors.
         limits: Limits of time and memory.
 
     Attributes:
         latest: Latest estimate; without numbers before the first one.
     """
 
-    def __init__(self, problem: Problem, order: _Order, limits: Limits) -> None:
-        self._problem, self._order, self._limits = problem, order, limits
+    def __init__(self, problem: Problem, factors: FactorList, limits: Limits) -> None:
+        self._problem, self._factors, self._limits = problem, factors, limits
         self._sizes = np.array([problem.model.sizes[v] for v in problem.free], dtype=np.int64)
-        shapes = order.factors.shapes
-        self._least_cells = max([shapes.cells(scope) for scope, _ in order.factors.tables], default=1)
-        self._most_cells = max(_FIRST_CELLS, self._least_cells)
+        self._order: _Order | None = None
+        largest_factor = int(problem.groups.cells(problem.model.sizes).max(initial=1))
+        self._least_cells = max(largest_factor, int(self._sizes.max(initial=1)))
+        self._is_large = len(self._sizes) > _MAX_SEARCHED_VARIABLES
+        self._most_cells = max(_FIRST_CELLS_OF_LARGE if self._is_large else _FIRST_CELLS, self._least_cells)
         self._ceiling = math.inf
         self._is_largest = False
         self._bytes = 0
@@ -178,21 +198,40 @@ class _Estimator:
     def estimates(self) -> Iterator[SumEstimate]:
         """Yield estimates until no better one is to be had; again, from where a deadline ended it."""
         while not self._is_largest or len(self._finals) < _MAX_ORDERS:
+            order = self._searched_order()
             try:
-                trees = LinkedTrees(self._order.factors, self._most_cells, self._limits, self._forecasts)
-                yield from self._passes(trees)
+                trees = self._trees(order.factors, self._forecasts)
+                yield from self._passes(trees, order)
             except TreesTooLargeError:
                 if not self._shrink():
                     return
                 continue
             except ZeroSumError:
-                if not self._finals and self._is_zero():
+                if not self._finals and self._is_zero(order):
                     self.latest = _zero(self._problem)
                     yield self.latest
                 return
             if trees.is_exact:
                 return
             self._advance(trees)
+
+    def _searched_order(self) -> _Order:
+        """Return the factors by the present order, which a search finds if there is none yet."""
+        if self._order is None:
+            sizes, scopes, seed = self._sizes.tolist(), self._factors.scopes, self._limits.seed + len(self._finals)
+            if self._is_large:
+                found = find_order(sizes, scopes, method="min-fill", iterations=1, seed=seed)
+            else:
+                found = find_order(sizes, scopes, seconds=min(_ORDER_SECONDS, self._limits.seconds), seed=seed)
+            tree = plan_tree(scopes, sizes, found.order)
+            self._order = _Order(self._factors, self._sizes, frugal_order(tree).astype(np.int64))
+        return self._order
+
+    def _trees(self, factors: RankedFactors, forecasts: Forecasts | None = None) -> LinkedTrees:
+        """Return a sequence of trees over factors."""
+        trees = LinkedTrees(factors, self._most_cells, self._limits.memory_bytes, forecasts)
+        trees.build(self._limits.seconds)
+        return trees
 
     def _shrink(self) -> bool:
         """Make cliques smaller, because the trees do not fit; return whether they can be."""
@@ -215,32 +254,31 @@ class _Estimator:
             return
         assert self._last is not None
         self._finals.append(self._last)
-        self._repetitions, self._forecasts = 0, None
-        seconds = min(_ORDER_SECONDS, self._limits.seconds)
-        self._order = _Order(self._problem, self._limits.seed + len(self._finals), seconds)
+        self._repetitions, self._forecasts, self._order = 0, None, None
 
-    def _is_zero(self) -> bool:
+    def _is_zero(self, order: _Order) -> bool:
         """Return whether the sum is 0 by the factors' supports alone, which do not underflow."""
         try:
-            LinkedTrees(self._order.factors.supports(), self._most_cells, self._limits)
+            self._trees(order.ranked(self._factors.supports()))
         except ZeroSumError:
-            return True
+            return self._factors.is_complete
         except TreesTooLargeError:
             pass
         return False
 
-    def _passes(self, trees: LinkedTrees) -> Iterator[SumEstimate]:
+    def _passes(self, trees: LinkedTrees, order: _Order) -> Iterator[SumEstimate]:
         """Yield the estimates of a sequence of trees, pass by pass."""
-        log_z = trees.log_z
-        first = previous = _Pass(self._order.sorted(trees.pass_backward()), log_z)
+        log_z, limits = trees.log_z, self._limits
+        first = previous = _Pass(order.sorted(trees.pass_backward(limits.seconds)), self._complete(log_z))
         if trees.is_exact:
             yield self._estimate(first, np.zeros(len(self._sizes)), 0.0, trees)
             return
         changes: list[float] = []
         for _ in range(_MAX_PASSES):
             try:
-                trees.pass_forward()
-                current = _Pass(self._order.sorted(trees.pass_backward()), trees.log_z)
+                trees.pass_forward(limits.seconds)
+                shares = order.sorted(trees.pass_backward(limits.seconds))
+                current = _Pass(shares, self._complete(trees.log_z))
             except ZeroSumError:
                 break
             if not np.isfinite(current.shares).all():
@@ -258,7 +296,11 @@ class _Estimator:
         self._last = _Final(previous, has_converged, _PASSES_RATIO * self._errors_of_passes(first, previous))
         if self._finals:
             yield self._combined(trees)
-        self._forecasts = None if has_converged else trees.forecast()
+        self._forecasts = None if has_converged else trees.forecast(limits.seconds)
+
+    def _complete(self, log_z: float) -> float:
+        """Return the logarithm of a sum with what was divided out of the factors."""
+        return log_z + self._factors.log_scale
 
     def _distances(self, one: _Pass, other: _Pass) -> NDArray[np.float64]:
         return hellinger_distances(one.shares, other.shares, self._sizes)
@@ -312,7 +354,7 @@ class _Estimator:
     def _estimate(
         self, current: _Pass, errors: NDArray[np.float64], log_z_error: float, trees: LinkedTrees
     ) -> SumEstimate:
-        figures: dict[str, int | float | str] = {"largest_clique": self._most_cells, "trees": len(trees.trees)}
+        figures: dict[str, int | float | str] = {"largest_clique": self._most_cells, "trees": len(trees)}
         self.latest = SumEstimate(
             NAME,
             current.log_z,

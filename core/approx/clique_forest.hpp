@@ -1,0 +1,86 @@
+// Forests of cliques with the running intersection property, and their calibration.
+#pragma once
+#include <span>
+#include <vector>
+
+#include "approx/scoped_tables.hpp"
+#include "elimina/config.hpp"
+
+namespace elimina::approx {
+
+// Ranks of variables, ascending: the first one is the slowest axis of a table.
+using Scope = std::vector<int>;
+
+Scope joined(std::span<const int> one, std::span<const int> other);
+Scope shared(std::span<const int> one, std::span<const int> other);
+Scope without(std::span<const int> scope, int variable);
+bool has(std::span<const int> scope, int variable);
+bool contains(std::span<const int> scope, std::span<const int> part);
+
+// Cliques that change, numbered as they are added.
+class CliqueForest {
+ public:
+  int add_clique(Scope scope);
+  int size() const { return int(cliques_.size()); }
+  bool is_alive(int number) const { return cliques_[number].is_alive; }
+  const Scope& scope(int number) const { return cliques_[number].scope; }
+  const std::vector<int>& neighbours(int number) const { return cliques_[number].neighbours; }
+  void set_scope(int number, Scope scope) { cliques_[number].scope = std::move(scope); }
+  void link(int one, int other);
+  void unlink(int one, int other);
+  // The heir, if there is one, inherits the edges.
+  void remove_clique(int number, int heir = -1);
+  Scope separator(int one, int other) const { return shared(scope(one), scope(other)); }
+  // Cliques from one to the nearest one with a variable; empty: no edges lead to any.
+  std::vector<int> path(int start, int variable);
+
+ private:
+  struct Clique {
+    Scope scope;
+    std::vector<int> neighbours;  // ascending
+    int came_from = -1;
+    int visit = 0;  // the last search for a path that has reached it
+    bool is_alive = true;
+  };
+  std::vector<Clique> cliques_;
+  std::vector<int> queue_;
+  int visits_ = 0;
+};
+
+// The cliques of a forest, parents first, and where their tables begin if these are one after another.
+struct RootedCliques {
+  ScopeList scopes{{0}, {}};
+  std::vector<int> parents;    // -1: none
+  std::vector<i64> firsts{0};  // first cell of each table; behind them the number of all cells
+
+  // Also sets the place of each clique's number.
+  RootedCliques(const CliqueForest& forest, std::span<const i64> sizes, std::vector<int>& places);
+
+  std::size_t size() const { return parents.size(); }
+  std::span<const int> scope(std::size_t number) const { return scopes[number]; }
+  i64 cells(std::size_t number) const { return firsts[number + 1] - firsts[number]; }
+  i64 cells() const { return firsts.back(); }
+  Scope separator(std::size_t number) const { return shared(scope(number), scope(parents[number])); }
+};
+
+// Looks at the thread's patience once in many cells.
+void look(i64 cells);
+
+// Passes messages up and down; tables become normalised beliefs. Returns the natural logarithm of the sum of the tables' product; minus
+// infinity, and beliefs without sense, if it is 0.
+double calibrate(const RootedCliques& cliques, std::span<const i64> sizes, double* tables);
+
+// Each clique's distribution given its separator, from calibrated beliefs, in place: their product is the distribution.
+void condition(const RootedCliques& cliques, std::span<const i64> sizes, double* beliefs);
+
+// Marginal of a table over a part of its variables.
+std::vector<double> marginal(std::span<const i64> sizes, std::span<const int> scope, const double* table,
+                             std::span<const int> part);
+
+// 0 where the denominator is too small to be told from 0.
+inline double quotient(double numerator, double denominator) {
+  constexpr double least = 1e-300;
+  return denominator > least ? numerator / denominator : 0.0;
+}
+
+}  // namespace elimina::approx

@@ -1,0 +1,167 @@
+#include "approx/clique_front.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <tuple>
+
+namespace elimina::approx {
+
+namespace {
+
+// Entropy of a distribution in nats.
+double entropy(std::span<const double> belief) {
+  // Logarithms are taken of normal numbers only, which stand for 0.
+  constexpr double least = std::numeric_limits<double>::min();
+  double sum = 0;
+  for (const double share : belief) sum -= share * std::log(std::max(share, least));
+  return sum;
+}
+
+}  // namespace
+
+int CliqueFront::place(Scope scope, Belief belief, int source) {
+  beliefs_.push_back(std::move(belief));
+  sources_.push_back(source);
+  return add_clique(std::move(scope));
+}
+
+void CliqueFront::absorb() {
+  for (int number = 0; number < size(); ++number)
+    if (is_alive(number)) absorb(number);
+}
+
+void CliqueFront::absorb(int clique) {
+  for (const int other : neighbours(clique)) {
+    if (contains(scope(other), scope(clique))) return discard(clique, other);
+  }
+}
+
+void CliqueFront::discard(int clique, int heir) {
+  remove_clique(clique, heir);
+  beliefs_[clique] = {};
+}
+
+CliqueFront::Belief CliqueFront::marginal_of(int clique, std::span<const int> part) const {
+  return marginal(sizes_, scope(clique), beliefs_[clique].data(), part);
+}
+
+double CliqueFront::price(double information, int variable) const {
+  // Prices that differ by rounding alone are equal: which one is lower does not depend on the machine.
+  constexpr double steps = 1e10;
+  return std::round(steps * information / std::log(double(sizes_[variable]))) / steps;
+}
+
+// Mutual information of two sets of a clique's variables given all its others.
+double CliqueFront::information(int clique, std::span<const int> first, std::span<const int> second) const {
+  if (second.empty()) return 0;
+  Scope inner, outer, rest;
+  for (const int v : scope(clique)) {
+    const bool is_first = has(first, v), is_second = has(second, v);
+    if (!is_first) outer.push_back(v);
+    if (!is_second) inner.push_back(v);
+    if (!is_first && !is_second) rest.push_back(v);
+  }
+  look(i64(beliefs_[clique].size()));
+  const Belief without_second = marginal_of(clique, inner);
+  const double inner_entropy = entropy(without_second);
+  const double rest_entropy = entropy(marginal(sizes_, inner, without_second.data(), rest));
+  return std::max(0.0, entropy(marginal_of(clique, outer)) - entropy(beliefs_[clique]) + inner_entropy - rest_entropy);
+}
+
+void CliqueFront::separate(int variable, i64 most_cells) {
+  struct Removal {
+    double price;
+    int variable, clique;
+    auto operator<=>(const Removal&) const = default;
+  };
+  std::map<std::pair<int, int>, double> prices;  // of the edge to another variable in a clique
+  std::vector<int> members;
+  for (int number = 0; number < size(); ++number)
+    if (is_alive(number) && has(scope(number), variable)) members.push_back(number);
+  for (;;) {
+    std::map<int, std::vector<int>> cliques;
+    for (const int number : members)
+      for (const int other : this->scope(number)) cliques[other].push_back(number);
+    Scope scope;
+    for (const auto& [other, numbers] : cliques) scope.push_back(other);
+    if (cells_of(scope, sizes_) <= most_cells) return;
+    Removal best{std::numeric_limits<double>::infinity(), 0, -1};
+    for (const auto& [other, numbers] : cliques) {
+      if (other == variable || numbers.size() > 1) continue;
+      const auto [entry, is_new] = prices.try_emplace({numbers[0], other});
+      if (is_new) entry->second = price(information(numbers[0], std::span(&variable, 1), std::span(&other, 1)), other);
+      const Removal removal{entry->second, other, numbers[0]};
+      if (best.clique < 0 || removal < best) best = removal;
+    }
+    const int first = size();
+    split(best.clique, variable, best.variable);
+    for (int number = first; number < size(); ++number) members.push_back(number);
+    std::erase_if(members, [&](int number) { return !is_alive(number) || !has(this->scope(number), variable); });
+  }
+}
+
+// Divides a clique into two that have one of two variables each.
+void CliqueFront::split(int clique, int first, int second) {
+  divergence_ += information(clique, std::span(&first, 1), std::span(&second, 1));
+  const int origin = sources_[clique];
+  const auto part = [&](int variable) {
+    Scope rest = without(scope(clique), variable);
+    Belief belief = marginal_of(clique, rest);
+    return place(std::move(rest), std::move(belief), origin);
+  };
+  const int with_first = part(second), with_second = part(first);
+  const std::vector<int> around = neighbours(clique);
+  for (const int other : around) link(other, has(scope(other), first) ? with_first : with_second);
+  discard(clique);
+  link(with_first, with_second);
+  absorb(with_first);
+  absorb(with_second);
+}
+
+void CliqueFront::shorten(std::span<const int> path, std::size_t place, std::span<const int> needed) {
+  struct Removal {
+    double price;
+    int variable, behind;
+    auto operator<=>(const Removal&) const = default;
+  };
+  const int clique = path[place];
+  Removal best{std::numeric_limits<double>::infinity(), 0, -1};
+  const auto consider = [&](int other) {
+    const Scope between = separator(clique, other);
+    Scope rest;
+    std::ranges::set_difference(scope(clique), between, std::back_inserter(rest));
+    for (const int v : between) {
+      if (has(needed, v)) continue;
+      const Removal removal{price(information(clique, std::span(&v, 1), rest), v), v, other};
+      if (best.behind < 0 || removal < best) best = removal;
+    }
+  };
+  if (place > 0) consider(path[place - 1]);
+  consider(path[place + 1]);
+  drop(best.variable, clique, best.behind);
+}
+
+// Removes a variable from a clique and from all others that it leads to, except through one.
+void CliqueFront::drop(int variable, int start, int behind) {
+  std::vector<std::pair<int, int>> reached{{start, behind}};  // cliques, and the ones that they were reached from
+  for (std::size_t place = 0; place < reached.size(); ++place) {
+    const auto [number, parent] = reached[place];
+    for (const int other : neighbours(number))
+      if (other != parent && has(scope(other), variable)) reached.emplace_back(other, number);
+  }
+  std::ranges::reverse(reached);
+  for (const auto& [number, parent] : reached) {
+    const Scope between = separator(number, parent);
+    Scope others;
+    std::ranges::set_difference(scope(number), between, std::back_inserter(others));
+    divergence_ += information(number, std::span(&variable, 1), others);
+    Scope rest = without(scope(number), variable);
+    beliefs_[number] = marginal_of(number, rest);
+    set_scope(number, std::move(rest));
+  }
+  for (const auto& [number, parent] : reached) absorb(number);
+}
+
+}  // namespace elimina::approx

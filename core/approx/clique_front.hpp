@@ -1,0 +1,49 @@
+// Approximation of a calibrated tree of cliques by one of smaller cliques.
+#pragma once
+#include "approx/clique_forest.hpp"
+
+namespace elimina::approx {
+
+// A calibrated tree of cliques from which dependences are removed, the weakest first.
+//
+// Removing the edge of two variables that only one clique has together costs their conditional mutual information given the rest of the
+// clique: so much the Kullback-Leibler divergence grows, and all marginals of the cliques that remain are as before (Deshpande,
+// Garofalakis and Jordan 2001, "Efficient stepwise selection in decomposable models").
+class CliqueFront : public CliqueForest {
+ public:
+  explicit CliqueFront(std::span<const i64> sizes) : sizes_(sizes) {}
+
+  // Adds a clique with its belief. `source`: the clique that has it in the tree that ends.
+  int place(Scope scope, std::vector<double> belief, int source);
+  int source(int number) const { return sources_[number]; }
+  // Sum of the information that was removed, in nats.
+  double divergence() const { return divergence_; }
+
+  // Removes all cliques that a neighbour contains.
+  void absorb();
+
+  // Removes edges of a variable until the cliques that have it join to a table of at most so many cells.
+  void separate(int variable, i64 most_cells);
+
+  // Removes a variable from a clique of a path, and from all cliques on that side of an edge of the path, but none of those that are needed.
+  void shorten(std::span<const int> path, std::size_t place, std::span<const int> needed);
+
+ private:
+  using Belief = std::vector<double>;
+
+  double price(double information, int variable) const;
+  double entropy_without(int clique, int variable) const;
+  double information(int clique, std::span<const int> first, std::span<const int> second) const;
+  Belief marginal_of(int clique, std::span<const int> part) const;
+  void split(int clique, int first, int second);
+  void drop(int variable, int start, int behind);
+  void absorb(int clique);
+  void discard(int clique, int heir = -1);
+
+  const std::span<const i64> sizes_;
+  std::vector<Belief> beliefs_;
+  std::vector<int> sources_;
+  double divergence_ = 0;
+};
+
+}  // namespace elimina::approx

@@ -1,0 +1,80 @@
+// Growth of clique trees by factors and by eliminations.
+#pragma once
+#include "approx/clique_front.hpp"
+#include "approx/linked_trees.hpp"
+
+namespace elimina::approx {
+
+// A tree that grows: its front, cliques of variables that are not eliminated, and eliminated cliques that hang below them.
+class GrowingTree : public CliqueForest {
+ public:
+  // `holders`: cliques of the fronts with each variable, ascending.
+  explicit GrowingTree(std::vector<std::vector<int>>& holders) : holders_(holders) {}
+
+  bool is_front(int number) const { return is_front_[number]; }
+  bool has_front() const { return fronts_ > 0; }
+
+  int add_front(Scope scope);
+  void widen(int number, Scope scope);
+  void add_factor(int factor, int clique) { factors_.push_back({factor, clique}); }
+  // Adds the cliques of an approximated front, which are the targets of a tree's output.
+  void begin(const CliqueFront& front, std::span<const int> places, int input, Interface& interface);
+  // Adds all cliques of another tree.
+  void merge(const GrowingTree& other, std::vector<LinkedTree>& trees);
+  // Joins the cliques with a variable, and leaves the rest of the join in the front.
+  void eliminate(int variable, const Scope& scope);
+  // Carries a variable along a path of cliques to its first one. `needs`: scope that replaces or joins each clique but the last.
+  void widen_path(std::span<const int> path, std::span<const Scope> needs);
+  // Returns the tree with no more than it has, and the place of each clique.
+  LinkedTree complete(std::span<const i64> sizes, int rank, std::vector<LinkedTree>& trees, std::vector<int>& places);
+
+ private:
+  void leave_front(int number);
+  void replace(int number, int heir);
+  int heir_of(int number);
+
+  std::vector<std::vector<int>>& holders_;
+  std::vector<char> is_front_;
+  std::vector<int> heirs_;  // clique that has replaced each one; itself: none has
+  int fronts_ = 0;
+  std::vector<int> inputs_;
+  std::vector<LinkedTree::Member> factors_, eliminated_;
+  std::vector<std::pair<int, int>> hanging_;  // eliminated cliques, and those that they hang from
+};
+
+class TreeBuilder {
+ public:
+  explicit TreeBuilder(LinkedTrees& result);
+  void build();
+
+ private:
+  using Growing = std::shared_ptr<GrowingTree>;
+  struct Closed {
+    CliqueFront front;
+    int tree;
+  };
+
+  void add(int factor);
+  void eliminate(int variable);
+  Growing home(std::span<const int> scope);
+  void move(const GrowingTree& cliques, const Growing& home);
+  int gather(Growing& tree, std::span<const int> shared);
+  void shorten(CliqueFront& front, std::span<const int> shared);
+  int nearest(const CliqueForest& forest, std::span<const int> candidates, std::span<const int> shared) const;
+  std::vector<int> path(CliqueForest& forest, int start, int variable, int end) const;
+  std::vector<Scope> needs(const CliqueForest& forest, std::span<const int> path, std::span<const int> shared,
+                           int variable) const;
+  int oversized(std::span<const Scope> scopes) const;
+  int complete(GrowingTree& tree, std::vector<int>& places, bool is_closed);
+  Closed close(GrowingTree& tree);
+  Growing follow(const Closed& closed);
+
+  LinkedTrees& result_;
+  const RankedFactors& factors_;
+  const std::span<const i64> sizes_;
+  std::vector<Growing> homes_;  // of variables in a front
+  std::vector<std::vector<int>> holders_;
+  int rank_ = 0;
+};
+
+}  // namespace elimina::approx
