@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina._core import BlockGibbs
-from elimina.methods.join_graph_propagation import FactorList, factors_of
+from elimina.methods.factor_lists import FactorList, factors_of
 from elimina.methods.sum_estimate import Limits, SumEstimate
 from elimina.planning.options import Options
 from elimina.problem.preparation import Problem

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina._core import RegionGraph, RegionPropagation, short_loops
-from elimina.methods.join_graph_propagation import factors_of
+from elimina.methods.factor_lists import factors_of
 from elimina.methods.sum_estimate import Limits, SumEstimate, hellinger_distances
 from elimina.model.table import Scopes
 from elimina.planning.options import Options
