@@ -33,7 +33,7 @@ Scope without(std::span<const int> scope, int variable) {
 
 bool has(std::span<const int> scope, int variable) { return std::ranges::binary_search(scope, variable); }
 
-bool contains(std::span<const int> scope, std::span<const int> part) { return std::ranges::includes(scope, part); }
+bool has_all(std::span<const int> scope, std::span<const int> part) { return std::ranges::includes(scope, part); }
 
 int CliqueForest::add_clique(Scope scope) {
   Clique& clique = cliques_.emplace_back();

@@ -15,7 +15,7 @@ Scope joined(std::span<const int> one, std::span<const int> other);
 Scope shared(std::span<const int> one, std::span<const int> other);
 Scope without(std::span<const int> scope, int variable);
 bool has(std::span<const int> scope, int variable);
-bool contains(std::span<const int> scope, std::span<const int> part);
+bool has_all(std::span<const int> scope, std::span<const int> part);
 
 // Cliques that change, numbered as they are added.
 class CliqueForest {

@@ -34,7 +34,7 @@ void CliqueFront::absorb() {
 
 void CliqueFront::absorb(int clique) {
   for (const int other : neighbours(clique)) {
-    if (contains(scope(other), scope(clique))) return discard(clique, other);
+    if (has_all(scope(other), scope(clique))) return discard(clique, other);
   }
 }
 

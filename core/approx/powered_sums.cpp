@@ -12,7 +12,6 @@
 namespace elimina::approx {
 namespace {
 
-constexpr double kLogOfZero = -std::numeric_limits<double>::infinity();
 constexpr double kUnit = 1.0 / kWhole, kLogOfWhole = 21.487562596892644;
 
 // Numbers that are added up side by side.

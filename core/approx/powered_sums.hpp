@@ -1,6 +1,7 @@
 // Sums of powers of logarithms, over the columns of a block of a table: weight * log(sum exp(term / weight)).
 #pragma once
 #include <cstdint>
+#include <limits>
 
 #include "elimina/config.hpp"
 
@@ -9,6 +10,8 @@ namespace elimina::approx {
 // A share of a sum in fixed point: multiples of 1 / kWhole.
 using Share = std::int32_t;
 constexpr Share kWhole = 2147483647;
+
+constexpr double kLogOfZero = -std::numeric_limits<double>::infinity();
 
 // Sums the powers of each column of a block with `rows` rows, whose terms become scratch. A weight of 0 takes the largest term.
 // `shares`: those of rows 1 and later, `share_stride` apart; null: they are not wanted. `magnitudes`: raised to those of finite terms.

@@ -103,11 +103,11 @@ void GrowingTree::eliminate(int variable, const Scope& scope) {
   for (const int number : members) replace(number, whole);
   std::vector<int> around = neighbours(whole);
   for (const int number : around)
-    if (contains(scope, this->scope(number))) replace(number, whole);
+    if (has_all(scope, this->scope(number))) replace(number, whole);
   eliminated_.push_back({variable, whole});
   Scope rest = without(scope, variable);
   around = neighbours(whole);
-  const auto wider = std::ranges::find_if(around, [&](int number) { return contains(this->scope(number), rest); });
+  const auto wider = std::ranges::find_if(around, [&](int number) { return has_all(this->scope(number), rest); });
   if (wider == around.end() && rest.empty() && around.empty()) return;
   const int heir = wider == around.end() ? add_front(std::move(rest)) : *wider;
   for (const int number : around) {
@@ -120,7 +120,7 @@ void GrowingTree::eliminate(int variable, const Scope& scope) {
 void GrowingTree::widen_path(std::span<const int> path, std::span<const Scope> needs) {
   std::vector<int> ends;
   for (std::size_t place = 0; place < needs.size(); ++place) {
-    if (contains(needs[place], scope(path[place]))) {
+    if (has_all(needs[place], scope(path[place]))) {
       widen(path[place], needs[place]);
       ends.push_back(path[place]);
     } else {
@@ -171,7 +171,7 @@ void TreeBuilder::add(int factor) {
     clique = tree->add_front(Scope(scope.begin(), scope.end()));
   } else {
     clique = gather(tree, held);
-    if (contains(scope, tree->scope(clique))) {
+    if (has_all(scope, tree->scope(clique))) {
       tree->widen(clique, Scope(scope.begin(), scope.end()));
     } else if (held.size() < scope.size()) {
       const int wider = tree->add_front(Scope(scope.begin(), scope.end()));

@@ -12,8 +12,6 @@
 namespace elimina::approx {
 namespace {
 
-constexpr double kLogOfZero = -std::numeric_limits<double>::infinity();
-
 // Cells of a block, which stays in the first cache; one axis is a block at least.
 constexpr i64 kBlockCells = 1024;
 
