@@ -58,7 +58,7 @@ def choose_estimate(candidates: Sequence[Candidate], sizes: NDArray[np.int64]) -
     judges = [row.estimate for row in sampled if row.estimate.log_z_error <= RELIABLE_LOG_ERROR]
     if judges:
         judge = min(judges, key=lambda estimate: estimate.error)
-        measured = [_measured(other.estimate, judge, sizes) for other in others]
+        measured = [_measured(row.estimate, judge, sizes) for row in candidates if row.estimate is not judge]
         return min([judge, *measured], key=lambda estimate: estimate.error)
     estimates = [candidate.estimate for candidate in candidates]
     rows = [(other.trust, _doubted(other.estimate, estimates, sizes)) for other in others]
@@ -67,7 +67,7 @@ def choose_estimate(candidates: Sequence[Candidate], sizes: NDArray[np.int64]) -
             rows.append((row.trust, row.estimate))
     least = min((estimate.error for _, estimate in rows), default=0.0)
     trusted = [row for row in rows if row[1].error <= TRUST_FACTOR * least]
-    return max(trusted, key=lambda row: row[0])[1] if trusted else None
+    return max(trusted, key=lambda row: (row[0], -row[1].error))[1] if trusted else None
 
 
 def _refutes(estimate: SumEstimate, sampled: SumEstimate) -> bool:
