@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elimina.errors import InputError
-from elimina.result import Result, marginals_table, phase_seconds, probability_text
+from elimina.result import Interval, Result, marginals_table, phase_seconds, probability_text
 
 MARGINALS = {"HR": {"LOW": 0.25, "NORMAL": 0.7500001, "HIGH": 0.0}, "b": {"yes": 1.0}, "c": {"0": 3e-9, "1": 1 - 3e-9}}
 
@@ -38,6 +38,35 @@ def test_bounds_are_shown_beside_the_best_value():
     assert "bounds:     7 to 12" in str(result).splitlines()
     assert "bounds" not in repr(Result("optimal", "mpe", 12, lower_bound=12, upper_bound=12))
     assert "log10 Z:    7 to 12" in str(Result("bounded", "pr", lower_bound=7, upper_bound=12))
+
+
+def test_an_estimate_is_never_shown_as_exact():
+    """Text, JSON and rows of an estimate say about, and name its error, interval and bounds."""
+    estimate = Result(
+        "estimated", "pr", None, 1.5, 3.0, log10_z=2.123456789, error=0.25, interval=Interval(2, 2.5, 0.95)
+    )
+    text = str(estimate.replace(stats={"method": "importance sampling"}))
+    assert text.splitlines() == [
+        "task:       pr",
+        "status:     estimated",
+        "error:      about 0.2 (importance sampling)",
+        "log10 Z:    about 2.12346",
+        "interval:   2 to 2.5 (log10 Z, 95 %)",
+        "bounds:     1.5 to 3.0",
+    ]
+    for shown in (repr(estimate), estimate._repr_html_()):
+        assert "about 2.12346" in shown
+        assert "2.123456789" not in shown
+        assert "1.5 to 3.0" in shown
+    answer = json.loads(estimate.to_json())
+    assert (answer["error"], answer["interval"]) == (0.25, {"low": 2, "high": 2.5, "level": 0.95})
+    assert (answer["value"], answer["lower_bound"], answer["upper_bound"]) == (None, 1.5, 3.0)
+    is_open = estimate.replace(interval=Interval(2, math.inf, 0.95))
+    assert "interval:   2 to unknown (log10 Z, 95 %)" in str(is_open)
+    assert json.loads(is_open.to_json())["interval"]["high"] is None
+    count = Result("estimated", "count", None, 3, 40, log10_z=1.0, error=None)
+    assert "log10 count: about 1" in str(count)
+    assert {"error", "interval"}.isdisjoint(json.loads(Result("exact", "pr", log10_z=1.0).to_json()))
 
 
 def test_tables():

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from elimina.planning.options import Options
     from elimina.planning.plan import Plan
     from elimina.reporting import Report, report
-    from elimina.result import Bounds, Result
+    from elimina.result import Bounds, Interval, Result
 
 __all__ = [
     "FORBIDDEN",
@@ -49,6 +49,7 @@ __all__ = [
     "ImpossibleEvidenceError",
     "InputError",
     "InternalError",
+    "Interval",
     "JunctionTree",
     "MemoryLimitError",
     "Model",
@@ -89,7 +90,7 @@ _HOMES = {
     "model.named_table": ("NamedTable",),
     "planning.plan": ("Plan",),
     "reporting": ("Report", "report"),
-    "result": ("Bounds", "Result"),
+    "result": ("Bounds", "Interval", "Result"),
     "model.states": ("StateIndex",),
     "model.table": ("FORBIDDEN", "Table"),
 }

@@ -105,6 +105,20 @@ MarginalBounds = Mapping[str, Mapping[Any, tuple[float, float]]]
 """Variable name -> {state: (lower, upper)}."""
 
 
+class Interval(NamedTuple):
+    """Confidence interval of a logarithm.
+
+    Attributes:
+        low: Lower end; minus infinity if there is none.
+        high: Upper end; infinity if there is none.
+        level: Least probability that the interval contains the exact number.
+    """
+
+    low: float
+    high: float
+    level: float
+
+
 class Delivery(NamedTuple):
     """A message between agents, or the start of an agent (no sender, no kind), with the times of its processing.
 
@@ -209,15 +223,16 @@ class Result(Displayed):
 
     Attributes:
         status: ``optimal``: an optimum is proven; ``exact``: sums, marginals and counts are exact; ``bounded``: between
-            its bounds; ``estimated``: approximate, with an estimate of the error; ``feasible``: an assignment without a
-            bound; ``infeasible``: no assignment is allowed (or the evidence has probability 0); ``unbounded``: every
-            assignment can be improved; ``unknown``: nothing is known.
+            its bounds; ``estimated``: approximate, with an estimate of the error, and for ``pr`` and ``count`` also
+            between its bounds; ``feasible``: an assignment without a bound; ``infeasible``: no assignment is allowed
+            (or the evidence has probability 0); ``unbounded``: every assignment can be improved; ``unknown``: nothing
+            is known.
         task: The task that was answered: one of ``solve``; ``dcop``; ``tsp``; ``satisfy``, ``minimise`` and
             ``maximise`` of constraint models.
         value: Value of the assignment in the model's units (a cost, the natural logarithm of a probability, or the
             length of a tour), the partition function if a float can hold it, or a count (an exact int). None if
             there is no value.
-        lower_bound: Lower bound on ``value``, or for ``pr`` on ``log10_z`` if that is unknown. None if it does not
+        lower_bound: Lower bound on ``value``, or for ``pr`` on ``log10_z`` if that is not exact. None if it does not
             apply.
         upper_bound: Upper bound, as ``lower_bound``.
         assignment: Variable name -> state; None if there is none. ``result["x"]`` is the state of the variable ``x``,
@@ -230,9 +245,10 @@ class Result(Displayed):
         marginal_bounds: Variable name -> {state: (lower, upper)}: bounds that hold on estimated marginals; empty: there
             are none.
         log10_z: Base-10 logarithm of the partition function or of the evidence's probability; minus infinity if that
-            is 0.
+            is 0. Of a ``count``, if it is estimated.
         error: Estimated error of an estimate: the mean Hellinger distance of the marginals from the exact ones, or for
-            ``pr`` and ``count`` the error of the base-10 logarithm. None if the numbers are not estimated.
+            ``pr`` and ``count`` the error of ``log10_z``. None if the numbers are not estimated.
+        interval: Confidence interval of an estimated ``log10_z``, from samples. None if there are none.
         ended_by: Cause that ended the run early; None if nothing did.
         solutions: All solutions in the order found, if a constraint search was asked for them; not part of the JSON
             object.
@@ -256,6 +272,7 @@ class Result(Displayed):
     marginal_bounds: MarginalBounds = field(default_factory=dict)
     log10_z: float | None = None
     error: float | None = None
+    interval: Interval | None = None
     ended_by: EndedBy | None = None
     stats: Mapping[str, Any] = field(default_factory=dict)
     solutions: Sequence[Mapping[str, Any]] = ()
@@ -304,7 +321,7 @@ class Result(Displayed):
         ``docs/reference/answers.md`` describes its keys. If a key does not apply, or a number is not finite, the value
         is null. Only the task ``tsp`` has the key ``tour``, only ``count-optima`` the key ``count``, only ranked
         assignments the key ``ranked``, only bounded posteriors the key ``marginal_bounds``, and only an estimate
-        the key ``error``.
+        the keys ``error`` and ``interval``.
         """
         known = {"schema": SCHEMA, **{one.name: getattr(self, one.name) for one in dataclasses.fields(self)}}
         del known["solutions"]
@@ -320,7 +337,9 @@ class Result(Displayed):
         if not self.ranked:
             del known["ranked"]
         if self.status != "estimated":
-            del known["error"]
+            del known["error"], known["interval"]
+        elif self.interval is not None:
+            known["interval"] = self.interval._asdict()
         return "{" + ", ".join(f'"{key}": {_json(value)}' for key, value in known.items()) + "}"
 
     def to_frame(self, library: Library = "pandas") -> Any:
@@ -359,9 +378,7 @@ class Result(Displayed):
         return table_of(("variable", "state"), states, len(self.assignment)) if self.assignment else ""
 
     def _figures(self) -> list[tuple[str, str]]:
-        rows = [("task", self.task), *self.outcome()]
-        if self.log10_z is not None:
-            rows.append(self.log10_z_row())
+        rows = [("task", self.task), *self.outcome(), *self.log10_z_rows()]
         if self.assignment:
             states = (f"{name}={state}" for name, state in self.assignment.items())
             rows.append(("assignment", sample(states, len(self.assignment))))
@@ -381,26 +398,37 @@ class Result(Displayed):
     def _values(self) -> list[tuple[str, str]]:
         """Return rows of the value and, where it is not known to be the answer, of the bounds."""
         rows = [] if self.value is None else [("value", number_text(self.value))]
-        ends = (self.lower_bound, self.upper_bound)
-        is_between = self.status == "bounded" or (self.status == "feasible" and None not in ends)
-        if ends != (None, None) and (self.value is None or is_between):
-            rows.append(self.bounds_row())
+        is_between = self.status == "bounded" or (
+            self.status == "feasible" and None not in (self.lower_bound, self.upper_bound)
+        )
+        if is_between or (self.value is None and self.status != "estimated"):
+            rows += self.bounds_row()
         return rows
 
-    def bounds_row(self) -> tuple[str, str]:
-        """Return the row of the bounds; those on a sum are bounds on its logarithm."""
+    def bounds_row(self) -> list[tuple[str, str]]:
+        """Return the row of the bounds, if there are any; those on a sum are bounds on its logarithm."""
+        ends = (self.lower_bound, self.upper_bound)
+        if ends == (None, None):
+            return []
         description = DESCRIPTIONS.get(self.task)
         is_log = description is not None and description.is_partition
-        return "log10 Z" if is_log else "bounds", ends_text(self.lower_bound, self.upper_bound)
+        return [("log10 Z" if is_log and self.log10_z is None else "bounds", ends_text(*ends))]
 
-    def log10_z_row(self) -> tuple[str, str]:
-        """Return the row of the base-10 logarithm of the sum, with its error if it is estimated."""
-        assert self.log10_z is not None
-        text = log_text(self.log10_z)
+    def log10_z_rows(self) -> list[tuple[str, str]]:
+        """Return the row of the base-10 logarithm of the sum; if it is estimated, also its interval and bounds."""
         if self.status != "estimated":
-            return "log10 Z", text
-        error = self.stats.get("log10_z_error")
-        return "log10 Z", f"about {self.log10_z:.6g}" + ("" if error is None else f", error about {error:.1g}")
+            return [] if self.log10_z is None else [("log10 Z", log_text(self.log10_z))]
+        rows = []
+        name = "log10 count" if described(self.task).is_count else "log10 Z"
+        if self.log10_z is not None:
+            error = self.stats.get("log10_z_error")
+            ending = "" if error is None else f", error about {error:.1g}"
+            rows.append((name, f"about {self.log10_z:.6g}{ending}"))
+        if self.interval is not None:
+            low, high, level = self.interval
+            ends = " to ".join("unknown" if math.isinf(end) else f"{end:.6g}" for end in (low, high))
+            rows.append(("interval", f"{ends} ({name}, {100 * level:.4g} %)"))
+        return [*rows, *self.bounds_row()]
 
     def ranked_rows(self, is_shown: Callable[[str], bool] = bool) -> list[tuple[str, str]]:
         """Return a row for each ranked assignment: its value, and the states of the variables that are shown."""
@@ -430,14 +458,13 @@ class Result(Displayed):
         return rows
 
     def __str__(self) -> str:
-        rows = [("task", self.task), ("status", self.status), *self.error_row(), *self._values()]
-        if self.log10_z is not None:
-            rows.append(self.log10_z_row())
+        rows = [("task", self.task), ("status", self.status), *self.error_row(), *self._values(), *self.log10_z_rows()]
         if self.ranked:
             rows += self.ranked_rows()
         elif self.assignment:
             rows.append(("assignment", assignment_text(self.assignment)))
-        lines = [f"{name + ':':12}{text}" for name, text in rows]
+        width = max(12, *(len(name) + 2 for name, _ in rows))
+        lines = [f"{name + ':':{width}}{text}" for name, text in rows]
         return "\n".join([*lines, marginals_table(self.marginals)] if self.marginals else lines)
 
 

@@ -75,11 +75,12 @@ def check(model: Model, task: str, result, query=(), tolerance=1e-8) -> None:
             assert list(table.values()) == pytest.approx(expected, abs=tolerance)
         return
     expected = truth(model, task, query)
-    if result.status == "bounded":
+    if result.status in ("bounded", "estimated"):
         lower, upper = (end for end in (result.lower_bound, result.upper_bound))
         best = expected if expected is not None else math.inf if model.sense == "min-cost" else -math.inf
         assert lower is None or lower <= best + tolerance * max(1, abs(best)) or lower == -math.inf
         assert upper is None or upper >= best - tolerance * max(1, abs(best))
+        assert (result.log10_z is None) == (result.status == "bounded")
     elif expected is None or expected == -math.inf:
         assert result.status == "infeasible"
     else:
@@ -173,14 +174,18 @@ def test_sums_are_bounded_where_too_many_slices_are_needed(monkeypatch, device, 
     simulate(monkeypatch, 12_000, 12_000)
     monkeypatch.setattr(planning_options, "MAX_SLICES", 1)
     result = solved(clique(), "pr", device=device, **options)
-    assert (result.status, result.stats["method"]) == ("bounded", "mbe")
+    # Estimates do not work on slices or tuples that are asked for.
+    is_estimated = options not in ({"slices": 1}, {"tables": "sparse"})
+    assert result.status == ("estimated" if is_estimated else "bounded")
+    assert result.lower_bound < result.upper_bound
 
 
 def test_sums_are_bounded_where_files_are_too_small(monkeypatch, tmp_path):
     simulate(monkeypatch, 12_000, 12_000)
     monkeypatch.setattr(planning_options, "MAX_SLICES", 1)
     monkeypatch.setattr("elimina.planning.tiers._free", lambda folder: 1000)
-    assert solved(clique(), "pr", device="cpu", scratch=str(tmp_path)).status == "bounded"
+    result = solved(clique(), "pr", device="cpu", scratch=str(tmp_path))
+    assert result.lower_bound < result.upper_bound
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
@@ -333,4 +338,5 @@ def test_more_cells_than_floats_count(task):
     if task == "pr":
         model = Model(model.variables, [Table(f.scope, f.values + 1.0) for f in model.factors], sense="probability")
     result = elimina.solve(model, task, memory="64MiB", time_limit=4)
-    assert (result.status, result.lower_bound < result.upper_bound) == ("bounded", True)
+    assert result.status in ("bounded", "estimated")
+    assert result.lower_bound < result.upper_bound

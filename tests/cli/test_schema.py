@@ -20,7 +20,14 @@ from tests.cli.test_tsp import SQUARE
 def check(answer, task):
     assert answer["task"] == task
     validate(answer)
-    own = {"tour": ("tsp",), "count": ("count-optima",), "ranked": ("kbest",), "error": (), "marginal_bounds": ()}
+    own = {
+        "tour": ("tsp",),
+        "count": ("count-optima",),
+        "ranked": ("kbest",),
+        "error": (),
+        "marginal_bounds": (),
+        "interval": (),
+    }
     keys = [key for key in SCHEMA["properties"] if task in own.get(key, (task,))]
     assert list(answer) == keys
     assert answer["schema"] == VERSION
@@ -33,7 +40,9 @@ def test_the_schema_has_the_words_of_the_library():
     assert SCHEMA["properties"]["status"]["enum"] == list(get_args(Status))
     assert SCHEMA["properties"]["ended_by"]["enum"] == [None, *get_args(EndedBy)]
     assert SCHEMA["required"] == [
-        key for key in SCHEMA["properties"] if key not in ("tour", "count", "ranked", "error", "marginal_bounds")
+        key
+        for key in SCHEMA["properties"]
+        if key not in ("tour", "count", "ranked", "error", "marginal_bounds", "interval")
     ]
     with pytest.raises(AssertionError, match="status is 'good'"):
         validate(

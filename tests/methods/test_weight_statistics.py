@@ -40,7 +40,7 @@ def test_intervals_cover_at_their_level_at_any_time(kind):
             weights, mean = _tails(rng, kind, count)
             with np.errstate(divide="ignore"):
                 statistics.add(np.log(weights))
-            low, high = statistics.interval(0.0)
+            low, high, _ = statistics.interval(0.0)
             is_missed |= not low <= math.log(mean) <= high
         misses += is_missed
     assert misses <= MISSES
@@ -52,7 +52,7 @@ def test_intervals_shrink(kind):
     rng, statistics = np.random.default_rng(0), WeightStatistics()
     for count in (100, 1000, 10_000, 100_000):
         statistics.add(np.log(_tails(rng, kind, count)[0]))
-        low, high = statistics.interval(0.0)
+        low, high, _ = statistics.interval(0.0)
         widths.append(high - low)
     assert widths[0] > widths[1] > widths[2] > widths[3]
     # Seven standard errors on both sides, and rounding to bins.
@@ -62,7 +62,7 @@ def test_intervals_shrink(kind):
 def test_without_a_bound_there_is_a_lower_end():
     statistics = WeightStatistics()
     statistics.add(np.log(np.random.default_rng(1).random(1000)) + 700)
-    low, high = statistics.interval(math.inf)
+    low, high, _ = statistics.interval(math.inf)
     assert 699 < low < 700 + math.log(0.5) < high == math.inf
 
 
@@ -83,7 +83,7 @@ def test_sums_in_batches(logs):
     assert statistics.count == len(logs)
     assert statistics.log_mean == pytest.approx(peak + math.log(weights.mean()), rel=1e-12, abs=1e-12)
     assert statistics.effective_size == pytest.approx(weights.sum() ** 2 / (weights**2).sum(), rel=1e-12)
-    low, high = statistics.interval(peak)
+    low, high, _ = statistics.interval(peak)
     assert low <= statistics.log_mean <= high + 1e-9
     assert high <= peak + 1e-9
 
@@ -91,7 +91,7 @@ def test_sums_in_batches(logs):
 def test_one_sample():
     statistics = WeightStatistics()
     statistics.add(np.array([-3.0]))
-    low, high = statistics.interval(0.0)
+    low, high, _ = statistics.interval(0.0)
     # Markov's inequality: the mean is hardly ever below a fortieth of one weight.
     assert low < -3 + math.log((1 - LEVEL) / 2)
     assert -0.01 < high <= 0

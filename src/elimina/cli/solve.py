@@ -293,13 +293,12 @@ def _human(result: Result, model: Model, reason: str) -> str:
             rows.append(("log score" if is_log else name, number_text(shown)))
     if "structure" in result.stats:
         rows.append(("structure", result.stats["structure"]))
-    if result.log10_z is not None:
-        rows.append(result.log10_z_row())
-        if result.value is not None:
-            rows.append(("Z", f"{result.value:.12g}"))
+    rows += result.log10_z_rows()
+    if result.log10_z is not None and result.value is not None:
+        rows.append(("Z", f"{result.value:.12g}"))
     stats = result.stats
-    if result.status == "bounded" or (result.value is None and {result.lower_bound, result.upper_bound} != {None}):
-        rows.append(result.bounds_row())
+    if result.status == "bounded" or (result.value is None and result.status != "estimated"):
+        rows += result.bounds_row()
     method = SOLVE_METHODS.get(stats.get("method", ""), SolveMethod())
     if method.searches:
         searches = f"{stats['rounds']} with mini-buckets, {stats['turns']} with soft local consistency"

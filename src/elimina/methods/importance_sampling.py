@@ -21,7 +21,7 @@ from elimina.methods.join_graph_proposals import join_graph_proposal
 from elimina.methods.mixtures import MixtureSampler, mixture_of
 from elimina.methods.proposals import Proposal, forward_proposal, message_proposal, mini_bucket_plan
 from elimina.methods.sum_estimate import Limits, SumEstimate
-from elimina.methods.weight_statistics import LEVEL, WeightStatistics
+from elimina.methods.weight_statistics import WeightStatistics
 from elimina.planning.options import Options
 from elimina.planning.ordering import elimination_order
 from elimina.problem.preparation import Problem
@@ -229,16 +229,16 @@ class Estimator:
         if self.weights.log_peak == -math.inf:
             return SumEstimate(_METHOD, upper=upper)
         shares, errors = self.marginals()
-        low, high = self.weights.interval(self.form.proposal.log_bound)
-        figures = {
-            "samples": self.samples,
-            "effective_size": round(self.effective_size, 1),
-            "interval_low": low / math.log(10),
-            "interval_high": min(high, upper) / math.log(10),
-            "interval_level": LEVEL,
-        }
+        interval = self.weights.interval(self.form.proposal.log_bound)
         return SumEstimate(
-            _METHOD, self.weights.log_mean, self.weights.log_error, shares, errors, upper=upper, figures=figures
+            _METHOD,
+            self.weights.log_mean,
+            self.weights.log_error,
+            shares,
+            errors,
+            interval=interval._replace(high=min(interval.high, upper)),
+            upper=upper,
+            figures={"samples": self.samples, "effective_size": round(self.effective_size, 1)},
         )
 
 

@@ -15,7 +15,7 @@ from elimina.display import bytes_text, sample, seconds_text
 from elimina.errors import MemoryLimitError
 from elimina.methods.bucket_elimination import eliminate
 from elimina.methods.junction_structure import MarginalQuery
-from elimina.methods.sum_estimate import SumEstimate
+from elimina.methods.sum_estimate import SumEstimate, log10_interval
 from elimina.model.model import Model
 from elimina.model.table import Table
 from elimina.model.variable import Variable
@@ -90,11 +90,14 @@ def estimated_posteriors(inquiry: MarginalQuery, estimate: SumEstimate) -> Resul
     starts = np.full(len(problem.model.variables), -1)
     starts[_integers(problem.free)] = np.cumsum(sizes) - sizes
     marginals = _collected(inquiry, starts, estimate.shares)
-    log10_z = None
+    log10_z = interval = None
     if estimate.log_z is not None and structure.trees == 1 and inquiry.complete:
         log10_z = (estimate.log_z + structure.log_states) / math.log(10)
+        interval = log10_interval(estimate.interval, structure.log_states)
         stats["log10_z_error"] = estimate.log_z_error / math.log(10)
-    return Result("estimated", "mar", log10_z=log10_z, marginals=marginals, error=estimate.error, stats=stats)
+    return Result(
+        "estimated", "mar", log10_z=log10_z, marginals=marginals, error=estimate.error, interval=interval, stats=stats
+    )
 
 
 def _propagate(execution: Execution, clock: dict[str, float]) -> PropagatedTables:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from elimina._core import stopped
 from elimina.planning.options import Options
 from elimina.problem.preparation import Problem
+from elimina.result import Interval
 
 
 @dataclass(slots=True)
@@ -56,6 +57,7 @@ class SumEstimate(NamedTuple):
         shares: Marginals of ``problem.free``, those of one variable after another; None if the method has none.
         errors: Estimated Hellinger distance of each variable's marginal from the exact one, shape
             ``(len(problem.free),)``.
+        interval: Confidence interval of ``log_z``; None: there are no samples.
         lower: Lower bound on ``log_z``.
         upper: Upper bound on ``log_z``.
         figures: Further entries of ``Result.stats``.
@@ -66,6 +68,7 @@ class SumEstimate(NamedTuple):
     log_z_error: float = math.inf
     shares: NDArray[np.float64] | None = None
     errors: NDArray[np.float64] | None = None
+    interval: Interval | None = None
     lower: float = -math.inf
     upper: float = math.inf
     figures: Mapping[str, int | float | str] = MappingProxyType({})
@@ -82,6 +85,19 @@ class SumEstimate(NamedTuple):
 
 EstimateMethod = Callable[[Problem, Options, Limits], Iterator[SumEstimate]]
 """A method: yields better and better estimates, and what it has at its deadline; ends when it has no better ones."""
+
+
+def log10_interval(interval: Interval | None, log_factor: float = 0.0) -> Interval | None:
+    """Return an interval of a natural logarithm as one of the base-10 logarithm.
+
+    Args:
+        interval: The interval, if there is one.
+        log_factor: Natural logarithm of a factor by which what is estimated is multiplied.
+    """
+    if interval is None:
+        return None
+    low, high, level = interval
+    return Interval((low + log_factor) / math.log(10), (high + log_factor) / math.log(10), level)
 
 
 def hellinger_distances(

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from elimina.result import Interval
 
 Floats = NDArray[np.float64]
 
@@ -31,13 +32,6 @@ _BORDER_WIDTH = 1e-4
 
 _MAX_SHORTFALL = 24.0
 """Natural logarithm of the largest quotient of a mean of weights and the lower end of its interval."""
-
-
-class Interval(NamedTuple):
-    """Confidence interval of a natural logarithm."""
-
-    low: float
-    high: float
 
 
 class WeightStatistics:
@@ -94,10 +88,13 @@ class WeightStatistics:
 
     @property
     def log_error(self) -> float:
-        """Standard error of ``log_mean``; more if a single weight is much of the sum, as others like it are missing."""
+        """Standard error of ``log_mean``; more if a single weight is much of the sum, as others like it are missing.
+
+        It is infinite if there is only one weight.
+        """
         if not self._sum or self.count < 2:
             return math.inf
-        variance = max(0.0, 1 / self.effective_size - 1 / self.count)
+        variance = max(0.0, 1 / self.effective_size - 1 / self.count) * self.count / (self.count - 1)
         return math.hypot(math.sqrt(variance), 1 / self._sum if variance else 0.0)
 
     def interval(self, log_bound: float, level: float = LEVEL) -> Interval:
@@ -114,8 +111,9 @@ class WeightStatistics:
         empty = self.count - counts.sum()
         low = self._low(numbers / _BINS_PER_UNIT, counts, empty, goal)
         if log_bound == math.inf:
-            return Interval(low, math.inf)
-        return Interval(low, self._high((numbers + 1) / _BINS_PER_UNIT - log_bound, counts, empty, goal) + log_bound)
+            return Interval(low, math.inf, level)
+        high = self._high((numbers + 1) / _BINS_PER_UNIT - log_bound, counts, empty, goal) + log_bound
+        return Interval(low, high, level)
 
     def _low(self, logs: Floats, counts: Floats, empty: float, goal: float) -> float:
         """Return the smallest mean that bets on a larger one do not rule out; logarithms are rounded down."""

@@ -102,7 +102,8 @@ class Options(NamedTuple):
             - ``auto``: for ``mpe``, filtered elimination and search come first if a plan takes long, and alternate if
               no plan fits; with a checkpoint, neither is used. For ``pr`` and ``mmap``, elimination, or bounds
               within about a minute if no plan fits.
-        exact: True: no estimate, but an error where the exact answer does not fit the memory or the time.
+        exact: True: neither an estimate nor bounds, but an error where the exact answer does not fit the memory or the
+            time.
         upper_bound: Cost of a known solution (``mpe``), with decimals if the costs have some; assignments that cost
             more are ignored. If all do, the answer is ``infeasible``, and its lower bound is the next higher cost (of
             costs with decimals: this cost).
@@ -635,8 +636,8 @@ OPTIONS: tuple[OptionRecord, ...] = (
         values.FLAG,
         False,
         "run",
-        "No estimates, but an error where the exact answer does not fit.",
-        engines=_SAMPLES[:1],
+        "Neither estimates nor bounds, but an error where the exact answer does not fit.",
+        engines=_SAMPLES[:2],
     ),
     OptionRecord(
         "upper_bound",

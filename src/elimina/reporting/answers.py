@@ -41,8 +41,7 @@ def answer_rows(result: Result) -> list[tuple[str, object]]:
     if result.status == "bounded" and {result.lower_bound, result.upper_bound} != {None}:
         ends = (result.lower_bound, result.upper_bound)
         rows.append(("bounds", " to ".join("unknown" if end is None else short(number_text(end)) for end in ends)))
-    if result.log10_z is not None:
-        rows.append(result.log10_z_row())
+    rows += [(name, short(text)) for name, text in result.log10_z_rows()]
     stats = result.stats
     if stats.get("method") is not None:
         rows.append(("method", stats["method"]))

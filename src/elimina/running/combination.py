@@ -35,10 +35,10 @@ def combine(known: Result | None, found: Result, sign: int) -> Result:
         return found
     if known.status not in OPEN_STATUSES:
         return known.replace(stats=found.stats)
-    if found.status == "estimated":
-        return found if _error_of(found) <= _error_of(known) else known
     lower = max((end for end in (known.lower_bound, found.lower_bound) if end is not None), default=None)
     upper = min((end for end in (known.upper_bound, found.upper_bound) if end is not None), default=None)
+    if "estimated" in (known.status, found.status):
+        return _with_estimate(known, found, lower, upper)
     description = DESCRIPTIONS.get(found.task)
     if description is not None and description.is_partition and lower is not None and upper is not None:
         return sum_between(lower, upper).replace(stats=found.stats)
@@ -50,6 +50,41 @@ def combine(known: Result | None, found: Result, sign: int) -> Result:
     if best.value is not None and bound is not None and bounds_meet(bound, best.value) and not is_beyond_optimum:
         return best.replace(status="optimal", lower_bound=best.value, upper_bound=best.value, stats=found.stats)
     return best.replace(status="bounded", lower_bound=lower, upper_bound=upper, stats=found.stats)
+
+
+def _with_estimate(known: Result, found: Result, lower: float | None, upper: float | None) -> Result:
+    """Return the estimate of less error between the bounds of both results; what the bounds prove, if they meet."""
+    estimates = [result for result in (found, known) if result.status == "estimated"]
+    best = min(estimates, key=_error_of)
+    if lower is not None and upper is not None:
+        is_count = DESCRIPTIONS[best.task].is_count
+        if is_count and lower == upper:
+            return Result("exact", best.task, lower, lower, upper, stats=found.stats)
+        if not is_count and (proven := sum_between(lower, upper)).status != "bounded":
+            return proven.replace(stats=found.stats)
+    stats = best.stats if len(estimates) == 2 else {**best.stats, **found.stats, "method": best.stats.get("method")}
+    return within_bounds(best.replace(lower_bound=lower, upper_bound=upper, stats=stats))
+
+
+def within_bounds(estimate: Result) -> Result:
+    """Return an estimate of a sum with its number, error and interval between its bounds."""
+    if estimate.log10_z is None or (estimate.lower_bound, estimate.upper_bound) == (None, None):
+        return estimate
+    low = _log10_end(estimate, estimate.lower_bound, -math.inf)
+    high = _log10_end(estimate, estimate.upper_bound, math.inf)
+    log10_z = min(max(estimate.log10_z, low), high)
+    error = min(_error_of(estimate) + abs(log10_z - estimate.log10_z), max(log10_z - low, high - log10_z))
+    interval = estimate.interval
+    if interval is not None:
+        interval = interval._replace(low=min(max(interval.low, low), high), high=max(min(interval.high, high), low))
+    return estimate.replace(log10_z=log10_z, error=None if error == math.inf else error, interval=interval)
+
+
+def _log10_end(estimate: Result, bound: int | float | None, unknown: float) -> float:
+    """Return a bound on the base-10 logarithm of an estimated sum; counts have bounds on their number."""
+    if bound is None or not DESCRIPTIONS[estimate.task].is_count:
+        return unknown if bound is None else bound
+    return math.log10(bound) if bound else -math.inf
 
 
 def _error_of(estimate: Result) -> float:

@@ -7,13 +7,13 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from elimina.errors import MemoryLimitError
+from elimina.errors import MemoryLimitError, TimeLimitError
 from elimina.io.sources import EvidenceLike, ModelLike, as_evidence, as_model
 from elimina.methods.small_networks import answer_at_once
 from elimina.model.model import Model
 from elimina.planning.options import Options
 from elimina.problem.tasks import Task
-from elimina.result import Result, own_assignment
+from elimina.result import OPEN_STATUSES, Result, own_assignment
 from elimina.running.garbage_collection import set_aside
 from elimina.strategies.call import Call
 from elimina.strategies.portfolio import Question, Solver
@@ -76,10 +76,28 @@ def answer_question(
         if folder is None:
             raise
         raise MemoryLimitError(f"{error}; {_NEEDS_LESS}") from None
+    _check_exact(result, options)
     # First bounds may be the whole answer before elimination, which removes its checkpoint itself, is done.
     if result.ended_by is None and checkpoints:
         checkpoints[0].remove()
     return own_assignment(result, models[0]) if models else result
+
+
+def _check_exact(result: Result, options: Options) -> None:
+    """Refuse bounds and estimates, if only the exact answer is asked for, unless the user or a gap ended the call.
+
+    Raises:
+        TimeLimitError: The time limit ended the call.
+        MemoryLimitError: Memory did.
+    """
+    if not options.exact or result.status not in OPEN_STATUSES or result.ended_by in ("interrupt", "gap"):
+        return
+    if result.ended_by == "time-limit":
+        raise TimeLimitError("the time limit passed before the answer was exact; allow more time, or leave out --exact")
+    raise MemoryLimitError(
+        "no method makes the answer exact in the memory that it may use; give more memory (--memory), or leave out "
+        "--exact"
+    )
 
 
 def _checkpoint(folder: str, options: Options) -> contextlib.closing[Checkpoint]:

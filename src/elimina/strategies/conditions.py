@@ -72,12 +72,16 @@ estimates are seldom wrong by more."""
 
 # What the user asks for.
 
-HAS_FIRST_BOUNDS = Condition("its tables bound the answer", lambda facts: facts.description.has_first_bounds)
+HAS_FIRST_BOUNDS = Condition(
+    "its tables bound the answer", lambda facts: facts.description.has_first_bounds and not facts.options.exact
+)
 HAS_NO_BOUNDS = Condition("there are no bounds yet", lambda facts: facts.call.best_result is None)
 NO_CHECKPOINT = Condition("no checkpoint is kept", lambda facts: not facts.has_checkpoint)
 METHOD_IS_AUTO = Condition("the method is open", lambda facts: facts.options.solving.is_open)
 METHOD_IS_MBE = Condition("mini-buckets are asked for", lambda facts: facts.options.solving.bounds)
-MAY_BE_BOUNDED = Condition("bounds may stand for the sum", lambda facts: facts.options.solving.may_bound)
+MAY_BE_BOUNDED = Condition(
+    "bounds may stand for the sum", lambda facts: facts.options.solving.may_bound and not facts.options.exact
+)
 ESTIMATES_ARE_ALLOWED = Condition(
     "estimates are allowed", lambda facts: facts.options.solving.is_open and not facts.options.exact
 )

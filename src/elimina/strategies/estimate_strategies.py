@@ -1,8 +1,9 @@
-"""Strategies that estimate posteriors, where their elimination does not fit the memory or the time."""
+"""Strategies that estimate posteriors, sums and counts, where elimination does not fit the memory or the time."""
 
 from __future__ import annotations
 
 import time
+from typing import TYPE_CHECKING
 
 from elimina.errors import MemoryLimitError, TimeLimitError
 from elimina.result import Result
@@ -10,32 +11,45 @@ from elimina.running.budget import Budget
 from elimina.running.host import host_memory
 from elimina.strategies.facts import Facts
 from elimina.strategies.row import Row
-from elimina.strategies.strategy import Strategy
+from elimina.strategies.strategy import Attempt, Portfolio, Strategy
+
+if TYPE_CHECKING:
+    from elimina.methods.posterior_estimation import PosteriorEstimation
+    from elimina.methods.sum_estimation import SumEstimation
 
 MEMORY_SHARE = 0.5
 """Share of the host's memory for the tables of one method: others run beside it."""
 
 
-def estimates(facts: Facts, row: Row) -> Strategy:
-    """Return the approximate methods in turn, which go on where they were."""
-    solver, options = facts.solver, facts.options
+def estimates(facts: Facts, row: Row) -> Portfolio:
+    """Take the approximate methods in turn, which go on where they were; the failure of elimination stays."""
+    solver, failure = facts.solver, facts.failure
 
     def work(budget: Budget) -> Result:
-        from elimina.methods.estimation import Estimation
-        from elimina.methods.marginals import estimated_posteriors
-
         if solver.estimation is None:
-            memory = int(host_memory(options.beside(budget.held)) * MEMORY_SHARE)
-            solver.estimation = Estimation(solver.problem, options, memory, solver.rough_order().order)
-        inquiry = solver.inquiry
+            solver.estimation = _estimation(facts, budget)
         deadline = time.monotonic() + budget.seconds
-        for estimate in solver.estimation.improve(deadline):
-            budget.report(estimated_posteriors(inquiry, estimate))
+        for result in solver.estimation.improve(deadline):
+            budget.report(result)
         best = solver.estimation.best
         if best is None:
             if time.monotonic() >= deadline:
                 raise TimeLimitError("no estimate was made in time; allow more time")
             raise MemoryLimitError("no approximate method fits the memory; allow more memory")
-        return estimated_posteriors(inquiry, best)
+        return best
 
-    return Strategy(facts.call, "estimate", work, seconds=row.budget(facts))
+    outcome = yield Strategy(facts.call, "estimate", work, seconds=row.budget(facts))
+    return outcome if row.ends == "always" else Attempt(outcome.result, failure or outcome.failure)
+
+
+def _estimation(facts: Facts, budget: Budget) -> PosteriorEstimation | SumEstimation:
+    """Begin estimates of posteriors, a sum or a count."""
+    solver, options = facts.solver, facts.options
+    memory = int(host_memory(options.beside(budget.held)) * MEMORY_SHARE)
+    if facts.description.is_marginal:
+        from elimina.methods.posterior_estimation import PosteriorEstimation
+
+        return PosteriorEstimation(solver.inquiry, options, memory, solver.rough_order().order)
+    from elimina.methods.sum_estimation import SumEstimation
+
+    return SumEstimation(solver.problem, facts.task, options, memory)

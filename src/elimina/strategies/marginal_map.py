@@ -35,7 +35,8 @@ def marginal_map(facts: Facts, _: Row) -> Portfolio:
     options, run = solver.options, solver.run
     planned = solver.plan(options._replace(ibound=None)).planned
     problem = planned.problem
-    if not planned.plan.fits and options.solving.may_bound:
+    may_bound = (options.solving.may_bound or options.solving.searches) and not options.exact
+    if not planned.plan.fits and may_bound:
         from elimina.methods.weighted_mini_buckets import bounded_marginal_map
 
         def work(budget: Budget) -> Result:

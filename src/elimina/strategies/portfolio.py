@@ -41,8 +41,9 @@ from elimina.strategies.strategy import Strategy
 
 if TYPE_CHECKING:
     from elimina.methods.cost_shifting import ShiftedProblem
-    from elimina.methods.estimation import Estimation
     from elimina.methods.junction_structure import MarginalQuery
+    from elimina.methods.posterior_estimation import PosteriorEstimation
+    from elimina.methods.sum_estimation import SumEstimation
     from elimina.running.checkpoint import Checkpoint
 
 logger = logging.getLogger("elimina")
@@ -82,7 +83,7 @@ class Solver:
         self.question, self.options, self.run, self.checkpoint = question, options, run, checkpoint
         run.sign = question.model.sign
         self.paused = PausedSearch()
-        self.estimation: Estimation | None = None
+        self.estimation: PosteriorEstimation | SumEstimation | None = None
         self._first: Preparation | None = None
         self._ladder: Iterator[PlannedProblem] | None = None
         self._grown = 0  # bytes, while it prepared and found orders: a plan counts them as its own

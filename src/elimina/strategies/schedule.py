@@ -38,6 +38,9 @@ ESTIMATES_SECONDS = 1.0
 POSTERIOR_BOUNDS_TIME_SHARE = 0.5
 """Share of the time that remains for bounds on the posterior of one variable."""
 
+SUM_ESTIMATE_SECONDS, SUM_ESTIMATE_TIME_SHARE = 2.0, 0.25
+"""Seconds of estimates of a sum or a count beside its bounds: without a time limit, and as a share of it."""
+
 QUICK_BOUNDS_SECONDS, OPTIMISED_BOUNDS_SECONDS = 1.0, 12.0
 """Seconds of bounds on a sum before the search for a good order, and of those that are the answer where there is no
 time limit: the gap of a 40 x 40 Ising grid in 64 MB narrows slowly from then on."""
@@ -77,6 +80,11 @@ def seconds_of_estimates(facts: Facts) -> float:
 def seconds_of_posterior_bounds(facts: Facts) -> float:
     """Return the seconds of bounds on a posterior, after which estimates continue."""
     return POSTERIOR_BOUNDS_TIME_SHARE * facts.call.seconds
+
+
+def seconds_of_sum_estimates(facts: Facts) -> float:
+    """Return the seconds of estimates of a sum, after which its bounds are improved."""
+    return SUM_ESTIMATE_SECONDS if facts.call.deadline is None else SUM_ESTIMATE_TIME_SHARE * facts.call.seconds
 
 
 def seconds_of_clusters(facts: Facts) -> float:
@@ -354,15 +362,38 @@ OPTIMUM: Rows = (
 
 # Sums, marginals and counts.
 
+ESTIMATES_STAND_BESIDE_BOUNDS = (
+    when.NO_CHECKPOINT,
+    when.ESTIMATES_ARE_ALLOWED,
+    when.TABLES_ARE_OPEN,
+    when.IBOUND_IS_OPEN,
+    when.TABLES_FIT,
+)
+"""Conditions of estimates of a sum or a count."""
+
 SUM_PLANS: Rows = (
     Row("plan", "elimination is the only exact method", eliminate.plan_as_asked, ends="failed"),
+    Row(
+        "estimates of the sum",
+        "a number with its error says more than bounds alone, which are improved after it",
+        estimate.estimates,
+        (*ESTIMATES_STAND_BESIDE_BOUNDS, when.PLAN_DOES_NOT_FIT),
+        seconds=seconds_of_sum_estimates,
+    ),
+    Row(
+        "estimates of the sum before a late plan",
+        "elimination has no answer before its end",
+        estimate.estimates,
+        (*ESTIMATES_STAND_BESIDE_BOUNDS, when.PLAN_FITS, when.PLAN_ENDS_TOO_LATE),
+        seconds=seconds_of_sum_estimates,
+    ),
     Row(
         "optimised mini-buckets instead",
         "optimised weights and shifts bound a sum closer than larger mini-buckets",
         eliminate.sum_bounds,
         (
             when.NO_CHECKPOINT,
-            when.METHOD_IS_AUTO,
+            when.ESTIMATES_ARE_ALLOWED,
             when.IBOUND_IS_OPEN,
             when.SHIFTS_BUCKETS,
             when.ON_HOST,
@@ -426,6 +457,13 @@ SUM: Rows = (
         (*BOUNDS_COME_FIRST, when.HAS_NO_BOUNDS),
     ),
     Row(
+        "first estimates of the sum",
+        "the search for an order takes longer, and a call that is ended early still answers",
+        estimate.estimates,
+        (*BOUNDS_COME_FIRST, *ESTIMATES_STAND_BESIDE_BOUNDS, when.QUICK_ORDER_DOES_NOT_FIT),
+        seconds=seconds_of_first_estimates,
+    ),
+    Row(
         "optimised mini-buckets",
         "optimised weights and shifts bound a sum closer than larger mini-buckets",
         eliminate.sum_bounds,
@@ -456,6 +494,13 @@ SUM: Rows = (
 COUNT: Rows = (
     *BEGIN,
     Row("elimination", "it is exact", eliminate.elimination, ends="answered", rows=PLAN_AND_RUN),
+    Row(
+        "estimates of the count",
+        "a number with its error says more than bounds alone, which are improved after it",
+        estimate.estimates,
+        (*ESTIMATES_STAND_BESIDE_BOUNDS, when.ELIMINATION_DID_NOT_FIT),
+        seconds=seconds_of_sum_estimates,
+    ),
     Row(
         "bounds of the count",
         "mini-buckets bound the sum of products of zeros and ones",

@@ -127,7 +127,8 @@ def until_answered(part: Call, portfolio: Portfolio) -> Portfolio:
 def _described(found: Result) -> str:
     """Return the status and bounds of a result, for the log."""
     if found.status == "estimated":
-        return f"estimated: error {found.error}"
+        rows = [*found.error_row(), *found.log10_z_rows()]
+        return "estimated: " + ", ".join(f"{name} {text}" for name, text in rows)
     if found.status not in OPEN_STATUSES:
         return found.status
     return f"{found.status}: {_end_text(found.lower_bound)} to {_end_text(found.upper_bound)}"

@@ -1,0 +1,156 @@
+"""Estimates of sums and counts between hard bounds: many random models against brute force.
+
+``ELIMINA_RANDOM_MODELS=5000`` runs as many models.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+import time
+
+import numpy as np
+import pytest
+
+from elimina import Interval, Model, Options
+from elimina.methods.bound_optimisation import BoundOptimisation
+from elimina.methods.count_bounds import sum_of
+from elimina.methods.importance_sampling import importance_sampling
+from elimina.methods.sum_estimate import Limits, SumEstimate
+from elimina.methods.sum_estimation import SumEstimation, estimated_sum
+from elimina.problem.preparation import Problem, prepare
+from elimina.result import Result
+from elimina.running.combination import combine
+from tests.methods.test_junction_tree import joint
+
+MODELS = int(os.environ.get("ELIMINA_RANDOM_MODELS", "150"))
+OPTIONS = Options(threads=1, ibound=1)
+MEMORY_BYTES = 1 << 15
+LEVEL = 0.95
+
+
+def random_model(seed: int) -> Model:
+    """A dense model of up to seven variables, some with zeros, some with strong and some with weak couplings."""
+    rng = np.random.default_rng(seed)
+    count = int(rng.integers(4, 8))
+    sizes = [int(size) for size in rng.integers(2, 4, count)]
+    coupling, zeros = rng.choice([0.3, 1.0, 2.5]), rng.choice([0.0, 0.15])
+    factors = []
+    for u, v in itertools.combinations(range(count), 2):
+        table = np.exp(coupling * rng.normal(size=(sizes[u], sizes[v])))
+        # The first states are possible together.
+        table[1:, 1:] *= rng.random((sizes[u] - 1, sizes[v] - 1)) >= zeros
+        factors.append(((u, v), table))
+    return Model.from_arrays(sizes, factors, sense="probability")
+
+
+def sampled(problem: Problem, seed: int) -> SumEstimate:
+    """Return the estimate of one turn of samples, from mini-buckets that are divided."""
+    limits = Limits(time.monotonic() + 60, MEMORY_BYTES, seed)
+    return next(e for e in importance_sampling(problem, OPTIONS, limits) if e.interval is not None)
+
+
+def most_misses(count: int) -> int:
+    """Return the misses of intervals that so many have less often than once in 10,000 tests."""
+    mean = (1 - LEVEL) * count
+    return math.ceil(mean + 3.8 * math.sqrt(mean))
+
+
+def test_estimates_of_random_models():
+    """Intervals cover at their level; bounds hold always; what stands beside bounds is between them."""
+    misses = 0
+    for seed in range(MODELS):
+        model = random_model(seed)
+        exact = math.log10(joint(model, {}).sum())
+        problem = prepare(model, "pr", {})
+
+        estimate = sampled(problem, seed)
+        low, high, level = estimate.interval
+        assert level == LEVEL
+        misses += not low - 1e-12 <= exact * math.log(10) <= high + 1e-12
+        assert estimate.upper >= exact * math.log(10) - 1e-9
+
+        ticks = itertools.count()
+        *_, bounds = BoundOptimisation(problem, OPTIONS, 1 << 20, 30, lambda ticks=ticks: next(ticks)).run()
+        ends = [end / math.log(10) for end in (bounds.lower, bounds.upper)]
+        assert ends[0] - 1e-9 <= exact <= ends[1] + 1e-9
+        answer = combine(estimated_sum(estimate, "pr"), Result("bounded", "pr", None, *ends), 1)
+        check_between(answer, *ends)
+        assert answer.log10_z - answer.error <= ends[1]
+    assert misses <= most_misses(MODELS)
+
+
+def check_between(answer: Result, lower: float, upper: float) -> None:
+    """Check that an estimate keeps within bounds."""
+    assert answer.status == "estimated"
+    assert (answer.lower_bound, answer.upper_bound) == (lower, min(upper, answer.upper_bound))
+    assert lower <= answer.log10_z <= answer.upper_bound
+    assert lower <= answer.interval.low <= answer.interval.high <= answer.upper_bound
+    assert 0 <= answer.error <= answer.upper_bound - lower
+
+
+def test_stated_errors_of_random_models():
+    """The error that an estimate states is seldom less than a third of the true one."""
+    small, count = 0, max(30, MODELS // 10)
+    for seed in range(count):
+        model = random_model(seed)
+        exact = math.log(joint(model, {}).sum())
+        estimation = SumEstimation(prepare(model, "pr", {}), "pr", OPTIONS, 1 << 12)
+        for answer in estimation.improve(time.monotonic() + 60):
+            if answer.interval is not None:
+                break
+        best = estimation.estimate
+        small += abs(best.log_z - exact) > 3 * best.log_z_error + 1e-9
+    assert small <= 0.2 * count
+
+
+def test_an_estimate_is_moved_between_the_bounds():
+    estimate = Result(
+        "estimated", "pr", log10_z=5.0, error=0.5, interval=Interval(4.0, 7.0, LEVEL), stats={"method": "m"}
+    )
+    bounds = Result("bounded", "pr", None, 1.0, 3.0, stats={"ibound": 2})
+    for answer in (combine(estimate, bounds, 1), combine(bounds, estimate, 1)):
+        assert (answer.status, answer.log10_z, answer.lower_bound, answer.upper_bound) == ("estimated", 3.0, 1.0, 3.0)
+        assert answer.error == 2.0
+        assert answer.interval == Interval(3.0, 3.0, LEVEL)
+        assert answer.stats["method"] == "m"
+
+
+def test_bounds_that_meet_are_the_answer():
+    estimate = Result("estimated", "pr", log10_z=2.0, error=0.1)
+    known = combine(estimate, Result("bounded", "pr", None, 2.5, 3.0), 1)
+    assert combine(known, Result("bounded", "pr", None, 3.0, 3.5), 1).status == "exact"
+    counted = Result("estimated", "count", log10_z=1.0, error=0.1)
+    known = combine(counted, Result("bounded", "count", None, 3, 7), 1)
+    assert known.log10_z == math.log10(7)
+    assert combine(known, Result("bounded", "count", None, 7, 9), 1) == Result("exact", "count", 7, 7, 7)
+
+
+def test_the_estimate_of_less_error_stands():
+    good, bad = (Result("estimated", "pr", log10_z=2.0 + e, error=e) for e in (0.1, 0.5))
+    for pair in ((good, bad), (bad, good)):
+        assert combine(*pair, 1).log10_z == 2.1
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_counts_are_estimated(seed):
+    rng = np.random.default_rng(seed)
+    sizes = [3] * 6
+    factors = [((u, v), (rng.random((3, 3)) > 0.2).astype(float)) for u, v in itertools.combinations(range(6), 2)]
+    model = Model.from_arrays(sizes, factors, sense="probability")
+    exact = int(joint(model, {}).sum())
+    estimate = sampled(sum_of(prepare(model, "count", {})), seed)
+    answer = combine(estimated_sum(estimate, "count"), Result("bounded", "count", None, 1, 3**6), 1)
+    assert answer.value is None
+    assert 10**answer.interval.low <= exact + 1e-9
+    assert exact <= 10**answer.interval.high + 1e-9
+    assert 0 <= answer.log10_z <= math.log10(3**6)
+
+
+@pytest.mark.parametrize("task", ["pr", "count"])
+def test_a_sum_of_zero_is_proven(task):
+    model = Model.from_arrays([2, 2], [((0,), [1, 0]), ((0, 1), [[0, 0], [1, 1]])], sense="probability")
+    estimation = SumEstimation(prepare(model, task, {}), task, OPTIONS, MEMORY_BYTES)
+    *_, answer = estimation.improve(time.monotonic() + 60)
+    assert (answer.status, answer.value) == (("infeasible", 0.0) if task == "pr" else ("exact", 0))
