@@ -160,6 +160,11 @@ class Marginals(Mapping[str, dict[State, float]]):
     def __iter__(self) -> Iterator[str]:
         return (variable.name for variable in self._variables)
 
+    def arrays(self) -> dict[str, NDArray[np.float64]]:
+        """Return the probabilities of each variable's states as an array, which may be written to."""
+        names = [variable.name for variable in self._variables]
+        return dict(zip(names, np.split(self._shares.copy(), self._starts[1:-1]), strict=True))
+
     def __len__(self) -> int:
         return len(self._variables)
 

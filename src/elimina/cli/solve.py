@@ -41,6 +41,7 @@ from elimina.io.cost_function_tables import is_auxiliary
 from elimina.io.files import save
 from elimina.io.posteriors import open_posteriors, write_marginals
 from elimina.methods.batch import Batch, with_observations
+from elimina.methods.estimated_batch import EstimatedBatch, batch_of
 from elimina.methods.small_networks import rewritten_for_sums
 from elimina.model.model import Model, variable_indices
 from elimina.planning.solve_methods import SOLVE_METHODS, OptimumMethod, SolveMethod
@@ -96,15 +97,16 @@ def solve_cases(
     planning = call_options(options, model)
     variables = model.variables if asked is None else [model.variables[v] for v in asked]
     rows = _CELLS_AT_ONCE // sum(v.size for v in variables)
-    batch: Batch | ClusterBatch
+    batch: Batch | EstimatedBatch | ClusterBatch
     if client is not None:
         from elimina.distributed import ClusterBatch
 
         batch = ClusterBatch(client, summed, cases.columns, asked, planning, count)
     else:
-        batch = Batch(summed, cases.columns, asked, planning, count)
-        rows = max(batch.cases * batch.threads, rows)
-    with Progress() as progress, open_posteriors(output, variables) as writer:
+        batch = batch_of(summed, cases.columns, asked, planning, count)
+        if isinstance(batch, Batch):
+            rows = max(batch.cases * batch.threads, rows)
+    with Progress() as progress, open_posteriors(output, variables, has_errors=not batch.is_exact) as writer:
         if isinstance(batch, Batch):
             progress.start(batch.planned.plan, count / (batch.cases * batch.threads))
         for start in range(0, count, rows):
@@ -114,7 +116,8 @@ def solve_cases(
             table = np.concatenate([found.marginals[v.name] for v in variables], axis=1)
             # Nothing follows from a case that is impossible; the file says so by empty cells.
             table[found.log10_evidence == -np.inf] = np.nan
-            writer.write(table, found.log10_evidence)
+            notes = () if found.errors is None else (found.statuses, found.errors)
+            writer.write(table, found.log10_evidence, *notes)
     if isinstance(batch, Batch):
         batch.close()
 

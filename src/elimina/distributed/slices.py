@@ -407,6 +407,8 @@ class _BatchJob(NamedTuple):
 class ClusterBatch:
     """Answers cases as ``Batch`` does, on the workers of a cluster; those of a lost worker are answered by others.
 
+    Its answers are exact.
+
     Args:
         client: Client of the cluster.
         model: Model, as for ``Batch``.
@@ -420,6 +422,9 @@ class ClusterBatch:
         DeviceError: No worker has the device.
         ClusterError: There are no usable workers.
     """
+
+    is_exact = True
+    """True: rows have no errors."""
 
     def __init__(
         self,

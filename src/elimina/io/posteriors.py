@@ -10,6 +10,7 @@ variables.
 from __future__ import annotations
 
 import csv
+import itertools
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
@@ -33,6 +34,9 @@ from elimina.system import require
 EVIDENCE = "log10_evidence"
 """Name of the last column: base-10 logarithm of the probability of the case's observations."""
 
+STATUS, ERROR = "status", "error"
+"""Names of the columns after it where cases may be estimated: exact, estimated or infeasible; the estimated error."""
+
 Floats = NDArray[np.floating[Any]]
 
 
@@ -47,10 +51,11 @@ class PosteriorWriter(ABC):
     Attributes:
         path: Path of the file.
         columns: Names of the columns of probabilities.
+        has_errors: True if each case has a status and an error.
     """
 
-    def __init__(self, path: Path, variables: Sequence[Variable]) -> None:
-        self.path = path
+    def __init__(self, path: Path, variables: Sequence[Variable], has_errors: bool) -> None:
+        self.path, self.has_errors = path, has_errors
         self.columns = posterior_columns(variables)
         with ExitStack() as stack:
             self._file = stack.enter_context(replacement_of(path))
@@ -58,16 +63,24 @@ class PosteriorWriter(ABC):
             stack.push(self._end)
             self._open_files = stack.pop_all()
 
-    def write(self, posteriors: Floats, log10_evidence: Floats) -> None:
+    def write(
+        self,
+        posteriors: Floats,
+        log10_evidence: Floats,
+        statuses: NDArray[np.str_] | None = None,
+        errors: Floats | None = None,
+    ) -> None:
         """Append cases.
 
         Args:
             posteriors: float32 or float64 array of shape ``(cases, len(columns))``; NaN where the observations are
                 impossible.
             log10_evidence: Array of shape ``(cases,)``; minus infinity where the observations are impossible.
+            statuses: Status of each case, if the file has errors.
+            errors: Estimated error of each case, likewise; NaN where it is unknown.
 
         Raises:
-            InputError: The shapes do not fit, or the file cannot be written.
+            InputError: The shapes do not fit, errors are missing or have no column, or the file cannot be written.
         """
         if posteriors.ndim != 2 or log10_evidence.shape != (len(posteriors),):
             raise InputError(
@@ -75,10 +88,23 @@ class PosteriorWriter(ABC):
             )
         if posteriors.shape[1] != len(self.columns):
             raise InputError(f"a row of posteriors has {len(self.columns)} columns, not {posteriors.shape[1]}")
+        if self.has_errors != (errors is not None) or (statuses is None) != (errors is None):
+            raise InputError(
+                f"{self.path}: give statuses and errors of the cases with open_posteriors(has_errors=True), and only "
+                "then"
+            )
+        notes = [] if statuses is None or errors is None else [statuses, errors]
+        if any(len(note) != len(posteriors) for note in notes):
+            raise InputError(f"{len(posteriors):,} cases need as many statuses and errors")
         try:
-            self._append(posteriors, log10_evidence)
+            self._append(posteriors, log10_evidence, *notes)
         except OSError as error:
             raise self._unwritable(error) from error
+
+    @property
+    def _notes(self) -> tuple[str, ...]:
+        """Names of the columns after the logarithms."""
+        return (STATUS, ERROR) if self.has_errors else ()
 
     def __enter__(self) -> PosteriorWriter:
         return self
@@ -100,7 +126,7 @@ class PosteriorWriter(ABC):
     def _open(self) -> None: ...
 
     @abstractmethod
-    def _append(self, posteriors: Floats, log10_evidence: Floats) -> None: ...
+    def _append(self, posteriors: Floats, log10_evidence: Floats, *notes: NDArray[Any]) -> None: ...
 
     @abstractmethod
     def _finish(self) -> None: ...
@@ -117,13 +143,15 @@ class _CsvWriter(PosteriorWriter):
     def _open(self) -> None:
         self._stream = _text_stream(self._file, self.path.suffix.lower())
         self._rows = csv.writer(self._stream, lineterminator="\n")
-        self._rows.writerow([*self.columns, EVIDENCE])
+        self._rows.writerow([*self.columns, EVIDENCE, *self._notes])
 
-    def _append(self, posteriors: Floats, log10_evidence: Floats) -> None:
+    def _append(self, posteriors: Floats, log10_evidence: Floats, *notes: NDArray[Any]) -> None:
         # A float32 is written with the digits that it has, not with those of its nearest double.
         number_text = repr if posteriors.dtype == np.float64 else "{:.9g}".format
-        for row, evidence in zip(posteriors.tolist(), log10_evidence.tolist(), strict=True):
-            self._rows.writerow([*("" if p != p else number_text(p) for p in row), repr(evidence)])
+        ends = zip(*(note.tolist() for note in notes), strict=True) if notes else itertools.repeat((), len(posteriors))
+        for row, evidence, end in zip(posteriors.tolist(), log10_evidence.tolist(), ends, strict=True):
+            texts = ("" if p != p else number_text(p) for p in row)
+            self._rows.writerow([*texts, repr(evidence), *("" if note != note else note for note in end)])
 
     def _finish(self) -> None:
         self._stream.close()
@@ -145,11 +173,13 @@ class _ParquetWriter(PosteriorWriter):
         self._arrow = require("pyarrow", "frames", "writing a Parquet file")
         self._parquet = require("pyarrow.parquet", "frames", "writing a Parquet file")
         fields = [(name, self._arrow.float64()) for name in [*self.columns, EVIDENCE]]
+        fields += zip(self._notes, (self._arrow.string(), self._arrow.float64()), strict=False)
         self._schema = self._arrow.schema(fields)
         self._writer = self._parquet.ParquetWriter(self._file, self._schema, use_dictionary=False)
 
-    def _append(self, posteriors: Floats, log10_evidence: Floats) -> None:
+    def _append(self, posteriors: Floats, log10_evidence: Floats, *notes: NDArray[Any]) -> None:
         arrays = [self._arrow.array(a.astype(np.float64)) for a in (*posteriors.T, log10_evidence)]
+        arrays += map(self._arrow.array, notes)
         self._writer.write_table(self._arrow.Table.from_arrays(arrays, schema=self._schema))
 
     def _finish(self) -> None:
@@ -157,16 +187,18 @@ class _ParquetWriter(PosteriorWriter):
 
 
 class _NpzWriter(PosteriorWriter):
-    """Arrays ``columns``, ``posteriors`` and ``log10_evidence``; the rows wait in a file, not in memory."""
+    """Arrays ``columns``, ``posteriors``, ``log10_evidence`` and notes; the rows wait in a file, not in memory."""
 
     def _open(self) -> None:
         self._waiting = self.path.with_name(f".{self.path.name}.{os.urandom(4).hex()}.rows")
         self._stream = self._waiting.open("wb")
         self._evidence: list[Floats] = []
+        self._note_parts: list[tuple[NDArray[Any], ...]] = []
 
-    def _append(self, posteriors: Floats, log10_evidence: Floats) -> None:
+    def _append(self, posteriors: Floats, log10_evidence: Floats, *notes: NDArray[Any]) -> None:
         self._stream.write(np.ascontiguousarray(posteriors, dtype=np.float64).data)
         self._evidence.append(log10_evidence.astype(np.float64))
+        self._note_parts.append(notes)
 
     def _finish(self) -> None:
         with ExitStack() as stack:
@@ -178,19 +210,26 @@ class _NpzWriter(PosteriorWriter):
                 rows = np.memmap(self._waiting, dtype=np.float64, mode="r", shape=shape)
             evidence = np.concatenate([np.empty(0), *self._evidence])
             with self._file.open("wb") as stream:
-                np.savez(stream, columns=np.array(self.columns, dtype=str), posteriors=rows, log10_evidence=evidence)
+                notes = zip(*self._note_parts, strict=True) if self._note_parts else itertools.repeat((np.empty(0),))
+                named = {name: np.concatenate(parts) for name, parts in zip(self._notes, notes, strict=False)}
+                arrays: dict[str, Any] = {"columns": np.array(self.columns, dtype=str), "posteriors": rows}
+                arrays.update(named, log10_evidence=evidence)
+                np.savez(stream, **arrays)
 
     def _release(self) -> None:
         self._stream.close()
         self._waiting.unlink(missing_ok=True)
 
 
-def open_posteriors(path: str | os.PathLike[str], variables: Sequence[Variable]) -> PosteriorWriter:
+def open_posteriors(
+    path: str | os.PathLike[str], variables: Sequence[Variable], *, has_errors: bool = False
+) -> PosteriorWriter:
     """Begin a file of posteriors.
 
     Args:
         path: A .csv file, perhaps with .gz or .xz after that, a .parquet or an .npz file.
         variables: Variables of the posteriors, in the order of their columns.
+        has_errors: True if each case has a status and an estimated error.
 
     Raises:
         InputError: The suffix is another one, a package is missing, or the file cannot be written.
@@ -204,7 +243,7 @@ def open_posteriors(path: str | os.PathLike[str], variables: Sequence[Variable])
     if kind is None:
         raise InputError(f"{path}: posteriors are written to .csv, .csv.gz, .csv.xz, .parquet and .npz files")
     try:
-        return kind(path, variables)
+        return kind(path, variables, has_errors)
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror or error}") from error
 

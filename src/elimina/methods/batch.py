@@ -257,6 +257,9 @@ class Batch:
         DeviceError: The device is missing or cannot be used.
     """
 
+    is_exact = True
+    """True: rows have no errors."""
+
     def __init__(
         self, model: Model, columns: Sequence[int], asked: Sequence[int] | None, options: Options, count: int
     ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import logging
 import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +18,9 @@ from elimina.display import Displayed, bar, bytes_text, count_text, sample, seco
 from elimina.errors import ImpossibleEvidenceError, InputError, MemoryLimitError
 from elimina.io.sources import EvidenceLike, ModelLike, as_evidence, as_model
 from elimina.methods.bucket_elimination import eliminate
+from elimina.methods.joint_estimation import estimated_joint
 from elimina.methods.marginals import joint_table
+from elimina.methods.posterior_estimation import ESTIMATE_SECONDS, error_of, posteriors_within
 from elimina.methods.small_networks import SmallAnswer, SmallNetwork, is_small, rewritten_for_sums
 from elimina.model.model import Model, variable_indices
 from elimina.model.named_table import NamedTable, NamedTables
@@ -33,6 +36,7 @@ from elimina.problem.observations import changes_of, evidence_of
 from elimina.problem.preparation import condition, prepare, with_units
 from elimina.problem.rewriting import is_rewritten
 from elimina.problem.semirings import SEMIRINGS
+from elimina.result import Marginals, Result
 from elimina.running.advice import check_kept
 from elimina.running.execution import Execution
 from elimina.running.host import host_memory
@@ -44,7 +48,10 @@ from elimina.system import cached_property, memory_errors_in_words
 
 if TYPE_CHECKING:
     from elimina.methods.batch import Batch
+    from elimina.methods.estimated_batch import EstimatedBatch
     from elimina.running.propagated_tables import Posteriors
+
+logger = logging.getLogger("elimina")
 
 Array = NDArray[Any]
 
@@ -55,6 +62,9 @@ _MIN_QUERIES_FOR_PLAN = 3
 
 _PART_SECONDS = 4e-4
 """Propagation up to which all posteriors are computed where a few are asked for: a part takes as long to look up."""
+
+_TRIAL_ORDER_SECONDS = 0.1
+"""Seconds of the search for an order of a joint distribution, where the messages of the model do not fit."""
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -77,6 +87,10 @@ class JunctionTree(Displayed):
     change are computed again, and for a query of a few variables only the messages that it needs. On a GPU, the first
     query of a set of variables computes all messages, because a partial run takes longer to prepare than a full one.
 
+    If the messages do not fit into memory, a warning says so, and ``is_exact`` is False: posteriors, joint
+    distributions, entropies and the evidence's probability are estimated for about a second, once for each set of
+    evidence, and ``error`` states the error. They are exact where the evidence makes the model narrow enough.
+
     Threads may share a junction tree: it does the work of one call after another.
 
     Args:
@@ -84,17 +98,20 @@ class JunctionTree(Displayed):
         evidence: Evidence to begin with, as in ``elimina.plan``.
         device: Device, as in ``elimina.plan``.
         memory: Memory limit, as in ``elimina.plan``.
-        options: Settings for experts: the order and its search, ``threads``, and ``dtype`` (``float64`` by default, or
-            ``float32``). A junction tree takes no other options.
+        options: Settings for experts: the order and its search, ``threads``, ``dtype`` (``float64`` by default, or
+            ``float32``), and ``exact``, which refuses estimates. A junction tree takes no other options.
 
     Attributes:
+        error: Estimated error of the latest posteriors or joint distribution: the mean Hellinger distance from the
+            exact ones. 0 if they are exact, NaN if it is unknown.
         lock: Lock that each call holds. Hold it to change the evidence and ask about it without another thread's calls
             in between.
 
     Raises:
         TypeError: An argument has the wrong type.
         InputError: The model has costs, or an option makes no sense.
-        MemoryLimitError: The messages need more memory; nothing was allocated.
+        MemoryLimitError: The messages need more memory, and the options ask for exact answers or a GPU; nothing was
+            allocated.
         DeviceError: The device is missing or cannot be used.
     """
 
@@ -111,6 +128,7 @@ class JunctionTree(Displayed):
     ) -> None:
         self.model = as_model(model)
         self.lock = threading.RLock()
+        self.error = 0.0
         self._options = options_of(options, device, memory).only_for("a junction tree").checked()
         # Index of the observed state, or likelihoods.
         self._known: dict[int, int | Array] = {}
@@ -118,7 +136,9 @@ class JunctionTree(Displayed):
         # The evidence that each propagator has.
         self._applied: dict[str, dict[int, int | Array]] = {}
         self._answers = 0
-        self._batch: Batch | None = None
+        self._batch: Batch | EstimatedBatch | None = None
+        # Evidence, and the estimated answer.
+        self._estimate: tuple[dict[int, int | Array], Result] | None = None
         # Evidence, and the model with its likelihoods as factors.
         self._weighted: tuple[dict[int, int | Array], Observed] | None = None
         # Evidence, a tree of the model at this evidence, with fewer values, the observed values, and the variables that
@@ -133,7 +153,8 @@ class JunctionTree(Displayed):
             self._answer = self._small.answer({})
         if self._answer is None:
             # What is small is planned when it is asked for more than posteriors.
-            self._small, _ = None, self._planned
+            self._small = None
+            _ = self.is_exact
         if evidence is not None:
             self.set_evidence(evidence)
 
@@ -162,6 +183,20 @@ class JunctionTree(Displayed):
         return planned
 
     @cached_property
+    def is_exact(self) -> bool:
+        """True if the messages fit into memory, so that answers are exact; otherwise they are estimates."""
+        if self._small is not None or self._answer is not None:
+            return True
+        try:
+            _ = self._planned
+        except MemoryLimitError as error:
+            if self._options.exact or self._options.needs_gpu:
+                raise
+            logger.warning("%s. Until then, posteriors are estimated; Options(exact=True) refuses that", error)
+            return False
+        return True
+
+    @cached_property
     def _parts(self) -> list[tuple[str, slice]]:
         ends = itertools.pairwise(itertools.accumulate(self.model.sizes, initial=0))
         return [
@@ -178,10 +213,19 @@ class JunctionTree(Displayed):
         return self._planned.plan
 
     def _details(self) -> str:
+        if not self.is_exact:
+            return ""
         return f"<p>memory, of its limit</p>{bar(self.plan.filled)}"
 
     def _figures(self) -> list[tuple[str, str]]:
-        plan, observed = self.plan, [self.model.variables[v].name for v in self._known]
+        observed = [self.model.variables[v].name for v in self._known]
+        if not self.is_exact:
+            return [
+                ("variables", f"{len(self.model.variables):,}"),
+                ("answers", "estimated: the messages do not fit into memory"),
+                ("evidence", sample(observed, len(observed)) or "none"),
+            ]
+        plan = self.plan
         return [
             ("variables", f"{len(self.model.variables):,}"),
             ("width", f"{plan.width} (largest table: {count_text(plan.largest_table)} cells)"),
@@ -228,7 +272,7 @@ class JunctionTree(Displayed):
 
     @_alone
     def marginals(self, variables: Sequence[str | int] | None = None) -> NamedTables:
-        """Posterior of each variable given the evidence: name -> ``NamedTable`` of its probabilities.
+        """Posterior of each variable given the evidence: name -> ``NamedTable`` of its probabilities. See ``error``.
 
         Args:
             variables: Names or indices; None: all.
@@ -237,7 +281,30 @@ class JunctionTree(Displayed):
             ImpossibleEvidenceError: The evidence has probability 0.
             InputError: There is no such variable.
         """
-        return NamedTables(self._tables("sum-product", variables), self.model.__getitem__, "probability")
+        return NamedTables(self._posteriors(variables), self.model.__getitem__, "probability")
+
+    def _posteriors(self, variables: Sequence[str | int] | None) -> dict[str, NDArray[np.float64]]:
+        """Return ``marginals`` as arrays, exact or estimated."""
+        self.error = 0.0
+        if self.is_exact:
+            return self._tables("sum-product", variables)
+        indices = None if variables is None else variable_indices(self.model, variables, "variables")
+        result = self._estimated()
+        if result.status == "infeasible":
+            raise ImpossibleEvidenceError(impossible_text(self.model, self._known))
+        assert isinstance(result.marginals, Marginals)
+        tables = result.marginals.arrays()
+        if indices is None:
+            return tables
+        return {name: tables[name] for name in (self.model.variables[v].name for v in indices)}
+
+    def _estimated(self) -> Result:
+        """Return the posteriors of all variables from estimates, made once for a set of evidence."""
+        if self._estimate is None or self._estimate[0] is not self._known:
+            observed, every = with_leaves(self.model, self._known), range(len(self.model.variables))
+            self._estimate = self._known, posteriors_within(observed, every, self._options, ESTIMATE_SECONDS)
+        self.error = error_of(self._estimate[1])
+        return self._estimate[1]
 
     @_alone
     def max_marginals(self, variables: Sequence[str | int] | None = None) -> NamedTables:
@@ -254,6 +321,9 @@ class JunctionTree(Displayed):
     @_alone
     def log_evidence(self) -> float:
         """Natural logarithm of the evidence's probability (of the sum of the model); minus infinity if it is 0."""
+        if not self.is_exact:
+            log_z = self._estimated().log_z
+            return math.nan if log_z is None else log_z
         answer = self._at_once()
         if answer is not None:
             return answer.log_sum
@@ -269,10 +339,13 @@ class JunctionTree(Displayed):
     def joint(self, variables: Sequence[str | int]) -> NamedTable:
         """Posterior joint distribution of any variables, axes in the given order; each call makes a plan.
 
+        If that does not fit into memory, the distribution is estimated: see ``error``.
+
         Raises:
             ImpossibleEvidenceError: The evidence has probability 0.
             InputError: There is no such variable, or one is named twice.
-            MemoryLimitError: The plan needs more memory.
+            MemoryLimitError: The plan needs more memory, and the options ask for exact answers or a GPU; or the joint
+                distribution itself does.
             TypeError: The variables are a set, which has no order.
         """
         arguments.in_order("variables", variables)
@@ -310,10 +383,12 @@ class JunctionTree(Displayed):
         if len(set(asked)) != len(asked):
             twice = next(v for v in asked if asked.count(v) > 1)
             raise InputError(f"variable {self.model.variables[twice].name!r} is named twice: name each variable once")
-        if len(asked) == 1 and not is_rewritten(self.model):
+        self.error = 0.0
+        if len(asked) == 1 and not is_rewritten(self.model) and self.is_exact:
             (posterior,) = self._tables("sum-product", asked).values()
             return posterior
-        self._check_possible()
+        if self.is_exact:
+            self._check_possible()
         model, hard, merged = rewritten_for_sums(with_leaves(self.model, self._known))
         needed, room = 8 * math.prod(self.model.sizes[v] for v in asked), host_memory(self._options)
         if merged.keys() & asked and needed > room:
@@ -321,7 +396,7 @@ class JunctionTree(Displayed):
                 f"the joint distribution takes {bytes_text(needed)}, and {bytes_text(room)} may be used: ask for fewer "
                 "variables, or give more memory"
             )
-        table = joint_table(model, hard, asked, self._options._replace(order="auto"))
+        table = self._joint(model, hard, asked)
         for axis, v in enumerate(asked):
             if v in merged:
                 table = np.moveaxis(merged[v].spread(np.moveaxis(table, axis, -1)), -1, axis)
@@ -329,6 +404,22 @@ class JunctionTree(Displayed):
                 spread = np.zeros(self.model.variables[v].size)
                 spread[hard[v]] = 1.0
                 table = table * np.expand_dims(spread, tuple(a for a in range(len(asked)) if a != axis))
+        return table
+
+    def _joint(self, model: Model, evidence: Mapping[int, int], asked: Sequence[int]) -> NDArray[np.float64]:
+        """Return the joint table of variables, estimated if no plan for it fits; observed ones have length 1."""
+        options = self._options._replace(order="auto")
+        if not self.is_exact:
+            options = options._replace(order_seconds=min(options.order_seconds, _TRIAL_ORDER_SECONDS))
+        try:
+            return joint_table(model, evidence, asked, options)
+        except MemoryLimitError:
+            if options.exact or options.needs_gpu:
+                raise
+        table, result = estimated_joint(model, evidence, asked, options, ESTIMATE_SECONDS)
+        if result.status == "infeasible":
+            raise ImpossibleEvidenceError(impossible_text(self.model, self._known))
+        self.error = error_of(result)
         return table
 
     @overload
@@ -377,6 +468,11 @@ class JunctionTree(Displayed):
         variables = self.model.variables
         asked = list(range(len(variables))) if names is None else variable_indices(self.model, names, "names")
         check_room(count, len(variables), host_memory(self._options))
+        if not self.is_exact:
+            raise MemoryLimitError(
+                "a junction tree draws exact samples, and its messages do not fit into memory: give more memory, or "
+                "draw weighted samples (elimina.sample)"
+            )
         if is_rewritten(self.model):
             drawn = self._drawn_from_merged(count, seed, asked)
         else:
@@ -466,7 +562,8 @@ class JunctionTree(Displayed):
 
         The evidence of the tree holds in each case, likelihoods included. A case that observes another state than the
         evidence has probability 0. Many cases are propagated in one pass. Calls with the same columns share the plan,
-        unless likelihoods have changed.
+        unless likelihoods have changed. If the plan does not fit into memory, each case is exact if it fits alone, and
+        otherwise estimated: ``Posteriors.statuses`` and ``errors`` say which, and how well.
 
         Args:
             cases: ``elimina.io.cases.Cases``, or what ``elimina.io.cases.cases_from_frame`` takes: a data frame, a
@@ -478,10 +575,11 @@ class JunctionTree(Displayed):
 
         Raises:
             InputError: A column is not a variable, or a cell is not a state of its variable or may be one of several.
-            MemoryLimitError: Not even a few cases fit.
+            MemoryLimitError: Not even a few cases fit, and the options ask for exact answers or a GPU.
         """
         from elimina.io.cases import as_cases, labels_of
-        from elimina.methods.batch import Batch, with_observations
+        from elimina.methods.batch import with_observations
+        from elimina.methods.estimated_batch import batch_of
 
         named, codes = as_cases(cases, self.model, indices=indices, ignore_extra=ignore_extra)
         if self._weighted is None or self._weighted[0] is not self._known:
@@ -494,9 +592,11 @@ class JunctionTree(Displayed):
         if self._batch is None or self._batch.model is not model or not self._batch.suits(columns, asked, len(values)):
             if self._batch is not None:
                 self._batch.close()
-            options = self._options if asked is not None else self._options._replace(order=self.plan.order)
+            options = self._options
+            if asked is None and self.is_exact:
+                options = options._replace(order=self.plan.order)
             self._batch = None
-            batch = Batch(model, columns, asked, options, len(values))
+            batch = batch_of(model, columns, asked, options, len(values))
             self._make_room(batch.peak_bytes)
             self._batch = batch
         posteriors = self._batch.run(values, progress)._replace(labels=labels_of(cases))
@@ -523,6 +623,8 @@ class JunctionTree(Displayed):
 
     def _make_room(self, size: int) -> None:
         """Release the memory of earlier queries, if it does not fit beside so many bytes."""
+        if not self.is_exact:
+            return
         taken = len(self._propagators) * self.plan.peak_bytes + (0 if self._batch is None else self._batch.peak_bytes)
         if taken + size > self.plan.memory_limit:
             self.close()

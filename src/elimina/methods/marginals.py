@@ -95,9 +95,19 @@ def estimated_posteriors(inquiry: MarginalQuery, estimate: SumEstimate) -> Resul
         log10_z = (estimate.log_z + structure.log_states) / math.log(10)
         interval = log10_interval(estimate.interval, structure.log_states)
         stats["log10_z_error"] = estimate.log_z_error / math.log(10)
-    return Result(
-        "estimated", "mar", log10_z=log10_z, marginals=marginals, error=estimate.error, interval=interval, stats=stats
-    )
+    error = _error_of_asked(inquiry, estimate)
+    return Result("estimated", "mar", log10_z=log10_z, marginals=marginals, error=error, interval=interval, stats=stats)
+
+
+def _error_of_asked(inquiry: MarginalQuery, estimate: SumEstimate) -> float:
+    """Return the mean error of the marginals that are asked for; those of known states have none."""
+    if estimate.errors is None:
+        return estimate.error
+    variables, sources = inquiry.structure.wanted
+    place = {v: number for number, v in enumerate(inquiry.structure.problem.free)}
+    asked = set(inquiry.asked)
+    places = [place[source] for v, source in zip(variables, sources, strict=True) if v in asked and source in place]
+    return float(estimate.errors[places].mean()) if places else 0.0
 
 
 def _propagate(execution: Execution, clock: dict[str, float]) -> PropagatedTables:

@@ -129,7 +129,7 @@ def _from_junction_tree(
     model: Model, known: Mapping[int, int | NDArray[Any]], question: SampleQuestion, options: Options
 ) -> Samples:
     """Draw exact samples from messages on a GPU."""
-    tree = JunctionTree(model, options=options._replace(exact=False))
+    tree = JunctionTree(model, options=options._replace(exact=True))
     try:
         tree.set_evidence({v: _evidence_item(model, v, what) for v, what in known.items()})
         indices = tree.sample(question.samples, question.seed, indices=True)

@@ -1,14 +1,29 @@
-"""Estimates of posteriors that are asked for, as answers."""
+"""Posteriors within the memory: exact ones where their elimination fits, and otherwise estimates."""
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Iterator, Sequence
 
+from elimina.errors import MemoryLimitError
 from elimina.methods.estimation import Estimation
-from elimina.methods.junction_structure import MarginalQuery
-from elimina.methods.marginals import estimated_posteriors
+from elimina.methods.junction_structure import MarginalQuery, Structure
+from elimina.methods.marginals import estimated_posteriors, posteriors
+from elimina.methods.small_networks import rewritten_for_sums
 from elimina.planning.options import Options
+from elimina.planning.ordering import rough_order
+from elimina.problem.evidence import Observed
+from elimina.problem.preparation import prepare
 from elimina.result import Result
+from elimina.running.advice import does_not_fit
+from elimina.running.estimate_memory import FLOAT_BYTES, METHOD_MEMORY_SHARE, QUICK_ORDER_FACTOR, can_write_tables
+from elimina.running.execution import Execution
+from elimina.running.host import host_memory
+from elimina.running.plan_choice import plan_problem
+
+ESTIMATE_SECONDS = 1.0
+"""Seconds of estimates that are the answer, where nothing limits the time."""
 
 
 class PosteriorEstimation:
@@ -41,3 +56,44 @@ class PosteriorEstimation:
         """
         for estimate in self._estimation.improve(deadline):
             yield estimated_posteriors(self._inquiry, estimate)
+
+
+def posteriors_within(observed: Observed, asked: Sequence[int], options: Options, seconds: float) -> Result:
+    """Return posteriors of a model: exact ones if their elimination fits the memory, and otherwise estimates.
+
+    Args:
+        observed: A probability model, and its observations.
+        asked: The variables whose posteriors are asked for.
+        options: Planning options, and the memory that may be used.
+        seconds: Seconds of estimates.
+
+    Raises:
+        MemoryLimitError: The tables themselves do not fit.
+    """
+    model, evidence, merged = rewritten_for_sums(observed)
+    problem = prepare(model, "mar", evidence)
+    rough = rough_order(problem, options)
+    structure = Structure(problem, (problem.wanted, problem.wanted), 1, (), rough=rough)
+    inquiry = MarginalQuery(model, evidence, asked, True, structure, merged)
+    memory = host_memory(options)
+    failure = "the elimination does not fit"
+    if FLOAT_BYTES * rough.total_cells <= QUICK_ORDER_FACTOR * memory:
+        planned = plan_problem(problem, options, rough)
+        if planned.plan.fits:
+            return posteriors(inquiry, Execution(problem, planned.plan, planned.backend), options, {})
+        failure = does_not_fit(planned.plan)
+    if not can_write_tables(problem, memory):
+        raise MemoryLimitError(failure)
+    estimation = PosteriorEstimation(inquiry, options, int(METHOD_MEMORY_SHARE * memory))
+    for _ in estimation.improve(time.monotonic() + seconds):
+        pass
+    if estimation.best is None:
+        raise MemoryLimitError(f"{failure}, and no approximate method does, either")
+    return estimation.best
+
+
+def error_of(result: Result) -> float:
+    """Return the error of posteriors: 0 if they are exact, NaN if it is unknown."""
+    if result.status != "estimated":
+        return 0.0
+    return math.nan if result.error is None or math.isinf(result.error) else result.error

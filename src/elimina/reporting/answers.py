@@ -322,7 +322,9 @@ def _by_junction_tree(
     asked: Asked, task: str, names: Sequence[str], deadline: float
 ) -> tuple[tuple[str, ...], list[Effect]]:
     model, evidence, query, options = asked
-    tree_options = Options(device=options.device, memory=options.memory, order=options.order, threads=options.threads)
+    # The errors of two estimates would look like effects.
+    own = Options(device=options.device, memory=options.memory, order=options.order, threads=options.threads)
+    tree_options = own._replace(exact=True)
     tree = JunctionTree(model, options=tree_options)
     hidden = [name for name in (query or [v.name for v in model.variables]) if name not in evidence]
     tree.set_evidence(evidence)

@@ -213,12 +213,22 @@ class Posteriors(NamedTuple):
             observations; minus infinity where the case is impossible.
         variables: The variables of the marginals.
         labels: Index of the pandas frame that held the cases; None for other cases.
+        errors: float64 array of shape ``(cases,)``: the estimated error of each case, which is the mean Hellinger
+            distance of its marginals from the exact ones; 0 where these are exact, NaN where it is unknown. None if all
+            cases are exact.
     """
 
     marginals: dict[str, Floats]
     log10_evidence: Floats
     variables: tuple[Variable, ...]
     labels: Any = None
+    errors: Floats | None = None
+
+    @property
+    def statuses(self) -> NDArray[np.str_]:
+        """Status of each case, shape ``(cases,)``: ``exact``, ``estimated`` or ``infeasible``."""
+        errors = np.zeros(len(self.log10_evidence)) if self.errors is None else self.errors
+        return np.where(np.isneginf(self.log10_evidence), "infeasible", np.where(errors == 0, "exact", "estimated"))
 
     @property
     def log_evidence(self) -> Floats:
@@ -229,13 +239,16 @@ class Posteriors(NamedTuple):
         """Set the probability of some cases to 0."""
         if cases.any():
             self.log10_evidence[cases] = -np.inf
+            if self.errors is not None:
+                self.errors[cases] = 0.0
             for table in self.marginals.values():
                 table[cases] = 0.0
 
     def to_frame(self, library: Library = "pandas") -> Any:
         """Return a data frame with a row for each case.
 
-        A column ``NAME=state`` holds the probabilities of a state; the last one is ``log10_evidence``. A pandas frame
+        A column ``NAME=state`` holds the probabilities of a state; the last one is ``log10_evidence``. If there are
+        ``errors``, the columns ``status`` and ``error`` follow. A pandas frame
         has the index of the cases' frame, so that ``cases.join(posteriors.to_frame())`` matches their rows.
 
         Args:
@@ -245,11 +258,12 @@ class Posteriors(NamedTuple):
             TypeError: ``library`` is not text.
             InputError: It is another one, or not installed.
         """
-        from elimina.io.posteriors import EVIDENCE, posterior_columns
+        from elimina.io.posteriors import ERROR, EVIDENCE, STATUS, posterior_columns
 
         columns = [column for v in self.variables for column in self.marginals[v.name].T]
         named = dict(zip(posterior_columns(self.variables), columns, strict=True))
-        return frame_of({**named, EVIDENCE: self.log10_evidence}, library, self.labels)
+        errors = {} if self.errors is None else {STATUS: self.statuses, ERROR: self.errors}
+        return frame_of({**named, EVIDENCE: self.log10_evidence, **errors}, library, self.labels)
 
     def __repr__(self) -> str:
         return text_of("Posteriors", self._figures())
@@ -262,7 +276,12 @@ class Posteriors(NamedTuple):
 
     def _figures(self) -> list[tuple[str, str]]:
         impossible = int(np.isneginf(self.log10_evidence).sum())
-        return [
+        rows = [
             ("cases", f"{len(self.log10_evidence):,}, {impossible:,} of them impossible"),
             ("variables", sample(self.marginals, len(self.marginals))),
         ]
+        if self.errors is not None and self.errors.any():
+            estimated, known = np.count_nonzero(self.errors), self.errors[self.errors > 0]
+            size = f", error about {known.mean():.1g}" if len(known) else ", error unknown"
+            rows.append(("estimated", f"{estimated:,} cases{size}"))
+        return rows

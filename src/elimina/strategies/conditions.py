@@ -11,6 +11,7 @@ from elimina.errors import MemoryLimitError
 from elimina.planning.listed_tables import seconds_written
 from elimina.planning.order import CELLS_PER_SECOND, Order
 from elimina.planning.ordering import is_rough_enough
+from elimina.running.estimate_memory import FLOAT_BYTES, QUICK_ORDER_FACTOR, can_write_tables
 from elimina.running.host import host_memory
 from elimina.running.memory_shares import can_copy, cells_of
 from elimina.running.sparse_plans import MIN_WRITING_SECONDS
@@ -42,18 +43,12 @@ UNREACHABLE_CELLS_PER_BYTE = 2.0**10
 """Cells of the largest table, for each byte of memory, from which a plan is made in the order that was found first. A
 search for an order seldom makes a table so much smaller."""
 
-FLOAT_BYTES = 8
-"""Bytes of a cell: the messages of both passes together are about as large as all joined tables."""
-
 ZEROS_SHARE = 0.25
 """Share of zeros among the tables' cells from which sparse tables may be much smaller than dense ones."""
 
-WRITTEN_TABLES_SHARE = 0.25
-"""Share of the memory for tables that estimates write out: their clusters take as much and more."""
-
-QUICK_ORDER_FACTOR, SEARCHED_ORDER_FACTOR = 256.0, 4.0
-"""Memory that an order needs, for each byte there is, from which no search makes it fit: short searches save a factor
-of 30 at most, and longer ones a factor of two over these."""
+SEARCHED_ORDER_FACTOR = 4.0
+"""Memory that a searched order needs, for each byte there is, from which no longer search makes it fit: these save a
+factor of two."""
 
 MAX_SLICED_PLAN_SECONDS = 1e7
 """Estimated seconds from which an elimination without slices is not tried in slices, which take longer. A search for an
@@ -139,10 +134,7 @@ ELIMINATION_IS_NOT_SHORT = Condition(
 )
 TABLES_FIT = Condition(
     "its tables fit the memory if they are written out",
-    lambda facts: (
-        FLOAT_BYTES * float(facts.problem.groups.cells(facts.problem.model.sizes).sum())
-        <= WRITTEN_TABLES_SHARE * facts.memory_bytes
-    ),
+    lambda facts: can_write_tables(facts.problem, facts.memory_bytes),
 )
 QUICK_ORDER_FITS = Condition(
     "its tables fit the memory", lambda facts: 2 * facts.quick_order.largest_table < facts.memory_bytes

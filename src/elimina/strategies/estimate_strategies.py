@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from elimina.errors import MemoryLimitError, TimeLimitError
 from elimina.result import Result
 from elimina.running.budget import Budget
+from elimina.running.estimate_memory import METHOD_MEMORY_SHARE
 from elimina.running.host import host_memory
 from elimina.strategies.facts import Facts
 from elimina.strategies.row import Row
@@ -16,9 +17,6 @@ from elimina.strategies.strategy import Attempt, Portfolio, Strategy
 if TYPE_CHECKING:
     from elimina.methods.posterior_estimation import PosteriorEstimation
     from elimina.methods.sum_estimation import SumEstimation
-
-MEMORY_SHARE = 0.5
-"""Share of the host's memory for the tables of one method: others run beside it."""
 
 
 def estimates(facts: Facts, row: Row) -> Portfolio:
@@ -45,7 +43,7 @@ def estimates(facts: Facts, row: Row) -> Portfolio:
 def _estimation(facts: Facts, budget: Budget) -> PosteriorEstimation | SumEstimation:
     """Begin estimates of posteriors, a sum or a count."""
     solver, options = facts.solver, facts.options
-    memory = int(host_memory(options.beside(budget.held)) * MEMORY_SHARE)
+    memory = int(host_memory(options.beside(budget.held)) * METHOD_MEMORY_SHARE)
     if facts.description.is_marginal:
         from elimina.methods.posterior_estimation import PosteriorEstimation
 

@@ -1,0 +1,24 @@
+"""Memory of estimates and of the exact answers before them: what fits, and what no search for an order makes fit."""
+
+from __future__ import annotations
+
+from elimina.problem.preparation import Problem
+
+FLOAT_BYTES = 8
+"""Bytes of a cell: the messages of both passes together are about as large as all joined tables."""
+
+METHOD_MEMORY_SHARE = 0.5
+"""Share of the host's memory for the tables of one method: others run beside it."""
+
+WRITTEN_TABLES_SHARE = 0.25
+"""Share of the memory for tables that estimates write out: their clusters take as much and more."""
+
+QUICK_ORDER_FACTOR = 256.0
+"""Memory that a quick order needs, for each byte there is, from which no search makes it fit: short ones save a factor
+of 30 at most."""
+
+
+def can_write_tables(problem: Problem, memory_bytes: int) -> bool:
+    """Return whether a problem's tables fit the memory if they are written out."""
+    cells = float(problem.groups.cells(problem.model.sizes).sum())
+    return FLOAT_BYTES * cells <= WRITTEN_TABLES_SHARE * memory_bytes
