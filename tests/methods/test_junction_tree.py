@@ -247,7 +247,9 @@ def test_options_that_make_no_sense():
     with pytest.raises(InputError, match="unknown device"):
         JunctionTree(chain(3), device="tpu")
     with pytest.raises(MemoryLimitError, match="may use"):
-        JunctionTree(chain(30), device="cpu", memory=100)
+        JunctionTree(chain(30), device="cpu", memory=100, options=Options(exact=True))
+    with pytest.raises(MemoryLimitError, match="may use"):
+        JunctionTree(chain(30), device="cpu", memory=100).marginals()
     with pytest.raises(InputError, match="twice"):
         JunctionTree(chain(3), device="cpu").joint([0, 0])
 
@@ -327,10 +329,10 @@ def test_advice_on_memory_can_be_followed(use, errors):
     memory = "1KiB"
     for _ in range(errors):
         with pytest.raises(MemoryLimitError, match=r"more memory .* would be enough") as caught:
-            use(JunctionTree(chain(20), memory=memory))
+            use(JunctionTree(chain(20), memory=memory, options=Options(exact=True)))
         assert "--scratch" not in str(caught.value)
         memory = re.search(r"--memory (\w+) would", str(caught.value)).group(1)
-    use(JunctionTree(chain(20), memory=memory))
+    use(JunctionTree(chain(20), memory=memory, options=Options(exact=True)))
 
 
 def in_threads(count, work):

@@ -176,7 +176,10 @@ def test_what_does_not_fit_is_bounded():
     assert result.status == "estimated"
     assert result.stats["peak_bytes"] <= 1 << 16
     assert result.lower_bound <= result.log10_z <= result.upper_bound
-    check(result.replace(status="bounded"), calls.solve(model, "pr", method="eliminate", device="cpu").log10_z)
+    check(
+        result.replace(status="bounded", log10_z=None),
+        calls.solve(model, "pr", method="eliminate", device="cpu").log10_z,
+    )
     with pytest.raises(MemoryLimitError, match="the plan needs"):
         calls.solve(model, "pr", **{**options, "memory": 1000})
 

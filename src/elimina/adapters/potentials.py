@@ -82,7 +82,8 @@ class LogPartition:
         self._device, self._memory = device, memory
         self._residents: dict[str, Resident] = {}
         self._model = Model(variables, links, sense="probability")
-        self._tree = JunctionTree(self._model, device=device, memory=memory)
+        # A gradient belongs to the exact number.
+        self._tree = JunctionTree(self._model, device=device, memory=memory, options=Options(exact=True))
 
     def __call__(self, tables: Sequence[Array]) -> tuple[float, list[Array]]:
         """Return log Z of tables of logarithms, and the marginals of each table's scope.

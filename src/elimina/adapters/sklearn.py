@@ -16,6 +16,7 @@ from elimina.methods.junction_tree import JunctionTree
 from elimina.model.model import Model
 from elimina.model.table import Table
 from elimina.model.variable import listed_states
+from elimina.planning.options import Options
 from elimina.system import require
 
 _base: Any = require("sklearn.base", "sklearn", "BayesNetClassifier")
@@ -64,7 +65,8 @@ class BayesNetClassifier(_base.ClassifierMixin, _base.BaseEstimator):  # type: i
         # An array of one type would turn 0 beside 'a' into text.
         self.classes_ = np.array(states, dtype=None if len(set(map(type, states))) == 1 else object)
         self.model_ = model if X is None else self._fitted(model, X, y)
-        self._tree = JunctionTree(self.model_, memory=self.memory)
+        # Predictions have no place for an error.
+        self._tree = JunctionTree(self.model_, memory=self.memory, options=Options(exact=True))
         self.n_features_in_ = len(model.variables) - 1
         return self
 

@@ -396,7 +396,7 @@ class JunctionTree(Displayed):
                 f"the joint distribution takes {bytes_text(needed)}, and {bytes_text(room)} may be used: ask for fewer "
                 "variables, or give more memory"
             )
-        table = self._joint(model, hard, asked)
+        table = self._joint_table(model, hard, asked)
         for axis, v in enumerate(asked):
             if v in merged:
                 table = np.moveaxis(merged[v].spread(np.moveaxis(table, axis, -1)), -1, axis)
@@ -406,7 +406,7 @@ class JunctionTree(Displayed):
                 table = table * np.expand_dims(spread, tuple(a for a in range(len(asked)) if a != axis))
         return table
 
-    def _joint(self, model: Model, evidence: Mapping[int, int], asked: Sequence[int]) -> NDArray[np.float64]:
+    def _joint_table(self, model: Model, evidence: Mapping[int, int], asked: Sequence[int]) -> NDArray[np.float64]:
         """Return the joint table of variables, estimated if no plan for it fits; observed ones have length 1."""
         options = self._options._replace(order="auto")
         if not self.is_exact:

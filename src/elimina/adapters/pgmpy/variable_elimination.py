@@ -20,6 +20,7 @@ from elimina.methods.junction_tree import JunctionTree
 from elimina.model.model import Model
 from elimina.model.states import StateIndex, is_missing
 from elimina.model.variable import index_of, listed_states
+from elimina.planning.options import Options
 from elimina.system import import_package, require
 
 _ORDERS = ("greedy", "minfill", "minneighbors", "minweight", "weightedminfill")
@@ -54,7 +55,8 @@ class VariableElimination:
         # Of pgmpy's classes without conditional distributions, only trees of clusters have normalised answers.
         is_tree = hasattr(model, "get_factors") and all(isinstance(node, tuple) for node in model.nodes())
         self._is_normalised = self.model.children is not None or isinstance(model, Model) or is_tree
-        self._tree = JunctionTree(self.model)
+        # These answers have no place for an error.
+        self._tree = JunctionTree(self.model, options=Options(exact=True))
 
     def query(
         self,
@@ -181,7 +183,7 @@ class VariableElimination:
         if not names or not is_network:
             return math.exp(best)
         *others, last = names
-        total, tree = 0.0, JunctionTree(model)
+        total, tree = 0.0, JunctionTree(model, options=Options(exact=True))
         for states in itertools.product(*(range(model[name].size) for name in others)):
             tree.set_evidence({**evidence_by_name, **{v: StateIndex(x) for v, x in zip(others, states, strict=True)}})
             with suppress(ImpossibleEvidenceError):

@@ -15,6 +15,7 @@ from elimina.io.factor_arrays import arranged
 from elimina.io.pyagrum_networks import from_pyagrum
 from elimina.methods.junction_tree import JunctionTree
 from elimina.model.states import StateIndex
+from elimina.planning.options import Options
 from elimina.system import import_package
 
 Name = str | int
@@ -32,7 +33,8 @@ class LazyPropagation:
 
     def __init__(self, network: Any) -> None:
         self._network = network
-        self._tree = JunctionTree(from_pyagrum(network))
+        # These answers have no place for an error.
+        self._tree = JunctionTree(from_pyagrum(network), options=Options(exact=True))
         self._evidence: dict[str, Any] = {}
         self._targets: set[int] | None = None
 
