@@ -153,7 +153,7 @@ def test_no_cases(elimina, asia, tmp_path):
         (["--task", "mar", "-o", "o.csv", "--scratch", ".", "--slices", "9"], 2, "with --slices, --scratch: leave"),
         (["--task", "mar", "-o", "o.txt"], 1, "posteriors are written to"),
         (["--task", "mar", "-o", "o.csv", "--query", "z"], 1, "the model has no variable 'z'"),
-        (["--task", "mar", "-o", "o.csv", "--memory", "200B"], 1, "the plan needs"),
+        (["--task", "mar", "-o", "o.csv", "--memory", "200B", "--exact"], 1, "the plan needs"),
     ],
 )
 def test_what_does_not_go_with_cases(elimina, asia, tmp_path, options, code, problem):

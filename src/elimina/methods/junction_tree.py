@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from elimina import arguments
 from elimina.display import Displayed, bar, bytes_text, count_text, sample, seconds_text
 from elimina.errors import ImpossibleEvidenceError, InputError, MemoryLimitError
+from elimina.io.cases import as_cases, labels_of
 from elimina.io.sources import EvidenceLike, ModelLike, as_evidence, as_model
 from elimina.methods.bucket_elimination import eliminate
 from elimina.methods.joint_estimation import estimated_joint
@@ -577,7 +578,6 @@ class JunctionTree(Displayed):
             InputError: A column is not a variable, or a cell is not a state of its variable or may be one of several.
             MemoryLimitError: Not even a few cases fit, and the options ask for exact answers or a GPU.
         """
-        from elimina.io.cases import as_cases, labels_of
         from elimina.methods.batch import with_observations
         from elimina.methods.estimated_batch import batch_of
 

@@ -84,7 +84,7 @@ def posteriors_within(observed: Observed, asked: Sequence[int], options: Options
         failure = does_not_fit(planned.plan)
     if not can_write_tables(problem, memory):
         raise MemoryLimitError(failure)
-    estimation = PosteriorEstimation(inquiry, options, int(METHOD_MEMORY_SHARE * memory))
+    estimation = PosteriorEstimation(inquiry, options, int(METHOD_MEMORY_SHARE * memory), rough.order)
     for _ in estimation.improve(time.monotonic() + seconds):
         pass
     if estimation.best is None:

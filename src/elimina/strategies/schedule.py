@@ -38,8 +38,9 @@ ESTIMATES_SECONDS = 1.0
 POSTERIOR_BOUNDS_TIME_SHARE = 0.5
 """Share of the time that remains for bounds on the posterior of one variable."""
 
-SUM_ESTIMATE_SECONDS, SUM_ESTIMATE_TIME_SHARE = 2.0, 0.25
-"""Seconds of estimates of a sum or a count beside its bounds: without a time limit, and as a share of it."""
+FIRST_SUM_ESTIMATES_SECONDS, SUM_ESTIMATES_SECONDS, SUM_ESTIMATES_TIME_SHARE = 1.0, 2.0, 0.25
+"""Seconds of estimates of a sum or a count beside its bounds: before a search for an order, and after it without a time
+limit; the share of the time that remains is the most in both cases."""
 
 QUICK_BOUNDS_SECONDS, OPTIMISED_BOUNDS_SECONDS = 1.0, 12.0
 """Seconds of bounds on a sum before the search for a good order, and of those that are the answer where there is no
@@ -82,9 +83,14 @@ def seconds_of_posterior_bounds(facts: Facts) -> float:
     return POSTERIOR_BOUNDS_TIME_SHARE * facts.call.seconds
 
 
+def seconds_of_first_sum_estimates(facts: Facts) -> float:
+    """Return the seconds of estimates of a sum before an exact answer is tried."""
+    return min(FIRST_SUM_ESTIMATES_SECONDS, SUM_ESTIMATES_TIME_SHARE * facts.call.seconds)
+
+
 def seconds_of_sum_estimates(facts: Facts) -> float:
     """Return the seconds of estimates of a sum, after which its bounds are improved."""
-    return SUM_ESTIMATE_SECONDS if facts.call.deadline is None else SUM_ESTIMATE_TIME_SHARE * facts.call.seconds
+    return SUM_ESTIMATES_SECONDS if facts.call.deadline is None else SUM_ESTIMATES_TIME_SHARE * facts.call.seconds
 
 
 def seconds_of_clusters(facts: Facts) -> float:
@@ -461,7 +467,7 @@ SUM: Rows = (
         "the search for an order takes longer, and a call that is ended early still answers",
         estimate.estimates,
         (*BOUNDS_COME_FIRST, *ESTIMATES_STAND_BESIDE_BOUNDS, when.QUICK_ORDER_DOES_NOT_FIT),
-        seconds=seconds_of_first_estimates,
+        seconds=seconds_of_first_sum_estimates,
     ),
     Row(
         "optimised mini-buckets",
