@@ -637,7 +637,7 @@ OPTIONS: tuple[OptionRecord, ...] = (
         False,
         "run",
         "Neither estimates nor bounds, but an error where the exact answer does not fit.",
-        engines=_SAMPLES[:2],
+        engines=("elimina.sample", "a junction tree"),
     ),
     OptionRecord(
         "upper_bound",
