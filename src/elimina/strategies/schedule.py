@@ -432,6 +432,13 @@ BOUNDS_COME_FIRST = (
 SUM: Rows = (
     *BEGIN,
     Row(
+        "first estimates of the sum",
+        "bounds and the search for an order take longer, and a call that is ended early still answers",
+        estimate.estimates,
+        (*BOUNDS_COME_FIRST, *ESTIMATES_STAND_BESIDE_BOUNDS, when.QUICK_ORDER_DOES_NOT_FIT),
+        seconds=seconds_of_first_sum_estimates,
+    ),
+    Row(
         "optimised mini-buckets instead of a plan",
         "a longer search for an order would not make a plan fit, and takes their time",
         eliminate.sum_bounds,
@@ -461,13 +468,6 @@ SUM: Rows = (
         "small mini-buckets bound a large sum before the search for a good order",
         eliminate.quick_bounds,
         (*BOUNDS_COME_FIRST, when.HAS_NO_BOUNDS),
-    ),
-    Row(
-        "first estimates of the sum",
-        "the search for an order takes longer, and a call that is ended early still answers",
-        estimate.estimates,
-        (*BOUNDS_COME_FIRST, *ESTIMATES_STAND_BESIDE_BOUNDS, when.QUICK_ORDER_DOES_NOT_FIT),
-        seconds=seconds_of_first_sum_estimates,
     ),
     Row(
         "optimised mini-buckets",
