@@ -143,7 +143,7 @@ def find_partial_order(
     """Find an elimination order by fill-in quickly, unless an elimination takes too many cells.
 
     From such an elimination on, variables are only listed, because it takes much time even to count the cells of
-    further ones. Of large problems, a part is looked at first. The figures then say how large that elimination is.
+    further ones. Of large problems, a part is ordered first. The figures then say how large that elimination is.
 
     Args:
         sizes: Domain size of each variable.
