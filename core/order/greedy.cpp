@@ -487,7 +487,7 @@ std::vector<Vertex> nearby(const Graph& graph, Vertex count) {
 }  // namespace
 
 PartialOrder greedy_up_to(Graph graph, double most, Random& random, Clock& clock) {
-  // Where a part of a large graph is too much, so is the whole.
+  // If a part of a large graph is too much, so is the whole.
   constexpr Vertex part = 1 << 15;
   if (graph.count() > 2 * part) {
     const std::vector<Vertex> names = nearby(graph, part);
