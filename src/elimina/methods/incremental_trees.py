@@ -104,6 +104,8 @@ def incremental_trees(problem: Problem, options: Options, limits: Limits) -> Ite
         return
     while _VARIABLE_SECONDS * len(problem.free) > limits.seconds:
         yield SumEstimate(NAME)
+        if limits.is_over:
+            return
     factors = factors_of(problem)
     if factors.log_scale == -math.inf:
         yield _zero(problem)

@@ -172,6 +172,8 @@ def propagate(problem: Problem, options: Options, limits: Limits) -> Iterator[Su
     while True:
         while preparation > limits.seconds:
             yield SumEstimate(METHOD)
+            if limits.is_over:
+                return
         started = time.monotonic()
         rung = next(larger, None)
         if rung is None:
