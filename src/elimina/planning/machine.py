@@ -147,7 +147,7 @@ GPU_SPARSE_STEP = 2e-3
 GPU_OPEN_START = 0.03
 """Seconds of a structure's first run on a GPU that is open, besides its steps: kernels are loaded, steps laid out.
 
-The median of six structures on an H100, 8 to 52 ms (``python bench/cards.py --parts starts``); later runs take 2 to 9.
+The median of six structures on an H100, 8 to 52 ms (``bench/several_gpus.py --parts starts``); later runs take 2 to 9.
 """
 
 GPU_COMBINATIONS = 3e12

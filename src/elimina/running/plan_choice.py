@@ -32,16 +32,16 @@ from elimina.running.planned_problem import PlannedProblem, PlanRecipe
 from elimina.running.sparse_plans import sparse_plan
 
 MIN_SHARED_PLAN_SECONDS = 0.3
-"""Estimated seconds of a plan on one card from which a plan for several is made."""
+"""Estimated seconds of a plan on one GPU from which a plan for several is made."""
 
 MIN_SHARDED_PLAN_SECONDS = 1.0
-"""Estimated seconds of a plan on one card from which its division among the cards is tried, which takes a while."""
+"""Estimated seconds of a plan on one GPU from which its division among the GPUs is tried, which takes a while."""
 
 MAX_SHARED_TIME_SHARE = 0.85
-"""Share of one card's time that several may take at most: estimates are not exact."""
+"""Share of one GPU's time that several may take at most: estimates are not exact."""
 
 SLICES_EACH = (1, 4, 16)
-"""Slices for each card that are tried: more of them end at more nearly the same time."""
+"""Slices for each GPU that are tried: more of them end at more nearly the same time."""
 
 
 def plan_problem(
@@ -70,7 +70,7 @@ def plan_problem(
     order = elimination_order(problem, options, rough, runs) if order is None else order
     ordered = time.perf_counter()
     backend = backend_of(options)
-    # Where a card may do the work, the CPU's plan may be for comparison only. One that turns out slow is made again.
+    # Where a GPU may do the work, the CPU's plan may be for comparison only. One that turns out slow is made again.
     is_small = rough is not None and rough.seconds_at(CELLS_PER_SECOND) < MIN_INCUMBENT_SECONDS
     is_hasty = options.chooses_device and (is_small or is_cupy_installed())
     plan = _plan_for(backend, problem, order, options, refinements, is_hasty, runs == 1)
@@ -107,7 +107,7 @@ def _plan_for(
 def _shared_out(
     backend: Backend, problem: Problem, order: Sequence[int], options: Options, plan: Plan
 ) -> tuple[Backend, Plan]:
-    """Return all cards that may be used, and a plan in slices that they share, if that is expected to gain."""
+    """Return all GPUs that may be used, and a plan in slices that they share, if that is expected to gain."""
     start = cuda_machine().start if options.chooses_device else 0.0
     if plan.fits and plan.seconds - backend.machine.start < MIN_SHARED_PLAN_SECONDS + start:
         return backend, plan
@@ -116,17 +116,17 @@ def _shared_out(
         if bound_side(problem) is None:
             return backend, plan
         return with_other_gpus(backend, plan.peak_bytes) if options.chooses_device else backend, plan
-    # Whether it gains is known before other cards are opened, which takes a while.
+    # Whether it gains is known before other GPUs are opened, which takes a while.
     count = gpu_count(backend) if options.chooses_device else len(devices_of(backend))
     shared = shared_plan(backend, count, problem, options, plan)
     most = MAX_SHARED_TIME_SHARE * shared_seconds(plan, backend, 1) if plan.fits else math.inf
     if shared is plan or start + shared_seconds(shared, backend, count) >= most:
         return backend, plan
-    cards = with_other_gpus(backend, shared.peak_bytes) if options.chooses_device else backend
+    gpus = with_other_gpus(backend, shared.peak_bytes) if options.chooses_device else backend
     # Some of them may have no memory left.
-    count = len(devices_of(cards))
-    is_gain = start + shared_seconds(shared, cards, count) < most
-    return (cards, shared) if is_gain and shared.form.gpus <= count else (backend, plan)
+    count = len(devices_of(gpus))
+    is_gain = start + shared_seconds(shared, gpus, count) < most
+    return (gpus, shared) if is_gain and shared.form.gpus <= count else (backend, plan)
 
 
 class SharedSearch:

@@ -1,16 +1,16 @@
-"""Several cards of one host beside one: slices, cases, bounds and agents; and a call on a card besides its run.
+"""Several GPUs of one host beside one: slices, cases, bounds and agents; and a call on a GPU besides its run.
 
-    python bench/cards.py [MODEL ...] [--cards 1 2] [--parts slices divided small cases bounds agents calls starts]
-        [--record]
+    python bench/several_gpus.py [MODEL ...] [--gpus 1 2]
+        [--parts slices divided small cases bounds agents calls starts] [--record]
 
-MODELs are networks (.bif) for the cases and UAI files for the calls. Each part runs on the first card alone, then on as
-many as ``--cards`` says. `slices`: optimum and sum of a grid that does not fit one card. `divided`: sums of long grids,
-whose tables the cards share; one card has room for all of them, or is left out. `small`: a grid that fits one card,
-where ``auto`` is beside one card. `cases`: posteriors of cases that observe ten variables. `bounds`: a sum by mini-
+MODELs are networks (.bif) for the cases and UAI files for the calls. Each part runs on the first GPU alone, then on as
+many as ``--gpus`` says. `slices`: optimum and sum of a grid that does not fit one GPU. `divided`: sums of long grids,
+whose tables the GPUs share; one GPU has room for all of them, or is left out. `small`: a grid that fits one GPU,
+where ``auto`` is beside one GPU. `cases`: posteriors of cases that observe ten variables. `bounds`: a sum by mini-
 buckets from both sides. `agents`: the optimum by DPOP, of arms that meet in one variable. `calls`: a second call of the
-same structure less its run, and whole processes. `starts`: what an open card takes before a structure's first steps.
-Seconds; efficiency: one card's time over that of all and their number. `--limit` seconds are what one card may take for
-the cases. `--cpu` puts single threads in the place of cards and makes everything small, to try the script.
+same structure less its run, and whole processes. `starts`: what an open GPU takes before a structure's first steps.
+Seconds; efficiency: one GPU's time over that of all and their number. `--limit` seconds are what one GPU may take for
+the cases. `--cpu` puts single threads in the place of GPUs and makes everything small, to try the script.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from elimina.planning.order import find_order
 from elimina.running import host
 from record import Record
 
-COLUMNS = ("work", "cards", "call, s", "run, s", "times one card", "efficiency", "GB between cards", "answer")
+COLUMNS = ("work", "GPUs", "call, s", "run, s", "times one GPU", "efficiency", "GB between GPUs", "answer")
 NOTE = "Call: the whole call with a given order. Run: the call without preparing, planning and bounds of slices."
 AROUND = ("read", "prepare", "order", "plan", "bounds", "other", "total")
 OBSERVED = 10
@@ -55,27 +55,27 @@ class Table:
     """Rows of the record, printed as they come."""
 
     def __init__(self) -> None:
-        self.record = Record("several-cards", COLUMNS, NOTE)
+        self.record = Record("several-gpus", COLUMNS, NOTE)
         self._one: dict[str, float] = {}
         self._answers: dict[str, Any] = {}
 
     def add(
-        self, work: str, cards: int | str, call: float, run: float, answer: Any, measure: float, between: float = 0.0
+        self, work: str, gpus: int | str, call: float, run: float, answer: Any, measure: float, between: float = 0.0
     ) -> None:
-        """Add a row; ``measure``: the seconds that are compared; ``between``: bytes that cards read of each other."""
+        """Add a row; ``measure``: the seconds that are compared; ``between``: bytes that GPUs read of each other."""
         one = self._one.setdefault(work, measure)
         first = self._answers.setdefault(work, answer)
         same = np.allclose(np.asarray(answer, dtype=float), np.asarray(first, dtype=float), rtol=1e-9, atol=1e-12)
         times = one / measure
-        share = f"{times / cards:.2f}" if isinstance(cards, int) else ""
+        share = f"{times / gpus:.2f}" if isinstance(gpus, int) else ""
         end = "same" if same else "DIFFERS"
-        row = (work, cards, f"{call:.3f}", f"{run:.3f}", f"{times:.2f}", share, f"{between / 1e9:.1f}", end)
+        row = (work, gpus, f"{call:.3f}", f"{run:.3f}", f"{times:.2f}", share, f"{between / 1e9:.1f}", end)
         self.record.add(*row)
         print("{:34}{!s:>6}{:>10}{:>10}{:>8}{:>8}{:>8}  {}".format(*row), flush=True)
 
 
 def devices(count: int) -> str:
-    """Return the name of the first cards."""
+    """Return the name of the first GPUs."""
     return ",".join(f"cuda:{number}" for number in range(count))
 
 
@@ -96,7 +96,7 @@ def costs(side: int, size: int) -> elimina.Model:
 
 
 def solved(model: elimina.Model, task: str, device: str, order: Sequence[int], **options: Any) -> tuple[float, ...]:
-    """Return the seconds of a call, those of its run, its answer, and the bytes that went between cards."""
+    """Return the seconds of a call, those of its run, its answer, and the bytes that went between GPUs."""
     memory = options.pop("memory", None)
     given = Options(order=tuple(order), **options)
     started = time.perf_counter()
@@ -110,7 +110,7 @@ def solved(model: elimina.Model, task: str, device: str, order: Sequence[int], *
     stats = result.stats
     cut = f"{stats.get('slices', 1)} slices, {stats.get('slices_skipped', 0)} skipped"
     between = float(stats.get("bytes_between_gpus", 0))
-    cut += f", tables divided among {stats.get('cards', 1)}"
+    cut += f", tables divided among {stats.get('gpus', 1)}"
     print(f"  {device}: {result.status}, {cut}, on {stats['device']}: {clock}", flush=True)
     return call, run, float(value if value is not None else np.nan), between
 
@@ -124,7 +124,7 @@ def slices(table: Table, args: argparse.Namespace) -> None:
     side, size, memory = (5, 4, 15_000) if args.cpu else (*args.grid, args.memory)
     for task, model, dtype in (("mpe", costs(side, size), "int32"), ("pr", lattice(side, size), "float64")):
         order = ordered(model)
-        for count in args.cards:
+        for count in args.gpus:
             known = {"method": "eliminate", "memory": memory, "dtype": dtype}
             for _ in range(2):  # The second time, kernels are there.
                 call, run, answer, between = solved(model, task, devices(count), order, **known)
@@ -140,22 +140,22 @@ def strip(width: int, length: int, size: int) -> tuple[elimina.Model, list[int]]
 
 
 def divided(table: Table, args: argparse.Namespace) -> None:
-    """Plans whose tables are divided among the cards: several have as much memory as one's tables take."""
+    """Plans whose tables are divided among the GPUs: several have as much memory as one's tables take."""
     for width, length, size in [(4, 6, 3)] if args.cpu else args.strips:
         model, order = strip(width, length, size)
-        for count in args.cards:
+        for count in args.gpus:
             known: dict[str, Any] = {"method": "eliminate", "slices": "never"}
             if count > 1:
-                # Two messages are there at a time; each card has whole values of the variable that divides them.
+                # Two messages are there at a time; each GPU has whole values of the variable that divides them.
                 known["memory"] = int(2.3 * 8 * size**width * math.ceil(size / count) / size) + (1 << 28)
             elif not (plan := planned(model, devices(1), order)).form.is_resident:
-                print(f"  {width} x {length} grid of {size}: {plan.seconds:.0f} s in tiles on one card, as estimated")
+                print(f"  {width} x {length} grid of {size}: {plan.seconds:.0f} s in tiles on one GPU, as estimated")
                 continue
             try:
                 for _ in range(2):  # The second time, kernels are there.
                     call, run, answer, between = solved(model, "pr", devices(count), order, **known)
             except elimina.EliminaError as error:
-                print(f"  {count} cards: {error}", flush=True)
+                print(f"  {count} GPUs: {error}", flush=True)
                 continue
             table.add(f"pr, {width} x {length} grid of {size}, divided", count, call, run, answer, run, between)
 
@@ -170,9 +170,9 @@ def small(table: Table, args: argparse.Namespace) -> None:
     model = costs(side, size)
     order = ordered(model)
     solved(model, "mpe", devices(1), order, method="eliminate")
-    for cards, device in ((1, devices(1)), ("auto", "auto"), (max(args.cards), devices(max(args.cards)))):
+    for gpus, device in ((1, devices(1)), ("auto", "auto"), (max(args.gpus), devices(max(args.gpus)))):
         call, run, answer, between = min(solved(model, "mpe", device, order, method="eliminate") for _ in range(2))
-        table.add(f"optimum, {side} x {side} grid of {size}", cards, call, run, answer, call, between)
+        table.add(f"optimum, {side} x {side} grid of {size}", gpus, call, run, answer, call, between)
 
 
 def cases(table: Table, args: argparse.Namespace) -> None:
@@ -180,7 +180,7 @@ def cases(table: Table, args: argparse.Namespace) -> None:
     for name, model in found or ([("grid 4 x 4 of 3", lattice(4, 3))] if args.cpu else []):
         rng, order, number = np.random.default_rng(1), None, args.cases
         columns = tuple(sorted(rng.choice(len(model.variables), OBSERVED, replace=False).tolist()))
-        for count in args.cards:
+        for count in args.gpus:
             options = Options() if order is None else Options(order=tuple(order))
             tree = elimina.JunctionTree(model, device=devices(count), options=options)
             if order is None:
@@ -191,7 +191,7 @@ def cases(table: Table, args: argparse.Namespace) -> None:
                 started = time.perf_counter()
                 tree.batch(Cases(columns, drawn))
                 rate = WARM_UP / (time.perf_counter() - started)
-            if count == args.cards[0]:
+            if count == args.gpus[0]:
                 number = min(args.cases, max(WARM_UP, int(args.limit * rate)))
             values = np.resize(drawn, (number, OBSERVED))
             started = time.perf_counter()
@@ -206,10 +206,10 @@ def bounds(table: Table, args: argparse.Namespace) -> None:
     side, size, ibound = (5, 3, 3) if args.cpu else (24, 4, args.ibound)
     model = lattice(side, size)
     order = ordered(model)
-    for cards, device in [*((count, devices(count)) for count in args.cards), ("auto", "auto")]:
+    for gpus, device in [*((count, devices(count)) for count in args.gpus), ("auto", "auto")]:
         known = [solved(model, "pr", device, order, method="mbe", ibound=ibound) for _ in range(3)]
         call, run, answer, between = min(known[1:])  # The first time, kernels are compiled.
-        table.add(f"log Z, {side} x {side} grid of {size}, i-bound {ibound}", cards, call, run, answer, call, between)
+        table.add(f"log Z, {side} x {side} grid of {size}, i-bound {ibound}", gpus, call, run, answer, call, between)
 
 
 def arms(count: int, length: int, width: int, size: int) -> Problem:
@@ -225,12 +225,12 @@ def arms(count: int, length: int, width: int, size: int) -> Problem:
 
 
 def agents(table: Table, args: argparse.Namespace) -> None:
-    """DPOP's agents: subtrees that do not depend on each other are the cards' at the same time."""
+    """DPOP's agents: subtrees that do not depend on each other are the GPUs' at the same time."""
     count, length, size = (4, 5, 12) if args.cpu else args.arms
     problem = arms(count, length, 3, size)
-    for cards in args.cards:
+    for gpus in args.gpus:
         # The root is the variable of fewest neighbours, below which the arms are as wide as their bands.
-        given = dcop.AgentOptions(agents=devices(cards), heuristic="most-connected")
+        given = dcop.AgentOptions(agents=devices(gpus), heuristic="most-connected")
         for _ in range(2):  # The second time, kernels are there.
             started = time.perf_counter()
             result = dcop.solve(problem, options=given)
@@ -238,7 +238,7 @@ def agents(table: Table, args: argparse.Namespace) -> None:
         stats = result.stats
         print(f"  {stats['device']}: width {stats['induced_width']}, {stats['dtype']}, {stats['seconds']}", flush=True)
         work, between = f"DPOP, {count} arms of {length}, {size} values", stats.get("bytes_between_gpus", 0)
-        table.add(work, cards, call, stats["seconds"]["run"], result.value, call, between)
+        table.add(work, gpus, call, stats["seconds"]["run"], result.value, call, between)
 
 
 def calls(_: Table, args: argparse.Namespace) -> None:
@@ -246,7 +246,7 @@ def calls(_: Table, args: argparse.Namespace) -> None:
     device = "cpu" if args.cpu else "cuda"
     models = [("grid 12 x 12 of 2", lattice(12, 2))]
     models += [(path.name, elimina.read(path)) for path in args.models if ".uai" in path.suffixes]
-    print(f"{'whole call on one card, ms':34}{'steps':>8}{'first':>10}{'second':>10}{'run':>8}{'above':>8}")
+    print(f"{'whole call on one GPU, ms':34}{'steps':>8}{'first':>10}{'second':>10}{'run':>8}{'above':>8}")
     for name, model in models:
         order = tuple(ordered(model))
         clocks = []
@@ -272,9 +272,9 @@ def calls(_: Table, args: argparse.Namespace) -> None:
 FIRST = """
 import json, sys, elimina, numpy
 sys.path[:0] = [{here!r}]
-import cards
+import GPUs
 device, order = {device!r}, {order!r}
-elimina.solve(cards.lattice(3, 2), "pr", device=device)
+elimina.solve(GPUs.lattice(3, 2), "pr", device=device)
 model = {model}
 given = elimina.Options(order=tuple(order), method="eliminate")
 planned = elimina.plan(model, "pr", device=device, options=given)
@@ -284,13 +284,13 @@ print(json.dumps([len(planned.steps), planned.seconds, *found]))
 
 
 def starts(_: Table, args: argparse.Namespace) -> None:
-    """Time that an open card takes before it works: the first run of a structure in a process, less its steps."""
+    """Time that an open GPU takes before it works: the first run of a structure in a process, less its steps."""
     device = "cpu" if args.cpu else "cuda"
-    makers = [(f"grid {n} x {n} of {size}", f"cards.lattice({n}, {size})") for n, size in ((12, 2), (18, 2), (6, 6))]
+    makers = [(f"grid {n} x {n} of {size}", f"GPUs.lattice({n}, {size})") for n, size in ((12, 2), (18, 2), (6, 6))]
     makers += [(path.name, f"elimina.read({str(path)!r})") for path in args.models if ".uai" in path.suffixes]
-    print(f"{'open card, ms, median of 3':34}{'steps':>8}{'planned':>10}{'first':>10}{'later':>10}{'start':>8}")
+    print(f"{'open GPU, ms, median of 3':34}{'steps':>8}{'planned':>10}{'first':>10}{'later':>10}{'start':>8}")
     for name, maker in makers:
-        order = list(map(int, ordered(eval(maker, {"cards": sys.modules[__name__], "elimina": elimina}))))
+        order = list(map(int, ordered(eval(maker, {"GPUs": sys.modules[__name__], "elimina": elimina}))))
         code = FIRST.format(here=str(Path(__file__).parent), device=device, order=order, model=maker)
         # The first process compiles the kernels.
         shown = [json.loads(subprocess.check_output([sys.executable, "-c", code])) for _ in range(4)][1:]
@@ -314,7 +314,7 @@ def process(code: str) -> float:
 
 
 def single_threads(device: str, threads: int | None = None) -> Any:
-    """Return single threads in the place of cards."""
+    """Return single threads in the place of GPUs."""
     members = [CpuBackend(1) for _ in gpu_numbers(device)]
     return CpuBackend(threads) if not members else members[0] if len(members) == 1 else DeviceGroup(members)
 
@@ -322,7 +322,7 @@ def single_threads(device: str, threads: int | None = None) -> Any:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="*", type=Path)
-    parser.add_argument("--cards", nargs="+", type=int, default=[1, 2])
+    parser.add_argument("--gpus", nargs="+", type=int, default=[1, 2])
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
     parser.add_argument("--cases", type=int, default=100_000)
     parser.add_argument("--limit", type=float, default=12.0)
@@ -330,11 +330,11 @@ def main() -> None:
     parser.add_argument(
         "--strips", type=json.loads, default=[[10, 24, 8], [11, 11, 8]], help="Width, length, values: JSON lists."
     )
-    parser.add_argument("--memory", help="of each card, for the slices")
+    parser.add_argument("--memory", help="of each GPU, for the slices")
     parser.add_argument("--ibound", type=int, default=11)
     parser.add_argument("--arms", nargs=3, type=int, default=(8, 10, 560), help="Number, length, values.")
     parser.add_argument("--cpu", action="store_true")
-    parser.add_argument("--record", action="store_true", help="Keep the table as bench/results/several-cards.json.")
+    parser.add_argument("--record", action="store_true", help="Keep the table as bench/results/several-gpus.json.")
     args = parser.parse_args()
     if args.cpu:
         host.get_backend = engine.get_backend = single_threads
