@@ -102,7 +102,7 @@ def test_a_call_with_many_small_tables_keeps_its_limit(task, threads):
         [sys.executable, "-c", CHILD, given], capture_output=True, text=True, timeout=120, check=True
     )
     peak, status, lower, upper = json.loads(ended.stdout)
-    assert status == "bounded"
+    assert status == ("estimated" if task == "pr" else "bounded")
     assert lower is None or upper is None or lower <= upper
     assert peak <= 1.05 * MEMORY, f"{peak / 2**20:.1f} MiB"
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, get_args
 
-from elimina.arguments import choice
+from elimina.arguments import choice, number, shown
+from elimina.errors import InputError
 from elimina.result import Bounds
 
 MAX_THREADS = 1024
@@ -85,17 +86,25 @@ class SearchOptions(NamedTuple):
         """The restarts, as the core takes them."""
         if self.restarts is None or choice("restarts", self.restarts, RESTARTS) == "none":
             return None
-        return self.restarts, self.restart_scale, self.restart_growth
+        growth = _number_from_one("restart_growth", self.restart_growth)
+        return self.restarts, _number_from_one("restart_scale", self.restart_scale), growth
 
     @property
     def stretch_scale(self) -> float:
         """Factor of the failures between the restarts of a portfolio."""
-        return self.restart_scale / DEFAULT_OPTIONS.restart_scale
+        return _number_from_one("restart_scale", self.restart_scale) / DEFAULT_OPTIONS.restart_scale
 
     @property
     def is_portfolio(self) -> bool:
         """True if no option forces a kind of search."""
         return self.restarts is None and not self.free and not self.lns
+
+
+def _number_from_one(name: str, given: Any) -> float:
+    value = number(name, given, "a number that is at least 1")
+    if not value >= 1:
+        raise InputError(f"{name} is {shown(given)}; it must be at least 1")
+    return float(value)
 
 
 DEFAULT_OPTIONS = SearchOptions()
