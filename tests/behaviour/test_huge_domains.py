@@ -68,7 +68,7 @@ def test_posteriors_of_all():
         with pytest.raises(MemoryLimitError, match=r"take 80\.0 GiB .* than 'huge', which has 2,147,483,647 states"):
             elimina.solve(model(), "mar", evidence=evidence, device="cpu")
     with pytest.raises(MemoryLimitError, match=r"keeps all states.*elimina\.solve merges states"):
-        JunctionTree(model()).sample(2, seed=1)
+        JunctionTree(model(), options=elimina.Options(exact=True))
 
 
 def listed(sense="min-cost", default=FORBIDDEN):

@@ -33,7 +33,8 @@ def dense_graph(variables: int = 1100, size: int = 10) -> Model:
 @pytest.mark.parametrize("task", ["mpe", "pr"])
 def test_answers_are_bounds(task, method):
     found = calls.solve(dense_graph(), task, method=method, device="cpu", time_limit=2.0)
-    assert found.status == "bounded"
+    # Beside its bounds, a sum is estimated if there is time.
+    assert found.status in ("bounded", "estimated")
     assert math.isfinite(found.upper_bound)
     json.loads(found.to_json())
     assert str(found)

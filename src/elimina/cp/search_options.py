@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, get_args
 
-from elimina.arguments import choice, number, shown
+from elimina.arguments import choice, flag, number, shown
 from elimina.errors import InputError
 from elimina.result import Bounds
 
@@ -97,7 +97,7 @@ class SearchOptions(NamedTuple):
     @property
     def is_portfolio(self) -> bool:
         """True if no option forces a kind of search."""
-        return self.restarts is None and not self.free and not self.lns
+        return self.restarts is None and not flag("free", self.free) and not flag("lns", self.lns)
 
 
 def _number_from_one(name: str, given: Any) -> float:
