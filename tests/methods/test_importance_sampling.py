@@ -12,8 +12,14 @@ import pytest
 from elimina import Model, Options
 from elimina.methods.importance_sampling import Estimator, SampleForm, form_of, importance_sampling
 from elimina.methods.join_graph_proposals import join_graph_proposal
-from elimina.methods.mixtures import mixture_of
-from elimina.methods.proposals import LoggedTables, Proposal, forward_proposal, message_proposal, mini_bucket_plan
+from elimina.methods.proposals import (
+    LoggedTables,
+    Proposal,
+    forward_proposal,
+    message_proposal,
+    mini_bucket_plan,
+    mixture_of,
+)
 from elimina.methods.sum_estimate import Limits, hellinger_distances
 from elimina.problem.preparation import Problem, prepare
 from tests.methods.test_junction_tree import joint

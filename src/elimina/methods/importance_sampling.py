@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from elimina._core import add_weights
 from elimina.errors import ImpossibleEvidenceError, MemoryLimitError, TimeLimitError
 from elimina.methods.join_graph_proposals import join_graph_proposal
-from elimina.methods.mixtures import MixtureSampler, mixture_of
-from elimina.methods.proposals import Proposal, forward_proposal, message_proposal, mini_bucket_plan
+from elimina.methods.mixtures import MixtureSampler
+from elimina.methods.proposals import Proposal, forward_proposal, message_proposal, mini_bucket_plan, mixture_of
 from elimina.methods.sum_estimate import Limits, SumEstimate
 from elimina.methods.weight_statistics import WeightStatistics
 from elimina.planning.options import Options

@@ -9,21 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina._core import Sampler
-from elimina.methods.proposals import Proposal
 
 
 class MixtureSampler:
     """Sampler of several proposals in equal shares, whose weights are relative to all of them.
 
     Args:
-        proposals: Proposals with the same rows.
+        components: Sampler of each proposal, and the constant of the logarithms of its weights; all have the same rows.
     """
 
-    def __init__(self, proposals: Sequence[Proposal]) -> None:
-        self._parts: list[tuple[Sampler, float]] = []
-        for proposal in proposals:
-            assert isinstance(proposal.sampler, Sampler)
-            self._parts.append((proposal.sampler, proposal.log_constant))
+    def __init__(self, components: Sequence[tuple[Sampler, float]]) -> None:
+        self._components = components
 
     def draw(
         self,
@@ -36,30 +32,17 @@ class MixtureSampler:
     ) -> None:
         """Draw independent samples: see ``Sampler.draw``; ``sizes`` is empty. Constants are part of the weights."""
         assert not len(sizes)
-        borders = np.linspace(0, len(logs), len(self._parts) + 1).astype(int).tolist()
-        for number, (sampler, constant) in enumerate(self._parts):
+        borders = np.linspace(0, len(logs), len(self._components) + 1).astype(int).tolist()
+        for number, (sampler, constant) in enumerate(self._components):
             begin, end = borders[number], borders[number + 1]
             drawn = np.empty((len(states), end - begin), dtype=np.int32)
-            weights = np.zeros((len(self._parts), end - begin))
+            weights = np.zeros((len(self._components), end - begin))
             sampler.draw(seed, start + begin, drawn, weights[number], np.zeros(0), threads)
             weights[number] += constant
-            for other, (judge, addend) in enumerate(self._parts):
+            for other, (judge, addend) in enumerate(self._components):
                 if other != number:
                     judge.weigh(drawn, weights[other], threads)
                     weights[other] += addend
             states[:, begin:end] = drawn
             # One over the weight is the density of the sample over its product: the mixture's is the mean.
-            logs[begin:end] += math.log(len(self._parts)) - np.logaddexp.reduce(-weights, axis=0)
-
-
-def mixture_of(proposals: Sequence[Proposal]) -> Proposal:
-    """Return the mixture of proposals of the same problem, of which none is exact, with the same rows."""
-    return Proposal(
-        MixtureSampler(proposals),
-        proposals[0].variables,
-        0.0,
-        math.log(len(proposals)) + min(proposal.log_bound for proposal in proposals),
-        False,
-        sum(proposal.bytes for proposal in proposals),
-        min(proposal.divided for proposal in proposals),
-    )
+            logs[begin:end] += math.log(len(self._components)) - np.logaddexp.reduce(-weights, axis=0)

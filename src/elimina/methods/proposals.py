@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from elimina._core import Sampler
 from elimina.backends.cpu import CpuBackend
 from elimina.errors import ImpossibleEvidenceError, MemoryLimitError, TimeLimitError
 from elimina.methods.mini_buckets import pseudo_tree_tables, run_mini_buckets
+from elimina.methods.mixtures import MixtureSampler
 from elimina.model.table import Table
 from elimina.planning.mini_buckets import make_bounded_plan
 from elimina.planning.options import Options
@@ -42,21 +43,6 @@ _CELL_BYTES = 8
 _ZERO_SUM = "the model's sum is 0, so there are no samples: remove some of the evidence"
 
 
-class SampleSource(Protocol):
-    """Source of samples: see ``Sampler``."""
-
-    def draw(
-        self,
-        seed: int,
-        start: int,
-        states: NDArray[np.int32],
-        logs: NDArray[np.float64],
-        sizes: NDArray[np.float64],
-        threads: int,
-    ) -> None:
-        """Draw samples into ``states``, and add the logarithms of their weights to ``logs``."""
-
-
 class Proposal(NamedTuple):
     """A distribution that samples are drawn from, and what their weights are relative to.
 
@@ -70,7 +56,7 @@ class Proposal(NamedTuple):
         divided: Number of divided buckets.
     """
 
-    sampler: SampleSource
+    sampler: Sampler | MixtureSampler
     variables: tuple[int, ...]
     log_constant: float
     log_bound: float
@@ -266,6 +252,23 @@ def forward_proposal(problem: Problem, memory: int) -> Proposal | None:
     sampler = logged.sampler(sizes, 0, len(sizes), is_weighted=True)
     constant = float(model.constant) + math.fsum(map(math.log, constants))
     return Proposal(sampler, variables, constant, math.inf, False, _CELL_BYTES * logged.cells)
+
+
+def mixture_of(proposals: Sequence[Proposal]) -> Proposal:
+    """Return the mixture of proposals of the same problem, of which none is exact or a mixture, with the same rows."""
+    components: list[tuple[Sampler, float]] = []
+    for proposal in proposals:
+        assert isinstance(proposal.sampler, Sampler)
+        components.append((proposal.sampler, proposal.log_constant))
+    return Proposal(
+        MixtureSampler(components),
+        proposals[0].variables,
+        0.0,
+        math.log(len(proposals)) + min(proposal.log_bound for proposal in proposals),
+        False,
+        sum(proposal.bytes for proposal in proposals),
+        min(proposal.divided for proposal in proposals),
+    )
 
 
 def descendant_sampler(descendants: Mapping[int, Table], sizes: Sequence[int], drawn: Sequence[int]) -> Sampler:

@@ -64,8 +64,6 @@ class Samples(Displayed, Mapping[str, NDArray[Any]]):
         """Return the number of variables; ``count`` is that of samples."""
         return len(self.variables)
 
-    __hash__ = None  # type: ignore[assignment]
-
     @property
     def count(self) -> int:
         """Number of samples."""

@@ -111,8 +111,6 @@ class Steps(Sequence[Step]):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Steps) and np.array_equal(self.words, other.words)
 
-    __hash__ = None  # type: ignore[assignment]
-
     @cached_property
     def tables(self) -> Integers:
         """Number of tables that each step reads."""
