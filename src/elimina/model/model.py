@@ -358,8 +358,8 @@ class Model(Displayed):
 
     def _index_set(self, argument: str, variables: str | int | Iterable[str | int]) -> set[int]:
         """Return the indices of one variable, or of several."""
-        is_single = isinstance(variables, str | int)
-        return set(variable_indices(self, [variables] if is_single else variables, argument))  # type: ignore[list-item, arg-type]
+        items = [variables] if isinstance(variables, str | int) else variables
+        return set(variable_indices(self, items, argument))
 
     def _names_of(self, indices: Iterable[int]) -> list[str]:
         return [self.variables[v].name for v in indices]

@@ -24,7 +24,36 @@ _ROWS_SHOWN = 24
 """Cells in a text."""
 
 
-class NamedTable(NDArrayOperatorsMixin):
+Columns = tuple[dict[str, Sequence[Any]], dict[str, NDArray[Any]]]
+"""Columns of states, and of numbers, by their names."""
+
+
+class _NumbersOfStates:
+    """Numbers of which each belongs to states of variables."""
+
+    __slots__ = ()
+
+    def _columns(self) -> Columns:
+        """Return the columns of a frame that has a row for each number."""
+        raise NotImplementedError
+
+    def to_frame(self, library: Library = "pandas") -> Any:
+        """Return a data frame with a row for each number.
+
+        A table has a column for each variable, with its states. Tables over one variable each have the columns
+        ``variable`` and ``state``. The last column holds the numbers.
+
+        Args:
+            library: ``pandas``, ``polars`` or ``pyarrow`` (a ``Table``).
+
+        Raises:
+            TypeError: ``library`` is not text.
+            InputError: It is another one, or not installed.
+        """
+        return states_frame(*self._columns(), library)
+
+
+class NamedTable(_NumbersOfStates, NDArrayOperatorsMixin):
     """A table of numbers whose axes are variables with states.
 
     NumPy's functions and operators take it as its array, and it has the array's attributes and methods, such as
@@ -80,19 +109,10 @@ class NamedTable(NDArrayOperatorsMixin):
         others = [variable for variable, is_fixed in pairs if not is_fixed]
         return NamedTable(self.array[key], others, self.quantity) if others else self.array[key]
 
-    def to_frame(self, library: Library = "pandas") -> Any:
-        """Return a data frame with a row for each combination of states: a column for each variable, and the numbers.
-
-        Args:
-            library: ``pandas``, ``polars`` or ``pyarrow`` (a ``Table``).
-
-        Raises:
-            TypeError: ``library`` is not text.
-            InputError: It is another one, or not installed.
-        """
+    def _columns(self) -> Columns:
         codes = np.indices(self.array.shape).reshape(len(self._variables), -1)
-        columns = {v.name: state_array(v, x).tolist() for v, x in zip(self._variables, codes, strict=True)}
-        return states_frame(columns, {self.quantity: self.array.ravel()}, library)
+        states = {v.name: state_array(v, x).tolist() for v, x in zip(self._variables, codes, strict=True)}
+        return states, {self.quantity: self.array.ravel()}
 
     def _rows(self) -> Iterator[tuple[str, ...]]:
         """Yield the texts of the states and of the number of each cell."""
@@ -104,8 +124,7 @@ class NamedTable(NDArrayOperatorsMixin):
         rows = [[cut(cell, 40) for cell in row] for row in (header, *itertools.islice(self._rows(), _ROWS_SHOWN))]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-        more = self.array.size - _ROWS_SHOWN
-        return "\n".join([*lines, f"and {more:,} more"] if more > 0 else lines)
+        return _text_of(lines, self.array.size)
 
     def _repr_html_(self) -> str:
         if len(self._variables) == 1:
@@ -149,7 +168,7 @@ class NamedTable(NDArrayOperatorsMixin):
         return bool(self.array)
 
 
-class NamedTables(Mapping[str, NamedTable]):
+class NamedTables(_NumbersOfStates, Mapping[str, NamedTable]):
     """Tables over one variable each as a read-only mapping: variable name -> ``NamedTable``.
 
     Args:
@@ -173,28 +192,18 @@ class NamedTables(Mapping[str, NamedTable]):
     def __len__(self) -> int:
         return len(self._arrays)
 
-    def to_frame(self, library: Library = "pandas") -> Any:
-        """Return a data frame with a row for each variable and state, and the columns ``variable`` and ``state``.
-
-        Args:
-            library: ``pandas``, ``polars`` or ``pyarrow`` (a ``Table``).
-
-        Raises:
-            TypeError: ``library`` is not text.
-            InputError: It is another one, or not installed.
-        """
+    def _columns(self) -> Columns:
         names = [name for name, array in self._arrays.items() for _ in array]
         states = [state for name in self._arrays for state in self._find_variable(name).all_states]
         numbers = np.concatenate([*self._arrays.values(), np.zeros(0)])
-        return states_frame({"variable": names, "state": states}, {self._quantity: numbers}, library)
+        return {"variable": names, "state": states}, {self._quantity: numbers}
 
     def __repr__(self) -> str:
         lines = [
             f"{cut(name, 40)}: {sample((f'{state} {p:.4g}' for state, p in states.items()), len(states))}"
             for name, states in itertools.islice(self._by_state(), _ROWS_SHOWN)
         ]
-        more = len(self) - _ROWS_SHOWN
-        return "\n".join([*lines, f"and {more:,} more"] if more > 0 else lines)
+        return _text_of(lines, len(self))
 
     def _repr_html_(self) -> str:
         return bars_of(dict(self._by_state()))
@@ -228,3 +237,9 @@ def states_frame(states: Mapping[str, Sequence[Any]], numbers: Mapping[str, Any]
 def _plain(values: Any) -> Any:
     """Return the array of a table, anything else as it is."""
     return values.array if isinstance(values, NamedTable) else values
+
+
+def _text_of(lines: Sequence[str], rows: int) -> str:
+    """Return lines of the first rows as a text that counts the others."""
+    others = rows - _ROWS_SHOWN
+    return "\n".join([*lines, f"and {others:,} more"] if others > 0 else lines)
