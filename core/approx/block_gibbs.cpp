@@ -101,16 +101,16 @@ BlockGibbs::Block BlockGibbs::block_of(std::vector<std::int32_t> sequence, std::
     }
   }
   Block block;
-  std::vector<std::int32_t> places(sizes_.size(), -1);
+  std::vector<std::int32_t> positions(sizes_.size(), -1);
   for (const std::int32_t start : members) {
-    if (places[start] >= 0) continue;
+    if (positions[start] >= 0) continue;
     std::size_t next = block.nodes.size();
-    places[start] = std::int32_t(next);
+    positions[start] = std::int32_t(next);
     block.nodes.push_back({start, -1, 0, 0, 0, 0});
     for (; next < block.nodes.size(); ++next) {
       for (const std::int32_t w : neighbours[block.nodes[next].variable]) {
-        if (places[w] >= 0) continue;
-        places[w] = std::int32_t(block.nodes.size());
+        if (positions[w] >= 0) continue;
+        positions[w] = std::int32_t(block.nodes.size());
         block.nodes.push_back({w, std::int32_t(next), 0, 0, 0, 0});
       }
     }
@@ -120,9 +120,9 @@ BlockGibbs::Block BlockGibbs::block_of(std::vector<std::int32_t> sequence, std::
     for (Use use : uses_[node.variable]) {
       bool is_of_child = false;
       for (std::uint32_t axis = factors_[use.factor].first; axis < factors_[use.factor].last; ++axis) {
-        const std::int32_t place = places[axes_[axis].variable];
-        if (place < 0 || axis == use.axis) continue;
-        if (place == node.parent) use.parent_axis = std::int32_t(axis);
+        const std::int32_t position = positions[axes_[axis].variable];
+        if (position < 0 || axis == use.axis) continue;
+        if (position == node.parent) use.parent_axis = std::int32_t(axis);
         else is_of_child = true;
       }
       if (!is_of_child) block.uses.push_back(use);
@@ -144,8 +144,8 @@ void BlockGibbs::draw(const Block& block, const std::vector<double>& powered, st
   cells_.assign(block.cells, 1.0);
   double* cells = cells_.data();
   // Upwards: a node's cells are its weights by its parent's state, the products of its children's messages, and its message.
-  for (std::size_t place = block.nodes.size(); place-- > 0;) {
-    const Node& node = block.nodes[place];
+  for (std::size_t position = block.nodes.size(); position-- > 0;) {
+    const Node& node = block.nodes[position];
     const std::int64_t size = sizes_[node.variable];
     const std::int64_t above = node.parent < 0 ? 1 : sizes_[block.nodes[node.parent].variable];
     double *weights = cells + node.weights, *below = cells + node.message, *message = below + size;
@@ -175,7 +175,7 @@ void BlockGibbs::draw(const Block& block, const std::vector<double>& powered, st
     for (std::int64_t up = 0; up < above; ++up) parent_below[up] *= message[up] / peak;
     rescale(parent_below, above);
   }
-  // Downwards: marginals take the place of the products, and states are drawn.
+  // Downwards: marginals replace the products, and states are drawn.
   for (const Node& node : block.nodes) {
     const std::int64_t size = sizes_[node.variable];
     const std::int64_t above = node.parent < 0 ? 1 : sizes_[block.nodes[node.parent].variable];
@@ -191,9 +191,9 @@ void BlockGibbs::draw(const Block& block, const std::vector<double>& powered, st
       ++draws[node.variable];
     }
     const std::int64_t up = node.parent < 0 ? 0 : states[block.nodes[node.parent].variable];
-    double rest = uniform() * message[up];
+    double remaining = uniform() * message[up];
     std::int32_t state = 0;
-    while (state + 1 < size && (rest -= weights[up * size + state]) >= 0) ++state;
+    while (state + 1 < size && (remaining -= weights[up * size + state]) >= 0) ++state;
     states[node.variable] = state;
   }
 }

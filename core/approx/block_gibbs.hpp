@@ -40,7 +40,7 @@ class BlockGibbs {
     std::int32_t parent_axis;  // axis of the block's variable before; -1: it has none of the block's
   };
   struct Node {
-    std::int32_t variable, parent;  // its parent's place in the block; -1: a root
+    std::int32_t variable, parent;  // position of its parent in the block; -1: a root
     std::uint32_t first_use, last_use;
     std::int64_t weights, message;  // offsets
   };

@@ -23,7 +23,7 @@ class BlockLayout {
  private:
   i64 run_ = 1;
   bool is_repeated_ = false;
-  std::vector<int> places_;  // of each run
+  std::vector<int> offsets_;  // of each run
 };
 
 }  // namespace elimina::approx

@@ -71,8 +71,8 @@ std::vector<int> CliqueForest::path(int start, int variable) {
   ++visits_;
   queue_.assign(1, start);
   cliques_[start].visit = visits_, cliques_[start].came_from = -1;
-  for (std::size_t place = 0; place < queue_.size(); ++place) {
-    const int number = queue_[place];
+  for (std::size_t head = 0; head < queue_.size(); ++head) {
+    const int number = queue_[head];
     if (has(cliques_[number].scope, variable)) {
       std::vector<int> path;
       for (int clique = number; clique >= 0; clique = cliques_[clique].came_from) path.push_back(clique);
@@ -88,10 +88,10 @@ std::vector<int> CliqueForest::path(int start, int variable) {
   return {};
 }
 
-RootedCliques::RootedCliques(const CliqueForest& forest, std::span<const i64> sizes, std::vector<int>& places) {
-  places.assign(forest.size(), -1);
+RootedCliques::RootedCliques(const CliqueForest& forest, std::span<const i64> sizes, std::vector<int>& positions) {
+  positions.assign(forest.size(), -1);
   std::vector<char> is_visited(forest.size());
-  std::vector<std::pair<int, int>> stack;  // numbers, and places of the parents
+  std::vector<std::pair<int, int>> stack;  // numbers, and positions of the parents
   for (int root = 0; root < forest.size(); ++root) {
     if (!forest.is_alive(root) || is_visited[root]) continue;
     is_visited[root] = true;
@@ -99,7 +99,7 @@ RootedCliques::RootedCliques(const CliqueForest& forest, std::span<const i64> si
     while (!stack.empty()) {
       const auto [number, parent] = stack.back();
       stack.pop_back();
-      const int place = places[number] = int(parents.size());
+      const int position = positions[number] = int(parents.size());
       parents.push_back(parent);
       scopes.append(forest.scope(number));
       firsts.push_back(firsts.back() + cells_of(forest.scope(number), sizes));
@@ -107,7 +107,7 @@ RootedCliques::RootedCliques(const CliqueForest& forest, std::span<const i64> si
       for (std::size_t i = neighbours.size(); i-- > 0;) {
         if (is_visited[neighbours[i]]) continue;
         is_visited[neighbours[i]] = true;
-        stack.emplace_back(neighbours[i], place);
+        stack.emplace_back(neighbours[i], position);
       }
     }
   }

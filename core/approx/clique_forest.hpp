@@ -53,8 +53,8 @@ struct RootedCliques {
   std::vector<int> parents;    // -1: none
   std::vector<i64> firsts{0};  // first cell of each table; behind them the number of all cells
 
-  // Also sets the place of each clique's number.
-  RootedCliques(const CliqueForest& forest, std::span<const i64> sizes, std::vector<int>& places);
+  // Also sets the position of each clique of the forest; -1: it is gone.
+  RootedCliques(const CliqueForest& forest, std::span<const i64> sizes, std::vector<int>& positions);
 
   std::size_t size() const { return parents.size(); }
   std::span<const int> scope(std::size_t number) const { return scopes[number]; }

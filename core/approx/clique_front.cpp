@@ -21,7 +21,7 @@ double entropy(std::span<const double> belief) {
 
 }  // namespace
 
-int CliqueFront::place(Scope scope, Belief belief, int source) {
+int CliqueFront::add(Scope scope, Belief belief, int source) {
   beliefs_.push_back(std::move(belief));
   sources_.push_back(source);
   return add_clique(std::move(scope));
@@ -109,7 +109,7 @@ void CliqueFront::split(int clique, int first, int second) {
   const auto part = [&](int variable) {
     Scope rest = without(scope(clique), variable);
     Belief belief = marginal_of(clique, rest);
-    return place(std::move(rest), std::move(belief), origin);
+    return add(std::move(rest), std::move(belief), origin);
   };
   const int with_first = part(second), with_second = part(first);
   const std::vector<int> around = neighbours(clique);
@@ -120,13 +120,13 @@ void CliqueFront::split(int clique, int first, int second) {
   absorb(with_second);
 }
 
-void CliqueFront::shorten(std::span<const int> path, std::size_t place, std::span<const int> needed) {
+void CliqueFront::shorten(std::span<const int> path, std::size_t position, std::span<const int> needed) {
   struct Removal {
     double price;
     int variable, behind;
     auto operator<=>(const Removal&) const = default;
   };
-  const int clique = path[place];
+  const int clique = path[position];
   Removal best{std::numeric_limits<double>::infinity(), 0, -1};
   const auto consider = [&](int other) {
     const Scope between = separator(clique, other);
@@ -138,16 +138,16 @@ void CliqueFront::shorten(std::span<const int> path, std::size_t place, std::spa
       if (best.behind < 0 || removal < best) best = removal;
     }
   };
-  if (place > 0) consider(path[place - 1]);
-  consider(path[place + 1]);
+  if (position > 0) consider(path[position - 1]);
+  consider(path[position + 1]);
   drop(best.variable, clique, best.behind);
 }
 
 // Removes a variable from a clique and from all others that it leads to, except through one.
 void CliqueFront::drop(int variable, int start, int behind) {
   std::vector<std::pair<int, int>> reached{{start, behind}};  // cliques, and the ones that they were reached from
-  for (std::size_t place = 0; place < reached.size(); ++place) {
-    const auto [number, parent] = reached[place];
+  for (std::size_t position = 0; position < reached.size(); ++position) {
+    const auto [number, parent] = reached[position];
     for (const int other : neighbours(number))
       if (other != parent && has(scope(other), variable)) reached.emplace_back(other, number);
   }

@@ -14,7 +14,7 @@ class CliqueFront : public CliqueForest {
   explicit CliqueFront(std::span<const i64> sizes) : sizes_(sizes) {}
 
   // Adds a clique with its belief. `source`: the clique that has it in the tree that ends.
-  int place(Scope scope, std::vector<double> belief, int source);
+  int add(Scope scope, std::vector<double> belief, int source);
   int source(int number) const { return sources_[number]; }
   // Sum of the information that was removed, in nats.
   double divergence() const { return divergence_; }
@@ -26,7 +26,7 @@ class CliqueFront : public CliqueForest {
   void separate(int variable, i64 most_cells);
 
   // Removes a variable from a clique of a path, and from all cliques on that side of an edge of the path, but none of those that are needed.
-  void shorten(std::span<const int> path, std::size_t place, std::span<const int> needed);
+  void shorten(std::span<const int> path, std::size_t position, std::span<const int> needed);
 
  private:
   using Belief = std::vector<double>;

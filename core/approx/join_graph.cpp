@@ -30,7 +30,7 @@ JoinGraph::JoinGraph(std::vector<std::int64_t> sizes, ScopeList scopes, std::spa
   for (const std::int32_t cluster : ends) ++port_starts_[cluster + 1];
   for (std::size_t cluster = 0; cluster < scopes_.count(); ++cluster)
     port_starts_[cluster + 1] += port_starts_[cluster];
-  std::vector<std::int64_t> places = port_starts_;
+  std::vector<std::int64_t> next_ports = port_starts_;
   std::map<Runs, std::uint32_t> numbers;
   Runs runs;
   Looks looks;
@@ -45,7 +45,8 @@ JoinGraph::JoinGraph(std::vector<std::int64_t> sizes, ScopeList scopes, std::spa
       set_runs(runs, scopes_[cluster], separator, sizes_);
       const auto [entry, is_new] = numbers.try_emplace(runs, std::uint32_t(runs_.size()));
       if (is_new) runs_.push_back(runs);
-      ports_[places[cluster]++] = {first + side * cells, first + (1 - side) * cells, cells, entry->second, neighbour};
+      ports_[next_ports[cluster]++] = {first + side * cells, first + (1 - side) * cells, cells, entry->second,
+                                       neighbour};
     }
   }
 }

@@ -44,8 +44,8 @@ void Particles::resample_if_uneven(i64 number, double point) {
   double end = shares_[0];
   std::size_t sample = 0;
   for (std::size_t lane = 0; lane < count; ++lane) {
-    const double place = (double(lane) + point) / double(count);
-    while (end <= place && sample + 1 < count) end += shares_[++sample];
+    const double quantile = (double(lane) + point) / double(count);
+    while (end <= quantile && sample + 1 < count) end += shares_[++sample];
     origin[lane] = std::int32_t(sample);
   }
   // Rounding may leave points beyond the last sample of a positive weight.

@@ -11,8 +11,9 @@ namespace elimina::approx {
 // Numbers of variables are drawn from the highest on. A row holds the states that the samples have of one number.
 class Particles {
  public:
-  // `last_uses`: of each number, the lowest bucket that reads its states; one that is not read later has itself.
-  Particles(std::span<const i64> last_uses, i64 most) : last_uses_(last_uses), shares_(std::size_t(most)) {}
+  // `max_samples`: of a group. `last_uses`: of each number, the lowest bucket that reads its states; one that is not read later has itself.
+  Particles(std::span<const i64> last_uses, i64 max_samples)
+      : last_uses_(last_uses), shares_(std::size_t(max_samples)) {}
 
   // Begins a group: the first row's states, the states from a row to the next, and natural logarithms of the weights.
   void begin(std::int32_t* states, i64 row, std::span<double> logs);

@@ -162,11 +162,11 @@ bool RegionGraph::count_inner() {
   // Larger regions first: a region's number is 1 less the numbers of all regions that contain it.
   std::vector<std::vector<std::int32_t>> inner_of(sizes_.size());
   std::vector<std::vector<std::int32_t>> all_parents;
-  std::vector<std::size_t> places(outer_.count());
+  std::vector<std::size_t> positions(outer_.count());
   for (const Scope& scope : intersections_) {
     if (stopped() || std::int64_t(parents_.members.size() + inner_.members.size()) > max_members_) return false;
     const std::vector<std::int32_t> regions = containing(scope);
-    for (std::size_t i = 0; i < regions.size(); ++i) places[regions[i]] = i;
+    for (std::size_t i = 0; i < regions.size(); ++i) positions[regions[i]] = i;
     double number = 1 - double(regions.size());
     DisjointSets sets(regions.size());
     const std::int32_t rarest =
@@ -175,7 +175,7 @@ bool RegionGraph::count_inner() {
       if (!contains(inner_[larger], scope)) continue;
       number -= counting_numbers_[larger];
       const std::vector<std::int32_t>& holders = all_parents[larger];
-      for (const std::int32_t holder : holders) sets.unite(places[holders.front()], places[holder]);
+      for (const std::int32_t holder : holders) sets.unite(positions[holders.front()], positions[holder]);
     }
     if (number == 0 && sets.sets() == 1) continue;
     const auto inner = std::int32_t(inner_.count());

@@ -33,9 +33,9 @@ double unit_interval(u64 bits) { return double(bits >> 11) * 0x1p-53; }
 }  // namespace
 
 struct Sampler::Block {
-  explicit Block(i64 most, i64 largest)
-      : keys(std::size_t(most)), cells(std::size_t(most)), norms(std::size_t(most)), totals(std::size_t(most)),
-        values(std::size_t(largest * most)) {}
+  explicit Block(i64 max_samples, i64 max_states)
+      : keys(std::size_t(max_samples)), cells(std::size_t(max_samples)), norms(std::size_t(max_samples)),
+        totals(std::size_t(max_samples)), values(std::size_t(max_states * max_samples)) {}
 
   std::int32_t* states = nullptr;  // of the first sample, in the first row
   i64 row = 0;                     // states of a row
@@ -137,19 +137,19 @@ void Sampler::share_out(i64 number, Block& block) const {
 
 void Sampler::draw_bucket(i64 number, Block& block) const {
   share_out(number, block);
-  std::int32_t* const chosen = block.states + number * block.row;
+  std::int32_t* const states = block.states + number * block.row;
   for (i64 lane = 0; lane < block.count; ++lane) {
-    chosen[lane] = 0;
+    states[lane] = 0;
     const double total = block.totals[std::size_t(lane)];
     if (!(total > 0)) continue;
-    double left = total * unit_interval(mixed(block.keys[std::size_t(lane)] + kOdd * u64(number + 1)));
+    double remaining = total * unit_interval(mixed(block.keys[std::size_t(lane)] + kOdd * u64(number + 1)));
     // Rounding may leave a rest beyond the last possible value, which is taken then.
     for (i64 x = 0; x < sizes_[std::size_t(number)]; ++x) {
       const double share = block.values[std::size_t(x * block.count + lane)];
       if (!(share > 0)) continue;
-      chosen[lane] = std::int32_t(x);
-      left -= share;
-      if (left < 0) break;
+      states[lane] = std::int32_t(x);
+      remaining -= share;
+      if (remaining < 0) break;
     }
   }
   weigh(buckets_[std::size_t(number - first_)], block);
@@ -178,18 +178,18 @@ void Sampler::weigh(const Bucket& bucket, Block& block) const {
 }
 
 template <class Work>
-void Sampler::for_blocks(std::span<std::int32_t> states, std::span<double> logs, i64 most, int threads,
+void Sampler::for_blocks(std::span<std::int32_t> states, std::span<double> logs, i64 block_samples, int threads,
                          Work work) const {
-  const i64 count = i64(logs.size()), blocks = (count + most - 1) / most;
+  const i64 count = i64(logs.size()), blocks = (count + block_samples - 1) / block_samples;
   std::atomic<i64> next = 0;
   std::atomic<bool> is_over = false;
   const auto run = [&](Call<bool()> is_to_end) {
-    Block block(std::min(most, count), largest_);
+    Block block(std::min(block_samples, count), largest_);
     block.row = count;
     for (i64 number; (number = next.fetch_add(1)) < blocks;) {
-      const i64 begin = number * most;
+      const i64 begin = number * block_samples;
       block.states = states.data() + begin;
-      block.count = std::min(most, count - begin);
+      block.count = std::min(block_samples, count - begin);
       block.logs = logs.data() + begin;
       if (!work(block, begin, is_to_end)) return;
     }

@@ -51,7 +51,8 @@ class Sampler {
 
   // Calls `work(block, number of its first sample, is_to_end)` for blocks of at most `most` samples, until it returns false.
   template <class Work>
-  void for_blocks(std::span<std::int32_t> states, std::span<double> logs, i64 most, int threads, Work work) const;
+  void for_blocks(std::span<std::int32_t> states, std::span<double> logs, i64 block_samples, int threads,
+                  Work work) const;
   // The bucket's distribution for each sample of a block: its values over the largest one, their sum, and the logarithm of the weight.
   void share_out(i64 number, Block& block) const;
   void draw_bucket(i64 number, Block& block) const;
@@ -75,7 +76,7 @@ struct StateSums {
   std::span<double> products;  // of a group's weight with the state and its whole weight
 };
 
-// Adds the weights of samples in groups of `group`. `starts`: place of the first state of each row of `states`.
+// Adds the weights of samples in groups of `group`. `starts`: position of the first state of each row of `states`.
 void add_weights(std::span<const std::int32_t> states, std::span<const double> weights, i64 group,
                  std::span<const i64> starts, StateSums sums);
 

@@ -8,10 +8,10 @@
 namespace elimina::approx {
 
 std::int64_t cells_of(std::span<const std::int32_t> scope, std::span<const std::int64_t> sizes) {
-  constexpr std::int64_t most = std::int64_t{1} << 62;
+  constexpr std::int64_t kMaxCells = std::int64_t{1} << 62;
   std::int64_t cells = 1;
   for (const std::int32_t v : scope)
-    if (__builtin_mul_overflow(cells, sizes[v], &cells) || cells > most) return most;
+    if (__builtin_mul_overflow(cells, sizes[v], &cells) || cells > kMaxCells) return kMaxCells;
   return cells;
 }
 

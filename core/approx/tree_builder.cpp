@@ -62,11 +62,11 @@ int GrowingTree::heir_of(int number) {
   return number;
 }
 
-void GrowingTree::begin(const CliqueFront& front, std::span<const int> places, int input, Interface& interface) {
+void GrowingTree::begin(const CliqueFront& front, std::span<const int> positions, int input, Interface& interface) {
   std::vector<int> numbers(front.size(), -1);
   interface.targets.resize(interface.cliques.size());
   for (int number = 0; number < front.size(); ++number)
-    if (front.is_alive(number)) interface.targets[places[number]] = numbers[number] = add_front(front.scope(number));
+    if (front.is_alive(number)) interface.targets[positions[number]] = numbers[number] = add_front(front.scope(number));
   for (int number = 0; number < front.size(); ++number)
     for (const int other : front.neighbours(number)) link(numbers[number], numbers[other]);
   inputs_.push_back(input);
@@ -119,31 +119,32 @@ void GrowingTree::eliminate(int variable, const Scope& scope) {
 
 void GrowingTree::widen_path(std::span<const int> path, std::span<const Scope> needs) {
   std::vector<int> ends;
-  for (std::size_t place = 0; place < needs.size(); ++place) {
-    if (has_all(needs[place], scope(path[place]))) {
-      widen(path[place], needs[place]);
-      ends.push_back(path[place]);
+  for (std::size_t position = 0; position < needs.size(); ++position) {
+    if (has_all(needs[position], scope(path[position]))) {
+      widen(path[position], needs[position]);
+      ends.push_back(path[position]);
     } else {
-      ends.push_back(add_front(needs[place]));
-      link(ends.back(), path[place]);
+      ends.push_back(add_front(needs[position]));
+      link(ends.back(), path[position]);
     }
   }
   ends.push_back(path.back());
-  for (std::size_t place = 0; place + 1 < path.size(); ++place) {
-    unlink(path[place], path[place + 1]);
-    link(ends[place], ends[place + 1]);
+  for (std::size_t position = 0; position + 1 < path.size(); ++position) {
+    unlink(path[position], path[position + 1]);
+    link(ends[position], ends[position + 1]);
   }
 }
 
 LinkedTree GrowingTree::complete(std::span<const i64> sizes, int rank, std::vector<LinkedTree>& trees,
-                                 std::vector<int>& places) {
+                                 std::vector<int>& positions) {
   for (const auto& [clique, parent] : hanging_) link(clique, heir_of(parent));
-  LinkedTree tree{RootedCliques(*this, sizes, places), rank, std::move(factors_), std::move(eliminated_), {}, {}, {}};
+  LinkedTree tree{
+      RootedCliques(*this, sizes, positions), rank, std::move(factors_), std::move(eliminated_), {}, {}, {}};
   for (auto* members : {&tree.factors, &tree.eliminated})
-    for (auto& [number, clique] : *members) clique = places[heir_of(clique)];
+    for (auto& [number, clique] : *members) clique = positions[heir_of(clique)];
   tree.inputs = std::move(inputs_);
   for (const int input : tree.inputs)
-    for (int& target : trees[input].output->targets) target = places[heir_of(target)];
+    for (int& target : trees[input].output->targets) target = positions[heir_of(target)];
   return tree;
 }
 
@@ -236,9 +237,9 @@ void TreeBuilder::shorten(CliqueFront& front, std::span<const int> shared) {
     if (missing == shared.end()) return;
     const int end = *std::ranges::find_if(candidates, [&](int number) { return has(front.scope(number), *missing); });
     const std::vector<int> way = path(front, start, *missing, end);
-    const int place = oversized(needs(front, way, shared, *missing));
-    if (place < 0) return;
-    front.shorten(way, std::size_t(place), shared);
+    const int position = oversized(needs(front, way, shared, *missing));
+    if (position < 0) return;
+    front.shorten(way, std::size_t(position), shared);
   }
 }
 
@@ -265,16 +266,16 @@ std::vector<int> TreeBuilder::path(CliqueForest& forest, int start, int variable
 std::vector<Scope> TreeBuilder::needs(const CliqueForest& forest, std::span<const int> path,
                                       std::span<const int> shared, int variable) const {
   std::vector<Scope> scopes;
-  for (std::size_t place = 0; place + 1 < path.size(); ++place) {
-    const Scope ahead = joined(std::span(&variable, 1), forest.separator(path[place], path[place + 1]));
-    const Scope behind =
-        place ? forest.separator(path[place], path[place - 1]) : shared_part(forest.scope(path[place]), shared);
+  for (std::size_t position = 0; position + 1 < path.size(); ++position) {
+    const Scope ahead = joined(std::span(&variable, 1), forest.separator(path[position], path[position + 1]));
+    const Scope behind = position ? forest.separator(path[position], path[position - 1])
+                                  : shared_part(forest.scope(path[position]), shared);
     scopes.push_back(joined(ahead, behind));
   }
   return scopes;
 }
 
-// The place of the first scope with too many cells; -1 if there is none.
+// The position of the first scope with too many cells; -1 if there is none.
 int TreeBuilder::oversized(std::span<const Scope> scopes) const {
   const auto is_too_large = [&](const Scope& scope) { return cells_of(scope, sizes_) > result_.most_cells_; };
   const auto first = std::ranges::find_if(scopes, is_too_large);
@@ -302,12 +303,12 @@ void TreeBuilder::eliminate(int variable) {
   }
   homes_[variable].reset();
   tree->eliminate(variable, scope);
-  std::vector<int> places;
-  if (!tree->has_front()) complete(*tree, places, false);
+  std::vector<int> positions;
+  if (!tree->has_front()) complete(*tree, positions, false);
 }
 
 // Calibrates a tree that does not grow any more, and returns its number.
-int TreeBuilder::complete(GrowingTree& growing, std::vector<int>& places, bool is_closed) {
+int TreeBuilder::complete(GrowingTree& growing, std::vector<int>& positions, bool is_closed) {
   std::vector<std::pair<int, int>> weighted;  // variables of the front, and the last clique of each
   if (is_closed && result_.forecasts_) {
     for (int number = 0; number < growing.size(); ++number)
@@ -316,9 +317,9 @@ int TreeBuilder::complete(GrowingTree& growing, std::vector<int>& places, bool i
           if (result_.forecasts_->has(v) && holders_[v].back() == number) weighted.emplace_back(v, number);
     std::ranges::sort(weighted);
   }
-  result_.trees_.push_back(growing.complete(sizes_, rank_, result_.trees_, places));
+  result_.trees_.push_back(growing.complete(sizes_, rank_, result_.trees_, positions));
   LinkedTree& tree = result_.trees_.back();
-  for (const auto& [variable, number] : weighted) tree.weighted.push_back({variable, places[number]});
+  for (const auto& [variable, number] : weighted) tree.weighted.push_back({variable, positions[number]});
   result_.bytes_ += kCliqueBytes * double(tree.cliques.size());
   if (result_.bytes_ + kCalibratedBytes * double(tree.cliques.cells()) > result_.most_bytes_) throw TreesTooLarge();
   result_.calibrate_tree(tree);
@@ -327,17 +328,17 @@ int TreeBuilder::complete(GrowingTree& growing, std::vector<int>& places, bool i
 
 // Ends a tree, and returns its front for approximations.
 TreeBuilder::Closed TreeBuilder::close(GrowingTree& growing) {
-  std::vector<int> places;
-  const int number = complete(growing, places, true);
+  std::vector<int> positions;
+  const int number = complete(growing, positions, true);
   const RootedCliques& cliques = result_.trees_[number].cliques;
   CliqueFront front(sizes_);
   std::vector<int> numbers(growing.size(), -1);
   for (int clique = 0; clique < growing.size(); ++clique) {
     if (!growing.is_front(clique)) continue;
-    const double* const table = result_.beliefs_.data() + cliques.firsts[places[clique]];
+    const double* const table = result_.beliefs_.data() + cliques.firsts[positions[clique]];
     for (const int v : growing.scope(clique)) holders_[v].clear();
     numbers[clique] =
-        front.place(growing.scope(clique), {table, table + cliques.cells(places[clique])}, places[clique]);
+        front.add(growing.scope(clique), {table, table + cliques.cells(positions[clique])}, positions[clique]);
     for (const int other : growing.neighbours(clique))
       if (other < clique && growing.is_front(other)) front.link(numbers[clique], numbers[other]);
   }
@@ -350,13 +351,13 @@ TreeBuilder::Growing TreeBuilder::follow(const Closed& closed) {
   const auto& [front, number] = closed;
   LinkedTree& tree = result_.trees_[number];
   result_.divergence_ += front.divergence();
-  std::vector<int> places;
-  tree.output = std::make_unique<Interface>(Interface{RootedCliques(front, sizes_, places), {}, {}, {}, {}});
+  std::vector<int> positions;
+  tree.output = std::make_unique<Interface>(Interface{RootedCliques(front, sizes_, positions), {}, {}, {}, {}});
   Interface& interface = *tree.output;
   const RootedCliques& cliques = interface.cliques;
   interface.sources.resize(cliques.size());
   for (int clique = 0; clique < front.size(); ++clique)
-    if (front.is_alive(clique)) interface.sources[places[clique]] = front.source(clique);
+    if (front.is_alive(clique)) interface.sources[positions[clique]] = front.source(clique);
   result_.bytes_ += kCliqueBytes * double(cliques.size()) + kMessageBytes * double(cliques.cells());
   if (result_.bytes_ > result_.most_bytes_) throw TreesTooLarge();
   if (!tree.weighted.empty()) {
@@ -367,14 +368,14 @@ TreeBuilder::Growing TreeBuilder::follow(const Closed& closed) {
     std::ranges::sort(holders);
     for (const auto& [variable, _] : tree.weighted) {
       const int clique = std::ranges::lower_bound(holders, std::pair(variable, 0))->second;
-      multiply_by(interface.backward.data() + cliques.firsts[places[clique]], front.scope(clique),
+      multiply_by(interface.backward.data() + cliques.firsts[positions[clique]], front.scope(clique),
                   result_.forecasts_->at(variable, tree.rank).data(), std::span(&variable, 1), sizes_);
     }
     tree.weighted.clear();
   }
   interface.set_forward(result_.project(interface, tree, interface.sources));
   const Growing following = std::make_shared<GrowingTree>(holders_);
-  following->begin(front, places, number, interface);
+  following->begin(front, positions, number, interface);
   move(*following, following);
   return following;
 }

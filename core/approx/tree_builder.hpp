@@ -18,15 +18,16 @@ class GrowingTree : public CliqueForest {
   void widen(int number, Scope scope);
   void add_factor(int factor, int clique) { factors_.push_back({factor, clique}); }
   // Adds the cliques of an approximated front, which are the targets of a tree's output.
-  void begin(const CliqueFront& front, std::span<const int> places, int input, Interface& interface);
+  void begin(const CliqueFront& front, std::span<const int> positions, int input, Interface& interface);
   // Adds all cliques of another tree.
   void merge(const GrowingTree& other, std::vector<LinkedTree>& trees);
   // Joins the cliques with a variable, and leaves the rest of the join in the front.
   void eliminate(int variable, const Scope& scope);
   // Carries a variable along a path of cliques to its first one. `needs`: scope that replaces or joins each clique but the last.
   void widen_path(std::span<const int> path, std::span<const Scope> needs);
-  // Returns the tree with no more than it has, and the place of each clique.
-  LinkedTree complete(std::span<const i64> sizes, int rank, std::vector<LinkedTree>& trees, std::vector<int>& places);
+  // Returns the tree with no more than it has, and the position of each clique.
+  LinkedTree complete(std::span<const i64> sizes, int rank, std::vector<LinkedTree>& trees,
+                      std::vector<int>& positions);
 
  private:
   void leave_front(int number);
@@ -65,7 +66,7 @@ class TreeBuilder {
   std::vector<Scope> needs(const CliqueForest& forest, std::span<const int> path, std::span<const int> shared,
                            int variable) const;
   int oversized(std::span<const Scope> scopes) const;
-  int complete(GrowingTree& tree, std::vector<int>& places, bool is_closed);
+  int complete(GrowingTree& tree, std::vector<int>& positions, bool is_closed);
   Closed close(GrowingTree& tree);
   Growing follow(const Closed& closed);
 

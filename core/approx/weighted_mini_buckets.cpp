@@ -68,7 +68,7 @@ WeightedMiniBuckets::WeightedMiniBuckets(const plan::PlannedTree& planned, std::
     : values_(std::move(values)), weights_(std::move(weights)) {
   const plan::Tree& tree = planned.tree;
   const int nodes = int(tree.size());
-  const auto place = [&](int v) { return tree.position[v]; };
+  const auto position = [&](int v) { return tree.position[v]; };
   for (const int v : tree.order) sizes_.push_back(planned.sizes[v]);
   parents_ = tree.parents;
   sequence_ = tree.postorder();
@@ -81,9 +81,9 @@ WeightedMiniBuckets::WeightedMiniBuckets(const plan::PlannedTree& planned, std::
     factor_offsets.push_back(factor_offsets.back() + plan::cells_of(planned.scopes[f], planned.sizes));
   records_begin_.push_back(0);
   for (int r = 0; r < nodes; ++r) {
-    variables_.push_back(place(tree.variables[r]));
+    variables_.push_back(position(tree.variables[r]));
     cliques_.add(variables_.back());
-    for (const int v : tree.separators[r]) cliques_.add(place(v));
+    for (const int v : tree.separators[r]) cliques_.add(position(v));
     cliques_.close();
     records_begin_.push_back(records_begin_.back() + records_of(columns_[r], sizes_[variables_[r]]));
   }
@@ -149,7 +149,7 @@ WeightedMiniBuckets::WeightedMiniBuckets(const plan::PlannedTree& planned, std::
     sources_begin_.push_back(i64(sources_.size()));
     for (const int f : tree.factors[r]) {
       scope.clear();
-      for (const int v : planned.scopes[f]) scope.push_back(place(v));
+      for (const int v : planned.scopes[f]) scope.push_back(position(v));
       sources_.push_back({Origin::kFactor, factor_offsets[f], -1, int(strides_.size())});
       put_strides(cliques_[r], scope, strides_);
     }
@@ -165,7 +165,7 @@ WeightedMiniBuckets::WeightedMiniBuckets(const plan::PlannedTree& planned, std::
   }
   sources_begin_.push_back(i64(sources_.size()));
   layouts_.resize(most_sources);
-  places_.resize(most_sources);
+  source_offsets_.resize(most_sources);
   shifted_.assign(shifts_, 0);
   marginal_begin_.push_back(0);
   for (const i64 size : sizes_) marginal_begin_.push_back(marginal_begin_.back() + size);
@@ -231,23 +231,23 @@ static void add_means(std::span<const int> other_scope, const double* other, std
   const auto for_cells = [&](std::span<const int> axes, const auto& work) {
     const i64 cells = plan::cells_of(axes, sizes);
     for (i64 cell = 0; cell < cells; ++cell) {
-      i64 rest = cell, place = 0, stride = 1;
+      i64 remaining = cell, common_cell = 0, stride = 1;
       for (std::size_t axis = axes.size(), next = common.size(); axis-- > 0;) {
-        const i64 digit = rest % sizes[axes[axis]];
-        rest /= sizes[axes[axis]];
+        const i64 digit = remaining % sizes[axes[axis]];
+        remaining /= sizes[axes[axis]];
         if (next == 0 || common[next - 1] != axes[axis]) continue;
-        place += digit * stride;
+        common_cell += digit * stride;
         stride *= sizes[axes[axis]];
         --next;
       }
-      work(cell, place);
+      work(cell, common_cell);
     }
   };
   const i64 means = plan::cells_of(common, sizes);
   std::vector<double> sums(means, 0.0);
-  for_cells(other_scope, [&](i64 cell, i64 place) { sums[place] += other[cell]; });
+  for_cells(other_scope, [&](i64 cell, i64 common_cell) { sums[common_cell] += other[cell]; });
   const double share = double(means) / double(plan::cells_of(other_scope, sizes));
-  for_cells(scope, [&](i64 cell, i64 place) { table[cell] += share * sums[place]; });
+  for_cells(scope, [&](i64 cell, i64 common_cell) { table[cell] += share * sums[common_cell]; });
 }
 
 std::vector<double> WeightedMiniBuckets::continued(const WeightedMiniBuckets& other,
@@ -289,9 +289,9 @@ void WeightedMiniBuckets::set_parameters(std::span<const double> parameters) {
     double sum = 0;
     if (positive_[g] < 0) {
       for (int n = begin; n < end; ++n) sum += size(n);
-      double rest = totals_[g];
-      for (int n = begin; n + 1 < end; ++n) rest -= weights_[divided_[n]] = totals_[g] * (size(n) / sum);
-      weights_[divided_[end - 1]] = std::max(0.0, rest);
+      double remaining = totals_[g];
+      for (int n = begin; n + 1 < end; ++n) remaining -= weights_[divided_[n]] = totals_[g] * (size(n) / sum);
+      weights_[divided_[end - 1]] = std::max(0.0, remaining);
     } else {
       for (int n = begin; n < end; ++n)
         if (n != positive_[g]) sum += size(n), weights_[divided_[n]] = -size(n);
@@ -305,7 +305,7 @@ void WeightedMiniBuckets::release_tables() {
   records_ = {};
 }
 
-// Calls with the first column of each block of a node's table, after it has set the layouts, and the blocks' places in the sources.
+// Calls with the first column of each block of a node's table, after it has set the layouts, and the blocks' offsets in the sources.
 template <class Work>
 void WeightedMiniBuckets::for_blocks(int node, const Work& work) {
   const std::span<const int> clique = cliques_[node];
@@ -317,7 +317,7 @@ void WeightedMiniBuckets::for_blocks(int node, const Work& work) {
   for (i64 s = 0; s < sources; ++s) {
     const i64* const strides = strides_.data() + sources_[begin + s].begin;
     layouts_[s].set(inner_sizes, {strides + blocks.outer_axes, inner_sizes.size()});
-    places_[s] = 0;
+    source_offsets_[s] = 0;
   }
   counts_.assign(clique.size(), 0);
   for (i64 column = 0;; column += blocks.columns) {
@@ -326,7 +326,8 @@ void WeightedMiniBuckets::for_blocks(int node, const Work& work) {
     for (;;) {
       if (--axis == 0) return;
       const i64 back = ++counts_[axis] < axis_sizes_[axis] ? 0 : axis_sizes_[axis];
-      for (i64 s = 0; s < sources; ++s) places_[s] += (1 - back) * strides_[sources_[begin + s].begin + i64(axis)];
+      for (i64 s = 0; s < sources; ++s)
+        source_offsets_[s] += (1 - back) * strides_[sources_[begin + s].begin + i64(axis)];
       if (back == 0) break;
       counts_[axis] = 0;
     }
@@ -346,8 +347,8 @@ void WeightedMiniBuckets::build(int node, i64 row) {
   const i64 begin = sources_begin_[node], end = sources_begin_[node + 1];
   if (begin == end) std::fill_n(target, blocks_[node].columns, 0.0);
   for (i64 s = begin; s < end; ++s) {
-    const i64 place = places_[s - begin] + row * strides_[sources_[s].begin];
-    layouts_[s - begin].spread(base_of(sources_[s]) + place, target, s == begin);
+    const i64 offset = source_offsets_[s - begin] + row * strides_[sources_[s].begin];
+    layouts_[s - begin].spread(base_of(sources_[s]) + offset, target, s == begin);
   }
 }
 
@@ -405,7 +406,7 @@ double WeightedMiniBuckets::condition(int node, double* gradient) {
         const Source& source = sources_[s];
         if (source.origin == Origin::kFactor) continue;
         double* const target = source.origin == Origin::kShift ? gradient + source.offset : base_of(source);
-        layouts_[s - begin].gather(beliefs, target + places_[s - begin] + row * strides_[source.begin]);
+        layouts_[s - begin].gather(beliefs, target + source_offsets_[s - begin] + row * strides_[source.begin]);
       }
     }
   });
@@ -415,10 +416,10 @@ double WeightedMiniBuckets::condition(int node, double* gradient) {
 std::vector<int> WeightedMiniBuckets::decode(int count, std::uint64_t seed) const {
   std::mt19937_64 random(seed);
   std::uniform_real_distribution<double> uniform(std::numeric_limits<double>::min(), 1.0);
-  std::vector<int> chosen(count * sizes_.size());
+  std::vector<int> assignments(count * sizes_.size());
   std::vector<double> scores;
   for (int number = 0; number < count; ++number) {
-    int* const values = chosen.data() + number * sizes_.size();
+    int* const values = assignments.data() + number * sizes_.size();
     for (int last = int(variables_.size()), first; last > 0; last = first) {
       const int v = variables_[last - 1];
       scores.assign(sizes_[v], 0.0);
@@ -441,7 +442,7 @@ std::vector<int> WeightedMiniBuckets::decode(int count, std::uint64_t seed) cons
       values[v] = fixed_[v] >= 0 ? fixed_[v] : int(std::ranges::max_element(scores) - scores.begin());
     }
   }
-  return chosen;
+  return assignments;
 }
 
 double WeightedMiniBuckets::evaluate(std::span<const double> parameters, std::vector<double>* wanted) {

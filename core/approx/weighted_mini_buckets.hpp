@@ -105,16 +105,16 @@ class WeightedMiniBuckets {
   std::vector<double> totals_;         // by group
   std::vector<double> shifted_;        // the shifts less their means
   std::vector<double> initial_sizes_;  // logarithms of the sizes of weights
-  std::vector<int> positive_;          // by group: place of the positive weight of a lower bound; -1: all are positive
+  std::vector<int> positive_;          // by group: number of the positive weight of a lower bound; -1: all are positive
   std::vector<double> marginals_;
   std::vector<i64> marginal_begin_;
   std::vector<int> copies_;
   double rounding_ = 0;
 
-  // The current block: its table, its layouts and places in the sources.
+  // The current block: its table, its layouts and offsets in the sources.
   std::vector<double> block_, magnitudes_;
   std::vector<BlockLayout> layouts_;
-  std::vector<i64> places_, axis_sizes_, counts_;
+  std::vector<i64> source_offsets_, axis_sizes_, counts_;
 };
 
 }  // namespace elimina::approx
