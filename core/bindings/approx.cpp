@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "argument_checks.hpp"
 #include "arrays.hpp"
 #include "module.hpp"
 #include "scope_lists.hpp"
@@ -18,11 +19,10 @@ using namespace nb::literals;
 namespace elimina::approx {
 namespace {
 
-void make_graph(JoinGraph* self, Words<const std::int64_t> sizes, Words<const std::int64_t> starts,
-                Words<const std::int32_t> members, Words<const std::int32_t> ends,
-                Words<const std::int64_t> separator_starts, Words<const std::int32_t> separator_members) {
-  if (std::ranges::any_of(span_of(sizes), [](std::int64_t size) { return size < 1; }))
-    throw nb::value_error("each variable has a value");
+void make_join_graph(JoinGraph* self, Words<const std::int64_t> sizes, Words<const std::int64_t> starts,
+                     Words<const std::int32_t> members, Words<const std::int32_t> ends,
+                     Words<const std::int64_t> separator_starts, Words<const std::int32_t> separator_members) {
+  check_sizes(span_of(sizes));
   ScopeList scopes = scope_list_of(starts, members, sizes.size());
   ScopeList separators = scope_list_of(separator_starts, separator_members, sizes.size());
   if (ends.size() != 2 * separators.count()) throw nb::value_error("an edge has two ends and a separator");
@@ -41,7 +41,7 @@ void make_graph(JoinGraph* self, Words<const std::int64_t> sizes, Words<const st
 
 void bind_approx(nb::module_& m) {
   nb::class_<JoinGraph>(m, "JoinGraph", "Propagation of sums on a join graph.")
-      .def("__init__", &make_graph, "sizes"_a, "starts"_a, "members"_a, "ends"_a, "separator_starts"_a,
+      .def("__init__", &make_join_graph, "sizes"_a, "starts"_a, "members"_a, "ends"_a, "separator_starts"_a,
            "separator_members"_a)
       .def(
           "multiply",
@@ -56,8 +56,7 @@ void bind_approx(nb::module_& m) {
       .def(
           "run",
           [](JoinGraph& graph, double tolerance, double damping, std::uint64_t updates, double seconds) {
-            if (!(tolerance >= 0) || !(damping >= 0 && damping < 1))
-              throw nb::value_error("the tolerance is at least 0, the damping in [0, 1)");
+            check_damping(tolerance, damping);
             return unlocked([&] {
               const TimeLimit limit(seconds);
               return graph.run(tolerance, damping, updates);

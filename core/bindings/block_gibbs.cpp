@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "argument_checks.hpp"
 #include "arrays.hpp"
 #include "module.hpp"
 #include "scope_lists.hpp"
@@ -20,8 +21,7 @@ namespace {
 void make_sampler(BlockGibbs* self, Words<const std::int64_t> sizes, Words<const std::int64_t> starts,
                   Words<const std::int32_t> members, Words<const double> values, Words<const double> powers,
                   std::size_t chains, std::uint64_t seed) {
-  if (std::ranges::any_of(span_of(sizes), [](std::int64_t size) { return size < 1; }))
-    throw nb::value_error("each variable has a value");
+  check_sizes(span_of(sizes));
   if (std::ranges::any_of(span_of(values), [](double value) { return !(value > 0); }))
     throw nb::value_error("values are positive");
   const ScopeList scopes = scope_list_of(starts, members, sizes.size());

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "argument_checks.hpp"
 #include "arrays.hpp"
 #include "costs.hpp"
 #include "listener.hpp"
@@ -36,8 +37,7 @@ void make_search(Search* self, std::vector<int> sizes, Words<const std::int64_t>
   if (upper < 0 || upper > elimina::network::forbidden / 4)
     throw nb::value_error("the upper bound is from 0 to a quarter of what is forbidden");
   if (threads < 1 || threads > 1024) throw nb::value_error("1 to 1024 threads are possible");
-  for (const int size : sizes)
-    if (size < 1) throw nb::value_error("each variable has a value");
+  check_sizes(sizes);
   if (constant < 0 || std::ranges::any_of(span_of(costs), [](Cost cost) { return cost < 0; }))
     throw nb::value_error("costs are at least 0");
   elimina::network::Network model = network_of(std::move(sizes), {starts, members}, costs, constant, upper);

@@ -141,31 +141,23 @@ void set_planned(Work& work, std::size_t number, i64 operations, i64 bytes) {
   work.nodes[number].bytes = bytes;
 }
 
-nb::tuple total(const Work& work) {
-  const Work::Total found = work.total();
-  return nb::make_tuple(found.cells, found.operations, found.bytes, found.type);
-}
-
-nb::tuple mail_of(const Work& work, std::vector<Traversal*> traversals, std::vector<int> owners,
-                  std::pair<i64, i64> util, std::pair<i64, i64> value) {
+Mail mail_of(const Work& work, std::vector<Traversal*> traversals, std::vector<int> owners, std::pair<i64, i64> util,
+             std::pair<i64, i64> value) {
   const Team team{std::move(traversals), std::move(owners), std::numeric_limits<int>::max()};
   team.check(work);
-  const Mail found = mail(work, team.traversals, team.owners, {util.first, util.second}, {value.first, value.second});
-  return nb::make_tuple(found.messages, found.util, found.value, found.largest);
+  return mail(work, team.traversals, team.owners, {util.first, util.second}, {value.first, value.second});
 }
 
-nb::tuple passed(std::vector<Traversal*> traversals, std::vector<int> owners, std::vector<double> clocks,
-                 const Work& work, double seconds, const std::string& order, double delay, double jitter, i64 seed,
-                 nb::callable poll) {
+Chain passed(std::vector<Traversal*> traversals, std::vector<int> owners, std::vector<double> clocks, const Work& work,
+             double seconds, const std::string& order, double delay, double jitter, i64 seed, nb::callable poll) {
   const Team team{std::move(traversals), std::move(owners), int(clocks.size())};
   team.check(work);
   check_ended(team.traversals);
   std::vector<i64> operations(work.nodes.size());
   for (const Elimination& node : work.nodes) operations[node.variable] = node.operations;
   const double pace = seconds / double(std::max<i64>(1, work.total().operations));
-  const Chain longest = pass(team.traversals, team.owners, std::move(clocks), operations, pace,
-                             delivery_of(order, delay, jitter, seed), [&] { poll(0); });
-  return nb::make_tuple(longest.seconds, longest.operations);
+  return pass(team.traversals, team.owners, std::move(clocks), operations, pace,
+              delivery_of(order, delay, jitter, seed), [&] { poll(0); });
 }
 
 }  // namespace
@@ -203,24 +195,32 @@ void bind_dcop(nb::module_& m) {
                 "-> tuple[PlannedTree, int]"),
         "The bucket tree of the cost functions in the order of the pseudo-tree, and the first variable whose parent "
         "differs there; -1 if there is none.");
+  nb::class_<Work::Total>(m, "AgentWorkTotal", "Figures of the work of all agents.")
+      .def_ro("most_combinations", &Work::Total::most_combinations,
+              "Combinations of a variable's values and its message's, at most.")
+      .def_ro("combinations", &Work::Total::combinations, "The sum of these, rounded.")
+      .def_ro("cells", &Work::Total::cells, "Cells of the largest message.")
+      .def_ro("operations", &Work::Total::operations, "All operations.")
+      .def_ro("bytes", &Work::Total::bytes, "Bytes of the largest step, with what is held.")
+      .def_ro("type", &Work::Total::type, "Number of the widest type; -1: there is no table.");
+  nb::class_<Mail>(m, "AgentMail", "Messages between agents in each pass.")
+      .def_ro("messages", &Mail::messages, "Number of the messages of each pass.")
+      .def_ro("util_bytes", &Mail::util, "Bytes of the UTIL messages.")
+      .def_ro("value_bytes", &Mail::value, "Bytes of the VALUE messages.")
+      .def_ro("largest_bytes", &Mail::largest, "Bytes of the largest message.");
+  nb::class_<Chain>(m, "MessageChain", "The longest chain of messages.")
+      .def_ro("seconds", &Chain::seconds, "The latest clock, in seconds.")
+      .def_ro("operations", &Chain::operations, "Operations on the chain.");
   nb::class_<Work>(
       m, "AgentWork",
       "Work and messages of eliminating each variable of a pseudo-tree, known before anything is eliminated.")
-      .def_prop_ro(
-          "most_combinations", [](const Work& own) { return own.total().most; },
-          "Combinations of a variable's values and its message's, at most.")
-      .def_prop_ro(
-          "combinations", [](const Work& own) { return own.total().combinations; }, "The sum of these, rounded.")
       .def_prop_ro("unplanned", &unplanned,
                    "Nodes of the tree whose operations and bytes a plan tells, and the number of their messages' type.")
       .def("plan", &set_planned, "node"_a, "operations"_a, "bytes"_a, "Set what a plan tells.")
-      .def_prop_ro("total", &total,
-                   "The most cells of a message, all operations, the most bytes, and the number of the widest type; "
-                   "-1: there is no table.")
+      .def_prop_ro("total", &Work::total, nb::rv_policy::move, "Figures of all agents.")
       .def("mail", &mail_of, "traversals"_a, "owners"_a, "util"_a, "value"_a,
-           "Count the messages between agents of each pass: their number, the bytes of UTIL and of VALUE messages, and "
-           "those of the largest one. `util`, `value`: "
-           "bytes of a message besides its cells, fixed ones and those of each variable.");
+           "Count the messages between agents of each pass. `util`, `value`: bytes of a message besides its cells, "
+           "fixed ones and those of each variable.");
   m.def("work_of_agents", &work_of, "tree"_a, "functions"_a, "sense"_a, "types"_a, "tables"_a, "spread"_a, "at_once"_a,
         "cell"_a,
         "The work of agents, whose costs are integers; None if a function forbids everything, or no numbers are wide "
@@ -231,8 +231,7 @@ void bind_dcop(nb::module_& m) {
   m.def("pass_messages", &passed, "traversals"_a, "owners"_a, "clocks"_a, "work"_a, "seconds"_a, "order"_a, "delay"_a,
         "jitter"_a, "seed"_a, "poll"_a,
         "Deliver the UTIL and VALUE messages of a pseudo-tree's agents, without contents. `clocks`: of each agent, in "
-        "seconds. `seconds`: time of all operations. "
-        "Returns the latest clock, and the operations on the longest chain of messages.");
+        "seconds. `seconds`: time of all operations.");
 }
 
 }  // namespace elimina::dcop

@@ -142,9 +142,23 @@ Array<std::int64_t, 2> rows_of(const Argument& views) {
   return array_of(std::move(rows), std::array<std::size_t, 2>{views.size(), 3});
 }
 
-// Those of its elements that are numbers or variables; and the bounds of its index sets.
-nb::tuple shown(const flatzinc::Document& document, const flatzinc::Instance& instance,
-                const flatzinc::Output& output) {
+// An output: its elements that are numbers or variables, and the bounds of its index sets.
+struct RecordedOutput {
+  nb::str name;
+  bool is_array;
+  nb::object views;
+  nb::list index_sets;
+};
+
+struct Recording {
+  nb::list bounds, posts, names;
+  std::vector<RecordedOutput> outputs;
+  int sign;
+  nb::object objective;
+};
+
+RecordedOutput shown(const flatzinc::Document& document, const flatzinc::Instance& instance,
+                     const flatzinc::Output& output) {
   const bool is_array = output.value.kind == flatzinc::Kind::array;
   Argument views;
   for (const flatzinc::Term& t : is_array ? document.items(output.value) : std::span(&output.value, 1))
@@ -156,11 +170,10 @@ nb::tuple shown(const flatzinc::Document& document, const flatzinc::Instance& in
       const auto values = document.values(set);
       if (set.kind == flatzinc::Kind::range) index_sets.append(nb::make_tuple(values[0], values[1]));
     }
-  return nb::make_tuple(nb::str(output.name.data(), output.name.size()), is_array, rows_of(views), index_sets);
+  return {nb::str(output.name.data(), output.name.size()), is_array, nb::cast(rows_of(views)), index_sets};
 }
 
-// Bounds of variables, posts, names of variables, outputs, the objective and its sign.
-nb::tuple record(const nb::bytes& text) {
+Recording record(const nb::bytes& text) {
   const std::string_view view(text.c_str(), text.size());
   const auto document = flatzinc::parse_text(view, {});
   // Only a solver refuses arguments.
@@ -168,7 +181,8 @@ nb::tuple record(const nb::bytes& text) {
   flatzinc::Instance(document, solver, {}).options();
   flatzinc::Record record;
   const flatzinc::Instance instance(document, record, {});
-  nb::list posts, names, outputs;
+  nb::list posts, names;
+  std::vector<RecordedOutput> outputs;
   for (const auto& post : record.posts) {
     nb::list arguments;
     for (const Argument& a : post.arguments) arguments.append(rows_of(a));
@@ -180,7 +194,7 @@ nb::tuple record(const nb::bytes& text) {
     names.append(
         nb::make_tuple(nb::str(name.data(), name.size()), rows_of({instance.view(variable, {}, "a variable")})));
   }
-  for (const auto& output : document.outputs) outputs.append(shown(document, instance, output));
+  for (const auto& output : document.outputs) outputs.push_back(shown(document, instance, output));
   nb::list bounds;
   for (const auto& [lo, hi] : record.bounds) bounds.append(nb::make_tuple(lo, hi));
   const int sign = instance.goal() == flatzinc::Goal::satisfy    ? 0
@@ -189,7 +203,7 @@ nb::tuple record(const nb::bytes& text) {
   nb::object objective = nb::none();
   if (sign != 0)
     objective = nb::cast(rows_of({instance.view(document.solve.objective, document.solve.place, "the objective")}));
-  return nb::make_tuple(bounds, posts, names, outputs, sign, objective);
+  return {bounds, posts, names, std::move(outputs), sign, objective};
 }
 
 }  // namespace
@@ -219,16 +233,38 @@ void bind_flatzinc(nb::module_& m) {
       .def_prop_ro("propagators", &FlatZinc::propagators);
   m.def("flatzinc_translated_names", &flatzinc::translated_names,
         "Names of constraints of MiniZinc and other solvers that are read, besides the core's.");
-  m.def("flatzinc_record", &record, "text"_a,
-        nb::sig("def flatzinc_record(text: bytes) -> tuple[list[tuple[int, int]], list[tuple[str, "
-                "list[NDArray[numpy.int64]]]], "
-                "list[tuple[str, NDArray[numpy.int64]]], list[tuple[str, bool, NDArray[numpy.int64], list[tuple[int, "
-                "int]]]], int, "
-                "NDArray[numpy.int64] | None]"),
-        "Bounds of variables; names and arguments of constraints; names of variables; outputs with their index sets; "
-        "1, -1 or 0 for "
-        "minimise, maximise or satisfy; the objective. Views are rows of variable (-1: a constant), scale and offset. "
-        "Raises ValueError.");
+  nb::class_<RecordedOutput>(m, "FlatZincOutput", "An output of a FlatZinc model.")
+      .def_prop_ro(
+          "name", [](const RecordedOutput& output) { return output.name; }, "Name of the variable or the array.")
+      .def_ro("is_array", &RecordedOutput::is_array, "True for an array.")
+      .def_prop_ro(
+          "views", [](const RecordedOutput& output) { return output.views; },
+          nb::for_getter(nb::sig("def views(self) -> NDArray[numpy.int64]")), "Elements.")
+      .def_prop_ro(
+          "index_sets", [](const RecordedOutput& output) { return output.index_sets; },
+          nb::for_getter(nb::sig("def index_sets(self) -> list[tuple[int, int]]")),
+          "First and last index along each axis.");
+  nb::class_<Recording>(
+      m, "FlatZincRecord",
+      "Items of a FlatZinc model. Views are rows of a variable (-1: a constant), a scale and an offset.")
+      .def_prop_ro(
+          "bounds", [](const Recording& recording) { return recording.bounds; },
+          nb::for_getter(nb::sig("def bounds(self) -> list[tuple[int, int]]")), "Bounds of each variable.")
+      .def_prop_ro(
+          "posts", [](const Recording& recording) { return recording.posts; },
+          nb::for_getter(nb::sig("def posts(self) -> list[tuple[str, list[NDArray[numpy.int64]]]]")),
+          "Name and arguments of each constraint.")
+      .def_prop_ro(
+          "names", [](const Recording& recording) { return recording.names; },
+          nb::for_getter(nb::sig("def names(self) -> list[tuple[str, NDArray[numpy.int64]]]")),
+          "Declared names, and what they stand for.")
+      .def_prop_ro(
+          "outputs", [](const Recording& recording) { return recording.outputs; }, "Outputs in their order.")
+      .def_ro("sign", &Recording::sign, "1 to minimise the objective, -1 to maximise it, 0 if there is none.")
+      .def_prop_ro(
+          "objective", [](const Recording& recording) { return recording.objective; },
+          nb::for_getter(nb::sig("def objective(self) -> NDArray[numpy.int64] | None")), "View of the objective.");
+  m.def("flatzinc_record", &record, "text"_a, "Items of a FlatZinc model. Raises ValueError.");
 }
 
 }  // namespace elimina::cp

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "approx/frugal_order.hpp"
+#include "argument_checks.hpp"
 #include "arrays.hpp"
 #include "module.hpp"
 #include "scope_lists.hpp"
@@ -24,8 +25,7 @@ namespace {
 std::shared_ptr<RankedFactors> make_factors(Words<const i64> sizes, Words<const i64> starts, Words<const int> members,
                                             Words<const double> values) {
   std::vector<i64> states = list_of(sizes);
-  if (std::ranges::any_of(states, [](i64 size) { return size < 1; }))
-    throw nb::value_error("each variable has a value");
+  check_sizes(states);
   const ScopeList scopes = scope_list_of(starts, members, states.size());
   double cells = 0;
   for (std::size_t factor = 0; factor < scopes.count(); ++factor) {

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <utility>
 
+#include "argument_checks.hpp"
 #include "arrays.hpp"
 #include "costs.hpp"
 #include "exec/run_threads.hpp"
@@ -82,8 +83,7 @@ class Improver {
   }
 
   View view_of(std::vector<int> sizes, const Scopes& scopes) {
-    for (const int size : sizes)
-      if (size < 1) throw nb::value_error("each variable has a value");
+    check_sizes(sizes);
     const auto cells = checked_cells(sizes, scopes, costs_.size());
     View view{{Type::float64, infinite}, sizes, {}};
     for (std::size_t f = 0; f < scopes.count(); ++f) {

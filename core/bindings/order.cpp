@@ -103,13 +103,26 @@ Messages messages_of(const Graph& graph, const EliminationTree& tree) {
   return found;
 }
 
-nb::tuple tuple_of(Messages found) {
-  return nb::make_tuple(found.width, array_of(std::move(found.cells)), std::move(found.wide));
-}
+// Messages as Python reads them.
+struct MessageFigures {
+  explicit MessageFigures(Messages messages)
+      : width(messages.width), cells(array_of(std::move(messages.cells))), wide(std::move(messages.wide)) {}
 
-nb::tuple find_order(Words<const double> sizes, Words<const std::int64_t> offsets, Words<const Vertex> members,
-                     const std::vector<std::string>& rules, bool anneal, std::int64_t rounds, double seconds,
-                     double patience, double limit, std::uint64_t seed, int threads, double slowest) {
+  Vertex width;
+  Array<std::uint64_t> cells;
+  std::vector<std::vector<Vertex>> wide;
+};
+
+struct FoundOrder {
+  Array<Vertex> order;
+  MessageFigures messages;
+  double seconds;
+  bool is_complete;
+};
+
+FoundOrder find_order(Words<const double> sizes, Words<const std::int64_t> offsets, Words<const Vertex> members,
+                      const std::vector<std::string>& rules, bool anneal, std::int64_t rounds, double seconds,
+                      double patience, double limit, std::uint64_t seed, int threads, double slowest) {
   Options options;
   for (const auto& rule : rules) options.rules.push_back(rule_of(rule));
   options.anneal = anneal;
@@ -141,11 +154,11 @@ nb::tuple find_order(Words<const double> sizes, Words<const std::int64_t> offset
     // A million lists are freed while other threads of the interpreter run.
     graph = {};
   }
-  return nb::make_tuple(array_of(std::move(*order)), tuple_of(std::move(found)), clock.counted());
+  return {array_of(std::move(*order)), MessageFigures(std::move(found)), clock.counted(), true};
 }
 
-nb::tuple find_partial_order(Words<const double> sizes, Words<const std::int64_t> offsets, Words<const Vertex> members,
-                             double most, std::uint64_t seed) {
+FoundOrder find_partial_order(Words<const double> sizes, Words<const std::int64_t> offsets, Words<const Vertex> members,
+                              double most, std::uint64_t seed) {
   PartialOrder partial;
   Messages found;
   bool is_complete;
@@ -167,18 +180,18 @@ nb::tuple find_partial_order(Words<const double> sizes, Words<const std::int64_t
       found.wide.push_back(std::move(partial.separator));
     }
   }
-  return nb::make_tuple(array_of(std::move(partial.order)), tuple_of(std::move(found)), clock.counted(), is_complete);
+  return {array_of(std::move(partial.order)), MessageFigures(std::move(found)), clock.counted(), is_complete};
 }
 
-nb::tuple messages(Words<const double> sizes, Words<const std::int64_t> offsets, Words<const Vertex> members,
-                   Words<const Vertex> order) {
+MessageFigures messages(Words<const double> sizes, Words<const std::int64_t> offsets, Words<const Vertex> members,
+                        Words<const Vertex> order) {
   Messages found;
   {
     nb::gil_scoped_release release;
     const Graph graph = graph_of(sizes, offsets, members);
     found = messages_of(graph, eliminate(graph, list_of(order)));
   }
-  return tuple_of(std::move(found));
+  return MessageFigures(std::move(found));
 }
 
 Array<Vertex> barren_removed(Words<const std::int64_t> offsets, Words<const Vertex> members,
@@ -202,22 +215,30 @@ double part_cells(Words<const double> sizes, Words<const std::int64_t> offsets, 
 void bind_order(nb::module_& m) {
   m.attr("WORTH_A_SEARCH") = worth_a_search;
   m.attr("SEARCH_SHARE") = search_share;
+  nb::class_<MessageFigures>(m, "OrderMessages", "Messages along an elimination order.")
+      .def_ro("width", &MessageFigures::width, "Most variables of a message that have several values.")
+      .def_prop_ro(
+          "cells", [](const MessageFigures& messages) { return messages.cells; }, nb::rv_policy::reference,
+          "Cells of each variable's message; 0 above 64 bits.")
+      .def_ro("wide", &MessageFigures::wide, "Separators of the messages above 64 bits.");
+  nb::class_<FoundOrder>(m, "FoundOrder", "An elimination order and its messages.")
+      .def_prop_ro(
+          "order", [](const FoundOrder& found) { return found.order; }, nb::rv_policy::reference, "All variables.")
+      .def_ro("messages", &FoundOrder::messages, "Messages along the order.")
+      .def_ro("seconds", &FoundOrder::seconds, "Seconds of the search, counted by its work.")
+      .def_ro("is_complete", &FoundOrder::is_complete,
+              "False if variables are only listed from an elimination on; the messages are then that one's.");
   m.def("find_order", &find_order, nb::arg("sizes"), nb::arg("offsets"), nb::arg("members"), nb::kw_only(),
         nb::arg("rules"), nb::arg("anneal"), nb::arg("rounds"), nb::arg("seconds"), nb::arg("patience"),
         nb::arg("limit"), nb::arg("seed"), nb::arg("threads"), nb::arg("slowest") = slowest,
-        "An elimination order of little work, what `messages` says of it, and the search's seconds, counted by its "
-        "work; the arguments are trusted. "
+        "An elimination order of little work; the arguments are trusted. "
         "The clock ends it after `slowest` times its seconds.");
-  m.def(
-      "find_partial_order", &find_partial_order, nb::arg("sizes"), nb::arg("offsets"), nb::arg("members"),
-      nb::arg("most"), nb::arg("seed"),
-      "An elimination order by fill-in, what `messages` says of it, the search's seconds, and whether it is complete: "
-      "from a bucket of more than 2^most cells on, or if a part has one, variables are only listed, and the messages "
-      "are those of this "
-      "bucket alone.");
+  m.def("find_partial_order", &find_partial_order, nb::arg("sizes"), nb::arg("offsets"), nb::arg("members"),
+        nb::arg("most"), nb::arg("seed"),
+        "An elimination order by fill-in. From a bucket of more than 2^most cells on, or if a part has one, variables "
+        "are only listed.");
   m.def("messages", &messages, nb::arg("sizes"), nb::arg("offsets"), nb::arg("members"), nb::arg("order"),
-        "Most variables of a message along an order, each variable's message's cells (0 above 64 bits), and the "
-        "separators of those above 64 bits.");
+        "Messages along an order.");
   m.def("cells_of_part", &part_cells, nb::arg("sizes"), nb::arg("offsets"), nb::arg("members"), nb::arg("bits"),
         "Cells that an order which is found quickly, by fill-in, visits in the scopes whose bits are set, the first "
         "scope's the lowest of the first byte.");

@@ -5,6 +5,7 @@
 
 #include "approx/region_graph.hpp"
 #include "approx/region_propagation.hpp"
+#include "argument_checks.hpp"
 #include "arrays.hpp"
 #include "module.hpp"
 #include "scope_lists.hpp"
@@ -29,10 +30,10 @@ nb::tuple arrays_of(ScopeList scopes) {
   return nb::make_tuple(array_of(std::move(scopes.starts)), array_of(std::move(scopes.members)));
 }
 
-void make_graph(RegionGraph* self, Words<const std::int64_t> sizes, Words<const std::int64_t> starts,
-                Words<const std::int32_t> members, std::size_t largest, std::int64_t max_members, double seconds) {
-  if (std::ranges::any_of(span_of(sizes), [](std::int64_t size) { return size < 1; }))
-    throw nb::value_error("each variable has a value");
+void make_region_graph(RegionGraph* self, Words<const std::int64_t> sizes, Words<const std::int64_t> starts,
+                       Words<const std::int32_t> members, std::size_t largest, std::int64_t max_members,
+                       double seconds) {
+  check_sizes(span_of(sizes));
   const ScopeList clusters = sorted_scopes(starts, members, sizes.size());
   unlocked([&] {
     const TimeLimit limit(seconds);
@@ -56,8 +57,8 @@ void bind_regions(nb::module_& m) {
       "variables"_a, "starts"_a, "members"_a, "max_loops"_a, "seconds"_a,
       "Sets of variables of chordless loops of three or four in the graph of scopes that no scope contains.");
   nb::class_<RegionGraph>(m, "RegionGraph", "Regions of the cluster variation method.")
-      .def("__init__", &make_graph, "sizes"_a, "starts"_a, "members"_a, "largest"_a, "max_members"_a, "seconds"_a,
-           "Intersect clusters, in inner regions of at most `largest` variables.")
+      .def("__init__", &make_region_graph, "sizes"_a, "starts"_a, "members"_a, "largest"_a, "max_members"_a,
+           "seconds"_a, "Intersect clusters, in inner regions of at most `largest` variables.")
       .def(
           "grow",
           [](const RegionGraph& graph, double max_cells, double seconds) {
@@ -108,8 +109,7 @@ void bind_regions(nb::module_& m) {
       .def(
           "run",
           [](RegionPropagation& propagation, double tolerance, double damping, std::uint64_t sweeps, double seconds) {
-            if (!(tolerance >= 0) || !(damping >= 0 && damping < 1))
-              throw nb::value_error("the tolerance is at least 0, the damping in [0, 1)");
+            check_damping(tolerance, damping);
             return unlocked([&] {
               const TimeLimit limit(seconds);
               return propagation.run(tolerance, damping, sweeps);

@@ -72,7 +72,7 @@ std::optional<Work> Work::of(const plan::PlannedTree& planned, const tables::Tab
 Work::Total Work::total() const {
   Total total;
   for (const Elimination& node : nodes) {
-    total.most = std::max(total.most, node.combinations);
+    total.most_combinations = std::max(total.most_combinations, node.combinations);
     total.combinations += double(node.combinations);
     if (node.tables == 0) continue;
     total.cells = std::max(total.cells, node.cells);

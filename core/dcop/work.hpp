@@ -40,12 +40,12 @@ class Work {
 
   // Figures of all nodes.
   struct Total {
-    i64 most = 0;             // combinations of a node
-    double combinations = 0;  // the sum of these
-    i64 cells = 1;            // of the largest message
-    i64 operations = 0;       // the sum
-    i64 bytes = 0;            // of the largest step, with what is held
-    int type = -1;            // the widest; -1: there is no table
+    i64 most_combinations = 0;  // of a node
+    double combinations = 0;    // the sum of these
+    i64 cells = 1;              // of the largest message
+    i64 operations = 0;         // the sum
+    i64 bytes = 0;              // of the largest step, with what is held
+    int type = -1;              // the widest; -1: there is no table
   };
   Total total() const;
 

@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
-import numpy.typing as npt
-
-from elimina._core import flatzinc_record
+from elimina._core import FlatZincOutput, flatzinc_record
 from elimina.cp.expressions import Expression
 from elimina.cp.model import Model
 from elimina.cp.unbounded import UNBOUNDED_LIMIT
 from elimina.errors import FormatError, UnsupportedError
-
-Views = npt.NDArray[np.int64]
 
 
 def read_flatzinc(path: Path, text: bytes) -> Model:
@@ -30,16 +24,16 @@ def read_flatzinc(path: Path, text: bytes) -> Model:
         UnsupportedError: An item is not supported.
     """
     try:
-        bounds, posts, declared, outputs, sign, objective = flatzinc_record(text)
+        record = flatzinc_record(text)
     except ValueError as error:
         line, column, problem = str(error).split(":", 2)
         if problem.startswith(" unsupported"):
             raise UnsupportedError(f"{path}:{error}") from None
         raise FormatError(str(path), int(line), f"{problem.strip()} (column {column})") from None
-    shown = [named for output in outputs for named in _elements(*output)]
+    shown = [named for output in record.outputs for named in _elements(output)]
     names: dict[int, str] = {}
     taken: set[str] = set()
-    for name, (var, scale, offset) in [*shown, *((name, tuple(rows[0].tolist())) for name, rows in declared)]:
+    for name, (var, scale, offset) in [*shown, *((name, tuple(rows[0].tolist())) for name, rows in record.names)]:
         if (scale, offset) == (1, 0) and var >= 0 and name not in taken and var not in names:
             names[var] = name
             taken.add(name)
@@ -48,32 +42,31 @@ def read_flatzinc(path: Path, text: bytes) -> Model:
         model.unbounded_var(names.get(var, ""))
         if ends == (-UNBOUNDED_LIMIT, UNBOUNDED_LIMIT)
         else model.int_var(*ends, names.get(var, ""))
-        for var, ends in enumerate(bounds)
+        for var, ends in enumerate(record.bounds)
     ]
 
     def expression(var: int, scale: int, offset: int) -> Expression:
         return model.expression(offset) if var < 0 else variables[var] * scale + offset
 
-    for name, operands in posts:
+    for name, operands in record.posts:
         model.post(name, *([expression(*view) for view in rows.tolist()] for rows in operands))
     for name, view in shown:
         if name not in taken:
             x = expression(*view)
             model.add(model.result_var(*model.bounds(x), (x,), name) == x)
             taken.add(name)
-    if objective is not None:
-        (model.minimize if sign > 0 else model.maximize)(expression(*objective[0].tolist()))
+    if record.objective is not None:
+        (model.minimize if record.sign > 0 else model.maximize)(expression(*record.objective[0].tolist()))
     return model
 
 
-def _elements(
-    name: str, is_array: bool, rows: Views, index_sets: Sequence[tuple[int, int]]
-) -> list[tuple[str, tuple[int, int, int]]]:
+def _elements(output: FlatZincOutput) -> list[tuple[str, tuple[int, int, int]]]:
     """Return the names and views of the elements of an output."""
-    views = [(var, scale, offset) for var, scale, offset in rows.tolist()]
-    if not is_array:
-        return [(name, view) for view in views]
-    places = list(itertools.product(*(range(lo, hi + 1) for lo, hi in index_sets or [(1, len(views))])))
-    if len(places) != len(views):
-        places = [(k,) for k in range(1, len(views) + 1)]
-    return [(f"{name}[{','.join(map(str, place))}]", view) for place, view in zip(places, views, strict=True)]
+    views = [(var, scale, offset) for var, scale, offset in output.views.tolist()]
+    if not output.is_array:
+        return [(output.name, view) for view in views]
+    ranges = (range(lo, hi + 1) for lo, hi in output.index_sets or [(1, len(views))])
+    indices = list(itertools.product(*ranges))
+    if len(indices) != len(views):
+        indices = [(k,) for k in range(1, len(views) + 1)]
+    return [(f"{output.name}[{','.join(map(str, index))}]", view) for index, view in zip(indices, views, strict=True)]

@@ -87,7 +87,10 @@ def solve_together(
     tree = planned_tree(problem, listed, places)
     started = time.perf_counter()
     work = work_of_agents(tree, listed, model.sense, _TYPES, MAX_OPERANDS, WIDEST, AT_ONCE, WIDE)
-    if work is None or work.most_combinations >= LEAST_WORK or work.combinations > AT_ONCE * len(places):
+    if work is None:
+        return None
+    total = work.total
+    if total.most_combinations >= LEAST_WORK or total.combinations > AT_ONCE * len(places):
         return None
     watch(0)
     if unplanned := work.unplanned:
@@ -101,9 +104,10 @@ def solve_together(
         return None
     watch(0)
     figures = _figures(problem, agreement, network, work, time.perf_counter() - started, watch)
-    cells, operations, size, widest = work.total
-    dtype = None if widest < 0 else DTYPES[widest]
-    return Together(result, tree, Efforts(cells, operations, size, 0, len(places), dtype), figures)
+    total = work.total
+    dtype = None if total.type < 0 else DTYPES[total.type]
+    efforts = Efforts(total.cells, total.operations, total.bytes, 0, len(places), dtype)
+    return Together(result, tree, efforts, figures)
 
 
 def _optimum(model: Model, order: Sequence[int], backend: Backend) -> Result | None:
@@ -187,8 +191,8 @@ def _figures(
     """
     owners, places, tally = problem.owners, agreement.places, Tally()
     tally.add_agreement(agreement)
-    messages, util, value, largest = work.mail(places, owners, _UTIL, _VALUE)
-    tally.add_all(Util, messages, util, largest)
-    tally.add_all(Value, messages, value, largest)
-    clock, longest = pass_messages(places, owners, agreement.clocks, work, seconds, *network.deliveries, watch)
-    return tally.figures(clock, longest, 0)
+    mail = work.mail(places, owners, _UTIL, _VALUE)
+    tally.add_all(Util, mail.messages, mail.util_bytes, mail.largest_bytes)
+    tally.add_all(Value, mail.messages, mail.value_bytes, mail.largest_bytes)
+    chain = pass_messages(places, owners, agreement.clocks, work, seconds, *network.deliveries, watch)
+    return tally.figures(chain.seconds, chain.operations, 0)

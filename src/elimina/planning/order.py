@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 from os import PathLike
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,9 @@ from numpy.typing import NDArray
 from elimina import arguments
 from elimina.errors import FormatError, InputError
 from elimina.model.table import Scopes, SizeProducts
+
+if TYPE_CHECKING:
+    from elimina._core import OrderMessages
 
 Method = Literal["auto", "min-fill", "weighted-min-fill", "min-degree", "min-weight", "sweep", "pseudo-tree"]
 
@@ -123,7 +126,7 @@ def find_order(
         seconds, iterations = (_DEFAULT_SECONDS, None) if everything else (None, 0)
     from elimina._core import find_order as search
 
-    order, figures, counted = search(
+    found = search(
         *flat,
         rules=["min-fill", "weighted-min-fill", "min-weight", "min-degree", "sweep"] if everything else [method],
         anneal=everything,
@@ -134,7 +137,7 @@ def find_order(
         seed=seed,
         threads=threads,
     )
-    return _with_figures(sizes, tuple(order.tolist()), figures, method, counted)
+    return _with_figures(sizes, tuple(found.order.tolist()), found.messages, method, found.seconds)
 
 
 def find_partial_order(
@@ -153,9 +156,9 @@ def find_partial_order(
     """
     from elimina._core import find_partial_order as search
 
-    order, figures, counted, is_complete = search(*_flat(sizes, scopes), math.log2(max_cells), seed)
-    made = _with_figures(sizes, tuple(order.tolist()), figures, "min-fill", counted)
-    return dataclasses.replace(made, is_complete=is_complete)
+    found = search(*_flat(sizes, scopes), math.log2(max_cells), seed)
+    order = _with_figures(sizes, tuple(found.order.tolist()), found.messages, "min-fill", found.seconds)
+    return dataclasses.replace(order, is_complete=found.is_complete)
 
 
 def evaluate_order(
@@ -363,23 +366,23 @@ def _listed(scopes: Scopes) -> list[list[int]]:
 def _with_figures(
     sizes: Sequence[int],
     order: tuple[int, ...],
-    figures: tuple[int, NDArray[np.uint64], Any],
+    messages: OrderMessages,
     method: str,
     seconds: float,
 ) -> Order:
-    """Return an order with its figures, given those that the core finds."""
-    width, cells, wide = figures
+    """Return an order with its figures, given its messages."""
+    cells = messages.cells
     largest = int(cells.max(initial=0))
-    if not wide and largest * max(sizes, default=0) * len(sizes) <= _MAX_COUNTED:
+    if not messages.wide and largest * max(sizes, default=0) * len(sizes) <= _MAX_COUNTED:
         total = int((cells * np.fromiter(sizes, np.uint64, len(sizes))).sum())
     else:
-        exact = iter(wide)
+        wide = iter(messages.wide)
         product = SizeProducts(sizes)
-        messages = [count or product.of(next(exact)) for count in cells.tolist()]
-        total, largest = sum(map(operator.mul, messages, map(int, sizes))), max(messages, default=0)
+        counts = [count or product.of(next(wide)) for count in cells.tolist()]
+        total, largest = sum(map(operator.mul, counts, map(int, sizes))), max(counts, default=0)
     return Order(
         order=order,
-        width=width,
+        width=messages.width,
         total_cells=total,
         largest_table=largest,
         method=method,

@@ -1,0 +1,19 @@
+// Checks of arguments that several bindings take.
+#pragma once
+#include <nanobind/nanobind.h>
+
+#include <algorithm>
+#include <ranges>
+
+// Numbers of values of variables.
+template <std::ranges::range Sizes>
+void check_sizes(const Sizes& sizes) {
+  if (std::ranges::any_of(sizes, [](auto size) { return size < 1; }))
+    throw nanobind::value_error("each variable has a value");
+}
+
+// Change of a message below which it counts as the same, and the share of the message before that an update keeps.
+inline void check_damping(double tolerance, double damping) {
+  if (!(tolerance >= 0) || !(damping >= 0 && damping < 1))
+    throw nanobind::value_error("the tolerance is at least 0, the damping in [0, 1)");
+}
