@@ -16,6 +16,7 @@ from elimina.planning import packed_steps, planner
 from elimina.planning.machine import cpu_machine
 from elimina.planning.mini_buckets import make_bounded_plan
 from elimina.planning.planner import Elimination, make_plan
+from elimina.planning.step import Step
 from elimina.planning.tree_statistics import plan_statistics
 from elimina.problem.preparation import prepare
 
@@ -66,7 +67,7 @@ def test_a_search_reads_records_without_unpacking_them(monkeypatch) -> None:
     for step in unpacked:
         below = max((depths[operand.source] for operand in step.operands if operand.source >= 0), default=0)
         depths.append(below + len(step.operands))
-    monkeypatch.setattr(packed_steps, "_unpack", None)
+    monkeypatch.setattr(Step, "of_record", None)
     fresh = packed_steps.Steps(made.words, made.starts, made.spans, made.factors)
     assert fresh.additions == max(depths)
     guide = pseudo_tree_tables(plan._replace(steps=fresh), model.sizes)

@@ -17,7 +17,7 @@ from elimina.backends.file_pieces import FilePiece, file_pieces
 from elimina.backends.scratch import ScratchFile
 from elimina.backends.tiled_session import Report, TiledSession, with_following
 from elimina.planning.program import Program
-from elimina.planning.record import HEADER
+from elimina.planning.record import AXES, AXIS_WORDS, DOMAIN, HEADER, LO_CELLS, OUTER_CELLS, TABLES
 from elimina.planning.stream import Copy, Schedule, StreamedStep, StreamTile, tile_record
 from elimina.system import available_threads
 
@@ -123,13 +123,13 @@ class _TileProgram:
     """A tile as a program of one step; its first peak is the output's, the others are its operands'."""
 
     def __init__(self, program: Program, record: list[int], slots: NDArray[np.generic], threads: int) -> None:
-        axes, tables = record[3], record[9]
-        sources = slice(HEADER + 3 * axes + 2, None, 3 + axes)
+        axes, tables = record[AXES], record[TABLES]
+        sources = slice(HEADER + AXIS_WORDS * axes + 2, None, 3 + axes)
         sources_of_tables = record[sources]
         record[sources] = [n + 1 if source >= 0 else -1 for n, source in enumerate(sources_of_tables)]
         self.sources = np.maximum(np.array(sources_of_tables, dtype=np.int64), 0)
         self.peaks = np.zeros((tables + 1, 2))
-        self.work = int(record[1] * math.prod(record[6:9]))
+        self.work = int(record[DOMAIN] * math.prod(record[OUTER_CELLS : LO_CELLS + 1]))
         words, starts = np.array(record, dtype=np.int64), np.zeros(1, dtype=np.int64)
         threads = 1 if self.work <= ONE_THREAD_WORK else threads
         self.session: DenseSession = dense_session(program, words, starts, slots, self.peaks, threads)

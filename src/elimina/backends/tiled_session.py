@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from elimina.backends.core_session import dense_session
 from elimina.backends.protocols import Progress, RunOutput
 from elimina.planning.program import Program
+from elimina.planning.record import DOMAIN, HEADER, LO_CELLS, OUTER_CELLS
 from elimina.planning.stream import Schedule, StreamedStep
 from elimina.problem.semirings import SEMIRINGS
 
@@ -117,8 +118,8 @@ class TiledSession(ABC):
 
     def _work(self, number: int) -> int:
         start = int(self.program.starts[number])
-        words = self.program.words[start : start + 9].tolist()
-        return int(words[1] * math.prod(words[6:]))
+        words = self.program.words[start : start + HEADER].tolist()
+        return int(words[DOMAIN] * math.prod(words[OUTER_CELLS : LO_CELLS + 1]))
 
     def _reporter(self, progress: Progress | None, before: int) -> Report | None:
         if progress is None:

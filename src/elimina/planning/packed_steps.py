@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterator, Sequence
 from typing import Any, overload
 
@@ -18,23 +17,16 @@ from elimina.planning.record import (
     AXIS_STRIDE,
     AXIS_VARIABLE,
     AXIS_WORDS,
-    DOMAIN,
     HEADER,
-    MID_AXES,
-    OTHER_WORDS,
     OUT,
-    OUTER_AXES,
     TABLE_SOURCE,
     TABLE_STRIDES,
     TABLES,
-    TABLES_A,
-    TABLES_B,
     VARIABLE,
     WEIGHT,
     WORDS,
-    record_of,
 )
-from elimina.planning.step import FactorLayout, Operand, Output, Step
+from elimina.planning.step import FactorLayout, Output, Step
 from elimina.problem.table_groups import TableGroups
 from elimina.problem.unpacked import Unpacked, rows_of
 from elimina.system import cached_property
@@ -79,7 +71,7 @@ class Steps(Sequence[Step]):
         starts: list[int] = []
         for step in steps:
             starts.append(len(words))
-            words += record_of(step)
+            words += step.record()
         spans = _saturated([step.out_span for step in steps])
         factors = np.array([operand.factor for step in steps for operand in step.operands], dtype=np.int32)
         return Steps(_saturated(words), np.array(starts, dtype=np.int64), spans, factors)
@@ -196,7 +188,7 @@ class Steps(Sequence[Step]):
         readers_of = (tuple(readers[a:b]) for a, b in itertools.pairwise(starts))
         records = (words[a:b] for a, b in itertools.pairwise(ends))
         factors_of = (factors[a:b] for a, b in itertools.pairwise(firsts))
-        return tuple(map(_unpack, records, spans, self._weights.tolist(), readers_of, factors_of))
+        return tuple(map(Step.of_record, records, spans, readers_of, factors_of))
 
     @cached_property
     def _weights(self) -> NDArray[np.float64]:
@@ -216,10 +208,10 @@ class Steps(Sequence[Step]):
     def _unpack(self, number: int) -> Step:
         starts, readers = self._readers
         begin = self.starts[number]
-        words = self.words[begin : begin + self.words[begin + WORDS]].tolist()
+        record = self.words[begin : begin + self.words[begin + WORDS]].tolist()
         factors = self.factors[self.firsts[number] : self.firsts[number + 1]].tolist()
         step_readers = tuple(readers[starts[number] : starts[number + 1]])
-        return _unpack(words, int(self.spans[number]), float(self._weights[number]), step_readers, factors)
+        return Step.of_record(record, int(self.spans[number]), step_readers, factors)
 
 
 class DeferredSteps(Steps):
@@ -262,37 +254,6 @@ class DeferredSteps(Steps):
 
 def _saturated(numbers: Sequence[int]) -> Integers:
     return np.array([min(number, _MAX_INTEGER) for number in numbers], dtype=np.int64)
-
-
-def _unpack(words: Sequence[int], span: int, weight: float, readers: tuple[int, ...], factors: Sequence[int]) -> Step:
-    count, domain = words[AXES], words[DOMAIN]
-    at = HEADER + AXIS_WORDS * count
-    sizes = words[HEADER:at:AXIS_WORDS]
-    operands = []
-    for factor in factors:
-        offset, domain_stride, source = words[at : at + TABLE_STRIDES]
-        strides = words[at + TABLE_STRIDES : at + TABLE_STRIDES + count]
-        cells = math.prod(itertools.compress(sizes, strides)) * (domain if domain_stride else 1)
-        operands.append(Operand(factor, source, offset, domain_stride, tuple(strides), cells))
-        at += TABLE_STRIDES + count
-    axes = words[HEADER : HEADER + AXIS_WORDS * count]
-    return Step(
-        variable=words[VARIABLE],
-        domain=domain,
-        axes=tuple(axes[AXIS_VARIABLE::AXIS_WORDS]),
-        sizes=tuple(sizes),
-        out_strides=tuple(axes[AXIS_STRIDE::AXIS_WORDS]),
-        outer=words[OUTER_AXES],
-        mid=words[MID_AXES],
-        operands=tuple(operands),
-        tables_a=words[TABLES_A],
-        tables_b=words[TABLES_B],
-        out_offset=words[OUT],
-        out_span=span,
-        readers=readers,
-        weight=weight,
-        others=tuple(zip(words[at::OTHER_WORDS], words[at + 1 :: OTHER_WORDS], strict=True)),
-    )
 
 
 class Outputs(Unpacked[Output]):

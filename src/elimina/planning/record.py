@@ -1,17 +1,9 @@
-"""A step's packed record, as ``include/elimina/program.hpp`` lays it out."""
+"""Words of a step's packed record, as ``include/elimina/program.hpp`` lays them out."""
 
 from __future__ import annotations
 
-import itertools
-import math
-import struct
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import NDArray
-
-if TYPE_CHECKING:
-    from elimina.planning.step import Step
 
 (
     WORDS,
@@ -42,34 +34,6 @@ OTHER_WORDS = 2
 
 MAX_OPERANDS = 16
 """Tables that one step reads at most."""
-
-
-def record_of(step: Step) -> list[int]:
-    """Return the record of a step."""
-    lo = step.outer + step.mid
-    words = [
-        0,
-        step.domain,
-        step.variable,
-        len(step.axes),
-        step.outer,
-        step.mid,
-        math.prod(step.sizes[: step.outer]),
-        math.prod(step.sizes[step.outer : lo]),
-        math.prod(step.sizes[lo:]),
-        len(step.operands),
-        step.tables_a,
-        step.tables_b,
-        step.out_offset,
-        *struct.unpack("q", struct.pack("d", step.weight)),
-    ]
-    for axis in zip(step.sizes, step.out_strides, step.axes, strict=True):
-        words.extend(axis)
-    for operand in step.operands:
-        words += [operand.offset, operand.domain_stride, operand.source, *operand.strides]
-    words += itertools.chain.from_iterable(step.others)
-    words[WORDS] = len(words)
-    return words
 
 
 def tables(record: list[int]) -> list[list[int]]:

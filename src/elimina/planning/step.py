@@ -1,12 +1,43 @@
-"""A step of a plan: the tables of a bucket, the variables that it eliminates, and its message."""
+"""A step of a plan: the tables of a bucket, the variables that it eliminates, its message, and its packed record."""
 
 from __future__ import annotations
 
+import itertools
 import math
+import struct
+from collections.abc import Sequence
 from typing import NamedTuple
+
+from elimina.planning.record import (
+    AXES,
+    AXIS_STRIDE,
+    AXIS_VARIABLE,
+    AXIS_WORDS,
+    DOMAIN,
+    HEADER,
+    MID_AXES,
+    OTHER_WORDS,
+    OUT,
+    OUTER_AXES,
+    TABLE_STRIDES,
+    TABLES_A,
+    TABLES_B,
+    VARIABLE,
+    WEIGHT,
+    WORDS,
+)
 
 JOIN, LEVEL = -1, -2
 """Instead of an eliminated variable: the step joins tables, or levels mini-buckets."""
+
+
+def _weight_word(weight: float) -> int:
+    """Return the word that holds a weight."""
+    word: int = struct.unpack("q", struct.pack("d", weight))[0]
+    return word
+
+
+_UNIT_WEIGHT = _weight_word(1.0)
 
 
 class Operand(NamedTuple):
@@ -69,6 +100,72 @@ class Step(NamedTuple):
     readers: tuple[int, ...]
     weight: float = 1.0
     others: tuple[tuple[int, int], ...] = ()
+
+    @classmethod
+    def of_record(cls, record: Sequence[int], span: int, readers: tuple[int, ...], factors: Sequence[int]) -> Step:
+        """Return the step of a packed record.
+
+        Args:
+            record: Words of the record.
+            span: Elements of the output.
+            readers: The steps that read it.
+            factors: Factor of each table that the step reads; -1 for a message.
+        """
+        count, domain = record[AXES], record[DOMAIN]
+        at = HEADER + AXIS_WORDS * count
+        axes = record[HEADER:at]
+        sizes = axes[::AXIS_WORDS]
+        operands = []
+        for factor in factors:
+            offset, domain_stride, source = record[at : at + TABLE_STRIDES]
+            strides = record[at + TABLE_STRIDES : at + TABLE_STRIDES + count]
+            cells = math.prod(itertools.compress(sizes, strides)) * (domain if domain_stride else 1)
+            operands.append(Operand(factor, source, offset, domain_stride, tuple(strides), cells))
+            at += TABLE_STRIDES + count
+        return cls(
+            variable=record[VARIABLE],
+            domain=domain,
+            axes=tuple(axes[AXIS_VARIABLE::AXIS_WORDS]),
+            sizes=tuple(sizes),
+            out_strides=tuple(axes[AXIS_STRIDE::AXIS_WORDS]),
+            outer=record[OUTER_AXES],
+            mid=record[MID_AXES],
+            operands=tuple(operands),
+            tables_a=record[TABLES_A],
+            tables_b=record[TABLES_B],
+            out_offset=record[OUT],
+            out_span=span,
+            readers=readers,
+            weight=1.0 if record[WEIGHT] == _UNIT_WEIGHT else struct.unpack("d", struct.pack("q", record[WEIGHT]))[0],
+            others=tuple(zip(record[at::OTHER_WORDS], record[at + 1 :: OTHER_WORDS], strict=True)),
+        )
+
+    def record(self) -> list[int]:
+        """Return the words of the packed record."""
+        lo = self.outer + self.mid
+        words = [
+            0,
+            self.domain,
+            self.variable,
+            len(self.axes),
+            self.outer,
+            self.mid,
+            math.prod(self.sizes[: self.outer]),
+            math.prod(self.sizes[self.outer : lo]),
+            math.prod(self.sizes[lo:]),
+            len(self.operands),
+            self.tables_a,
+            self.tables_b,
+            self.out_offset,
+            _weight_word(self.weight),
+        ]
+        for axis in zip(self.sizes, self.out_strides, self.axes, strict=True):
+            words.extend(axis)
+        for operand in self.operands:
+            words += [operand.offset, operand.domain_stride, operand.source, *operand.strides]
+        words += itertools.chain.from_iterable(self.others)
+        words[WORDS] = len(words)
+        return words
 
     @property
     def out_cells(self) -> int:

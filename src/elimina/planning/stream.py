@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +12,20 @@ from numpy.typing import NDArray
 
 from elimina.display import bytes_text
 from elimina.planning.plan import Form, Plan
-from elimina.planning.record import HEADER, tables
+from elimina.planning.record import (
+    AXES,
+    AXIS_STRIDE,
+    AXIS_WORDS,
+    HEADER,
+    LO_CELLS,
+    MID_AXES,
+    MID_CELLS,
+    OUT,
+    OUTER_AXES,
+    OUTER_CELLS,
+    TABLES,
+)
+from elimina.planning.step import Step
 
 UNIT_BYTES = 64
 """Rows of a part start at multiples of this, where its table's own do not say where."""
@@ -81,7 +93,6 @@ class Stream(NamedTuple):
     download_span: int
 
 
-@dataclass(frozen=True, kw_only=True)
 class Streamed(Form):
     """Tables of one run outside the device, through which they pass in tiles.
 
@@ -119,13 +130,27 @@ class StreamedTable(NamedTuple):
     strides: tuple[int, ...]
 
 
-class StepRecord(NamedTuple):
-    """A step as packed; the output is the last table."""
+class StepTables(NamedTuple):
+    """Axes and tables of a step; the output is the last table.
+
+    Attributes:
+        domain: Number of values of the eliminated variable.
+        sizes: Numbers of values of the output's axes.
+        lo: Number of its slow and middle axes.
+        tables: Tables in the arena.
+    """
 
     domain: int
     sizes: tuple[int, ...]
     lo: int
     tables: tuple[StreamedTable, ...]
+
+    @classmethod
+    def of(cls, step: Step) -> StepTables:
+        """Return the axes and tables of a step."""
+        operands = [StreamedTable(o.offset, o.domain_stride, o.source, o.strides) for o in step.operands]
+        output = StreamedTable(step.out_offset, 0, -1, step.out_strides)
+        return cls(step.domain, step.sizes, step.outer + step.mid, (*operands, output))
 
 
 class Copy(NamedTuple):
@@ -179,16 +204,6 @@ class StreamTile(NamedTuple):
     free: int
 
 
-def read_record(words: NDArray[np.int64], start: int) -> StepRecord:
-    """Read a packed step (``include/elimina/program.hpp``)."""
-    record = words[start : start + words[start]].tolist()
-    axes, lo = record[3], record[4] + record[5]
-    at = HEADER + 3 * axes
-    sizes, out_strides = record[HEADER:at:3], record[HEADER + 1 : at : 3]
-    read = [StreamedTable(table[0], table[1], table[2], tuple(table[3:])) for table in tables(record)]
-    return StepRecord(record[1], tuple(sizes), lo, (*read, StreamedTable(record[12], 0, -1, tuple(out_strides))))
-
-
 class BoxShape(NamedTuple):
     """Layout of a box on the device; ``rows``: axis (-1: the eliminated variable), count, arena stride."""
 
@@ -199,7 +214,7 @@ class BoxShape(NamedTuple):
     rows: tuple[tuple[int, int, int], ...]
 
 
-def shape_of(record: StepRecord, table: StreamedTable, lengths: Sequence[int], itemsize: int) -> BoxShape:
+def shape_of(record: StepTables, table: StreamedTable, lengths: Sequence[int], itemsize: int) -> BoxShape:
     """Return the layout on the device of the box of a tile.
 
     What the box has in full lies as in the arena, paddings included; slower axes follow closely. The output's fast axes
@@ -250,7 +265,9 @@ class Schedule:
 
     def tiles(self, streamed: StreamedStep) -> Iterator[StreamTile]:
         """Yield the tiles of the next step; steps come in the plan's order."""
-        record = read_record(self._words, int(self._starts[streamed.step]))
+        start = int(self._starts[streamed.step])
+        words = self._words[start : start + self._words[start]].tolist()
+        record = StepTables.of(Step.of_record(words, 0, (), [-1] * words[TABLES]))
         *operands, output = zip(record.tables, streamed.windows, strict=True)
         views = [_Operand(table, window, self.number) for table, window in operands]
         place = _Output(*output, self.number, max((self._last[step] for step in streamed.after), default=0))
@@ -296,7 +313,7 @@ class Schedule:
 
 
 class _Box(NamedTuple):
-    record: StepRecord
+    record: StepTables
     first: tuple[int, ...]
     lengths: tuple[int, ...]
     itemsize: int
@@ -381,15 +398,15 @@ class _Output:
 def tile_record(words: NDArray[np.int64], start: int, tile: StreamTile) -> list[int]:
     """Return the packed step of a tile: other sizes, strides and offsets."""
     record: list[int] = words[start : start + words[start]].tolist()
-    axes, outer, lo = record[3], record[4], record[4] + record[5]
+    axes, outer, lo = record[AXES], record[OUTER_AXES], record[OUTER_AXES] + record[MID_AXES]
     *windows, output = tile.streamed.windows
-    record[6] = math.prod(tile.lengths[:outer])
-    record[7] = math.prod(tile.lengths[outer:lo])
-    record[8] = math.prod(tile.lengths[lo:])
-    record[12] = tile.offsets[-1]
-    at = HEADER + 3 * axes
-    record[HEADER:at:3] = tile.lengths
-    record[HEADER + 1 : at : 3] = output.strides
+    record[OUTER_CELLS] = math.prod(tile.lengths[:outer])
+    record[MID_CELLS] = math.prod(tile.lengths[outer:lo])
+    record[LO_CELLS] = math.prod(tile.lengths[lo:])
+    record[OUT] = tile.offsets[-1]
+    at = HEADER + AXIS_WORDS * axes
+    record[HEADER:at:AXIS_WORDS] = tile.lengths
+    record[HEADER + AXIS_STRIDE : at : AXIS_WORDS] = output.strides
     for window, offset in zip(windows, tile.offsets[:-1], strict=True):
         record[at : at + 2] = offset, window.domain_stride
         record[at + 3 : at + 3 + axes] = window.strides

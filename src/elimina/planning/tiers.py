@@ -13,7 +13,7 @@ from elimina.planning.plan import Plan
 from elimina.planning.step import Step
 from elimina.planning.stream import (
     BoxShape,
-    StepRecord,
+    StepTables,
     Stream,
     Streamed,
     StreamedStep,
@@ -77,7 +77,7 @@ def plan_stream(
         stays = bool(later) and room.admit(number, step.out_span, max(later), here, wanted)
         if not stays:
             wanted.add(number)
-        record = record_of(step)
+        record = StepTables.of(step)
         # Steps of one shape are many: all rows of a grid.
         tables = tuple((table.domain_stride, table.strides, table.source in here) for table in record.tables)
         key = record.domain, record.sizes, record.lo, tables, stays
@@ -110,13 +110,6 @@ def _tile_spans(streamed: StreamedStep) -> tuple[int, int]:
     """Return the elements of the slots that a tile fills, and of a part of the output."""
     *operands, output = streamed.windows
     return sum(window.span for window in operands if window.slots), output.span
-
-
-def record_of(step: Step) -> StepRecord:
-    """Return the same as the packed step."""
-    tables = [StreamedTable(o.offset, o.domain_stride, o.source, o.strides) for o in step.operands]
-    output = StreamedTable(step.out_offset, 0, -1, step.out_strides)
-    return StepRecord(step.domain, step.sizes, step.outer + step.mid, (*tables, output))
 
 
 class _MessageArea:
@@ -185,7 +178,7 @@ class _MessageArea:
         return start if self.cells - start >= span else None
 
 
-def _choose(record: StepRecord, here: Collection[int], stays: bool, itemsize: int, room: int) -> _Tiling | None:
+def _choose(record: StepTables, here: Collection[int], stays: bool, itemsize: int, room: int) -> _Tiling | None:
     """Return the tile and the order of tiles with the least estimated time whose parts have room."""
     best: _Tiling | None = None
     whole = _whole_shapes(record, itemsize)
@@ -215,14 +208,14 @@ def _tiles(sizes: Sequence[int], lengths: Sequence[int]) -> int:
     return math.prod([-(-size // length) for size, length in zip(sizes, lengths, strict=True)])
 
 
-def _least(record: StepRecord, here: Collection[int], itemsize: int) -> float:
+def _least(record: StepTables, here: Collection[int], itemsize: int) -> float:
     """Return a lower bound on the time: everything is copied once."""
     operands = [table for table in record.tables[:-1] if table.source not in here]
     whole = [shape_of(record, table, record.sizes, itemsize).span for table in (*operands, record.tables[-1])]
     return max(sum(whole[:-1]), whole[-1]) * itemsize / speeds().gpu_link + TILE_SECONDS
 
 
-def _priorities(record: StepRecord) -> Iterator[tuple[int, ...]]:
+def _priorities(record: StepTables) -> Iterator[tuple[int, ...]]:
     """Yield orders in which axes are cut: the slowest ones first; then with another one, or two, before these."""
     strides = record.tables[-1].strides
     natural = sorted((a for a, n in enumerate(record.sizes) if n > 1), key=lambda a: -strides[a])
@@ -242,7 +235,7 @@ def _cuts(sizes: Sequence[int], priority: Sequence[int]) -> Iterator[tuple[tuple
             yield tuple(lengths), tuple(priority[: position + 1])
 
 
-def _in_one_row(record: StepRecord, lengths: Sequence[int], stays: bool) -> bool:
+def _in_one_row(record: StepTables, lengths: Sequence[int], stays: bool) -> bool:
     """Return whether each tile writes its fast cells contiguously, as kernels assume.
 
     In the whole output (``stays``) they do so only if the axes behind the first one along which a tile has several
@@ -271,13 +264,13 @@ class _TiledTable(NamedTuple):
     whole: bool
 
 
-def _whole_shapes(record: StepRecord, itemsize: int) -> list[BoxShape]:
+def _whole_shapes(record: StepTables, itemsize: int) -> list[BoxShape]:
     """Return the layouts of a step's tables that no tile cuts."""
     return [shape_of(record, table, record.sizes, itemsize) for table in record.tables]
 
 
 def _parts(
-    record: StepRecord,
+    record: StepTables,
     lengths: tuple[int, ...],
     here: Collection[int],
     itemsize: int,
@@ -299,7 +292,7 @@ def _parts(
 
 
 def _estimate(
-    record: StepRecord, lengths: tuple[int, ...], loops: tuple[int, ...], parts: Sequence[_TiledTable], itemsize: int
+    record: StepTables, lengths: tuple[int, ...], loops: tuple[int, ...], parts: Sequence[_TiledTable], itemsize: int
 ) -> _Tiling:
     counts = [-(-record.sizes[a] // lengths[a]) for a in loops]
     tiles = math.prod(counts)
@@ -324,7 +317,7 @@ def _charge(part: _TiledTable, itemsize: int) -> int:
 
 
 def _windows(
-    record: StepRecord, lengths: tuple[int, ...], room: _MessageArea, stays: int, itemsize: int, staging: int
+    record: StepTables, lengths: tuple[int, ...], room: _MessageArea, stays: int, itemsize: int, staging: int
 ) -> tuple[Window, ...]:
     """Return slots one after another behind the room; ``stays``: the step, if its output has a place of its own."""
     windows: list[Window] = []

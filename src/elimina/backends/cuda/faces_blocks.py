@@ -14,7 +14,7 @@ import numpy as np
 from elimina.backends.cuda.kernels import FacesKernel, faces_kernels
 from elimina.backends.cuda.multiprocessor import RESERVED_SHARED_BYTES, SHARED_BYTES
 from elimina.backends.cuda.record_axes import rearrange
-from elimina.planning.record import HEADER, tables
+from elimina.planning.record import AXES, AXIS_WORDS, HEADER, MID_AXES, OUTER_AXES, TABLES_A, TABLES_B, tables
 
 WARP_THREADS = 32
 """Threads of a warp."""
@@ -73,13 +73,18 @@ def split_outer(record: list[int]) -> int:
         Number of successive slow cells with the same streamed values; 1 if there are several streamed tables.
     """
     operands = tables(record)
-    if len(operands) - record[10] - record[11] != 1:
+    if len(operands) - record[TABLES_A] - record[TABLES_B] != 1:
         return 1
-    outer = range(record[4])
+    outer = range(record[OUTER_AXES])
     sharing = [axis for axis in outer if not operands[-1][3 + axis]]
     others = [axis for axis in outer if axis not in sharing]
-    sizes = record[HEADER : HEADER + 3 * record[3] : 3]
-    rearrange(record, [*others, *sharing], range(record[4], record[4] + record[5]), range(len(operands)))
+    sizes = record[HEADER : HEADER + AXIS_WORDS * record[AXES] : AXIS_WORDS]
+    rearrange(
+        record,
+        [*others, *sharing],
+        range(record[OUTER_AXES], record[OUTER_AXES] + record[MID_AXES]),
+        range(len(operands)),
+    )
     return math.prod(sizes[axis] for axis in sharing)
 
 

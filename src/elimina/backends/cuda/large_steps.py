@@ -22,7 +22,23 @@ from elimina.backends.cuda.stream_blocks import (
 from elimina.backends.cuda.tile_launch import TileLaunch
 from elimina.errors import DeviceError
 from elimina.planning.program import Program
-from elimina.planning.record import HEADER, tables
+from elimina.planning.record import (
+    AXES,
+    AXIS_STRIDE,
+    AXIS_WORDS,
+    DOMAIN,
+    HEADER,
+    LO_CELLS,
+    MID_AXES,
+    MID_CELLS,
+    OUT,
+    OUTER_AXES,
+    OUTER_CELLS,
+    TABLES_A,
+    TABLES_B,
+    WORDS,
+    tables,
+)
 from elimina.problem.semirings import SEMIRINGS
 
 
@@ -49,23 +65,25 @@ def choose_large(
     )
     facing = split_outer(record) if sharing == 1 else 1
     merge(record)
-    axes, lo = record[3], record[4] + record[5]
-    sizes = record[HEADER : HEADER + 3 * axes : 3]
-    out_strides = record[HEADER + 1 : HEADER + 3 * axes : 3]
+    axes, lo = record[AXES], record[OUTER_AXES] + record[MID_AXES]
+    sizes = record[HEADER : HEADER + AXIS_WORDS * axes : AXIS_WORDS]
+    out_strides = record[HEADER + AXIS_STRIDE : HEADER + AXIS_WORDS * axes : AXIS_WORDS]
     operands, streams = tables(record), streamed_tables(record)
     item = program.dtype.itemsize
-    cells = record[6], record[7], record[8]
-    counts = len(operands), record[10], record[11], len(streams)
-    shape = StreamStepShape(record[1], *cells, record[0], *counts, item, sharing, outers_of(sharing))
-    out_words = [n for n in (16, 8, 4) if n >= item and is_aligned(record[12], out_strides[:lo], sizes[:lo], n // item)]
-    place = number, start, record[0], len(operands), out_words[0] if out_words else 0
+    cells = record[OUTER_CELLS], record[MID_CELLS], record[LO_CELLS]
+    counts = len(operands), record[TABLES_A], record[TABLES_B], len(streams)
+    shape = StreamStepShape(record[DOMAIN], *cells, record[WORDS], *counts, item, sharing, outers_of(sharing))
+    out_words = [
+        n for n in (16, 8, 4) if n >= item and is_aligned(record[OUT], out_strides[:lo], sizes[:lo], n // item)
+    ]
+    place = number, start, record[WORDS], len(operands), out_words[0] if out_words else 0
     faces = _choose_faces(program, shape, facing, place, multiprocessors) if facing > 1 else None
     if faces is not None:
         tile = faces
     elif streams:
         tile = _choose_streams(program, shape, streams, (out_strides, sizes, lo), place, multiprocessors)
     else:
-        tile = _choose_product(program, shape, operands, (sizes, record[4], lo), place, multiprocessors)
+        tile = _choose_product(program, shape, operands, (sizes, record[OUTER_AXES], lo), place, multiprocessors)
     if tile.blocks >= 2**31 or tile.shared > shared_limit:
         raise DeviceError(
             f"a step with {shape.domain} x {tile.work // shape.domain} rows needs {tile.blocks} blocks "

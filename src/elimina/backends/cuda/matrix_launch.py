@@ -12,7 +12,19 @@ from elimina.backends.cuda import kernels
 from elimina.backends.cuda.record_axes import is_aligned, merge, widen
 from elimina.planning.matrix_products import LIBRARY_DEPTH, LIBRARY_SIDE, LIBRARY_WORK
 from elimina.planning.program import Program
-from elimina.planning.record import HEADER, tables
+from elimina.planning.record import (
+    AXES,
+    AXIS_STRIDE,
+    AXIS_WORDS,
+    DOMAIN,
+    HEADER,
+    MID_AXES,
+    OUT,
+    OUTER_AXES,
+    TABLES,
+    TABLES_B,
+    tables,
+)
 from elimina.problem.semirings import SEMIRINGS
 
 MAX_CALLS = 64
@@ -100,15 +112,19 @@ def choose_matrix(program: Program, number: int, start: int, record: list[int], 
         record: The step's record; it gets fewer, longer axes if the library takes the step.
         scalar: Place for the product of the messages' scales.
     """
-    if not SEMIRINGS[program.semiring].is_product or record[9:12] != [2, 1, 1] or record[1] < LIBRARY_DEPTH:
+    if (
+        not SEMIRINGS[program.semiring].is_product
+        or record[TABLES : TABLES_B + 1] != [2, 1, 1]
+        or record[DOMAIN] < LIBRARY_DEPTH
+    ):
         return None
     merged = list(record)
     widen(merged)
     merge(merged)
-    axes, lo = merged[3], merged[4] + merged[5]
-    sizes = merged[HEADER : HEADER + 3 * axes : 3]
+    axes, lo = merged[AXES], merged[OUTER_AXES] + merged[MID_AXES]
+    sizes = merged[HEADER : HEADER + AXIS_WORDS * axes : 3]
     lhs, rhs = tables(merged)
-    strides = list(zip(lhs[3:], rhs[3:], merged[HEADER + 1 : HEADER + 3 * axes : 3], strict=True))
+    strides = list(zip(lhs[3:], rhs[3:], merged[HEADER + AXIS_STRIDE : HEADER + AXIS_WORDS * axes : 3], strict=True))
     rows_at = [axis for axis in range(lo) if strides[axis][1] == 0]
     if axes != lo + 1 or not rows_at:
         return None
@@ -116,7 +132,7 @@ def choose_matrix(program: Program, number: int, start: int, record: list[int], 
     others = sorted((axis for axis in range(lo) if axis != row), key=sizes.__getitem__)
     hops = strides[others[-1]] if others else (0, 0, 0)
     digits = itertools.product(*(range(sizes[axis]) for axis in others[:-1]))
-    depth, columns, batch = merged[1], sizes[lo], sizes[others[-1]] if others else 1
+    depth, columns, batch = merged[DOMAIN], sizes[lo], sizes[others[-1]] if others else 1
     work = depth * math.prod(sizes)
     calls = math.prod(sizes[axis] for axis in others[:-1])
     if calls > MAX_CALLS or min(sizes[row], columns) < LIBRARY_SIDE or work < LIBRARY_WORK:
@@ -125,7 +141,7 @@ def choose_matrix(program: Program, number: int, start: int, record: list[int], 
     rhs_operand = _operand(rhs, strides[lo][1], hops[1], depth, columns)
     if lhs_operand is None or rhs_operand is None or strides[row][2] < columns:
         return None
-    out = MatrixOperand(merged[12], strides[row][2], False, hops[2])
+    out = MatrixOperand(merged[OUT], strides[row][2], False, hops[2])
     if max(sizes[row], columns, depth, batch, lhs_operand.pitch, rhs_operand.pitch, out.pitch) > MAX_SIZE:
         return None
     places = tuple(
@@ -135,7 +151,7 @@ def choose_matrix(program: Program, number: int, start: int, record: list[int], 
     record[:] = merged
     vector = 16 // program.dtype.itemsize
     whole = [stride for _, _, stride in strides[:lo]]
-    words = vector if columns % vector == 0 and is_aligned(merged[12], whole, sizes[:lo], vector) else 1
+    words = vector if columns % vector == 0 and is_aligned(merged[OUT], whole, sizes[:lo], vector) else 1
     return MatrixLaunch(
         number,
         start,

@@ -9,7 +9,20 @@ from typing import NamedTuple
 
 from elimina.backends.cuda.kernels import MAX_OUTERS
 from elimina.backends.cuda.record_axes import is_aligned, is_dense, rearrange
-from elimina.planning.record import HEADER, tables
+from elimina.planning.record import (
+    AXES,
+    AXIS_STRIDE,
+    AXIS_WORDS,
+    DOMAIN,
+    HEADER,
+    LO_CELLS,
+    MID_AXES,
+    MID_CELLS,
+    OUTER_AXES,
+    TABLES_A,
+    TABLES_B,
+    tables,
+)
 
 MIN_LO_CELLS = 64
 """Lo cells from which rows are long enough."""
@@ -46,34 +59,34 @@ def share(record: list[int], itemsize: int) -> int:
     Returns:
         Number of successive slow cells with the same streamed values.
     """
-    sizes = record[HEADER : HEADER + 3 * record[3] : 3]
+    sizes = record[HEADER : HEADER + AXIS_WORDS * record[AXES] : AXIS_WORDS]
     operands = tables(record)
-    lo, first = record[4] + record[5], record[10] + record[11]
+    lo, first = record[OUTER_AXES] + record[MID_AXES], record[TABLES_A] + record[TABLES_B]
     moving = [n for n, table in enumerate(operands) if any(table[3 + lo :])]
-    if record[8] < MIN_LO_CELLS or len(moving) > MAX_TABLES:
+    if record[LO_CELLS] < MIN_LO_CELLS or len(moving) > MAX_TABLES:
         return 1
     streamed = range(first, len(operands))
-    least = MAX_COST_SHARE * _cost(record[1], 1, record[7], record[11], len(streamed))
+    least = MAX_COST_SHARE * _cost(record[DOMAIN], 1, record[MID_CELLS], record[TABLES_B], len(streamed))
     best: _AxisSplit | None = None
     readable = [n for n in moving if _is_readable(record, operands[n], sizes, 16 // itemsize)]
     for chosen in itertools.chain(itertools.combinations(readable, 1), itertools.combinations(readable, 2)):
-        split = _split(record[1], sizes[:lo], operands, moving, chosen)
+        split = _split(record[DOMAIN], sizes[:lo], operands, moving, chosen)
         outers = outers_of(math.prod(sizes[a] for a in split.sharing))
-        fits = outers * record[1] * MIN_LO_CELLS * itemsize <= MAX_RHS_BYTES
+        fits = outers * record[DOMAIN] * MIN_LO_CELLS * itemsize <= MAX_RHS_BYTES
         if outers > 1 and fits and split.cost < (least if best is None else best.cost):
             best = split
     if best is None:
         return 1
     constant = [n for n in range(len(operands)) if n not in moving]
     built = [n for n in moving if n not in best.streamed]
-    record[10:12] = len(constant), len(built)
+    record[TABLES_A : TABLES_B + 1] = len(constant), len(built)
     rearrange(record, best.outer + best.sharing, best.mid, [*constant, *built, *best.streamed])
     return math.prod(sizes[a] for a in best.sharing)
 
 
 def _is_readable(record: list[int], table: list[int], sizes: list[int], vector: int) -> bool:
-    lo = record[4] + record[5]
-    out_strides = record[HEADER + 1 : HEADER + 3 * record[3] : 3]
+    lo = record[OUTER_AXES] + record[MID_AXES]
+    out_strides = record[HEADER + AXIS_STRIDE : HEADER + AXIS_WORDS * record[AXES] : AXIS_WORDS]
     aligned = table[1] % vector == 0 and is_aligned(table[0], table[3 : 3 + lo], sizes[:lo], vector)
     return aligned and is_dense(table[3:], out_strides, sizes, lo)
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from elimina.backends.cuda.kernels import THREADS, TileKernel
 from elimina.backends.cuda.multiprocessor import RESERVED_SHARED_BYTES, SHARED_BYTES
-from elimina.planning.record import tables
+from elimina.planning.record import TABLES_A, TABLES_B, tables
 
 MAX_ROW_OFFSET = 2**31 - 1
 """Largest offset of a streamed cell from the first one of its row, which kernels keep in 32 bits."""
@@ -67,7 +67,7 @@ def _up(value: int, unit: int) -> int:
 
 def streamed_tables(record: list[int]) -> list[list[int]]:
     """Return the tables of a record that are neither lhs nor rhs."""
-    return tables(record)[record[10] + record[11] :]
+    return tables(record)[record[TABLES_A] + record[TABLES_B] :]
 
 
 def combinations(shape: StreamStepShape) -> int:

@@ -18,7 +18,7 @@ from elimina.backends.cuda.tile_launch import TileLaunch
 from elimina.backends.protocols import Progress
 from elimina.backends.tiled_session import Report, TiledSession, with_following
 from elimina.planning.program import Program
-from elimina.planning.record import HEADER, tables
+from elimina.planning.record import AXES, AXIS_WORDS, HEADER, OUT, TABLES, tables
 from elimina.planning.stream import Schedule, StreamedStep, StreamTile, tile_record
 from elimina.planning.tiers import MARGIN, RECORD_BYTES, RECORDS, UPLOAD_STAGES, fixed_bytes
 from elimina.system import available_threads
@@ -164,10 +164,10 @@ class StreamSession(TiledSession):
             order = [tile.offsets.index(table[0]) for table in tables(record)]
             self._launches[key] = cut, record, order
         cut, record, order = self._launches[key]
-        axes = record[3]
-        record[12] = tile.offsets[-1]
-        first = HEADER + 3 * axes
-        record[first : first + (3 + axes) * record[9] : 3 + axes] = [tile.offsets[n] for n in order]
+        axes = record[AXES]
+        record[OUT] = tile.offsets[-1]
+        first = HEADER + AXIS_WORDS * axes
+        record[first : first + (3 + axes) * record[TABLES] : 3 + axes] = [tile.offsets[n] for n in order]
         return cut, record
 
     def _settle(self) -> None:
