@@ -133,7 +133,7 @@ def test_bounds_are_lower_bounds(data):
         scope = (*step.axes, *((step.variable,) if step.variable >= 0 else ()))
         for key, distance in least[number].items():
             at = dict(zip(scope, key, strict=True))
-            tables = bounds._tables(plan.sparse.outside.rest[number])
+            tables = bounds._tables(plan.sparse.outside.others[number])
             rest = sum(int(table.cells[tuple(at[v] for v in table.scope)]) for table in tables)
             assert rest <= distance
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pytest
 
@@ -57,7 +55,6 @@ def test_each_form_stays_within_its_memory(shape, task, options, form):
     assert {*plan.order, *plan.form.variables} == {*whole.order}
 
 
-@dataclass(frozen=True)
 class Halved(Form):
     """A form that no executor has."""
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from elimina.display import bytes_text, seconds_text, times_text
 from elimina.planning.plan import Form, Plan
 
 
-@dataclass(frozen=True, kw_only=True)
 class Segments(Form):
     """An order in segments, of which one at a time keeps all of its messages (``methods.segments``).
 

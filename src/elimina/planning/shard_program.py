@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from elimina.display import bytes_text
@@ -89,7 +88,6 @@ class Phase(NamedTuple):
     joined: bool
 
 
-@dataclass(frozen=True, kw_only=True)
 class Shards(Form):
     """A plan divided among GPUs; its steps and bytes are those of each GPU.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 from elimina.display import bytes_text, count_text, seconds_text, times_text
@@ -13,7 +12,6 @@ _MAX_NAMES = 5
 """Variables that an error names."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class Slicing(Form):
     """A problem cut into slices; steps, width, tables and bytes of the plan are those of a slice.
 
@@ -44,7 +42,7 @@ class Slicing(Form):
 
     def with_levels(self, levels: Sequence[int]) -> Slicing:
         """Return the slices with other levels of the steps."""
-        return replace(self, levels=tuple(levels))
+        return self.replace(levels=tuple(levels))
 
     def rows(self, plan: Plan) -> list[tuple[str, str]]:
         """Return the number of slices, the variables conditioned on, and the cost of slicing."""

@@ -6,7 +6,6 @@ plan, and add a row to ``FORMS`` (one device) or to ``plan_choice.SHARED_FORMS``
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterable
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
@@ -186,7 +185,7 @@ def _in_slices(search: FormSearch) -> Plan | None:
     assert isinstance(slicing, Slicing)
     is_short = options.slices != "auto" or plan.seconds <= MAX_SLICED_SECONDS
     is_allowed = is_short and slicing.slices <= options.max_slices
-    return plan._replace(form=dataclasses.replace(slicing, is_allowed=is_allowed))
+    return plan._replace(form=slicing.replace(is_allowed=is_allowed))
 
 
 FORMS: tuple[FormRow[FormSearch], ...] = (

@@ -72,12 +72,12 @@ class TupleBounds:
         under = {id(rows): self._under(operand) for operand, rows in parts}
         dense = [bound for operand in looked_up for bound in self._under(operand)]
         others = sum(self._trees) - self._trees[self._outside.tree_of[number]]
-        rest = self._tables(self._outside.rest[number])
+        rest = self._tables(self._outside.others[number])
         return BoundFilters(self._device, self._forbidden, rest, under, dense, others)
 
     def _under(self, operand: Operand) -> list[DenseLookup]:
         if operand.source >= 0:
-            return self._tables(self._outside.own[operand.source])
+            return self._tables(self._outside.outputs[operand.source])
         return self._tables((self._outside.factors[operand.factor],))
 
     def _tables(self, places: Iterable[TablePlace]) -> list[DenseLookup]:
