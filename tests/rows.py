@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib import import_module
 from typing import Any
 
 import pytest
 
-from elimina.strategies import schedule, task_portfolio
+from elimina.strategies import schedule
 from elimina.strategies.row import Row
+from elimina.strategies.task_portfolio import MODULES, rows_of
 
 
 def all_rows(rows: tuple[Row, ...]) -> Iterator[Row]:
@@ -20,7 +22,9 @@ def all_rows(rows: tuple[Row, ...]) -> Iterator[Row]:
 
 def row_of(task: str, name: str) -> Row:
     """Return the row of a task's schedule with a name."""
-    (row,) = {id(row): row for row in all_rows(task_portfolio.TASKS[task]) if row.name == name}.values()
+    rows = rows_of(task)
+    assert rows is not None
+    (row,) = {id(row): row for row in all_rows(rows) if row.name == name}.values()
     return row
 
 
@@ -34,7 +38,8 @@ def change_row(monkeypatch: pytest.MonkeyPatch, name: str, **changes: Any) -> No
         inner = (row._replace(rows=with_changes(row.rows)) for row in rows)
         return tuple(row._replace(**changes) if row.name == name else row for row in inner)
 
-    for table in (schedule.SCHEDULE, task_portfolio.TASKS):
-        for task in table:
-            monkeypatch.setitem(table, task, with_changes(table[task]))
+    for task, rows in schedule.SCHEDULE.items():
+        monkeypatch.setitem(schedule.SCHEDULE, task, with_changes(rows))
+    for module in map(import_module, MODULES.values()):
+        monkeypatch.setattr(module, "ROWS", with_changes(module.ROWS))
     assert changed, f"there is no row named {name!r}"

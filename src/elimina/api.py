@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from elimina import arguments, system
 from elimina.errors import InputError
 from elimina.io.sources import EvidenceLike, ModelLike, as_evidence, as_model
-from elimina.methods.best_assignments import ranked_assignments
 from elimina.planning.options import DEFAULT, Options, options_of
 from elimina.planning.plan import Plan
 from elimina.problem.tasks import TaskName, task_of
@@ -241,13 +240,15 @@ def iterate_best(
         0 {'a': 'y', 'b': 0}
         1 {'a': 'x', 'b': 1}
     """
-    most = arguments.number("within", within)
-    if most < 0:
+    from elimina.methods.best_assignments import ranked_assignments
+
+    within = arguments.number("within", within)
+    if within < 0:
         raise InputError(f"within is {within}; it must not be negative")
-    least = arguments.integer("distance", distance, 1)
+    distance = arguments.integer("distance", distance, 1)
     checked = options_of(options, device, memory).only_for("elimina.iterate_best").checked()
     asked = as_model(model)
-    return ranked_assignments(asked, as_evidence(evidence, asked), checked, most, least)
+    return ranked_assignments(asked, as_evidence(evidence, asked), checked, within, distance)
 
 
 @contextlib.contextmanager

@@ -79,7 +79,7 @@ def test_what_is_refused(elimina, asia, options, problem):
 @pytest.mark.parametrize("rows", [None, 1])
 def test_cases(elimina, asia, tmp_path, monkeypatch, rows):
     if rows is not None:
-        monkeypatch.setattr("elimina.cli.solve._CELLS_AT_ONCE", rows)
+        monkeypatch.setattr("elimina.cli.cases._CELLS_AT_ONCE", rows)
         monkeypatch.setattr("elimina.methods.batch._MAX_CASES", rows)
     (tmp_path / "cases.csv").write_text(CASES)
     assert elimina("solve", asia, "--task", "mar", "--cases", "cases.csv", "-o", "out.csv") == (0, "", "")

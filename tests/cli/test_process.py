@@ -118,7 +118,11 @@ SIGNALS = pytest.mark.parametrize(("number", "word"), [(signal.SIGINT, "interrup
         (["--help"], ("numpy",)),
         (
             ["solve", str(EXAMPLES / "radio.wcsp")],
-            ("elimina.dcop", "elimina.viz", "elimina.cp", "urllib.request", "numpy.ma"),
+            (
+                *("elimina.dcop", "elimina.viz", "elimina.cp", "urllib.request", "numpy.ma"),
+                *("elimina.methods.batch", "elimina.methods.best_assignments", "elimina.methods.bound_optimisation"),
+                *("elimina.methods.estimation", "elimina.methods.mini_buckets", "elimina.methods.proposals"),
+            ),
         ),
         (["solve", str(EXAMPLES / "pump.bif"), "--task", "mar"], ("elimina.dcop", "elimina.viz", "urllib.request")),
         (["cp", str(EXAMPLES / "queens.fzn")], ("elimina.dcop", "elimina.viz", "elimina.api")),

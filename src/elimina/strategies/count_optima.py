@@ -157,7 +157,7 @@ def _tight(found: Heuristic) -> Iterator[Table]:
         yield Table(scope, is_tight.astype(np.float64))
 
 
-COUNT_OPTIMA: Rows = (
+ROWS: Rows = (
     *BEGIN,
     Row("minimise, and count", "the messages of one elimination tell all optima", count_optima, ends="always"),
 )

@@ -13,7 +13,10 @@ _PROVEN = ("optimal", "exact", "infeasible", "unbounded")
 
 
 class DirectCall(Clock):
-    """A call without a thread of its own: to hand over work takes 0.2 ms, four times as long as a small search."""
+    """A call without a thread of its own.
+
+    It is no ``Call``: to make one takes 5 us, and to hand over work 0.2 ms, where a small search takes 50 us.
+    """
 
     def answer(self, work: Callable[[], Result], early: Callable[[EndedBy], Result | None]) -> Result:
         """Do the work; if something ends it early, return the answer so far.

@@ -62,7 +62,7 @@ def _complete(ranked: list[RankedAssignment], stats: dict[str, Any]) -> Result:
     return Result("optimal", "kbest", value, value, value, assignment, ranked=tuple(ranked), stats=stats)
 
 
-K_BEST: Rows = (
+ROWS: Rows = (
     *BEGIN,
     Row("k best", "the messages of one elimination lead to all assignments", k_best, ends="always"),
 )

@@ -103,7 +103,7 @@ def sum_out(planned: PlannedProblem, progress: Progress | None = None) -> Summed
     return Summed(Model(variables, factors, sense="max-cost", constant=constant), stats)
 
 
-MARGINAL_MAP: Rows = (
+ROWS: Rows = (
     *BEGIN,
     Row("sum out, and maximise", "an order that sums out first keeps the sums exact", marginal_map, ends="always"),
 )
