@@ -156,7 +156,7 @@ def test_the_first_estimate_has_messages_however_late_it_is():
 def test_a_quick_order_that_is_passed_on_is_taken(monkeypatch: pytest.MonkeyPatch):
     problem = prepare(random_model(np.random.default_rng(4), 6, 8, 0.0, is_tree=False), "mar", {})
     expected = estimates(problem)
-    order = method.places_in_order(problem, Options())
+    order = method.positions_in_order(problem, Options())
     monkeypatch.setattr(method, "rough_order", None)
     again = list(method.propagate(problem, Options(), Limits(time.monotonic() + 60, 1 << 30, order=order)))
     assert [estimate.figures["cells"] for estimate in again] == [estimate.figures["cells"] for estimate in expected]

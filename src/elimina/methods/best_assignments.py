@@ -152,12 +152,12 @@ class BestAssignments:
         leaf = self._descend(np.zeros(len(self._order), dtype=np.int32), 0, 0.0)
         while True:
             if leaf is not None:
-                chosen = self._problem.complete(self._order, leaf.tolist())
-                value = model.score(chosen)
+                assignment = self._problem.complete(self._order, leaf.tolist())
+                value = model.score(assignment)
                 if model.is_beyond_bound(value):
                     self.is_complete = True
                     return
-                yield value, chosen
+                yield value, assignment
                 if self._distance > 1:
                     self._earlier = np.vstack([self._earlier, leaf])
             if self._is_over():
@@ -165,11 +165,11 @@ class BestAssignments:
             if not self._heap:
                 self.is_complete = True
                 return
-            cost, _, place, branch = heapq.heappop(self._heap)
-            if place + 1 < len(branch.costs):
-                heapq.heappush(self._heap, (branch.costs[place + 1], -next(self._numbers), place + 1, branch))
-            values, level = branch.values.copy(), branch.levels[place]
-            values[level] = branch.siblings[place]
+            cost, _, position, branch = heapq.heappop(self._heap)
+            if position + 1 < len(branch.costs):
+                heapq.heappush(self._heap, (branch.costs[position + 1], -next(self._numbers), position + 1, branch))
+            values, level = branch.values.copy(), branch.levels[position]
+            values[level] = branch.siblings[position]
             leaf = self._descend(values, level + 1, cost)
 
     def _descend(self, values: NDArray[np.int32], level: int, cost: float) -> NDArray[np.int32] | None:
@@ -236,8 +236,8 @@ def _messages(problem: Problem, options: Options) -> tuple[Heuristic, dict[str, 
     # The tables of each variable's own bucket are needed, so no step may eliminate several.
     plan = plan_on(backend, problem, order, options)
     if not plan.fits:
-        most = MESSAGE_MEMORY_SHARE * host_memory(options)
-        planned = plan_within(problem, order, options._replace(ibound="auto"), most, MESSAGE_SECONDS)
+        message_bytes = MESSAGE_MEMORY_SHARE * host_memory(options)
+        planned = plan_within(problem, order, options._replace(ibound="auto"), message_bytes, MESSAGE_SECONDS)
         plan, backend = planned.plan, planned.backend
     execution, clock = Execution(problem, plan, backend), dict[str, float]()
     heuristic = heuristic_of(execution, clock)
@@ -283,9 +283,9 @@ def ranked_assignments(
     observed = with_evidence(model, "mpe", evidence)
     problem = prepare(observed.model, "mpe", observed.values)
     first: int | float | None = None
-    for value, chosen in BestAssignments(problem, options, distance):
+    for value, assignment in BestAssignments(problem, options, distance):
         first = value if first is None else first
         slack = 0.0 if isinstance(value, int) else TIE_TOLERANCE * max(1.0, abs(first))
         if abs(value - first) > within + slack:
             return
-        yield RankedAssignment(value, model.states_at(chosen))
+        yield RankedAssignment(value, model.states_at(assignment))

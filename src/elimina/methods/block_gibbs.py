@@ -192,8 +192,8 @@ class _Answer(NamedTuple):
         """Return the answer of so many chains."""
         halves = chains.half_chains()
         shares = halves.mean(axis=0)
-        whole = halves.reshape(-1, count, len(shares)).mean(axis=0)
-        return _Answer(shares, estimated_errors(whole, shares, sizes), estimated_errors(halves, shares, sizes))
+        by_chains = halves.reshape(-1, count, len(shares)).mean(axis=0)
+        return _Answer(shares, estimated_errors(by_chains, shares, sizes), estimated_errors(halves, shares, sizes))
 
     @property
     def is_stuck(self) -> bool:

@@ -320,14 +320,14 @@ class BoundedSide:
 
     def fix_best(self, assignments: NDArray[np.int32], is_fixed: NDArray[np.bool_]) -> None:
         """Fix variables to the values of that assignment which gives the best bound."""
-        best, chosen = -math.inf, None
+        best, best_values = -math.inf, None
         for values in np.unique(np.where(is_fixed, assignments, -1), axis=0).astype(np.int32):
             self._buckets.fix(values)
             bound = self._buckets.bound(self._parameters)
-            if chosen is None or bound > best:
-                best, chosen = bound, values
-        if chosen is not None:
-            self._buckets.fix(chosen)
+            if best_values is None or bound > best:
+                best, best_values = bound, values
+        if best_values is not None:
+            self._buckets.fix(best_values)
 
     @property
     def is_divided(self) -> NDArray[np.bool_]:

@@ -67,11 +67,11 @@ class EstimatedBatch:
             values: int32 array of shape ``(cases, columns)``: value indices, -1 where there is none.
             progress: Called now and then with the share of the cases that is done.
         """
-        different, places = np.unique(values, axis=0, return_inverse=True)
-        places = places.reshape(-1)
+        distinct, distinct_of = np.unique(values, axis=0, return_inverse=True)
+        distinct_of = distinct_of.reshape(-1)
         if not self.columns:
-            different, places = values[:1], np.zeros(len(values), dtype=np.intp)
-        seconds = _BATCH_SECONDS * self.threads / max(1, len(different))
+            distinct, distinct_of = values[:1], np.zeros(len(values), dtype=np.intp)
+        seconds = _BATCH_SECONDS * self.threads / max(1, len(distinct))
         seconds = min(max(seconds, _MIN_CASE_SECONDS), ESTIMATE_SECONDS)
 
         def answers(_lane: int, cases: Iterator[NDArray[np.int32]]) -> Iterator[Result]:
@@ -79,9 +79,9 @@ class EstimatedBatch:
                 yield self._answer(case, seconds)
 
         variables = tuple(self.model.variables[v] for v in self._asked)
-        tables = {v.name: np.zeros((len(different), v.size)) for v in variables}
-        logs, errors = np.empty(len(different)), np.empty(len(different))
-        for number, result in enumerate(spread(range(self.threads), list(different), answers)):
+        tables = {v.name: np.zeros((len(distinct), v.size)) for v in variables}
+        logs, errors = np.empty(len(distinct)), np.empty(len(distinct))
+        for number, result in enumerate(spread(range(self.threads), list(distinct), answers)):
             assert result is not None
             logs[number], errors[number] = -math.inf, error_of(result)
             if result.status != "infeasible":
@@ -90,9 +90,9 @@ class EstimatedBatch:
                 for name, shares in result.marginals.arrays().items():
                     tables[name][number] = shares
             if progress is not None:
-                progress((number + 1) / len(different))
-        marginals = {name: np.asfortranarray(table[places]) for name, table in tables.items()}
-        return Posteriors(marginals, logs[places], variables, errors=errors[places])
+                progress((number + 1) / len(distinct))
+        marginals = {name: np.asfortranarray(table[distinct_of]) for name, table in tables.items()}
+        return Posteriors(marginals, logs[distinct_of], variables, errors=errors[distinct_of])
 
     def _answer(self, case: NDArray[np.int32], seconds: float) -> Result:
         """Return the posteriors of a case."""

@@ -107,8 +107,8 @@ class Estimation:
     def __init__(
         self, problem: Problem, options: Options, memory_bytes: int, order: Sequence[int] | None = None
     ) -> None:
-        places = None if order is None else np.searchsorted(problem.free, order).tolist()
-        self._limits = Limits(-math.inf, memory_bytes, options.seed, places)
+        positions = None if order is None else np.searchsorted(problem.free, order).tolist()
+        self._limits = Limits(-math.inf, memory_bytes, options.seed, positions)
         self._sizes = np.array([problem.model.sizes[v] for v in problem.free], dtype=np.int64)
         self._runs = [_Run(method, method.run(problem, options, self._limits)) for method in METHODS]
         self.best: SumEstimate | None = None
@@ -130,11 +130,11 @@ class Estimation:
         while not self.is_done and (ready := [run for run in self._runs if not (run.is_done or run.is_waiting)]):
             run = min(ready, key=self._turn)
             run.advance()
-            chosen = self._chosen()
-            if chosen is not None and (self.best is None or chosen.shares is not self.best.shares):
-                self.best = chosen
-                yield chosen
-            self.best = chosen
+            estimate = self._chosen()
+            if estimate is not None and (self.best is None or estimate.shares is not self.best.shares):
+                self.best = estimate
+                yield estimate
+            self.best = estimate
             if self._limits.is_over:
                 return
 

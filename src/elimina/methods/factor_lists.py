@@ -79,10 +79,10 @@ def _row_major(starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> tuple[NDA
         sizes: Size of each axis.
     """
     strides, cells = np.ones_like(sizes), np.ones(len(starts) - 1, dtype=np.int64)
-    places, firsts = starts[1:] - 1, starts[:-1]
-    while (is_axis := places >= firsts).any():
-        at = places[is_axis]
+    axes, firsts = starts[1:] - 1, starts[:-1]
+    while (is_axis := axes >= firsts).any():
+        at = axes[is_axis]
         strides[at] = cells[is_axis]
         cells[is_axis] *= sizes[at]
-        places = places - 1
+        axes = axes - 1
     return strides, cells

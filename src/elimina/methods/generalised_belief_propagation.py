@@ -149,8 +149,8 @@ def generalised_belief_propagation(problem: Problem, options: Options, limits: L
     if factors.log_scale == -math.inf:
         yield SumEstimate(METHOD, -math.inf, 0.0)
         return
-    place = {v: number for number, v in enumerate(problem.free)}
-    scopes = Scopes.of([[place[v] for v in group.scope] for group in problem.groups])
+    number_of = {v: number for number, v in enumerate(problem.free)}
+    scopes = Scopes.of([[number_of[v] for v in group.scope] for group in problem.groups])
     changes = _Changes(sizes)
     for kind, graph, is_last in _with_last(_Regions(scopes, sizes, limits).graphs()):
         starts, members = factors.scopes

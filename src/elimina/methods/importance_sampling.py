@@ -114,10 +114,10 @@ def form_of(proposal: Proposal, memory: int, seed: int, threads: int) -> SampleF
         threads: Number of threads.
     """
     rows = len(proposal.variables)
-    most = min(_MAX_BATCH, memory // (_SAMPLE_BYTES * max(1, rows)))
-    if most < _MIN_PARTICLES:
+    max_samples = min(_MAX_BATCH, memory // (_SAMPLE_BYTES * max(1, rows)))
+    if max_samples < _MIN_PARTICLES:
         return None
-    logs = np.zeros(min(most, _PILOT_SAMPLES))
+    logs = np.zeros(min(max_samples, _PILOT_SAMPLES))
     started = time.perf_counter()
     states = np.empty((rows, len(logs)), dtype=np.int32)
     proposal.sampler.draw(~seed & _SEED_MASK, 0, states, logs, np.zeros(0), threads)
@@ -125,7 +125,7 @@ def form_of(proposal: Proposal, memory: int, seed: int, threads: int) -> SampleF
     statistics = WeightStatistics()
     statistics.add(logs)
     efficiency = statistics.effective_size / len(logs)
-    timely = int(min(most, max(_MIN_PARTICLES, _BATCH_SECONDS / max(seconds, 1e-9))))
+    timely = int(min(max_samples, max(_MIN_PARTICLES, _BATCH_SECONDS / max(seconds, 1e-9))))
     # What a mixture gave up while variables are drawn, another of its proposals might have kept.
     is_mixed = isinstance(proposal.sampler, MixtureSampler)
     if proposal.is_exact or is_mixed or efficiency >= _MIN_EFFICIENCY:
@@ -161,8 +161,8 @@ class Estimator:
         # Cells of the sums in the sequence of the problem's variables, and the variable of each.
         self._sizes = sizes[list(problem.free)]
         self._owners = np.repeat(np.arange(len(self._sizes)), self._sizes)
-        place = {v: number for number, v in enumerate(form.proposal.variables)}
-        firsts = self._starts[[place[v] for v in problem.free]]
+        row = {v: number for number, v in enumerate(form.proposal.variables)}
+        firsts = self._starts[[row[v] for v in problem.free]]
         self._cells = np.arange(len(self._owners)) + (firsts - np.cumsum(self._sizes) + self._sizes)[self._owners]
 
     def draw(self) -> None:
@@ -209,8 +209,8 @@ class Estimator:
         totals = np.bincount(owners, weights=sums)[owners]
         shares = sums / totals
         # A group's weight is the sum of its weights with each state.
-        whole = np.bincount(owners, weights=products)[owners]
-        between = np.maximum(0.0, squares - 2 * shares * products + shares**2 * whole) / totals**2
+        group_products = np.bincount(owners, weights=products)[owners]
+        between = np.maximum(0.0, squares - 2 * shares * products + shares**2 * group_products) / totals**2
         # States that were hardly drawn, or not at all, may be more probable than they seem.
         size, groups = self.effective_size, self.weights.effective_size
         likely = (size * shares + 1 / states) / (size + 1)
@@ -341,7 +341,7 @@ def _rungs(problem: Problem, options: Options, limits: Limits) -> Iterator[Seque
         yield ()
     is_quick = options.order == "auto"
     if is_quick and limits.order is not None and len(problem.free) > _MAX_SEARCHED_VARIABLES:
-        order = tuple([problem.free[place] for place in limits.order])
+        order = tuple([problem.free[position] for position in limits.order])
     else:
         order = elimination_order(problem, options._replace(order_seconds=_QUICK_SECONDS) if is_quick else options)
 

@@ -222,10 +222,10 @@ class _Estimator:
         if self._order is None:
             sizes, scopes, seed = self._sizes.tolist(), self._factors.scopes, self._limits.seed + len(self._finals)
             if self._is_large:
-                found = find_order(sizes, scopes, method="min-fill", iterations=1, seed=seed)
+                result = find_order(sizes, scopes, method="min-fill", iterations=1, seed=seed)
             else:
-                found = find_order(sizes, scopes, seconds=min(_ORDER_SECONDS, self._limits.seconds), seed=seed)
-            tree = plan_tree(scopes, sizes, found.order)
+                result = find_order(sizes, scopes, seconds=min(_ORDER_SECONDS, self._limits.seconds), seed=seed)
+            tree = plan_tree(scopes, sizes, result.order)
             self._order = _Order(self._factors, self._sizes, frugal_order(tree).astype(np.int64))
         return self._order
 
@@ -340,17 +340,17 @@ class _Estimator:
         assert self._last is not None
         finals = [*self._finals, self._last]
         converged = [final.marginals for final in finals if final.has_converged]
-        chosen = converged if len(converged) > 1 else [final.marginals for final in finals]
-        shares = np.median([marginals.shares for marginals in chosen], axis=0)
+        compared = converged if len(converged) > 1 else [final.marginals for final in finals]
+        shares = np.median([marginals.shares for marginals in compared], axis=0)
         sums = np.add.reduceat(shares, np.cumsum(self._sizes) - self._sizes)
         median = _Pass(
-            shares / np.repeat(sums, self._sizes), float(np.median([marginals.log_z for marginals in chosen]))
+            shares / np.repeat(sums, self._sizes), float(np.median([marginals.log_z for marginals in compared]))
         )
-        times = len(chosen) / (len(chosen) - 1)
-        errors = times * np.mean([self._distances(marginals, median) for marginals in chosen], axis=0)
+        times = len(compared) / (len(compared) - 1)
+        errors = times * np.mean([self._distances(marginals, median) for marginals in compared], axis=0)
         # Orders whose trees are nearly the same do not differ by their errors.
         errors = np.maximum(errors, np.mean([final.errors for final in finals], axis=0))
-        log_z_error = times * float(np.mean([abs(marginals.log_z - median.log_z) for marginals in chosen]))
+        log_z_error = times * float(np.mean([abs(marginals.log_z - median.log_z) for marginals in compared]))
         return self._estimate(median, errors, _LOG_RUNGS_TIMES * log_z_error, trees)
 
     def _estimate(

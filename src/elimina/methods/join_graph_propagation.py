@@ -145,10 +145,10 @@ def clusters_of(factors: FactorList, tree: PlannedTree) -> NDArray[np.int64]:
     return clusters
 
 
-def places_in_order(problem: Problem, options: Options) -> Sequence[int]:
-    """Return the places of the free variables in a quick order of elimination."""
-    places: list[int] = np.searchsorted(problem.free, rough_order(problem, options).order).tolist()
-    return places
+def positions_in_order(problem: Problem, options: Options) -> Sequence[int]:
+    """Return the positions among the free variables of a quick order of elimination."""
+    positions: list[int] = np.searchsorted(problem.free, rough_order(problem, options).order).tolist()
+    return positions
 
 
 def propagate(problem: Problem, options: Options, limits: Limits) -> Iterator[SumEstimate]:
@@ -164,7 +164,7 @@ def propagate(problem: Problem, options: Options, limits: Limits) -> Iterator[Su
     if factors.log_scale == -math.inf:
         yield SumEstimate(METHOD, -math.inf, 0.0)
         return
-    order = places_in_order(problem, options) if limits.order is None else limits.order
+    order = positions_in_order(problem, options) if limits.order is None else limits.order
     before: NDArray[np.float64] | None = None
     log_before = math.inf
     larger = rungs(factors.scopes, sizes, order, limits.memory_bytes / CELL_BYTES)

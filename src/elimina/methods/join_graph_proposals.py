@@ -51,9 +51,9 @@ def join_graph_proposal(problem: Problem, order: Sequence[int], memory: int, sec
     factors = factors_of(problem)
     if factors.log_scale == -math.inf or 2 * _TABLE_SECONDS * (len(factors.scopes.starts) - 1) > seconds:
         return None
-    place = {v: number for number, v in enumerate(problem.free)}
-    places = [place[v] for v in order]
-    *_, rung = rungs(factors.scopes, sizes, places, min(memory / CELL_BYTES, seconds / _CELL_SECONDS))
+    number_of = {v: number for number, v in enumerate(problem.free)}
+    positions = [number_of[v] for v in order]
+    *_, rung = rungs(factors.scopes, sizes, positions, min(memory / CELL_BYTES, seconds / _CELL_SECONDS))
     if CELL_BYTES * rung.cells > memory:
         return None
     graph = graph_of(factors, rung, sizes)
@@ -65,8 +65,8 @@ def join_graph_proposal(problem: Problem, order: Sequence[int], memory: int, sec
             break
     if graph.is_impossible:
         return None
-    logged = _logged_tables(factors, rung, graph, sizes, places)
-    rows = sizes[places]
+    logged = _logged_tables(factors, rung, graph, sizes, positions)
+    rows = sizes[positions]
     sampler = logged.sampler(rows, 0, len(rows), is_weighted=True)
     return Proposal(sampler, tuple(order), factors.log_scale, math.inf, False, 8 * logged.cells)
 

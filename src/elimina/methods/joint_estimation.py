@@ -75,14 +75,14 @@ def _joined(problem: Problem, memory_bytes: float) -> Model:
             f"{bytes_text(needed)}, and {bytes_text(int(memory_bytes))} may be used: ask for fewer variables, or give "
             "more memory"
         )
-    place = {v: number for number, v in enumerate(problem.free)}
-    joint = len(place)
+    number_of = {v: number for number, v in enumerate(problem.free)}
+    joint = len(number_of)
     values = dict(zip(kept, np.unravel_index(np.arange(states), [sizes[v] for v in kept]), strict=True)) if kept else {}
     tables = []
     for table in problem.tables:
         asked = [v for v in table.scope if v in values]
         others = [v for v in table.scope if v not in values]
-        scope = [place[v] for v in others]
+        scope = [number_of[v] for v in others]
         cells_of_table = table.dense()
         if asked:
             axes = [table.scope.index(v) for v in (*asked, *others)]

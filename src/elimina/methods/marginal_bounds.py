@@ -31,12 +31,12 @@ def improve_marginal_bounds(
     Raises:
         MemoryLimitError: Not even the smallest mini-buckets fit.
     """
-    whole = problem._replace(task="pr", wanted=(), kept=())
+    joint = problem._replace(task="pr", wanted=(), kept=())
     size = problem.model.sizes[variable]
     lower, upper = np.full(size, -np.inf), np.full(size, np.inf)
     for state in range(size):
         end = time.monotonic() + (deadline - time.monotonic()) / (size - state)
-        for bounds in improve_bounds(restrict(whole, {variable: state}), options, memory_bytes, end):
+        for bounds in improve_bounds(restrict(joint, {variable: state}), options, memory_bytes, end):
             lower[state], upper[state] = max(lower[state], bounds.lower), min(upper[state], bounds.upper)
         yield shares_between(lower, upper)
 
@@ -54,14 +54,14 @@ def shares_between(lower: NDArray[np.float64], upper: NDArray[np.float64]) -> ND
                [0.5 , 0.75]])
     """
     # A share is least where its number is least, and all others are largest.
-    least = np.array([_share(lower[i], np.delete(upper, i), 0.0) for i in range(len(lower))])
-    most = np.array([_share(upper[i], np.delete(lower, i), 1.0) for i in range(len(upper))])
-    return np.clip(np.stack([least - _ROUNDING, most + _ROUNDING], axis=1), 0.0, 1.0)
+    lowest = np.array([_share(lower[i], np.delete(upper, i), 0.0) for i in range(len(lower))])
+    highest = np.array([_share(upper[i], np.delete(lower, i), 1.0) for i in range(len(upper))])
+    return np.clip(np.stack([lowest - _ROUNDING, highest + _ROUNDING], axis=1), 0.0, 1.0)
 
 
 def _share(number: float, others: NDArray[np.float64], share_of_nothing: float) -> float:
     """Return the share of a number among others, all by their logarithms."""
-    rest = np.logaddexp.reduce(others, initial=-np.inf)
-    if number == rest == -np.inf:
+    remaining = np.logaddexp.reduce(others, initial=-np.inf)
+    if number == remaining == -np.inf:
         return share_of_nothing
-    return float(np.exp(-np.logaddexp(0.0, rest - number)))
+    return float(np.exp(-np.logaddexp(0.0, remaining - number)))

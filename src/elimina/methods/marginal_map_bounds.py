@@ -67,17 +67,17 @@ def improve_marginal_map(
             return
         ibound = tree.ibound
         end = time.monotonic() + (1 - _ASSIGNMENT_SHARE) * seconds
-        upper, chosen = _bound_from_above(joint, tree, logarithms, options.seed, end)
+        upper, assigned = _bound_from_above(joint, tree, logarithms, options.seed, end)
         stats = tree.statistics
         if upper == -math.inf:
             yield Result("infeasible", "mmap", stats=stats)
             return
         yield Result("bounded", "mmap", None, None, upper, stats=stats)
-        values = {v: value for v, value in zip(order, chosen, strict=True) if v in joint.maximised}
-        part = restrict(joint, values)
+        values = {v: value for v, value in zip(order, assigned, strict=True) if v in joint.maximised}
+        conditioned = restrict(joint, values)
         end = time.monotonic() + _ASSIGNMENT_SHARE * seconds
         lower = -math.inf
-        for bounds in improve_bounds(part, options._replace(order="auto"), memory_bytes, end):
+        for bounds in improve_bounds(conditioned, options._replace(order="auto"), memory_bytes, end):
             lower = bounds.lower
             if time.monotonic() >= end:
                 break
@@ -107,5 +107,5 @@ def _bound_from_above(
     upper = side.bound
     if upper == -math.inf:
         return upper, ()
-    chosen: list[int] = np.asarray(side.assignments(seed)[0]).tolist()
-    return upper, chosen
+    values: list[int] = np.asarray(side.assignments(seed)[0]).tolist()
+    return upper, values

@@ -94,23 +94,23 @@ def draw_samples(model: Model, evidence: Evidence, question: SampleQuestion, opt
         )
     memory, cells = host_memory(options), question.samples * len(model.variables)
     check_room(question.samples, len(model.variables), memory, DRAWN_BYTES)
-    known = evidence_of(model, evidence)
+    observations = evidence_of(model, evidence)
     if options.needs_gpu:
-        return _from_junction_tree(model, known, question, options)
+        return _from_junction_tree(model, observations, question, options)
     seed = seed_word(question.seed)
     observed = observe(model, "pr", evidence)
     problem = prepare(observed.model, "pr", observed.values)
     try:
         form = _form(problem, question, seed, options, memory - DRAWN_BYTES * cells)
     except ImpossibleEvidenceError:
-        raise ImpossibleEvidenceError(impossible_text(model, known)) from None
-    found = _draw(problem, form, question, seed, options)
-    if question.samples and not found.effective_size:
+        raise ImpossibleEvidenceError(impossible_text(model, observations)) from None
+    drawn = _draw(problem, form, question, seed, options)
+    if question.samples and not drawn.effective_size:
         raise MemoryLimitError(
             f"none of {question.samples:,} samples has a positive probability, because the evidence is impossible or "
             "the proposal misses what is possible: draw more samples, or give more memory (--memory)"
         )
-    indices = found.indices[:, : len(model.variables)]
+    indices = drawn.indices[:, : len(model.variables)]
     random = np.random.default_rng([seed, 1])
     for v, merged in observed.merged.items():
         indices[:, v] = merged.drawn(indices[:, v].astype(np.int64), random)
@@ -118,20 +118,20 @@ def draw_samples(model: Model, evidence: Evidence, question: SampleQuestion, opt
     return Samples(
         model.variables,
         indices,
-        found.log_weights,
+        drawn.log_weights,
         is_exact=is_exact,
-        effective_size=float(question.samples) if is_exact else found.effective_size,
-        log10_z=found.log_sum / math.log(10),
+        effective_size=float(question.samples) if is_exact else drawn.effective_size,
+        log10_z=drawn.log_sum / math.log(10),
     )
 
 
 def _from_junction_tree(
-    model: Model, known: Mapping[int, int | NDArray[Any]], question: SampleQuestion, options: Options
+    model: Model, observations: Mapping[int, int | NDArray[Any]], question: SampleQuestion, options: Options
 ) -> Samples:
     """Draw exact samples from messages on a GPU."""
     tree = JunctionTree(model, options=options._replace(exact=True))
     try:
-        tree.set_evidence({v: _evidence_item(model, v, what) for v, what in known.items()})
+        tree.set_evidence({v: _evidence_item(model, v, what) for v, what in observations.items()})
         indices = tree.sample(question.samples, question.seed, indices=True)
         zeros, size = np.zeros(question.samples), float(question.samples)
         return Samples(model.variables, indices, zeros, is_exact=True, effective_size=size, log10_z=tree.log10_evidence)
@@ -139,8 +139,8 @@ def _from_junction_tree(
         tree.close()
 
 
-def _evidence_item(model: Model, variable: int, known: int | NDArray[Any]) -> Any:
-    return model.variables[variable].state(known) if isinstance(known, int) else known
+def _evidence_item(model: Model, variable: int, observations: int | NDArray[Any]) -> Any:
+    return model.variables[variable].state(observations) if isinstance(observations, int) else observations
 
 
 def _form(problem: Problem, question: SampleQuestion, seed: int, options: Options, memory: int) -> SampleForm:
@@ -244,7 +244,7 @@ def _draw(problem: Problem, form: SampleForm, question: SampleQuestion, seed: in
         means = np.logaddexp.reduce(weights.reshape(-1, group), axis=1) - math.log(group)
         shares, factor = statistics.add(means)
         unevenness = unevenness * factor**2 + float((shares**2 / np.maximum(sizes, 1.0)).sum())
-    whole = math.exp(statistics.log_mean - statistics.log_peak) * statistics.count if unevenness else 0.0
-    effective_size = min(float(count), whole**2 / unevenness) if unevenness else 0.0
+    weight_sum = math.exp(statistics.log_mean - statistics.log_peak) * statistics.count if unevenness else 0.0
+    effective_size = min(float(count), weight_sum**2 / unevenness) if unevenness else 0.0
     log_sum = proposal.log_constant + (statistics.log_mean if count and not proposal.is_exact else 0.0)
     return _Drawn(indices, logs, effective_size, log_sum)

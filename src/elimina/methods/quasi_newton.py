@@ -38,8 +38,8 @@ def minimise(function: Callable[[Vector], tuple[float, Vector]], start: Vector) 
         function: Returns the value and the gradient.
         start: Parameters to begin with.
     """
-    place, (value, gradient) = start, function(start)
-    yield value, place
+    point, (value, gradient) = start, function(start)
+    yield value, point
     steps: deque[tuple[Vector, Vector]] = deque(maxlen=MEMORY_STEPS)
     while math.isfinite(value) and gradient.any():
         direction = _direction(gradient, steps)
@@ -51,7 +51,7 @@ def minimise(function: Callable[[Vector], tuple[float, Vector]], start: Vector) 
             continue
         step = min(1.0, _MAX_CHANGE / float(np.abs(direction).max()))
         for halvings in itertools.count():
-            other = place + step * direction
+            other = point + step * direction
             other_value, other_gradient = function(other)
             if other_value <= value + _SUFFICIENT_DECREASE * step * slope:
                 break
@@ -63,11 +63,11 @@ def minimise(function: Callable[[Vector], tuple[float, Vector]], start: Vector) 
                 return
             steps.clear()
             continue
-        moved, change = other - place, other_gradient - gradient
+        moved, change = other - point, other_gradient - gradient
         if float(moved @ change) > _MIN_CURVATURE * float(np.linalg.norm(moved) * np.linalg.norm(change)):
             steps.append((moved, change))
-        place, value, gradient = other, other_value, other_gradient
-        yield value, place
+        point, value, gradient = other, other_value, other_gradient
+        yield value, point
 
 
 def _direction(gradient: Vector, steps: deque[tuple[Vector, Vector]]) -> Vector:

@@ -65,13 +65,13 @@ class SumEstimation:
         """
         now = time.monotonic()
         self._limits.deadline = now + JOIN_GRAPH_TIME_SHARE * (deadline - now)
-        for found in self._graphs:
-            estimate = self._doubted(found)
+        for graph_estimate in self._graphs:
+            estimate = self._doubted(graph_estimate)
             if estimate.log_z is not None and (
                 self._of_graphs is None or estimate.log_z_error <= self._of_graphs.log_z_error
             ):
                 self._of_graphs = estimate
-                self.estimate = self._chosen()
+                self.estimate = self._combined()
                 yield estimated_sum(self.estimate, self._task)
             if self._limits.is_over or estimate.log_z == -math.inf:
                 break
@@ -81,7 +81,7 @@ class SumEstimation:
         for estimate in self._samples:
             if estimate.log_z is not None:
                 self._of_samples = estimate
-                self.estimate = self._chosen()
+                self.estimate = self._combined()
                 yield estimated_sum(self.estimate, self._task)
             if self._limits.is_over:
                 break
@@ -95,28 +95,28 @@ class SumEstimation:
         change = EARLIER_CHANGE_SHARE * abs(estimate.log_z - self._first_log_z)
         return estimate._replace(log_z_error=max(estimate.log_z_error, change))
 
-    def _chosen(self) -> SumEstimate:
+    def _combined(self) -> SumEstimate:
         """Return the estimate of samples or of a join graph: the one of less error, and the other's contradiction."""
         graphs, samples = self._of_graphs, self._of_samples
         if samples is None or graphs is None or -math.inf in (samples.log_z, graphs.log_z):
-            chosen = samples if graphs is None or (samples is not None and samples.log_z == -math.inf) else graphs
-            assert chosen is not None
+            combined = samples if graphs is None or (samples is not None and samples.log_z == -math.inf) else graphs
+            assert combined is not None
         else:
             assert graphs.log_z is not None
             assert samples.log_z is not None
             difference = abs(graphs.log_z - samples.log_z)
             if samples.log_z_error <= max(SURE_ERROR, graphs.log_z_error):
                 doubt = 0.0 if samples.log_z_error <= SURE_ERROR else difference - graphs.log_z_error
-                chosen = samples._replace(log_z_error=max(samples.log_z_error, doubt))
+                combined = samples._replace(log_z_error=max(samples.log_z_error, doubt))
             else:
                 doubt = difference - samples.log_z_error
-                chosen = graphs._replace(
+                combined = graphs._replace(
                     log_z_error=max(graphs.log_z_error, doubt), interval=samples.interval, upper=samples.upper
                 )
                 if samples.interval is not None:
                     low, high, _ = samples.interval
-                    chosen = chosen._replace(log_z=min(max(graphs.log_z, low), high))
-        return chosen
+                    combined = combined._replace(log_z=min(max(graphs.log_z, low), high))
+        return combined
 
 
 def estimated_sum(estimate: SumEstimate, task: Task) -> Result:

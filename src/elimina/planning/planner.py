@@ -185,18 +185,18 @@ def make_plan(
     """
     problem, order, machine, memory, dtype = elimination[:5]
     sliced, unsliced = ((), None) if conditioning is None else conditioning
-    part = restrict(problem, dict.fromkeys(sliced, 0)) if sliced else problem
-    scopes = part.groups.scopes
-    tree = _tree(part, scopes, order, relaxation)
+    conditioned = restrict(problem, dict.fromkeys(sliced, 0)) if sliced else problem
+    scopes = conditioned.groups.scopes
+    tree = _tree(conditioned, scopes, order, relaxation)
     if problem.described.is_marginal:
         order = [v for v in tree.central_order() if v not in problem.kept]
         tree = _tree(problem, scopes, order)
     minibuckets = None if relaxation is None else _minibuckets(tree, len(order), relaxation)
     levelled = relaxation is not None and relaxation.levelled
     weights: Sequence[float] = ()
-    if relaxation is not None and relaxation.side is not None and (minibuckets is not None or part.maximised):
-        zeros = [_has_zeros(part, group) for group in part.groups]
-        weights = node_weights(tree_of(tree), relaxation.side, zeros, part.maximised)
+    if relaxation is not None and relaxation.side is not None and (minibuckets is not None or conditioned.maximised):
+        zeros = [_has_zeros(conditioned, group) for group in conditioned.groups]
+        weights = node_weights(tree_of(tree), relaxation.side, zeros, conditioned.maximised)
     decode = SEMIRINGS[problem.described.semiring].is_idempotent and minibuckets is None and not problem.kept
     # A GPU has only whole programs' messages in its arena.
     keep = decode or ((minibuckets is not None or bool(weights)) and not machine.on_host)
@@ -207,13 +207,13 @@ def make_plan(
 
     @functools.cache
     def steps_of(operands: int) -> tuple[PlannedSteps, _SliceVariables]:
-        steps = _plan_steps(part, tree, operands, levelled, weights, single is not None, lasting)
-        return _slice_steps(problem, part, steps, sliced)
+        steps = _plan_steps(conditioned, tree, operands, levelled, weights, single is not None, lasting)
+        return _slice_steps(problem, conditioned, steps, sliced)
 
     def lay_out(bound: int, operands: int = MAX_OPERANDS, keep: bool = keep) -> _PlacedPlan:
         steps, slices = steps_of(operands)
         encoding = choose_encoding(problem, steps.most_tables, bound, dtype, bool(weights))
-        return _lay_out(part, steps, slices, encoding, keep, machine, most_bytes)
+        return _lay_out(conditioned, steps, slices, encoding, keep, machine, most_bytes)
 
     # What holds for the whole problem holds for each slice.
     bound = cost_bound(problem)
@@ -262,7 +262,9 @@ def make_plan(
         order=tuple(order),
         kept=problem.kept,
         width=tree.width,
-        factors=Factors.of(part.groups.starts, part.groups.members, part.model.sizes, tree, placed),
+        factors=Factors.of(
+            conditioned.groups.starts, conditioned.groups.members, conditioned.model.sizes, tree, placed
+        ),
         steps=steps,
         outputs=_outputs(steps, chosen.outputs, problem.kept) if chosen.is_recorded else (),
         factor_cells=_counted(placed.factor_cells),
@@ -359,26 +361,28 @@ def _plan_steps(
 
 
 def _slice_steps(
-    problem: Problem, part: Problem, steps: PlannedSteps, sliced: Sequence[int]
+    problem: Problem, conditioned: Problem, steps: PlannedSteps, sliced: Sequence[int]
 ) -> tuple[PlannedSteps, _SliceVariables]:
     """Order the sliced variables, and the steps by them: those first that run again least often."""
     if not sliced:
         return steps, _SliceVariables()
     firsts, sources, factors, work = (array.tolist() for array in steps.tables)
     reads = [list(zip(sources[a:b], factors[a:b], strict=True)) for a, b in itertools.pairwise(firsts)]
-    fixed = order_slices(dependence(reads, _factor_masks(problem, part, sliced)), work, problem.model.sizes, sliced)
-    masks = _factor_masks(problem, part, fixed)
+    fixed = order_slices(
+        dependence(reads, _factor_masks(problem, conditioned, sliced)), work, problem.model.sizes, sliced
+    )
+    masks = _factor_masks(problem, conditioned, fixed)
     levels = [mask.bit_length() for mask in dependence(reads, masks)]
     sequence = sorted(range(len(levels)), key=levels.__getitem__)
     slices = _SliceVariables(fixed, tuple(levels[old] for old in sequence), tuple(mask.bit_length() for mask in masks))
     return steps.moved(np.array(sequence, dtype=np.int32)), slices
 
 
-def _factor_masks(problem: Problem, part: Problem, sliced: Sequence[int]) -> list[int]:
+def _factor_masks(problem: Problem, conditioned: Problem, sliced: Sequence[int]) -> list[int]:
     """Return the sliced variables of each factor of a slice: bits by place."""
     bits = {v: 1 << i for i, v in enumerate(sliced)}
     tables = [sum(bits.get(v, 0) for v in table.scope) for table in problem.tables]
-    return [functools.reduce(operator.or_, (tables[m] for m in group.members)) for group in part.groups]
+    return [functools.reduce(operator.or_, (tables[m] for m in group.members)) for group in conditioned.groups]
 
 
 def _lay_out(

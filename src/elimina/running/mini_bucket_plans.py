@@ -25,7 +25,7 @@ PARTITION_SECONDS_PER_MESSAGE_SECOND = 4.0
 
 
 def plan_within(
-    problem: Problem, order: Sequence[int], options: Options, most: float, seconds: float
+    problem: Problem, order: Sequence[int], options: Options, max_bytes: float, seconds: float
 ) -> PlannedProblem:
     """Plan mini-buckets whose messages go to the host.
 
@@ -33,7 +33,7 @@ def plan_within(
         problem: Problem of the task ``mpe`` or ``pr``.
         order: The free variables in elimination order.
         options: Planning options; without an i-bound, it is the largest possible.
-        most: Bytes of the host's memory that the messages may take, if those that may be used are more.
+        max_bytes: Bytes of the host's memory that the messages may take, if those that may be used are more.
         seconds: Estimated time that they may take.
 
     Raises:
@@ -43,7 +43,7 @@ def plan_within(
     if options.may_use_gpu and (options.needs_gpu or outlasts_gpu_start(seconds)):
         backend = backend_of(options) if options.needs_gpu else find_cuda() or backend
     machine, memory = limits_of(backend, options)
-    memory = int(min(memory, most, host_memory(options)))
+    memory = int(min(memory, max_bytes, host_memory(options)))
     ibound = "auto" if options.ibound is None else options.ibound
     levelled, side = options.levels_buckets, bound_side(problem)
     divide = _content_partition(problem, order, options, PARTITION_SECONDS_PER_MESSAGE_SECOND * seconds)
@@ -70,8 +70,10 @@ def _content_partition(
         return None
     from elimina.running.content_partition import partition_by_content
 
-    most = math.inf if options.partition == "content" else seconds
-    return lambda ibound: partition_by_content(problem, order, ibound, host_memory(options), most, options.host_threads)
+    max_seconds = math.inf if options.partition == "content" else seconds
+    return lambda ibound: partition_by_content(
+        problem, order, ibound, host_memory(options), max_seconds, options.host_threads
+    )
 
 
 def bound_side(problem: Problem) -> Bound | None:

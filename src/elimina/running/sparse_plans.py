@@ -70,8 +70,8 @@ def sparse_plan_in_fine_slices(
         room: Bytes that may be used.
         times: See ``make_sparse_plan``.
     """
-    most = options.max_slices if problem.described.merges_slices else 0
-    return make_sliced_sparse_plan(problem, machine, plan, room, most, times) or plan if most else plan
+    max_slices = options.max_slices if problem.described.merges_slices else 0
+    return make_sliced_sparse_plan(problem, machine, plan, room, max_slices, times) or plan if max_slices else plan
 
 
 def with_sparse_fit(elimination: Elimination, options: Options, plan: Plan) -> Plan:
