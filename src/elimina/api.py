@@ -13,6 +13,7 @@ from elimina.io.sources import EvidenceLike, ModelLike, as_evidence, as_model
 from elimina.planning.options import DEFAULT, Options, options_of
 from elimina.planning.plan import Plan
 from elimina.problem.tasks import TaskName, task_of
+from elimina.progress import Progress
 from elimina.result import Bounds, RankedAssignment, Result
 from elimina.strategies.answering import answer_question
 from elimina.strategies.call import Call
@@ -254,8 +255,6 @@ def iterate_best(
 @contextlib.contextmanager
 def _shown(options: Options) -> Iterator[Options]:
     """Show the progress of a call: yield its options, extended by functions that report to a display."""
-    from elimina.progress import Progress
-
     with Progress() as shown:
 
         def on_plan(plan: Plan) -> None:

@@ -11,6 +11,7 @@ from elimina.backends.gpu_start import outlasts_gpu_start
 from elimina.backends.registry import find_cuda
 from elimina.errors import DeviceError, MemoryLimitError, TimeLimitError, UnsupportedError
 from elimina.methods.paused_search import FIRST_CONSISTENCY_SECONDS, PausedSearch
+from elimina.methods.search_state import SearchLimits
 from elimina.planning.options import Options
 from elimina.problem.preparation import Problem
 from elimina.result import Result
@@ -67,7 +68,6 @@ def by_search(
 
     def work(budget: Budget) -> Result:
         from elimina.methods.and_or_search import searched_optimum
-        from elimina.methods.search_state import SearchLimits
 
         limits = SearchLimits(
             budget.deadline,
@@ -171,7 +171,6 @@ def filtering(problem: Problem, options: Options, run: Call, seconds: float) -> 
         incumbent = budget.best_result
         upper = options.upper_bound if incumbent is None or incumbent.value is None else int(incumbent.value)
         from elimina.methods.filtering import filtered_optimum, optimum_on_rows
-        from elimina.methods.search_state import SearchLimits
 
         limits, remaining = SearchLimits(budget.deadline, run.gap, upper), options.beside(budget.held)
         if options.looks_for_optimum and (options.needs_gpu or options.tables == "sparse"):
