@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from elimina.display import bytes_text
 from elimina.errors import ImpossibleEvidenceError, InputError, MemoryLimitError, TimeLimitError
 from elimina.methods.importance_sampling import SampleForm, form_of
-from elimina.methods.junction_tree import JunctionTree, impossible_text
+from elimina.methods.junction_tree import JunctionTree
 from elimina.methods.proposals import (
     descendant_sampler,
     exact_plan,
@@ -30,7 +30,7 @@ from elimina.model.states import Evidence
 from elimina.planning.options import Options
 from elimina.planning.ordering import elimination_order
 from elimina.problem.evidence import observe
-from elimina.problem.observations import evidence_of
+from elimina.problem.observations import evidence_of, impossible_text
 from elimina.problem.preparation import Problem, descendants_of, prepare
 from elimina.running.host import host_memory
 

@@ -156,3 +156,15 @@ def _check_agreement(
     if first != second:
         states = variable.state(first), variable.state(second)
         raise InputError(f"{argument} gives variable {variable.name!r} two states: {states[0]!r} and {states[1]!r}")
+
+
+def impossible_text(model: Model, evidence: Mapping[int, int | Likelihoods]) -> str:
+    """Return an error's text for evidence of probability 0."""
+    texts = []
+    for v, what in list(evidence.items())[:5]:
+        state = model.variables[v].state(what) if isinstance(what, int) else what.tolist()
+        texts.append(f"{model.variables[v].name}={state}")
+    if not texts:
+        return "the model's sum is 0: no assignment has a positive probability"
+    ending = ", ..." if len(evidence) > 5 else ""
+    return f"the evidence ({', '.join(texts)}{ending}) has probability 0, so there are no posteriors: remove some of it"

@@ -1,0 +1,109 @@
+"""Cases with some of a model's observations each: what follows with and without them, in one batch."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina.errors import ImpossibleEvidenceError, InputError
+from elimina.methods.batch import Batch
+from elimina.methods.small_networks import rewritten_for_sums
+from elimina.model.model import Model
+from elimina.planning.options import Options
+from elimina.problem.evidence import Observed, with_leaves
+from elimina.problem.observations import impossible_text
+from elimina.running.propagated_tables import Posteriors
+
+Observation = int | NDArray[Any]
+"""Index of a state, or likelihoods."""
+
+
+class EvidenceCases:
+    """The observations of a model, likelihoods as observations of leaves, for cases with some of them.
+
+    Args:
+        model: A probability model.
+        evidence: Variable index -> index of its state, or likelihoods.
+        options: Planning options; answers are exact.
+
+    Attributes:
+        model: The model.
+        evidence: Variable index -> index of its state, or likelihoods.
+    """
+
+    def __init__(self, model: Model, evidence: Mapping[int, Observation], options: Options) -> None:
+        self.model, self.evidence = model, evidence
+        observed = with_leaves(model, evidence)
+        self._model_with_leaves = observed.model
+        self._options = options._replace(order="auto")
+        self._values: dict[int, dict[int, int]] = {v: {} for v in evidence}
+        # The table of a leaf comes after those of the model, and has the leaf last.
+        leaves = {table.scope[1]: table.scope[0] for table in observed.model.factors[len(model.factors) :]}
+        for v, value in observed.values.items():
+            self._values[leaves.get(v, v)][v] = value
+
+    def case(self, observed: Collection[int]) -> dict[int, int]:
+        """Return the case in which some of the variables with evidence are observed."""
+        return {u: value for v in observed for u, value in self._values[v].items()}
+
+    @property
+    def whole(self) -> dict[int, int]:
+        """The case with all observations."""
+        return self.case(self._values)
+
+    def without(self, variable: int) -> dict[int, int]:
+        """Return the case with all observations but that of a variable."""
+        return self.case([v for v in self._values if v != variable])
+
+    def run(self, cases: Sequence[Mapping[int, int]], asked: Sequence[int]) -> Posteriors:
+        """Return the posteriors of cases, which share a plan.
+
+        Args:
+            cases: Variable index -> value index of each case.
+            asked: Variables whose posteriors are computed.
+
+        Raises:
+            MemoryLimitError: The plan does not fit into memory.
+        """
+        columns = tuple(dict.fromkeys(v for case in cases for v in case))
+        places = {v: place for place, v in enumerate(columns)}
+        codes = np.full((len(cases), len(columns)), -1, dtype=np.int32)
+        for row, case in zip(codes, cases, strict=True):
+            row[[places[v] for v in case]] = list(case.values())
+        model = rewritten_for_sums(Observed(self._model_with_leaves, {}), frozenset((*columns, *asked))).model
+        batch = Batch(model, columns, tuple(asked), self._options, len(cases))
+        try:
+            return batch.run(codes)
+        finally:
+            batch.close()
+
+    def check_possible(self, log_evidence: float, observed: Collection[int]) -> None:
+        """Check that some of the observations are possible together.
+
+        Raises:
+            ImpossibleEvidenceError: The logarithm of their probability is minus infinity.
+        """
+        if log_evidence == -np.inf:
+            raise ImpossibleEvidenceError(impossible_text(self.model, {v: self.evidence[v] for v in observed}))
+
+    def check_unobserved(self, variable: int, argument: str) -> None:
+        """Check that a variable is not observed.
+
+        Raises:
+            InputError: It is: there is nothing to explain or to learn about it.
+        """
+        if variable in self.evidence:
+            raise InputError(
+                f"{argument} names the variable {self.model.variables[variable].name!r}, which is observed, so its "
+                "posterior says nothing new: leave it out, or take its observation back"
+            )
+
+    def text_of(self, variable: int) -> Any:
+        """Return the observed state of a variable, or the text of its likelihoods."""
+        observation = self.evidence[variable]
+        if isinstance(observation, int):
+            return self.model.variables[variable].state(observation)
+        return f"likelihoods {observation.tolist()}"

@@ -1,0 +1,75 @@
+"""Entropy, relative entropy and mutual information of tables of probabilities, in bits."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+_ROUNDING_FACTOR = 2**13
+"""Relative error of a posterior by the rounding of one number: ratios that are as close to 1 count as 1."""
+
+
+def rounding_of(dtype: str | None) -> float:
+    """Return the relative error that the rounding of a propagation leaves in a posterior.
+
+    Args:
+        dtype: Number type of the propagation; None for float64.
+    """
+    return _ROUNDING_FACTOR * float(np.finfo(dtype or "float64").eps)
+
+
+def entropy(table: Floats) -> float:
+    """Return the entropy of a distribution."""
+    positive = table[table > 0]
+    return max(0.0, float(-(positive * np.log2(positive)).sum()))
+
+
+def divergence(table: Floats, other: Floats, rounding: float) -> float:
+    """Return the relative entropy (Kullback and Leibler 1951) of a distribution to another one.
+
+    It is summed from terms that are not negative, and 0 where both distributions are equal but for rounding.
+
+    Args:
+        table: Distribution.
+        other: Distribution that it is compared with, of the same shape.
+        rounding: Relative difference of probabilities that counts as none.
+
+    Returns:
+        Bits; infinity if ``other`` is 0 where the first one is not.
+    """
+    if (table[other == 0] > 0).any():
+        return math.inf
+    weights = other[other > 0]
+    ratios = table[other > 0] / weights
+    surplus = ratios - 1
+    surplus[np.abs(surplus) <= rounding] = 0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        terms = np.where(ratios > 0, (1 + surplus) * np.log1p(surplus) - surplus, 1.0)
+    return max(0.0, float((weights * terms).sum())) / math.log(2)
+
+
+def mutual_information(joint: Floats, rounding: float) -> float:
+    """Return the information that the rows and the columns of a joint distribution have about each other.
+
+    Args:
+        joint: Matrix of probabilities.
+        rounding: See ``divergence``.
+    """
+    independent = np.outer(joint.sum(axis=1), joint.sum(axis=0))
+    return divergence(joint, independent, rounding)
+
+
+def total_variation(table: Floats, other: Floats, rounding: float) -> float:
+    """Return the largest difference of an event's probabilities, half of the sum of absolute differences.
+
+    Args:
+        table: Distribution.
+        other: Distribution of the same shape.
+        rounding: See ``divergence``.
+    """
+    differences = np.abs(table - other)
+    return float(differences[differences > rounding * np.maximum(table, other)].sum()) / 2

@@ -1,0 +1,160 @@
+"""Impact of each observation on a posterior, and conflicts between observations, from one batch of cases."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from elimina.methods.evidence_cases import EvidenceCases
+from elimina.methods.information import divergence, total_variation
+from elimina.model.row_table import RowTable
+from elimina.model.states import State
+
+
+class Impact(NamedTuple):
+    """Impact of an observation on the posterior of the query.
+
+    Attributes:
+        variable: Name of the observed variable.
+        state: Its observed state; of likelihoods, a text that lists them.
+        divergence: Kullback-Leibler divergence of the posterior from the one without this observation, in bits.
+        difference: Largest difference between the probabilities of a set of states with and without this observation
+            (the total variation distance).
+        divergence_alone: Divergence of the posterior with no other observation from the prior, in bits.
+        difference_alone: Total variation distance of these.
+    """
+
+    variable: str
+    state: State
+    divergence: float
+    difference: float
+    divergence_alone: float
+    difference_alone: float
+
+
+class Impacts(RowTable[Impact]):
+    """Impacts of all observations on a posterior, the largest divergence first.
+
+    Attributes:
+        query: Name of the variable that is asked about.
+    """
+
+    fields = Impact._fields
+
+    def __init__(self, rows: list[Impact], query: str) -> None:
+        super().__init__(sorted(rows, key=lambda row: -row.divergence))
+        self.query = query
+
+    def _figures(self) -> list[tuple[str, str]]:
+        return [("query", self.query), ("divergences", "bits")]
+
+
+def observation_impacts(cases: EvidenceCases, query: int, rounding: float) -> Impacts:
+    """Return the impact of each observation on the posterior of a variable.
+
+    Args:
+        cases: Model with its evidence.
+        query: Variable that is asked about.
+        rounding: Relative difference of probabilities that counts as none.
+
+    Raises:
+        ImpossibleEvidenceError: The evidence has probability 0.
+        InputError: The query is observed.
+    """
+    cases.check_unobserved(query, "query")
+    observed = list(cases.evidence)
+    rows = [cases.whole, {}, *map(cases.without, observed), *(cases.case([v]) for v in observed)]
+    answer = cases.run(rows, [query])
+    logs, name = answer.log_evidence, cases.model.variables[query].name
+    cases.check_possible(logs[1], ())
+    cases.check_possible(logs[0], observed)
+    posteriors = answer.marginals[name]
+    posterior, prior, count = posteriors[0], posteriors[1], len(observed)
+    impacts = []
+    for v, without, alone in zip(observed, posteriors[2 : 2 + count], posteriors[2 + count :], strict=True):
+        impacts.append(
+            Impact(
+                cases.model.variables[v].name,
+                cases.text_of(v),
+                divergence(posterior, without, rounding),
+                total_variation(posterior, without, rounding),
+                divergence(alone, prior, rounding),
+                total_variation(alone, prior, rounding),
+            )
+        )
+    return Impacts(impacts, name)
+
+
+class ObservationConflict(NamedTuple):
+    """Conflict between an observation and all others.
+
+    Attributes:
+        variable: Name of the observed variable.
+        state: Its observed state; of likelihoods, a text that lists them.
+        probability: Prior probability of the observation.
+        probability_given_others: Its probability given the other observations; NaN if these are impossible together.
+        conflict: Logarithm to base 2 of the quotient of both: positive if the others make it less probable.
+    """
+
+    variable: str
+    state: Any
+    probability: float
+    probability_given_others: float
+    conflict: float
+
+
+class Conflict(RowTable[ObservationConflict]):
+    """Conflict measure of the evidence (Jensen, Chamberlain, Nordahl and Jensen 1990), and of each observation.
+
+    Attributes:
+        bits: Logarithm to base 2 of the product of the observations' probabilities over the probability of all of them.
+            A positive number says that they do not fit together in this model, or that a rare case explains them.
+    """
+
+    fields = ObservationConflict._fields
+
+    def __init__(self, rows: list[ObservationConflict], bits: float) -> None:
+        super().__init__(sorted(rows, key=lambda row: (math.isnan(row.conflict), -row.conflict)))
+        self.bits = bits
+
+    def _figures(self) -> list[tuple[str, str]]:
+        return [("conflict", f"{self.bits:.6g} bits")]
+
+
+def evidence_conflict(cases: EvidenceCases) -> Conflict:
+    """Return the conflict measure of the evidence.
+
+    It is infinite if the observations are possible one by one, and impossible together.
+
+    Args:
+        cases: Model with its evidence.
+
+    Raises:
+        ImpossibleEvidenceError: An observation has probability 0 without the others.
+    """
+    observed = list(cases.evidence)
+    rows = [cases.whole, {}, *map(cases.without, observed), *(cases.case([v]) for v in observed)]
+    logs = cases.run(rows, []).log_evidence
+    cases.check_possible(logs[1], ())
+    logs = logs - logs[1]
+    count = len(observed)
+    together, without, alone = float(logs[0]), logs[2 : 2 + count], logs[2 + count :]
+    for v, log in zip(observed, alone, strict=True):
+        cases.check_possible(log, [v])
+    conflicts = []
+    for v, log_without, log_alone in zip(observed, without.tolist(), alone.tolist(), strict=True):
+        log_given = together - log_without if log_without > -math.inf else math.nan
+        conflict = (log_alone - log_given) / math.log(2)
+        conflicts.append(
+            ObservationConflict(
+                cases.model.variables[v].name,
+                cases.text_of(v),
+                min(1.0, math.exp(log_alone)),
+                min(1.0, math.exp(log_given)),
+                conflict,
+            )
+        )
+    bits = (float(np.sum(alone)) - together) / math.log(2)
+    return Conflict(conflicts, bits + 0.0)

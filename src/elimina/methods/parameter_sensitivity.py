@@ -1,0 +1,160 @@
+"""Sensitivity of a posterior to the numbers of a network's tables.
+
+A posterior is a quotient of two linear functions of a parameter, if the other numbers of its row change in proportion
+(Castillo, Gutiérrez and Hadi 1997; Darwiche 2003, "A Differential Approach to Inference in Bayesian Networks"). Their
+coefficients follow from the posteriors of the families with and without the query as evidence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina.model.model import Model
+from elimina.model.row_table import RowTable
+from elimina.model.states import State
+
+Floats = NDArray[np.float64]
+
+
+class Sensitivity(NamedTuple):
+    """Sensitivity of the query's posterior to a parameter.
+
+    As a function of the parameter's value t, the posterior is ``(a * t + b) / (c * t + d)``.
+
+    Attributes:
+        variable: Variable whose distribution has the parameter.
+        state: State whose probability the parameter is.
+        parents: States of the parents: name -> state.
+        value: Value of the parameter.
+        derivative: Derivative of the posterior by the parameter.
+        a: Coefficient of the function.
+        b: Likewise.
+        c: Likewise.
+        d: Likewise.
+    """
+
+    variable: str
+    state: State
+    parents: dict[str, State]
+    value: float
+    derivative: float
+    a: float
+    b: float
+    c: float
+    d: float
+
+    @property
+    def name(self) -> str:
+        """Text of the parameter: ``P(Pump=failed | Power=off)``."""
+        parents = ", ".join(f"{name}={state}" for name, state in self.parents.items())
+        return f"P({self.variable}={self.state}{' | ' if parents else ''}{parents})"
+
+    def at(self, value: float) -> float:
+        """Return the posterior of the query if the parameter had another value, from 0 to 1.
+
+        The result is NaN where that makes the evidence impossible.
+        """
+        likelihood = self.c * value + self.d
+        return min(1.0, max(0.0, (self.a * value + self.b) / likelihood)) if likelihood > 0 else float("nan")
+
+    def ends(self, change: float) -> tuple[float, float]:
+        """Return the posteriors at the parameter's value less and plus a share of it, which stay from 0 to 1."""
+        return self.at(self.value * (1 - change)), self.at(min(1.0, self.value * (1 + change)))
+
+
+class Sensitivities(RowTable[Sensitivity]):
+    """Sensitivities to all parameters, the largest derivative first.
+
+    Attributes:
+        query: The event that is asked about: name -> state.
+        posterior: Its probability given the evidence.
+    """
+
+    fields = Sensitivity._fields
+
+    def __init__(self, rows: Sequence[Sensitivity], query: dict[str, State], posterior: float) -> None:
+        # Both states of a variable of two have derivatives that are equal but for rounding.
+        super().__init__(sorted(rows, key=lambda row: -float(f"{abs(row.derivative):.9e}")))
+        self.query, self.posterior = query, posterior
+
+    @property
+    def event(self) -> str:
+        """Text of the query: ``P(Bearing=worn)``."""
+        return f"P({', '.join(f'{name}={state}' for name, state in self.query.items())})"
+
+    def _figures(self) -> list[tuple[str, str]]:
+        return [("query", f"{self.event} = {self.posterior:.6g}, given the evidence")]
+
+
+def parameter_sensitivities(
+    model: Model,
+    query: Mapping[int, int],
+    posterior: float,
+    families: Sequence[Floats],
+    families_with_query: Sequence[Floats] | None,
+    rounding: float,
+) -> Sensitivities:
+    """Return the sensitivities of a posterior to all parameters that are neither 0 nor the only ones of their rows.
+
+    Args:
+        model: A Bayesian network.
+        query: Variable index -> value index of the event that is asked about.
+        posterior: Its probability given the evidence.
+        families: Posterior of each factor's scope given the evidence.
+        families_with_query: The same given the evidence and the query; None if the query has probability 0.
+        rounding: Relative difference of derivatives that counts as none.
+    """
+    rows: list[Sensitivity] = []
+    for number, family in enumerate(families):
+        with_query = np.zeros_like(family) if families_with_query is None else families_with_query[number]
+        rows += _of_factor(model, number, family, posterior * with_query, posterior, rounding)
+    states = {model.variables[v].name: model.variables[v].state(x) for v, x in query.items()}
+    return Sensitivities(rows, states, posterior)
+
+
+def _of_factor(
+    model: Model, number: int, family: Floats, event: Floats, posterior: float, rounding: float
+) -> Iterator[Sensitivity]:
+    """Yield the sensitivities to the parameters of a factor.
+
+    Args:
+        model: A Bayesian network.
+        number: Number of the factor.
+        family: Posterior of the factor's scope.
+        event: Posterior of the scope together with the query.
+        posterior: Posterior of the query.
+        rounding: Relative difference of derivatives that counts as none.
+    """
+    assert model.children is not None
+    factor, child = model.factors[number], model.children[number]
+    axis = factor.scope.index(child)
+    values, family, event = (np.moveaxis(table, axis, -1) for table in (factor.dense(), family, event))
+    others = 1 - np.eye(values.shape[-1])
+    free = (values > 0) & (values @ others > 0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        likelihood = family / values - (family @ others) / (values @ others)
+        joint = event / values - (event @ others) / (values @ others)
+        size = event / values + (event @ others) / (values @ others) + posterior * np.abs(likelihood)
+    derivatives = joint - posterior * likelihood
+    derivatives[np.abs(derivatives) <= rounding * size] = 0.0
+    variable = model.variables[child]
+    parents = [model.variables[v] for v in factor.scope if v != child]
+    for cell in np.argwhere(free).tolist():
+        *parent_states, state = cell
+        place = tuple(cell)
+        value, a, c = float(values[place]), float(joint[place]), float(likelihood[place])
+        yield Sensitivity(
+            variable.name,
+            variable.state(state),
+            {parent.name: parent.state(x) for parent, x in zip(parents, parent_states, strict=True)},
+            value,
+            float(derivatives[place]),
+            a,
+            posterior - a * value,
+            c,
+            1 - c * value,
+        )
