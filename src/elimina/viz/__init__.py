@@ -1,25 +1,31 @@
-"""Pictures of models: the network, and the junction tree of an elimination order."""
+"""Pictures of models: the network, its posteriors, and the junction tree of an elimination order; and of answers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from elimina import arguments
 from elimina.errors import InputError
 from elimina.io.sources import ModelLike, as_model
+from elimina.methods.junction_tree import JunctionTree
+from elimina.methods.parameter_sensitivity import Sensitivities
+from elimina.model.model import Model
+from elimina.model.named_table import NamedTable
 from elimina.model.states import is_missing
 from elimina.result import Result
 from elimina.viz.canvas import Picture
+from elimina.viz.chart_figure import draw_heat_map, draw_ranges
+from elimina.viz.charts import sensitivity_chart
 from elimina.viz.export import write_graph
 from elimina.viz.figure import draw_figure
-from elimina.viz.graph import answer_colourings, graph_diagram
+from elimina.viz.graph import MAX_NODES_WITH_BARS, answer_colourings, graph_diagram, with_bars
 from elimina.viz.junction_tree import cliques_of, junction_tree_diagram
 
-__all__ = ["Picture", "plot", "write_graph"]
+__all__ = ["Picture", "plot", "plot_joint", "plot_sensitivities", "write_graph"]
 
-What = Literal["graph", "tree"]
+What = Literal["graph", "posteriors", "tree"]
 
 
 def plot(
@@ -35,10 +41,13 @@ def plot(
     Args:
         model: Any model, a network of pgmpy or pyAgrum, or the path of a file that ``elimina.read`` takes.
         what: ``graph``: the network, with arrows where it is Bayesian, else with an edge where two variables share a
-            factor; ``tree``: the junction tree of the order that elimina finds, with clique sizes as areas.
+            factor; ``posteriors``: the network with a bar for the posterior of each state inside its nodes; ``tree``:
+            the junction tree of the order that elimina finds, with clique sizes as areas.
         title: Text above the picture, before its figures; None for the model's name.
-        answer: Answer whose posteriors or states colour the graph, if there is one.
+        answer: Answer whose posteriors or states colour the graph, if there is one. ``posteriors`` computes the
+            posteriors of all variables if there is none.
         evidence: Observed variables (names or indices, such as the keys of evidence), which have a colour of their own.
+            Posteriors that are computed need their states: a mapping.
 
     Returns:
         The picture: notebooks show it, ``save`` writes it.
@@ -46,6 +55,7 @@ def plot(
     Raises:
         TypeError: An argument has the wrong type.
         InputError: matplotlib is not installed, or an option is wrong.
+        ImpossibleEvidenceError: The evidence has probability 0, and posteriors are computed.
     """
     model = as_model(model)
     arguments.choice("what", what, get_args(What))
@@ -61,9 +71,84 @@ def plot(
     if what == "tree":
         names = [variable.name for variable in model.variables]
         return draw_figure(junction_tree_diagram(cliques_of(model), model.sizes, names), heading)
+    if what == "posteriors":
+        marginals = _marginals(model, answer, evidence)
     if isinstance(evidence, Mapping):
         evidence = [name for name, state in evidence.items() if not is_missing(state)]
     diagram = graph_diagram(model, [model.index(name) for name in evidence])
-    if answer is not None:
+    if what == "posteriors":
+        diagram = with_bars(diagram, marginals)
+    elif answer is not None:
         diagram = replace(diagram, colourings=answer_colourings(diagram.names, answer))
     return draw_figure(diagram, heading)
+
+
+def _marginals(model: Model, answer: Result | None, evidence: Iterable[str | int]) -> Mapping[str, Mapping[Any, float]]:
+    """Return the posteriors of all variables, those of an answer or new ones."""
+    count = len(model.variables)
+    if count > MAX_NODES_WITH_BARS:
+        raise InputError(
+            f"the model has {count:,} variables, and the posteriors of at most {MAX_NODES_WITH_BARS} can be read in "
+            "one picture: draw the graph (what='graph') with answer=, which colours it by posteriors"
+        )
+    if answer is not None:
+        if len(answer.marginals) < count:
+            raise InputError(
+                f"the answer has the posteriors of {len(answer.marginals):,} of {count:,} variables: solve the task "
+                "'mar' without a query, or leave the answer out"
+            )
+        return answer.marginals
+    observed = list(evidence)
+    if observed and not isinstance(evidence, Mapping):
+        raise InputError(
+            "evidence names variables without their states: give a mapping from names to states, or the answer"
+        )
+    tree = JunctionTree(model, evidence=evidence if isinstance(evidence, Mapping) else None)
+    marginals = tree.marginals()
+    return {name: dict(zip(model[name].all_states, p.tolist(), strict=True)) for name, p in marginals.items()}
+
+
+def plot_joint(table: NamedTable) -> Picture:
+    """Draw a table of two variables as a heat map, such as a joint or conditional distribution.
+
+    Args:
+        table: Table of two variables, the first one from top to bottom: ``JunctionTree.joint`` returns one.
+
+    Returns:
+        The picture: notebooks show it, ``save`` writes it.
+
+    Raises:
+        TypeError: ``table`` is no ``NamedTable``.
+        InputError: matplotlib is not installed, or the table has another number of variables.
+    """
+    if not isinstance(table, NamedTable):
+        raise arguments.wrong_type("table", table, "an elimina.NamedTable, such as JunctionTree.joint returns")
+    if len(table.names) != 2:
+        raise InputError(
+            f"the table has {len(table.names)} variables, and a heat map shows two: ask for the joint distribution of "
+            "two, or choose states of the others (table.at)"
+        )
+    return draw_heat_map(table)
+
+
+def plot_sensitivities(sensitivities: Sensitivities, *, change: float = 0.1, count: int = 12) -> Picture:
+    """Draw the range of a posterior over changes of single parameters as bars, the widest at the top (a tornado).
+
+    Args:
+        sensitivities: Sensitivities of the posterior, as ``JunctionTree.sensitivities`` returns them.
+        change: Share of its value by which each parameter decreases and increases, from 0 to 1.
+        count: Most parameters to show; of a row of a table, only the one with the widest range is.
+
+    Returns:
+        The picture: notebooks show it, ``save`` writes it.
+
+    Raises:
+        TypeError: An argument has the wrong type.
+        InputError: matplotlib is not installed, or an argument is out of range.
+    """
+    if not isinstance(sensitivities, Sensitivities):
+        raise arguments.wrong_type("sensitivities", sensitivities, "what JunctionTree.sensitivities returns")
+    share, most = arguments.share("change", change), arguments.integer("count", count, 1)
+    if not 0 < share <= 1:
+        raise InputError(f"change is {change}: give a share of the parameters' values above 0 and up to 1, such as 0.1")
+    return draw_ranges(sensitivity_chart(sensitivities, share, most))

@@ -27,8 +27,11 @@ SUFFIXES = ("svg", "png", "pdf")
 POINTS_PER_INCH = 72
 
 _MARGIN = 0.25
+_MAX_ROUNDING = 0.075
+"""Radius of a box's corners, in inches."""
+
 _DOTS_PER_INCH = 150
-_MAX_DOTS = 20_000
+_MAX_DOTS = 8_000
 """Dots along the longer side of a picture."""
 
 _TITLE_LETTERS = 60
@@ -162,14 +165,27 @@ class Canvas(Picture):
         text = f"{cut(title, _TITLE_LETTERS)}: {figures}" if title else figures
         self.text(low[0], high[1] + gap + size / POINTS_PER_INCH, text, size, gid="title", centred=False, color=FAINT)
 
-    def boxes(self, centres: Points, widths: Points, height: float, gid: str, fill: Any = FILL) -> None:
+    def boxes(self, centres: Points, widths: Points, heights: Points, gid: str, fill: Any = FILL) -> None:
         """Draw rounded boxes with outlines; ``fill`` is a colour or one for each."""
-        style = need("matplotlib.patches").BoxStyle.Round(pad=0, rounding_size=height * 0.3)
-        corners = centres - np.stack([widths / 2, np.full(len(widths), height / 2)], axis=1)
-        paths = [style(x, y, w, height, 1) for (x, y), w in zip(corners, widths, strict=True)]
+        style = need("matplotlib.patches").BoxStyle.Round(
+            pad=0, rounding_size=min(_MAX_ROUNDING, 0.3 * float(heights.min()))
+        )
+        sides = np.stack([widths, heights], axis=1)
+        corners = centres - sides / 2
+        paths = [style(x, y, w, h, 1) for (x, y), (w, h) in zip(corners, sides, strict=True)]
         self._paths(paths, gid, facecolor=fill, edgecolor=OUTLINE, linewidth=0.8, zorder=3)
         self._cover(corners)
-        self._cover(corners + np.stack([widths, np.full(len(widths), height)], axis=1))
+        self._cover(corners + sides)
+
+    def rectangles(self, corners: Points, sides: Points, gid: str, fill: str) -> None:
+        """Draw rectangles without outlines, from their lower left corners."""
+        paths = [
+            self._path([(x, y), (x + w, y), (x + w, y + h), (x, y + h), (x, y)], closed=True)
+            for (x, y), (w, h) in zip(corners, sides, strict=True)
+        ]
+        self._paths(paths, gid, facecolor=fill, edgecolor="none", zorder=4)
+        self._cover(corners)
+        self._cover(corners + sides)
 
     def circles(self, centres: Points, radii: Points, gid: str, fill: Any = FILL) -> None:
         """Draw circles with outlines; ``fill`` is a colour or one for each."""

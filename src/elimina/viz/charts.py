@@ -1,12 +1,13 @@
-"""Charts of values over time as plain data: series of steps, and the labels of their axes."""
+"""Charts as plain data: values over time as series of steps, ranges of values, and the labels of their axes."""
 
 from __future__ import annotations
 
 import math
 import sys
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from elimina.methods.parameter_sensitivity import Sensitivities, Sensitivity
 from elimina.result import Bounds
 
 MIN_SECONDS = 1e-3
@@ -119,3 +120,52 @@ def round_ticks(low: float, high: float) -> list[Tick]:
     step *= next(times for times in (1, 2, 5, 10) if span / (step * times) <= _MAX_TICKS)
     first, last = math.ceil(low / step), math.floor(high / step)
     return [(number * step, f"{number * step:.10g}") for number in range(first, last + 1)]
+
+
+class RangeChart(NamedTuple):
+    """Ranges around one value, the widest at the top (a tornado diagram).
+
+    Attributes:
+        title: Description of the chart.
+        centre: Value that all ranges contain.
+        names: Name of each range.
+        ranges: Both ends of each range: the first at the smaller parameter, the second at the larger one.
+        unit: Label of the axis of values.
+        ends: Meanings of both ends.
+    """
+
+    title: str
+    centre: float
+    names: Sequence[str]
+    ranges: Sequence[tuple[float, float]]
+    unit: str
+    ends: tuple[str, str]
+
+
+def sensitivity_chart(sensitivities: Sensitivities, change: float, count: int) -> RangeChart:
+    """Return the ranges of a posterior over changes of single parameters, the widest ones.
+
+    Of a row of a table, only the parameter with the widest range is shown: the others change with it.
+
+    Args:
+        sensitivities: Sensitivities of the posterior.
+        change: Share of its value by which each parameter decreases and increases.
+        count: Most parameters to show.
+    """
+    widest: dict[tuple[Any, ...], tuple[float, Sensitivity, tuple[float, float]]] = {}
+    for row in sensitivities:
+        ends = row.ends(change)
+        width = abs(ends[1] - ends[0])
+        key = (row.variable, *row.parents.items())
+        if math.isfinite(width) and width > 0 and (key not in widest or width > widest[key][0]):
+            widest[key] = (width, row, ends)
+    shown = sorted(widest.values(), key=lambda entry: -entry[0])[:count]
+    percent = f"{100 * change:.3g} %"
+    return RangeChart(
+        f"{sensitivities.event} = {sensitivities.posterior:.4g}",
+        sensitivities.posterior,
+        [row.name for _, row, _ in shown],
+        [ends for _, _, ends in shown],
+        "posterior probability",
+        (f"parameter less {percent}", f"parameter plus {percent}"),
+    )

@@ -6,6 +6,7 @@ from elimina.viz.diagram import Diagram
 
 INK, LINE, FILL, OUTLINE, FAINT = "#1b1f24", "#7d8b99", "#dce9f5", "#2b5c8a", "#56616c"
 OBSERVED = "#f2a36b"
+BACKGROUND = "#ffffff"
 OTHERS = "#d5dbe1"
 CLASSES = ("#9ecae9", "#f6cf71", "#9fd8b8", "#e3b4d3", "#f2b8a0", "#c9bfe6", "#d6d68a", "#b3d1d6")
 """Fills of classes, light enough for a name on them."""

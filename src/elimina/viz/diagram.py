@@ -64,6 +64,7 @@ class Diagram:
         weights: Widths of the edges, relative to one another; none if all are equal.
         counts: Text inside each node, if its name is not there.
         captions: Lines below each node.
+        bars: Rows inside each node, below its name: a text, and a share of a bar.
         dashed: Edges, by number, that are dashed.
         marked: Nodes with evidence.
         details: Lines that describe each node: a text, and a share for a bar or None.
@@ -86,6 +87,7 @@ class Diagram:
     weights: Sequence[float] = ()
     counts: Sequence[str] = ()
     captions: Sequence[Sequence[str]] = ()
+    bars: Sequence[Sequence[tuple[str, float]]] = ()
     dashed: frozenset[int] = frozenset()
     marked: Sequence[int] = ()
     details: Sequence[Sequence[tuple[str, float | None]]] = ()

@@ -11,6 +11,7 @@ from elimina.display import cut
 from elimina.viz.arrangement import arrange
 from elimina.viz.canvas import POINTS_PER_INCH, Canvas
 from elimina.viz.colours import (
+    BACKGROUND,
     CLASSES,
     DARK_SCALE,
     FAINT,
@@ -24,6 +25,7 @@ from elimina.viz.colours import (
     node_fills,
 )
 from elimina.viz.diagram import Diagram, Edge, Extents, GraphLayout, Points, SizeKey
+from elimina.viz.labels import short_labels
 
 
 class Style(NamedTuple):
@@ -59,8 +61,14 @@ _DOT = 0.055
 _LINES_PER_FONT = 2.0
 """Height of a box by that of its text."""
 
+_BAR_LINES_PER_FONT, _BAR_FONTS, _BAR_HEIGHT = 1.3, 5.0, 0.75
+"""Height of a row of bars and width of a bar by the size of the text, and height of a bar by that of its row."""
+
 _CIRCLE = 0.115
 """Radius of a node of size 1."""
+
+_MAX_FULL_CIRCLES, _SHRINKING = 150, 0.75
+"""Circles up to which none shrinks, and the power of the share of these in all by which the others do."""
 
 _CIRCLE_GAP, _CIRCLE_DROP, _CIRCLE_LINE = 0.12, 0.69, 1.3
 _CAPTION_POINTS = 6.5
@@ -117,8 +125,8 @@ def draw_figure(diagram: Diagram, title: str) -> Canvas:
         elif not diagram.sizes:
             _name_hubs(canvas, diagram, layout.places)
     if diagram.size_key is not None:
-        _draw_size_key(canvas, diagram.size_key, _line_scale(diagram))
-    elif diagram.colourings or diagram.marked:
+        _draw_size_key(canvas, diagram.size_key, _line_scale(diagram), _circle_scale(diagram))
+    elif diagram.colourings or diagram.marked or diagram.bars:
         _draw_colour_key(canvas, diagram)
     canvas.title(title, diagram.figures)
     return canvas
@@ -128,30 +136,78 @@ def _marks(canvas: Canvas, diagram: Diagram) -> Marks:
     count = len(diagram.names)
     style = next(style for style in STYLES if count <= style.max_nodes)
     if diagram.sizes:
-        radii = _CIRCLE * np.array(diagram.sizes)
+        scale = _circle_scale(diagram)
+        radii = scale * _CIRCLE * np.array(diagram.sizes)
         captions = diagram.captions or [()] * count
         texts = [max((canvas.text_width(line, _CAPTION_POINTS) for line in lines), default=0.0) for lines in captions]
         below = radii + np.array([len(lines) * _CAPTION_LINE + (_CAPTION_GAP if lines else 0) for lines in captions])
-        extents = Extents(np.maximum(2 * radii, texts), radii, below, _CIRCLE_GAP, _CIRCLE_DROP, style.edge)
+        extents = Extents(
+            np.maximum(2 * radii, texts), radii, below, scale * _CIRCLE_GAP, scale * _CIRCLE_DROP, style.edge
+        )
         return Marks(extents, radii, [], style)
     if diagram.points is not None:
         radii = np.full(count, min(_MAX_CITY, max(_MIN_CITY, 0.5 / count**0.5)))
     elif not style.font:
         radii = np.full(count, _DOT)
     else:
-        labels = [cut(name, style.letters) for name in diagram.names]
+        labels = short_labels(diagram.names, style.letters)
         font = style.font / POINTS_PER_INCH
-        half = np.full(count, font * _LINES_PER_FONT / 2)
         widths = np.array([canvas.text_width(label, style.font) + font for label in labels])
+        half = np.full(count, font * _LINES_PER_FONT / 2)
+        if diagram.bars:
+            half += [(len(rows) * _BAR_LINES_PER_FONT + 0.5) * font / 2 for rows in diagram.bars]
+            widths = np.maximum(widths, [sum(_bar_columns(canvas, rows, style.font)) for rows in diagram.bars])
         return Marks(Extents(widths, half, half, style.gap, style.drop, style.edge), None, labels, style)
     return Marks(Extents(2 * radii, radii, radii, style.gap, style.drop, style.edge), radii, [], style)
 
 
 def _draw_boxes(canvas: Canvas, diagram: Diagram, places: Points, marks: Marks) -> None:
-    height = 2 * float(marks.extents.above[0])
-    canvas.boxes(places, marks.extents.widths, height, "nodes", node_fills(diagram))
-    for (x, y), label in zip(places, marks.labels, strict=True):
-        canvas.text(x, y, label, marks.style.font, gid="label", zorder=5)
+    halves, font = marks.extents.above, marks.style.font / POINTS_PER_INCH
+    canvas.boxes(places, marks.extents.widths, 2 * halves, "nodes", node_fills(diagram))
+    for (x, y), half, label in zip(places, halves, marks.labels, strict=True):
+        canvas.text(x, y + half - font * _LINES_PER_FONT / 2, label, marks.style.font, gid="label", zorder=5)
+    if diagram.bars:
+        _draw_bars(canvas, diagram, places, marks)
+
+
+def _bar_columns(canvas: Canvas, rows: Sequence[tuple[str, float]], points: float) -> tuple[float, float, float]:
+    """Return the widths of the texts, bars and percentages inside a node, with their margins."""
+    font = points / POINTS_PER_INCH
+    texts = max(canvas.text_width(text, points) for text, _ in rows)
+    percentages = max(canvas.text_width(percentage(share), points) for _, share in rows)
+    return texts + font, _BAR_FONTS * font, percentages + font
+
+
+def _draw_bars(canvas: Canvas, diagram: Diagram, places: Points, marks: Marks) -> None:
+    """Draw a row for each state of each node: its text, its bar and its percentage."""
+    points = marks.style.font
+    font = points / POINTS_PER_INCH
+    line, bar = font * _BAR_LINES_PER_FONT, font * _BAR_LINES_PER_FONT * _BAR_HEIGHT
+    corners, lengths = [], []
+    for (x, y), half, width, rows in zip(places, marks.extents.above, marks.extents.widths, diagram.bars, strict=True):
+        texts, bars, percentages = _bar_columns(canvas, rows, points)
+        left = x - width / 2 + font / 2
+        # What the name needs beyond the columns goes to the bars.
+        bars += width - texts - bars - percentages
+        for number, (text, share) in enumerate(rows):
+            height = y + half - font * _LINES_PER_FONT - (number + 0.5) * line
+            canvas.text(left, height, text, points, gid="state", centred=False, zorder=5)
+            at = left + texts - font / 2
+            corners.append((at, height - bar / 2))
+            lengths.append((bars, share))
+            canvas.text(at + bars + font / 2, height, percentage(share), points, gid="share", centred=False, zorder=5)
+    whole = np.array([(length, bar) for length, _ in lengths])
+    filled = np.array([(length * share, bar) for length, share in lengths])
+    canvas.rectangles(np.array(corners), whole, "tracks", BACKGROUND)
+    canvas.rectangles(np.array(corners), filled, "bars", OUTLINE)
+
+
+def percentage(share: float) -> str:
+    """Return the text of a probability, which is 0 or 100 % only if it is exactly that."""
+    if share in (0, 1):
+        return f"{100 * share:.0f} %"
+    text = f"{100 * share:.1f} %"
+    return {"0.0 %": "<0.1 %", "100.0 %": ">99.9 %"}.get(text, text)
 
 
 def _draw_circles(canvas: Canvas, diagram: Diagram, places: Points, radii: Points) -> None:
@@ -229,15 +285,15 @@ def _draw_arrows(
     canvas: Canvas, edges: Sequence[Edge], bends: Sequence[Points], layout: GraphLayout, marks: Marks
 ) -> None:
     extents, length = marks.extents, marks.style.arrow
-    places, half = layout.places, float(extents.above.max())
+    places, halves, half = layout.places, extents.above, float(extents.above.max())
     courses = []
     for (tail, head), bend in zip(edges, bends, strict=True):
         if not layout.is_downward:
-            courses.append(_course_to_box(places[tail], places[head], extents.widths[head], 2 * half))
+            courses.append(_course_to_box(places[tail], places[head], extents.widths[head], 2 * halves[head]))
             continue
         stops = np.concatenate([places[tail][None], bend, places[head][None]])
-        start = stops[0] + [_port(stops[1][0] - stops[0][0], extents.widths[tail]), -half]
-        end = stops[-1] + [_port(stops[-2][0] - stops[-1][0], extents.widths[head]), half]
+        start = stops[0] + [_port(stops[1][0] - stops[0][0], extents.widths[tail]), -halves[tail]]
+        end = stops[-1] + [_port(stops[-2][0] - stops[-1][0], extents.widths[head]), halves[head]]
         # Between two boxes of a row an edge goes straight down.
         middle = np.repeat(stops[1:-1], 2, axis=0) + np.tile([[0, half], [0, -half]], (len(stops) - 2, 1))
         courses.append(np.concatenate([[start], middle, [end]]))
@@ -290,16 +346,21 @@ def _line_widths(diagram: Diagram, style: Style) -> list[float]:
 
 def _line_scale(diagram: Diagram) -> float:
     """Return the width of a line of weight 1 in points."""
-    return min(_CIRCLE_LINE, _MAX_LINE_POINTS / max(size**2 for size in diagram.sizes))
+    return _circle_scale(diagram) * min(_CIRCLE_LINE, _MAX_LINE_POINTS / max(size**2 for size in diagram.sizes))
 
 
-def _draw_size_key(canvas: Canvas, key: SizeKey, line_scale: float) -> None:
+def _circle_scale(diagram: Diagram) -> float:
+    """Return the size of circles relative to those of small diagrams: many of them would not fit any page."""
+    return min(1.0, (_MAX_FULL_CIRCLES / len(diagram.sizes)) ** _SHRINKING)
+
+
+def _draw_size_key(canvas: Canvas, key: SizeKey, line_scale: float, circle_scale: float) -> None:
     """Draw circles and lines of a few round sizes below the figure."""
     low, high = canvas.bounds
     font = max(_KEY_POINTS, _KEY_POINTS_PER_INCH * float(high[0] - low[0]))
     # The circles and lines have the sizes of the figure; the text is as large as the figure needs.
     wide = font / _KEY_POINTS
-    radii = _CIRCLE * np.array(key.sizes)
+    radii = circle_scale * _CIRCLE * np.array(key.sizes)
     row = max(float(radii.max()), 0.6 * font / POINTS_PER_INCH)
     x, y = float(low[0]), float(low[1]) - 0.45 - row
     for number, (radius, share, label) in enumerate(zip(radii, key.shares, key.labels, strict=True)):
@@ -326,6 +387,8 @@ def _draw_colour_key(canvas: Canvas, diagram: Diagram) -> None:
         name, _, labels, is_scale = diagram.colourings[0]
         fills = LIGHT_SCALE if is_scale else [*CLASSES, OTHERS]
         entries = [(f"{name}:", ""), *zip(labels, fills, strict=False)]
+    if diagram.bars:
+        entries.append(("posterior probability", OUTLINE))
     if diagram.marked:
         entries.append(("observed", OBSERVED))
     x, y = float(low[0]), float(low[1]) - 2 * height

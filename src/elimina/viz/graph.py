@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
@@ -13,6 +14,7 @@ from elimina.errors import UnsupportedError
 from elimina.model.model import Model
 from elimina.result import Result
 from elimina.viz.diagram import Colouring, Diagram, Edge
+from elimina.viz.labels import short_labels
 
 MAX_EDGES = 4_000_000
 """Edges of a model's graph that are listed, which takes a second or two."""
@@ -21,6 +23,12 @@ MAX_CLASSES = 8
 """Classes with a colour of their own."""
 
 _STATE_LETTERS = 30
+
+MAX_NODES_WITH_BARS = 250
+"""Nodes whose posteriors can be read in one picture."""
+
+_MAX_ROWS, _ROW_LETTERS = 6, 14
+"""Rows of posteriors inside a node, and letters of a state there."""
 
 
 def edges_of(model: Model) -> list[Edge]:
@@ -100,3 +108,27 @@ def _state_colouring(name: str, states: Sequence[Any]) -> Colouring:
     if any(text is not None and text not in rank for text in texts):
         labels.append("others")
     return Colouring(name, [None if text is None else rank.get(text, MAX_CLASSES) for text in texts], labels)
+
+
+def with_bars(diagram: Diagram, marginals: Mapping[str, Mapping[Any, float]]) -> Diagram:
+    """Return a diagram whose nodes show their posteriors.
+
+    Args:
+        diagram: Diagram of variables.
+        marginals: Variable name -> {state: probability}, of all of them.
+    """
+    return replace(diagram, colourings=(), bars=[_bar_rows(marginals[name]) for name in diagram.names])
+
+
+def _bar_rows(shares: Mapping[Any, float]) -> list[tuple[str, float]]:
+    """Return the rows of a variable: its states, or the most probable ones and the sum of all others."""
+    pairs = list(shares.items())
+    if len(pairs) <= _MAX_ROWS:
+        listed, others = pairs, []
+    else:
+        chosen = set(sorted(range(len(pairs)), key=lambda n: -pairs[n][1])[: _MAX_ROWS - 1])
+        listed = [pair for n, pair in enumerate(pairs) if n in chosen]
+        others = [p for n, (_, p) in enumerate(pairs) if n not in chosen]
+    labels = short_labels([str(state) for state, _ in listed], _ROW_LETTERS)
+    rows = [(label, float(p)) for label, (_, p) in zip(labels, listed, strict=True)]
+    return [*rows, (f"{len(others):,} others", min(1.0, math.fsum(others)))] if others else rows

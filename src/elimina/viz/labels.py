@@ -1,0 +1,38 @@
+"""Short labels of nodes that stay different from each other."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from elimina.display import cut
+
+_GAP = "…"
+
+
+def short_labels(names: Sequence[str], letters: int) -> list[str]:
+    """Return the names, cut to a length; where that makes two equal, the cut is in the middle, or later.
+
+    Args:
+        names: Names, all different.
+        letters: Letters of a label, unless only a longer one is different from all others.
+    """
+    labels = [cut(name, letters) for name in names]
+    length = letters
+    while repeated := {label for label, count in Counter(labels).items() if count > 1}:
+        if length > letters + max(map(len, names)):
+            break
+        labels = [
+            _without_middle(name, length) if label in repeated else label
+            for name, label in zip(names, labels, strict=True)
+        ]
+        length += 2
+    return labels
+
+
+def _without_middle(name: str, letters: int) -> str:
+    """Return both ends of a name."""
+    if len(name) <= letters:
+        return name
+    end = letters // 2
+    return name[: letters - end - 1] + _GAP + name[-end:]
