@@ -8,6 +8,7 @@ import sys
 import warnings
 import xml.etree.ElementTree as ET
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from elimina.model.model import Model
 from elimina.model.table import Table
 from elimina.model.variable import Variable
 from elimina.result import Bounds
-from elimina.viz import plot
+from elimina.viz import plot, plot_joint, plot_sensitivities
 from elimina.viz.chart_figure import draw_chart
 from elimina.viz.charts import bounds_chart
 from elimina.viz.figure import draw_figure
@@ -121,7 +122,126 @@ def test_names_shrink_and_then_go(tmp_path):
         sizes.append(np.ptp(picture.paths("nodes")[0], axis=0)[1])
     assert sizes[0] > sizes[1] > sizes[2]
     long = draw(tmp_path, chain(3, name="a" * 40 + "$x$"))
-    assert long.texts("label") == ["a" * 27 + "…"] * 3
+    assert long.texts("label") == [f"{'a' * 13}…{'a' * 10}$x${v}" for v in range(3)]
+
+
+def test_labels_of_names_that_begin_alike_differ(tmp_path):
+    names = [f"a-name-that-begins-alike-{v}-and-ends-alike" for v in range(70)]
+    table = Table([0], [0.5, 0.5])
+    labels = draw(tmp_path, Model([Variable(name, 2) for name in names], [table], sense="probability")).texts("label")
+    assert len(set(labels)) == 70
+    assert max(map(len, labels)) < min(map(len, names))
+
+
+def overlapping(boxes):
+    """Pairs of boxes that share more than a rounding error of area."""
+    lows, highs = (np.array([reduce(box, axis=0) for box in boxes]) for reduce in (np.min, np.max))
+    common = np.minimum(highs[:, None], highs[None]) - np.maximum(lows[:, None], lows[None])
+    return int(((common > 0.05).all(axis=2).sum() - len(boxes)) / 2)
+
+
+def test_boxes_of_many_long_names_do_not_overlap(tmp_path):
+    """186 variables with names and arcs like those of MUNIN."""
+    rng, count = np.random.default_rng(5), 186
+    variables = [Variable(f"R_LNLT1_LP_BE_APB_{v % 31}_{v}_MUSIZE", 3) for v in range(count)]
+    tables = []
+    for v in range(count):
+        parents = rng.choice(v, min(v, int(rng.integers(0, 4))), replace=False).tolist()
+        tables.append(Table([*parents, v], np.full((3,) * (len(parents) + 1), 1 / 3)))
+    model = Model(variables, tables, sense="probability", children=range(count))
+    picture = draw(tmp_path, model)
+    assert overlapping(picture.paths("nodes")) == 0
+    assert len(set(picture.texts("label"))) == count
+    width, height = (float(picture.root.get(key)[:-2]) / 72 for key in ("width", "height"))
+    assert max(width, height) < 30
+    (tmp_path / "x.svg").unlink()
+    assert overlapping(draw(tmp_path, model, "posteriors").paths("nodes")) == 0
+
+
+def test_wide_trees_shrink(tmp_path):
+    star = Model.from_arrays([2] * 600, [((0, v), np.ones((2, 2))) for v in range(1, 600)], sense="probability")
+    picture = draw(tmp_path, star, "tree")
+    assert len(picture.paths("nodes")) == 599
+    assert max(float(picture.root.get(key)[:-2]) / 72 for key in ("width", "height")) < 40
+    assert overlapping(picture.paths("nodes")) == 0
+
+
+PUMP = Path(__file__).parents[2] / "examples" / "pump.bif"
+
+
+def test_posteriors_inside_nodes(tmp_path):
+    evidence = {"Alarm": "on", "Noise": "loud", "Season": None}
+    picture = draw(tmp_path, PUMP, "posteriors", evidence=evidence)
+    model = elimina.read(PUMP)
+    marginals = elimina.JunctionTree(model, evidence=evidence).marginals()
+    assert sorted(picture.texts("label")) == sorted(variable.name for variable in model.variables)
+    states = [str(state) for variable in model.variables for state in variable.all_states]
+    assert sorted(picture.texts("state")) == sorted(states)
+    shares = [share for name in marginals for share in marginals[name].tolist()]
+    lengths = [np.ptp(bar, axis=0)[0] for bar in picture.paths("bars")]
+    tracks = [np.ptp(track, axis=0)[0] for track in picture.paths("tracks")]
+    assert [length / track for length, track in zip(lengths, tracks, strict=True)] == pytest.approx(shares, abs=2e-3)
+    texts = [f"{100 * share:.1f} %" if 0 < share < 1 else f"{100 * share:.0f} %" for share in shares]
+    assert sorted(picture.texts("share")) == sorted(texts)
+    assert picture.texts("legend") == ["posterior probability", "observed"]
+    # Each bar lies inside a node.
+    boxes = [(path.min(axis=0), path.max(axis=0)) for path in picture.paths("nodes")]
+    for track in picture.paths("tracks"):
+        low, high = track.min(axis=0), track.max(axis=0)
+        assert sum(bool((low >= box_low).all() and (high <= box_high).all()) for box_low, box_high in boxes) == 1
+
+
+def test_posteriors_of_an_answer_and_of_many_states(tmp_path):
+    model = Model.from_arrays([12], [([0], np.arange(1, 13))], sense="probability")
+    picture = draw(tmp_path, model, "posteriors", answer=elimina.solve(model, "mar"))
+    assert picture.texts("state") == ["7", "8", "9", "10", "11", "7 others"]
+    assert picture.texts("share")[-1] == f"{100 * 28 / 78:.1f} %"
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"evidence": ["Alarm"]}, "without their states"),
+        ({"answer": elimina.solve(PUMP, "mar", query=["Alarm"])}, "posteriors of 1 of 12 variables"),
+    ],
+)
+def test_posteriors_that_are_missing(options, text):
+    with pytest.raises(InputError, match=text):
+        plot(PUMP, "posteriors", **options)
+
+
+def test_posteriors_of_too_many_variables():
+    with pytest.raises(InputError, match="300 variables, and the posteriors of at most 250"):
+        plot(chain(300), "posteriors")
+
+
+def test_a_joint_distribution_is_a_heat_map(tmp_path):
+    tree = elimina.JunctionTree(PUMP, evidence={"Alarm": "on"})
+    joint = tree.joint(["Pressure", "Temperature"])
+    plot_joint(joint).save(tmp_path / "x.svg")
+    picture = Picture(tmp_path / "x.svg")
+    assert picture.texts("number") == [f"{number:.3g}" for number in joint.ravel()]
+    axes = " ".join([*picture.texts("matplotlib.axis_1"), *picture.texts("matplotlib.axis_2")]).split()
+    assert axes == ["normal", "hot", "Temperature", "normal", "low", "high", "Pressure"]
+    with pytest.raises(InputError, match="3 variables, and a heat map shows two"):
+        plot_joint(tree.joint(["Pressure", "Temperature", "Flow"]))
+    with pytest.raises(TypeError, match="table is"):
+        plot_joint(joint.array)
+
+
+def test_a_tornado_shows_the_widest_ranges(tmp_path):
+    sensitivities = elimina.JunctionTree(PUMP, evidence={"Alarm": "on"}).sensitivities({"Bearing": "worn"})
+    plot_sensitivities(sensitivities, change=0.2, count=5).save(tmp_path / "x.svg")
+    picture = Picture(tmp_path / "x.svg")
+    widths = {row.name: abs(row.ends(0.2)[1] - row.ends(0.2)[0]) for row in sensitivities}
+    (names,) = picture.texts("matplotlib.axis_2")
+    shown = [name.strip() for name in names.splitlines() if name.strip()]
+    assert len(shown) == 5
+    assert [widths[name] for name in shown] == sorted((widths[name] for name in shown), reverse=True)
+    assert widths[shown[0]] == max(widths.values())
+    for argument in ({"change": 0}, {"change": 1.5}, {"count": 0}):
+        with pytest.raises(InputError, match=next(iter(argument))):
+            plot_sensitivities(sensitivities, **argument)
 
 
 def test_a_tree(tmp_path):
@@ -185,7 +305,7 @@ def test_formats(tmp_path, suffix):
     [
         (chain(2), "x.gif", "graph", "pictures are written to .svg, .png, .pdf files"),
         (chain(2), "x", "graph", "pictures are written to"),
-        (chain(2), "x.svg", "forest", "unknown what 'forest'; it is one of graph, tree"),
+        (chain(2), "x.svg", "forest", "unknown what 'forest'; it is one of graph, posteriors, tree"),
         (Model([], []), "x.svg", "tree", "the model has no variables"),
         (chain(2), "nowhere/x.svg", "graph", "cannot write"),
     ],

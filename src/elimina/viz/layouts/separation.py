@@ -10,7 +10,10 @@ from elimina.viz.diagram import Points
 _ANGLES = 45
 """Angles that are tried in a right angle."""
 
-_MAX_PUSHES = 400
+_MAX_PUSHES = 2000
+_PUSHES_BEFORE_GROWTH, _GROWTH = 100, 1.05
+"""Rounds after which what still overlaps gets more room, and the factor by which the places move apart then."""
+
 _PUSH_SHARE = 0.35
 """Share of an overlap that each of both boxes moves in a round."""
 
@@ -29,7 +32,7 @@ def turned(places: Points) -> Points:
 def separated(places: Points, widths: Points, heights: Points) -> Points:
     """Return the places of boxes that are pushed away from one another, along the axis that takes less."""
     places, count = places.copy(), len(places)
-    for _ in range(_MAX_PUSHES):
+    for number in range(1, _MAX_PUSHES + 1):
         a, b = near_pairs(places[:, 0], float(widths.max(initial=0.0)))
         dx, dy = (places[a] - places[b]).T
         over_x, over_y = (widths[a] + widths[b]) / 2 - np.abs(dx), (heights[a] + heights[b]) / 2 - np.abs(dy)
@@ -42,6 +45,8 @@ def separated(places: Points, widths: Points, heights: Points) -> Points:
         push_y = np.where(sideways, 0, over_y * np.where(dy, np.sign(dy), rank))
         pushes = [np.bincount(a, push, count) - np.bincount(b, push, count) for push in (push_x, push_y)]
         places += np.stack(pushes, axis=1) * _PUSH_SHARE
+        if number % _PUSHES_BEFORE_GROWTH == 0:
+            places *= _GROWTH
     return places
 
 
