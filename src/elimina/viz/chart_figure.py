@@ -9,7 +9,7 @@ from elimina.model.named_table import NamedTable
 from elimina.viz.canvas import Picture, need
 from elimina.viz.charts import RangeChart, StepChart
 from elimina.viz.colours import DARK_SCALE, FAINT, FILL, INK, LIGHT_SCALE, OBSERVED, OUTLINE, ink_on
-from elimina.viz.labels import short_labels
+from elimina.viz.short_labels import short_labels
 
 _INCHES = (6.4, 3.6)
 _STYLES = ("--", "-")

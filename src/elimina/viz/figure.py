@@ -25,7 +25,7 @@ from elimina.viz.colours import (
     node_fills,
 )
 from elimina.viz.diagram import Diagram, Edge, Extents, GraphLayout, Points, SizeKey
-from elimina.viz.labels import short_labels
+from elimina.viz.short_labels import short_labels
 
 
 class Style(NamedTuple):

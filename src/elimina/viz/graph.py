@@ -14,7 +14,7 @@ from elimina.errors import UnsupportedError
 from elimina.model.model import Model
 from elimina.result import Result
 from elimina.viz.diagram import Colouring, Diagram, Edge
-from elimina.viz.labels import short_labels
+from elimina.viz.short_labels import short_labels
 
 MAX_EDGES = 4_000_000
 """Edges of a model's graph that are listed, which takes a second or two."""
