@@ -52,6 +52,7 @@ def photograph(page: Path, target: Path, height: int, section: str = "") -> None
 def main() -> None:
     target = Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "docs" / "images").resolve()
     elimina.viz.plot(EXAMPLES / "pump.bif").save(target / "pump.svg")
+    elimina.viz.plot(EXAMPLES / "pump.bif", "posteriors", evidence={"Alarm": "on"}).save(target / "posteriors.svg")
     elimina.viz.plot(EXAMPLES / "radio.wcsp", "tree").save(target / "radio-tree.svg")
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "report.html"

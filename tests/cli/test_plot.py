@@ -33,6 +33,15 @@ def test_errors(elimina, radio, monkeypatch):
     assert ran.err == "elimina: plotting needs matplotlib, which is not installed: pip install 'elimina[plot]'\n"
 
 
+def test_posteriors_are_inside_the_nodes(elimina, tmp_path):
+    pump = EXAMPLES / "pump.bif"
+    assert elimina("plot", pump, "--what", "posteriors", "--evidence", "Alarm=on", "-o", "a.svg") == (0, "", "")
+    assert OBSERVED in (tmp_path / "a.svg").read_text("utf-8")
+    ran = elimina("plot", EXAMPLES / "radio.wcsp", "--what", "posteriors", "-o", "x.svg")
+    assert ran.code == 1
+    assert "task mar sums probabilities, and this model has costs" in ran.err
+
+
 def test_evidence_colours_graphs_and_exports(elimina, tmp_path):
     pump = EXAMPLES / "pump.bif"
     for name in ("a.svg", "a.dot", "a.graphml"):
@@ -40,5 +49,5 @@ def test_evidence_colours_graphs_and_exports(elimina, tmp_path):
         assert OBSERVED in (tmp_path / name).read_text("utf-8")
     ran = elimina("plot", pump, "--what", "tree", "--evidence", "Alarm=on", "-o", "x.svg")
     assert ran.code == 2
-    assert "--evidence cannot be combined with --what tree: use --what graph" in ran.err
+    assert "--evidence cannot be combined with --what tree: use --what graph or posteriors" in ran.err
     assert "pictures are written to" in elimina("plot", pump, "--what", "tree", "-o", "x.dot").err

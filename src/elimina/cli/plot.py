@@ -53,16 +53,18 @@ from elimina.viz.tour import tour_diagram
 )
 @option(
     "--what",
-    type=click.Choice(("graph", "tree", "pseudotree", "trace", "tour")),
+    type=click.Choice(("graph", "posteriors", "tree", "pseudotree", "trace", "tour")),
     metavar="WHAT",
-    help="Subject: graph, tree (junction tree), pseudotree, trace (bounds over time) or tour.  "
+    help="Subject: graph, posteriors (bars inside the nodes of a network), tree (junction tree), pseudotree, trace "
+    "(bounds over time) or tour.  "
     "[default: trace for .jsonl, tour for .tsp, else graph]",
 )
 @option(
     "--evidence",
     multiple=True,
     metavar="FILE|A=x,B=y",
-    help="Evidence file, or observations, to colour the graph by posteriors or by the optimum. Repeatable.",
+    help="Evidence file, or observations, to colour the graph by posteriors or by the optimum, or to draw posteriors. "
+    "Repeatable.",
 )
 @file_option("--tour", help="Tour of a .tsp problem, from elimina tsp -o.")
 @heuristic_option
@@ -84,8 +86,8 @@ def plot(
     what = what or {"jsonl": "trace", "tsp": "tour"}.get(suffix_of(Path(file)), "graph")
     if tour is not None and what != "tour":
         raise click.UsageError(f"--tour cannot be combined with --what {what}: use --what tour")
-    if evidence and what != "graph":
-        raise click.UsageError(f"--evidence cannot be combined with --what {what}: use --what graph")
+    if evidence and what not in ("graph", "posteriors"):
+        raise click.UsageError(f"--evidence cannot be combined with --what {what}: use --what graph or posteriors")
     if what == "tour":
         _plot_tour(file, tour, Path(output))
         return
