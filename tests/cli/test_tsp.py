@@ -94,7 +94,8 @@ def test_errors(elimina, square, tmp_path):
     assert elimina("tsp", "atsp.tsp").err == "elimina: atsp.tsp:2: unsupported: TYPE ATSP; it has to be TSP\n"
     assert "cannot write no/x.tour" in elimina("tsp", square, "-o", "no/x.tour").err
     assert elimina("tsp", square, "--time-limit", 0).code == 2
-    assert json.loads(elimina("tsp", square, "--time-limit", 1e-9, "--json").out)["status"] == "feasible"
+    # A search that begins before it looks at the clock may prove four towns.
+    assert json.loads(elimina("tsp", square, "--time-limit", 1e-9, "--json").out)["status"] in ("feasible", "optimal")
 
 
 def test_plot(elimina, square, tmp_path):

@@ -316,6 +316,12 @@ def test_certain_variables_have_no_entropy():
     assert tree.entropy(["Pump"]) == 0
 
 
+def test_states_that_are_improbable_together_count():
+    """A probability of 1e-20 beside others, whose ratio to the product is 0 but for rounding."""
+    joint = np.array([[0.97, 1e-20], [1e-20, 0.03]])
+    assert mutual_information(joint, EXACT) == pytest.approx(entropy(joint.sum(axis=1)))
+
+
 def test_divergences_of_equal_and_of_disjoint_distributions():
     third = np.array([1, 1, 1]) / 3
     assert divergence(third, third * (1 + 1e-15), EXACT) == 0

@@ -48,7 +48,7 @@ def divergence(table: Floats, other: Floats, rounding: float) -> float:
     surplus = ratios - 1
     surplus[np.abs(surplus) <= rounding] = 0
     with np.errstate(divide="ignore", invalid="ignore"):
-        terms = np.where(ratios > 0, (1 + surplus) * np.log1p(surplus) - surplus, 1.0)
+        terms = np.where(surplus > -1, (1 + surplus) * np.log1p(surplus) - surplus, 1.0)
     return max(0.0, float((weights * terms).sum())) / math.log(2)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -351,7 +352,7 @@ def _line_scale(diagram: Diagram) -> float:
 
 def _circle_scale(diagram: Diagram) -> float:
     """Return the size of circles relative to those of small diagrams: many of them would not fit any page."""
-    return min(1.0, (_MAX_FULL_CIRCLES / len(diagram.sizes)) ** _SHRINKING)
+    return min(1.0, math.pow(_MAX_FULL_CIRCLES / len(diagram.sizes), _SHRINKING))
 
 
 def _draw_size_key(canvas: Canvas, key: SizeKey, line_scale: float, circle_scale: float) -> None:
