@@ -346,3 +346,10 @@ def test_an_upper_bound_is_a_cost():
         calls.solve(decimals, method="filter", upper_bound=1)
     for method in ("auto", "search"):
         assert calls.solve(decimals, method=method, upper_bound=1).value == 0.2
+
+
+def test_a_bound_that_is_reached_but_for_rounding_stays_above_the_limit_of_the_core():
+    """The core leaves out what is not better by one part in 10^9; sums are rounded by less than 10^-13."""
+    for bound in (1.0, 5.0, 1e17, 3e300):
+        core_limit = (bound + and_or_search.TOTAL_TOLERANCE * bound) * (1 - 1e-9)
+        assert core_limit > bound * (1 + 1e-13)

@@ -37,8 +37,9 @@ from elimina.running.pool import spread
 MAX_COST_SUM = 2**50
 """Sums of integer costs stay below it: the core adds them as floats."""
 
-TOTAL_TOLERANCE = 1e-9
-"""Relative tolerance of a total known to be reached, where costs are floats."""
+TOTAL_TOLERANCE = 1.001e-9
+"""Relative tolerance of a total known to be reached, where costs are floats: more than the core's, by what sums of
+thousands of terms are rounded."""
 
 MAX_MESSAGE_SECONDS = 300.0
 """Estimated time of mini-buckets beyond which none are tried."""
