@@ -216,7 +216,10 @@ def _sum(case: Case, model: Model, oracle: Oracle, result: Result) -> None:
     for end, sign in ((result.lower_bound, 1), (result.upper_bound, -1)):
         if result.status == "bounded" and end is not None and sign * (end - truth) > off:
             raise Defect(f"the bounds {result.lower_bound} to {result.upper_bound} exclude log10 Z, {truth}")
-    if result.status != "bounded":
+    if result.status == "estimated":
+        if not LIMITS & case["options"].keys():
+            raise Defect("an estimate, though there is no limit")
+    elif result.status != "bounded":
         _check_log(result, truth, off)
         if (
             result.value is not None

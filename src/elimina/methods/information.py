@@ -41,15 +41,21 @@ def divergence(table: Floats, other: Floats, rounding: float) -> float:
     Returns:
         Bits; infinity if ``other`` is 0 where the first one is not.
     """
-    if (table[other == 0] > 0).any():
+    with np.errstate(divide="ignore"):
+        return _divergence(table, other, np.log(other), rounding)
+
+
+def _divergence(table: Floats, other: Floats, log_other: Floats, rounding: float) -> float:
+    """Return the relative entropy, where probabilities of the other distribution may be below the least float."""
+    if (table[np.isneginf(log_other)] > 0).any():
         return math.inf
-    weights = other[other > 0]
-    ratios = table[other > 0] / weights
-    surplus = ratios - 1
-    surplus[np.abs(surplus) <= rounding] = 0
-    with np.errstate(divide="ignore", invalid="ignore"):
-        terms = np.where(surplus > -1, (1 + surplus) * np.log1p(surplus) - surplus, 1.0)
-    return max(0.0, float((weights * terms).sum())) / math.log(2)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        surplus = table / other - 1
+        near = (1 + surplus) * np.log1p(surplus) - surplus
+        far = np.where(table > 0, table * (np.log(table) - log_other), 0.0) - table + other
+    # far from 1 the ratio may overflow, close to 1 the difference of logarithms cancels
+    terms = np.where(np.abs(surplus) <= 0.5, other * near, far)
+    return max(0.0, float(terms[~(np.abs(surplus) <= rounding)].sum())) / math.log(2)
 
 
 def mutual_information(joint: Floats, rounding: float) -> float:
@@ -59,8 +65,10 @@ def mutual_information(joint: Floats, rounding: float) -> float:
         joint: Matrix of probabilities.
         rounding: See ``divergence``.
     """
-    independent = np.outer(joint.sum(axis=1), joint.sum(axis=0))
-    return divergence(joint, independent, rounding)
+    rows, columns = joint.sum(axis=1), joint.sum(axis=0)
+    with np.errstate(divide="ignore"):
+        log_independent = np.add.outer(np.log(rows), np.log(columns))
+    return _divergence(joint, np.outer(rows, columns), log_independent, rounding)
 
 
 def total_variation(table: Floats, other: Floats, rounding: float) -> float:
