@@ -10,12 +10,30 @@ import pytest
 
 from elimina._core import BlockGibbs
 from elimina.methods import block_gibbs as method
+from elimina.methods import sum_estimate
 from elimina.methods.sum_estimate import Limits, SumEstimate, hellinger_distances
 from elimina.model.model import Model
 from elimina.model.table import Scopes
 from elimina.planning.options import Options
 from elimina.problem.preparation import Problem, prepare
 from tests.reference import brute
+from tests.ticking import let_looks_take
+
+SWEEP_SECONDS = 2e-3
+
+
+@pytest.fixture
+def even_pace(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sweep takes the same time everywhere, so that rounds have the same lengths."""
+    clock = let_looks_take(0.0, monkeypatch, method, sum_estimate)
+    run = method._Chains.run
+
+    def run_and_wait(chains: method._Chains, sweeps: int, seconds: float) -> int:
+        done = run(chains, sweeps, seconds)
+        clock.advance(done * SWEEP_SECONDS)
+        return done
+
+    monkeypatch.setattr(method._Chains, "run", run_and_wait)
 
 
 def exact(problem: Problem) -> np.ndarray:
@@ -125,6 +143,7 @@ def strong_grid(seed: int) -> Model:
     return Model.from_arrays([2] * 16, tables, sense="probability")
 
 
+@pytest.mark.usefixtures("even_pace")
 @pytest.mark.parametrize("seed", range(4))
 def test_replicas_pass_between_modes_and_tell_the_sum(seed: int) -> None:
     problem = prepare(strong_grid(seed), "mar", {})
@@ -144,6 +163,7 @@ def test_replicas_pass_between_modes_and_tell_the_sum(seed: int) -> None:
     assert error < 0.5
 
 
+@pytest.mark.usefixtures("even_pace")
 def test_chains_that_stay_in_their_modes_get_replicas() -> None:
     """Two modes, between which no block passes: all variables are equal, in pairs of factors that form cliques."""
     pairs = list(itertools.combinations(range(9), 2))

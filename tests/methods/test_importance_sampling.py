@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 from elimina import Model, Options
+from elimina.methods import importance_sampling as method
+from elimina.methods import sum_estimate
 from elimina.methods.importance_sampling import Estimator, SampleForm, form_of, importance_sampling
 from elimina.methods.join_graph_proposals import join_graph_proposal
 from elimina.methods.proposals import (
@@ -23,6 +25,7 @@ from elimina.methods.proposals import (
 from elimina.methods.sum_estimate import Limits, hellinger_distances
 from elimina.problem.preparation import Problem, prepare
 from tests.methods.test_junction_tree import joint
+from tests.ticking import let_looks_take
 
 OPTIONS = Options(threads=1, ibound=1)
 MEMORY = 10**8
@@ -187,10 +190,11 @@ def test_likelihood_weighting_is_unbiased():
     assert abs(weights.mean() - exact) < 4 * weights.std() / math.sqrt(len(weights))
 
 
-def test_estimates_get_better_until_the_deadline_and_after_it_was_moved():
+def test_estimates_get_better_until_the_deadline_and_after_it_was_moved(monkeypatch):
+    clock = let_looks_take(0.02, monkeypatch, method, sum_estimate)
     model = _model(np.random.default_rng(3), 14, 0.7)
     problem = prepare(model, "mar", {})
-    limits = Limits(time.monotonic() + 0.3, MEMORY, 1)
+    limits = Limits(clock.monotonic() + 5, MEMORY, 1)
     run = importance_sampling(problem, OPTIONS, limits)
     estimates = []
     for _ in range(200):
@@ -199,7 +203,7 @@ def test_estimates_get_better_until_the_deadline_and_after_it_was_moved():
             break
     errors = [estimate.log_z_error for estimate in estimates]
     assert errors[-1] <= errors[0]
-    limits.deadline = time.monotonic() + 0.3
+    limits.deadline = clock.monotonic() + 5
     last = next(run)
     assert last.figures["samples"] > estimates[-1].figures["samples"]
     assert last.shares.shape == (sum(model.sizes[v] for v in problem.free),)
