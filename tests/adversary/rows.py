@@ -14,6 +14,7 @@ from elimina import JunctionTree
 from elimina.errors import MemoryLimitError
 from elimina.model.model import Model
 from elimina.model.table import Table
+from elimina.result import Result
 from tests import calls
 from tests.adversary.case import Case, Defect, Setting
 
@@ -108,15 +109,24 @@ def check(case: Case) -> None:
         chosen = total[tuple(model.indices_of(found.assignment))]
         if not math.isclose(chosen, total.max(), rel_tol=1e-9):
             raise Defect(f"the best product is {total.max()}, not {chosen}")
+    elif found.status in ("bounded", "estimated") and "memory" in options:
+        _check_bounds(found, np.count_nonzero(total) if task == "count" else total.sum())
     elif task == "count":
         if found.value != np.count_nonzero(total):
             raise Defect(f"the count is {np.count_nonzero(total)}, not {found.value}")
-    elif found.status == "bounded" and "memory" in options:
-        return
     elif not _is_close(found.log10_z, math.log10(total.sum()) if total.any() else -math.inf):
         raise Defect(f"the sum is {total.sum()}, not 10^{found.log10_z}")
     elif task == "mar":
         _compare(model, total, {name: list(own.values()) for name, own in found.marginals.items()})
+
+
+def _check_bounds(found: Result, total: float) -> None:
+    """Compare what memory allowed for: bounds on a number of assignments, or on the logarithm of a sum."""
+    truth = total if found.task == "count" else math.log10(total) if total else -math.inf
+    low = -math.inf if found.lower_bound is None else found.lower_bound
+    high = math.inf if found.upper_bound is None else found.upper_bound
+    if found.status == "bounded" and not low - 1e-9 * abs(truth) <= truth <= high + 1e-9 * abs(truth):
+        raise Defect(f"the bounds {low} to {high} exclude {truth}")
 
 
 def _check_tree(case: Case, model: Model, total: NDArray[np.float64]) -> None:

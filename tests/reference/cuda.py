@@ -86,6 +86,8 @@ class Runtime:
         ctypes.memset(to, value, size)
 
     def hostRegister(self, pointer, size, flags):
+        # A page is pinned once: one that other memory shares could be pinned already.
+        assert pointer % mmap.PAGESIZE == size % mmap.PAGESIZE == 0
         self.registered.append(pointer)
 
     def hostUnregister(self, pointer):

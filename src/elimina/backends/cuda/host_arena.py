@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
@@ -30,11 +31,11 @@ class PinnedArena:
     def __init__(self, backend: CudaDevice, program: Program, factors: NDArray[np.generic]) -> None:
         self._runtime = backend.cupy.cuda.runtime
         self._item = program.dtype.itemsize
-        self.array = np.empty(program.arena_cells, dtype=program.dtype)
+        self.array, pinned_bytes = _empty_pages(program.arena_cells, program.dtype)
         # Pinning is quick where the pages are there already.
         _in_parallel(lambda part: self._fill(part, factors), self.array.nbytes // self._item, self._item)
         self._pointer = self.array.ctypes.data
-        self._runtime.hostRegister(self._pointer, max(1, self.array.nbytes), 0)
+        self._runtime.hostRegister(self._pointer, pinned_bytes, 0)
 
     def _fill(self, part: slice, factors: NDArray[np.generic]) -> None:
         target, head = self.array[part], factors[part]
@@ -69,6 +70,14 @@ class PinnedArena:
         """Give the memory back."""
         self._runtime.hostUnregister(self._pointer)
         del self.array
+
+
+def _empty_pages(cells: int, dtype: np.dtype[Any]) -> tuple[NDArray[Any], int]:
+    """Return an array whose pages hold nothing else, and their bytes: a page is pinned only once."""
+    size = -(-max(1, cells * dtype.itemsize) // mmap.PAGESIZE) * mmap.PAGESIZE
+    memory = np.empty(size + mmap.PAGESIZE, dtype=np.uint8)
+    start = -memory.ctypes.data % mmap.PAGESIZE
+    return memory[start : start + cells * dtype.itemsize].view(dtype), size
 
 
 class FileArena:
