@@ -210,16 +210,8 @@ class TestJunctionTree:
             r"factors\[0\]\[0\] is array.*; it takes a seq",
         ),
         (
-            lambda: cp.Model().int_var(0, 5) // 2,
-            r"expressions are divided by Model.quotient\(x, y\) and Model.remainder",
-        ),
-        (
-            lambda: 7 % cp.Model().int_var(1, 5),
-            r"expressions are divided by Model.quotient\(x, y\) and Model.remainder",
-        ),
-        (
-            lambda: cp.Model().int_var(0, 5) ** 2,
-            r"powers of expressions are made by Model.power\(x, y, lo, hi\); a square is x \* x",
+            lambda: cp.Model().int_var(0, 5) / 2,
+            r"expressions are whole numbers: x // y rounds down, Model.quotient\(x, y\) towards 0",
         ),
         (lambda: write(3, "model.uai"), r"model is 3 \(int\); it takes a Model"),
         (lambda: dcop.solve("a.yaml"), r"problem is 'a.yaml' \(str\); it takes an elimina.dcop.Problem"),

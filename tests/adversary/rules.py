@@ -258,6 +258,76 @@ def _clause(rng: random.Random, domains: Domains) -> Data:
     return [booleans(rng, domains), booleans(rng, domains)]
 
 
+CONNECTIVES = ("and", "or", "xor", "implies", "not")
+
+
+def _condition(rng: random.Random, domains: Domains) -> Data:
+    boolean = booleans(rng, domains)
+    how = rng.choice(["", "", "iff", "only_if"]) if boolean else ""
+    return [_formula(rng, domains, 3), how, boolean[0] if boolean else 0]
+
+
+def _formula(rng: random.Random, domains: Domains, depth: int) -> Data:
+    """Draw a comparison, a Boolean, a number of conditions that hold, or a connective of formulas."""
+    kind = (
+        rng.choice(CONNECTIVES) if depth and rng.random() < 0.6 else rng.choice(["linear", "linear", "sum", "boolean"])
+    )
+    boolean = booleans(rng, domains)
+    if kind == "boolean" and boolean:
+        return [kind, boolean[0]]
+    if kind == "sum" and depth:
+        parts = [_formula(rng, domains, 0) for _ in range(rng.randint(1, 4))]
+        return [kind, parts, rng.choice(list(RELATIONS)), rng.randint(0, len(parts))]
+    if kind in CONNECTIVES:
+        return [kind, *(_formula(rng, domains, depth - 1) for _ in range(1 if kind == "not" else 2))]
+    return ["linear", [*_linear(rng, domains)[:4], "", 0]]
+
+
+def _condition_of(data: Data, xs: Sequence[cp.Expression]) -> Any:
+    kind, *rest = data
+    if kind == "linear":
+        relation = _relation(rest[0], xs)
+        return xs[0] - xs[0] == int(not relation) if isinstance(relation, bool) else relation
+    if kind == "boolean":
+        return xs[rest[0]]
+    if kind == "sum":
+        return RELATIONS[rest[1]](sum(_condition_of(part, xs) for part in rest[0]), rest[2])
+    parts = [_condition_of(part, xs) for part in rest]
+    if kind == "not":
+        return ~parts[0]
+    if kind == "implies":
+        return parts[0].implies(parts[1])
+    return {"and": operator.and_, "or": operator.or_, "xor": operator.xor}[kind](*parts)
+
+
+def _is_true(data: Data, values: Sequence[int]) -> bool:
+    kind, *rest = data
+    if kind == "linear":
+        return bool(_relation(rest[0], values))
+    if kind == "boolean":
+        return bool(values[rest[0]])
+    if kind == "sum":
+        return bool(RELATIONS[rest[1]](sum(_is_true(part, values) for part in rest[0]), rest[2]))
+    parts = [_is_true(part, values) for part in rest]
+    if kind == "not":
+        return not parts[0]
+    return {"and": all(parts), "or": any(parts), "xor": parts[0] != parts[-1], "implies": not parts[0] or parts[-1]}[
+        kind
+    ]
+
+
+def _post_condition(model: cp.Model, xs: Sequence[cp.Expression], data: Data) -> None:
+    formula, how, control = data
+    model.add(_condition_of(formula, xs), **({how: xs[control]} if how else {}))
+
+
+def _hold_condition(values: Sequence[int], data: Data) -> bool:
+    formula, how, control = data
+    if how == "iff":
+        return _is_true(formula, values) == bool(values[control])
+    return _is_true(formula, values) or (how == "only_if" and not values[control])
+
+
 def _cost_free(name: str, of: Callable[[list[int]], int]) -> Rule:
     """A function of Booleans that is equal to another one."""
 
@@ -284,6 +354,10 @@ RULES: dict[str, Rule] = {
     "product": _defined(2, lambda model, xs: model.product(*xs), lambda xs: xs[0] * xs[1]),
     "quotient": _defined(2, lambda model, xs: model.quotient(*xs), _quotient),
     "remainder": _defined(2, lambda model, xs: model.remainder(*xs), _remainder),
+    "floor_quotient": _defined(2, lambda _, xs: divmod(*xs)[0], lambda xs: xs[0] // xs[1] if xs[1] else None),
+    "floor_remainder": _defined(2, lambda _, xs: divmod(*xs)[1], lambda xs: xs[0] % xs[1] if xs[1] else None),
+    "whole_power": _defined(2, lambda model, xs: xs[0] ** model.maximum([xs[1], 0]), lambda xs: xs[0] ** max(xs[1], 0)),
+    "condition": Rule(_condition, _post_condition, _hold_condition),
     "power": _defined(2, lambda model, xs: model.power(*xs, -60, 60), _power),
     "maximum": _defined(1, lambda model, xs: model.maximum(xs), max, 4),
     "minimum": _defined(1, lambda model, xs: model.minimum(xs), min, 4),

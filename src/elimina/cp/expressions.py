@@ -1,4 +1,4 @@
-"""Sums of variables, and their comparisons."""
+"""Sums of variables, their comparisons, and conditions made of these."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from elimina.cp.operands import whole
 from elimina.errors import InputError
 from elimina.system import Slotted
 
-Operand: TypeAlias = "Expression | SupportsIndex"
+Operand: TypeAlias = "Expression | Condition | SupportsIndex"
 
 
 class ExpressionModel(Protocol):
-    """The methods of a constraint model that its expressions and solutions use."""
+    """The methods of a constraint model that its expressions, conditions and solutions use."""
 
     def name_of(self, var: int) -> str:
         """Return the name of a variable's number."""
@@ -27,6 +27,15 @@ class ExpressionModel(Protocol):
 
     def product(self, x: Operand, y: Operand) -> Expression:
         """Return a new variable that is x times y."""
+
+    def floor_division(self, x: Operand, y: Operand) -> tuple[Expression, Expression]:
+        """Return the quotient and the remainder of Python's ``divmod``."""
+
+    def whole_power(self, x: Operand, y: Operand) -> Expression:
+        """Return a new variable that is x to a power of at least 0."""
+
+    def holds(self, condition: Condition) -> Expression:
+        """Return a new Boolean that is 1 exactly if a condition holds."""
 
     def maximum(self, xs: Iterable[Operand]) -> Expression:
         """Return a new variable that is the greatest of several."""
@@ -41,9 +50,9 @@ class ExpressionModel(Protocol):
 class Expression(Slotted):
     """A linear expression: coefficients times variables, and a constant. A variable is an expression, too.
 
-    ``+``, ``-`` and ``*`` with whole numbers and other expressions make expressions, as do ``abs`` and, of Booleans,
-    ``~``, ``&`` and ``|``; products, absolute values, ``&`` and ``|`` take a new variable.
-    Comparisons make a `Relation`.
+    ``+``, ``-``, ``*``, ``//``, ``%`` and ``**`` with whole numbers and other expressions make expressions, as do
+    ``abs`` and, of Booleans, ``~``, ``&`` and ``|``; all but sums, multiples and ``~`` take a new variable. ``//`` and
+    ``%`` round down, as in Python. Comparisons make a `Relation`.
 
     Attributes:
         model: Model of the variables.
@@ -73,6 +82,8 @@ class Expression(Slotted):
         return self._terms
 
     def _plus(self, other: Operand, sign: int) -> Expression:
+        if isinstance(other, Condition):
+            other = other.truth
         if not isinstance(other, Expression):
             return self._with((), self.constant + sign * whole(other, "an operand"))
         if other.model is not self.model:
@@ -104,22 +115,41 @@ class Expression(Slotted):
         return self * -1
 
     def __mul__(self, other: Operand) -> Expression:
-        if isinstance(other, Expression):
+        if isinstance(other, Expression | Condition):
             return self.model.product(self, other)
         by = whole(other, "a factor")
         return Expression(self.model, {var: by * factor for var, factor in self.terms.items()}, by * self.constant)
 
     __rmul__ = __mul__
 
-    def __floordiv__(self, other: object) -> NoReturn:
-        raise TypeError("expressions are divided by Model.quotient(x, y) and Model.remainder(x, y), which truncate")
+    def __floordiv__(self, other: Operand) -> Expression:
+        return self.model.floor_division(self, other)[0]
 
-    __rfloordiv__ = __truediv__ = __rtruediv__ = __mod__ = __rmod__ = __floordiv__
+    def __rfloordiv__(self, other: Operand) -> Expression:
+        return self.model.floor_division(other, self)[0]
 
-    def __pow__(self, other: object) -> NoReturn:
-        raise TypeError("powers of expressions are made by Model.power(x, y, lo, hi); a square is x * x")
+    def __mod__(self, other: Operand) -> Expression:
+        return self.model.floor_division(self, other)[1]
 
-    __rpow__ = __pow__
+    def __rmod__(self, other: Operand) -> Expression:
+        return self.model.floor_division(other, self)[1]
+
+    def __divmod__(self, other: Operand) -> tuple[Expression, Expression]:
+        return self.model.floor_division(self, other)
+
+    def __rdivmod__(self, other: Operand) -> tuple[Expression, Expression]:
+        return self.model.floor_division(other, self)
+
+    def __truediv__(self, other: object) -> NoReturn:
+        raise TypeError("expressions are whole numbers: x // y rounds down, Model.quotient(x, y) towards 0")
+
+    __rtruediv__ = __truediv__
+
+    def __pow__(self, other: Operand) -> Expression:
+        return self.model.whole_power(self, other)
+
+    def __rpow__(self, other: Operand) -> Expression:
+        return self.model.whole_power(other, self)
 
     def __abs__(self) -> Expression:
         return self.model.maximum([self, -self])
@@ -127,14 +157,23 @@ class Expression(Slotted):
     def __invert__(self) -> Expression:
         return 1 - self
 
-    def __and__(self, other: Operand) -> Expression:
-        return self.model.all_of([self, other])
+    def __and__(self, other: Operand) -> Expression | Combination:
+        return Combination("and", (self, other)) if isinstance(other, Condition) else self.model.all_of([self, other])
 
-    def __or__(self, other: Operand) -> Expression:
-        return self.model.any_of([self, other])
+    def __or__(self, other: Operand) -> Expression | Combination:
+        return Combination("or", (self, other)) if isinstance(other, Condition) else self.model.any_of([self, other])
 
     __rand__ = __and__
     __ror__ = __or__
+
+    def __xor__(self, other: Operand) -> Relation:
+        return self != other
+
+    __rxor__ = __xor__
+
+    def implies(self, other: Operand) -> Combination:
+        """Return the condition that this Boolean is 0, or the other one holds."""
+        return Combination("or", (~self, other))
 
     def __eq__(self, other: Operand) -> Relation:  # type: ignore[override]
         return Relation(self - other, "eq")
@@ -179,8 +218,99 @@ def _sign(number: int, is_later: bool) -> str:
     return "-" if number < 0 else ""
 
 
-class Relation(Slotted):
-    """An expression compared with 0: a constraint for `Model.add`.
+class Condition(Slotted):
+    """What holds or not: a constraint for `Model.add`, and a Boolean wherever an expression may be.
+
+    ``&``, ``|``, ``~``, ``^`` and `implies` of conditions and Booleans make conditions. As an operand of ``+``, ``-``,
+    ``*``, ``sum``, comparisons and functions, a condition is the Boolean `truth`.
+    """
+
+    __slots__ = ("_truth",)
+
+    def __init__(self) -> None:
+        self._truth: Expression | None = None
+
+    @property
+    def model(self) -> ExpressionModel:
+        """Model of the variables."""
+        raise NotImplementedError
+
+    @property
+    def truth(self) -> Expression:
+        """A Boolean that is 1 exactly if the condition holds: a new variable when it is first asked for."""
+        if self._truth is None:
+            self._truth = self.model.holds(self)
+        return self._truth
+
+    def implies(self, other: Operand) -> Combination:
+        """Return the condition that this one does not hold, or the other one holds."""
+        return Combination("or", (~self, other))
+
+    def __invert__(self) -> Condition:
+        raise NotImplementedError
+
+    def __and__(self, other: Operand) -> Combination:
+        return Combination("and", (self, other))
+
+    def __or__(self, other: Operand) -> Combination:
+        return Combination("or", (self, other))
+
+    __rand__ = __and__
+    __ror__ = __or__
+
+    def __xor__(self, other: Operand) -> Relation:
+        return self.truth != other
+
+    __rxor__ = __xor__
+
+    def __add__(self, other: Operand) -> Expression:
+        return self.truth + other
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Operand) -> Expression:
+        return self.truth - other
+
+    def __rsub__(self, other: Operand) -> Expression:
+        return -self.truth + other
+
+    def __neg__(self) -> Expression:
+        return -self.truth
+
+    def __mul__(self, other: Operand) -> Expression:
+        return self.truth * other
+
+    __rmul__ = __mul__
+
+    def __eq__(self, other: Operand) -> Relation:  # type: ignore[override]
+        return self.truth == other
+
+    def __ne__(self, other: Operand) -> Relation:  # type: ignore[override]
+        return self.truth != other
+
+    def __le__(self, other: Operand) -> Relation:
+        return self.truth <= other
+
+    def __ge__(self, other: Operand) -> Relation:
+        return self.truth >= other
+
+    def __lt__(self, other: Operand) -> Relation:
+        return self.truth < other
+
+    def __gt__(self, other: Operand) -> Relation:
+        return self.truth > other
+
+    __hash__ = object.__hash__
+
+    def __bool__(self) -> bool:
+        raise InputError(
+            f"{self} is a constraint, so it is neither true nor false in Python: add it with Model.add, and combine "
+            "conditions by & (1 < x < 4 is (1 < x) & (x < 4)), | and ~ instead of 'and', 'or' and 'not'"
+        )
+
+
+class Relation(Condition):
+    """An expression compared with 0.
 
     Attributes:
         left: The expression.
@@ -190,13 +320,18 @@ class Relation(Slotted):
     __slots__ = ("left", "name")
 
     def __init__(self, left: Expression, name: str) -> None:
+        super().__init__()
         self.left, self.name = left, name
 
-    def __bool__(self) -> bool:
-        raise InputError(
-            f"{self} is a constraint, so it is neither true nor false in Python: add it with Model.add "
-            "(the two parts of 1 < x < 4, or of 'and', one by one)"
-        )
+    @property
+    def model(self) -> ExpressionModel:
+        """Model of the variables."""
+        return self.left.model
+
+    def __invert__(self) -> Relation:
+        if self.name == "le":
+            return Relation(1 - self.left, "le")
+        return Relation(self.left, "ne" if self.name == "eq" else "eq")
 
     def __str__(self) -> str:
         terms, constant = self.left.terms, self.left.constant
@@ -209,3 +344,58 @@ class Relation(Slotted):
         return f"{left} {symbol} {-sign * constant}"
 
     __repr__ = __str__
+
+
+class Combination(Condition):
+    """All or any of several conditions and Booleans.
+
+    Attributes:
+        name: ``and`` or ``or``.
+        parts: The conditions.
+
+    Raises:
+        InputError: A part is neither a condition nor a Boolean.
+    """
+
+    __slots__ = ("name", "parts")
+
+    def __init__(self, name: str, parts: Iterable[Operand]) -> None:
+        super().__init__()
+        self.name = name
+        self.parts: list[Expression | Condition | int] = []
+        for part in parts:
+            if isinstance(part, Combination) and part.name == name:
+                self.parts += part.parts
+            else:
+                self.parts.append(part if isinstance(part, Condition) else boolean(part))
+
+    @property
+    def model(self) -> ExpressionModel:
+        """Model of the variables."""
+        return next(part.model for part in self.parts if not isinstance(part, int))
+
+    def __invert__(self) -> Combination:
+        opposites = [1 - part if isinstance(part, int) else ~part for part in self.parts]
+        return Combination("or" if self.name == "and" else "and", opposites)
+
+    def __str__(self) -> str:
+        return (" & " if self.name == "and" else " | ").join(f"({part})" for part in self.parts)
+
+    __repr__ = __str__
+
+
+def boolean(x: Operand) -> Expression | int:
+    """Return an operand whose values are 0 and 1.
+
+    Raises:
+        InputError: It may have others.
+    """
+    operand = x.truth if isinstance(x, Condition) else x if isinstance(x, Expression) else whole(x, "a condition")
+    if isinstance(operand, int):
+        if operand not in (0, 1):
+            raise InputError(f"a condition is 0 or 1, not {operand}")
+        return operand
+    lo, hi = operand.model.bounds(operand)
+    if lo < 0 or hi > 1:
+        raise InputError(f"{operand} is from {lo} to {hi}, and a condition is 0 or 1: compare it, as {operand} != 0")
+    return operand

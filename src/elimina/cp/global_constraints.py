@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from elimina.arguments import flag, wrong_type
-from elimina.cp.expressions import Expression, Operand
+from elimina.cp.expressions import Condition, Expression, Operand
 from elimina.cp.operands import MAX_INTEGER, several, whole, whole_array
 from elimina.errors import InputError
 from elimina.model.labels import LabelledTable, labelled_table, listed
@@ -45,6 +46,10 @@ class GlobalConstraints(ABC):
         """Return an expression of an operand."""
 
     @abstractmethod
+    def add(self, condition: Operand, *, iff: Operand | None = None, only_if: Operand | None = None) -> None:
+        """Post a condition."""
+
+    @abstractmethod
     def post(self, name: str, *arguments: Any) -> None:
         """Post a constraint by its name in the core."""
 
@@ -71,6 +76,58 @@ class GlobalConstraints(ABC):
         z = self.result_var(-largest, largest, (x, y))
         self.post("int_mod", x, y, z)
         return z
+
+    def floor_division(self, x: Operand, y: Operand) -> tuple[Expression, Expression]:
+        """Return the quotient, rounded down, and the remainder, which has the sign of y or is 0: Python's ``divmod``.
+
+        The remainder is a linear expression of x and the new quotient where y is a number; y is not 0.
+
+        Raises:
+            InputError: y is 0.
+        """
+        x, y = self.expression(x), self.expression(y)
+        smallest, largest = self.bounds(y)
+        if not y.terms and not y.constant:
+            raise InputError(f"({x}) // 0: the divisor is 0")
+        divisors = {smallest + (smallest == 0), largest - (largest == 0)}
+        if smallest < 0 < largest:
+            divisors |= {-1, 1}
+        quotients = [end // divisor for end in self.bounds(x) for divisor in divisors]
+        quotient = self.result_var(min(quotients), max(quotients), (x, y))
+        remainder = x - quotient * (y if y.terms else y.constant)
+        is_like_positive = (remainder >= 0) & (remainder < y)
+        is_like_negative = (remainder <= 0) & (remainder > y)
+        if y.terms:
+            self.add(y != 0)
+        if smallest >= 0:
+            self.add(is_like_positive)
+        elif largest <= 0:
+            self.add(is_like_negative)
+        else:
+            self.add(is_like_positive, only_if=y > 0)
+            self.add(is_like_negative, only_if=y < 0)
+        return quotient, remainder
+
+    def whole_power(self, x: Operand, y: Operand) -> Expression:
+        """Return a new variable that is x to the power y, which is at least 0; 0 to the power 0 is 1.
+
+        Raises:
+            InputError: y may be negative, or the power is beyond 2^52.
+        """
+        x, y = self.expression(x), self.expression(y)
+        (least, greatest), (fewest, most) = self.bounds(x), self.bounds(y)
+        if fewest < 0:
+            raise InputError(f"({x}) ** ({y}): the exponent is from {fewest}; Model.power takes negative ones")
+        size = max(abs(least), abs(greatest))
+        if size > 1 and most * math.log2(size) > MAX_INTEGER.bit_length() - 1:
+            raise InputError(
+                f"({x}) ** ({y}) is up to {size} ** {most}, beyond 2^52: give its variables smaller bounds"
+            )
+        ends = [base**exponent for base in (least, greatest) for exponent in (fewest, max(fewest, most - 1), most)]
+        ends += [0**fewest] if least <= 0 <= greatest else []
+        power = self.result_var(min(ends), max(ends), (x, y))
+        self.post("int_pow", x, y, power)
+        return power
 
     def power(self, x: Operand, y: Operand, lo: int, hi: int) -> Expression:
         """Return a new variable from ``lo`` to ``hi`` that is x to the power y; 0 has no negative power."""
@@ -114,31 +171,57 @@ class GlobalConstraints(ABC):
         """Restrict a variable to a set of values; domain consistent."""
         self.post("set_in", x, several(values, "member"))
 
-    def element(self, items: Sequence[Operand] | NDArray[np.integer[Any]], index: Operand) -> Expression:
+    def element(self, items: Sequence[Any] | NDArray[Any], index: Operand | tuple[Operand, ...]) -> Expression:
         """Return a new variable that is ``items[index]``.
 
         Args:
             items: Whole numbers, for example a row of a matrix, which is copied (4 bytes each if they fit, in the
                 solver 8): domain consistent, but where they are from the start more than 2^16 apart, of the result the
                 bounds. Or expressions, too: bounds consistent.
-            index: Position, from 0 on.
+            index: Position, from 0 on; a tuple of positions where items have several dimensions.
 
         Raises:
-            InputError: There are no items, or something is not a whole number.
+            InputError: There are no items, something is not a whole number, or there are more or fewer positions than
+                dimensions.
+
+        Example:
+            >>> from elimina import cp
+            >>> m = cp.Model()
+            >>> row, column = m.int_vars(2, 0, 1)
+            >>> m.maximize(m.element([[3, 1], [4, 2]], (row, column)))
+            >>> m.solve()[[row, column]]
+            [1, 0]
         """
+        if isinstance(index, tuple):
+            items, index = self._row_major(items, index)
         items = items if isinstance(items, np.ndarray) else several(items, "element")
         if not len(items):
             raise InputError("element: there are no items")
-        of_variables = not isinstance(items, np.ndarray) and any(isinstance(x, Expression) for x in items)
+        of_variables = not isinstance(items, np.ndarray) and any(isinstance(x, Expression | Condition) for x in items)
         if of_variables:
             ends = [self.bounds(x) for x in items]
             z = self.result_var(min(lo for lo, _ in ends), max(hi for _, hi in ends), items)
         else:
             items = whole_array(items)
             z = self.int_var(int(items.min()), int(items.max()))
-        place = 1 + index if isinstance(index, Expression) else 1 + whole(index, "an index")
+        place = 1 + index if isinstance(index, Expression | Condition) else 1 + whole(index, "an index")
         self.post("array_var_int_element" if of_variables else "array_int_element", place, items, z)
         return z
+
+    def _row_major(self, items: Sequence[Any], indices: tuple[Operand, ...]) -> tuple[Any, Expression]:
+        """Return the items of several dimensions as a list, and the position in it."""
+        array = np.asarray(items)
+        if array.ndim != len(indices):
+            raise InputError(f"element: {len(indices)} positions in items of {array.ndim} dimensions")
+        position = self.expression(0)
+        for size, index in zip(array.shape, indices, strict=True):
+            lo, hi = self.bounds(index)
+            if lo < 0:
+                self.add(self.expression(index) >= 0)
+            if hi >= size:
+                self.add(self.expression(index) < size)
+            position = position * size + index
+        return array.ravel() if array.dtype != object else array.ravel().tolist(), position
 
     def all_different(self, xs: Iterable[Operand], consistency: Consistency = "domain", side: Side = "auto") -> None:
         """Require different values for all variables.
@@ -340,7 +423,7 @@ class GlobalConstraints(ABC):
         for state, moves in enumerate(transitions):
             for symbol, to in moves.items():
                 table[state, symbol - smallest] = to + 1
-        shifted = [1 - smallest + (x if isinstance(x, Expression) else whole(x, "an item")) for x in xs]
+        shifted = [1 - smallest + (x if isinstance(x, Expression | Condition) else whole(x, "an item")) for x in xs]
         self.post("regular", shifted, states, width, table.ravel(), start + 1, [state + 1 for state in ends])
 
     def count(self, xs: Sequence[Operand], value: Operand) -> Expression:

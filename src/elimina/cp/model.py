@@ -14,7 +14,7 @@ from elimina.arguments import choice, flag, shown, with_options, wrong_type
 from elimina.cp.branching import SearchRule, search_rules
 from elimina.cp.copies import CopyableModel
 from elimina.cp.domains import PropagatedDomains
-from elimina.cp.expressions import Expression, Operand, Relation
+from elimina.cp.expressions import Combination, Condition, Expression, Operand, Relation, boolean
 from elimina.cp.from_graphical import add_costs
 from elimina.cp.global_constraints import GlobalConstraints
 from elimina.cp.gpu_filtering import Device, accelerate
@@ -250,25 +250,45 @@ class Model(CopyableModel, GlobalConstraints, Displayed):
             return range(lo, hi + 1, abs(factor))
         return sorted(factor * value + x.constant for value in values)
 
-    def add(self, relation: Relation, *, iff: Operand | None = None, only_if: Operand | None = None) -> None:
-        """Post a comparison of expressions.
+    def add(self, condition: Operand, *, iff: Operand | None = None, only_if: Operand | None = None) -> None:
+        """Post a comparison of expressions, or a condition made of some.
 
         Sums are bounds consistent, two variables domain consistent.
 
         Args:
-            relation: Relation such as ``x + 2 * y <= 7``.
-            iff: A Boolean that is 1 exactly if the relation holds.
-            only_if: A Boolean that is 0 if the relation does not hold.
+            condition: Relation such as ``x + 2 * y <= 7``; conditions such as ``(x < y) | ~(y == 3)``; or a Boolean.
+            iff: A Boolean or a condition that is 1 exactly if the condition holds.
+            only_if: A Boolean or a condition that is 0 if the condition does not hold.
 
         Raises:
-            InputError: It is not a relation, or one of another model, or both Booleans are given.
+            InputError: It is no condition, or one of another model, or both Booleans are given.
+
+        Example:
+            >>> from elimina import cp
+            >>> m = cp.Model()
+            >>> x, y = m.int_vars(2, 0, 9)
+            >>> m.add((x < 3) | (y > 7))
+            >>> m.add((x + y == 10).implies(x >= 5))
+            >>> m.maximize(2 * y - x + 3 * (x > 0))
+            >>> found = m.solve()
+            >>> found[[x, y, x < 3]]
+            [2, 9, 1]
         """
-        if not isinstance(relation, Relation):
-            raise InputError(
-                f"Model.add gets a comparison of expressions, not {relation!r}; of a Boolean b, write b == 1 or b == 0"
-            )
+        if not isinstance(condition, Condition | Expression):
+            raise InputError(f"Model.add gets a condition such as x < y, or a Boolean expression, not {condition!r}")
         if iff is not None and only_if is not None:
-            raise InputError(f"{relation}: iff includes only_if; give one of them")
+            raise InputError(f"{condition}: iff includes only_if; give one of them")
+        control = iff if only_if is None else only_if
+        guard = None if control is None else self.expression(control)
+        suffix = "_reif" if iff is not None else "_imp" if only_if is not None else ""
+        if isinstance(condition, Combination):
+            self._combine(condition, guard, suffix)
+        elif isinstance(condition, Relation):
+            self._compare(condition, guard, suffix)
+        else:
+            self._compare(self.expression(boolean(condition)) == 1, guard, suffix)
+
+    def _compare(self, relation: Relation, guard: Expression | None, suffix: str) -> None:
         self._check(relation.left)
         factors = np.array(list(relation.left.terms.values()), dtype=object)
         if len(factors) and max(abs(f) for f in factors) > MAX_INTEGER:
@@ -277,16 +297,23 @@ class Model(CopyableModel, GlobalConstraints, Displayed):
             raise InputError(f"{relation}: the constant is beyond 2^52")
         variables = np.array([(var, 1, 0) for var in relation.left.terms], dtype=np.int64).reshape(-1, 3)
         arguments = [factors.astype(np.int64), variables, np.array([-relation.left.constant])]
-        boolean = iff if iff is not None else only_if
-        suffix = "" if boolean is None else "_reif" if iff is not None else "_imp"
-        if boolean is not None:
-            arguments.append(self._view(boolean))
+        if guard is not None:
+            arguments.append(self._view(guard))
         self._posts.append((f"int_lin_{relation.name}{suffix}", arguments))
 
-    def holds(self, relation: Relation) -> Expression:
-        """Return a new Boolean that is 1 exactly if a relation holds."""
+    def _combine(self, condition: Combination, guard: Expression | None, suffix: str) -> None:
+        if suffix == "_reif":
+            self.post(f"array_bool_{condition.name}", condition.parts, guard)
+        elif condition.name == "and":
+            for part in condition.parts:
+                self.add(self.expression(part) if isinstance(part, int) else part, only_if=guard)
+        else:
+            self.clause(condition.parts, [] if guard is None else [guard])
+
+    def holds(self, condition: Operand) -> Expression:
+        """Return a new Boolean that is 1 exactly if a condition holds."""
         b = self.bool_var()
-        self.add(relation, iff=b)
+        self.add(condition, iff=b)
         return b
 
     def sum(self, xs: Iterable[Operand]) -> Expression:
@@ -533,6 +560,8 @@ class Model(CopyableModel, GlobalConstraints, Displayed):
 
     def expression(self, x: Operand) -> Expression:
         """Return an expression of an operand, which may be a whole number."""
+        if isinstance(x, Condition):
+            return x.truth
         return x if isinstance(x, Expression) else Expression(self, {}, whole(x, "an operand"))
 
     def variable_of(self, x: Operand) -> Expression:
@@ -566,10 +595,10 @@ class Model(CopyableModel, GlobalConstraints, Displayed):
         self._posts.append((name, [self._argument(a) for a in arguments]))
 
     def _argument(self, argument: Any) -> Numbers:
-        if isinstance(argument, Expression):
+        if isinstance(argument, Expression | Condition):
             return self._view(argument)
         if isinstance(argument, Sequence | np.ndarray) and not isinstance(argument, str):
-            if not is_of_numbers(argument) and any(isinstance(x, Expression) for x in argument):
+            if not is_of_numbers(argument) and any(isinstance(x, Expression | Condition) for x in argument):
                 return self._views(argument)
             return whole_array(argument)
         return whole_array([argument])

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from elimina.cp.expressions import Expression, ExpressionModel
+from elimina.cp.expressions import Combination, Expression, ExpressionModel, Relation
 from elimina.display import sample
 from elimina.errors import InputError
+
+_COMPARISONS = {"eq": operator.eq, "ne": operator.ne, "le": operator.le}
 
 
 class Solution(Mapping[str, int]):
     """A value for each variable.
 
-    The keys of the mapping are the names of variables that have one. ``solution[x]`` also takes a variable or an
-    expression, or a list of them, for which it returns a list. A solution of a copied or pickled model takes the
-    variables of the original.
+    The keys of the mapping are the names of variables that have one. ``solution[x]`` also takes a variable, an
+    expression, a condition, which is 1 if it holds, or a list of them, for which it returns a list. A solution of a
+    copied or pickled model takes the variables of the original.
     """
 
     def __init__(self, model: ExpressionModel, values: npt.NDArray[np.int64], names: dict[str, int]) -> None:
@@ -33,6 +36,10 @@ class Solution(Mapping[str, int]):
             if not all(var < len(self._values) and self._shares(what.model, var) for var in what.terms):
                 raise InputError(f"{what} is not of the model as it was solved: it has no value in this solution")
             return what.constant + sum(factor * int(self._values[var]) for var, factor in what.terms.items())
+        if isinstance(what, Relation):
+            return int(_COMPARISONS[what.name](self[what.left], 0))
+        if isinstance(what, Combination):
+            return int((all if what.name == "and" else any)(self[what.parts]))
         if isinstance(what, Iterable):
             return [self[x] for x in what]
         return what
