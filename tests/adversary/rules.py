@@ -188,6 +188,59 @@ def _is_word(values: Sequence[int], data: Data) -> bool:
     return state in accepting
 
 
+def _cost_regular(rng: random.Random, domains: Domains) -> Data:
+    word = _regular(rng, domains)
+    costs = [[[symbol, rng.randint(-2, 3)] for symbol, _ in moves] for moves in word[1]]
+    return [*word, costs, rng.randrange(len(domains))]
+
+
+def _post_cost_regular(model: cp.Model, xs: Sequence[cp.Expression], data: Data) -> None:
+    word, moves, start, accepting, costs, total = data
+    listed = [[dict(map(tuple, pairs)) for pairs in pairs_of_states] for pairs_of_states in (moves, costs)]
+    cost = model.cost_regular([xs[x] for x in word], listed[0], start, accepting, listed[1])
+    model.add(cost == xs[total])
+
+
+def _is_word_of_cost(values: Sequence[int], data: Data) -> bool:
+    xs, moves, state, _, costs, total = data
+    if not _is_word(values, data[:4]):
+        return False
+    cost = 0
+    for x in xs:
+        cost += dict(map(tuple, costs[state]))[values[x]]
+        state = dict(map(tuple, moves[state]))[values[x]]
+    return cost == values[total]
+
+
+def _value_precede(rng: random.Random, domains: Domains) -> Data:
+    xs = some(rng, domains, 1, 6)
+    values = sorted({value for x in xs for value in domains[x]})
+    return [xs, rng.sample(values, rng.randint(1, min(4, len(values))))]
+
+
+def _is_preceded(values: Sequence[int], data: Data) -> bool:
+    word = [values[x] for x in data[0]]
+    first = [word.index(value) if value in word else len(word) for value in data[1]]
+    return all(one < other or other == len(word) for one, other in itertools.pairwise(first))
+
+
+def _matrix(rng: random.Random, domains: Domains) -> Data:
+    sizes = rng.randint(1, 3), rng.randint(1, 3)
+    items = [
+        [rng.choice([["x", rng.randrange(len(domains))], ["n", rng.randint(-2, 4)]]) for _ in range(sizes[1])]
+        for _ in range(sizes[0])
+    ]
+    return [items, *(rng.randrange(len(domains)) for _ in range(3))]
+
+
+def _is_cell(values: Sequence[int], data: Data) -> bool:
+    items, row, column, result = data
+    if not (0 <= values[row] < len(items) and 0 <= values[column] < len(items[0])):
+        return False
+    what, n = items[values[row]][values[column]]
+    return values[result] == (values[n] if what == "x" else n)
+
+
 def _cardinality(rng: random.Random, domains: Domains) -> Data:
     xs = some(rng, domains, 1, 5)
     known = sorted({s for x in xs for s in domains[x]})
@@ -388,6 +441,22 @@ RULES: dict[str, Rule] = {
         ),
         _is_word,
     ),
+    "cost_regular": Rule(_cost_regular, _post_cost_regular, _is_word_of_cost),
+    "value_precede": Rule(
+        _value_precede,
+        lambda model, xs, data: model.value_precede(data[1], [xs[x] for x in data[0]]),
+        _is_preceded,
+    ),
+    "matrix": Rule(
+        _matrix,
+        lambda model, xs, data: model.add(
+            model.element([_given(xs, row) for row in data[0]], (xs[data[1]], xs[data[2]])) == xs[data[3]]
+        ),
+        _is_cell,
+    ),
+    "arg_max": _defined(1, lambda model, xs: model.arg_max(xs), lambda xs: xs.index(max(xs)), 5),
+    "arg_min": _defined(1, lambda model, xs: model.arg_min(xs), lambda xs: xs.index(min(xs)), 5),
+    "sort": _defined(2, lambda model, xs: model.sort(xs)[1], lambda xs: sorted(xs)[1], 5),
     "cardinality": Rule(
         _cardinality,
         lambda model, xs, data: model.cardinality(

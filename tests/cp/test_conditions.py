@@ -182,7 +182,7 @@ def test_conditions_in_functions_and_constraints() -> None:
         (lambda m, x, b: (1 - x) ** (b - 1), "the exponent is from -1; Model.power takes negative ones"),
         (lambda m, x, b: (x + 10) ** 60, r"up to 15 \*\* 60, beyond 2\^52"),
         (lambda m, x, b: 5 % (b - b), "the divisor is 0"),
-        (lambda m, x, b: m.add((x < 2) & (cp.Model().bool_var("c") == 1)), "c belongs to another model"),
+        (lambda m, x, b: m.add((x < 2) & (cp.Model().bool_var("c") == 1)), "c - 1 belongs to another model"),
     ],
 )
 def test_errors_name_the_culprit(act: Callable[..., Any], message: str) -> None:

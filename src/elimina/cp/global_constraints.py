@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
@@ -76,58 +75,6 @@ class GlobalConstraints(ABC):
         z = self.result_var(-largest, largest, (x, y))
         self.post("int_mod", x, y, z)
         return z
-
-    def floor_division(self, x: Operand, y: Operand) -> tuple[Expression, Expression]:
-        """Return the quotient, rounded down, and the remainder, which has the sign of y or is 0: Python's ``divmod``.
-
-        The remainder is a linear expression of x and the new quotient where y is a number; y is not 0.
-
-        Raises:
-            InputError: y is 0.
-        """
-        x, y = self.expression(x), self.expression(y)
-        smallest, largest = self.bounds(y)
-        if not y.terms and not y.constant:
-            raise InputError(f"({x}) // 0: the divisor is 0")
-        divisors = {smallest + (smallest == 0), largest - (largest == 0)}
-        if smallest < 0 < largest:
-            divisors |= {-1, 1}
-        quotients = [end // divisor for end in self.bounds(x) for divisor in divisors]
-        quotient = self.result_var(min(quotients), max(quotients), (x, y))
-        remainder = x - quotient * (y if y.terms else y.constant)
-        is_like_positive = (remainder >= 0) & (remainder < y)
-        is_like_negative = (remainder <= 0) & (remainder > y)
-        if y.terms:
-            self.add(y != 0)
-        if smallest >= 0:
-            self.add(is_like_positive)
-        elif largest <= 0:
-            self.add(is_like_negative)
-        else:
-            self.add(is_like_positive, only_if=y > 0)
-            self.add(is_like_negative, only_if=y < 0)
-        return quotient, remainder
-
-    def whole_power(self, x: Operand, y: Operand) -> Expression:
-        """Return a new variable that is x to the power y, which is at least 0; 0 to the power 0 is 1.
-
-        Raises:
-            InputError: y may be negative, or the power is beyond 2^52.
-        """
-        x, y = self.expression(x), self.expression(y)
-        (least, greatest), (fewest, most) = self.bounds(x), self.bounds(y)
-        if fewest < 0:
-            raise InputError(f"({x}) ** ({y}): the exponent is from {fewest}; Model.power takes negative ones")
-        size = max(abs(least), abs(greatest))
-        if size > 1 and most * math.log2(size) > MAX_INTEGER.bit_length() - 1:
-            raise InputError(
-                f"({x}) ** ({y}) is up to {size} ** {most}, beyond 2^52: give its variables smaller bounds"
-            )
-        ends = [base**exponent for base in (least, greatest) for exponent in (fewest, max(fewest, most - 1), most)]
-        ends += [0**fewest] if least <= 0 <= greatest else []
-        power = self.result_var(min(ends), max(ends), (x, y))
-        self.post("int_pow", x, y, power)
-        return power
 
     def power(self, x: Operand, y: Operand, lo: int, hi: int) -> Expression:
         """Return a new variable from ``lo`` to ``hi`` that is x to the power y; 0 has no negative power."""
@@ -208,7 +155,7 @@ class GlobalConstraints(ABC):
         self.post("array_var_int_element" if of_variables else "array_int_element", place, items, z)
         return z
 
-    def _row_major(self, items: Sequence[Any], indices: tuple[Operand, ...]) -> tuple[Any, Expression]:
+    def _row_major(self, items: Any, indices: tuple[Operand, ...]) -> tuple[Any, Expression]:
         """Return the items of several dimensions as a list, and the position in it."""
         array = np.asarray(items)
         if array.ndim != len(indices):
@@ -402,17 +349,8 @@ class GlobalConstraints(ABC):
         Raises:
             InputError: A state does not exist.
         """
-        transitions = several(transitions, "regular")
+        transitions, ends = checked_automaton("regular", transitions, start, accepting)
         states = len(transitions)
-        ends = [whole(state, "a state") for state in several(accepting, "regular")]
-        for moves in transitions:
-            if not isinstance(moves, Mapping):
-                raise InputError(f"regular: the transitions of a state are symbol -> next state, not {moves!r}")
-            for number in (*moves, *moves.values()):
-                whole(number, "a symbol or a state")
-        for state in [whole(start, "a state"), *ends, *(to for moves in transitions for to in moves.values())]:
-            if not 0 <= state < states:
-                raise InputError(f"regular: there is no state {state}: they are 0 to {states - 1}")
         symbols = sorted({symbol for moves in transitions for symbol in moves})
         smallest, width = (symbols[0], symbols[-1] - symbols[0] + 1) if symbols else (0, 1)
         if width * states > _MAX_TRANSITION_CELLS:
@@ -484,6 +422,28 @@ class GlobalConstraints(ABC):
         """
         plain = [whole(x, "a size") for x in several(sizes, "bin_packing_load")]
         self.post("bin_packing_load", *(several(xs, "bin_packing_load") for xs in (loads, bins)), plain)
+
+
+def checked_automaton(
+    name: str, transitions: Sequence[Mapping[int, int]], start: int, accepting: Iterable[int]
+) -> tuple[list[Mapping[int, int]], list[int]]:
+    """Return the transitions and the accepting states of a finite automaton as lists.
+
+    Raises:
+        InputError: A state does not exist, or something has another type.
+    """
+    listed_transitions = several(transitions, name)
+    states = len(listed_transitions)
+    ends = [whole(state, "a state") for state in several(accepting, name)]
+    for moves in listed_transitions:
+        if not isinstance(moves, Mapping):
+            raise InputError(f"{name}: the transitions of a state are symbol -> next state, not {moves!r}")
+        for number in (*moves, *moves.values()):
+            whole(number, "a symbol or a state")
+    for state in [whole(start, "a state"), *ends, *(to for moves in listed_transitions for to in moves.values())]:
+        if not 0 <= state < states:
+            raise InputError(f"{name}: there is no state {state}: they are 0 to {states - 1}")
+    return listed_transitions, ends
 
 
 def _labelled_costs(xs: list[Operand], table: LabelledTable) -> tuple[list[Operand], NDArray[np.int64], NDArray[Any]]:

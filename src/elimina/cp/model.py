@@ -13,10 +13,10 @@ from elimina._core import CpSearch, CpSolver, cp_falls_without_end, cp_variables
 from elimina.arguments import choice, flag, shown, with_options, wrong_type
 from elimina.cp.branching import SearchRule, search_rules
 from elimina.cp.copies import CopyableModel
+from elimina.cp.derived_constraints import DerivedConstraints
 from elimina.cp.domains import PropagatedDomains
 from elimina.cp.expressions import Combination, Condition, Expression, Operand, Relation, boolean
 from elimina.cp.from_graphical import add_costs
-from elimina.cp.global_constraints import GlobalConstraints
 from elimina.cp.gpu_filtering import Device, accelerate
 from elimina.cp.operands import MAX_INTEGER, Numbers, is_of_numbers, several, whole, whole_array
 from elimina.cp.posting import MAX_VARIABLES, Declaration, build_solver, call_core, is_view, view_of
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 _MAX_TUPLES = 2**62
 
 
-class Model(CopyableModel, GlobalConstraints, Displayed):
+class Model(CopyableModel, DerivedConstraints, Displayed):
     """A constraint model: variables, constraints, an objective and orderings for the search.
 
     Nothing is propagated before `solve`; a model may be solved again, with more constraints.

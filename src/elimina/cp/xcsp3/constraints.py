@@ -182,14 +182,9 @@ def _precedence(terms: Terms, arguments: Arguments) -> None:
         values = sorted({value for x in xs for value in model.domain(x)})
     else:
         values = [number(token) for token in values_at.text.split()]
-    equal = {value: [terms.truth("eq", x, value) for x in xs] for value in dict.fromkeys(values)}
-    for first, second in itertools.pairwise(values):
-        preceded: Operand = 0
-        for is_first, is_second in zip(equal[first], equal[second], strict=True):
-            model.clause([preceded], [is_second])
-            preceded = model.any_of([preceded, is_first])
+    model.value_precede(values, xs)
     if values_at is not None and values_at.attribute("covered", "false") == "true" and values:
-        model.clause(equal[values[-1]])
+        model.clause([terms.truth("eq", x, values[-1]) for x in xs])
 
 
 def _sum(terms: Terms, arguments: Arguments) -> None:
