@@ -9,7 +9,7 @@ import pytest
 
 
 class TickingClock:
-    """What ``time`` has for a module; each look takes the same time.
+    """A stand-in for the module ``time``; each look takes the same time.
 
     Args:
         seconds: Seconds between two looks.

@@ -320,7 +320,7 @@ def test_states_that_are_improbable_together_count():
     """A probability of 1e-20 beside others, whose ratio to the product is 0 but for rounding."""
     joint = np.array([[0.97, 1e-20], [1e-20, 0.03]])
     assert mutual_information(joint, EXACT) == pytest.approx(entropy(joint.sum(axis=1)))
-    joint = np.diag([1.0, 1e-250])  # the product of the second one's probabilities is no float64
+    joint = np.diag([1.0, 1e-250])  # the square of the second one is below the least float64
     assert mutual_information(joint, EXACT) == pytest.approx(entropy(joint.sum(axis=1)), rel=0.01)
 
 

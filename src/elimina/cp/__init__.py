@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 from elimina._core import cp_constraint_names as constraint_names
-from elimina.cp.expressions import Expression, Relation
+from elimina.cp.expressions import Combination, Condition, Expression, Relation
 from elimina.cp.model import Model
 from elimina.cp.reading import read
 from elimina.cp.search_options import SearchOptions
 from elimina.cp.solution import Solution
 from elimina.result import Result
 
-__all__ = ["Expression", "Model", "Relation", "Result", "SearchOptions", "Solution", "constraint_names", "read"]
+__all__ = [
+    "Combination",
+    "Condition",
+    "Expression",
+    "Model",
+    "Relation",
+    "Result",
+    "SearchOptions",
+    "Solution",
+    "constraint_names",
+    "read",
+]

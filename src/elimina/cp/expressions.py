@@ -219,7 +219,7 @@ def _sign(number: int, is_later: bool) -> str:
 
 
 class Condition(Slotted):
-    """What holds or not: a constraint for `Model.add`, and a Boolean wherever an expression may be.
+    """A constraint for `Model.add` that holds or not, and a Boolean wherever an expression may be.
 
     ``&``, ``|``, ``~``, ``^`` and `implies` of conditions and Booleans make conditions. As an operand of ``+``, ``-``,
     ``*``, ``sum``, comparisons and functions, a condition is the Boolean `truth`.

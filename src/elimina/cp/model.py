@@ -261,7 +261,7 @@ class Model(CopyableModel, DerivedConstraints, Displayed):
             only_if: A Boolean or a condition that is 0 if the condition does not hold.
 
         Raises:
-            InputError: It is no condition, or one of another model, or both Booleans are given.
+            InputError: It is not a condition, or one of another model, or both Booleans are given.
 
         Example:
             >>> from elimina import cp
