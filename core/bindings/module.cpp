@@ -25,5 +25,6 @@ NB_MODULE(_core, m) {
   elimina::tsp::bind_tsp(m);
   elimina::cp::bind_flatzinc(m);
   elimina::dcop::bind_dcop(m);
+  elimina::markov::bind_markov(m);
   elimina::approx::bind_weighted_mini_buckets(m);
 }

@@ -61,6 +61,9 @@ void bind_flatzinc(nanobind::module_& m);
 namespace dcop {
 void bind_dcop(nanobind::module_& m);
 }
+namespace markov {
+void bind_markov(nanobind::module_& m);
+}
 namespace approx {
 void bind_weighted_mini_buckets(nanobind::module_& m);
 }

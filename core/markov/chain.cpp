@@ -1,0 +1,446 @@
+#include "markov/chain.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <numeric>
+
+#include "exec/run_threads.hpp"
+#include "stop.hpp"
+#include "versions.hpp"
+
+namespace elimina::markov {
+namespace {
+
+// Registers of AVX2: GCC keeps wider vectors in memory.
+typedef double Vector __attribute__((vector_size(32), aligned(8), may_alias));
+constexpr i64 kWidth = 4;
+constexpr int kMaxLanes = 2 * kWidth;
+static_assert(Panels::kColumns == 2 * kWidth);
+
+// Products of numbers up to which a call to `poll` is hidden.
+constexpr i64 kProductsPerPoll = i64(1) << 24;
+
+// Sequences from which on all lanes are worth their time, though some are empty.
+constexpr i64 kMinLanes = 3;
+
+// Smaller probabilities may lose digits, or become 0.
+constexpr double kSmall = 1e-280;
+
+// Transition probabilities from which on what became 0 stays negligible: each state's message then exceeds 1e-150 times that of any other.
+constexpr double kMixing = 1e-150;
+
+constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
+
+inline const Vector& at(const double* from) { return *reinterpret_cast<const Vector*>(from); }
+inline Vector& at(double* to) { return *reinterpret_cast<Vector*>(to); }
+
+// y[j] = sum of x[i] * matrix[i][j]. One sequence: a panel's columns are the lanes of vectors.
+ELIMINA_FUSED_VERSIONS void multiply_one(const double* panels, i64 states, i64 padded, const double* x, double* y) {
+  for (i64 first = 0; first < padded; first += Panels::kColumns) {
+    const double* cells = panels + first * states;
+    Vector a{}, b{}, c{}, d{}, e{}, f{}, g{}, h{};
+    i64 i = 0;
+    for (; i + 4 <= states; i += 4, cells += 4 * Panels::kColumns) {
+      a += x[i] * at(cells);
+      b += x[i] * at(cells + 4);
+      c += x[i + 1] * at(cells + 8);
+      d += x[i + 1] * at(cells + 12);
+      e += x[i + 2] * at(cells + 16);
+      f += x[i + 2] * at(cells + 20);
+      g += x[i + 3] * at(cells + 24);
+      h += x[i + 3] * at(cells + 28);
+    }
+    for (; i < states; ++i, cells += Panels::kColumns) {
+      a += x[i] * at(cells);
+      b += x[i] * at(cells + 4);
+    }
+    at(y + first) = (a + c) + (e + g);
+    at(y + first + kWidth) = (b + d) + (f + h);
+  }
+}
+
+// Eight sequences are the lanes of two vectors.
+ELIMINA_FUSED_VERSIONS void multiply_all(const double* panels, i64 states, i64 padded, const double* x, double* y) {
+  for (i64 first = 0; first < padded; first += 4) {
+    const double* cells = panels + first / Panels::kColumns * Panels::kColumns * states + first % Panels::kColumns;
+    Vector a{}, b{}, c{}, d{}, e{}, f{}, g{}, h{};
+    for (i64 i = 0; i < states; ++i, cells += Panels::kColumns) {
+      const Vector low = at(x + i * kMaxLanes), high = at(x + i * kMaxLanes + kWidth);
+      a += low * cells[0];
+      b += high * cells[0];
+      c += low * cells[1];
+      d += high * cells[1];
+      e += low * cells[2];
+      f += high * cells[2];
+      g += low * cells[3];
+      h += high * cells[3];
+    }
+    double* to = y + first * kMaxLanes;
+    at(to) = a, at(to + 4) = b, at(to + 8) = c, at(to + 12) = d;
+    at(to + 16) = e, at(to + 20) = f, at(to + 24) = g, at(to + 28) = h;
+  }
+}
+
+// y[j] = max of x[i] + matrix[i][j].
+ELIMINA_VERSIONS void maximise_one(const double* panels, i64 states, i64 padded, const double* x, double* y) {
+  for (i64 first = 0; first < padded; first += Panels::kColumns) {
+    const double* cells = panels + first * states;
+    Vector a = Vector{} + kMinusInfinity, b = a, c = a, d = a;
+    i64 i = 0;
+    for (; i + 2 <= states; i += 2, cells += 2 * Panels::kColumns) {
+      const Vector p = x[i] + at(cells), q = x[i] + at(cells + 4);
+      const Vector r = x[i + 1] + at(cells + 8), s = x[i + 1] + at(cells + 12);
+      a = p > a ? p : a;
+      b = q > b ? q : b;
+      c = r > c ? r : c;
+      d = s > d ? s : d;
+    }
+    if (i < states) {
+      const Vector p = x[i] + at(cells), q = x[i] + at(cells + 4);
+      a = p > a ? p : a;
+      b = q > b ? q : b;
+    }
+    at(y + first) = c > a ? c : a;
+    at(y + first + kWidth) = d > b ? d : b;
+  }
+}
+
+ELIMINA_VERSIONS void maximise_all(const double* panels, i64 states, i64 padded, const double* x, double* y) {
+  for (i64 first = 0; first < padded; first += 2) {
+    const double* cells = panels + first / Panels::kColumns * Panels::kColumns * states + first % Panels::kColumns;
+    Vector a = Vector{} + kMinusInfinity, b = a, c = a, d = a;
+    for (i64 i = 0; i < states; ++i, cells += Panels::kColumns) {
+      const Vector low = at(x + i * kMaxLanes), high = at(x + i * kMaxLanes + kWidth);
+      const Vector p = low + cells[0], q = high + cells[0], r = low + cells[1], s = high + cells[1];
+      a = p > a ? p : a;
+      b = q > b ? q : b;
+      c = r > c ? r : c;
+      d = s > d ? s : d;
+    }
+    double* to = y + first * kMaxLanes;
+    at(to) = a, at(to + 4) = b, at(to + 8) = c, at(to + 12) = d;
+  }
+}
+
+template <int kLanes>
+void multiply(const Panels& panels, const double* x, double* y) {
+  (kLanes == 1 ? multiply_one : multiply_all)(panels.panel(0), panels.states(), panels.padded(), x, y);
+}
+
+template <int kLanes>
+void maximise(const Panels& panels, const double* x, double* y) {
+  (kLanes == 1 ? maximise_one : maximise_all)(panels.panel(0), panels.states(), panels.padded(), x, y);
+}
+
+}  // namespace
+
+// Sequences that run side by side, at any of their steps.
+template <int kLanes>
+struct Lanes {
+  const Steps& steps;
+  std::span<const i64> sequences;
+  i64 longest = 0;
+
+  Lanes(const Steps& all, std::span<const i64> members) : steps(all), sequences(members) {
+    for (const i64 s : members) longest = std::max(longest, length(s));
+  }
+  i64 length(i64 sequence) const { return steps.starts[sequence + 1] - steps.starts[sequence]; }
+  bool has(int lane, i64 t) const { return lane < int(sequences.size()) && t < length(sequences[lane]); }
+  i64 step(int lane, i64 t) const { return steps.starts[sequences[lane]] + t; }
+  // Rows of the table for the lanes; one that has ended reads any row.
+  void find_rows(i64 t, i64 states, const double** rows) const {
+    for (int lane = 0; lane < kLanes; ++lane)
+      rows[lane] = steps.table + (has(lane, t) ? i64(steps.rows[step(lane, t)]) * states : 0);
+  }
+};
+
+class Poller {
+ public:
+  Poller(i64 products, Poll poll)
+      : poll_(poll), interval_(std::max<i64>(1, kProductsPerPoll / std::max<i64>(1, products))) {}
+  void look() {
+    if (++count_ % interval_ == 0 && !poll_()) throw Stopped{};
+  }
+
+ private:
+  Poll poll_;
+  const i64 interval_;
+  i64 count_ = 0;
+};
+
+namespace {
+
+// Scale that a total is divided by; 1 where it is 0.
+inline double divisor(double total) { return total > 0 ? total : 1; }
+
+// x[j] = y[j] * row[j] / total for each lane.
+template <int kLanes>
+void weight(const double* const* rows, i64 states, double* y, double* totals) {
+  double sums[kLanes] = {};
+  for (i64 j = 0; j < states; ++j)
+    for (int lane = 0; lane < kLanes; ++lane) {
+      y[j * kLanes + lane] *= rows[lane][j];
+      sums[lane] += y[j * kLanes + lane];
+    }
+  std::copy_n(sums, kLanes, totals);
+}
+
+template <int kLanes>
+void divide(i64 states, const double* totals, double* y) {
+  double by[kLanes];
+  bool is_normal = true;
+  for (int lane = 0; lane < kLanes; ++lane) {
+    by[lane] = divisor(totals[lane]);
+    is_normal &= by[lane] > kSmall;
+  }
+  if (is_normal) {
+    for (double& divisor : by) divisor = 1 / divisor;
+    for (i64 j = 0; j < states; ++j)
+      for (int lane = 0; lane < kLanes; ++lane) y[j * kLanes + lane] *= by[lane];
+    return;
+  }
+  for (i64 j = 0; j < states; ++j)
+    for (int lane = 0; lane < kLanes; ++lane) y[j * kLanes + lane] /= by[lane];
+}
+
+// Runs lanes of sequences of about the same length, on several threads.
+template <class All, class One>
+void spread(const Steps& steps, int threads, Poll poll, const All& run_all, const One& run_one) {
+  const i64 count = steps.sequences();
+  std::vector<i64> order(static_cast<std::size_t>(count));
+  std::iota(order.begin(), order.end(), i64(0));
+  const auto length = [&](i64 s) { return steps.starts[s + 1] - steps.starts[s]; };
+  std::stable_sort(order.begin(), order.end(), [&](i64 a, i64 b) { return length(a) > length(b); });
+  std::vector<std::span<const i64>> blocks;
+  for (i64 first = 0; first < count;) {
+    const i64 size = count - first >= kMinLanes ? std::min<i64>(kMaxLanes, count - first) : 1;
+    blocks.push_back({order.data() + first, std::size_t(size)});
+    first += size;
+  }
+  const auto run = [&](std::span<const i64> block, Poll look) {
+    if (block.size() == 1) run_one(block, look);
+    else run_all(block, look);
+  };
+  if (threads <= 1 || blocks.size() < 2) {
+    for (const auto& block : blocks) run(block, poll);
+    return;
+  }
+  std::atomic<std::size_t> next = 0;
+  std::atomic<bool> is_over = false;
+  const auto goes_on = [&] { return !is_over.load(std::memory_order_relaxed); };
+  const auto work = [&](int) {
+    for (std::size_t number; (number = next++) < blocks.size() && goes_on();) run(blocks[number], goes_on);
+  };
+  bool is_interrupted = false;
+  const auto end = [&] { is_over = true; };
+  const auto look = [&] {
+    if (!is_interrupted && !poll()) {
+      is_interrupted = true;
+      end();
+    }
+  };
+  run_threads(int(std::min<std::size_t>(std::size_t(threads), blocks.size())), work, look, end, 1);
+  if (is_interrupted) throw Stopped{};
+}
+
+}  // namespace
+
+Panels::Panels(std::span<const double> matrix, i64 states, bool transposed, double filling)
+    : states_(states), padded_((states + kColumns - 1) / kColumns * kColumns) {
+  cells_.assign(std::size_t(padded_ * states), filling);
+  for (i64 i = 0; i < states; ++i)
+    for (i64 j = 0; j < states; ++j) {
+      const i64 row = transposed ? j : i, column = transposed ? i : j;
+      cells_[std::size_t(column / kColumns * kColumns * states + row * kColumns + column % kColumns)] =
+          matrix[std::size_t(i * states + j)];
+    }
+}
+
+Chain::Chain(std::span<const double> transition, i64 states)
+    : forward_(transition, states, false, 0), backward_(transition, states, true, 0) {
+  mixes_ = std::ranges::all_of(transition, [](double p) { return p >= kMixing; });
+}
+
+template <int kLanes>
+void Chain::forward_lanes(const Steps& steps, std::span<const i64> sequences, bool first, double* messages,
+                          double* filtered, double* totals, unsigned char* underflows, Poll poll) const {
+  const i64 count = states();
+  const Lanes<kLanes> lanes(steps, sequences);
+  Poller poller(count * count * kLanes, poll);
+  std::vector<double> x(std::size_t(forward_.padded() * kLanes)), y(x);
+  for (int lane = 0; lane < int(sequences.size()); ++lane)
+    for (i64 j = 0; j < count; ++j) x[std::size_t(j * kLanes + lane)] = messages[sequences[lane] * count + j];
+  const double* rows[kLanes];
+  double sums[kLanes];
+  for (i64 t = 0; t < lanes.longest; ++t) {
+    poller.look();
+    const bool moves = t > 0 || !first;
+    if (moves) multiply<kLanes>(forward_, x.data(), y.data());
+    else y = x;
+    lanes.find_rows(t, count, rows);
+    weight<kLanes>(rows, count, y.data(), sums);
+    divide<kLanes>(count, sums, y.data());
+    for (int lane = 0; lane < int(sequences.size()); ++lane) {
+      if (!lanes.has(lane, t)) continue;
+      const i64 step = lanes.step(lane, t), sequence = sequences[lane];
+      totals[step] = sums[lane];
+      if (filtered)
+        for (i64 j = 0; j < count; ++j) filtered[step * count + j] = y[std::size_t(j * kLanes + lane)];
+      if (t + 1 == lanes.length(sequence))
+        for (i64 j = 0; j < count; ++j) messages[sequence * count + j] = y[std::size_t(j * kLanes + lane)];
+      if (mixes_ || underflows[sequence]) continue;
+      // A small number is lost if it should be positive: that of a state with a likelihood, and a way to it.
+      for (i64 j = 0; j < count; ++j) {
+        if (y[std::size_t(j * kLanes + lane)] >= kSmall || !(rows[lane][j] > 0)) continue;
+        bool is_reached = !moves && x[std::size_t(j * kLanes + lane)] > 0;
+        for (i64 i = 0; moves && !is_reached && i < count; ++i)
+          is_reached = x[std::size_t(i * kLanes + lane)] > 0 && forward_.at(i, j) > 0;
+        if (is_reached) underflows[sequence] = 1;
+      }
+    }
+    std::swap(x, y);
+  }
+}
+
+template <int kLanes>
+void Chain::backward_lanes(const Steps& steps, std::span<const i64> sequences, bool first, double* messages,
+                           double* filtered, double* scales, Poll poll) const {
+  const i64 count = states();
+  const Lanes<kLanes> lanes(steps, sequences);
+  Poller poller(count * count * kLanes, poll);
+  std::vector<double> x(std::size_t(backward_.padded() * kLanes)), y(x);
+  const double* rows[kLanes];
+  double sums[kLanes];
+  for (i64 t = lanes.longest - 1; t >= 0; --t) {
+    poller.look();
+    for (int lane = 0; lane < int(sequences.size()); ++lane) {
+      if (!lanes.has(lane, t)) continue;
+      const i64 step = lanes.step(lane, t), sequence = sequences[lane];
+      if (t + 1 == lanes.length(sequence))
+        for (i64 j = 0; j < count; ++j) x[std::size_t(j * kLanes + lane)] = messages[sequence * count + j];
+      double* posterior = filtered + step * count;
+      double total = 0;
+      for (i64 j = 0; j < count; ++j) total += posterior[j] *= x[std::size_t(j * kLanes + lane)];
+      const double by = divisor(total);
+      for (i64 j = 0; j < count; ++j) posterior[j] /= by;
+      if (t == 0 && first) scales[step] = total;
+    }
+    if (t == 0 && first) break;
+    lanes.find_rows(t, count, rows);
+    weight<kLanes>(rows, count, x.data(), sums);
+    multiply<kLanes>(backward_, x.data(), y.data());
+    double totals[kLanes] = {};
+    for (i64 j = 0; j < count; ++j)
+      for (int lane = 0; lane < kLanes; ++lane) totals[lane] += y[std::size_t(j * kLanes + lane)];
+    divide<kLanes>(count, totals, y.data());
+    for (int lane = 0; lane < int(sequences.size()); ++lane) {
+      if (!lanes.has(lane, t)) continue;
+      scales[lanes.step(lane, t)] = totals[lane];
+      if (t == 0)
+        for (i64 j = 0; j < count; ++j) messages[sequences[lane] * count + j] = y[std::size_t(j * kLanes + lane)];
+    }
+    std::swap(x, y);
+  }
+}
+
+void Chain::forward(const Steps& steps, bool first, double* messages, double* filtered, double* totals,
+                    unsigned char* underflows, int threads, Poll poll) const {
+  spread(
+      steps, threads, poll,
+      [&](std::span<const i64> block, Poll look) {
+        forward_lanes<kMaxLanes>(steps, block, first, messages, filtered, totals, underflows, look);
+      },
+      [&](std::span<const i64> block, Poll look) {
+        forward_lanes<1>(steps, block, first, messages, filtered, totals, underflows, look);
+      });
+}
+
+void Chain::backward(const Steps& steps, bool first, double* messages, double* filtered, double* scales, int threads,
+                     Poll poll) const {
+  spread(
+      steps, threads, poll,
+      [&](std::span<const i64> block, Poll look) {
+        backward_lanes<kMaxLanes>(steps, block, first, messages, filtered, scales, look);
+      },
+      [&](std::span<const i64> block, Poll look) {
+        backward_lanes<1>(steps, block, first, messages, filtered, scales, look);
+      });
+}
+
+BestPath::BestPath(std::span<const double> log_transition, i64 states)
+    : panels_(log_transition, states, false, kMinusInfinity) {}
+
+template <int kLanes>
+void BestPath::run_lanes(const Steps& steps, std::span<const double> start, std::span<const i64> sequences, int* path,
+                         double* scores, i64 cells, Poll poll) const {
+  const i64 count = states(), width = panels_.padded() * kLanes;
+  const Lanes<kLanes> lanes(steps, sequences);
+  Poller poller(count * count * kLanes, poll);
+  // A segment's messages, and one message before each segment.
+  i64 span = lanes.longest;
+  if (span * width > cells) span = std::max<i64>(1, i64(std::sqrt(double(span))) + 1);
+  const i64 segments = (lanes.longest + span - 1) / span;
+  std::vector<double> messages(std::size_t(span * width)), checkpoints(std::size_t(segments * width));
+  const double* rows[kLanes];
+  const auto advance = [&](i64 t, const double* before, double* after) {
+    poller.look();
+    if (t > 0) maximise<kLanes>(panels_, before, after);
+    else
+      for (i64 j = 0; j < count; ++j) std::fill_n(after + j * kLanes, kLanes, start[std::size_t(j)]);
+    lanes.find_rows(t, count, rows);
+    for (i64 j = 0; j < count; ++j)
+      for (int lane = 0; lane < kLanes; ++lane) after[j * kLanes + lane] += rows[lane][j];
+  };
+  const auto run_segment = [&](i64 segment) {
+    const i64 begin = segment * span, end = std::min(begin + span, lanes.longest);
+    const double* before = checkpoints.data() + segment * width;
+    for (i64 t = begin; t < end; ++t) {
+      double* after = messages.data() + (t - begin) * width;
+      advance(t, before, after);
+      before = after;
+    }
+    return before;
+  };
+  for (i64 segment = 0; segment < segments; ++segment) {
+    const double* last = run_segment(segment);
+    if (segment + 1 < segments) std::copy_n(last, width, checkpoints.data() + (segment + 1) * width);
+  }
+  for (i64 segment = segments - 1; segment >= 0; --segment) {
+    if (segment + 1 < segments) run_segment(segment);
+    const i64 begin = segment * span, end = std::min(begin + span, lanes.longest);
+    for (int lane = 0; lane < int(sequences.size()); ++lane) {
+      const i64 sequence = sequences[lane], length = lanes.length(sequence);
+      for (i64 t = std::min(end, length) - 1; t >= begin; --t) {
+        const double* message = messages.data() + (t - begin) * width;
+        const bool is_last = t + 1 == length;
+        const i64 next = is_last ? 0 : path[lanes.step(lane, t + 1)];
+        i64 best = 0;
+        double highest = kMinusInfinity;
+        for (i64 i = 0; i < count; ++i) {
+          const double value = message[i * kLanes + lane] + (is_last ? 0 : panels_.at(i, next));
+          if (value > highest) {
+            highest = value;
+            best = i;
+          }
+        }
+        path[lanes.step(lane, t)] = int(best);
+        if (is_last) scores[sequence] = highest;
+      }
+    }
+  }
+}
+
+void BestPath::run(const Steps& steps, std::span<const double> start, int* states, double* scores, i64 cells,
+                   int threads, Poll poll) const {
+  spread(
+      steps, threads, poll,
+      [&](std::span<const i64> block, Poll look) {
+        run_lanes<kMaxLanes>(steps, start, block, states, scores, cells, look);
+      },
+      [&](std::span<const i64> block, Poll look) { run_lanes<1>(steps, start, block, states, scores, cells, look); });
+}
+
+}  // namespace elimina::markov

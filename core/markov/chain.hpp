@@ -1,0 +1,94 @@
+// Messages along a Markov chain whose states are the joint states of a slice's interface: forward and backward passes in scaled form, and the
+// most probable sequence of states (Rabiner 1989, "A tutorial on hidden Markov models"). Several sequences run side by side.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "call.hpp"
+
+namespace elimina::markov {
+
+using i64 = std::int64_t;
+
+// Steps of sequences, one sequence after another.
+struct Steps {
+  const double* table;        // rows of one number for each state: the likelihoods of observations, or their logarithms
+  std::span<const int> rows;  // row of the table for each step
+  std::span<const i64> starts;  // first step of each sequence, and the end; no sequence is empty
+  i64 sequences() const { return i64(starts.size()) - 1; }
+};
+
+// Called now and then; false: stop, which throws Stopped.
+using Poll = Call<bool()>;
+
+// A square matrix in panels of columns, so that a product with a row of numbers reads it from its beginning to its end.
+class Panels {
+ public:
+  static constexpr i64 kColumns = 8;
+  // Columns beyond the last one are filled.
+  Panels(std::span<const double> matrix, i64 states, bool transposed, double filling);
+  i64 states() const { return states_; }
+  i64 padded() const { return padded_; }
+  const double* panel(i64 number) const { return cells_.data() + number * states_ * kColumns; }
+  double at(i64 row, i64 column) const { return panel(column / kColumns)[row * kColumns + column % kColumns]; }
+
+ private:
+  i64 states_, padded_;
+  std::vector<double> cells_;
+};
+
+// Probabilities: sums of products.
+class Chain {
+ public:
+  // `transition`: row i is the distribution of the next state after state i.
+  Chain(std::span<const double> transition, i64 states);
+
+  i64 states() const { return forward_.states(); }
+
+  // `messages`: a row for each sequence, the distribution before its first observation if `first`, else that of the step before; it becomes that of the
+  // last step. `filtered`: the distribution at each step given the observations up to it; null: dropped. `totals`: probability of each step's
+  // observation given those before. `underflows`: set for a sequence in which a positive probability became too small for a float, and may matter.
+  void forward(const Steps& steps, bool first, double* messages, double* filtered, double* totals,
+               unsigned char* underflows, int threads, Poll poll) const;
+
+  // `messages`: a row for each sequence, the likelihood of all later observations for each state of its last step; becomes that of the
+  // step before its first, unless `first`. `filtered` becomes the distribution given all observations. `scales`: what the message was divided by
+  // after each step; in the first one, if `first`, the sum of the product of both messages.
+  void backward(const Steps& steps, bool first, double* messages, double* filtered, double* scales, int threads,
+                Poll poll) const;
+
+ private:
+  template <int kLanes>
+  void forward_lanes(const Steps& steps, std::span<const i64> sequences, bool first, double* messages, double* filtered,
+                     double* totals, unsigned char* underflows, Poll poll) const;
+  template <int kLanes>
+  void backward_lanes(const Steps& steps, std::span<const i64> sequences, bool first, double* messages,
+                      double* filtered, double* scales, Poll poll) const;
+
+  Panels forward_, backward_;
+  bool
+      mixes_;  // from each state to each in one step, with a probability that no rounding of small numbers to 0 outweighs
+};
+
+// Logarithms: maxima of sums.
+class BestPath {
+ public:
+  BestPath(std::span<const double> log_transition, i64 states);
+
+  i64 states() const { return panels_.states(); }
+
+  // `start`: logarithms before the first observation. `states`: state at each step of the best path. `scores`: its logarithm for each sequence. Messages
+  // that take more than `cells` numbers on a thread are computed twice, from checkpoints.
+  void run(const Steps& steps, std::span<const double> start, int* states, double* scores, i64 cells, int threads,
+           Poll poll) const;
+
+ private:
+  template <int kLanes>
+  void run_lanes(const Steps& steps, std::span<const double> start, std::span<const i64> sequences, int* states,
+                 double* scores, i64 cells, Poll poll) const;
+
+  Panels panels_;
+};
+
+}  // namespace elimina::markov
