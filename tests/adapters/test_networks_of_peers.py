@@ -335,10 +335,12 @@ def test_pgmpy_networks_that_are_refused():
         discrete.TabularCPD(("D", 1), 2, [[0.6, 0.2], [0.4, 0.8]], [("D", 0)], [2]),
     )
     dynamic.initialize_initial_state()
-    with pytest.raises(UnsupportedError, match=r"dynamic Bayesian network .* network.get_constant_bn\(\)"):
+    with pytest.raises(
+        UnsupportedError, match=r"dynamic Bayesian network .* elimina\.DynamicModel\.from_pgmpy\(network\)"
+    ):
         elimina.from_pgmpy(dynamic)
-    slices = elimina.solve(elimina.from_pgmpy(dynamic.get_constant_bn()), "mar").marginals
-    assert slices["D_1"] == pytest.approx({0: 0.6 * 0.6 + 0.4 * 0.2, 1: 0.6 * 0.4 + 0.4 * 0.8})
+    slices = elimina.solve(elimina.DynamicModel.from_pgmpy(dynamic).unroll(2), "mar").marginals
+    assert slices["D[1]"] == pytest.approx({0: 0.6 * 0.6 + 0.4 * 0.2, 1: 0.6 * 0.4 + 0.4 * 0.8})
     with pytest.raises(InputError, match="node 'a' needs one conditional distribution, it has 0"):
         elimina.from_pgmpy(models.LinearGaussianBayesianNetwork([("a", "b")]))
     for other in (models.MarkovChain(["a"], [2]), discrete.JointProbabilityDistribution(["a"], [2], [0.5, 0.5])):

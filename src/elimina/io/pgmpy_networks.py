@@ -36,7 +36,7 @@ def from_pgmpy(network: Any, *, check: bool = True) -> Model:
         UnsupportedError: A distribution is not given by a table, or the network is dynamic.
     """
     factors = _factors(network)
-    states = _states_of_factors(factors)
+    states = states_of_factors(factors)
     nodes = list(network.nodes())
     if hasattr(network, "get_cpds"):
         _check_one_each(nodes, [factor.variables[0] for factor in factors])
@@ -44,11 +44,11 @@ def from_pgmpy(network: Any, *, check: bool = True) -> Model:
         _check_have_states(nodes, states)
     order = [v for v in nodes if v in states]
     order += [v for v in states if v not in order]
-    variables = [Variable(str(v), len(states[v]), list(map(_state, states[v]))) for v in order]
+    variables = [Variable(str(v), len(states[v]), list(map(native_state, states[v]))) for v in order]
     index = {v: i for i, v in enumerate(order)}
     # The first variable (the child, if there is one) goes to the end.
     scopes = [[index[v] for v in (*f.variables[1:], *f.variables[:1])] for f in factors]
-    tables = [Table(scope, _values(f, states)) for scope, f in zip(scopes, factors, strict=True)]
+    tables = [Table(scope, factor_values(f, states)) for scope, f in zip(scopes, factors, strict=True)]
     if not hasattr(network, "get_cpds"):
         return Model(variables, tables, sense="probability")
     return Model(variables, tables, sense="probability", children=[t.scope[-1] for t in tables], check=check)
@@ -61,14 +61,14 @@ def node_states(network: Any) -> dict[Any, list[Any]]:
         InputError: As ``from_pgmpy``.
         UnsupportedError: Likewise.
     """
-    return _states_of_factors(_factors(network))
+    return states_of_factors(_factors(network))
 
 
 def _factors(network: Any) -> list[Any]:
     if hasattr(network, "get_interface_nodes"):
         raise UnsupportedError(
-            "a dynamic Bayesian network has no fixed number of variables: pass the network of its first two time "
-            "slices, network.get_constant_bn(), or a network that you unrolled"
+            "a dynamic Bayesian network has no fixed number of variables: elimina.DynamicModel.from_pgmpy(network) "
+            "takes it, and unroll(n) of that is the model of n slices"
         )
     if hasattr(network, "get_cpds"):
         factors = list(network.get_cpds())
@@ -82,7 +82,8 @@ def _factors(network: Any) -> list[Any]:
     return factors
 
 
-def _states_of_factors(factors: Sequence[Any]) -> dict[Any, list[Any]]:
+def states_of_factors(factors: Sequence[Any]) -> dict[Any, list[Any]]:
+    """Return the states of each variable, in the order of its distribution, or of the first factor that has it."""
     states: dict[Any, list[Any]] = {}
     for factor in factors:
         states.setdefault(factor.variables[0], list(factor.state_names[factor.variables[0]]))
@@ -92,9 +93,10 @@ def _states_of_factors(factors: Sequence[Any]) -> dict[Any, list[Any]]:
     return states
 
 
-def _state(state: Any) -> State:
-    native_state = native(state)
-    return native_state if isinstance(native_state, str | int) else str(state)
+def native_state(state: Any) -> State:
+    """Return a state of pgmpy as elimina has it: a str, an int or a bool."""
+    plain = native(state)
+    return plain if isinstance(plain, str | int) else str(state)
 
 
 def _check_one_each(nodes: list[Any], children: list[Any]) -> None:
@@ -112,7 +114,12 @@ def _check_have_states(nodes: list[Any], states: Mapping[Any, list[Any]]) -> Non
             raise InputError(f"node {node!r} is in no factor, so its states are unknown: add a factor or drop the node")
 
 
-def _values(factor: Any, states: dict[Any, list[Any]]) -> NDArray[np.float64]:
+def factor_values(factor: Any, states: Mapping[Any, list[Any]]) -> NDArray[np.float64]:
+    """Return the values of a factor, each axis in the order of its variable's states, the first axis moved to the end.
+
+    Raises:
+        InputError: The factor has other states than these.
+    """
     values = np.asarray(factor.values, dtype=np.float64)
     for axis, v in enumerate(factor.variables):
         factor_states = list(factor.state_names[v])

@@ -43,8 +43,8 @@ def index_of_cell(variable: Variable, cell: Any) -> int:
         return index
     if cell == UNOBSERVED:
         raise InputError(
-            f"variable {variable.name!r} has no state {cell}; leave cells that are not observed empty (None, NaN), "
-            "or give indices=True if all cells are indices"
+            f"variable {variable.name!r} has no state {cell}; leave cells that are not observed empty (None, NaN); "
+            "where all cells are indices, JunctionTree.batch takes indices=True"
         )
     raise no_such_state(variable, cell)
 
