@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from elimina.io.model_files import read, write
     from elimina.io.pgmpy_networks import from_pgmpy, to_pgmpy
     from elimina.io.pyagrum_networks import from_pyagrum, to_pyagrum
+    from elimina.methods.dynamic_model import DynamicModel, OnlineFilter
     from elimina.methods.junction_tree import JunctionTree
     from elimina.methods.samples import Samples
     from elimina.model.model import Model
@@ -44,6 +45,7 @@ __all__ = [
     "ClusterError",
     "DcopError",
     "DeviceError",
+    "DynamicModel",
     "EliminaError",
     "FormatError",
     "ImpossibleEvidenceError",
@@ -54,6 +56,7 @@ __all__ = [
     "MemoryLimitError",
     "Model",
     "NamedTable",
+    "OnlineFilter",
     "Options",
     "Plan",
     "Report",
@@ -82,6 +85,7 @@ _HOMES = {
     "io.pgmpy_networks": ("from_pgmpy", "to_pgmpy"),
     "io.pyagrum_networks": ("from_pyagrum", "to_pyagrum"),
     "api": ("iterate_best", "plan", "sample", "solve"),
+    "methods.dynamic_model": ("DynamicModel", "OnlineFilter"),
     "methods.junction_tree": ("JunctionTree",),
     "methods.samples": ("Samples",),
     "planning.options": ("Options",),

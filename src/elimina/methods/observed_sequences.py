@@ -1,0 +1,308 @@
+"""Observations of sequences of slices, as callers give them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina import arguments
+from elimina.display import bytes_text
+from elimina.errors import InputError, MemoryLimitError
+from elimina.io.cases import Cases, Codes, as_cases, labels_of
+from elimina.io.sources import as_evidence
+from elimina.model.cells import UNOBSERVED
+from elimina.model.model import Model, variable_index
+from elimina.model.states import is_missing
+from elimina.model.table import unmasked
+from elimina.problem.observations import evidence_of
+
+Floats = NDArray[np.float64]
+
+
+Ints = NDArray[np.int32]
+
+_BUFFER_BYTES = 1 << 26
+"""Bytes of messages that are kept at once; those of longer sequences are computed twice."""
+
+_BUFFER_SHARE = 0.5
+"""Share of the memory limit that messages may take."""
+
+
+class RunLimits(NamedTuple):
+    """Limits of a run over sequences.
+
+    Attributes:
+        memory: Bytes that may be used.
+        threads: Number of threads.
+    """
+
+    memory: int
+    threads: int
+
+    def messages(self, states: int) -> int:
+        """Return the number of messages of so many numbers that are kept at once."""
+        return max(1, min(_BUFFER_BYTES, int(_BUFFER_SHARE * self.memory)) // (8 * states))
+
+    def check_messages(self, states: int, count: int, slices: int) -> None:
+        """Check that messages fit.
+
+        Args:
+            states: Numbers in a message.
+            count: Number of messages.
+            slices: Slices of the sequence.
+
+        Raises:
+            MemoryLimitError: They do not.
+        """
+        if 8 * states * count > self.memory:
+            raise MemoryLimitError(
+                f"the messages of a sequence of {slices:,} slices take at least {bytes_text(8 * states * count)}, and "
+                f"{bytes_text(self.memory)} may be used: give more memory"
+            )
+
+
+class Message(NamedTuple):
+    """Distribution of the joint states of an interface, given the observations so far.
+
+    Attributes:
+        weights: Probabilities, or their logarithms.
+        is_logarithmic: True if they are logarithms: some are too small for a float.
+    """
+
+    weights: Floats
+    is_logarithmic: bool = False
+
+
+class SliceAnswers(NamedTuple):
+    """Answers about some slices that follow each other.
+
+    Attributes:
+        rows: The slices.
+        marginals: Variable -> distributions, shape ``(slices, size)``; zeros where the sequence is impossible.
+        log_totals: Natural logarithm of the probability of each slice's observations given those before.
+    """
+
+    rows: slice
+    marginals: dict[int, Floats]
+    log_totals: Floats
+
+
+class Sequences(NamedTuple):
+    """Observations of the slices of sequences, one sequence after another.
+
+    Attributes:
+        columns: Indices of the variables with observed states.
+        codes: int32 array of shape ``(slices, columns)``: indices of the states, -1 where nothing is observed.
+        logs: Variable index -> logarithms of the likelihoods of its states, shape ``(slices, size)``.
+        starts: int64 array: the first slice of each sequence, and the number of all.
+        is_single: True if the caller gave one sequence.
+        labels: Index of the pandas frame that held the observations.
+    """
+
+    columns: tuple[int, ...]
+    codes: Codes
+    logs: dict[int, Floats]
+    starts: NDArray[np.int64]
+    is_single: bool
+    labels: Any
+
+    @property
+    def ends(self) -> list[tuple[int, int]]:
+        """First slice and end of each sequence that has slices."""
+        starts = self.starts.tolist()
+        return [(first, last) for first, last in itertools.pairwise(starts) if first < last]
+
+    @property
+    def firsts(self) -> NDArray[np.bool_]:
+        """The slices that are the first of a sequence, as a mask."""
+        firsts = np.zeros(len(self.codes), dtype=bool)
+        firsts[self.starts[:-1][np.diff(self.starts) > 0]] = True
+        return firsts
+
+    def one(self, number: int) -> Sequences:
+        """Return one of the sequences."""
+        rows = slice(int(self.starts[number]), int(self.starts[number + 1]))
+        logs = {v: table[rows] for v, table in self.logs.items()}
+        starts = np.array([0, rows.stop - rows.start], dtype=np.int64)
+        return Sequences(self.columns, self.codes[rows], logs, starts, True, None)
+
+    def extended(self, steps: int) -> Sequences:
+        """Return the sequences with so many slices more, in which nothing is observed."""
+        starts = self.starts + steps * np.arange(len(self.starts))
+        old = np.ones(int(starts[-1]), dtype=bool)
+        for n in range(1, steps + 1):
+            old[starts[1:] - n] = False
+        codes = np.full((len(old), len(self.columns)), UNOBSERVED, dtype=np.int32)
+        codes[old] = self.codes
+        logs = {}
+        for v, table in self.logs.items():
+            logs[v] = np.zeros((len(old), table.shape[1]))
+            logs[v][old] = table
+        return Sequences(self.columns, codes, logs, starts, self.is_single, None)
+
+    def is_added(self, steps: int) -> NDArray[np.bool_]:
+        """Return which slices of extended sequences were added, as a mask."""
+        added = np.zeros(len(self.codes), dtype=bool)
+        for n in range(1, steps + 1):
+            added[self.starts[1:] - n] = True
+        return added
+
+    def evidence(self, row: int) -> dict[int, int | Floats]:
+        """Return the observations of a slice: variable -> index of its state, or likelihoods, the largest of them 1."""
+        states = zip(self.columns, self.codes[row].tolist(), strict=True)
+        observed: dict[int, int | Floats] = {v: code for v, code in states if code >= 0}
+        for v, logs in self.logs.items():
+            observed[v] = scaled_likelihoods(logs[row : row + 1])[0][0]
+        return observed
+
+    def log_scale(self, row: int) -> float:
+        """Return the logarithm that the likelihoods of ``evidence`` lack."""
+        return float(sum(logs[row].max() for logs in self.logs.values()))
+
+
+def scaled_likelihoods(logs: Floats) -> tuple[Floats, Floats]:
+    """Return likelihoods from rows of logarithms, and the logarithm that each row was scaled by: its largest."""
+    peaks = logs.max(axis=1, initial=-np.inf)
+    return np.exp(logs - np.where(np.isneginf(peaks), 0.0, peaks)[:, None]), peaks
+
+
+def read_sequences(model: Model, sole: int | None, observations: Any, lengths: Any) -> Sequences:
+    """Read observations.
+
+    Args:
+        model: Network of a slice.
+        sole: The variable that a bare sequence of states is about; None: there is none.
+        observations: See ``DynamicModel.filter``.
+        lengths: Likewise.
+
+    Raises:
+        InputError: A name or a state does not exist, an array has the wrong shape, or the lengths do not sum to the
+            number of slices.
+        TypeError: ``observations`` or ``lengths`` is something else.
+    """
+    columns, logs, labels = _columns(model, sole, observations), {}, labels_of(observations)
+    if isinstance(columns, Mapping):
+        soft = {name: column for name, column in columns.items() if np.ndim(column) == 2}
+        logs = {variable_index(model, name): _logs(model, name, column) for name, column in soft.items()}
+        columns = {name: column for name, column in columns.items() if name not in soft}
+    count = len(next(iter(logs.values()))) if logs else None
+    if isinstance(columns, Mapping) and not columns:
+        cases = Cases((), np.empty((count or 0, 0), dtype=np.int32))
+    else:
+        cases = as_cases(columns, model)
+    variables, codes = cases
+    wrong = next((v for v, table in logs.items() if len(table) != len(codes)), None)
+    if wrong is not None:
+        raise InputError(
+            f"the log-likelihoods of {model.variables[wrong].name!r} are about {len(logs[wrong]):,} slices, and other "
+            f"observations about {len(codes):,}"
+        )
+    both = next((v for v in logs if v in variables), None)
+    if both is not None:
+        raise InputError(f"variable {model.variables[both].name!r} has states and log-likelihoods: give one of them")
+    return Sequences(variables, codes, logs, _starts(lengths, len(codes)), lengths is None, labels)
+
+
+def sequence_of_observations(model: Model, sole: int | None, observation: Any) -> Sequences:
+    """Return a sequence of one slice.
+
+    Args:
+        model: Network of a slice.
+        sole: The variable that a bare state is about; None: there is none.
+        observation: See ``OnlineFilter.update``.
+
+    Raises:
+        InputError: There is no such variable or state, or an array has the wrong shape.
+    """
+    logs: dict[int, Floats] = {}
+    observed: dict[int, Any] = {}
+    if isinstance(observation, Mapping) or (hasattr(observation, "items") and np.ndim(observation) == 1):
+        observed = evidence_of(model, as_evidence(observation, model, "observation"))
+    elif len(model.variables) == 1 and np.ndim(observation) == 1:
+        logs[0] = _logs(model, 0, np.asarray(observation)[None])
+    elif not is_missing(observation):
+        if sole is None:
+            names = ", ".join(repr(v.name) for v in model.variables)
+            raise InputError(
+                f"the observation is {arguments.shown(observation)}, and may be about several variables: name it, as "
+                f"in {{{model.variables[-1].name!r}: ...}}; the variables are {names}"
+            )
+        observed = evidence_of(model, {sole: observation})
+    with np.errstate(divide="ignore"):
+        logs.update((v, np.log(what)[None]) for v, what in observed.items() if not isinstance(what, int))
+    columns = tuple(v for v, what in observed.items() if isinstance(what, int))
+    codes = np.array([[observed[v] for v in columns]], dtype=np.int32).reshape(1, len(columns))
+    return Sequences(columns, codes, logs, np.array([0, 1], dtype=np.int64), True, None)
+
+
+def _columns(model: Model, sole: int | None, observations: Any) -> Any:
+    """Return observations as a mapping, or as what ``as_cases`` takes."""
+    if isinstance(observations, Mapping) or hasattr(observations, "columns"):
+        return observations
+    if hasattr(observations, "__arrow_c_stream__") or hasattr(observations, "__dataframe__"):
+        return observations
+    if isinstance(observations, str) or not isinstance(observations, Iterable):
+        raise arguments.wrong_type(
+            "observations", observations, "a sequence, a mapping from names to columns, a data frame, or an array"
+        )
+    if isinstance(observations, np.ndarray) and observations.dtype.names is not None:
+        return observations
+    rows = observations if isinstance(observations, np.ndarray | Sequence) else list(observations)
+    if not isinstance(rows, np.ndarray) and len(rows) and all(isinstance(row, Mapping) for row in rows):
+        return rows
+    axes = rows.ndim if isinstance(rows, np.ndarray) else 2 if len(rows) and np.ndim(rows[0]) == 1 else 1
+    if axes == 2:
+        array = np.asarray(rows)
+        if len(model.variables) == 1:
+            return {0: array}
+        if sole is not None and array.shape[1:] == (1,):
+            return {sole: array[:, 0]}
+        return array
+    if axes != 1:
+        raise InputError(f"observations have the shape {np.shape(rows)}; an array takes one or two axes")
+    if sole is None and not len(rows):
+        return {}
+    if sole is None:
+        names = ", ".join(repr(v.name) for v in model.variables)
+        raise InputError(
+            f"observations are a bare sequence, and may be about several variables: name them, as in "
+            f"{{{model.variables[-1].name!r}: [...]}}; the variables are {names}"
+        )
+    return {sole: rows}
+
+
+def _logs(model: Model, name: Any, column: Any) -> Floats:
+    """Return log-likelihoods, checked."""
+    variable = model.variables[variable_index(model, name)]
+    try:
+        table = np.asarray(unmasked(f"the log-likelihoods of {variable.name!r}", column), dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"the log-likelihoods of {variable.name!r} are not numbers") from None
+    if table.shape[1] != variable.size:
+        raise InputError(
+            f"the log-likelihoods of {variable.name!r} have the shape {table.shape}; they take a column for each of "
+            f"its {variable.size} states"
+        )
+    if np.isnan(table).any() or (table == np.inf).any():
+        row = int(np.argmax((np.isnan(table) | (table == np.inf)).any(axis=1)))
+        raise InputError(
+            f"the log-likelihoods of {variable.name!r} in slice {row} are {table[row].tolist()[:8]}; they must be "
+            "finite, or minus infinity: a slice in which nothing is observed has a row of zeros"
+        )
+    return table
+
+
+def _starts(lengths: Any, count: int) -> NDArray[np.int64]:
+    """Return the start of each sequence, and the number of all slices."""
+    if lengths is None:
+        return np.array([0, count], dtype=np.int64)
+    if isinstance(lengths, str) or not isinstance(lengths, Iterable):
+        raise arguments.wrong_type("lengths", lengths, "a sequence with the number of slices of each sequence")
+    numbers = [arguments.integer(f"lengths[{n}]", length, 0) for n, length in enumerate(lengths)]
+    if sum(numbers) != count:
+        raise InputError(f"lengths sum to {sum(numbers):,}, and the observations have {count:,} slices")
+    return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(np.array(numbers, dtype=np.int64))])

@@ -1,0 +1,315 @@
+"""Passes over the slices of a dynamic network by the interface algorithm (Murphy 2002, "Dynamic Bayesian networks").
+
+One junction tree for the first slice and one for the later ones are planned once, and run for each slice. The variables
+with children in the next slice are its interface; an auxiliary variable has their joint states, so that messages are
+likelihoods of it, and its posteriors.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from elimina.display import bytes_text, count_text
+from elimina.errors import MemoryLimitError
+from elimina.methods.junction_tree import JunctionTree
+from elimina.methods.observed_sequences import Floats, Ints, Message, RunLimits, Sequences, SliceAnswers
+from elimina.model.dynamic_network import DynamicNetwork
+from elimina.model.model import Model
+from elimina.model.table import Table
+from elimina.model.variable import Variable
+from elimina.planning.options import Options
+from elimina.system import cached_property
+
+Observation = int | Floats
+
+
+class SliceTree:
+    """A junction tree of a slice.
+
+    Args:
+        network: The network of the slice.
+        is_first: True for the first slice.
+        options: Options of the tree.
+        has_moves: True if the tree is asked for ``moves``.
+    """
+
+    def __init__(self, network: DynamicNetwork, is_first: bool, options: Options, *, has_moves: bool = False) -> None:
+        source = network.initial if is_first else network.transition
+        count = len(network.variables)
+        self._shift = 0 if is_first else count
+        variables, factors = list(source.variables), list(source.factors)
+        used = {v for factor in factors for v in factor.scope}
+        self._after = self._join(variables, factors, [self._shift + v for v in network.interface], "interface")
+        self._before = None
+        if not is_first:
+            self._before = self._join(variables, factors, network.interface, "previous interface")
+        self._states = math.prod(network.variables[v].size for v in network.interface)
+        self._pair = None
+        if has_moves and network.interface:
+            members = [*network.interface, *(self._shift + v for v in network.interface)]
+            self._pair = self._join(variables, factors, members, "both interfaces")
+        # Variables of the previous slice without children are left out.
+        kept = [v for v in range(len(variables)) if v in used or v >= self._shift]
+        place = {v: n for n, v in enumerate(kept)}
+        tables = [factor.over([place[v] for v in factor.scope]) for factor in factors]
+        self._tree = JunctionTree(
+            Model([variables[v] for v in kept], tables, sense="probability"), options=options._replace(exact=True)
+        )
+        self._place = place
+        self._names = [source.variables[self._shift + v].name for v in range(count)]
+
+    @staticmethod
+    def _join(variables: list[Variable], factors: list[Table], members: Sequence[int], name: str) -> int | None:
+        """Return the variable that has the joint states of others, which is added unless there is one of them."""
+        if len(members) < 2:
+            return members[0] if members else None
+        sizes = [variables[v].size for v in members]
+        names = {v.name for v in variables}
+        while name in names:
+            name += "'"
+        joint = len(variables)
+        variables.append(Variable(name, math.prod(sizes)))
+        for v, states in zip(members, np.indices(sizes).reshape(len(sizes), -1), strict=True):
+            factors.append(Table([joint, v], (states[:, None] == np.arange(variables[v].size)).astype(np.float64)))
+        return joint
+
+    def observe(
+        self, before: Floats | None, observations: Mapping[int, Observation], after: Floats | int | None = None
+    ) -> None:
+        """Set the messages of the interfaces, and the observations of the slice.
+
+        Args:
+            before: Weights of the joint states of the interface before.
+            observations: Variable of the slice -> index of its state, or likelihoods.
+            after: Weights of the joint states of the slice's own interface, or the index of one.
+        """
+        weights: dict[int, list[Observation]] = {}
+        for v, observation in observations.items():
+            weights.setdefault(self._place[v + self._shift], []).append(observation)
+        for joint, message in ((self._before, before), (self._after, after)):
+            if joint is not None and message is not None:
+                weights.setdefault(self._place[joint], []).append(message)
+        sizes = self._tree.model.sizes
+        states = {
+            v: _product(sizes[v], observed) if len(observed) > 1 else observed[0] for v, observed in weights.items()
+        }
+        self._tree.set_evidence({v: _evidence(self._tree.model, v, observed) for v, observed in states.items()})
+
+    @property
+    def log_sum(self) -> float:
+        """Natural logarithm of the sum of the slice's products."""
+        return self._tree.log_evidence
+
+    def marginals(self, variables: Sequence[int]) -> list[Floats]:
+        """Return the posteriors of variables of the slice."""
+        names = [self._names[v] for v in variables]
+        tables = self._tree.marginals(names)
+        return [tables[name].array for name in names]
+
+    def interface_marginal(self, *, before: bool = False) -> Floats:
+        """Return the posterior of the interface, or of the one before."""
+        joint = self._before if before else self._after
+        return np.ones(1) if joint is None else self._tree.marginals([self._place[joint]])[self._name(joint)].array
+
+    def moves(self) -> Floats:
+        """Return the joint posterior of the interface before and the interface: a row for each state of the former."""
+        if self._pair is None:
+            return self.interface_marginal()[None]
+        return self._tree.marginals([self._place[self._pair]])[self._name(self._pair)].array.reshape(self._states, -1)
+
+    def _name(self, joint: int) -> str:
+        return self._tree.model.variables[self._place[joint]].name
+
+
+def _evidence(model: Model, v: int, observation: Observation) -> object:
+    return model.variables[v].state(observation) if isinstance(observation, int) else observation
+
+
+def _product(size: int, observations: Sequence[Observation]) -> Floats:
+    """Return the product of observations of one variable, as likelihoods."""
+    product = np.ones(size)
+    for observation in observations:
+        product *= np.eye(1, size, observation)[0] if isinstance(observation, int) else observation
+    return product
+
+
+class SliceTrees:
+    """The junction trees of a dynamic network, for any interface.
+
+    Args:
+        network: The network.
+        options: Options of the trees.
+    """
+
+    def __init__(self, network: DynamicNetwork, options: Options) -> None:
+        self._network, self._options = network, options
+        self._first, self._later = SliceTree(network, True, options), SliceTree(network, False, options)
+        self._states = math.prod(network.variables[v].size for v in network.interface)
+
+    def filtered(
+        self, sequences: Sequences, limits: RunLimits, variables: Sequence[int], *, keeps_states: bool = True
+    ) -> Iterator[SliceAnswers]:
+        """Yield the posteriors given the observations so far: see ``HiddenChain.filtered``."""
+        for first, last in sequences.ends:
+            message: Message | None = None
+            for row in range(first, last):
+                message, log_total, marginals = self.advance(message, sequences, row, variables if keeps_states else ())
+                yield SliceAnswers(slice(row, row + 1), marginals, np.array([log_total]))
+                if log_total == -math.inf:
+                    yield _impossible(self._network, slice(row, last), variables if keeps_states else ())
+                    break
+
+    def advance(
+        self, message: Message | None, sequences: Sequences, row: int, variables: Sequence[int]
+    ) -> tuple[Message, float, dict[int, Floats]]:
+        """Filter one more slice: see ``HiddenChain.advance``."""
+        tree = self._tree_at(sequences, row, message, None)
+        log_total = tree.log_sum
+        if log_total == -math.inf:
+            return Message(np.zeros(self._states)), log_total, _zeros(self._network, 1, variables)
+        marginals = dict(zip(variables, (table[None] for table in tree.marginals(variables)), strict=True))
+        return Message(tree.interface_marginal()), log_total + sequences.log_scale(row), marginals
+
+    def _tree_at(
+        self, sequences: Sequences, row: int, message: Message | None, after: Floats | int | None
+    ) -> SliceTree:
+        """Return the tree of a slice, with its evidence."""
+        tree = self._first if message is None else self._later
+        tree.observe(None if message is None else message.weights, sequences.evidence(row), after)
+        return tree
+
+    def smoothed(self, sequences: Sequences, limits: RunLimits, variables: Sequence[int]) -> Iterator[SliceAnswers]:
+        """Yield the posteriors given all observations: see ``HiddenChain.smoothed``."""
+        for first, last in sequences.ends:
+            yield from self._smooth(sequences, first, last, limits, variables)
+
+    def _smooth(
+        self, sequences: Sequences, first: int, last: int, limits: RunLimits, variables: Sequence[int]
+    ) -> Iterator[SliceAnswers]:
+        messages = _Messages(first, last, self._states, limits)
+        message: Message | None = None
+        totals = []
+        for row in range(first, last):
+            messages.store(row, message)
+            message, log_total, _ = self.advance(message, sequences, row, ())
+            totals.append(log_total)
+            if log_total == -math.inf:
+                yield _impossible(self._network, slice(first, last), variables)
+                yield SliceAnswers(slice(first, row + 1), {}, np.array(totals))
+                return
+        ratio: Floats | None = None
+        for row in reversed(range(first, last)):
+            before = messages.at(row, lambda m, n: self.advance(m, sequences, n, ())[0])
+            tree = self._tree_at(sequences, row, before, ratio)
+            marginals = {v: table[None] for v, table in zip(variables, tree.marginals(variables), strict=True)}
+            yield SliceAnswers(slice(row, row + 1), marginals, np.array([totals[row - first]]))
+            if before is not None:
+                tree.observe(None, sequences.evidence(row), ratio)
+                ratio = tree.interface_marginal(before=True)
+
+    def best_paths(self, sequences: Sequences, limits: RunLimits) -> tuple[dict[int, Ints], Floats]:
+        """Return the most probable states of the interface: see ``HiddenChain.best_paths``.
+
+        Raises:
+            MemoryLimitError: The table of pairs of joint states does not fit.
+        """
+        needed = 8 * self._states**2
+        if needed > limits.memory:
+            raise MemoryLimitError(
+                f"the most probable states need a table of {count_text(self._states**2)} pairs of joint states of the "
+                f"interface ({bytes_text(needed)}), and {bytes_text(limits.memory)} may be used: give more memory, or "
+                "ask for the most probable states of all variables, JunctionTree(model.unroll(n)).mpe()"
+            )
+        path, scores = np.zeros(len(sequences.codes), dtype=np.int32), np.zeros(len(sequences.starts) - 1)
+        for number in np.flatnonzero(np.diff(sequences.starts)).tolist():
+            first, last = (int(n) for n in sequences.starts[number : number + 2])
+            scores[number] = self._find_best_path(sequences, first, last, limits, path)
+        joint = np.unravel_index(path, [self._network.variables[v].size for v in self._network.interface] or [1])
+        return {v: s.astype(np.int32) for v, s in zip(self._network.interface, joint, strict=False)}, scores
+
+    def _find_best_path(self, sequences: Sequences, first: int, last: int, limits: RunLimits, path: Ints) -> float:
+        """Write the best joint states of one sequence, and return the logarithm of their probability."""
+        messages = _Messages(first, last, self._states, limits)
+        message: Message | None = None
+        score = 0.0
+        for row in range(first, last):
+            messages.store(row, message)
+            message, log_best = self._best_message(message, sequences, row)
+            score += log_best
+            if score == -math.inf:
+                return score
+        assert message is not None
+        path[last - 1] = message.weights.argmax()
+        for row in reversed(range(first + 1, last)):
+            before = messages.at(row, lambda m, n: self._best_message(m, sequences, n)[0])
+            assert before is not None
+            self._later.observe(before.weights, sequences.evidence(row), int(path[row]))
+            path[row - 1] = self._later.interface_marginal(before=True).argmax()
+        return score
+
+    def _best_message(self, message: Message | None, sequences: Sequences, row: int) -> tuple[Message, float]:
+        """Return the relative probabilities of the best paths to each joint state, and the logarithm of the largest."""
+        tree = self._first if message is None else self._moves
+        tree.observe(None if message is None else message.weights, sequences.evidence(row))
+        log_sum = tree.log_sum
+        if log_sum == -math.inf:
+            return Message(np.zeros(self._states)), log_sum
+        weights = tree.moves().max(axis=0)
+        highest = float(weights.max())
+        return Message(weights / highest), log_sum + math.log(highest) + sequences.log_scale(row)
+
+    @cached_property
+    def _moves(self) -> SliceTree:
+        return SliceTree(self._network, False, self._options, has_moves=True)
+
+
+class _Messages:
+    """Messages before the slices of a sequence: all of them, or some, from which the others are computed again.
+
+    Args:
+        first: First slice of the sequence.
+        last: End of the sequence.
+        states: Length of a message.
+        limits: Limits of the run.
+    """
+
+    def __init__(self, first: int, last: int, states: int, limits: RunLimits) -> None:
+        count, self._first = last - first, first
+        self._span = 1 if count <= limits.messages(states) else math.isqrt(count) + 1
+        limits.check_messages(states, count // self._span + self._span, count)
+        self._kept: dict[int, Message | None] = {}
+        self._segment: dict[int, Message | None] = {}
+
+    def store(self, number: int, message: Message | None) -> None:
+        """Keep a message, if it begins a segment."""
+        if (number - self._first) % self._span == 0:
+            self._kept[number] = message
+
+    def at(self, number: int, advance: Callable[[Message | None, int], Message]) -> Message | None:
+        """Return a message; those of its segment are computed again where they are not kept.
+
+        Args:
+            number: Number of the slice behind the message.
+            advance: Function that returns the message after a slice from the one before it, and its number.
+        """
+        if number in self._kept and self._span == 1:
+            return self._kept[number]
+        if number not in self._segment:
+            begin = number - (number - self._first) % self._span
+            self._segment = {begin: self._kept[begin]}
+            for n in range(begin, number):
+                self._segment[n + 1] = advance(self._segment[n], n)
+        return self._segment[number]
+
+
+def _impossible(network: DynamicNetwork, rows: slice, variables: Sequence[int]) -> SliceAnswers:
+    """Return the answer about slices of an impossible sequence."""
+    count = rows.stop - rows.start
+    return SliceAnswers(rows, _zeros(network, count, variables), np.full(count, -np.inf))
+
+
+def _zeros(network: DynamicNetwork, count: int, variables: Sequence[int]) -> dict[int, Floats]:
+    return {v: np.zeros((count, network.variables[v].size)) for v in variables}
