@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from elimina._core import cp_constraint_names as constraint_names
+from elimina.cp.conflicts import Conflict
 from elimina.cp.expressions import Combination, Condition, Expression, Relation
 from elimina.cp.model import Model
 from elimina.cp.reading import read
@@ -13,6 +14,7 @@ from elimina.result import Result
 __all__ = [
     "Combination",
     "Condition",
+    "Conflict",
     "Expression",
     "Model",
     "Relation",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -12,6 +14,7 @@ import numpy.typing as npt
 from elimina._core import CpSearch, CpSolver, cp_falls_without_end, cp_variables_beyond_limits
 from elimina.arguments import choice, flag, shown, with_options, wrong_type
 from elimina.cp.branching import SearchRule, search_rules
+from elimina.cp.conflicts import Conflict, minimal_conflict
 from elimina.cp.copies import CopyableModel
 from elimina.cp.derived_constraints import DerivedConstraints
 from elimina.cp.domains import PropagatedDomains
@@ -29,7 +32,7 @@ from elimina.cp.search_options import (
     ValueOrdering,
     VariableOrdering,
 )
-from elimina.cp.search_run import SearchRun, memory_in_words, never_stop
+from elimina.cp.search_run import SearchRun, limit_of, memory_in_words, never_stop
 from elimina.cp.solution import Solution
 from elimina.cp.to_graphical import PostedModel, tabulate
 from elimina.cp.unbounded import UNBOUNDED_LIMIT, bounds_advice, missing_bounds_text, warn_of_missing_bounds
@@ -56,6 +59,8 @@ class Model(CopyableModel, DerivedConstraints, Displayed):
         self._names: dict[int, str] = {}
         self._taken: set[str] = set()
         self._posts: list[tuple[str, Sequence[Numbers]]] = []
+        # First post, last post and name of each named block.
+        self._blocks: list[tuple[int, int, str]] = []
         self._rules: list[SearchRule] = []
         self._objective: Expression | None = None
         self._sign = 1
@@ -315,6 +320,83 @@ class Model(CopyableModel, DerivedConstraints, Displayed):
         b = self.bool_var()
         self.add(condition, iff=b)
         return b
+
+    @contextlib.contextmanager
+    def named(self, name: str) -> Iterator[None]:
+        """Give the constraints that are posted in a block a name, for `conflict`.
+
+        Several blocks may have one name. Variables that functions make in the block are defined there: a block that
+        uses them later depends on it.
+
+        Args:
+            name: Name of the constraints.
+
+        Raises:
+            InputError: The name is not a string, or is empty.
+        """
+        if not isinstance(name, str) or not name:
+            raise InputError(f"the name of constraints is a string that is not empty, not {name!r}")
+        start = len(self._posts)
+        try:
+            yield
+        finally:
+            self._blocks.append((start, len(self._posts), name))
+
+    def conflict(self, *, time_limit: float | None = None, seed: int = 0) -> Conflict | None:
+        """Return constraints with names that contradict each other; None if the model has a solution.
+
+        Args:
+            time_limit: Time limit in seconds, for all searches together.
+            seed: Random seed of the searches.
+
+        Raises:
+            InputError: A constraint cannot be used as given.
+            TimeLimitError: It is not known in time whether there is a solution.
+            KeyboardInterrupt: Ctrl-C.
+
+        Example:
+            >>> from elimina import cp
+            >>> m = cp.Model()
+            >>> early, late = m.int_vars(2, 0, 23)
+            >>> with m.named("breaks"):
+            ...     m.add(late >= early + 8)
+            >>> with m.named("opens at ten"):
+            ...     m.add(early >= 10)
+            >>> with m.named("closes at five"):
+            ...     m.add(late <= 17)
+            >>> with m.named("even hours"):
+            ...     m.add(early % 2 == 0)
+            >>> m.conflict().names
+            ('breaks', 'opens at ten', 'closes at five')
+        """
+        deadline = time.monotonic() + limit_of("time_limit", time_limit)
+        names = list(dict.fromkeys(name for _, _, name in self._blocks))
+        unknown: list[str] = []
+
+        def status(kept: Sequence[str]) -> str:
+            remaining = max(0.0, deadline - time.monotonic())
+            found = self._with_blocks(kept).solve(time_limit=remaining, seed=seed)
+            if found.ended_by == "interrupt":
+                raise KeyboardInterrupt
+            unknown.extend(["unknown"] if found.status == "unknown" else [])
+            return found.status
+
+        first = status(names)
+        if first == "unknown":
+            raise TimeLimitError("it is not known whether the constraints have a solution; allow more time")
+        if first != "infeasible":
+            return None
+        found = minimal_conflict(names, lambda kept: status(kept) == "infeasible")
+        return Conflict(tuple(name for name in names if name in set(found)), not unknown)
+
+    def _with_blocks(self, names: Sequence[str]) -> Model:
+        """Return a view of this model without its objective and the constraints that have other names."""
+        left_out = {place for start, end, name in self._blocks if name not in names for place in range(start, end)}
+        model = Model.__new__(Model)
+        model.__dict__.update(self.__dict__)
+        model._posts = [post for place, post in enumerate(self._posts) if place not in left_out]
+        model._objective = None
+        return model
 
     def sum(self, xs: Iterable[Operand]) -> Expression:
         """Return the sum of expressions, in one step: Python's own ``sum`` takes long for thousands."""

@@ -1,0 +1,44 @@
+"""Constraints of a model that contradict each other: conflicts from which nothing can be left out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+
+class Conflict(NamedTuple):
+    """Named constraints that, with those that have no name, have no solution.
+
+    Attributes:
+        names: Names of the constraints, in the order in which they were posted.
+        is_minimal: Without any one of them there is a solution; False if time did not suffice to find out.
+    """
+
+    names: tuple[str, ...]
+    is_minimal: bool
+
+
+def minimal_conflict(names: Sequence[str], is_infeasible: Callable[[Sequence[str]], bool]) -> list[str]:
+    """Return a minimal part of the names whose constraints are infeasible, as those of all names are.
+
+    It halves the names again and again (QuickXplain; Junker, AAAI 2004).
+
+    Args:
+        names: Different names.
+        is_infeasible: Returns whether the constraints of some names are infeasible; False where that is not known.
+    """
+
+    def part(background: Sequence[str], is_changed: bool, candidates: Sequence[str]) -> list[str]:
+        if is_changed and is_infeasible(background):
+            return []
+        if len(candidates) == 1:
+            return list(candidates)
+        middle = len(candidates) // 2
+        first, second = candidates[:middle], candidates[middle:]
+        of_second = part([*background, *first], True, second)
+        of_first = part([*background, *of_second], bool(of_second), first)
+        return [*of_first, *of_second]
+
+    if not names or is_infeasible([]):
+        return []
+    return part([], False, names)
