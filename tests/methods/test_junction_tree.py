@@ -23,6 +23,7 @@ from elimina import (
     StateIndex,
     Variable,
 )
+from elimina.methods import junction_tree
 from elimina.running.propagator import Propagator
 from tests import calls
 from tests.devices import on_devices
@@ -425,3 +426,53 @@ def test_an_interrupt_between_two_sets_of_evidence(monkeypatch):
 
 def interrupted(*_):
     raise KeyboardInterrupt
+
+
+@given(seed=st.integers(0, 2**32))
+def test_most_probable_assignments_share_a_plan(seed):
+    """Evidence with other states, likelihoods and zeros, and then about other variables, beside all assignments."""
+    random = np.random.default_rng(seed)
+    sizes = random.integers(1, 4, size=4).tolist()
+    scopes = [(0,), (0, 1), (1, 2), (0, 2, 3)]
+    tables = [
+        random.random([sizes[v] for v in scope]) * (random.random([sizes[v] for v in scope]) < 0.8) for scope in scopes
+    ]
+    tree = JunctionTree(Model.from_arrays(sizes, list(zip(scopes, tables, strict=True)), sense="probability"))
+    joint = np.einsum("a,ab,bc,acd->abcd", *tables)
+    for observed in ([1, 3], [1, 3], [1, 3], [0], [1, 3]):
+        cells, evidence = joint.copy(), {}
+        for v in observed:
+            weights = random.random(sizes[v]) if random.random() < 0.4 else np.eye(sizes[v])[random.integers(sizes[v])]
+            evidence[v] = int(weights.argmax()) if np.count_nonzero(weights) == 1 else weights
+            weights = np.eye(sizes[v])[evidence[v]] if isinstance(evidence[v], int) else weights
+            cells *= weights.reshape([-1 if axis == v else 1 for axis in range(4)])
+        tree.set_evidence(evidence)
+        if not cells.any():
+            with pytest.raises(ImpossibleEvidenceError):
+                tree.mpe()
+            continue
+        assignment, log_product = tree.mpe()
+        assert log_product == pytest.approx(np.log(cells.max()))
+        assert cells[tuple(assignment[f"x{v}"] for v in range(4))] == pytest.approx(cells.max())
+
+
+def test_the_plan_of_a_most_probable_assignment_is_kept(monkeypatch):
+    plans = []
+    plan = junction_tree.plan_problem
+
+    def counting(problem, *arguments, **named):
+        plans.append(problem.task)
+        return plan(problem, *arguments, **named)
+
+    tables = [((0, 1), [[0.1, 0.9], [0.6, 0.4]]), ((1, 2), [[0.7, 0.3], [0.2, 0.8]])]
+    tree = JunctionTree(Model.from_arrays([2, 2, 2], tables, sense="probability"))
+    monkeypatch.setattr(junction_tree, "plan_problem", counting)
+    answers = []
+    for state in (0, 1, 0):
+        tree.set_evidence({0: state})
+        answers.append(tree.mpe())
+    assert plans == ["mpe"]
+    assert answers[0] == answers[2] != answers[1]
+    tree.set_evidence({1: 0})
+    tree.mpe()
+    assert plans == ["mpe"] * 2

@@ -35,7 +35,7 @@ from elimina.planning.tree_statistics import Statistics, tree_statistics
 from elimina.problem.evidence import Observed, with_factors, with_leaves
 from elimina.problem.merging import Merged
 from elimina.problem.observations import assignment_of, changes_of, evidence_of, impossible_text
-from elimina.problem.preparation import condition, prepare, with_units
+from elimina.problem.preparation import Problem, condition, prepare, with_units
 from elimina.problem.rewriting import is_rewritten
 from elimina.problem.semirings import SEMIRINGS
 from elimina.result import Marginals, Result
@@ -153,6 +153,8 @@ class JunctionTree(Displayed):
         self._merged: tuple[dict[int, int | Array], JunctionTree, dict[int, int], Mapping[int, Merged]] | None = None
         # A model, the variables of cases, and a model with fewer values of all others.
         self._summed: tuple[Model, frozenset[int], Model] | None = None
+        # Free variables and scopes of an optimum, and its plan.
+        self._optimum: tuple[tuple[object, ...], PlannedProblem] | None = None
         self._small: SmallNetwork | None = None
         self._answer: SmallAnswer | None = None
         if is_small(self.model, self._options) and self.model.sense == "probability":
@@ -526,6 +528,7 @@ class JunctionTree(Displayed):
         samples = draw(propagator, self.plan, self.model.sizes, count, seed_word(seed))
         return {v: samples[v] if v in samples else np.zeros(count, dtype=np.int32) for v in asked}
 
+    @_alone
     @_IN_WORDS
     def mpe(self) -> tuple[dict[str, State], float]:
         """Return the most probable assignment given the evidence (name -> state), and the natural log of its product.
@@ -539,11 +542,22 @@ class JunctionTree(Displayed):
         """
         observed = with_factors(self.model, self._known)
         problem = prepare(observed.model, "mpe", observed.values)
-        planned = plan_problem(problem, self._options)
+        planned = self._planned_optimum(problem)
         result = eliminate(Execution(problem, planned.plan, planned.backend), {})
         if result.assignment is None or result.value is None:
             raise ImpossibleEvidenceError(impossible_text(self.model, self._known))
         return dict(result.assignment), float(result.value)
+
+    def _planned_optimum(self, problem: Problem) -> PlannedProblem:
+        """Return the plan of an optimum, kept for other evidence about the same variables."""
+        form = problem.free, problem.tables.form
+        if self._optimum is None or self._optimum[0] != form:
+            planned = plan_problem(problem, self._options)
+            # Layouts of sparse tables depend on the tuples.
+            if planned.plan.sparse is not None:
+                return planned
+            self._optimum = form, planned
+        return self._optimum[1]
 
     def entropy(self, variables: Sequence[str | int]) -> float:
         """Entropy of the joint posterior of some variables, in bits."""
