@@ -81,17 +81,21 @@ std::shared_ptr<PlannedTree> make_tree(Words<const i64> sizes, Words<const i64> 
 nb::tuple lists_of(const Lists& lists) { return nb::make_tuple(array_of(lists.starts), array_of(lists.items)); }
 
 PlannedSteps make_steps(std::shared_ptr<PlannedTree> tree, const std::string& passes, int tables, bool levelled,
-                        Words<const double> weights, Words<const int> wanted, bool products, bool fused) {
+                        Words<const double> weights, Words<const int> wanted, bool products, bool fused,
+                        const std::vector<std::vector<int>>& families) {
   PlannedSteps made{tree, std::make_shared<Steps>()};
   const std::vector<double> own = list_of(weights);
   const std::vector<int> asked = list_of(wanted);
+  const Lists joint = Lists::of(families);
+  check_variables(joint.items, tree->sizes.size());
   const StepRules rules{tables, products, fused};
   nb::gil_scoped_release release;
   check_stop();
   if (passes == "both") {
     // A plan with a message that no machine can hold is made for its figures alone; its downward pass would take minutes to plan.
-    *made.steps = both_passes(tree->tree, tree->scopes, tree->sizes, rules,
-                              tree->largest() < kMostCells ? asked : std::vector<int>());
+    const bool is_possible = tree->largest() < kMostCells;
+    *made.steps = both_passes(tree->tree, tree->scopes, tree->sizes, rules, is_possible ? asked : std::vector<int>(),
+                              is_possible ? joint : Lists());
   } else if (passes == "joint") {
     *made.steps = joint_steps(tree->tree, tree->scopes, tree->sizes, rules);
   } else {
@@ -223,7 +227,7 @@ void bind_plan(nb::module_& m) {
             return array_of(std::move(found));
           },
           nb::rv_policy::reference,
-          "For each part of the answer its step, and the variable whose marginal it is (-1: none).")
+          "For each part of the answer its step, and the variable whose marginal it is (-1: none); families come last.")
       .def_prop_ro("tables", &tables_of,
                    "Starts of each step's tables, their sources and factors, and each step's combinations.")
       .def("moved", &move_steps, "sequence"_a, "The same steps in another sequence.")
@@ -259,11 +263,13 @@ void bind_plan(nb::module_& m) {
   m.def("partition_by_content", &partition, "sizes"_a, "scopes"_a, "tables"_a, "ibound"_a, "most"_a, "threads"_a,
         "Divide each bucket by the tables' contents: see `contents.hpp`. Variables are places in the order of "
         "elimination.");
-  m.def("plan_steps", &make_steps, "tree"_a, "passes"_a, "tables"_a, "levelled"_a, "weights"_a, "wanted"_a,
-        "products"_a = false, "fused"_a = false,
-        "The steps over a tree. `passes`: `upward`, `lasting` (whose messages stay), `postorder`, `both` or `joint`. "
-        "`products`: sides of buckets are joined early, for "
-        "sum-product makes matrix products of them. `fused`: upward, a step may eliminate several variables.");
+  m.def(
+      "plan_steps", &make_steps, "tree"_a, "passes"_a, "tables"_a, "levelled"_a, "weights"_a, "wanted"_a,
+      "products"_a = false, "fused"_a = false, "families"_a = std::vector<std::vector<int>>(),
+      "The steps over a tree. `passes`: `upward`, `lasting` (whose messages stay), `postorder`, `both` or `joint`. "
+      "`products`: sides of buckets are joined early, for "
+      "sum-product makes matrix products of them. `fused`: upward, a step may eliminate several variables. `families`: "
+      "parts of tables' scopes whose joint marginals are wanted, too.");
   m.def("row_bounds", &make_bounds, "tree"_a, "tables"_a, "cells"_a,
         "Steps that bound what steps on rows do not know; and for each node the tables that bound its message, and "
         "those that bound the rest: a factor is "

@@ -17,7 +17,7 @@ class Passes {
  public:
   Passes(const Tree& tree, const Lists& scopes, std::span<const i64> sizes, StepRules rules)
       : tree_(tree), sizes_(sizes), factors_(int(scopes.size())), writer_(tree, scopes, sizes, rules),
-        downward_(tree.size(), kNone), marginals_(sizes.size(), -1), number_(sizes.size()) {
+        downward_(tree.size(), kNone), number_(sizes.size()) {
     marks_.resize(sizes.size());
     keep_.resize(sizes.size());
     upward_.reserve(tree.size());
@@ -29,12 +29,14 @@ class Passes {
     }
   }
 
-  Steps both(std::span<const int> wanted) {
-    outward(wanted);
+  Steps both(std::span<const int> wanted, const Lists& families) {
+    wanted_ = wanted, families_ = &families;
+    outward();
     Steps& made = writer_.made();
     for (int number = 0; number < int(tree_.size()); ++number)
       if (tree_.parents[number] < 0) made.outputs.push_back({upward_[number].source, -1});
-    for (const int v : wanted) made.outputs.push_back({marginals_[v], v});
+    for (int n = 0; n < int(marginals_.size()); ++n)
+      made.outputs.push_back({marginals_[n], tree_.order[first_position(scope_of_marginal(n))]});
     return finished();
   }
 
@@ -53,9 +55,9 @@ class Passes {
 
  private:
   using Reads = std::vector<Read>;
-  // Something that a bucket sends away: the message to a child, or (child -1) a variable's marginal.
+  // Something that a bucket sends away: the message to a child, or (child -1) a marginal.
   struct Target {
-    int child, variable;
+    int child, marginal;
   };
   using Targets = std::span<const Target>;
   static constexpr Read kNone{-1, -1};
@@ -75,21 +77,41 @@ class Passes {
     std::sort(scope.begin(), scope.end(), [&](int a, int b) { return tree_.position[a] < tree_.position[b]; });
   }
 
-  // The downward pass, as far as the wanted variables need it.
-  void outward(std::span<const int> wanted) {
+  // Marginals are numbered: those of the wanted variables, then those of the families.
+  std::span<const int> scope_of_marginal(int number) const {
+    const int variables = int(wanted_.size());
+    return number < variables ? wanted_.subspan(std::size_t(number), 1) : (*families_)[number - variables];
+  }
+  int first_position(std::span<const int> scope) const {
+    int first = tree_.position[scope.front()];
+    for (const int v : scope) first = std::min(first, tree_.position[v]);
+    return first;
+  }
+
+  // The downward pass, as far as the marginals need it. A family is in the bucket of its first variable.
+  void outward() {
     const std::vector<int> best = sites();
-    std::vector<char> listens(tree_.size()), own(tree_.size());
-    for (const int v : wanted) {
-      int number = best[v] >= 0 ? best[v] : tree_.position[v];
-      own[number] |= best[v] < 0;
+    const int variables = int(wanted_.size()), count = variables + int(families_->size());
+    const auto site = [&](int n) { return n < variables ? best[wanted_[std::size_t(n)]] : -1; };
+    marginals_.assign(std::size_t(count), -1);
+    following_.assign(std::size_t(count), -1);
+    std::vector<char> listens(tree_.size());
+    std::vector<int> own(tree_.size(), -1);  // the first marginal of each bucket, from which `following_` leads on
+    for (int n = count - 1; n >= 0; --n) {
+      int number = site(n);
+      if (number < 0) {
+        number = first_position(scope_of_marginal(n));
+        following_[n] = own[number];
+        own[number] = n;
+      }
       for (; !listens[number] && tree_.parents[number] >= 0; number = tree_.parents[number]) listens[number] = true;
     }
     for (int number = int(tree_.size()) - 1; number >= 0; --number) send(number, listens, own[number]);
-    for (const int v : wanted) {
-      if (best[v] < 0) continue;
-      live_.assign(1, upward_[best[v]]);
-      if (downward_[best[v]] != kNone) live_.push_back(downward_[best[v]]);
-      marginals_[v] = marginal(v, 0);
+    for (int n = 0; n < variables; ++n) {
+      if (site(n) < 0) continue;
+      live_.assign(1, upward_[site(n)]);
+      if (downward_[site(n)] != kNone) live_.push_back(downward_[site(n)]);
+      marginals_[n] = marginal(n, 0);
     }
   }
 
@@ -105,7 +127,7 @@ class Passes {
     return best;
   }
 
-  void send(int number, const std::vector<char>& listens, bool own) {
+  void send(int number, const std::vector<char>& listens, int own) {
     live_.clear();
     writer_.add_factors(number, live_);
     if (downward_[number] != kNone) live_.push_back(downward_[number]);
@@ -124,7 +146,7 @@ class Passes {
         live_.push_back(upward_[child]);
       }
     }
-    if (own) targets_.push_back({-1, tree_.variables[number]});
+    for (; own >= 0; own = following_[own]) targets_.push_back({-1, own});
     if (!targets_.empty()) distribute(0, targets_);
   }
 
@@ -132,9 +154,9 @@ class Passes {
   // is left. Each half of the targets gets the other half as one product.
   void distribute(std::size_t first, Targets targets) {
     if (targets.size() == 1) {
-      const auto [child, variable] = targets.front();
+      const auto [child, number] = targets.front();
       if (child < 0) {
-        marginals_[variable] = marginal(variable, first);
+        marginals_[number] = marginal(number, first);
       } else {
         contract(first, targets, true);
         if (live_.size() > first) downward_[child] = live_[first];
@@ -157,15 +179,18 @@ class Passes {
   }
 
   // A step of its own, since what is read off must not be a factor or a message.
-  int marginal(int variable, std::size_t first) {
+  int marginal(int number, std::size_t first) {
     const std::size_t before = writer_.made().steps.size();
-    const Target target{-1, variable};
+    const Target target{-1, number};
+    const auto scope = scope_of_marginal(number);
     contract(first, {&target, 1}, true);
-    if (writer_.made().steps.size() > before && live_.size() > first && writer_.has(live_[first], variable))
+    const auto has = [&](int v) { return writer_.has(live_[first], v); };
+    if (writer_.made().steps.size() > before && live_.size() > first && std::all_of(scope.begin(), scope.end(), has))
       return live_[first].source;
     chosen_.assign(live_.begin() + std::ptrdiff_t(first), live_.end());
     std::vector<int> axes = writer_.variables_of_all(chosen_);
-    if (std::find(axes.begin(), axes.end(), variable) == axes.end()) axes.push_back(variable);
+    for (const int v : scope)
+      if (std::find(axes.begin(), axes.end(), v) == axes.end()) axes.push_back(v);
     by_position(axes);
     return writer_.eliminate(int(kJoin), writer_.scope(axes), chosen_).source;
   }
@@ -192,7 +217,7 @@ class Passes {
     keep_.clear();
     for (const Target& target : targets) {
       if (target.child < 0) {
-        keep_.add(target.variable);
+        for (const int v : scope_of_marginal(target.marginal)) keep_.add(v);
       } else {
         for (const int v : tree_.separators[target.child]) keep_.add(v);
       }
@@ -300,7 +325,9 @@ class Passes {
   int factors_;
   Writer writer_;
   Reads upward_, downward_;  // of each node; kNone: no message
-  std::vector<int> marginals_;
+  std::span<const int> wanted_;
+  const Lists* families_ = nullptr;
+  std::vector<int> marginals_, following_;  // the step of each; the next one in its bucket
   Reads live_;    // a stack: tables that are being contracted, those of nested calls above each other
   Reads chosen_;  // those that a step reads
   std::vector<int> children_;
@@ -316,8 +343,8 @@ class Passes {
 }  // namespace
 
 Steps both_passes(const Tree& tree, const Lists& scopes, std::span<const i64> sizes, StepRules rules,
-                  std::span<const int> wanted) {
-  return Passes(tree, scopes, sizes, rules).both(wanted);
+                  std::span<const int> wanted, const Lists& families) {
+  return Passes(tree, scopes, sizes, rules).both(wanted, families);
 }
 
 Steps joint_steps(const Tree& tree, const Lists& scopes, std::span<const i64> sizes, StepRules rules) {

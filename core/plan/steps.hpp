@@ -30,7 +30,7 @@ struct Step {
   double weight;
 };
 
-// A part of the answer: a step and the variable whose marginal it is; -1: a factor of the answer.
+// A part of the answer: a step and the variable whose marginal it is, or a family's first variable; -1: a factor of the answer.
 struct Output {
   int step, variable;
 };
@@ -154,10 +154,10 @@ class Writer {
 Steps upward_steps(const Tree& tree, const Lists& scopes, std::span<const i64> sizes, std::span<const int> sequence,
                    StepRules rules, bool levelled, std::span<const double> weights, bool stays);
 
-// Both passes (Shafer and Shenoy 1990), as far as the wanted variables need them; or, of a joint distribution of the kept
-// variables, the pass towards the roots and their join.
+// Both passes (Shafer and Shenoy 1990), as far as the marginals of the wanted variables and the joint ones of the families need them;
+// or, of a joint distribution of the kept variables, the pass towards the roots and their join. A family is part of a table's scope.
 Steps both_passes(const Tree& tree, const Lists& scopes, std::span<const i64> sizes, StepRules rules,
-                  std::span<const int> wanted);
+                  std::span<const int> wanted, const Lists& families = {});
 Steps joint_steps(const Tree& tree, const Lists& scopes, std::span<const i64> sizes, StepRules rules);
 
 // Bounds on what a plan's steps on rows do not know (bounds.cpp). For each node the tables that bound its message from below,

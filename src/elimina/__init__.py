@@ -8,7 +8,7 @@ from elimina.version import __version__ as __version__
 
 TYPE_CHECKING = False  # importing typing for it takes longer than all else here
 if TYPE_CHECKING:
-    from elimina.api import iterate_best, plan, sample, solve
+    from elimina.api import fit, iterate_best, plan, sample, solve
     from elimina.errors import (
         ClusterError,
         DcopError,
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from elimina.io.pyagrum_networks import from_pyagrum, to_pyagrum
     from elimina.methods.dynamic_model import DynamicModel, OnlineFilter
     from elimina.methods.junction_tree import JunctionTree
+    from elimina.methods.parameter_learning import Fit
     from elimina.methods.samples import Samples
     from elimina.model.model import Model
     from elimina.model.named_table import NamedTable
@@ -47,6 +48,7 @@ __all__ = [
     "DeviceError",
     "DynamicModel",
     "EliminaError",
+    "Fit",
     "FormatError",
     "ImpossibleEvidenceError",
     "InputError",
@@ -67,6 +69,7 @@ __all__ = [
     "TimeLimitError",
     "UnsupportedError",
     "Variable",
+    "fit",
     "from_pgmpy",
     "from_pyagrum",
     "iterate_best",
@@ -84,9 +87,10 @@ __all__ = [
 _HOMES = {
     "io.pgmpy_networks": ("from_pgmpy", "to_pgmpy"),
     "io.pyagrum_networks": ("from_pyagrum", "to_pyagrum"),
-    "api": ("iterate_best", "plan", "sample", "solve"),
+    "api": ("fit", "iterate_best", "plan", "sample", "solve"),
     "methods.dynamic_model": ("DynamicModel", "OnlineFilter"),
     "methods.junction_tree": ("JunctionTree",),
+    "methods.parameter_learning": ("Fit",),
     "methods.samples": ("Samples",),
     "planning.options": ("Options",),
     "io": ("read", "read_evidence", "write"),

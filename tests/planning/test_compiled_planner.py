@@ -137,10 +137,14 @@ def check_both_passes(case):
     if case.is_hopeless(tree):
         return
     wanted = [v for v in case.order if case.draw.random() < 0.6]
+    families = {tuple(v for v in scope if v not in case.kept and case.draw.random() < 0.8) for scope in case.sorted}
+    families = sorted(family for family in families if len(family) > 1 and case.draw.random() < 0.7)
     passes = Passes(tree, case.sorted, case.sizes, case.kept, case.tables)
-    marginals = passes.outward(wanted)
+    marginals = passes.outward(wanted, families)
     outputs = [(message.source, -1) for message in passes.roots()] + [(marginals[v], v) for v in wanted]
-    found = plan_steps(planned, "both", case.tables, False, np.zeros(0), np.array(wanted, np.int32))
+    outputs += [(marginals[family], family[0]) for family in families]
+    own = np.array(wanted, np.int32)
+    found = plan_steps(planned, "both", case.tables, False, np.zeros(0), own, families=families)
     check(case, found, passes.steps, outputs, set())
 
 

@@ -15,11 +15,12 @@ _MOST_ALIKE = 8
 
 
 class _Target(NamedTuple):
-    """Something that a bucket sends away: the scope that is kept, the child's own message, and the child (-1: none)."""
+    """Something that a bucket sends away: the kept scope, the child's own message, and the child (-1: a marginal)."""
 
     keep: frozenset[int]
     own: tuple[Read, ...]
     child: int
+    marginal: int | tuple[int, ...] = -1
 
 
 class Passes:
@@ -50,7 +51,7 @@ class Passes:
         self._position = {v: i for i, v in enumerate((*tree.order, *kept))}
         self._upward: list[Read] = []
         self._downward: dict[int, list[Read]] = {}
-        self._marginals: dict[int, int] = {}
+        self._marginals: dict[int | tuple[int, ...], int] = {}
         for node in tree.nodes:
             reads = [Read(f, -1, scopes[f]) for f in node.factors] + [self._upward[c] for c in node.children]
             self._upward.append(self._eliminate(node.variable, node.separator, reads))
@@ -64,14 +65,23 @@ class Passes:
         reads = [Read(f, -1, scope) for f, scope in enumerate(self._scopes) if self._kept.issuperset(scope)]
         return self._eliminate(JOIN, self._sorted(self._kept), [*reads, *self.roots()]).source
 
-    def outward(self, wanted: Collection[int]) -> dict[int, int]:
-        """Append the pass from the roots as far as the wanted variables need it; the step of each one's marginal."""
+    def outward(
+        self, wanted: Collection[int], families: Collection[tuple[int, ...]] = ()
+    ) -> dict[int | tuple[int, ...], int]:
+        """Append the pass from the roots as far as the marginals need it; the step of each variable's and family's."""
         at_separator, at_bucket = self._sites(wanted)
-        receivers = self._receivers({*at_separator.values(), *at_bucket})
+        targets: dict[int, list[_Target]] = {}
+        for number in sorted(at_bucket):
+            variable = self._tree.order[number]
+            targets[number] = [_Target(frozenset((variable,)), (), -1, variable)]
+        for family in families:
+            number = min(self._position[v] for v in family)
+            targets.setdefault(number, []).append(_Target(frozenset(family), (), -1, family))
+        receivers = self._receivers({*at_separator.values(), *targets})
         for number in range(len(self._tree.nodes) - 1, -1, -1):
-            self._send(number, receivers, number in at_bucket)
+            self._send(number, receivers, targets.get(number, []))
         for v, number in at_separator.items():
-            self._marginals[v] = self._marginal(v, [self._upward[number], *self._downward[number]])
+            self._marginals[v] = self._marginal(frozenset((v,)), [self._upward[number], *self._downward[number]])
         return self._marginals
 
     def _cells(self, scope: Iterable[int]) -> int:
@@ -99,7 +109,7 @@ class Passes:
                 number = self._tree.nodes[number].parent
         return found
 
-    def _send(self, number: int, receivers: set[int], own: bool) -> None:
+    def _send(self, number: int, receivers: set[int], own: Sequence[_Target]) -> None:
         node = self._tree.nodes[number]
         common = [Read(f, -1, self._scopes[f]) for f in node.factors] + self._downward.get(number, [])
         targets = []
@@ -109,16 +119,15 @@ class Passes:
                 targets.append(_Target(frozenset(message.scope), (message,), child))
             else:
                 common.append(message)
-        if own:
-            targets.append(_Target(frozenset((node.variable,)), (), -1))
+        targets += own
         if targets:
-            self._distribute(node.variable, common, targets)
+            self._distribute(common, targets)
 
-    def _distribute(self, variable: int, common: list[Read], targets: list[_Target]) -> None:
+    def _distribute(self, common: list[Read], targets: list[_Target]) -> None:
         """Send each target everything but its own message: halves hear of each other as a whole."""
         if len(targets) == 1:
             if targets[0].child < 0:
-                self._marginals[variable] = self._marginal(variable, common)
+                self._marginals[targets[0].marginal] = self._marginal(targets[0].keep, common)
             else:
                 self._downward[targets[0].child] = self._contract(common, targets[0].keep, whole=True)
             return
@@ -127,14 +136,14 @@ class Passes:
             known = [*common, *(read for target in far for read in target.own)]
             if len(near) > 1:
                 known = self._contract(known, frozenset().union(*(target.keep for target in near)), whole=False)
-            self._distribute(variable, known, near)
+            self._distribute(known, near)
 
-    def _marginal(self, variable: int, reads: list[Read]) -> int:
+    def _marginal(self, scope: frozenset[int], reads: list[Read]) -> int:
         """A step of its own, since what is read off must not be a factor or a message."""
         before = len(self.steps)
-        found = self._contract(reads, frozenset((variable,)), whole=True)
-        if len(self.steps) == before or variable not in found[0].scope:
-            axes = self._sorted({variable}.union(*(read.scope for read in found)))
+        found = self._contract(reads, scope, whole=True)
+        if len(self.steps) == before or not scope.issubset(found[0].scope):
+            axes = self._sorted(scope.union(*(read.scope for read in found)))
             return self._eliminate(JOIN, axes, found).source
         return found[0].source
 

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina import arguments
+from elimina.api import fit
 from elimina.errors import ImpossibleEvidenceError, InputError
 from elimina.io.cases import Cases, as_cases
 from elimina.io.sources import ModelLike, as_model
 from elimina.methods.junction_tree import JunctionTree
 from elimina.model.model import Model
-from elimina.model.table import Table
 from elimina.model.variable import listed_states
 from elimina.planning.options import Options
 from elimina.system import require
@@ -126,12 +126,4 @@ class BayesNetClassifier(_base.ClassifierMixin, _base.BaseEstimator):  # type: i
         columns, codes = features.columns + labels.columns, np.hstack([features.values, labels.values])
         if len(columns) < len(model.variables) or (codes < 0).any():
             raise InputError("fit needs a column for each variable, and no missing cell")
-        by_variable = {v: codes[:, place] for place, v in enumerate(columns)}
-        factors = []
-        for factor, child in zip(model.factors, model.children or (), strict=True):
-            counts = np.full(factor.sizes, float(self.smoothing))
-            np.add.at(counts, tuple(by_variable[v] for v in factor.scope), 1.0)
-            sums = counts.sum(axis=factor.scope.index(child), keepdims=True)
-            size = factor.sizes[factor.scope.index(child)]
-            factors.append(Table(factor.scope, np.where(sums > 0, counts / np.where(sums > 0, sums, 1), 1 / size)))
-        return Model(model.variables, factors, sense="probability", children=model.children, name=model.name)
+        return fit(model, Cases(columns, codes), prior=self.smoothing).model

@@ -205,6 +205,7 @@ _HOMES = {
     "solve": ("solve", "Answer a task on a model."),
     "plan": ("solve", "Show the cost of solving a model."),
     "sample": ("sample", "Draw samples of a model's variables."),
+    "fit": ("fit", "Fit the distributions of a network to data."),
     "cp": ("models", "Solve a model of constraints by propagation and search."),
     "tsp": ("models", "Find a shortest tour of a travelling salesman problem."),
     "dcop": ("dcop", "Solve a distributed problem with message-passing agents."),

@@ -21,7 +21,7 @@ from elimina.errors import FormatError, InputError
 from elimina.io.files import COMPRESSIONS, load
 from elimina.model.cells import UNOBSERVED, index_of_cell
 from elimina.model.model import Model, variable_indices
-from elimina.model.states import is_missing
+from elimina.model.states import State, is_missing, native
 from elimina.model.variable import Variable, find_text, index_of_text
 from elimina.system import require
 
@@ -277,6 +277,41 @@ def cases_from_frame(frame: Any, model: Model, *, indices: bool = False, ignore_
     else:
         raise arguments.wrong_type("cases", frame, _ACCEPTED_FORMS)
     return _from_columns(columns, model, indices, ignore_extra)
+
+
+def states_in_frame(frame: Any, names: Sequence[str]) -> dict[str, list[State]]:
+    """Return the states that occur in columns of a frame, sorted where they can be compared.
+
+    The states of a column of categories are its categories, in their order.
+
+    Args:
+        frame: A data frame of pandas or Polars, a mapping from names to sequences, a list of mappings, or a structured
+            array.
+        names: Names of the columns.
+
+    Raises:
+        InputError: There is no such column, or it has no states.
+        TypeError: ``frame`` is something else.
+    """
+    states = {}
+    for name in names:
+        try:
+            if isinstance(frame, list):
+                column: Any = [record[name] for record in frame if name in record]
+            else:
+                column = frame[name]
+        except (KeyError, ValueError, IndexError, TypeError):
+            column = []
+        categories = getattr(getattr(column, "cat", None), "categories", None)
+        cells = column if categories is None else categories
+        if hasattr(cells, "to_list"):
+            cells = cells.to_list()
+        distinct = dict.fromkeys(native(cell) for cell in cells if not is_missing(cell) and isinstance(cell, Hashable))
+        if not distinct:
+            raise InputError(f"no cell tells the states of {name!r}: give them, states={{{name!r}: [...]}}")
+        is_sorted = categories is None and len(set(map(type, distinct))) == 1
+        states[name] = sorted(distinct) if is_sorted else list(distinct)
+    return states
 
 
 def _warn_of_dropped_states(cases: Cases, model: Model) -> None:

@@ -6,11 +6,13 @@ where evidence leaves little of the network.
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import itertools
 import math
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -199,8 +201,10 @@ _CASES_PER_ITEM = 64
 _CASE_ARENA_FACTOR = 2
 """Size of the arena for plans of single cases, relative to a plan's own."""
 
-_Rows = slice | NDArray[np.intp]
-_Chunk = tuple[CaseByCase | None, Codes, _Rows, Floats, Floats]
+Chunk = tuple[PropagatedTables, slice]
+"""Answer to a chunk of cases, and the rows of its cases."""
+
+Received = TypeVar("Received")
 
 
 class ObservedCases(NamedTuple):
@@ -250,6 +254,7 @@ class Batch:
         asked: The variables whose marginals are asked for; None for all.
         options: Planning options.
         count: The cases to expect, which the choice of the device and of a chunk's size depends on.
+        families: Scopes of the joint marginals of ``propagate``, each within that of a factor; ``run`` needs none.
 
     Raises:
         InputError: The model has costs, or an option makes no sense.
@@ -261,11 +266,19 @@ class Batch:
     """True: rows have no errors."""
 
     def __init__(
-        self, model: Model, columns: Sequence[int], asked: Sequence[int] | None, options: Options, count: int
+        self,
+        model: Model,
+        columns: Sequence[int],
+        asked: Sequence[int] | None,
+        options: Options,
+        count: int,
+        families: Sequence[tuple[int, ...]] = (),
     ) -> None:
         self.model, self.columns = model, tuple(columns)
         self._asked = tuple(range(len(model.variables)) if asked is None else asked)
         self._query = None if asked is None else self._asked
+        # Variables of one state are in no table.
+        self._families = [tuple(v for v in family if model.variables[v].size > 1) for family in families]
         options = options.checked()
         self._options = options._replace(threads=1)
         # All posteriors are rows of one array.
@@ -281,7 +294,7 @@ class Batch:
     def _other_ways(self) -> list[CaseByCase]:
         """Return the other methods on the CPU, if the tables of every thread fit (at worst in two semirings)."""
         backend = self.planned.backend
-        if not isinstance(backend, CpuBackend):
+        if not isinstance(backend, CpuBackend) or self._families:
             return []
         single = self._plan_on(backend, self._prepare(1))
         memory = backend.memory() if self._options.room is None else self._options.room
@@ -296,7 +309,11 @@ class Batch:
         return [CaseByCase(single, self.columns), PlannedCases(single, self.columns)]
 
     def _prepare(self, cases: int) -> Problem:
-        return prepare_batch(with_units(self.model), self.columns, self._query, cases)
+        # The joint marginal of a single variable is its marginal.
+        singles = [v for family in self._families if len(family) == 1 for v in family]
+        query = None if self._query is None else (*self._query, *singles)
+        joint = dict.fromkeys(family for family in self._families if len(family) > 1)
+        return prepare_batch(with_units(self.model), self.columns, query, cases, tuple(joint))
 
     def _plan_on(self, backend: Backend, problem: Problem) -> PlannedProblem:
         return PlannedProblem(problem, plan_on(backend, problem, self._order, self._options), backend, {})
@@ -331,8 +348,10 @@ class Batch:
             chunks += -(-chunks // 8)
         check_kept(self.planned.plan, self._options)
         self.cases = cases
-        outputs = self.planned.plan.outputs
-        self._outputs = {n: output.scope[0] for n, output in enumerate(outputs) if len(output.scope) > 1}
+        numbers = {output.scope[:-1]: n for n, output in enumerate(self.planned.plan.outputs) if len(output.scope) > 1}
+        self._outputs = {n: scope[0] for scope, n in numbers.items() if len(scope) == 1 and scope[0] in self._parts}
+        family_numbers = (numbers[family] for family in self._families if family)
+        self._output_numbers = (*self._outputs, *family_numbers)
         self._enough = count if share < min(best, max_cases) else sys.maxsize
         self.threads = max(1, min(lanes, memory // max(1, self.planned.plan.peak_bytes))) if is_cpu else lanes
 
@@ -350,6 +369,13 @@ class Batch:
         """Return whether this batch was made for so many cases with these columns and queries."""
         return (tuple(columns), asked) == (self.columns, self._query) and count <= self._enough
 
+    def use_tables(self, model: Model) -> None:
+        """Answer with other tables over the same scopes from now on, on the same plan."""
+        self.model = model
+        self.planned = self.planned._replace(problem=self._prepare(self.cases))
+        self._ways = self._other_ways()
+        self.close()
+
     def run(self, values: Codes, progress: Callable[[float], None] | None = None) -> Posteriors:
         """Answer cases.
 
@@ -366,15 +392,18 @@ class Batch:
                 table[:] = 1.0
         log_sums = np.empty(count)
         way = self._choose(values)
-        size = self.cases if way is None else min(_CASES_PER_ITEM, -(-count // self.threads))
-        rows: list[_Rows] = [slice(at, at + size) for at in range(0, count, size)]
-        if way is not None:
+        if way is None:
+            steps = self.propagate(values, functools.partial(self._write, shares, log_sums))
+            chunks = -(-count // self.cases)
+        else:
             sequence = way.sequence(values)
-            rows = [sequence[part] for part in rows]
-        chunks = [(way, values[part], part, shares, log_sums) for part in rows]
-        for done, _ in enumerate(spread(range(self.threads), chunks, self._chunks), 1):
+            size = min(_CASES_PER_ITEM, -(-count // self.threads))
+            rows = [sequence[at : at + size] for at in range(0, count, size)]
+            steps = spread(range(self.threads), rows, functools.partial(self._singly, way, values, shares, log_sums))
+            chunks = len(rows)
+        for done, _ in enumerate(steps, 1):
             if progress is not None:
-                progress(done / len(chunks))
+                progress(done / chunks)
         impossible = log_sums == -np.inf
         if impossible.any():
             for table in marginals.values():
@@ -382,6 +411,36 @@ class Batch:
         named = {self.model.variables[v].name: table for v, table in marginals.items()}
         variables = tuple(self.model.variables[v] for v in marginals)
         return Posteriors(named, log_sums / math.log(10), variables)
+
+    def propagate(self, values: Codes, receive: Callable[[Chunk], Received]) -> Generator[Received]:
+        """Propagate cases chunk by chunk.
+
+        Args:
+            values: As for ``run``.
+            receive: Function that is called with the answer to each chunk, in the threads that made them.
+
+        Yields:
+            What ``receive`` returned, in the sequence of the cases.
+        """
+        rows = [slice(at, min(at + self.cases, len(values))) for at in range(0, len(values), self.cases)]
+        yield from cast(
+            "Generator[Received]",
+            spread(range(self.threads), rows, functools.partial(self._chunks, values, receive)),
+        )
+
+    def joint_tables(self, chunk: Chunk) -> Iterator[Floats]:
+        """Yield the joint posteriors of each family in the cases of a chunk.
+
+        Their shape is ``(cells, cases)``, or ``(cells, 1)`` if all cases are alike.
+        """
+        answer, rows = chunk
+        tables = iter(answer.tables[len(self._outputs) :])
+        for family in self._families:
+            if not family:
+                yield np.ones((1, 1))
+                continue
+            table = next(tables)[..., : rows.stop - rows.start]
+            yield normalised(table.reshape(-1, table.shape[-1]), answer.logarithmic)
 
     def _choose(self, values: Codes) -> CaseByCase | None:
         """Return the method with the least estimated time; None for chunks."""
@@ -397,39 +456,49 @@ class Batch:
             while propagators:
                 propagators.popitem()[1].close()
 
-    def _chunks(self, lane: int, chunks: Iterator[_Chunk]) -> Iterator[None]:
-        """Answer chunks in a thread, with its own propagators; write into their rows."""
+    @contextlib.contextmanager
+    def _lane(self, lane: int) -> Iterator[dict[str, Propagator]]:
+        """Lend a thread its own propagators."""
         propagators = self._propagators[lane]
-        devices = devices_of(self.planned.backend)
-        planned = self.planned._replace(backend=devices[lane % len(devices)])
         try:
-            for chunk in chunks:
-                self._chunk(planned, propagators, *chunk)
-                yield
+            yield propagators
         except BaseException:
             # What a run that was ended has left cannot be relied on.
             while propagators:
                 propagators.popitem()[1].close()
             raise
 
-    def _chunk(
+    def _chunks(
+        self, values: Codes, receive: Callable[[Chunk], Received], lane: int, rows: Iterator[slice]
+    ) -> Iterator[Received]:
+        """Propagate chunks in a thread."""
+        devices = devices_of(self.planned.backend)
+        planned = self.planned._replace(backend=devices[lane % len(devices)])
+        with self._lane(lane) as propagators:
+            for part in rows:
+                yield receive((self._propagate(planned, propagators, values[part]), part))
+
+    def _singly(
         self,
-        planned: PlannedProblem,
-        propagators: dict[str, Propagator],
-        method: CaseByCase | None,
+        way: CaseByCase,
         values: Codes,
-        rows: _Rows,
         shares: Floats,
         log_sums: Floats,
-    ) -> None:
-        """Answer a chunk."""
-        if method is not None:
-            tables, log_sums[rows] = method.run(propagators, values)
-            for v in self._parts.keys() & tables.keys():
-                shares[self._parts[v], rows] = tables[v].T
-            return
-        assert isinstance(rows, slice)
-        answer = self._propagate(planned, propagators, values)
+        lane: int,
+        rows: Iterator[NDArray[np.intp]],
+    ) -> Iterator[None]:
+        """Answer cases one by one in a thread, and write into their rows."""
+        with self._lane(lane) as propagators:
+            for part in rows:
+                tables, log_sums[part] = way.run(propagators, values[part])
+                for v in self._parts.keys() & tables.keys():
+                    shares[self._parts[v], part] = tables[v].T
+                yield
+
+    def _write(self, shares: Floats, log_sums: Floats, chunk: Chunk) -> None:
+        """Write the answer to a chunk into its rows."""
+        answer, rows = chunk
+        count = rows.stop - rows.start
         parts = [self._parts[v] for v in self._outputs.values()]
         done = np.zeros(len(parts), dtype=bool)
         if parts and answer.zone.dtype == np.float64 and not answer.logarithmic:
@@ -438,8 +507,8 @@ class Batch:
         if not done.all():
             for is_done, table, part in zip(done, answer.tables, parts, strict=True):
                 if not is_done:
-                    normalised(table[:, : len(values)], answer.logarithmic, out=shares[part, rows])
-        log_sums[rows] = np.broadcast_to(answer.log_sum, self.cases)[: len(values)]
+                    normalised(table[:, :count], answer.logarithmic, out=shares[part, rows])
+        log_sums[rows] = np.broadcast_to(answer.log_sum, self.cases)[:count]
 
     def _propagate(
         self, planned: PlannedProblem, propagators: dict[str, Propagator], values: Codes
@@ -455,7 +524,7 @@ class Batch:
             if semiring not in propagators:
                 propagators[semiring] = Propagator(planned, semiring)
             propagators[semiring].observe(observed)
-            answer = propagators[semiring].run(tuple(self._outputs))
+            answer = propagators[semiring].run(self._output_numbers)
             if answer.sound:
                 break
         return answer

@@ -353,13 +353,18 @@ def options_of(options: Options, device: str | Sequence[str] | None = None, memo
 
 
 Engine = Literal[
-    "elimina.sample", "elimina.iterate_best", "a junction tree", "elimination on a cluster", "search on a cluster"
+    "elimina.sample",
+    "elimina.iterate_best",
+    "elimina.fit",
+    "a junction tree",
+    "elimination on a cluster",
+    "search on a cluster",
 ]
 """Algorithms that take some of the options, besides ``plan`` and ``solve``, which take all."""
 
 _SAMPLES: tuple[Engine, ...] = get_args(Engine)
 _TREE: tuple[Engine, ...] = _SAMPLES[1:]
-_CLUSTER: tuple[Engine, ...] = _TREE[2:]
+_CLUSTER: tuple[Engine, ...] = _TREE[3:]
 _CLUSTER_SEARCH: tuple[Engine, ...] = _CLUSTER[1:]
 
 Group = Literal["common", "limits", "output", "expert"]

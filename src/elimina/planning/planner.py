@@ -266,7 +266,7 @@ def make_plan(
             conditioned.groups.starts, conditioned.groups.members, conditioned.model.sizes, tree, placed
         ),
         steps=steps,
-        outputs=_outputs(steps, chosen.outputs, problem.kept) if chosen.is_recorded else (),
+        outputs=_outputs(steps, chosen.outputs, problem) if chosen.is_recorded else (),
         factor_cells=_counted(placed.factor_cells),
         arena_cells=_counted(placed.arena_cells),
         keep=chosen.keep,
@@ -299,7 +299,8 @@ def kept_plan(elimination: Elimination, single: Plan | None = None) -> Plan:
         return make_plan(elimination, single=single)
     model, bound = problem.model, cost_bound(problem)
     values = model.sense, model.is_integer, bound
-    structure = problem.task, model.sizes, problem.groups, problem.kept, problem.wanted, problem.maximised
+    asked = problem.kept, problem.wanted, problem.maximised, problem.families
+    structure = problem.task, model.sizes, problem.groups, *asked
     # Steps that are kept beside their plan keep their number.
     key = (*values, *structure, tuple(order), machine, *elimination[4:], None if single is None else id(single.steps))
     with _plans_lock:
@@ -357,7 +358,8 @@ def _plan_steps(
     arrays = np.array(weights, np.float64), np.array(wanted, np.int32)
     is_sum = problem.model.sense == "probability" and problem.described.is_sum
     fused = fused and passes in ("postorder", "lasting")
-    return plan_steps(tree, passes, operands, levelled, *arrays, is_sum and not weights, fused)
+    families = problem.families if passes == "both" else ()
+    return plan_steps(tree, passes, operands, levelled, *arrays, is_sum and not weights, fused, families)
 
 
 def _slice_steps(
@@ -413,14 +415,17 @@ def _lay_out(
     return _PlacedPlan(encoding, placed, steps.outputs, slices, keep, machine.start + seconds, planning)
 
 
-def _outputs(steps: Steps, records: NDArray[np.int64], kept: Sequence[int]) -> Outputs:
-    """Return the parts of the answer: marginals, and tables over kept variables."""
+def _outputs(steps: Steps, records: NDArray[np.int64], problem: Problem) -> Outputs:
+    """Return the parts of the answer: marginals, those of families last, and tables over kept variables."""
+    kept = problem.kept
     numbers, variables = records.reshape(-1, 2).T.copy()
     is_marginal = variables >= 0
-    if not kept:
+    if not kept and not problem.families:
         return Outputs(numbers, Scopes(np.append(0, np.cumsum(is_marginal)), variables[is_marginal]))
     scopes = [(v, *kept) for v in variables.tolist()]
     for place in np.flatnonzero(~is_marginal).tolist():
         axes = steps.variables_of(numbers[place])
         scopes[place] = tuple(v for v in kept if v in axes)
+    if problem.families and is_marginal.any():
+        scopes[-len(problem.families) :] = [(*family, *kept) for family in problem.families]
     return Outputs(numbers, Scopes.of(scopes))

@@ -189,7 +189,8 @@ def make_sparse_plan(
     reason = reason_for_dense(problem)
     if reason is None and plan.dtype not in DTYPES:
         reason = f"rows are of {', '.join(DTYPES)}, not of {plan.dtype}"
-    if reason is None and sum(bool(output.scope) for output in plan.outputs) < len(problem.wanted):
+    wanted = len(problem.wanted) + len(problem.families)
+    if reason is None and sum(bool(output.scope) for output in plan.outputs) < wanted:
         reason = "the plan has figures only, because no machine can hold one of its tables"
     if reason is not None:
         if whole:

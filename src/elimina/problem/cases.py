@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import itertools
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
@@ -12,7 +13,13 @@ from elimina.model.variable import Variable
 from elimina.problem.preparation import Problem, children_without, prepare, relevant_factors, with_units
 
 
-def prepare_batch(model: Model, observed: Collection[int], query: Collection[int] | None, cases: int) -> Problem:
+def prepare_batch(
+    model: Model,
+    observed: Collection[int],
+    query: Collection[int] | None,
+    cases: int,
+    families: Sequence[tuple[int, ...]] = (),
+) -> Problem:
     """Prepare posteriors for many cases at once: a variable that numbers them is in every table that depends on them.
 
     Each variable that some case may observe gets a factor of ones over itself and the cases, where weights go later.
@@ -23,13 +30,15 @@ def prepare_batch(model: Model, observed: Collection[int], query: Collection[int
         query: The variables whose marginals are asked for; None for all. What neither they nor the observed ones
             depend on is left out.
         cases: Number of cases; 1 for a problem without such a variable.
+        families: Scopes of joint marginals that are asked for besides, each in that of a factor, each of several
+            variables of several states.
 
     Raises:
         InputError: The model has costs.
     """
     sizes = model.sizes
     if query is not None and model.children is not None:
-        kept = relevant_factors(model, model.children, {*observed, *query}, None)
+        kept = relevant_factors(model, model.children, {*observed, *query, *itertools.chain(*families)}, None)
         left_out = children_without(model, kept)
         # A variable whose last factor was left out still counts with each of its states.
         model = with_units(
@@ -42,9 +51,10 @@ def prepare_batch(model: Model, observed: Collection[int], query: Collection[int
     wanted = tuple(v for v in free if query is None or v in query)
     if cases == 1:
         single = Model(model.variables, factors, sense=model.sense, constant=model.constant)
-        return prepare(single, "mar", {})._replace(free=tuple(free), wanted=wanted)
+        return prepare(single, "mar", {})._replace(free=tuple(free), wanted=wanted, families=tuple(families))
     factors += [Table([v, number], np.ones((sizes[v], cases))) for v in observed if sizes[v] > 1]
     names = {v.name for v in model.variables}
     case = Variable(next(name for n in range(number + 1) if (name := f"case {n}") not in names), cases)
     batch = Model([*model.variables, case], factors, sense=model.sense, constant=model.constant)
-    return prepare(batch, "mar", {})._replace(free=tuple(free), kept=(number,), wanted=wanted)
+    prepared = prepare(batch, "mar", {})
+    return prepared._replace(free=tuple(free), kept=(number,), wanted=wanted, families=tuple(families))

@@ -52,6 +52,8 @@ class Problem(NamedTuple):
         wanted: The free variables whose marginals are asked for (``mar``); those asked for whose value is known
             (``mmap``, ``joint``).
         maximised: The free variables that are not summed over, for bounds on marginal MAP; the last ones of the order.
+        families: Scopes of joint marginals that are asked for besides (``mar``), each in that of a table; of free
+            variables.
     """
 
     model: Model
@@ -64,6 +66,7 @@ class Problem(NamedTuple):
     constants: tuple[int, ...]
     wanted: tuple[int, ...]
     maximised: tuple[int, ...] = ()
+    families: tuple[tuple[int, ...], ...] = ()
 
     @property
     def described(self) -> tasks.Description:

@@ -1,0 +1,214 @@
+"""Parameters of a Bayesian network from counts of its families: a variable with its parents."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina import arguments
+from elimina.errors import InputError
+from elimina.io.cases import Cases, Codes
+from elimina.model.model import Model, variable_indices
+from elimina.model.table import Table
+
+Floats = NDArray[np.float64]
+
+_HASH_SEED = 0
+"""Seed of the weights by which equal rows are looked for; equal hashes are compared."""
+
+
+class Families(NamedTuple):
+    """The families of a Bayesian network, and which of them share a table.
+
+    Attributes:
+        model: A Bayesian network, each variable with a factor.
+        scopes: Variables of each family.
+        child_axes: Place of the child in each scope.
+        leaders: For each family, the first one that has the same table.
+    """
+
+    model: Model
+    scopes: tuple[tuple[int, ...], ...]
+    child_axes: tuple[int, ...]
+    leaders: tuple[int, ...]
+
+    @staticmethod
+    def of(model: Model, tied: Iterable[Iterable[str | int]] = ()) -> Families:
+        """Return the families of a network.
+
+        Args:
+            model: A Bayesian network.
+            tied: Groups of variables whose families share a table.
+
+        Raises:
+            InputError: The model is not a Bayesian network, or the tables of a group differ in shape.
+        """
+        if model.children is None or len(set(model.children)) < len(model.variables):
+            raise InputError(
+                "parameters are fitted to a Bayesian network, and a variable of this model has no distribution: give "
+                "the parents by name, or a network"
+            )
+        number = {child: n for n, child in enumerate(model.children)}
+        leaders = list(range(len(model.factors)))
+        grouped: set[int] = set()
+        for group in tied:
+            children = variable_indices(model, group, "tied")
+            for child in children:
+                if child in grouped:
+                    raise InputError(f"variable {model.variables[child].name!r} is in two groups of tied")
+                grouped.add(child)
+                _check_shapes(model, number[children[0]], number[child])
+                leaders[number[child]] = min(number[other] for other in children)
+        scopes = tuple(tuple(factor.scope) for factor in model.factors)
+        places = tuple(scope.index(child) for scope, child in zip(scopes, model.children, strict=True))
+        return Families(model, scopes, places, tuple(leaders))
+
+    @property
+    def sizes(self) -> list[tuple[int, ...]]:
+        """Shape of each table."""
+        return [tuple(factor.sizes) for factor in self.model.factors]
+
+    def with_tables(self, tables: Sequence[Floats]) -> Model:
+        """Return the network with other tables."""
+        model = self.model
+        factors = [Table(scope, table) for scope, table in zip(self.scopes, tables, strict=True)]
+        return Model(model.variables, factors, sense="probability", children=model.children, name=model.name)
+
+    def tables_of(self, counts: Sequence[Floats], fallback: Sequence[Floats] | None = None) -> list[Floats]:
+        """Return distributions in proportion to counts.
+
+        Args:
+            counts: Counts of each family, pseudo-counts included.
+            fallback: Tables whose rows are taken where all counts of a combination of parents are 0; None: uniform.
+        """
+        summed: dict[int, Floats] = {}
+        for number, leader in enumerate(self.leaders):
+            summed[leader] = summed[leader] + counts[number] if leader in summed else counts[number]
+        tables = {}
+        for leader, total in summed.items():
+            axis = self.child_axes[leader]
+            sums = total.sum(axis=axis, keepdims=True)
+            other = 1 / total.shape[axis] if fallback is None else fallback[leader]
+            tables[leader] = np.where(sums > 0, total / np.where(sums > 0, sums, 1), other)
+        return [tables[leader] for leader in self.leaders]
+
+
+def _check_shapes(model: Model, one: int, other: int) -> None:
+    children = model.children or ()
+    first, second = model.factors[one], model.factors[other]
+    axes = first.scope.index(children[one]), second.scope.index(children[other])
+    if (first.sizes, axes[0]) != (second.sizes, axes[1]):
+        names = model.variables[children[one]].name, model.variables[children[other]].name
+        raise InputError(
+            f"the families of {names[0]!r} and {names[1]!r} cannot be tied: their tables have the shapes "
+            f"{tuple(first.sizes)} and {tuple(second.sizes)}, with the variable on axis {axes[0]} and {axes[1]}"
+        )
+
+
+def prior_counts(prior: float | Mapping[str, Any], families: Families) -> list[Floats]:
+    """Return the pseudo-counts of each family.
+
+    Args:
+        prior: Pseudo-count of each cell of all tables; or variable -> that of its table, a number or an array of
+            the table's shape, and 0 for the others.
+        families: Families of the network.
+
+    Raises:
+        TypeError: A pseudo-count is not a number.
+        InputError: It is negative or not finite, an array has another shape, or there is no such variable.
+    """
+    model, sizes = families.model, families.sizes
+    number = {child: n for n, child in enumerate(model.children or ())}
+    given: dict[int, Any] = dict.fromkeys(range(len(sizes)), prior)
+    if isinstance(prior, Mapping):
+        given = {number[model.index(name)]: counts for name, counts in prior.items()}
+    counts = []
+    for n, shape in enumerate(sizes):
+        name = model.variables[(model.children or ())[n]].name
+        title = f"prior of {name!r}" if isinstance(prior, Mapping) else "prior"
+        counts.append(_pseudo_counts(title, given.get(n, 0.0), shape))
+    if isinstance(prior, Mapping):
+        return counts
+    # Tied families share one prior, not one each.
+    return [table if families.leaders[n] == n else np.zeros_like(table) for n, table in enumerate(counts)]
+
+
+def _pseudo_counts(title: str, counts: Any, shape: tuple[int, ...]) -> Floats:
+    if not hasattr(counts, "shape") and not isinstance(counts, Sequence):
+        counts = arguments.number(title, counts)
+    table = np.asarray(counts, dtype=np.float64)
+    if table.shape not in ((), shape):
+        raise InputError(f"the {title} has the shape {table.shape}; the table has the shape {shape}")
+    if not (np.isfinite(table) & (table >= 0)).all():
+        bad = float(table[~(np.isfinite(table) & (table >= 0))].flat[0])
+        raise InputError(f"the {title} is {bad}; pseudo-counts must be finite and not negative")
+    return np.broadcast_to(table, shape).astype(np.float64)
+
+
+class WeightedRows(NamedTuple):
+    """Different rows, and how often each occurs.
+
+    Attributes:
+        values: int32 array of shape ``(rows, variables)``: indices of the states, -1 where a cell is missing.
+        weights: Number of occurrences of each row.
+        first: Number of the first row of the frame that is like each of them.
+    """
+
+    values: Codes
+    weights: Floats
+    first: NDArray[np.intp]
+
+    @property
+    def is_whole(self) -> NDArray[np.bool_]:
+        """Rows without a missing cell."""
+        whole: NDArray[np.bool_] = np.all(self.values >= 0, axis=1)
+        return whole
+
+    def chosen(self, which: NDArray[np.bool_]) -> WeightedRows:
+        """Return some of the rows."""
+        return WeightedRows(self.values[which], self.weights[which], self.first[which])
+
+
+def weighted_rows(cases: Cases, variables: int) -> WeightedRows:
+    """Return the different rows of a frame, with a column for each variable of the model.
+
+    Args:
+        cases: Rows of the frame.
+        variables: Number of variables.
+    """
+    values = np.full((len(cases.values), variables), -1, dtype=np.int32)
+    values[:, list(cases.columns)] = cases.values
+    weights = np.random.default_rng(_HASH_SEED).integers(1, 1 << 63, variables, dtype=np.uint64)
+    hashes = np.zeros(len(values), dtype=np.uint64)
+    for column, weight in zip(values.T, weights, strict=True):
+        hashes += column.astype(np.uint64) * weight
+    _, first, inverse, counts = np.unique(hashes, return_index=True, return_inverse=True, return_counts=True)
+    if not np.array_equal(values[first[inverse.reshape(-1)]], values):
+        _, first, counts = np.unique(values, axis=0, return_index=True, return_counts=True)
+    return WeightedRows(values[first], counts.astype(np.float64), first)
+
+
+def counts_of(rows: WeightedRows, families: Families) -> list[Floats]:
+    """Return how often each combination of states of each family occurs in rows; rows that miss one are left out."""
+    counts = []
+    for scope, shape in zip(families.scopes, families.sizes, strict=True):
+        values = rows.values[:, list(scope)]
+        is_whole = (values >= 0).all(axis=1)
+        cells = np.ravel_multi_index(tuple(values[is_whole].T), shape)
+        counted: Floats = np.bincount(cells, rows.weights[is_whole], math.prod(shape)).astype(np.float64)
+        counts.append(counted.reshape(shape))
+    return counts
+
+
+def log_likelihood_of(counts: Sequence[Floats], tables: Sequence[Floats]) -> float:
+    """Return the sum of counts times the logarithms of the probabilities; cells without a count do not matter."""
+    total = 0.0
+    for count, table in zip(counts, tables, strict=True):
+        occurs = count > 0
+        with np.errstate(divide="ignore"):
+            total += float((count[occurs] * np.log(table[occurs])).sum())
+    return total

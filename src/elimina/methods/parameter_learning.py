@@ -1,0 +1,233 @@
+"""Parameters of a Bayesian network from data: counts, or expectation maximisation where cells are missing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina.display import Displayed, Row
+from elimina.errors import InputError
+from elimina.io.cases import Cases, as_cases, read_cases, states_in_frame
+from elimina.io.sources import ModelLike, as_model
+from elimina.methods.expectation_maximisation import ExpectationMaximisation, Iterate, is_converged
+from elimina.methods.family_counts import Families, counts_of, weighted_rows
+from elimina.model.model import Model
+from elimina.model.parents import listed_parents, network_of_parents
+from elimina.model.states import State
+from elimina.planning.options import Options
+
+Floats = NDArray[np.float64]
+
+Start = Literal["counts", "model"]
+
+FitEnd = Literal["converged", "max-iterations", "time-limit", "interrupt"]
+
+START_COUNT = 1.0
+"""Count that each cell of a starting table has besides the rows that observe its family, so that none is 0."""
+
+
+class Fit(Displayed):
+    """Parameters that were fitted to data.
+
+    Attributes:
+        model: Network with the fitted distributions.
+        log_likelihoods: Natural logarithm of the probability of all rows under the starting tables, and after each
+            iteration. Without a prior none is less than the one before.
+        log_posteriors: The same, plus the logarithm of each probability times its pseudo-count. None is less than the
+            one before.
+        iterations: Number of iterations; 0 if no cell is missing.
+        ended_by: ``converged``, ``max-iterations``, ``time-limit`` or ``interrupt``.
+        rows: Number of rows of the data.
+        start: Number of the start that led here: 0 for the first one, then the restarts.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        log_likelihoods: Sequence[float],
+        log_posteriors: Sequence[float],
+        *,
+        ended_by: FitEnd,
+        rows: int,
+        start: int,
+    ) -> None:
+        self.model = model
+        self.log_likelihoods, self.log_posteriors = tuple(log_likelihoods), tuple(log_posteriors)
+        self.ended_by: FitEnd = ended_by
+        self.rows, self.start = rows, start
+
+    @property
+    def iterations(self) -> int:
+        """Number of iterations."""
+        return len(self.log_likelihoods) - 1
+
+    @property
+    def converged(self) -> bool:
+        """True if the last iteration improved the fit by less than the tolerance, or no cell is missing."""
+        return self.ended_by == "converged"
+
+    @property
+    def log_likelihood(self) -> float:
+        """Natural logarithm of the probability of all rows under the fitted model."""
+        return self.log_likelihoods[-1]
+
+    def ended(self, ended_by: FitEnd) -> Fit:
+        """Return the same fit with another end."""
+        logs = self.log_likelihoods, self.log_posteriors
+        return Fit(self.model, *logs, ended_by=ended_by, rows=self.rows, start=self.start)
+
+    def _figures(self) -> list[Row]:
+        each = f" ({self.log_likelihood / self.rows:.4g} a row)"
+        start = "" if not self.start else f", from restart {self.start}"
+        return [
+            ("variables", f"{len(self.model.variables):,}"),
+            ("rows", f"{self.rows:,}"),
+            ("log-likelihood", f"{self.log_likelihood:.6g}{each}"),
+            ("iterations", f"{self.iterations:,}{start}"),
+            ("ended by", self.ended_by),
+        ]
+
+
+class FitQuestion(NamedTuple):
+    """Data of a fit.
+
+    Attributes:
+        families: Families of the network.
+        cases: Rows of the data.
+        prior: Pseudo-counts of each family.
+        start: Source of the first starting tables.
+        restarts: Number of random starts besides.
+        seed: Random seed.
+        tolerance: Increase of the log-posterior for each row at which iterations end.
+        max_iterations: Limit on the iterations of each start.
+    """
+
+    families: Families
+    cases: Cases
+    prior: list[Floats]
+    start: Start
+    restarts: int
+    seed: int
+    tolerance: float
+    max_iterations: int
+
+
+def fitted_network(
+    structure: ModelLike | Mapping[str, Sequence[str]],
+    frame: Any,
+    states: Mapping[str, int | Sequence[State]] | None,
+) -> Model:
+    """Return the network whose parameters are fitted.
+
+    Args:
+        structure: A network, or variable -> its parents.
+        frame: Data that name the states which are not given.
+        states: Variable -> its states, or their number, where the structure is a mapping.
+
+    Raises:
+        InputError: States are unknown, or given for a network that has them.
+    """
+    if not isinstance(structure, Mapping):
+        if states is not None:
+            raise InputError("states go with parents by name; this structure has states of its own: leave states out")
+        return as_model(structure)
+    names = [name for name in listed_parents(structure) if name not in (states or {})]
+    if names and isinstance(frame, str | os.PathLike):
+        raise InputError(f"the states of {names[0]!r} are unknown: give them, states={{{names[0]!r}: [...]}}")
+    inferred = states_in_frame(frame, names) if names else {}
+    return network_of_parents(structure, {**inferred, **(states or {})})
+
+
+def rows_of(frame: Any, model: Model, *, ignore_extra: bool) -> Cases:
+    """Return the rows of a frame, or of a file.
+
+    Raises:
+        InputError: There is no row, or see ``cases_from_frame``.
+    """
+    if isinstance(frame, str | os.PathLike):
+        cases = read_cases(frame, model, ignore_extra=ignore_extra)
+    else:
+        cases = as_cases(frame, model, ignore_extra=ignore_extra)
+    if not len(cases.values):
+        raise InputError("the data have no rows: fit needs at least one")
+    return cases
+
+
+def fit_parameters(question: FitQuestion, options: Options, report: Callable[[Fit], None]) -> Fit:
+    """Fit parameters to data.
+
+    Args:
+        question: The data.
+        options: Planning options.
+        report: Function that is called with the fit of each iteration that is the best so far.
+
+    Raises:
+        ImpossibleEvidenceError: A row has probability 0 under the starting tables of the model.
+        MemoryLimitError: The messages of a few rows do not fit.
+    """
+    families, prior = question.families, question.prior
+    rows = weighted_rows(question.cases, len(families.model.variables))
+    count = len(question.cases.values)
+    observed = counts_of(rows, families)
+
+    def fit_of(start: int, iterates: Sequence[Iterate], ended_by: FitEnd) -> Fit:
+        logs = [iterate.log_likelihood for iterate in iterates], [iterate.log_posterior for iterate in iterates]
+        return Fit(families.with_tables(iterates[-1].tables), *logs, ended_by=ended_by, rows=count, start=start)
+
+    work = ExpectationMaximisation(families, rows, prior, options)
+    try:
+        if work.is_complete:
+            tables = families.tables_of([counts + own for counts, own in zip(observed, prior, strict=True)])
+            return fit_of(0, [next(work.iterates(tables))], "converged")
+        best: Fit | None = None
+        for number, start in enumerate(_starts(question, observed)):
+            iterates: list[Iterate] = []
+            for iterate in work.iterates(start):
+                # The tables of earlier iterations are of no use.
+                iterates = [each._replace(tables=[]) for each in iterates] + [iterate]
+                is_close = is_converged([each.log_posterior for each in iterates], count, question.tolerance)
+                is_last = is_close or len(iterates) > question.max_iterations
+                fit = fit_of(number, iterates, "converged" if is_close else "max-iterations")
+                if best is None or best.start == number or fit.log_posteriors[-1] > best.log_posteriors[-1]:
+                    best = fit
+                    report(best)
+                if is_last:
+                    break
+        assert best is not None
+        return best
+    finally:
+        work.close()
+
+
+def _starts(question: FitQuestion, observed: Sequence[Floats]) -> Iterator[list[Floats]]:
+    """Yield starting tables: the first ones, then those of the restarts."""
+    families = question.families
+    random = np.random.default_rng(question.seed)
+    is_observed = _observed_leaders(families, observed)
+
+    def drawn() -> list[Floats]:
+        return [random.exponential(size=shape) for shape in families.sizes]
+
+    if question.start == "model":
+        yield families.tables_of([factor.dense() for factor in families.model.factors])
+    else:
+        # A family that no row observes as a whole is drawn: equal states of a latent variable would stay equal.
+        yield families.tables_of(
+            [
+                counts + START_COUNT + own if leader in is_observed else weights
+                for counts, own, weights, leader in zip(
+                    observed, question.prior, drawn(), families.leaders, strict=True
+                )
+            ]
+        )
+    for _ in range(question.restarts):
+        yield families.tables_of(drawn())
+
+
+def _observed_leaders(families: Families, observed: Iterable[Floats]) -> set[int]:
+    pairs = zip(families.leaders, observed, strict=True)
+    return {leader for leader, counts in pairs if counts.any()}

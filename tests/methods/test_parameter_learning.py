@@ -1,0 +1,272 @@
+"""Parameters from data: counts, and expectation maximisation against enumeration."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import elimina
+from elimina import ImpossibleEvidenceError, InputError, Model, TimeLimitError
+from elimina.io.cases import Cases
+from tests.devices import on_devices
+from tests.methods.test_marginals import network_model
+from tests.problem.test_relevance import networks
+from tests.reference import expectation_maximisation as reference
+
+CHAIN = {"a": [], "b": ["a"], "c": ["b"]}
+STATES = {"a": ["x", "y"], "b": ["x", "y", "z"], "c": ["x", "y"]}
+
+
+def random_rows(model, random, count, missing):
+    values = np.stack([random.integers(0, size, count) for size in model.sizes], axis=1)
+    return np.where(random.random(values.shape) < missing, -1, values)
+
+
+def cases_of(rows):
+    return Cases(tuple(range(rows.shape[1])), rows.astype(np.int32))
+
+
+def check_iterations(model, rows, prior, **options):
+    """Compare three iterations from the tables of the model."""
+    tables = [np.array(factor.values) for factor in model.factors]
+    scopes = [factor.scope for factor in model.factors]
+    logs = []
+    fit = elimina.fit(model, cases_of(rows), prior=prior, start="model", max_iterations=3, tolerance=0, **options)
+    for _ in fit.log_likelihoods:
+        last = tables
+        log, tables = reference.iteration(model.sizes, scopes, model.children, rows.tolist(), tables, prior)
+        logs.append(log)
+    assert fit.log_likelihoods == pytest.approx(logs, rel=1e-9, abs=1e-9)
+    for factor, expected in zip(fit.model.factors, last, strict=True):
+        np.testing.assert_allclose(factor.values, expected, rtol=0, atol=1e-9)
+
+
+@on_devices
+@settings(max_examples=60, deadline=None)
+@given(network=networks(), seed=st.integers(0, 2**32), missing=st.floats(0.05, 1), prior=st.sampled_from([0, 0.5, 2]))
+def test_iterations_are_those_of_enumeration(device, network, seed, missing, prior):
+    model, random = network_model(network), np.random.default_rng(seed)
+    rows = random_rows(model, random, int(random.integers(1, 40)), missing)
+    # Complete data need no iteration.
+    rows[0, 0] = -1
+    check_iterations(model, rows, prior, device=device)
+
+
+@settings(max_examples=60, deadline=None)
+@given(networks(), st.integers(0, 2**32), st.sampled_from([0, 0.5]))
+def test_each_iteration_improves(network, seed, prior):
+    model, random = network_model(network), np.random.default_rng(seed)
+    rows = random_rows(model, random, 30, 0.4)
+    fit = elimina.fit(model, cases_of(rows), prior=prior, max_iterations=20, seed=seed)
+    slack = 1e-9 * (1 + abs(fit.log_posteriors[0]))
+    assert all(
+        after >= before - slack for before, after in zip(fit.log_posteriors, fit.log_posteriors[1:], strict=False)
+    )
+    assert prior or fit.log_likelihoods == fit.log_posteriors
+
+
+@settings(max_examples=60, deadline=None)
+@given(networks(), st.integers(0, 2**32), st.sampled_from([0, 1, 2.5]))
+def test_complete_data_are_counted(network, seed, prior):
+    model, random = network_model(network), np.random.default_rng(seed)
+    rows = random_rows(model, random, 25, 0)
+    fit = elimina.fit(model, cases_of(rows), prior=prior)
+    assert (fit.iterations, fit.converged) == (0, True)
+    total = 0.0
+    for factor, child in zip(fit.model.factors, model.children, strict=True):
+        parents = [v for v in factor.scope if v != child]
+        for row in rows:
+            alike = rows[(rows[:, parents] == row[parents]).all(axis=1)]
+            count = (alike[:, child] == row[child]).sum()
+            share = (count + prior) / (len(alike) + prior * model.sizes[child])
+            cell = factor.values[tuple(row[v] for v in factor.scope)]
+            assert cell == pytest.approx(share, rel=1e-12)
+            total += math.log(share)
+    assert fit.log_likelihood == pytest.approx(total)
+
+
+def test_tied_families_share_their_counts():
+    random = np.random.default_rng(3)
+    parents = {"h0": [], "h1": ["h0"], "h2": ["h1"], "e0": ["h0"], "e1": ["h1"], "e2": ["h2"]}
+    states = {name: 2 if name.startswith("h") else 3 for name in parents}
+    base = elimina.fit(parents, {"e0": [0]}, states=states, max_iterations=0, seed=5).model
+    groups = [["h1", "h2"], ["e0", "e1", "e2"]]
+    by_child = {base.variables[child].name: number for number, child in enumerate(base.children)}
+    values = [np.array(factor.values) for factor in base.factors]
+    for group in groups:
+        for name in group:
+            values[by_child[name]] = values[by_child[group[0]]]
+    factors = [elimina.Table(factor.scope, table) for factor, table in zip(base.factors, values, strict=True)]
+    model = Model(base.variables, factors, sense="probability", children=base.children)
+    rows = random_rows(model, random, 30, 0.3)
+    rows[:, [model.index(name) for name in ("h0", "h1")]] = -1
+    fit = elimina.fit(model, cases_of(rows), prior=0.5, tied=groups, start="model", max_iterations=4, tolerance=0)
+    tables = values
+    scopes, numbers = [factor.scope for factor in factors], [[by_child[name] for name in group] for group in groups]
+    for log in fit.log_likelihoods:
+        last = tables
+        expected, tables = reference.iteration(model.sizes, scopes, model.children, rows.tolist(), tables, 0.5, numbers)
+        assert log == pytest.approx(expected, rel=1e-9)
+    for factor, table in zip(fit.model.factors, last, strict=True):
+        np.testing.assert_allclose(factor.values, table, atol=1e-9)
+    for group in groups:
+        tied = [fit.model.factors[by_child[name]].values for name in group]
+        assert all(np.array_equal(table, tied[0]) for table in tied)
+
+
+def test_a_latent_class_is_found():
+    """Three noisy copies of a hidden bit: its distribution and their noise are identified."""
+    random = np.random.default_rng(0)
+    hidden = random.random(4000) < 0.3
+    columns = {f"x{i}": np.where(random.random(4000) < 0.1, ~hidden, hidden) for i in range(3)}
+    parents = {"hidden": [], **{name: ["hidden"] for name in columns}}
+    fit = elimina.fit(
+        parents, columns, states={"hidden": 2}, prior=0, restarts=3, seed=1, max_iterations=500, tolerance=1e-9
+    )
+    assert fit.converged
+    assert sorted(fit.model.factors[0].values) == pytest.approx([0.3, 0.7], abs=0.04)
+    for factor in fit.model.factors[1:]:
+        assert np.sort(factor.values, axis=None) == pytest.approx([0.1, 0.1, 0.9, 0.9], abs=0.04)
+
+
+def test_restarts_keep_the_best():
+    random = np.random.default_rng(7)
+    rows = {name: random.integers(0, 3, 200) for name in "xyz"}
+    parents = {"h": [], "x": ["h"], "y": ["h"], "z": ["h"]}
+    states = {"h": 3, "x": 3, "y": 3, "z": 3}
+    fits = [
+        elimina.fit(parents, rows, states=states, prior=0, restarts=count, seed=4, max_iterations=30)
+        for count in (0, 2, 6)
+    ]
+    logs = [fit.log_likelihood for fit in fits]
+    assert logs == sorted(logs)
+    assert logs[2] > logs[0]
+    again = elimina.fit(parents, rows, states=states, prior=0, restarts=6, seed=4, max_iterations=30)
+    assert again.log_likelihoods == fits[2].log_likelihoods
+    assert again.start == fits[2].start > 0
+
+
+def test_equal_rows_count_as_often_as_they_occur():
+    few = {"a": ["x", "y", None], "b": ["x", None, "z"], "c": ["x", "x", "y"]}
+    many = {
+        name: [cell for cell, times in zip(cells, (5, 1, 30), strict=True) for _ in range(times)]
+        for name, cells in few.items()
+    }
+    rows = [
+        [STATES[name].index(cell) if cell else -1 for name, cell in zip("abc", row, strict=True)]
+        for row in zip(*many.values(), strict=True)
+    ]
+    model = elimina.fit(CHAIN, few, states=STATES, max_iterations=1).model
+    check_iterations(model, np.array(rows), 1)
+
+
+def test_states_come_from_the_data():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"a": ["n", "m", None], "b": pandas.Categorical(["lo", "hi", "lo"], ["lo", "mid", "hi"])})
+    fit = elimina.fit({"b": ["a"]}, frame)
+    assert fit.model["a"].states == ("m", "n")
+    assert fit.model["b"].states == ("lo", "mid", "hi")
+    assert fit.model.parents("b") == ["a"]
+
+
+def test_states_without_a_row_have_the_prior():
+    fit = elimina.fit({"a": []}, {"a": ["x", "x"]}, states={"a": ["x", "y", "z"]})
+    assert fit.model.factors[0].values == pytest.approx([0.6, 0.2, 0.2])
+    none = elimina.fit(
+        {"a": [], "b": ["a"]}, {"a": ["x"], "b": ["x"]}, states={"a": ["x", "y"], "b": ["x", "y"]}, prior=0
+    )
+    assert none.model.factors[1].values.tolist() == [[1, 0], [0.5, 0.5]]
+
+
+def test_priors_by_variable():
+    fit = elimina.fit({"a": [], "b": []}, {"a": [0], "b": [0]}, states={"a": 2, "b": 2}, prior={"a": [1, 2]})
+    assert [factor.values.tolist() for factor in fit.model.factors] == [[0.5, 0.5], [1, 0]]
+
+
+def test_files_and_other_structures(tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_text("a,b\nx,x\ny,?\ny,z\n")
+    fit = elimina.fit({"b": ["a"]}, path, states={"a": ["x", "y"], "b": ["x", "y", "z"]})
+    again = elimina.fit(fit.model, {"a": ["x", "y", "y"], "b": ["x", None, "z"]})
+    assert again.log_likelihoods == pytest.approx(fit.log_likelihoods)
+    elimina.write(fit.model, tmp_path / "fitted.bif")
+    assert elimina.fit(tmp_path / "fitted.bif", path).log_likelihood == pytest.approx(fit.log_likelihood)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ({"frame": {"a": []}}, "no rows"),
+        ({"frame": {"a": ["x", "w"]}}, r"row 1: variable 'a' has no state 'w'"),
+        ({"frame": {"a": ["x"], "d": ["x"]}}, "no variable 'd'"),
+        ({"prior": -1}, "prior is -1"),
+        ({"prior": {"a": [1, 2, 3]}}, r"prior of 'a' has the shape \(3,\)"),
+        ({"prior": {"d": 1}}, "no variable 'd'"),
+        ({"tied": [["a", "b"]]}, "'a' and 'b' cannot be tied"),
+        ({"tied": [["a"], ["a"]]}, "'a' is in two groups"),
+        ({"tolerance": -1}, "tolerance is -1"),
+        ({"start": "random"}, "start"),
+        ({"restarts": -1}, "restarts"),
+        ({"states": {"a": 2}}, "no cell tells the states of 'b'"),
+    ],
+)
+def test_errors_name_the_culprit(arguments, problem):
+    taken = {"structure": CHAIN, "frame": {"a": ["x"]}, "states": STATES, **arguments}
+    with pytest.raises(InputError, match=problem):
+        elimina.fit(**taken)
+
+
+def test_a_model_without_distributions_is_refused():
+    model = Model.from_arrays([2], [((0,), [1, 3])], sense="probability")
+    with pytest.raises(InputError, match="Bayesian network"):
+        elimina.fit(model, {"0": [1]})
+
+
+def test_an_impossible_row_is_named():
+    model = Model.from_cpds({"a": [0.5, 0.5], ("b", "a"): [[1.0, 0.0], [0.0, 1.0]]})
+    rows = {"a": [0, None, 0], "b": [0, 1, 1]}
+    model = Model.from_cpds(
+        {"a": [0.5, 0.5], ("b", "a"): [[1.0, 0.0], [0.0, 1.0]], ("c", "b"): [[0.5, 0.5], [0.5, 0.5]]}
+    )
+    with pytest.raises(ImpossibleEvidenceError, match="row 2 has probability 0"):
+        elimina.fit(model, {**rows, "c": [0, None, None]}, start="model")
+    assert elimina.fit(model, {**rows, "c": [0, None, None]}).log_likelihood > -math.inf
+
+
+def test_a_stop_returns_the_best_so_far():
+    seen = []
+
+    def stop(fit):
+        seen.append(fit)
+        if len(seen) == 3:
+            raise KeyboardInterrupt
+
+    random = np.random.default_rng(0)
+    rows = {name: random.integers(0, 2, 50) for name in "xyz"}
+    parents = {"h": [], "x": ["h"], "y": ["h"], "z": ["h"]}
+    fit = elimina.fit(parents, rows, states=dict.fromkeys("hxyz", 2), tolerance=0, max_iterations=10**6, progress=stop)
+    assert (fit.ended_by, fit.converged, fit.iterations) == ("interrupt", False, 2)
+    assert fit.log_likelihoods == seen[-1].log_likelihoods
+    late = elimina.fit(
+        parents,
+        rows,
+        states=dict.fromkeys("hxyz", 2),
+        tolerance=0,
+        max_iterations=10**9,
+        restarts=10**6,
+        time_limit=0.5,
+    )
+    assert late.ended_by == "time-limit"
+    with pytest.raises(TimeLimitError):
+        elimina.fit(parents, rows, states=dict.fromkeys("hxyz", 2), time_limit=1e-9)
+
+
+def test_it_says_what_it_is():
+    fit = elimina.fit(CHAIN, {"a": ["x", "y"], "b": [None, "z"]}, states=STATES, max_iterations=2, tolerance=0)
+    assert repr(fit).splitlines()[0] == "Fit"
+    assert "iterations:         2" in repr(fit)
+    assert "max-iterations" in fit._repr_html_()
