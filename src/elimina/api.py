@@ -289,7 +289,7 @@ def fit(
             occur in its column, sorted, or the categories of a column of categories.
         prior: Pseudo-count that is added to each cell's count (Dirichlet prior), 0 for maximum likelihood; or variable
             -> that of its table, a number or an array of the table's shape, and 0 for other variables. Where all counts
-            are 0, a distribution is uniform, or remains as it was in EM.
+            are 0, a distribution is uniform, or in EM that of the iteration before.
         tied: Groups of variables whose families share one table. Their tables need the same shape.
         start: First starting tables of EM. ``counts``: from the rows that observe a whole family, and random where no
             row does. ``model``: those of the structure.
@@ -329,6 +329,7 @@ def fit(
     """
     call = Call("fit", time_limit)
     checked = options_of(options, device, memory).only_for("elimina.fit").checked()
+    arguments.function("progress", progress)
     arguments.choice("start", start, ("counts", "model"))
     restarts = arguments.integer("restarts", restarts, 0)
     seed = arguments.integer("seed", seed, 0)
@@ -358,7 +359,7 @@ def fit(
     except (TimeLimitError, KeyboardInterrupt) as error:
         if not fits:
             raise
-        return fits[0].ended("interrupt" if isinstance(error, KeyboardInterrupt) else "time-limit")
+        return fits[0].with_end("interrupt" if isinstance(error, KeyboardInterrupt) else "time-limit")
 
 
 @contextlib.contextmanager

@@ -207,11 +207,11 @@ def test_files_and_other_structures(tmp_path):
         ({"prior": {"a": [1, 2, 3]}}, r"prior of 'a' has the shape \(3,\)"),
         ({"prior": {"d": 1}}, "no variable 'd'"),
         ({"tied": [["a", "b"]]}, "'a' and 'b' cannot be tied"),
-        ({"tied": [["a"], ["a"]]}, "'a' is in two groups"),
+        ({"tied": [["a"], ["a"]]}, "tied names variable 'a' twice"),
         ({"tolerance": -1}, "tolerance is -1"),
         ({"start": "random"}, "start"),
         ({"restarts": -1}, "restarts"),
-        ({"states": {"a": 2}}, "no cell tells the states of 'b'"),
+        ({"states": {"a": 2}}, "column 'b' is missing or empty"),
     ],
 )
 def test_errors_name_the_culprit(arguments, problem):

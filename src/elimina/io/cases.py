@@ -308,7 +308,9 @@ def states_in_frame(frame: Any, names: Sequence[str]) -> dict[str, list[State]]:
             cells = cells.to_list()
         distinct = dict.fromkeys(native(cell) for cell in cells if not is_missing(cell) and isinstance(cell, Hashable))
         if not distinct:
-            raise InputError(f"no cell tells the states of {name!r}: give them, states={{{name!r}: [...]}}")
+            raise InputError(
+                f"column {name!r} is missing or empty, so its states are unknown: give them, states={{{name!r}: [...]}}"
+            )
         is_sorted = categories is None and len(set(map(type, distinct))) == 1
         states[name] = sorted(distinct) if is_sorted else list(distinct)
     return states

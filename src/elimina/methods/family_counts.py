@@ -46,20 +46,23 @@ class Families(NamedTuple):
 
         Raises:
             InputError: The model is not a Bayesian network, or the tables of a group differ in shape.
+            TypeError: ``tied`` or a group is not a sequence.
         """
         if model.children is None or len(set(model.children)) < len(model.variables):
             raise InputError(
-                "parameters are fitted to a Bayesian network, and a variable of this model has no distribution: give "
-                "the parents by name, or a network"
+                "parameters are fitted to a Bayesian network, and a variable of this model has no distribution: name "
+                "a network, or the parents of each variable"
             )
         number = {child: n for n, child in enumerate(model.children)}
         leaders = list(range(len(model.factors)))
         grouped: set[int] = set()
+        if isinstance(tied, str | Mapping) or not isinstance(tied, Iterable):
+            raise arguments.wrong_type("tied", tied, "groups of variables, such as [['a', 'b'], ['c', 'd']]")
         for group in tied:
-            children = variable_indices(model, group, "tied")
+            children = variable_indices(model, group, "a group of tied")
             for child in children:
                 if child in grouped:
-                    raise InputError(f"variable {model.variables[child].name!r} is in two groups of tied")
+                    raise InputError(f"tied names variable {model.variables[child].name!r} twice: write it once")
                 grouped.add(child)
                 _check_shapes(model, number[children[0]], number[child])
                 leaders[number[child]] = min(number[other] for other in children)
@@ -97,12 +100,13 @@ class Families(NamedTuple):
         return [tables[leader] for leader in self.leaders]
 
 
-def _check_shapes(model: Model, one: int, other: int) -> None:
-    children = model.children or ()
-    first, second = model.factors[one], model.factors[other]
-    axes = first.scope.index(children[one]), second.scope.index(children[other])
+def _check_shapes(model: Model, *numbers: int) -> None:
+    """Refuse two families to be tied if their tables differ in shape, or in the axis of the child."""
+    children = [(model.children or ())[number] for number in numbers]
+    first, second = (model.factors[number] for number in numbers)
+    axes = first.scope.index(children[0]), second.scope.index(children[1])
     if (first.sizes, axes[0]) != (second.sizes, axes[1]):
-        names = model.variables[children[one]].name, model.variables[children[other]].name
+        names = [model.variables[child].name for child in children]
         raise InputError(
             f"the families of {names[0]!r} and {names[1]!r} cannot be tied: their tables have the shapes "
             f"{tuple(first.sizes)} and {tuple(second.sizes)}, with the variable on axis {axes[0]} and {axes[1]}"
@@ -123,29 +127,33 @@ def prior_counts(prior: float | Mapping[str, Any], families: Families) -> list[F
     """
     model, sizes = families.model, families.sizes
     number = {child: n for n, child in enumerate(model.children or ())}
-    given: dict[int, Any] = dict.fromkeys(range(len(sizes)), prior)
     if isinstance(prior, Mapping):
-        given = {number[model.index(name)]: counts for name, counts in prior.items()}
-    counts = []
-    for n, shape in enumerate(sizes):
-        name = model.variables[(model.children or ())[n]].name
-        title = f"prior of {name!r}" if isinstance(prior, Mapping) else "prior"
-        counts.append(_pseudo_counts(title, given.get(n, 0.0), shape))
-    if isinstance(prior, Mapping):
+        counts = [np.zeros(shape) for shape in sizes]
+        for name, pseudo_counts in prior.items():
+            n = number[model.index(name)]
+            counts[n] = _pseudo_counts(f"prior of {model[name].name!r}", pseudo_counts, sizes[n])
         return counts
+    pseudo_count = arguments.number("prior", prior, "a number, or a mapping from variables to pseudo-counts")
     # Tied families share one prior, not one each.
-    return [table if families.leaders[n] == n else np.zeros_like(table) for n, table in enumerate(counts)]
+    return [
+        _pseudo_counts("prior", pseudo_count if families.leaders[n] == n else 0.0, shape)
+        for n, shape in enumerate(sizes)
+    ]
 
 
 def _pseudo_counts(title: str, counts: Any, shape: tuple[int, ...]) -> Floats:
-    if not hasattr(counts, "shape") and not isinstance(counts, Sequence):
-        counts = arguments.number(title, counts)
-    table = np.asarray(counts, dtype=np.float64)
+    """Return the pseudo-counts of a table from a number or an array."""
+    if not isinstance(counts, np.ndarray | list | tuple):
+        counts = arguments.number(title, counts, "a number, or an array of the table's shape")
+    try:
+        table = np.asarray(counts, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise arguments.wrong_type(title, counts, "a number, or an array of the table's shape") from None
     if table.shape not in ((), shape):
         raise InputError(f"the {title} has the shape {table.shape}; the table has the shape {shape}")
-    if not (np.isfinite(table) & (table >= 0)).all():
-        bad = float(table[~(np.isfinite(table) & (table >= 0))].flat[0])
-        raise InputError(f"the {title} is {bad}; pseudo-counts must be finite and not negative")
+    is_valid = np.isfinite(table) & (table >= 0)
+    if not is_valid.all():
+        raise InputError(f"the {title} is {table[~is_valid].flat[0]}; pseudo-counts must be finite and not negative")
     return np.broadcast_to(table, shape).astype(np.float64)
 
 

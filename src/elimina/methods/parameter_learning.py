@@ -75,18 +75,18 @@ class Fit(Displayed):
         """Natural logarithm of the probability of all rows under the fitted model."""
         return self.log_likelihoods[-1]
 
-    def ended(self, ended_by: FitEnd) -> Fit:
+    def with_end(self, ended_by: FitEnd) -> Fit:
         """Return the same fit with another end."""
         logs = self.log_likelihoods, self.log_posteriors
         return Fit(self.model, *logs, ended_by=ended_by, rows=self.rows, start=self.start)
 
     def _figures(self) -> list[Row]:
-        each = f" ({self.log_likelihood / self.rows:.4g} a row)"
+        mean = f"{self.log_likelihood / self.rows:.4g} a row"
         start = "" if not self.start else f", from restart {self.start}"
         return [
             ("variables", f"{len(self.model.variables):,}"),
             ("rows", f"{self.rows:,}"),
-            ("log-likelihood", f"{self.log_likelihood:.6g}{each}"),
+            ("log-likelihood", f"{self.log_likelihood:.6g} ({mean})"),
             ("iterations", f"{self.iterations:,}{start}"),
             ("ended by", self.ended_by),
         ]
@@ -125,16 +125,19 @@ def fitted_network(
 
     Args:
         structure: A network, or variable -> its parents.
-        frame: Data that name the states which are not given.
+        frame: Data, whose columns have the states that ``states`` lacks.
         states: Variable -> its states, or their number, where the structure is a mapping.
 
     Raises:
         InputError: States are unknown, or given for a network that has them.
     """
     if not isinstance(structure, Mapping):
+        model = as_model(structure)
         if states is not None:
-            raise InputError("states go with parents by name; this structure has states of its own: leave states out")
-        return as_model(structure)
+            raise InputError(
+                "states are for parents by name, and the network of this structure has states: omit states"
+            )
+        return model
     names = [name for name in listed_parents(structure) if name not in (states or {})]
     if names and isinstance(frame, str | os.PathLike):
         raise InputError(f"the states of {names[0]!r} are unknown: give them, states={{{names[0]!r}: [...]}}")
@@ -181,15 +184,17 @@ def fit_parameters(question: FitQuestion, options: Options, report: Callable[[Fi
     work = ExpectationMaximisation(families, rows, prior, options)
     try:
         if work.is_complete:
-            tables = families.tables_of([counts + own for counts, own in zip(observed, prior, strict=True)])
+            tables = families.tables_of(
+                [counts + pseudo_counts for counts, pseudo_counts in zip(observed, prior, strict=True)]
+            )
             return fit_of(0, [next(work.iterates(tables))], "converged")
         best: Fit | None = None
         for number, start in enumerate(_starts(question, observed)):
             iterates: list[Iterate] = []
             for iterate in work.iterates(start):
-                # The tables of earlier iterations are of no use.
-                iterates = [each._replace(tables=[]) for each in iterates] + [iterate]
-                is_close = is_converged([each.log_posterior for each in iterates], count, question.tolerance)
+                # Only the logarithms of earlier iterations are needed.
+                iterates = [earlier._replace(tables=[]) for earlier in iterates] + [iterate]
+                is_close = is_converged([past.log_posterior for past in iterates], count, question.tolerance)
                 is_last = is_close or len(iterates) > question.max_iterations
                 fit = fit_of(number, iterates, "converged" if is_close else "max-iterations")
                 if best is None or best.start == number or fit.log_posteriors[-1] > best.log_posteriors[-1]:
@@ -207,7 +212,7 @@ def _starts(question: FitQuestion, observed: Sequence[Floats]) -> Iterator[list[
     """Yield starting tables: the first ones, then those of the restarts."""
     families = question.families
     random = np.random.default_rng(question.seed)
-    is_observed = _observed_leaders(families, observed)
+    observed_leaders = _observed_leaders(families, observed)
 
     def drawn() -> list[Floats]:
         return [random.exponential(size=shape) for shape in families.sizes]
@@ -218,8 +223,8 @@ def _starts(question: FitQuestion, observed: Sequence[Floats]) -> Iterator[list[
         # A family that no row observes as a whole is drawn: equal states of a latent variable would stay equal.
         yield families.tables_of(
             [
-                counts + START_COUNT + own if leader in is_observed else weights
-                for counts, own, weights, leader in zip(
+                counts + START_COUNT + pseudo_counts if leader in observed_leaders else weights
+                for counts, pseudo_counts, weights, leader in zip(
                     observed, question.prior, drawn(), families.leaders, strict=True
                 )
             ]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from elimina import arguments
+from elimina.arguments import names_like
 from elimina.errors import InputError
 from elimina.model.model import Model
 from elimina.model.states import State
@@ -26,33 +27,39 @@ def network_of_parents(parents: Mapping[str, Sequence[str]], states: Mapping[str
         InputError: The states of a variable are missing, states are of another variable, or the parents form a cycle.
     """
     listed = listed_parents(parents)
-    orphan = next((name for name in listed if name not in states), None)
-    if orphan is not None:
-        raise InputError(f"the states of {orphan!r} are unknown: give them, states={{{orphan!r}: [...]}}")
+    for name in listed:
+        if name not in states:
+            raise InputError(f"the states of {name!r} are unknown: give them, states={{{name!r}: [...]}}")
+    for name in states:
+        if name not in listed:
+            raise InputError(f"states names the variable {name!r}, which the structure lacks{names_like(name, listed)}")
     variables = {name: variable_of(name, states[name]) for name in listed}
-    cpds: dict[str | tuple[str, ...], Any] = {
-        (name, *own): np.full([variables[each].size for each in (name, *own)], 1 / variables[name].size)
-        for name, own in listed.items()
-    }
+    cpds: dict[str | tuple[str, ...], Any] = {}
+    for name, others in listed.items():
+        family = (name, *others)
+        cpds[family] = np.full([variables[member].size for member in family], 1 / variables[name].size)
     return Model.from_cpds(cpds, states=states)
 
 
-def listed_parents(parents: Any) -> dict[str, tuple[str, ...]]:
+def listed_parents(parents: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
     """Return the parents of each variable, those of variables that are only parents included.
 
     Raises:
         TypeError: A name is no text, or parents are no sequence.
+        InputError: There is no variable, or a family names a variable twice.
     """
-    if not isinstance(parents, Mapping):
-        raise arguments.wrong_type("structure", parents, "a mapping from names to the names of parents")
+    if not parents:
+        raise InputError("the structure is empty: name at least one variable, such as {'a': []}")
     listed: dict[str, tuple[str, ...]] = {}
-    for name, own in parents.items():
+    for name, others in parents.items():
         if not isinstance(name, str):
             raise arguments.wrong_type("a variable of the structure", name, "a name")
-        if isinstance(own, str) or not isinstance(own, Sequence) or not all(isinstance(each, str) for each in own):
-            raise arguments.wrong_type(f"the parents of {name!r}", own, "a sequence of names, such as a list")
-        listed[name] = tuple(own)
-    for own in list(listed.values()):
-        for parent in own:
+        if isinstance(others, str) or not isinstance(others, Sequence) or not all(isinstance(p, str) for p in others):
+            raise arguments.wrong_type(f"parents of {name!r}", others, "a sequence of names, such as a list")
+        if len({name, *others}) <= len(others):
+            raise InputError(f"parents of {name!r} is {list(others)}: each must differ from {name!r} and the others")
+        listed[name] = tuple(others)
+    for others in list(listed.values()):
+        for parent in others:
             listed.setdefault(parent, ())
     return listed
