@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import elimina
-from elimina import ImpossibleEvidenceError, InputError, Model, TimeLimitError
+from elimina import ImpossibleEvidenceError, InputError, MemoryLimitError, Model, TimeLimitError
 from elimina.io.cases import Cases
 from tests.devices import on_devices
 from tests.methods.test_marginals import network_model
@@ -87,6 +88,53 @@ def test_complete_data_are_counted(network, seed, prior):
             assert cell == pytest.approx(share, rel=1e-12)
             total += math.log(share)
     assert fit.log_likelihood == pytest.approx(total)
+
+
+def pyagrum_learner(gum, network, frame):
+    learner = gum.BNLearner(frame.astype("Int64").astype(str).replace("<NA>", "?"), network, ["?"])
+    learner.useNoPrior()
+    return learner
+
+
+def check_tables(model, other):
+    for factor, child in zip(model.factors, model.children, strict=True):
+        same = other.factors[other.children.index(other.index(model.variables[child].name))]
+        names = [other.variables[v].name for v in same.scope]
+        axes = [names.index(model.variables[v].name) for v in factor.scope]
+        np.testing.assert_allclose(factor.dense(), same.dense().transpose(axes), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(1, 5))
+def test_iterations_are_those_of_pyagrum(seed):
+    """From the same tables, without its noise."""
+    gum = pytest.importorskip("pyagrum")
+    pytest.importorskip("pandas")
+    gum.initRandom(seed)
+    network = gum.fastBN("a[2]->b[3]->d[2];a->c[2]->d;c->e[4];b->f[2]")
+    frame = elimina.sample(network, 80, seed=seed).to_frame()
+    gaps = frame.mask(np.random.default_rng(seed).random(frame.shape) < 0.3)
+    network.generateCPTs()
+    learner = pyagrum_learner(gum, network, gaps).useEMWithDiffCriterion(1e-12, noise=0)
+    learner.EMsetMaxIter(6)
+    theirs = elimina.from_pyagrum(learner.learnParameters(network))
+    fit = elimina.fit(network, gaps, prior=0, start="model", tolerance=0, max_iterations=6)
+    assert fit.iterations == learner.EMnbrIterations() == 6
+    check_tables(fit.model, theirs)
+    evaluated = elimina.fit(theirs, gaps, prior=0, start="model", max_iterations=0)
+    assert evaluated.log_likelihood == pytest.approx(fit.log_likelihood, rel=1e-12)
+
+
+def test_counts_are_those_of_pyagrum():
+    gum = pytest.importorskip("pyagrum")
+    pytest.importorskip("pandas")
+    gum.initRandom(9)
+    network = gum.fastBN("a[2]->b[3]->d[2];a->c[2]->d")
+    frame = elimina.sample(network, 50, seed=2).to_frame()
+    for prior in (0.5, 2):
+        learner = pyagrum_learner(gum, network, frame).useSmoothingPrior(prior)
+        check_tables(
+            elimina.fit(network, frame, prior=prior).model, elimina.from_pyagrum(learner.learnParameters(network))
+        )
 
 
 def test_tied_families_share_their_counts():
@@ -204,6 +252,8 @@ def test_files_and_other_structures(tmp_path):
         ({"frame": {"a": ["x", "w"]}}, r"row 1: variable 'a' has no state 'w'"),
         ({"frame": {"a": ["x"], "d": ["x"]}}, "no variable 'd'"),
         ({"prior": -1}, "prior is -1"),
+        ({"prior": {"a": [1, -1]}}, "prior of 'a' is -1"),
+        ({"prior": float("inf")}, "prior is inf"),
         ({"prior": {"a": [1, 2, 3]}}, r"prior of 'a' has the shape \(3,\)"),
         ({"prior": {"d": 1}}, "no variable 'd'"),
         ({"tied": [["a", "b"]]}, "'a' and 'b' cannot be tied"),
@@ -211,6 +261,15 @@ def test_files_and_other_structures(tmp_path):
         ({"tolerance": -1}, "tolerance is -1"),
         ({"start": "random"}, "start"),
         ({"restarts": -1}, "restarts"),
+        ({"tied": [["a", "q"]]}, "no variable 'q'"),
+        ({"structure": {}}, "structure is empty"),
+        ({"structure": {"a": [], "b": ["a", "a"]}}, r"parents of 'b' is \['a', 'a'\]"),
+        ({"structure": {"a": ["b"], "b": ["a"]}, "states": {"a": 2, "b": 2}}, "a cycle of parents"),
+        ({"states": {**STATES, "d": 2}}, "states names the variable 'd', which the structure lacks"),
+        ({"structure": Model.from_cpds({"a": [0.5, 0.5]}), "states": {"a": 2}}, "omit states"),
+        ({"frame": "data.csv", "states": None}, "the states of 'a' are unknown"),
+        ({"max_iterations": -1}, "max_iterations"),
+        ({"seed": -1}, "seed"),
         ({"states": {"a": 2}}, "column 'b' is missing or empty"),
     ],
 )
@@ -218,6 +277,39 @@ def test_errors_name_the_culprit(arguments, problem):
     taken = {"structure": CHAIN, "frame": {"a": ["x"]}, "states": STATES, **arguments}
     with pytest.raises(InputError, match=problem):
         elimina.fit(**taken)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ({"tied": "ab"}, "tied is 'ab' .*groups of variables"),
+        ({"tied": 3}, "tied is 3 "),
+        ({"tied": ["a", "b"]}, "a group of tied is 'a' "),
+        ({"prior": "1"}, "prior is '1' "),
+        ({"prior": [1, 2]}, r"prior is \[1, 2\] "),
+        ({"prior": {"a": "1"}}, "prior of 'a' is '1' "),
+        ({"prior": {"a": ["x", "y"]}}, r"prior of 'a' is \['x', 'y'\] "),
+        ({"structure": {"a": "b"}}, "parents of 'a' is 'b' "),
+        ({"structure": {1: []}}, "a variable of the structure is 1 "),
+        ({"structure": None}, "None"),
+        ({"frame": 3}, "cases is 3 "),
+        ({"progress": 3}, "progress is 3 "),
+        ({"seed": 1.5}, "seed is 1.5 "),
+    ],
+)
+def test_wrong_types_are_named(arguments, problem):
+    with pytest.raises(TypeError, match=problem):
+        elimina.fit(**{"structure": CHAIN, "frame": {"a": ["x"]}, "states": STATES, **arguments})
+
+
+def test_a_memory_limit_says_what_is_enough():
+    names = [f"v{i}" for i in range(7)]
+    parents = {"leaf": names, **{name: [] for name in names}}
+    rows, states = {"leaf": [0, 1, 0]}, dict.fromkeys(parents, 3)
+    with pytest.raises(MemoryLimitError, match=r"--memory \d+KiB would be enough") as error:
+        elimina.fit(parents, rows, states=states, memory="20KiB", device="cpu")
+    enough = re.search(r"--memory (\d+KiB)", str(error.value))[1]
+    assert elimina.fit(parents, rows, states=states, memory=enough, device="cpu", max_iterations=1).iterations == 1
 
 
 def test_a_model_without_distributions_is_refused():

@@ -98,6 +98,7 @@ def fit(
             **learning,
         )
     save(best.model, output)
+    ended_by = signals.cause(best.ended_by)
     click.echo(
-        f"{best.rows:,} rows, {best.iterations} iterations ({best.ended_by}), log-likelihood {best.log_likelihood:.10g}"
+        f"{best.rows:,} rows, {best.iterations} iterations ({ended_by}), log-likelihood {best.log_likelihood:.10g}"
     )

@@ -13,9 +13,11 @@ import sys
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import FrameType
-    from typing import Any
+    from typing import Any, TypeVar
 
     from elimina.result import EndedBy, Result
+
+    End = TypeVar("End", bound=str | None)
 
 _WORDS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
 _CAUSES: dict[int | None, EndedBy] = {signal.SIGTERM: "termination", signal.SIGALRM: "time-limit"}
@@ -156,8 +158,13 @@ def check() -> None:
 
 def attributed(result: Result) -> Result:
     """Return the result with SIGTERM or the time limit in the place of the interrupt that the library knows of."""
-    is_other = result.ended_by == "interrupt" and _State.came in _CAUSES
-    return result.replace(ended_by=_CAUSES[_State.came]) if is_other else result
+    ended_by = cause(result.ended_by)
+    return result if ended_by == result.ended_by else result.replace(ended_by=ended_by)
+
+
+def cause(ended_by: End) -> End | EndedBy:
+    """Return the end of a call, with SIGTERM or the time limit in the place of an interrupt."""
+    return _CAUSES[_State.came] if ended_by == "interrupt" and _State.came in _CAUSES else ended_by
 
 
 def word() -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
@@ -19,6 +20,8 @@ from elimina.model.model import Model
 from elimina.model.parents import listed_parents, network_of_parents
 from elimina.model.states import State
 from elimina.planning.options import Options
+
+logger = logging.getLogger("elimina")
 
 Floats = NDArray[np.float64]
 
@@ -194,6 +197,9 @@ def fit_parameters(question: FitQuestion, options: Options, report: Callable[[Fi
             for iterate in work.iterates(start):
                 # Only the logarithms of earlier iterations are needed.
                 iterates = [earlier._replace(tables=[]) for earlier in iterates] + [iterate]
+                logger.info(
+                    "start %d, iteration %d: log-likelihood %.10g", number, len(iterates) - 1, iterate.log_likelihood
+                )
                 is_close = is_converged([past.log_posterior for past in iterates], count, question.tolerance)
                 is_last = is_close or len(iterates) > question.max_iterations
                 fit = fit_of(number, iterates, "converged" if is_close else "max-iterations")
