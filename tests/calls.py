@@ -40,6 +40,11 @@ def junction_tree(*arguments: Any, **given: Any) -> elimina.JunctionTree:
     return with_options(elimina.JunctionTree, *arguments, **given)
 
 
+def fit(*arguments: Any, **given: Any) -> elimina.Fit:
+    """Call ``elimina.fit``."""
+    return with_options(elimina.fit, *arguments, kind=elimina.FitOptions, **given)
+
+
 def solve_by_agents(*arguments: Any, **given: Any) -> elimina.Result:
     """Call ``elimina.dcop.solve``."""
     return with_options(dcop.solve, *arguments, kind=dcop.AgentOptions, **given)

@@ -8,7 +8,7 @@ from elimina.version import __version__ as __version__
 
 TYPE_CHECKING = False  # importing typing for it takes longer than all else here
 if TYPE_CHECKING:
-    from elimina.api import fit, iterate_best, plan, sample, solve
+    from elimina.api import iterate_best, plan, sample, solve
     from elimina.errors import (
         ClusterError,
         DcopError,
@@ -26,9 +26,10 @@ if TYPE_CHECKING:
     from elimina.io.model_files import read, write
     from elimina.io.pgmpy_networks import from_pgmpy, to_pgmpy
     from elimina.io.pyagrum_networks import from_pyagrum, to_pyagrum
+    from elimina.learning import fit
     from elimina.methods.dynamic_model import DynamicModel, OnlineFilter
     from elimina.methods.junction_tree import JunctionTree
-    from elimina.methods.parameter_learning import Fit
+    from elimina.methods.parameter_learning import Fit, FitOptions
     from elimina.methods.samples import Samples
     from elimina.model.model import Model
     from elimina.model.named_table import NamedTable
@@ -49,6 +50,7 @@ __all__ = [
     "DynamicModel",
     "EliminaError",
     "Fit",
+    "FitOptions",
     "FormatError",
     "ImpossibleEvidenceError",
     "InputError",
@@ -87,10 +89,11 @@ __all__ = [
 _HOMES = {
     "io.pgmpy_networks": ("from_pgmpy", "to_pgmpy"),
     "io.pyagrum_networks": ("from_pyagrum", "to_pyagrum"),
-    "api": ("fit", "iterate_best", "plan", "sample", "solve"),
+    "api": ("iterate_best", "plan", "sample", "solve"),
+    "learning": ("fit",),
     "methods.dynamic_model": ("DynamicModel", "OnlineFilter"),
     "methods.junction_tree": ("JunctionTree",),
-    "methods.parameter_learning": ("Fit",),
+    "methods.parameter_learning": ("Fit", "FitOptions"),
     "methods.samples": ("Samples",),
     "planning.options": ("Options",),
     "io": ("read", "read_evidence", "write"),

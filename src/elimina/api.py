@@ -1,14 +1,14 @@
-"""The calls that most programs need: ``plan``, ``solve``, ``sample``, ``iterate_best`` and ``fit``."""
+"""The calls that most programs need: ``plan``, ``solve``, ``sample`` and ``iterate_best``."""
 
 from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from elimina import arguments, system
-from elimina.errors import InputError, TimeLimitError
+from elimina.errors import InputError
 from elimina.io.sources import EvidenceLike, ModelLike, as_evidence, as_model
 from elimina.planning.options import DEFAULT, Options, options_of
 from elimina.planning.plan import Plan
@@ -21,9 +21,7 @@ from elimina.strategies.call_plan import plan_call
 from elimina.system import memory_errors_in_words
 
 if TYPE_CHECKING:
-    from elimina.methods.parameter_learning import Fit, Start
     from elimina.methods.samples import Samples
-    from elimina.model.states import State
 
 
 @memory_errors_in_words("while it planned")
@@ -252,114 +250,6 @@ def iterate_best(
     checked = options_of(options, device, memory).only_for("elimina.iterate_best").checked()
     asked = as_model(model)
     return ranked_assignments(asked, as_evidence(evidence, asked), checked, within, distance)
-
-
-@memory_errors_in_words("while it fitted parameters")
-@arguments.with_options(Options._fields, "elimina.Options")
-def fit(
-    structure: ModelLike | Mapping[str, Sequence[str]],
-    frame: Any,
-    *,
-    states: Mapping[str, int | Sequence[State]] | None = None,
-    prior: float | Mapping[str, Any] = 1.0,
-    tied: Iterable[Sequence[str | int]] = (),
-    start: Start = "counts",
-    restarts: int = 0,
-    seed: int = 0,
-    tolerance: float = 1e-5,
-    max_iterations: int = 100,
-    ignore_extra: bool = False,
-    progress: Callable[[Fit], None] | None = None,
-    device: str | None = None,
-    memory: int | str | None = None,
-    time_limit: float | None = None,
-    options: Options = DEFAULT,
-) -> Fit:
-    """Fit the conditional distributions of a Bayesian network to data.
-
-    Complete data are counted. Where cells are missing, expectation maximisation (EM) finds a local optimum: the rows
-    are propagated in batches, equal rows once. Cells are taken to be missing at random. A variable without a column is
-    latent: all of its cells are missing.
-
-    Args:
-        structure: A Bayesian network (a model, a network of pgmpy or pyAgrum, or the path of a file), or a mapping from
-            each variable's name to the names of its parents.
-        frame: The data, a row for each case: what ``JunctionTree.batch`` takes, or the path of a .csv or .parquet file.
-        states: Variable -> its states, or their number, where the structure is a mapping. Left out, they are those that
-            occur in its column, sorted, or the categories of a column of categories.
-        prior: Pseudo-count that is added to each cell's count (Dirichlet prior), 0 for maximum likelihood; or variable
-            -> that of its table, a number or an array of the table's shape, and 0 for other variables. Where all counts
-            are 0, a distribution is uniform, or in EM that of the iteration before.
-        tied: Groups of variables whose families share one table. Their tables need the same shape.
-        start: First starting tables of EM. ``counts``: from the rows that observe a whole family, and random where no
-            row does. ``model``: those of the structure.
-        restarts: Number of further, random starts of EM; the best fit is returned.
-        seed: Random seed of the starts.
-        tolerance: Increase of the log-posterior for each row of the data at which EM ends.
-        max_iterations: Limit on the iterations of each start.
-        ignore_extra: Ignore columns that are not variables of the model.
-        progress: Function to call with the best fit after each iteration.
-        device: Device, as in ``plan``.
-        memory: Memory limit, as in ``plan``.
-        time_limit: Time limit of the whole call, in seconds. A call that reaches it, or that Ctrl-C ends, returns the
-            best fit so far.
-        options: Settings for experts: the order and its search, and ``threads``.
-
-    Returns:
-        The network with the fitted distributions, and the log-likelihood after each iteration.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        InputError: The structure is not a Bayesian network, a column is not a variable, a cell is not a state, there is
-            no row, or an argument is out of range.
-        ImpossibleEvidenceError: A row has probability 0 under the starting tables of the structure.
-        MemoryLimitError: The messages of a few rows do not fit.
-        DeviceError: The device is missing or cannot be used.
-        TimeLimitError: The time limit passed before the first iteration.
-        KeyboardInterrupt: The user interrupted before the first iteration.
-
-    Example:
-        >>> import elimina
-        >>> data = {"rain": ["no", "no", "yes", "yes"], "wet": ["no", "no", "yes", None]}
-        >>> fit = elimina.fit({"rain": [], "wet": ["rain"]}, data, prior=0)
-        >>> fit.model.factors[1].values.round(3).tolist()
-        [[1.0, 0.0], [0.0, 1.0]]
-        >>> fit.converged, round(fit.log_likelihood, 4)
-        (True, -2.7726)
-    """
-    call = Call("fit", time_limit)
-    checked = options_of(options, device, memory).only_for("elimina.fit").checked()
-    arguments.function("progress", progress)
-    arguments.choice("start", start, ("counts", "model"))
-    restarts = arguments.integer("restarts", restarts, 0)
-    seed = arguments.integer("seed", seed, 0)
-    limit = arguments.integer("max_iterations", max_iterations, 0)
-    if not 0 <= arguments.number("tolerance", tolerance) < math.inf:
-        raise InputError(f"tolerance is {tolerance}; it must be finite and not negative")
-    fits: list[Fit] = []
-
-    def report(best: Fit) -> None:
-        fits[:] = [best]
-        if progress is not None:
-            call.notify(progress, best)
-
-    def work() -> Fit:
-        from elimina.methods import parameter_learning as learning
-        from elimina.methods.family_counts import Families, prior_counts
-
-        model = learning.fitted_network(structure, frame, states)
-        families = Families.of(model, tied)
-        cases = learning.rows_of(frame, model, ignore_extra=ignore_extra)
-        pseudo_counts = prior_counts(prior, families)
-        question = learning.FitQuestion(families, cases, pseudo_counts, start, restarts, seed, float(tolerance), limit)
-        return learning.fit_parameters(question, checked, report)
-
-    try:
-        return call.result(work)
-    except (TimeLimitError, KeyboardInterrupt) as error:
-        if not fits:
-            raise
-        return fits[0].with_end("interrupt" if isinstance(error, KeyboardInterrupt) else "time-limit")
 
 
 @contextlib.contextmanager

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import elimina
 from elimina import ImpossibleEvidenceError, InputError, MemoryLimitError, Model, TimeLimitError
 from elimina.io.cases import Cases
+from tests import calls
 from tests.devices import on_devices
 from tests.methods.test_marginals import network_model
 from tests.problem.test_relevance import networks
@@ -36,7 +37,7 @@ def check_iterations(model, rows, prior, **options):
     tables = [np.array(factor.values) for factor in model.factors]
     scopes = [factor.scope for factor in model.factors]
     logs = []
-    fit = elimina.fit(model, cases_of(rows), prior=prior, start="model", max_iterations=3, tolerance=0, **options)
+    fit = calls.fit(model, cases_of(rows), prior=prior, start="model", max_iterations=3, tolerance=0, **options)
     for _ in fit.log_likelihoods:
         last = tables
         log, tables = reference.iteration(model.sizes, scopes, model.children, rows.tolist(), tables, prior)
@@ -62,7 +63,7 @@ def test_iterations_are_those_of_enumeration(device, network, seed, missing, pri
 def test_each_iteration_improves(network, seed, prior):
     model, random = network_model(network), np.random.default_rng(seed)
     rows = random_rows(model, random, 30, 0.4)
-    fit = elimina.fit(model, cases_of(rows), prior=prior, max_iterations=20, seed=seed)
+    fit = calls.fit(model, cases_of(rows), prior=prior, max_iterations=20, seed=seed)
     slack = 1e-9 * (1 + abs(fit.log_posteriors[0]))
     assert all(
         after >= before - slack for before, after in zip(fit.log_posteriors, fit.log_posteriors[1:], strict=False)
@@ -75,7 +76,7 @@ def test_each_iteration_improves(network, seed, prior):
 def test_complete_data_are_counted(network, seed, prior):
     model, random = network_model(network), np.random.default_rng(seed)
     rows = random_rows(model, random, 25, 0)
-    fit = elimina.fit(model, cases_of(rows), prior=prior)
+    fit = calls.fit(model, cases_of(rows), prior=prior)
     assert (fit.iterations, fit.converged) == (0, True)
     total = 0.0
     for factor, child in zip(fit.model.factors, model.children, strict=True):
@@ -106,7 +107,7 @@ def check_tables(model, other):
 
 @pytest.mark.parametrize("seed", range(1, 5))
 def test_iterations_are_those_of_pyagrum(seed):
-    """From the same tables, without its noise."""
+    """Both start from the same tables, without noise."""
     gum = pytest.importorskip("pyagrum")
     pytest.importorskip("pandas")
     gum.initRandom(seed)
@@ -117,10 +118,10 @@ def test_iterations_are_those_of_pyagrum(seed):
     learner = pyagrum_learner(gum, network, gaps).useEMWithDiffCriterion(1e-12, noise=0)
     learner.EMsetMaxIter(6)
     theirs = elimina.from_pyagrum(learner.learnParameters(network))
-    fit = elimina.fit(network, gaps, prior=0, start="model", tolerance=0, max_iterations=6)
+    fit = calls.fit(network, gaps, prior=0, start="model", tolerance=0, max_iterations=6)
     assert fit.iterations == learner.EMnbrIterations() == 6
     check_tables(fit.model, theirs)
-    evaluated = elimina.fit(theirs, gaps, prior=0, start="model", max_iterations=0)
+    evaluated = calls.fit(theirs, gaps, prior=0, start="model", max_iterations=0)
     assert evaluated.log_likelihood == pytest.approx(fit.log_likelihood, rel=1e-12)
 
 
@@ -133,7 +134,7 @@ def test_counts_are_those_of_pyagrum():
     for prior in (0.5, 2):
         learner = pyagrum_learner(gum, network, frame).useSmoothingPrior(prior)
         check_tables(
-            elimina.fit(network, frame, prior=prior).model, elimina.from_pyagrum(learner.learnParameters(network))
+            calls.fit(network, frame, prior=prior).model, elimina.from_pyagrum(learner.learnParameters(network))
         )
 
 
@@ -141,7 +142,7 @@ def test_tied_families_share_their_counts():
     random = np.random.default_rng(3)
     parents = {"h0": [], "h1": ["h0"], "h2": ["h1"], "e0": ["h0"], "e1": ["h1"], "e2": ["h2"]}
     states = {name: 2 if name.startswith("h") else 3 for name in parents}
-    base = elimina.fit(parents, {"e0": [0]}, states=states, max_iterations=0, seed=5).model
+    base = calls.fit(parents, {"e0": [0]}, states=states, max_iterations=0, seed=5).model
     groups = [["h1", "h2"], ["e0", "e1", "e2"]]
     by_child = {base.variables[child].name: number for number, child in enumerate(base.children)}
     values = [np.array(factor.values) for factor in base.factors]
@@ -152,7 +153,7 @@ def test_tied_families_share_their_counts():
     model = Model(base.variables, factors, sense="probability", children=base.children)
     rows = random_rows(model, random, 30, 0.3)
     rows[:, [model.index(name) for name in ("h0", "h1")]] = -1
-    fit = elimina.fit(model, cases_of(rows), prior=0.5, tied=groups, start="model", max_iterations=4, tolerance=0)
+    fit = calls.fit(model, cases_of(rows), prior=0.5, tied=groups, start="model", max_iterations=4, tolerance=0)
     tables = values
     scopes, numbers = [factor.scope for factor in factors], [[by_child[name] for name in group] for group in groups]
     for log in fit.log_likelihoods:
@@ -172,7 +173,7 @@ def test_a_latent_class_is_found():
     hidden = random.random(4000) < 0.3
     columns = {f"x{i}": np.where(random.random(4000) < 0.1, ~hidden, hidden) for i in range(3)}
     parents = {"hidden": [], **{name: ["hidden"] for name in columns}}
-    fit = elimina.fit(
+    fit = calls.fit(
         parents, columns, states={"hidden": 2}, prior=0, restarts=3, seed=1, max_iterations=500, tolerance=1e-9
     )
     assert fit.converged
@@ -187,13 +188,13 @@ def test_restarts_keep_the_best():
     parents = {"h": [], "x": ["h"], "y": ["h"], "z": ["h"]}
     states = {"h": 3, "x": 3, "y": 3, "z": 3}
     fits = [
-        elimina.fit(parents, rows, states=states, prior=0, restarts=count, seed=4, max_iterations=30)
+        calls.fit(parents, rows, states=states, prior=0, restarts=count, seed=4, max_iterations=30)
         for count in (0, 2, 6)
     ]
     logs = [fit.log_likelihood for fit in fits]
     assert logs == sorted(logs)
     assert logs[2] > logs[0]
-    again = elimina.fit(parents, rows, states=states, prior=0, restarts=6, seed=4, max_iterations=30)
+    again = calls.fit(parents, rows, states=states, prior=0, restarts=6, seed=4, max_iterations=30)
     assert again.log_likelihoods == fits[2].log_likelihoods
     assert again.start == fits[2].start > 0
 
@@ -208,41 +209,41 @@ def test_equal_rows_count_as_often_as_they_occur():
         [STATES[name].index(cell) if cell else -1 for name, cell in zip("abc", row, strict=True)]
         for row in zip(*many.values(), strict=True)
     ]
-    model = elimina.fit(CHAIN, few, states=STATES, max_iterations=1).model
+    model = calls.fit(CHAIN, few, states=STATES, max_iterations=1).model
     check_iterations(model, np.array(rows), 1)
 
 
 def test_states_come_from_the_data():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"a": ["n", "m", None], "b": pandas.Categorical(["lo", "hi", "lo"], ["lo", "mid", "hi"])})
-    fit = elimina.fit({"b": ["a"]}, frame)
+    fit = calls.fit({"b": ["a"]}, frame)
     assert fit.model["a"].states == ("m", "n")
     assert fit.model["b"].states == ("lo", "mid", "hi")
     assert fit.model.parents("b") == ["a"]
 
 
 def test_states_without_a_row_have_the_prior():
-    fit = elimina.fit({"a": []}, {"a": ["x", "x"]}, states={"a": ["x", "y", "z"]})
+    fit = calls.fit({"a": []}, {"a": ["x", "x"]}, states={"a": ["x", "y", "z"]})
     assert fit.model.factors[0].values == pytest.approx([0.6, 0.2, 0.2])
-    none = elimina.fit(
+    none = calls.fit(
         {"a": [], "b": ["a"]}, {"a": ["x"], "b": ["x"]}, states={"a": ["x", "y"], "b": ["x", "y"]}, prior=0
     )
     assert none.model.factors[1].values.tolist() == [[1, 0], [0.5, 0.5]]
 
 
 def test_priors_by_variable():
-    fit = elimina.fit({"a": [], "b": []}, {"a": [0], "b": [0]}, states={"a": 2, "b": 2}, prior={"a": [1, 2]})
+    fit = calls.fit({"a": [], "b": []}, {"a": [0], "b": [0]}, states={"a": 2, "b": 2}, prior={"a": [1, 2]})
     assert [factor.values.tolist() for factor in fit.model.factors] == [[0.5, 0.5], [1, 0]]
 
 
 def test_files_and_other_structures(tmp_path):
     path = tmp_path / "data.csv"
     path.write_text("a,b\nx,x\ny,?\ny,z\n")
-    fit = elimina.fit({"b": ["a"]}, path, states={"a": ["x", "y"], "b": ["x", "y", "z"]})
-    again = elimina.fit(fit.model, {"a": ["x", "y", "y"], "b": ["x", None, "z"]})
+    fit = calls.fit({"b": ["a"]}, path, states={"a": ["x", "y"], "b": ["x", "y", "z"]})
+    again = calls.fit(fit.model, {"a": ["x", "y", "y"], "b": ["x", None, "z"]})
     assert again.log_likelihoods == pytest.approx(fit.log_likelihoods)
     elimina.write(fit.model, tmp_path / "fitted.bif")
-    assert elimina.fit(tmp_path / "fitted.bif", path).log_likelihood == pytest.approx(fit.log_likelihood)
+    assert calls.fit(tmp_path / "fitted.bif", path).log_likelihood == pytest.approx(fit.log_likelihood)
 
 
 @pytest.mark.parametrize(
@@ -276,7 +277,7 @@ def test_files_and_other_structures(tmp_path):
 def test_errors_name_the_culprit(arguments, problem):
     taken = {"structure": CHAIN, "frame": {"a": ["x"]}, "states": STATES, **arguments}
     with pytest.raises(InputError, match=problem):
-        elimina.fit(**taken)
+        calls.fit(**taken)
 
 
 @pytest.mark.parametrize(
@@ -299,7 +300,7 @@ def test_errors_name_the_culprit(arguments, problem):
 )
 def test_wrong_types_are_named(arguments, problem):
     with pytest.raises(TypeError, match=problem):
-        elimina.fit(**{"structure": CHAIN, "frame": {"a": ["x"]}, "states": STATES, **arguments})
+        calls.fit(**{"structure": CHAIN, "frame": {"a": ["x"]}, "states": STATES, **arguments})
 
 
 def test_a_memory_limit_says_what_is_enough():
@@ -307,15 +308,15 @@ def test_a_memory_limit_says_what_is_enough():
     parents = {"leaf": names, **{name: [] for name in names}}
     rows, states = {"leaf": [0, 1, 0]}, dict.fromkeys(parents, 3)
     with pytest.raises(MemoryLimitError, match=r"--memory \d+KiB would be enough") as error:
-        elimina.fit(parents, rows, states=states, memory="20KiB", device="cpu")
+        calls.fit(parents, rows, states=states, memory="20KiB", device="cpu")
     enough = re.search(r"--memory (\d+KiB)", str(error.value))[1]
-    assert elimina.fit(parents, rows, states=states, memory=enough, device="cpu", max_iterations=1).iterations == 1
+    assert calls.fit(parents, rows, states=states, memory=enough, device="cpu", max_iterations=1).iterations == 1
 
 
 def test_a_model_without_distributions_is_refused():
     model = Model.from_arrays([2], [((0,), [1, 3])], sense="probability")
     with pytest.raises(InputError, match="Bayesian network"):
-        elimina.fit(model, {"0": [1]})
+        calls.fit(model, {"0": [1]})
 
 
 def test_an_impossible_row_is_named():
@@ -325,8 +326,8 @@ def test_an_impossible_row_is_named():
         {"a": [0.5, 0.5], ("b", "a"): [[1.0, 0.0], [0.0, 1.0]], ("c", "b"): [[0.5, 0.5], [0.5, 0.5]]}
     )
     with pytest.raises(ImpossibleEvidenceError, match="row 2 has probability 0"):
-        elimina.fit(model, {**rows, "c": [0, None, None]}, start="model")
-    assert elimina.fit(model, {**rows, "c": [0, None, None]}).log_likelihood > -math.inf
+        calls.fit(model, {**rows, "c": [0, None, None]}, start="model")
+    assert calls.fit(model, {**rows, "c": [0, None, None]}).log_likelihood > -math.inf
 
 
 def test_a_stop_returns_the_best_so_far():
@@ -340,10 +341,10 @@ def test_a_stop_returns_the_best_so_far():
     random = np.random.default_rng(0)
     rows = {name: random.integers(0, 2, 50) for name in "xyz"}
     parents = {"h": [], "x": ["h"], "y": ["h"], "z": ["h"]}
-    fit = elimina.fit(parents, rows, states=dict.fromkeys("hxyz", 2), tolerance=0, max_iterations=10**6, progress=stop)
+    fit = calls.fit(parents, rows, states=dict.fromkeys("hxyz", 2), tolerance=0, max_iterations=10**6, progress=stop)
     assert (fit.ended_by, fit.converged, fit.iterations) == ("interrupt", False, 2)
     assert fit.log_likelihoods == seen[-1].log_likelihoods
-    late = elimina.fit(
+    late = calls.fit(
         parents,
         rows,
         states=dict.fromkeys("hxyz", 2),
@@ -354,11 +355,11 @@ def test_a_stop_returns_the_best_so_far():
     )
     assert late.ended_by == "time-limit"
     with pytest.raises(TimeLimitError):
-        elimina.fit(parents, rows, states=dict.fromkeys("hxyz", 2), time_limit=1e-9)
+        calls.fit(parents, rows, states=dict.fromkeys("hxyz", 2), time_limit=1e-9)
 
 
 def test_it_says_what_it_is():
-    fit = elimina.fit(CHAIN, {"a": ["x", "y"], "b": [None, "z"]}, states=STATES, max_iterations=2, tolerance=0)
+    fit = calls.fit(CHAIN, {"a": ["x", "y"], "b": [None, "z"]}, states=STATES, max_iterations=2, tolerance=0)
     assert repr(fit).splitlines()[0] == "Fit"
     assert "iterations:         2" in repr(fit)
     assert "max-iterations" in fit._repr_html_()

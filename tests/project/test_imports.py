@@ -6,9 +6,7 @@ from tests.imports import circles, imports
 
 MILLISECONDS = {
     "elimina.api -> elimina.methods.best_assignments": 10,
-    "elimina.api -> elimina.methods.family_counts": 16,
     "elimina.api -> elimina.methods.model_sampling": 80,
-    "elimina.api -> elimina.methods.parameter_learning": 32,
     "elimina.backends.cpu -> elimina.backends.disk_session": 8.1,
     "elimina.backends.cpu -> elimina.backends.sparse.cpu": 1.9,
     "elimina.backends.cpu -> elimina.backends.sparse.session": 7.8,

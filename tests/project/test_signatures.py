@@ -11,7 +11,7 @@ from tests import calls
 
 MOST = 8
 MODULES = ("elimina", "elimina.distributed", "elimina.dcop", "elimina.cp", "elimina.io", "elimina.viz")
-DATA = {"AgentOptions", "Network", "Options", "Plan", "Result", "SearchOptions"}
+DATA = {"AgentOptions", "FitOptions", "Network", "Options", "Plan", "Result", "SearchOptions"}
 """Classes that are data: each field may be given."""
 
 COSTS = Model.from_arrays([2, 3], [([0, 1], [[1, 2, 3], [3, 2, 1]])])

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina import arguments
-from elimina.api import fit
 from elimina.errors import ImpossibleEvidenceError, InputError
 from elimina.io.cases import Cases, as_cases
 from elimina.io.sources import ModelLike, as_model
+from elimina.learning import fit
 from elimina.methods.junction_tree import JunctionTree
 from elimina.model.model import Model
 from elimina.model.variable import listed_states

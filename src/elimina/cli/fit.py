@@ -9,7 +9,6 @@ from typing import Any
 
 import click
 
-from elimina import api
 from elimina.cli import signals
 from elimina.cli.models import read_model, reading_options, save, source_of, source_option
 from elimina.cli.options import (
@@ -23,7 +22,8 @@ from elimina.cli.options import (
     time_limit_option,
 )
 from elimina.cli.terminal import Command, option
-from elimina.methods.parameter_learning import Fit
+from elimina.learning import fit as fit_network
+from elimina.methods.parameter_learning import Fit, FitOptions
 from elimina.progress import Progress
 from elimina.strategies.call import Call
 
@@ -80,23 +80,19 @@ def fit(
     file = source_of(network)
     model = Call("read", time_limit).result(lambda: read_model(file, no_check=no_check))
     reading = time.monotonic() - started
-    learning = {
-        name: options[name] for name in ("prior", "start", "restarts", "tolerance", "max_iterations", "ignore_extra")
-    }
     with Progress() as progress, naming_time_limit(time_limit, reading):
 
         def show(best: Fit) -> None:
             progress.show(f"iteration {best.iterations}, log-likelihood {best.log_likelihood:.6g}", math.inf)
 
-        best = api.fit(
-            model,
-            data,
+        settings = FitOptions(
+            **{name: options[name] for name in ("start", "restarts", "tolerance", "max_iterations", "ignore_extra")},
             seed=options["fit_seed"],
             progress=show if progress.is_possible else None,
-            time_limit=signals.remaining(time_limit, reading),
-            options=call_options(options, model),
-            **learning,
+            planning=call_options(options, model),
         )
+        seconds = signals.remaining(time_limit, reading)
+        best = fit_network(model, data, prior=options["prior"], time_limit=seconds, options=settings)
     save(best.model, output)
     ended_by = signals.cause(best.ended_by)
     click.echo(

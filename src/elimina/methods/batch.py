@@ -416,11 +416,11 @@ class Batch:
         """Propagate cases chunk by chunk.
 
         Args:
-            values: As for ``run``.
+            values: int32 array of shape ``(cases, columns)``: value indices, -1 where there is none.
             receive: Function that is called with the answer to each chunk, in the threads that made them.
 
         Yields:
-            What ``receive`` returned, in the sequence of the cases.
+            The results of ``receive``, in the sequence of the cases.
         """
         rows = [slice(at, min(at + self.cases, len(values))) for at in range(0, len(values), self.cases)]
         yield from cast(

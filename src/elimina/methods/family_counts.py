@@ -18,7 +18,7 @@ from elimina.model.table import Table
 Floats = NDArray[np.float64]
 
 _HASH_SEED = 0
-"""Seed of the weights by which equal rows are looked for; equal hashes are compared."""
+"""Seed of the weights of rows' hashes. Rows whose hashes are equal are compared, so it changes no answer."""
 
 
 class Families(NamedTuple):
@@ -28,7 +28,7 @@ class Families(NamedTuple):
         model: A Bayesian network, each variable with a factor.
         scopes: Variables of each family.
         child_axes: Place of the child in each scope.
-        leaders: For each family, the first one that has the same table.
+        leaders: Number of the first family that has the same table, for each family.
     """
 
     model: Model

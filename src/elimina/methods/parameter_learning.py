@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from elimina import arguments
 from elimina.display import Displayed, Row
 from elimina.errors import InputError
 from elimina.io.cases import Cases, as_cases, read_cases, states_in_frame
@@ -19,7 +21,7 @@ from elimina.methods.family_counts import Families, counts_of, weighted_rows
 from elimina.model.model import Model
 from elimina.model.parents import listed_parents, network_of_parents
 from elimina.model.states import State
-from elimina.planning.options import Options
+from elimina.planning.options import DEFAULT, Options, options_of
 
 logger = logging.getLogger("elimina")
 
@@ -95,6 +97,56 @@ class Fit(Displayed):
         ]
 
 
+class FitOptions(NamedTuple):
+    """Settings of ``elimina.fit`` besides its arguments.
+
+    Attributes:
+        start: First starting tables of expectation maximisation. ``counts``: from the rows that observe a whole family,
+            and random where no row does. ``model``: those of the structure.
+        restarts: Number of further, random starts; the best fit is returned.
+        seed: Random seed of the starts.
+        tolerance: Increase of the log-posterior for each row of the data at which iterations end.
+        max_iterations: Limit on the iterations of each start.
+        ignore_extra: Ignore columns that are not variables of the model.
+        progress: Function to call with the best fit after each iteration.
+        device: Device, as in ``plan``.
+        memory: Memory limit, as in ``plan``.
+        planning: Settings of the plan for experts: the order and its search, and ``threads``.
+    """
+
+    start: Start = "counts"
+    restarts: int = 0
+    seed: int = 0
+    tolerance: float = 1e-5
+    max_iterations: int = 100
+    ignore_extra: bool = False
+    progress: Callable[[Fit], None] | None = None
+    device: str | None = None
+    memory: int | str | None = None
+    planning: Options = DEFAULT
+
+    def checked(self) -> FitOptions:
+        """Return the options with plain values.
+
+        Raises:
+            TypeError: A field has the wrong type.
+            InputError: A field is out of range, or an option of the plan does not go with a fit.
+        """
+        arguments.choice("start", self.start, get_args(Start))
+        arguments.function("progress", self.progress)
+        tolerance = float(arguments.number("tolerance", self.tolerance))
+        if not 0 <= tolerance < math.inf:
+            raise InputError(f"tolerance is {tolerance}; it must be finite and not negative")
+        return self._replace(
+            restarts=arguments.integer("restarts", self.restarts, 0),
+            seed=arguments.integer("seed", self.seed, 0),
+            tolerance=tolerance,
+            max_iterations=arguments.integer("max_iterations", self.max_iterations, 0),
+            ignore_extra=arguments.flag("ignore_extra", self.ignore_extra),
+            planning=options_of(self.planning, self.device, self.memory).only_for("elimina.fit").checked(),
+        )
+
+
 class FitQuestion(NamedTuple):
     """Data of a fit.
 
@@ -102,21 +154,11 @@ class FitQuestion(NamedTuple):
         families: Families of the network.
         cases: Rows of the data.
         prior: Pseudo-counts of each family.
-        start: Source of the first starting tables.
-        restarts: Number of random starts besides.
-        seed: Random seed.
-        tolerance: Increase of the log-posterior for each row at which iterations end.
-        max_iterations: Limit on the iterations of each start.
     """
 
     families: Families
     cases: Cases
     prior: list[Floats]
-    start: Start
-    restarts: int
-    seed: int
-    tolerance: float
-    max_iterations: int
 
 
 def fitted_network(
@@ -163,12 +205,12 @@ def rows_of(frame: Any, model: Model, *, ignore_extra: bool) -> Cases:
     return cases
 
 
-def fit_parameters(question: FitQuestion, options: Options, report: Callable[[Fit], None]) -> Fit:
+def fit_parameters(question: FitQuestion, options: FitOptions, report: Callable[[Fit], None]) -> Fit:
     """Fit parameters to data.
 
     Args:
         question: The data.
-        options: Planning options.
+        options: Options, as ``FitOptions.checked`` returns them.
         report: Function that is called with the fit of each iteration that is the best so far.
 
     Raises:
@@ -184,7 +226,7 @@ def fit_parameters(question: FitQuestion, options: Options, report: Callable[[Fi
         logs = [iterate.log_likelihood for iterate in iterates], [iterate.log_posterior for iterate in iterates]
         return Fit(families.with_tables(iterates[-1].tables), *logs, ended_by=ended_by, rows=count, start=start)
 
-    work = ExpectationMaximisation(families, rows, prior, options)
+    work = ExpectationMaximisation(families, rows, prior, options.planning)
     try:
         if work.is_complete:
             tables = families.tables_of(
@@ -192,7 +234,7 @@ def fit_parameters(question: FitQuestion, options: Options, report: Callable[[Fi
             )
             return fit_of(0, [next(work.iterates(tables))], "converged")
         best: Fit | None = None
-        for number, start in enumerate(_starts(question, observed)):
+        for number, start in enumerate(_starts(question, options, observed)):
             iterates: list[Iterate] = []
             for iterate in work.iterates(start):
                 # Only the logarithms of earlier iterations are needed.
@@ -200,8 +242,8 @@ def fit_parameters(question: FitQuestion, options: Options, report: Callable[[Fi
                 logger.info(
                     "start %d, iteration %d: log-likelihood %.10g", number, len(iterates) - 1, iterate.log_likelihood
                 )
-                is_close = is_converged([past.log_posterior for past in iterates], count, question.tolerance)
-                is_last = is_close or len(iterates) > question.max_iterations
+                is_close = is_converged([past.log_posterior for past in iterates], count, options.tolerance)
+                is_last = is_close or len(iterates) > options.max_iterations
                 fit = fit_of(number, iterates, "converged" if is_close else "max-iterations")
                 if best is None or best.start == number or fit.log_posteriors[-1] > best.log_posteriors[-1]:
                     best = fit
@@ -214,16 +256,16 @@ def fit_parameters(question: FitQuestion, options: Options, report: Callable[[Fi
         work.close()
 
 
-def _starts(question: FitQuestion, observed: Sequence[Floats]) -> Iterator[list[Floats]]:
+def _starts(question: FitQuestion, options: FitOptions, observed: Sequence[Floats]) -> Iterator[list[Floats]]:
     """Yield starting tables: the first ones, then those of the restarts."""
     families = question.families
-    random = np.random.default_rng(question.seed)
+    random = np.random.default_rng(options.seed)
     observed_leaders = _observed_leaders(families, observed)
 
     def drawn() -> list[Floats]:
         return [random.exponential(size=shape) for shape in families.sizes]
 
-    if question.start == "model":
+    if options.start == "model":
         yield families.tables_of([factor.dense() for factor in families.model.factors])
     else:
         # A family that no row observes as a whole is drawn: equal states of a latent variable would stay equal.
@@ -235,7 +277,7 @@ def _starts(question: FitQuestion, observed: Sequence[Floats]) -> Iterator[list[
                 )
             ]
         )
-    for _ in range(question.restarts):
+    for _ in range(options.restarts):
         yield families.tables_of(drawn())
 
 

@@ -19,11 +19,11 @@ def network_of_parents(parents: Mapping[str, Sequence[str]], states: Mapping[str
     """Return a Bayesian network with uniform distributions.
 
     Args:
-        parents: Variable -> its parents. A parent that is no key has no parents.
+        parents: Variable -> its parents. A parent that is not a key has no parents.
         states: Variable -> its states, or their number.
 
     Raises:
-        TypeError: A name is no text, or parents are no sequence.
+        TypeError: A name is not a string, or parents are not a sequence.
         InputError: The states of a variable are missing, states are of another variable, or the parents form a cycle.
     """
     listed = listed_parents(parents)
@@ -45,7 +45,7 @@ def listed_parents(parents: Mapping[str, Sequence[str]]) -> dict[str, tuple[str,
     """Return the parents of each variable, those of variables that are only parents included.
 
     Raises:
-        TypeError: A name is no text, or parents are no sequence.
+        TypeError: A name is not a string, or parents are not a sequence.
         InputError: There is no variable, or a family names a variable twice.
     """
     if not parents:

@@ -1,0 +1,96 @@
+"""The call that fits the parameters of a network to data: ``fit``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from elimina import arguments
+from elimina.errors import TimeLimitError
+from elimina.io.sources import ModelLike
+from elimina.methods.family_counts import Families, prior_counts
+from elimina.methods.parameter_learning import Fit, FitOptions, FitQuestion, fit_parameters, fitted_network, rows_of
+from elimina.model.states import State
+from elimina.strategies.call import Call
+from elimina.system import memory_errors_in_words
+
+DEFAULT_OPTIONS = FitOptions()
+
+
+@memory_errors_in_words("while it fitted parameters")
+@arguments.with_options(FitOptions._fields, "elimina.FitOptions")
+def fit(
+    structure: ModelLike | Mapping[str, Sequence[str]],
+    frame: Any,
+    *,
+    states: Mapping[str, int | Sequence[State]] | None = None,
+    prior: float | Mapping[str, Any] = 1.0,
+    tied: Iterable[Sequence[str | int]] = (),
+    time_limit: float | None = None,
+    options: FitOptions = DEFAULT_OPTIONS,
+) -> Fit:
+    """Fit the conditional distributions of a Bayesian network to data.
+
+    Complete data are counted. Where cells are missing, expectation maximisation (EM) finds a local optimum: the rows
+    are propagated in batches, equal rows once. Cells are taken to be missing at random. A variable without a column is
+    latent: all of its cells are missing.
+
+    Args:
+        structure: A Bayesian network (a model, a network of pgmpy or pyAgrum, or the path of a file), or a mapping from
+            each variable's name to the names of its parents.
+        frame: The data, a row for each case: what ``JunctionTree.batch`` takes, or the path of a .csv or .parquet file.
+        states: Variable -> its states, or their number, where the structure is a mapping. Left out, they are those that
+            occur in its column, sorted, or the categories of a column of categories.
+        prior: Pseudo-count that is added to each cell's count (Dirichlet prior), 0 for maximum likelihood; or variable
+            -> that of its table, a number or an array of the table's shape, and 0 for other variables. Where all counts
+            are 0, a distribution is uniform, or in EM that of the iteration before.
+        tied: Groups of variables whose families share one table. Their tables need the same shape.
+        time_limit: Time limit of the whole call, in seconds. A call that reaches it, or that Ctrl-C ends, returns the
+            best fit so far.
+        options: Settings of expectation maximisation, ``progress``, the device and the memory limit.
+
+    Returns:
+        The network with the fitted distributions, and the log-likelihood after each iteration.
+
+    Raises:
+        TypeError: An argument has the wrong type.
+        InputError: The structure is not a Bayesian network, a column is not a variable, a cell is not a state, there is
+            no row, or an argument is out of range.
+        ImpossibleEvidenceError: A row has probability 0 under the starting tables of the structure.
+        MemoryLimitError: The messages of a few rows do not fit.
+        DeviceError: The device is missing or cannot be used.
+        TimeLimitError: The time limit passed before the first iteration.
+        KeyboardInterrupt: The user interrupted before the first iteration.
+
+    Example:
+        >>> import elimina
+        >>> data = {"rain": ["no", "no", "yes", "yes"], "wet": ["no", "no", "yes", None]}
+        >>> fit = elimina.fit({"rain": [], "wet": ["rain"]}, data, prior=0)
+        >>> fit.model.factors[1].values.round(3).tolist()
+        [[1.0, 0.0], [0.0, 1.0]]
+        >>> fit.converged, round(fit.log_likelihood, 4)
+        (True, -2.7726)
+    """
+    call = Call("fit", time_limit)
+    if not isinstance(options, FitOptions):
+        raise arguments.wrong_type("options", options, "elimina.FitOptions")
+    checked = options.checked()
+    fits: list[Fit] = []
+
+    def report(best: Fit) -> None:
+        fits[:] = [best]
+        if checked.progress is not None:
+            call.notify(checked.progress, best)
+
+    def work() -> Fit:
+        model = fitted_network(structure, frame, states)
+        families = Families.of(model, tied)
+        cases = rows_of(frame, model, ignore_extra=checked.ignore_extra)
+        return fit_parameters(FitQuestion(families, cases, prior_counts(prior, families)), checked, report)
+
+    try:
+        return call.result(work)
+    except (TimeLimitError, KeyboardInterrupt) as error:
+        if not fits:
+            raise
+        return fits[0].with_end("interrupt" if isinstance(error, KeyboardInterrupt) else "time-limit")
