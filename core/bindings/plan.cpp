@@ -269,7 +269,7 @@ void bind_plan(nb::module_& m) {
       "The steps over a tree. `passes`: `upward`, `lasting` (whose messages stay), `postorder`, `both` or `joint`. "
       "`products`: sides of buckets are joined early, for "
       "sum-product makes matrix products of them. `fused`: upward, a step may eliminate several variables. `families`: "
-      "parts of tables' scopes whose joint marginals are wanted, too.");
+      "sets of variables whose joint marginals are wanted, too, each of them within the scope of a table.");
   m.def("row_bounds", &make_bounds, "tree"_a, "tables"_a, "cells"_a,
         "Steps that bound what steps on rows do not know; and for each node the tables that bound its message, and "
         "those that bound the rest: a factor is "

@@ -94,19 +94,19 @@ class Passes {
     const int variables = int(wanted_.size()), count = variables + int(families_->size());
     const auto site = [&](int n) { return n < variables ? best[wanted_[std::size_t(n)]] : -1; };
     marginals_.assign(std::size_t(count), -1);
-    following_.assign(std::size_t(count), -1);
+    next_in_bucket_.assign(std::size_t(count), -1);
     std::vector<char> listens(tree_.size());
-    std::vector<int> own(tree_.size(), -1);  // the first marginal of each bucket, from which `following_` leads on
+    std::vector<int> first_in_bucket(tree_.size(), -1);
     for (int n = count - 1; n >= 0; --n) {
       int number = site(n);
       if (number < 0) {
         number = first_position(scope_of_marginal(n));
-        following_[n] = own[number];
-        own[number] = n;
+        next_in_bucket_[n] = first_in_bucket[number];
+        first_in_bucket[number] = n;
       }
       for (; !listens[number] && tree_.parents[number] >= 0; number = tree_.parents[number]) listens[number] = true;
     }
-    for (int number = int(tree_.size()) - 1; number >= 0; --number) send(number, listens, own[number]);
+    for (int number = int(tree_.size()) - 1; number >= 0; --number) send(number, listens, first_in_bucket[number]);
     for (int n = 0; n < variables; ++n) {
       if (site(n) < 0) continue;
       live_.assign(1, upward_[site(n)]);
@@ -127,7 +127,7 @@ class Passes {
     return best;
   }
 
-  void send(int number, const std::vector<char>& listens, int own) {
+  void send(int number, const std::vector<char>& listens, int first_marginal) {
     live_.clear();
     writer_.add_factors(number, live_);
     if (downward_[number] != kNone) live_.push_back(downward_[number]);
@@ -146,7 +146,7 @@ class Passes {
         live_.push_back(upward_[child]);
       }
     }
-    for (; own >= 0; own = following_[own]) targets_.push_back({-1, own});
+    for (int n = first_marginal; n >= 0; n = next_in_bucket_[n]) targets_.push_back({-1, n});
     if (!targets_.empty()) distribute(0, targets_);
   }
 
@@ -327,7 +327,8 @@ class Passes {
   Reads upward_, downward_;  // of each node; kNone: no message
   std::span<const int> wanted_;
   const Lists* families_ = nullptr;
-  std::vector<int> marginals_, following_;  // the step of each; the next one in its bucket
+  std::vector<int> marginals_;       // step of each marginal
+  std::vector<int> next_in_bucket_;  // next marginal in the bucket of each; -1: none
   Reads live_;    // a stack: tables that are being contracted, those of nested calls above each other
   Reads chosen_;  // those that a step reads
   std::vector<int> children_;
