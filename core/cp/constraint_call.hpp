@@ -20,6 +20,10 @@ class ConstraintCall {
   Control control;
 
   Engine& engine() const { return solver_.engine(); }
+  View fixed(Value value) const { return solver_.fixed(value); }
+  // A Boolean that only the solver has.
+  View new_boolean() const { return solver_.new_variable(0, 1); }
+  void add_order(const TaskOrder& order) const { solver_.add_order(order); }
 
   [[noreturn]] void refuse(const std::string& why) const { throw Refused(name_ + ": " + why); }
 
@@ -50,6 +54,12 @@ class ConstraintCall {
     Views result = views(i);
     for (const View x : result) checked_boolean(x);
     return result;
+  }
+
+  // True if an argument consists of constants. Variables that have values do not count: copies of a model, whose variables are numbered
+  // alike, may have more of them.
+  bool is_constant(std::size_t i) const {
+    return std::all_of(arguments_[i].begin(), arguments_[i].end(), [](View x) { return x.var < 0; });
   }
 
   Values values(std::size_t i) const {
@@ -97,6 +107,15 @@ class ConstraintCall {
   const std::string& name_;
   const std::vector<Argument>& arguments_;
 };
+
+// Tasks that run one after another, except for those that take no time.
+void post_unary_resource(const ConstraintCall& call, const Views& starts, const Views& durations,
+                         const Views& presences);
+// The orders of such tasks as Booleans, if there are not too many. All durations are constants.
+void post_task_orders(const ConstraintCall& call, const Views& starts, const Views& durations);
+// Tasks that share a capacity; true if they run one after another, and only their starts are variables.
+bool post_shared_resource(const ConstraintCall& call, const Views& starts, const Views& durations, const Views& demands,
+                          View capacity);
 
 #define ELIMINA_DECLARE(name, arguments, reifiable, post) void post(ConstraintCall& call);
 ELIMINA_CONSTRAINT_ROWS(ELIMINA_DECLARE)

@@ -89,6 +89,9 @@ void Search::begin() {
       free_branchers_.emplace_back(engine_, rule);
     }
     free_branchers_.emplace_back(engine_, rest);
+    if (!solver_.orders().empty()) order_brancher_.emplace(engine_, solver_.orders());
+    if (order_brancher_ && neighbourhood_)
+      neighbourhood_of_orders_.emplace(Relaxation{order_brancher_->variables(), {}});
   }
   if (options_.portfolio || schedule_.restarts()) {
     auto nogoods = std::make_unique<Nogoods>();
@@ -98,6 +101,11 @@ void Search::begin() {
   outside_ = engine_.level();
   engine_.mark();
   engine_.mark();
+}
+
+// A free search keeps orders of tasks if the model has some.
+Neighbourhood& Search::neighbourhood() {
+  return schedule_.row().is_free && neighbourhood_of_orders_ ? *neighbourhood_of_orders_ : *neighbourhood_;
 }
 
 void Search::unwind(std::size_t level) {
@@ -130,10 +138,15 @@ std::optional<Decision> Search::decision() {
   if (!schedule_.row().is_free) return chosen();
   // Lecoutre, Sais, Tabary and Vidal, Artificial Intelligence 2009; but the variable stays the first one above, too, once it got a value.
   const Domains& d = engine_.domains();
-  const auto decision =
-      conflict_ && !d.fixed(*conflict_)
-          ? decide_value(d, *conflict_, value_orderings_[static_cast<std::size_t>(conflict_->var)], random_)
-          : chosen();
+  std::optional<Decision> decision;
+  if (conflict_ && !d.fixed(*conflict_)) {
+    if (order_brancher_) decision = order_brancher_->decide(d, *conflict_);
+    if (!decision)
+      decision = decide_value(d, *conflict_, value_orderings_[static_cast<std::size_t>(conflict_->var)], random_);
+  } else {
+    if (order_brancher_) decision = order_brancher_->decide(engine_);
+    if (!decision) decision = chosen();
+  }
   return decision ? prefer(*decision) : decision;
 }
 
@@ -200,8 +213,8 @@ Search::Turn Search::descend() {
 }
 
 Decision Search::prefer(const Decision& decision) const {
-  if (phase_.empty()) return decision;
   const View x = decision.x;
+  if (phase_.empty() || (order_brancher_ && order_brancher_->is_start(x))) return decision;
   const Value value = x.scale * phase_[static_cast<std::size_t>(x.var)] + x.offset;
   return engine_.domains().has(x, value) ? Decision{x, Test::is, value} : decision;
 }
@@ -276,7 +289,7 @@ Search::Turn Search::fail() {
   const double failures = static_cast<double>(statistics_.failures - failures_at_restart_);
   const double cutoff = row.scope == Scope::target ? target_.failures() : schedule_.cutoff();
   if (path_.empty() || failures < cutoff) return go_back();
-  if (row.scope == Scope::neighbourhood) neighbourhood_->narrow();
+  if (row.scope == Scope::neighbourhood) neighbourhood().narrow();
   if (row.scope == Scope::target) target_.shrink();
   return restart();
 }
@@ -290,7 +303,7 @@ Search::Turn Search::go_back() {
     if (!is_part_ && incumbent() != kNoValue) raise_bound(incumbent());
     return Turn::complete;
   }
-  if (scope == Scope::neighbourhood) neighbourhood_->widen();
+  if (scope == Scope::neighbourhood) neighbourhood().widen();
   if (scope == Scope::target) {
     raise_bound(target_.value() + 1);
     target_.grow();
@@ -324,7 +337,7 @@ void Search::start_stretch() {
   Domains& d = engine_.domains();
   switch (schedule_.row().scope) {
     case Scope::tree: return;
-    case Scope::neighbourhood: return neighbourhood_->fix(engine_, solution_, random_);
+    case Scope::neighbourhood: return neighbourhood().fix(engine_, solution_, random_);
     case Scope::target:
       target_.set(d.lo(*options_.minimise), d.hi(*options_.minimise));
       failed_ = !d.set_hi(*options_.minimise, target_.value()) || !engine_.propagate();

@@ -128,6 +128,7 @@ class Search final : public Finder {
   bool applies(const Row& row) const;
   bool is_aimed();
   void unwind(std::size_t level);
+  Neighbourhood& neighbourhood();
   void record();
   Value incumbent() const;
   bool bounded();
@@ -142,13 +143,14 @@ class Search final : public Finder {
   Options options_;
   Schedule schedule_;
   std::vector<Brancher> branchers_, free_branchers_;  // by the model's orderings, and by dom/wdeg
+  std::optional<OrderBrancher> order_brancher_;       // comes before the others where the search is free
   std::vector<Decision> path_;
   std::vector<Refuted> refuted_;
   Nogoods* nogoods_ = nullptr;
   std::optional<View> conflict_;  // the variable of the last decision that failed while the one before had a value
   std::vector<ValueOrdering> value_orderings_;  // of each variable, where the search is free
   Random random_;
-  std::optional<Neighbourhood> neighbourhood_;
+  std::optional<Neighbourhood> neighbourhood_, neighbourhood_of_orders_;
   Values solution_, phase_;
   std::optional<Value> best_;
   Value bound_ = kNoBound;

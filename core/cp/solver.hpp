@@ -9,6 +9,7 @@
 
 #include "constraints.hpp"
 #include "device/batch.hpp"
+#include "task_orders.hpp"
 
 namespace elimina::cp {
 
@@ -41,6 +42,10 @@ class Solver final : public Sink {
   View fixed(Value value) override;
   void post(const std::string& name, const std::vector<Argument>& arguments) override;
 
+  // Pairs of tasks whose order is a Boolean, which searches decide before the starts.
+  void add_order(const TaskOrder& order) { orders_.push_back(order); }
+  const std::vector<TaskOrder>& orders() const { return orders_; }
+
   // Seconds of search after which it is worth to look for a device: none where an AllDifferent asks for one, some where one is
   // large, infinitely many otherwise.
   double device_delay();
@@ -61,6 +66,7 @@ class Solver final : public Sink {
   FindDevice find_;
   double next_look_ = 0;
   std::map<Value, View> fixed_;
+  std::vector<TaskOrder> orders_;
 };
 
 // All names, without suffixes.

@@ -268,6 +268,89 @@ def _is_cumulative(values: Sequence[int], data: Data) -> bool:
     return all(sum(r for start, d, r in tasks if start <= time < start + d) <= capacity for time in times)
 
 
+def _presences(rng: random.Random, domains: Domains, count: int) -> list[Any] | None:
+    chosen = [v for v, domain in enumerate(domains) if set(domain) <= {0, 1}]
+    if not chosen or rng.random() < 0.5:
+        return None
+    return [rng.choice([["x", rng.choice(chosen)], ["n", 1]]) for _ in range(count)]
+
+
+def _sizes(rng: random.Random, domains: Domains, count: int) -> list[Any]:
+    return [
+        ["x", rng.randrange(len(domains))] if rng.random() < 0.15 else ["n", rng.randint(0, 3)] for _ in range(count)
+    ]
+
+
+def _tasks_in_turn(rng: random.Random, domains: Domains) -> Data:
+    xs = some(rng, domains, 1, 5)
+    times = [[rng.randint(0, 2) for _ in xs] for _ in xs] if rng.random() < 0.4 else None
+    return [xs, _sizes(rng, domains, len(xs)), _presences(rng, domains, len(xs)), times, rng.random() < 0.3]
+
+
+def _post_tasks_in_turn(model: cp.Model, xs: Sequence[cp.Expression], data: Data) -> None:
+    starts, sizes, presences, times, strict = data
+    present = None if presences is None else _given(xs, presences)
+    model.no_overlap([xs[x] for x in starts], _given(xs, sizes), present, times, strict=strict)
+
+
+def _are_in_turn(values: Sequence[int], data: Data) -> bool:
+    starts, sizes, presences, times, strict = data
+    lengths = _values(values, sizes)
+    present = [1] * len(starts) if presences is None else _values(values, presences)
+    for i, k in itertools.permutations(range(len(starts)), 2):
+        if not present[i] or not present[k] or (times is None and not strict and 0 in (lengths[i], lengths[k])):
+            continue
+        there, back = (times[i][k], times[k][i]) if times is not None else (0, 0)
+        s, t = values[starts[i]], values[starts[k]]
+        if s + lengths[i] + there > t and t + lengths[k] + back > s:
+            return False
+    return min(lengths) >= 0
+
+
+def _boxes(rng: random.Random, domains: Domains) -> Data:
+    xs = some(rng, domains, 1, 4)
+    n = len(xs)
+    ys = [["x", rng.randrange(len(domains))] if rng.random() < 0.6 else ["n", rng.randint(0, 3)] for _ in xs]
+    return [xs, ys, _sizes(rng, domains, n), _sizes(rng, domains, n), _presences(rng, domains, n), rng.random() < 0.5]
+
+
+def _post_boxes(model: cp.Model, xs: Sequence[cp.Expression], data: Data) -> None:
+    lefts, lows, widths, heights, presences, strict = data
+    present = None if presences is None else _given(xs, presences)
+    lists = [_given(xs, pairs) for pairs in (lows, widths, heights)]
+    model.no_overlap_2d([xs[x] for x in lefts], *lists, present, strict=strict)
+
+
+def _are_boxes(values: Sequence[int], data: Data) -> bool:
+    x = [values[v] for v in data[0]]
+    y, w, h = (_values(values, pairs) for pairs in data[1:4])
+    present = [1] * len(x) if data[4] is None else _values(values, data[4])
+    for i, k in itertools.combinations(range(len(x)), 2):
+        if not present[i] or not present[k] or (not data[5] and 0 in (w[i], w[k], h[i], h[k])):
+            continue
+        if x[i] + w[i] > x[k] and x[k] + w[k] > x[i] and y[i] + h[i] > y[k] and y[k] + h[k] > y[i]:
+            return False
+    return min(*w, *h) >= 0
+
+
+def _reservoir(rng: random.Random, domains: Domains) -> Data:
+    xs = some(rng, domains, 1, 5)
+    changes = [rng.randint(-3, 3) for _ in xs]
+    return [xs, changes, -rng.randint(0, 3), rng.randint(0, 4), _presences(rng, domains, len(xs))]
+
+
+def _post_reservoir(model: cp.Model, xs: Sequence[cp.Expression], data: Data) -> None:
+    present = None if data[4] is None else _given(xs, data[4])
+    model.reservoir([xs[x] for x in data[0]], *data[1:4], present)
+
+
+def _is_reservoir(values: Sequence[int], data: Data) -> bool:
+    times = [values[x] for x in data[0]]
+    present = [1] * len(times) if data[4] is None else _values(values, data[4])
+    events = list(zip(times, data[1], present, strict=True))
+    return all(data[2] <= sum(c for t, c, p in events if p and t <= now) <= data[3] for now in times)
+
+
 def _packing(rng: random.Random, domains: Domains) -> Data:
     bins = some(rng, domains, 1, 5)
     loads = [
@@ -284,6 +367,10 @@ def _is_packing(values: Sequence[int], data: Data) -> bool:
     return all(
         load == sum(size for b, size in zip(bins, sizes, strict=True) if values[b] == i) for i, load in enumerate(full)
     )
+
+
+def _values(values: Sequence[int], pairs: list[Any]) -> list[int]:
+    return [values[n] if what == "x" else n for what, n in pairs]
 
 
 def _given(xs: Sequence[cp.Expression], pairs: list[Any]) -> list[Any]:
@@ -469,6 +556,9 @@ RULES: dict[str, Rule] = {
         lambda model, xs, data: model.cumulative([xs[x] for x in data[0]], data[1], data[2], data[3]),
         _is_cumulative,
     ),
+    "no_overlap": Rule(_tasks_in_turn, _post_tasks_in_turn, _are_in_turn),
+    "no_overlap_2d": Rule(_boxes, _post_boxes, _are_boxes),
+    "reservoir": Rule(_reservoir, _post_reservoir, _is_reservoir),
     "bin_packing_load": Rule(
         _packing,
         lambda model, xs, data: model.bin_packing_load(_given(xs, data[2]), [xs[x] for x in data[0]], data[1]),

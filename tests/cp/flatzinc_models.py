@@ -97,6 +97,7 @@ _FOREIGN = {
     "jacop_diff2": "I8",
     **dict.fromkeys(("disjunctive", "disjunctive_strict", "gecode_schedule_unary"), "I N"),
     "chuffed_disjunctive_strict": "I N",
+    **dict.fromkeys(("elimina_disjunctive_opt", "elimina_disjunctive_strict_opt"), "I N B"),
     **dict.fromkeys(("gecode_schedule_unary_optional", "jacop_disjunctive_optional"), "I N B"),
     "ortools_disjunctive_strict_opt": "B I N",
     "jacop_cumulative_optional": "I N N n B",

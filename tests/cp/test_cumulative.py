@@ -80,9 +80,12 @@ def bounds(tasks: Sequence[tuple[int, int, int, int]], capacity: int) -> list[tu
 
 
 def test_overload() -> None:
-    """Four tasks of 2 by 2 need 16 of the 5 * 3 between 0 and 5, and no part of them is certain."""
-    assert bounds([(0, 5, 2, 2)] * 4, 3) is None
-    assert bounds([(0, 6, 2, 2)] * 4, 3) is not None
+    """Five tasks of 2 by 2 need 20 of the 4 * 4 between 0 and 4, and no part of them is certain."""
+    assert bounds([(0, 4, 2, 2)] * 5, 4) is None
+    assert bounds([(0, 6, 2, 2)] * 5, 4) is not None
+    # No two of them run together.
+    assert bounds([(0, 7, 2, 2)] * 4, 3) is None
+    assert bounds([(0, 8, 2, 2)] * 4, 3) is not None
 
 
 def test_edge_finding_in_both_directions() -> None:

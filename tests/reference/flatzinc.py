@@ -367,11 +367,13 @@ def _apart(boxes: Sequence[Sequence[tuple[int, int]]]) -> bool:
 
 
 def _rectangles(x: Sequence[int], y: Sequence[int], dx: Sequence[int], dy: Sequence[int]) -> bool:
-    return _apart([((a, m), (b, n)) for a, b, m, n in zip(x, y, dx, dy, strict=True)])
+    boxes = [((a, m), (b, n)) for a, b, m, n in zip(x, y, dx, dy, strict=True)]
+    return min(*dx, *dy, 0) == 0 and _apart(boxes)
 
 
 def _solid_rectangles(x: Sequence[int], y: Sequence[int], dx: Sequence[int], dy: Sequence[int]) -> bool:
-    return _apart([((a, m), (b, n)) for a, b, m, n in zip(x, y, dx, dy, strict=True) if m and n])
+    boxes = [((a, m), (b, n)) for a, b, m, n in zip(x, y, dx, dy, strict=True) if m and n]
+    return min(*dx, *dy, 0) == 0 and _apart(boxes)
 
 
 def _in_turn(starts: Sequence[int], durations: Sequence[int], occurs: Sequence[int] | None = None) -> bool:
@@ -530,6 +532,8 @@ FOREIGN: dict[str, Callable[..., bool]] = {
     **_every(_solid_rectangles, "diffn_nonstrict", "jacop_list_diff2"),
     "jacop_diff2": lambda r: _solid_rectangles(r[::4], r[1::4], r[2::4], r[3::4]),
     "disjunctive": lambda s, d: _cumulative(s, d, [1] * len(s), 1),
+    "elimina_disjunctive_opt": lambda s, d, o: _cumulative(s, d, o, 1),
+    "elimina_disjunctive_strict_opt": _in_turn,
     **_every(_in_turn, "disjunctive_strict", "gecode_schedule_unary", "chuffed_disjunctive_strict"),
     **_every(_in_turn, "gecode_schedule_unary_optional", "jacop_disjunctive_optional"),
     "ortools_disjunctive_strict_opt": lambda o, s, d: _in_turn(s, d, o),

@@ -1,6 +1,7 @@
 #include "translations.hpp"
 
 #include <algorithm>
+#include <array>
 #include <unordered_map>
 
 namespace elimina::cp::flatzinc {
@@ -175,42 +176,17 @@ void boolean_sum(T t, const std::string& relation, bool at_least, Value gap) {
          {at_least ? negated(factors) : factors, t.list(0), one((at_least ? -bound : bound) - gap)});
 }
 
-// a + size <= b
-View ends_before(T t, View a, View size, View b) {
-  return t.truth("int_lin_le", {{constant(1), constant(1), constant(-1)}, {a, size, b}, one(Value{0})});
+// Boxes by two lists of origins and two of sizes.
+void boxes(T t, const char* name, const std::array<std::size_t, 4>& places) {
+  std::vector<Argument> arguments;
+  for (const std::size_t place : places) arguments.push_back(t.list(place));
+  arguments.push_back(ones(arguments[0].size()));
+  t.post(name, arguments);
 }
 
-// Boxes by origins and sizes, dimension by dimension. Where zero sizes are ignored, such a box overlaps nothing; an optional box
-// that does not occur, neither.
-void apart(T t, const std::vector<Argument>& origins, const std::vector<Argument>& sizes, bool ignores_zero,
-           const Argument& occurs) {
-  for (const auto* lists : {&origins, &sizes})
-    for (const Argument& list : *lists)
-      if (list.size() != origins[0].size()) throw Refused("the lists of origins and sizes have different lengths");
-  if (!occurs.empty() && occurs.size() != origins[0].size()) throw Refused("each box is optional, or none");
-  for (std::size_t i = 0; i < origins[0].size(); ++i)
-    for (std::size_t k = 0; k < i; ++k) {
-      Argument reasons, present;
-      for (std::size_t d = 0; d < origins.size(); ++d) {
-        reasons.push_back(ends_before(t, origins[d][i], sizes[d][i], origins[d][k]));
-        reasons.push_back(ends_before(t, origins[d][k], sizes[d][k], origins[d][i]));
-        if (ignores_zero)
-          for (const std::size_t box : {i, k})
-            reasons.push_back(t.truth("int_eq", {one(sizes[d][box]), one(Value{0})}));
-      }
-      if (!occurs.empty()) present = {occurs[i], occurs[k]};
-      t.post("bool_clause", {reasons, present});
-    }
-}
-
-void boxes(T t, bool ignores_zero) {
-  t.expect(4);
-  apart(t, {t.list(0), t.list(1)}, {t.list(2), t.list(3)}, ignores_zero, {});
-}
-
-// Tasks of which no two run together, even where one takes no time.
-void strictly_in_turn(T t, std::size_t starts, std::size_t durations, const Argument& occurs) {
-  apart(t, {t.list(starts)}, {t.list(durations)}, false, occurs);
+// Tasks that run one after another; without a list, all occur.
+void in_turn(T t, const char* name, std::size_t starts, std::size_t durations, const Argument& occurs) {
+  t.post(name, {t.list(starts), t.list(durations), occurs.empty() ? ones(t.list(starts).size()) : occurs});
 }
 
 // Tasks that do not occur take nothing.
@@ -339,11 +315,12 @@ const std::unordered_map<std::string_view, Translate>& table() {
       {"at_most_int", [](T t) { t.expect(3), t.post("int_le", {one(count_of(t, t.list(1), t.view(2))), t.list(0)}); }},
       {"global_cardinality_low_up", [](T t) { t.expect(4), cardinality_within(t, false); }},
       {"global_cardinality_low_up_closed", [](T t) { t.expect(4), cardinality_within(t, true); }},
-      {"diffn", [](T t) { boxes(t, false); }},
-      {"diffn_nonstrict", [](T t) { boxes(t, true); }},
-      {"disjunctive",
-       [](T t) { t.expect(2), t.post("cumulative", {t.list(0), t.list(1), ones(t.list(0).size()), one(Value{1})}); }},
-      {"disjunctive_strict", [](T t) { t.expect(2), strictly_in_turn(t, 0, 1, {}); }},
+      {"diffn", [](T t) { t.expect(4), boxes(t, "diffn", {0, 1, 2, 3}); }},
+      {"diffn_nonstrict", [](T t) { t.expect(4), boxes(t, "diffn_nonstrict", {0, 1, 2, 3}); }},
+      {"disjunctive", [](T t) { t.expect(2), in_turn(t, "no_overlap", 0, 1, {}); }},
+      {"disjunctive_strict", [](T t) { t.expect(2), in_turn(t, "no_overlap_strict", 0, 1, {}); }},
+      {"disjunctive_opt", [](T t) { t.expect(3), in_turn(t, "no_overlap", 0, 1, t.list(2)); }},
+      {"disjunctive_strict_opt", [](T t) { t.expect(3), in_turn(t, "no_overlap_strict", 0, 1, t.list(2)); }},
       {"if_then_else_int", first_of},
       {"if_then_else_bool", first_of},
       {"if_then_else_var_int", first_of},
@@ -431,12 +408,12 @@ const std::unordered_map<std::string_view, Translate>& table() {
          if (t.list(0).size() % 4 != 0) throw Refused("a rectangle is two origins and two sizes");
          std::vector<Argument> sides(4);
          for (std::size_t i = 0; i < t.list(0).size(); ++i) sides[i % 4].push_back(t.list(0)[i]);
-         apart(t, {sides[0], sides[1]}, {sides[2], sides[3]}, true, {});
+         t.post("diffn_nonstrict", {sides[0], sides[1], sides[2], sides[3], ones(sides[0].size())});
        }},
-      {"jacop_list_diff2", [](T t) { boxes(t, true); }},
-      {"jacop_diff2_strict", [](T t) { boxes(t, false); }},
+      {"jacop_list_diff2", [](T t) { boxes(t, "diffn_nonstrict", {0, 1, 2, 3}); }},
+      {"jacop_diff2_strict", [](T t) { boxes(t, "diffn", {0, 1, 2, 3}); }},
       {"jacop_cumulative_optional", [](T t) { t.expect(5), optional_cumulative(t, 0, 4, 3); }},
-      {"jacop_disjunctive_optional", [](T t) { t.expect(3), strictly_in_turn(t, 0, 1, t.list(2)); }},
+      {"jacop_disjunctive_optional", [](T t) { t.expect(3), in_turn(t, "no_overlap_strict", 0, 1, t.list(2)); }},
       {"jacop_knapsack",
        [](T t) {
          t.expect(5);
@@ -462,10 +439,9 @@ const std::unordered_map<std::string_view, Translate>& table() {
       {"gecode_maximum_arg_bool_offset", [](T t) { t.expect(3), extreme_place(t, 2, t.value(1), false); }},
       {"gecode_minimum_arg_int_offset", [](T t) { t.expect(3), extreme_place(t, 2, t.value(1), true); }},
       {"gecode_minimum_arg_bool_offset", [](T t) { t.expect(3), extreme_place(t, 2, t.value(1), true); }},
-      {"gecode_nooverlap",
-       [](T t) { t.expect(4), apart(t, {t.list(0), t.list(2)}, {t.list(1), t.list(3)}, false, {}); }},
-      {"gecode_schedule_unary", [](T t) { t.expect(2), strictly_in_turn(t, 0, 1, {}); }},
-      {"gecode_schedule_unary_optional", [](T t) { t.expect(3), strictly_in_turn(t, 0, 1, t.list(2)); }},
+      {"gecode_nooverlap", [](T t) { t.expect(4), boxes(t, "diffn", {0, 2, 1, 3}); }},
+      {"gecode_schedule_unary", [](T t) { t.expect(2), in_turn(t, "no_overlap_strict", 0, 1, {}); }},
+      {"gecode_schedule_unary_optional", [](T t) { t.expect(3), in_turn(t, "no_overlap_strict", 0, 1, t.list(2)); }},
       {"gecode_schedule_cumulative_optional", [](T t) { t.expect(5), optional_cumulative(t, 0, 3, 4); }},
       // Chuffed's.
       {"chuffed_array_int_maximum", [](T t) { renamed(t, "array_int_maximum", {0, 1}); }},
@@ -490,7 +466,7 @@ const std::unordered_map<std::string_view, Translate>& table() {
       {"ortools_arg_max_int", [](T t) { t.expect(4), extreme_place(t, 1, t.value(2), t.value(3) < 0); }},
       {"ortools_arg_max_bool", [](T t) { t.expect(4), extreme_place(t, 1, t.value(2), t.value(3) < 0); }},
       {"ortools_cumulative_opt", [](T t) { t.expect(5), optional_cumulative(t, 1, 0, 4); }},
-      {"ortools_disjunctive_strict_opt", [](T t) { t.expect(3), strictly_in_turn(t, 1, 2, t.list(0)); }},
+      {"ortools_disjunctive_strict_opt", [](T t) { t.expect(3), in_turn(t, "no_overlap_strict", 1, 2, t.list(0)); }},
       {"ortools_precede_chain_int", [](T t) { t.expect(2), precede_in_chain(t, t.list(0), t.list(1)); }},
   };
   return result;

@@ -293,15 +293,50 @@ class EdgeFinding final : public Propagator {
   Value capacity_ = 0;
 };
 
+// Tasks of which no two run together.
+Tasks large_tasks(const Domains& d, const Tasks& tasks) {
+  Tasks result{{}, {}, {}, tasks.capacity};
+  for (std::size_t i = 0; i < tasks.count(); ++i) {
+    if (2 * tasks.demand(d, i) <= d.hi(tasks.capacity)) continue;
+    result.starts.push_back(tasks.starts[i]);
+    result.durations.push_back(tasks.durations[i]);
+    result.demands.push_back(tasks.demands[i]);
+  }
+  return result;
+}
+
+// True if nothing but the starts has to be decided, and each task fits by itself.
+bool has_fixed_sizes(const Domains& d, const Tasks& tasks) {
+  for (std::size_t i = 0; i < tasks.count(); ++i)
+    if (!d.fixed(tasks.durations[i]) || !d.fixed(tasks.demands[i]) || d.lo(tasks.durations[i]) < 0 ||
+        tasks.demand(d, i) > d.lo(tasks.capacity))
+      return false;
+  return true;
+}
+
 }  // namespace
+
+bool post_shared_resource(const ConstraintCall& call, const Views& starts, const Views& durations, const Views& demands,
+                          View capacity) {
+  Engine& engine = call.engine();
+  const Tasks tasks{starts, durations, demands, capacity}, large = large_tasks(engine.domains(), tasks);
+  const bool is_unary = large.count() == tasks.count() && has_fixed_sizes(engine.domains(), tasks);
+  if (large.count() > 2 || is_unary)
+    post_unary_resource(call, large.starts, large.durations, Views(large.count(), call.fixed(1)));
+  if (is_unary) return true;
+  engine.post(std::make_unique<TimeTable>(tasks));
+  if (tasks.count() > 1) engine.post(std::make_unique<EdgeFinding>(tasks));
+  return false;
+}
 
 // Arguments: starts, durations, demands, capacity.
 void post_cumulative(ConstraintCall& call) {
   call.same_length(0, 1);
   call.same_length(0, 2);
-  const Tasks tasks{call.views(0), call.views(1), call.views(2), call.view(3)};
-  call.engine().post(std::make_unique<TimeTable>(tasks));
-  if (call.length(0) > 1) call.engine().post(std::make_unique<EdgeFinding>(tasks));
+  const Views starts = call.views(0), durations = call.views(1);
+  const bool is_unary = post_shared_resource(call, starts, durations, call.views(2), call.view(3));
+  if (is_unary && call.is_constant(1) && call.is_constant(2) && call.is_constant(3))
+    post_task_orders(call, starts, durations);
 }
 
 }  // namespace elimina::cp

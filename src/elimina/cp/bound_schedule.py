@@ -29,7 +29,10 @@ MAX_TABULATED_VARIABLES = 500
 """Variables of a model that is worth tables; each constraint over many of them has several."""
 TABLE_ROWS = 1 << 14
 """Tuples of a table: elimination takes milliseconds for each."""
-_WITHOUT_TABLES = ("cumulative", "circuit", "subcircuit", "inverse", "bin_packing_load", "nvalue", "weighted_circuit")
+_WITHOUT_TABLES = (
+    *("cumulative", "no_overlap", "transition_times", "diffn", "reservoir"),
+    *("circuit", "subcircuit", "inverse", "bin_packing_load", "nvalue", "weighted_circuit"),
+)
 """Constraints whose tables join so many variables that elimination does not end."""
 
 

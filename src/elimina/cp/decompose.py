@@ -259,6 +259,69 @@ def _cumulative(tables: ConstraintTables, arguments: Arguments, suffix: str) -> 
         tables.where([total, capacity], lambda a, c: (a <= c) | (a == 0))
 
 
+def _no_overlap(tables: ConstraintTables, arguments: Arguments, suffix: str, *, strict: bool) -> None:
+    starts, durations, presences = arguments
+    _pairs_apart(tables, list(zip(starts, durations, presences, strict=True)), 1, strict)
+
+
+def _boxes(tables: ConstraintTables, arguments: Arguments, suffix: str, *, strict: bool) -> None:
+    _pairs_apart(tables, list(zip(*arguments, strict=True)), 2, strict)
+
+
+def _pairs_apart(tables: ConstraintTables, boxes: Sequence[tuple[View, ...]], axes: int, strict: bool) -> None:
+    """Separate each two boxes, which are places and sizes on each axis, and presences."""
+    for box in boxes:
+        for size in box[axes:-1]:
+            tables.where([size], lambda a: a >= 0)
+
+    def apart(*values: Integers) -> Mask:
+        first, second = values[: len(values) // 2], values[len(values) // 2 :]
+        result: Mask = (first[-1] == 0) | (second[-1] == 0)
+        for axis in range(axes):
+            size, other = first[axes + axis], second[axes + axis]
+            result = result | (first[axis] + size <= second[axis]) | (second[axis] + other <= first[axis])
+            if not strict:
+                result = result | (size == 0) | (other == 0)
+        return result
+
+    for i, box in enumerate(boxes):
+        for other in boxes[:i]:
+            tables.where([*box, *other], apart)
+
+
+def _transition_times(tables: ConstraintTables, arguments: Arguments, suffix: str) -> None:
+    starts, durations, presences, times = arguments
+    tasks = list(zip(starts, durations, presences, strict=True))
+    for i, task in enumerate(tasks):
+        for k, other in enumerate(tasks[:i]):
+            after, before = times[i * len(tasks) + k].offset, times[k * len(tasks) + i].offset
+            tables.where([*task, *other], partial(_apart_in_time, after, before))
+
+
+def _apart_in_time(
+    after: int, before: int, s: Integers, d: Integers, p: Integers, t: Integers, e: Integers, q: Integers
+) -> Mask:
+    result: Mask = (p == 0) | (q == 0) | (s + d + after <= t) | (t + e + before <= s)
+    return result
+
+
+def _reservoir(tables: ConstraintTables, arguments: Arguments, suffix: str) -> None:
+    """Limit the level at each time at which an event may be."""
+    times, changes, presences, (least,), (greatest,) = arguments
+    moments = np.unique(np.concatenate([tables.values(t) for t in times] or [np.zeros(0, np.int64)])).tolist()
+    for moment in moments:
+        level = constant(0)
+        for t, change, p in zip(times, changes, presences, strict=True):
+            if tables.values(t).min() <= moment:
+                level = tables.define([level, t, p], partial(_changed_level, moment, change.offset))
+        tables.where([level], lambda a: (least.offset <= a) & (a <= greatest.offset))
+
+
+def _changed_level(moment: int, change: int, level: Integers, time: Integers, presence: Integers) -> Integers:
+    result: Integers = level + change * ((time <= moment) & (presence == 1))
+    return result
+
+
 def _used(time: int, start: Integers, duration: Integers, demand: Integers) -> Integers:
     return demand * ((start <= time) & (time < start + duration))
 
@@ -290,6 +353,12 @@ RULES: dict[str, Rule] = {
     "regular": _regular,
     "bin_packing_load": _bin_packing,
     "cumulative": _cumulative,
+    "no_overlap": partial(_no_overlap, strict=False),
+    "no_overlap_strict": partial(_no_overlap, strict=True),
+    "diffn": partial(_boxes, strict=True),
+    "diffn_nonstrict": partial(_boxes, strict=False),
+    "transition_times": _transition_times,
+    "reservoir": _reservoir,
 }
 """Name of a constraint -> function that adds its tables. A suffix marks reified forms of sums and clauses."""
 

@@ -400,6 +400,137 @@ class GlobalConstraints(ABC):
         """
         self.post("cumulative", *(several(xs, "cumulative") for xs in (starts, durations, demands)), capacity)
 
+    def no_overlap(
+        self,
+        starts: Sequence[Operand],
+        durations: Sequence[Operand],
+        presences: Sequence[Operand] | None = None,
+        transition_times: ArrayLike | None = None,
+        *,
+        strict: bool = False,
+    ) -> None:
+        """Make tasks run one after another.
+
+        By theta trees: overload checking, detectable precedences, not-first and not-last, edge finding (Vilim, PhD
+        thesis 2007; of tasks that may be absent: Vilim, Bartak and Cepek, Constraints 10, 2005). Where all durations
+        are constants above 0 and no task may be absent, free searches decide the order of each two of up to 100 tasks
+        first (Grimes and Hebrard, INFORMS Journal on Computing 27, 2015).
+
+        Args:
+            starts: Starts of the tasks.
+            durations: Durations, at least 0.
+            presences: Booleans of the tasks: 0 if one is absent. None: all are present.
+            transition_times: Least time from the end of each task (row) to the start of each other task (column) that
+                comes later, immediately or not; implies ``strict``.
+            strict: Tasks that take no time do not run while another one does, either.
+
+        Raises:
+            InputError: The lists differ in length, a duration or a transition time is negative.
+
+        Example:
+            >>> from elimina import cp
+            >>> m = cp.Model()
+            >>> starts = m.int_vars(3, 0, 9)
+            >>> m.no_overlap(starts, [3, 2, 4])
+            >>> m.minimize(m.maximum([start + hours for start, hours in zip(starts, [3, 2, 4])]))
+            >>> m.solve().value
+            9
+        """
+        tasks = _records("no_overlap", "task", starts=starts, durations=durations, presences=presences)
+        _check_sizes("no_overlap", "duration", tasks["durations"])
+        is_strict = flag("strict", strict) or transition_times is not None
+        self.post("no_overlap_strict" if is_strict else "no_overlap", *tasks.values())
+        if transition_times is None:
+            return
+        times, count = _array("transition_times", transition_times), len(tasks["starts"])
+        if times.shape != (count, count) and (count or times.size):
+            raise InputError(
+                f"no_overlap: {count} tasks need transition times of shape ({count}, {count}), not {times.shape}"
+            )
+        numbers = [whole(time, "a transition time") for time in times.ravel().tolist()]
+        _check_sizes("no_overlap", "transition time", numbers)
+        self.post("transition_times", *tasks.values(), numbers)
+
+    def no_overlap_2d(
+        self,
+        xs: Sequence[Operand],
+        ys: Sequence[Operand],
+        widths: Sequence[Operand],
+        heights: Sequence[Operand],
+        presences: Sequence[Operand] | None = None,
+        *,
+        strict: bool = False,
+    ) -> None:
+        """Make boxes in the plane not overlap.
+
+        By the sides on which each two of them may lie of each other, and by the lengths of those that a line crosses
+        (Beldiceanu and Contejean, Mathematical and Computer Modelling 20, 1994).
+
+        Args:
+            xs: Left sides of the boxes.
+            ys: Lower sides.
+            widths: Widths, at least 0.
+            heights: Heights, at least 0.
+            presences: Booleans of the boxes: 0 if one is absent. None: all are present.
+            strict: Boxes without an area do not lie inside another one, either.
+
+        Raises:
+            InputError: The lists differ in length, a width or a height is negative.
+
+        Example:
+            >>> from elimina import cp
+            >>> m = cp.Model()
+            >>> xs, ys = m.int_vars(2, 0, 1), m.int_vars(2, 0, 1)
+            >>> m.no_overlap_2d(xs, ys, [2, 2], [1, 1])
+            >>> len(m.solve(all_solutions=True).solutions)
+            8
+        """
+        boxes = _records("no_overlap_2d", "box", xs=xs, ys=ys, widths=widths, heights=heights, presences=presences)
+        _check_sizes("no_overlap_2d", "width", boxes["widths"])
+        _check_sizes("no_overlap_2d", "height", boxes["heights"])
+        self.post("diffn" if flag("strict", strict) else "diffn_nonstrict", *boxes.values())
+
+    def reservoir(
+        self,
+        times: Sequence[Operand],
+        changes: Sequence[int],
+        min_level: int,
+        max_level: int,
+        presences: Sequence[Operand] | None = None,
+    ) -> None:
+        """Keep a level between two limits while events raise and lower it; before the first event it is 0.
+
+        By the least and the greatest level that are possible at each time. Events at the same time count together.
+
+        Args:
+            times: Times of the events.
+            changes: Change of the level by each event.
+            min_level: Least level, at most 0.
+            max_level: Greatest level, at least 0.
+            presences: Booleans of the events: 0 if one is absent. None: all are present.
+
+        Raises:
+            InputError: The lists differ in length, or the limits exclude 0, the level at the beginning.
+
+        Example:
+            >>> from elimina import cp
+            >>> m = cp.Model()
+            >>> delivery, sale = m.int_var(3, 9), m.int_var(0, 9)
+            >>> m.reservoir([delivery, sale], [5, -2], 0, 5)
+            >>> m.minimize(sale)
+            >>> m.solve().value
+            3
+        """
+        events = _records("reservoir", "event", times=times, changes=changes, presences=presences)
+        least, greatest = whole(min_level, "min_level"), whole(max_level, "max_level")
+        if not least <= 0 <= greatest:
+            raise InputError(
+                f"reservoir: the level begins at 0, which is not within {least}..{greatest}: add an event of the "
+                "initial level before all others, and widen the limits to contain 0"
+            )
+        numbers = [whole(change, "a change") for change in events["changes"]]
+        self.post("reservoir", events["times"], numbers, events["presences"], least, greatest)
+
     def lex_less(self, xs: Sequence[Operand], ys: Sequence[Operand]) -> None:
         """Order two sequences lexicographically: the first one comes strictly before the second."""
         self.post("lex_less", several(xs, "lex_less"), several(ys, "lex_less"))
@@ -444,6 +575,25 @@ def checked_automaton(
         if not 0 <= state < states:
             raise InputError(f"{name}: there is no state {state}: they are 0 to {states - 1}")
     return listed_transitions, ends
+
+
+def _records(name: str, what: str, **columns: Any) -> dict[str, list[Any]]:
+    """Return lists with an item for each task, box or event; where there are no presences, all are present."""
+    presences = columns.pop("presences")
+    lists: dict[str, list[Any]] = {column: several(items, name) for column, items in columns.items()}
+    count = len(next(iter(lists.values())))
+    lists["presences"] = [1] * count if presences is None else several(presences, name)
+    for column, items in lists.items():
+        if len(items) != count:
+            first = next(iter(lists))
+            raise InputError(f"{name}: {count} {first} and {len(items)} {column}: each {what} has one of both")
+    return lists
+
+
+def _check_sizes(name: str, what: str, sizes: Iterable[Any]) -> None:
+    for size in sizes:
+        if not isinstance(size, Expression | Condition) and whole(size, f"a {what}") < 0:
+            raise InputError(f"{name}: a {what} is at least 0, not {size}")
 
 
 def _labelled_costs(xs: list[Operand], table: LabelledTable) -> tuple[list[Operand], NDArray[np.int64], NDArray[Any]]:

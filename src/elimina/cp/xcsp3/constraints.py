@@ -415,15 +415,16 @@ def _no_overlap(terms: Terms, arguments: Arguments) -> None:
     model, is_line = terms.model, not origins.strip().startswith("(")
     # Boxes without a volume overlap nothing, unless the file says otherwise.
     ignores = arguments.contents.attribute("zeroIgnored", "true") == "true"
-    if is_line and ignores:
+    if is_line:
         starts, spans = terms.items(origins), terms.items(lengths)
         together(arguments.name, starts, spans)  # refuses different lengths
-        model.cumulative(starts, spans, [1] * len(starts), 1)
+        model.no_overlap(starts, spans, strict=not ignores)
         return
-    if is_line:
-        boxes = [([a], [m]) for a, m in together(arguments.name, terms.items(origins), terms.items(lengths))]
-    else:
-        boxes = list(together(arguments.name, terms.matrix(origins), terms.matrix(lengths)))
+    boxes = list(together(arguments.name, terms.matrix(origins), terms.matrix(lengths)))
+    if boxes and all(len(numbers) == 2 for box in boxes for numbers in box):
+        columns = zip(*((*origin, *size) for origin, size in boxes), strict=True)
+        model.no_overlap_2d(*columns, strict=not ignores)
+        return
     for (starts, sizes), (others, extents) in itertools.combinations(boxes, 2):
         apart: list[Operand] = []
         for a, m, b, n in together(arguments.name, starts, sizes, others, extents):

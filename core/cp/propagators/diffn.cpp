@@ -1,0 +1,110 @@
+// Boxes in the plane that do not overlap: for each two of them, the sides on which one may lie of the other; and in each direction, the
+// lengths of those that lie beside each other (Beldiceanu and Contejean, 1994).
+#include <algorithm>
+#include <array>
+#include <memory>
+
+#include "cp/constraint_call.hpp"
+
+namespace elimina::cp {
+
+namespace {
+
+class Boxes final : public Propagator {
+ public:
+  Boxes(std::array<Views, 2> places, std::array<Views, 2> sizes, Views presences, bool is_strict)
+      : Propagator(Priority::quadratic), places_(std::move(places)), sizes_(std::move(sizes)),
+        presences_(std::move(presences)), is_strict_(is_strict) {}
+
+  void attach(Engine& engine) override {
+    for (std::size_t i = 0; i < presences_.size(); ++i)
+      for (const View x : {places_[0][i], places_[1][i], sizes_[0][i], sizes_[1][i], presences_[i]})
+        engine.subscribe(*this, x, kBounds, static_cast<int>(i));
+  }
+
+  Outcome propagate(Engine& engine) override {
+    Domains& d = engine.domains();
+    for (const Views& sizes : sizes_)
+      for (const View x : sizes)
+        if (!d.set_lo(x, 0)) return Outcome::failed;
+    for (const int i : touched)
+      for (std::size_t k = 0; k < presences_.size(); ++k)
+        if (k != static_cast<std::size_t>(i) && !separate(d, static_cast<std::size_t>(i), k)) return Outcome::failed;
+    return Outcome::again;
+  }
+
+ private:
+  struct Side {
+    std::size_t axis, first, second;
+  };
+
+  bool separate(Domains& d, std::size_t i, std::size_t k) {
+    if (d.hi(presences_[i]) == 0 || d.hi(presences_[k]) == 0) return true;
+    if (!is_strict_ && (may_vanish(d, i) || may_vanish(d, k))) return true;
+    int count = 0;
+    Side only{};
+    for (const Side side : {Side{0, i, k}, Side{0, k, i}, Side{1, i, k}, Side{1, k, i}}) {
+      if (!may_precede(d, side)) continue;
+      if (++count > 1) return true;
+      only = side;
+    }
+    const bool is_sure = d.lo(presences_[i]) == 1, is_other_sure = d.lo(presences_[k]) == 1;
+    if (count == 0) {
+      if (is_sure) return d.assign(presences_[k], 0);
+      return !is_other_sure || d.assign(presences_[i], 0);
+    }
+    return !is_sure || !is_other_sure || order(d, only);
+  }
+
+  bool may_vanish(const Domains& d, std::size_t i) const { return d.lo(sizes_[0][i]) == 0 || d.lo(sizes_[1][i]) == 0; }
+
+  bool may_precede(const Domains& d, const Side& side) const {
+    const Views &places = places_[side.axis], &sizes = sizes_[side.axis];
+    return d.lo(places[side.first]) + d.lo(sizes[side.first]) <= d.hi(places[side.second]);
+  }
+
+  bool order(Domains& d, const Side& side) const {
+    const View place = places_[side.axis][side.first], size = sizes_[side.axis][side.first],
+               next = places_[side.axis][side.second];
+    return d.set_lo(next, d.lo(place) + d.lo(size)) && d.set_hi(place, d.hi(next) - d.lo(size)) &&
+           d.set_hi(size, d.hi(next) - d.lo(place));
+  }
+
+  std::array<Views, 2> places_, sizes_;
+  Views presences_;
+  bool is_strict_;
+};
+
+// Boxes that a line crosses are not higher together than the room for all of them.
+void post_crossings(ConstraintCall& call, const std::array<Views, 2>& places, const std::array<Views, 2>& sizes) {
+  const Domains& d = call.engine().domains();
+  for (std::size_t axis = 0; axis < 2; ++axis) {
+    Value first = kLimit, last = -kLimit;
+    for (std::size_t i = 0; i < places[axis].size(); ++i) {
+      first = std::min(first, d.lo(places[axis][i]));
+      last = std::max(last, d.hi(places[axis][i]) + d.hi(sizes[axis][i]));
+    }
+    if (last - first > kLimit) continue;
+    post_shared_resource(call, places[1 - axis], sizes[1 - axis], sizes[axis],
+                         call.fixed(std::max<Value>(last - first, 0)));
+  }
+}
+
+void post(ConstraintCall& call, bool is_strict) {
+  for (std::size_t k = 1; k < 5; ++k) call.same_length(0, k);
+  const std::array<Views, 2> places{call.views(0), call.views(1)}, sizes{call.views(2), call.views(3)};
+  const Views presences = call.booleans(4);
+  const Domains& d = call.engine().domains();
+  call.engine().post(std::make_unique<Boxes>(places, sizes, presences, is_strict));
+  const bool all_present =
+      std::all_of(presences.begin(), presences.end(), [&](View present) { return d.lo(present) == 1; });
+  if (all_present && presences.size() > 2) post_crossings(call, places, sizes);
+}
+
+}  // namespace
+
+// Arguments: places on two axes, sizes on them, presences. Boxes without an area overlap nothing; strictly, none lies inside another.
+void post_boxes(ConstraintCall& call) { post(call, false); }
+void post_strict_boxes(ConstraintCall& call) { post(call, true); }
+
+}  // namespace elimina::cp

@@ -1,0 +1,103 @@
+// A level that events raise and lower, between two limits: by the least and the greatest level that are possible at each time.
+#include <algorithm>
+#include <memory>
+
+#include "cp/constraint_call.hpp"
+
+namespace elimina::cp {
+
+namespace {
+
+class Reservoir final : public Propagator {
+ public:
+  Reservoir(Views times, Values changes, Views presences, Value least, Value most)
+      : Propagator(Priority::quadratic), times_(std::move(times)), presences_(std::move(presences)),
+        changes_(std::move(changes)), least_(least), most_(most) {}
+
+  void attach(Engine& engine) override {
+    for (std::size_t i = 0; i < times_.size(); ++i)
+      for (const View x : {times_[i], presences_[i]}) engine.subscribe(*this, x, kBounds);
+  }
+
+  Outcome propagate(Engine& engine) override {
+    Domains& d = engine.domains();
+    if (!keep_above(d, 1, least_) || !keep_above(d, -1, -most_)) return Outcome::failed;
+    return Outcome::again;
+  }
+
+ private:
+  // A level from a time on.
+  struct Step {
+    Value time, level;
+  };
+
+  // The greatest possible level never falls below the limit; with the sign -1, the opposite of the least one.
+  bool keep_above(Domains& d, Value sign, Value limit) {
+    steps_.assign(1, {-2 * kLimit, 0});
+    for (std::size_t i = 0; i < times_.size(); ++i) {
+      const Value change = sign * changes_[i];
+      if (change > 0 && d.hi(presences_[i]) == 1) steps_.push_back({d.lo(times_[i]), change});
+      if (change < 0 && d.lo(presences_[i]) == 1) steps_.push_back({d.hi(times_[i]), change});
+    }
+    std::sort(steps_.begin(), steps_.end(), [](const Step& a, const Step& b) { return a.time < b.time; });
+    Value level = 0;
+    std::size_t count = 0;
+    for (std::size_t k = 0; k < steps_.size(); ++k) {
+      level += steps_[k].level;
+      if (k + 1 < steps_.size() && steps_[k + 1].time == steps_[k].time) continue;
+      if (level < limit) return false;
+      steps_[count++] = {steps_[k].time, level};
+    }
+    steps_.resize(count);
+    for (std::size_t i = 0; i < times_.size(); ++i) {
+      const Value change = sign * changes_[i];
+      if (d.hi(presences_[i]) == 0 || change == 0) continue;
+      if (!(change > 0 ? hasten(d, i, change, limit) : delay(d, i, -change, limit))) return false;
+    }
+    return true;
+  }
+
+  // Without this event, the level would be too low.
+  bool hasten(Domains& d, std::size_t i, Value change, Value limit) {
+    const Value first = d.lo(times_[i]);
+    for (const Step& step : steps_) {
+      if (step.time < first || step.level - change >= limit) continue;
+      return d.assign(presences_[i], 1) && d.set_hi(times_[i], step.time);
+    }
+    return true;
+  }
+
+  // With this event, the level would be too low.
+  bool delay(Domains& d, std::size_t i, Value change, Value limit) {
+    const bool is_sure = d.lo(presences_[i]) == 1;
+    const Value last = d.hi(times_[i]);
+    for (std::size_t k = steps_.size(); k-- > 0;) {
+      if (steps_[k].level - change >= limit || (is_sure && steps_[k].time >= last)) continue;
+      const bool is_final = k + 1 == steps_.size();
+      if (!is_sure) return (!is_final && steps_[k + 1].time <= last) || d.assign(presences_[i], 0);
+      return d.set_lo(times_[i], is_final ? last : std::min(last, steps_[k + 1].time));
+    }
+    return true;
+  }
+
+  Views times_, presences_;
+  Values changes_;
+  Value least_, most_;
+  std::vector<Step> steps_;
+};
+
+}  // namespace
+
+// Arguments: times of events, their changes of the level, which is 0 before; presences; the least and the greatest level.
+void post_reservoir(ConstraintCall& call) {
+  call.same_length(0, 1);
+  call.same_length(0, 2);
+  Values changes = call.values(1);
+  __int128 total = 0;
+  for (const Value change : changes) total += std::abs(change);
+  if (total > kLimit) call.refuse("the changes of the level are beyond 2^52 together");
+  call.engine().post(
+      std::make_unique<Reservoir>(call.views(0), std::move(changes), call.booleans(2), call.value(3), call.value(4)));
+}
+
+}  // namespace elimina::cp

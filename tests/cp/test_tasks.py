@@ -1,0 +1,284 @@
+"""Tasks in turn, boxes and reservoirs beside brute force, and what their filtering has to see."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from elimina import cp
+from elimina.errors import InputError
+from tests import calls
+
+from .brute import allowed, domains, found
+
+Post = Callable[[cp.Model, Sequence[cp.Expression]], None]
+Check = Callable[[tuple[int, ...]], bool]
+Instance = tuple[list[list[int]], Post, Check]
+
+
+def are_apart(boxes: Sequence[tuple[Sequence[int], Sequence[int]]], strict: bool, gaps: Any = None) -> bool:
+    """Return whether each two boxes (places and sizes on each axis) have a gap on some axis."""
+    for i, k in itertools.combinations(range(len(boxes)), 2):
+        (a, m), (b, n) = boxes[i], boxes[k]
+        if not strict and (0 in m or 0 in n):
+            continue
+        there, back = (gaps[i][k], gaps[k][i]) if gaps else (0, 0)
+        if not any(x + s + there <= y or y + t + back <= x for x, s, y, t in zip(a, m, b, n, strict=True)):
+            return False
+    return all(size >= 0 for _, sizes in boxes for size in sizes)
+
+
+def presence_domains(rng: random.Random, count: int) -> list[list[int]]:
+    return [rng.choice([[1], [1], [0, 1]]) for _ in range(count)]
+
+
+def random_tasks(rng: random.Random, transitions: bool) -> Instance:
+    count, strict = rng.randint(2, 4), rng.random() < 0.5
+    is_varied = rng.random() < 0.4
+    sizes = domains(rng, count, rng.choice([-1, 0, 1]), 3)
+    if not is_varied:
+        sizes = [[rng.randint(0, 4)] for _ in range(count)]
+    starts = domains(rng, count, 0, 5 if is_varied else 7)
+    lists = [*starts, *sizes, *presence_domains(rng, count)]
+    gaps = [[rng.randint(0, 2) for _ in range(count)] for _ in range(count)] if transitions else None
+
+    def post(model: cp.Model, xs: Sequence[cp.Expression]) -> None:
+        model.no_overlap(xs[:count], xs[count : 2 * count], xs[2 * count :], gaps, strict=strict)
+
+    def check(v: tuple[int, ...]) -> bool:
+        tasks = zip(v[:count], v[count : 2 * count], v[2 * count :], strict=True)
+        keep = [i for i, (_, _, is_present) in enumerate(tasks) if is_present]
+        some = [[gaps[i][k] for k in keep] for i in keep] if gaps else None
+        return min(v[count : 2 * count]) >= 0 and are_apart(
+            [((v[i],), (v[count + i],)) for i in keep], strict or transitions, some
+        )
+
+    return lists, post, check
+
+
+def random_boxes(rng: random.Random) -> Instance:
+    count, strict = rng.randint(2, 4), rng.random() < 0.5
+    sizes = [[rng.choice([0, 1, 2, 3, 3])] for _ in range(2 * count)]
+    if rng.random() < 0.3:
+        sizes[0], sizes[count] = [0, 1, 2], [1, 3]
+    places = domains(rng, 2 * count, 0, 2)
+    lists = [*places, *sizes, *presence_domains(rng, count)]
+
+    def post(model: cp.Model, xs: Sequence[cp.Expression]) -> None:
+        parts = [xs[k * count : (k + 1) * count] for k in range(5)]
+        model.no_overlap_2d(*parts, strict=strict)
+
+    def check(v: tuple[int, ...]) -> bool:
+        x, y, w, h, p = (v[k * count : (k + 1) * count] for k in range(5))
+        return are_apart([((x[i], y[i]), (w[i], h[i])) for i in range(count) if p[i]], strict)
+
+    return lists, post, check
+
+
+def random_reservoir(rng: random.Random) -> Instance:
+    count = rng.randint(1, 5)
+    changes = [rng.choice([-3, -2, -1, 0, 1, 2, 3]) for _ in range(count)]
+    least, greatest = -rng.randint(0, 3), rng.randint(0, 4)
+    lists = [*domains(rng, count, -2, 2), *presence_domains(rng, count)]
+
+    def post(model: cp.Model, xs: Sequence[cp.Expression]) -> None:
+        model.reservoir(xs[:count], changes, least, greatest, xs[count:])
+
+    def check(v: tuple[int, ...]) -> bool:
+        events = list(zip(v[:count], changes, v[count:], strict=True))
+        levels = [sum(c for t, c, p in events if p and t <= now) for now in v[:count]]
+        return all(least <= level <= greatest for level in levels)
+
+    return lists, post, check
+
+
+MAKERS: dict[str, Callable[[random.Random], Instance]] = {
+    "no_overlap": lambda rng: random_tasks(rng, False),
+    "transition_times": lambda rng: random_tasks(rng, True),
+    "no_overlap_2d": random_boxes,
+    "reservoir": random_reservoir,
+}
+MODES: tuple[dict[str, Any], ...] = ({}, {"free": True}, {"free": True, "lns": True}, {"threads": 2})
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_solutions_optima_and_domains(name: str) -> None:
+    """Searches list all solutions and reach the optimum; propagation keeps each value that a solution uses."""
+    narrowed = solvable = 0
+    for seed in range(120):
+        rng = random.Random(seed)
+        lists, post, check = MAKERS[name](rng)
+        model = cp.Model()
+        xs = [model.int_var(values) for values in lists]
+        post(model, xs)
+        expected = allowed(lists, check)
+        solvable += bool(expected)
+        after = model.propagated()
+        if after is None:
+            assert not expected, seed
+        else:
+            narrowed += sum(map(len, after)) < sum(map(len, lists))
+            for values in expected:
+                assert all(v in d for v, d in zip(values, after, strict=True)), (seed, values)
+        assert found(model, xs, **MODES[seed % 2]) == expected, seed
+        factors = [rng.choice([-2, -1, 1, 3]) for _ in xs]
+        model.minimize(model.sum(f * x for f, x in zip(factors, xs, strict=True)))
+        result = calls.search(model, **MODES[seed % len(MODES)])
+        best = min((sum(f * v for f, v in zip(factors, values, strict=True)) for values in expected), default=None)
+        assert result.value == best, seed
+        assert result.status == ("infeasible" if best is None else "optimal"), seed
+    assert narrowed > 20
+    assert solvable > 20
+
+
+def test_large_times() -> None:
+    """Times at the limit of integers do not overflow."""
+    far = 2**51
+    model = cp.Model()
+    xs = [model.int_var([-far, 0, far]) for _ in range(3)]
+    model.no_overlap(xs, [far] * 3)
+    assert found(model, xs) == set(itertools.permutations([-far, 0, far]))
+
+
+def windows(tasks: Sequence[tuple[int, int, int]]) -> list[tuple[int, int]] | None:
+    """Earliest starts and latest ends of tasks (earliest start, latest end, duration) after propagation."""
+    model = cp.Model()
+    xs = [model.int_var(start, end - size) for start, end, size in tasks]
+    model.no_overlap(xs, [size for _, _, size in tasks])
+    after = model.propagated()
+    return None if after is None else [(d[0], d[-1] + t[2]) for d, t in zip(after, tasks, strict=True)]
+
+
+def test_overload() -> None:
+    """Three tasks of 4 do not fit between 0 and 11, though each two of them can be in either order."""
+    assert windows([(0, 11, 4)] * 3) is None
+    assert windows([(0, 12, 4)] * 3) is not None
+
+
+def test_edges() -> None:
+    """Two tasks fill 0 to 8, so the third is behind them, and before them if they fill the end."""
+    assert windows([(0, 8, 4), (0, 8, 4), (0, 20, 3)]) == [(0, 8), (0, 8), (8, 20)]
+    assert windows([(12, 20, 4), (12, 20, 4), (0, 20, 3)]) == [(12, 20), (12, 20), (0, 12)]
+
+
+def test_detectable_precedences() -> None:
+    """The third task precedes neither of the others, which together take until 10 (Vilim, 2007, section 2.3)."""
+    after = windows([(0, 12, 5), (1, 13, 5), (7, 30, 7)])
+    assert after is not None
+    assert after[2][0] == 10
+
+
+def test_not_last() -> None:
+    """The third task cannot begin after both of the others, so it ends before the later one begins, by 10."""
+    after = windows([(0, 14, 4), (0, 13, 4), (0, 11, 4)])
+    assert after is not None
+    assert after[2] == (0, 10)
+
+
+def test_a_task_that_does_not_fit_is_absent() -> None:
+    model = cp.Model()
+    present = model.bool_var()
+    model.no_overlap([model.int_var(0, 4), model.int_var(0, 4), model.int_var(0, 5)], [4, 4, 2], [1, 1, present])
+    after = model.propagated()
+    assert after is not None
+    assert after[0] == [0]
+
+
+def test_presences_may_be_conditions() -> None:
+    model = cp.Model()
+    x, start = model.int_var(0, 3), model.int_var(0, 1)
+    model.no_overlap([start, 1], [2, 1], [x > 1, x < 3])
+    assert found(model, [x, start]) == {(x, s) for x in range(4) for s in range(2) if x != 2}
+
+
+def test_durations_end_before_the_next_task() -> None:
+    model = cp.Model()
+    length = model.int_var(1, 9)
+    model.no_overlap([0, 4], [length, 2])
+    assert model.propagated() == [[1, 2, 3, 4]]
+
+
+def test_boxes_beside_a_wall() -> None:
+    """A box of the full height has to be behind another one that lies at the wall."""
+    model = cp.Model()
+    x, y = model.int_var(0, 9), model.int_var(0, 1)
+    model.no_overlap_2d([0, x], [0, y], [3, 2], [3, 2])
+    assert model.propagated() == [list(range(3, 10)), [0, 1]]
+
+
+def test_a_reservoir_is_filled_before_it_is_drained() -> None:
+    model = cp.Model()
+    delivery, sale, other = model.int_var(0, 9), model.int_var(0, 4), model.bool_var()
+    model.reservoir([delivery, sale, 0], [3, -3, -1], 0, 3, [1, 1, other])
+    assert model.propagated() == [list(range(5)), list(range(5)), [0]]
+
+
+def test_free_search_proves_a_job_shop_by_orders() -> None:
+    """ft06 (Fisher and Thompson, 1963) takes 55; the horizon makes a search by starts hopeless."""
+    jobs = [
+        *("2 1 0 3 1 6 3 7 5 3 4 6", "1 8 2 5 4 10 5 10 0 10 3 4", "2 5 3 4 5 8 0 9 1 1 4 7"),
+        *("1 5 0 5 2 5 3 3 4 8 5 9", "2 9 1 3 4 5 5 4 0 3 3 1", "1 3 3 3 5 9 0 10 4 4 2 1"),
+    ]
+    model = cp.Model()
+    machines: dict[int, list[tuple[cp.Expression, int]]] = {}
+    ends = []
+    for job in jobs:
+        numbers = [int(word) for word in job.split()]
+        end: Any = 0
+        for machine, hours in zip(numbers[::2], numbers[1::2], strict=True):
+            start = model.int_var(0, 10**6)
+            model.add(start >= end)
+            machines.setdefault(machine, []).append((start, hours))
+            end = start + hours
+        ends.append(end)
+    for tasks in machines.values():
+        model.no_overlap([start for start, _ in tasks], [hours for _, hours in tasks])
+    model.minimize(model.maximum(ends))
+    result = calls.search(model, free=True, fail_limit=20_000)
+    assert (result.status, result.value) == ("optimal", 55)
+
+
+@pytest.mark.parametrize(
+    ("post", "message"),
+    [
+        (lambda m, x: m.no_overlap([x, x], [1]), "2 starts and 1 durations: each task has one of both"),
+        (lambda m, x: m.no_overlap([x], [1], [1, 1]), "1 starts and 2 presences"),
+        (lambda m, x: m.no_overlap([x], [-1]), "a duration is at least 0, not -1"),
+        (lambda m, x: m.no_overlap([x], [0.5]), "a duration is a whole number or an expression, not 0.5"),
+        (lambda m, x: m.no_overlap([x], [1], [x]), "a Boolean is 0 or 1"),
+        (lambda m, x: m.no_overlap([x], [2**60]), "2\\^52"),
+        (lambda m, x: m.no_overlap([x, x], [1, 1], None, [0, 1]), r"shape \(2, 2\), not \(2,\)"),
+        (lambda m, x: m.no_overlap([x, x], [1, 1], None, [[0, -1], [0, 0]]), "a transition time is at least 0, not -1"),
+        (lambda m, x: m.no_overlap([x], [1], strict="yes"), "strict"),
+        (lambda m, x: m.no_overlap_2d([x], [x, x], [1], [1]), "1 xs and 2 ys: each box"),
+        (lambda m, x: m.no_overlap_2d([x], [x], [-2], [1]), "a width is at least 0, not -2"),
+        (lambda m, x: m.no_overlap_2d([x], [x], [2], [-1]), "a height is at least 0, not -1"),
+        (lambda m, x: m.reservoir([x], [1, 2], 0, 2), "1 times and 2 changes: each event"),
+        (lambda m, x: m.reservoir([x], [1], 1, 2), "begins at 0, which is not within 1..2"),
+        (lambda m, x: m.reservoir([x], [x], 0, 2), "a change is a whole number"),
+        (lambda m, x: m.reservoir([x, x], [2**52, 1], 0, 2), "2\\^52 together"),
+    ],
+)
+def test_refused(post: Callable[[cp.Model, cp.Expression], None], message: str) -> None:
+    model = cp.Model()
+    x = model.int_var(0, 3)
+
+    def act() -> None:
+        post(model, x)
+        model.solve()
+
+    with pytest.raises((InputError, TypeError), match=message):
+        act()
+
+
+def test_nothing_to_place() -> None:
+    model = cp.Model()
+    model.no_overlap([], [])
+    model.no_overlap([], [], [], [])
+    model.no_overlap_2d([], [], [], [])
+    model.reservoir([], [], 0, 0)
+    assert model.solve().status == "feasible"
