@@ -293,23 +293,11 @@ class EdgeFinding final : public Propagator {
   Value capacity_ = 0;
 };
 
-// Tasks of which no two run together.
-Tasks large_tasks(const Domains& d, const Tasks& tasks) {
-  Tasks result{{}, {}, {}, tasks.capacity};
-  for (std::size_t i = 0; i < tasks.count(); ++i) {
-    if (2 * tasks.demand(d, i) <= d.hi(tasks.capacity)) continue;
-    result.starts.push_back(tasks.starts[i]);
-    result.durations.push_back(tasks.durations[i]);
-    result.demands.push_back(tasks.demands[i]);
-  }
-  return result;
-}
-
-// True if nothing but the starts has to be decided, and each task fits by itself.
-bool has_fixed_sizes(const Domains& d, const Tasks& tasks) {
+// True if no two tasks run together, each fits by itself, and nothing but the starts has to be decided.
+bool is_unary(const Domains& d, const Tasks& tasks) {
   for (std::size_t i = 0; i < tasks.count(); ++i)
     if (!d.fixed(tasks.durations[i]) || !d.fixed(tasks.demands[i]) || d.lo(tasks.durations[i]) < 0 ||
-        tasks.demand(d, i) > d.lo(tasks.capacity))
+        tasks.demand(d, i) > d.lo(tasks.capacity) || 2 * tasks.demand(d, i) <= d.hi(tasks.capacity))
       return false;
   return true;
 }
@@ -319,11 +307,12 @@ bool has_fixed_sizes(const Domains& d, const Tasks& tasks) {
 bool post_shared_resource(const ConstraintCall& call, const Views& starts, const Views& durations, const Views& demands,
                           View capacity) {
   Engine& engine = call.engine();
-  const Tasks tasks{starts, durations, demands, capacity}, large = large_tasks(engine.domains(), tasks);
-  const bool is_unary = large.count() == tasks.count() && has_fixed_sizes(engine.domains(), tasks);
-  if (large.count() > 2 || is_unary)
-    post_unary_resource(call, large.starts, large.durations, Views(large.count(), call.fixed(1)));
-  if (is_unary) return true;
+  const Tasks tasks{starts, durations, demands, capacity};
+  // A second constraint for the large tasks alone raises bounds of projects by 1 to 2 %, but costs a third of the nodes a second.
+  if (is_unary(engine.domains(), tasks)) {
+    post_unary_resource(call, starts, durations, Views(tasks.count(), call.fixed(1)));
+    return true;
+  }
   engine.post(std::make_unique<TimeTable>(tasks));
   if (tasks.count() > 1) engine.post(std::make_unique<EdgeFinding>(tasks));
   return false;
@@ -334,8 +323,8 @@ void post_cumulative(ConstraintCall& call) {
   call.same_length(0, 1);
   call.same_length(0, 2);
   const Views starts = call.views(0), durations = call.views(1);
-  const bool is_unary = post_shared_resource(call, starts, durations, call.views(2), call.view(3));
-  if (is_unary && call.is_constant(1) && call.is_constant(2) && call.is_constant(3))
+  const bool run_in_turn = post_shared_resource(call, starts, durations, call.views(2), call.view(3));
+  if (run_in_turn && call.is_constant(1) && call.is_constant(2) && call.is_constant(3))
     post_task_orders(call, starts, durations);
 }
 
