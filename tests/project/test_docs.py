@@ -104,7 +104,7 @@ def test_every_example_is_shown():
 
 def test_results_stay_short_and_the_readme_repeats_them():
     results = (ROOT / "bench" / "RESULTS.md").read_text()
-    assert results.count("\n") <= 300
+    assert max(section.count("\n") for section in results.split("\n## ")) <= 24
     table = (ROOT / "README.md").read_text().partition("| ratio |\n|---|---|---|---|\n")[2].partition("\n\n")[0]
     measured = set(re.findall(r"[\d.,]*\d", results))
     for row in table.splitlines():
