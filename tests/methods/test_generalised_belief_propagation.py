@@ -317,9 +317,13 @@ def test_a_turn_ends_at_its_deadline_and_the_next_one_goes_on() -> None:
     run = method.generalised_belief_propagation(problem, Options(), limits)
     limits.deadline = time.monotonic() + 0.2
     first = next(run)
-    limits.deadline = time.monotonic() + 0.4
-    later = next(run)
-    assert (later.figures, later.error) != (first.figures, first.error)
+    # On a busy machine, a turn may end before a whole sweep.
+    for _ in range(100):
+        limits.deadline = time.monotonic() + 0.2
+        later = next(run)
+        if (later.figures, later.error) != (first.figures, first.error):
+            return
+    pytest.fail("no turn goes on")
 
 
 def test_factors_outside_the_regions_are_refused() -> None:
