@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import functools
+import importlib.util
 import os
 import statistics
 import time
@@ -131,14 +132,6 @@ def _parts(symbols: NDArray[Any], lengths: list[int]) -> list[NDArray[Any]]:
     return np.split(symbols, np.cumsum(lengths)[:-1])
 
 
-def has_hmmlearn() -> bool:
-    try:
-        import hmmlearn.hmm  # noqa: F401
-    except ImportError:
-        return False
-    return True
-
-
 def in_turns(ours: Callable[[], Any], peer: Callable[[], Any], repeat: int) -> tuple[float, float, float]:
     """Return the median seconds of both, and the largest difference of posteriors or the share of other states."""
     ours(), peer()
@@ -186,7 +179,7 @@ def main() -> None:
         for lengths in ([options.steps], [SHORT] * (options.steps // SHORT)):
             cells = []
             for name, peer in passes:
-                if peer is Hmmlearn and not has_hmmlearn():
+                if peer is Hmmlearn and not importlib.util.find_spec("hmmlearn"):
                     cells.append("-")
                     continue
                 calls = [

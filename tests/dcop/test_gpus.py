@@ -69,8 +69,10 @@ def gpus(monkeypatch):
 
 @pytest.fixture(autouse=True)
 def no_threads_are_left():
+    before = set(threading.enumerate())
     yield
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("elimina") and not rests(thread)]
+    added = set(threading.enumerate()) - before
+    assert not [thread for thread in added if thread.name.startswith("elimina") and not rests(thread)]
 
 
 def stars(arms: int, length: int, size: int = 3, seed: int = 0) -> Model:

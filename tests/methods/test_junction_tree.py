@@ -476,3 +476,14 @@ def test_the_plan_of_a_most_probable_assignment_is_kept(monkeypatch):
     tree.set_evidence({1: 0})
     tree.mpe()
     assert plans == ["mpe"] * 2
+
+
+@pytest.mark.parametrize(("value", "memory"), [(0.0, 117), ([[0.0, 0.0]] * 2, 300)], ids=["constant", "table"])
+def test_a_joint_distribution_beyond_memory_knows_that_evidence_elsewhere_is_impossible(value, memory):
+    variables = {"a": 2, "b": 5, "c": 2, "d": 2}
+    model = Model.from_arrays(variables, [([2, 3] if np.ndim(value) else [], np.array(value))], sense="probability")
+    tree = JunctionTree(model, memory=memory)
+    assert not tree.is_exact
+    for ask in (tree.joint, tree.entropy, tree.marginals):
+        with pytest.raises(ImpossibleEvidenceError):
+            ask(["a"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import time
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import elimina
-from elimina import ImpossibleEvidenceError, InputError, MemoryLimitError, Model, TimeLimitError
+from elimina import ImpossibleEvidenceError, InputError, MemoryLimitError, Model, TimeLimitError, learning
 from elimina.io.cases import Cases
 from tests import calls
 from tests.devices import on_devices
@@ -351,11 +352,19 @@ def test_a_stop_returns_the_best_so_far():
         tolerance=0,
         max_iterations=10**9,
         restarts=10**6,
-        time_limit=0.5,
+        time_limit=2.0,
     )
     assert late.ended_by == "time-limit"
+
+
+def test_a_time_limit_before_the_first_iteration_is_an_error(monkeypatch):
+    def wait_for_the_end(*_, **__):
+        while True:
+            time.sleep(0.01)
+
+    monkeypatch.setattr(learning, "rows_of", wait_for_the_end)
     with pytest.raises(TimeLimitError):
-        calls.fit(parents, rows, states=dict.fromkeys("hxyz", 2), time_limit=1e-9)
+        calls.fit({"x": []}, {"x": [0, 1]}, time_limit=0.01)
 
 
 def test_it_says_what_it_is():

@@ -85,8 +85,8 @@ class DerivedConstraints(GlobalConstraints):
         position = self.int_var(0, len(xs) - 1)
         are_equal = [(self.expression(x) == value).truth for x in xs]
         self.add(self.element(are_equal, position) == 1)
-        for place, is_equal in enumerate(are_equal):
-            self.add(position <= place, only_if=is_equal)
+        for earliest, is_equal in enumerate(are_equal):
+            self.add(position <= earliest, only_if=is_equal)
         return position
 
     def sort(self, xs: Iterable[Operand]) -> list[Expression]:
@@ -110,10 +110,10 @@ class DerivedConstraints(GlobalConstraints):
         self.all_different(origins)
         for value, origin in zip(values, origins, strict=True):
             self.add(self.element(xs, origin) == value)
-        for place, (value, following) in enumerate(itertools.pairwise(values)):
+        for rank, (value, following) in enumerate(itertools.pairwise(values)):
             self.add(value <= following)
             # Equal values keep their order, so that a solution comes once.
-            self.add(origins[place] < origins[place + 1], only_if=value == following)
+            self.add(origins[rank] < origins[rank + 1], only_if=value == following)
         return values
 
     def value_precede(self, values: Sequence[int], xs: Iterable[Operand]) -> None:
@@ -144,8 +144,8 @@ class DerivedConstraints(GlobalConstraints):
     ) -> Expression:
         """Make the values a word of a finite automaton, and return the cost of its transitions.
 
-        A table for each place: domain consistent without the costs, the cost by the least ones of the places (Demassey,
-        Pesant and Rousseau, Constraints 11, 2006, have a stronger bound).
+        By a table for each position: domain consistent without the costs. The bound on the cost is the sum of the
+        least costs of all positions (Demassey, Pesant and Rousseau, Constraints 11, 2006, have a stronger one).
 
         Args:
             xs: Variables or expressions, in the order of the word.

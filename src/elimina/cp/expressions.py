@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping
 from typing import NoReturn, Protocol, SupportsIndex, TypeAlias
 
@@ -218,7 +219,7 @@ def _sign(number: int, is_later: bool) -> str:
     return "-" if number < 0 else ""
 
 
-class Condition(Slotted):
+class Condition(Slotted, ABC):
     """A constraint for `Model.add` that holds or not, and a Boolean wherever an expression may be.
 
     ``&``, ``|``, ``~``, ``^`` and `implies` of conditions and Booleans make conditions. As an operand of ``+``, ``-``,
@@ -231,9 +232,9 @@ class Condition(Slotted):
         self._truth: Expression | None = None
 
     @property
+    @abstractmethod
     def model(self) -> ExpressionModel:
         """Model of the variables."""
-        raise NotImplementedError
 
     @property
     def truth(self) -> Expression:
@@ -246,8 +247,8 @@ class Condition(Slotted):
         """Return the condition that this one does not hold, or the other one holds."""
         return Combination("or", (~self, other))
 
-    def __invert__(self) -> Condition:
-        raise NotImplementedError
+    @abstractmethod
+    def __invert__(self) -> Condition: ...
 
     def __and__(self, other: Operand) -> Combination:
         return Combination("and", (self, other))

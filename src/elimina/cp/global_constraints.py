@@ -151,8 +151,8 @@ class GlobalConstraints(ABC):
         else:
             items = whole_array(items)
             z = self.int_var(int(items.min()), int(items.max()))
-        place = 1 + index if isinstance(index, Expression | Condition) else 1 + whole(index, "an index")
-        self.post("array_var_int_element" if of_variables else "array_int_element", place, items, z)
+        index_from_1 = 1 + index if isinstance(index, Expression | Condition) else 1 + whole(index, "an index")
+        self.post("array_var_int_element" if of_variables else "array_int_element", index_from_1, items, z)
         return z
 
     def _row_major(self, items: Any, indices: tuple[Operand, ...]) -> tuple[Any, Expression]:

@@ -275,8 +275,8 @@ class Model(CopyableModel, DerivedConstraints, Displayed):
             >>> m.add((x < 3) | (y > 7))
             >>> m.add((x + y == 10).implies(x >= 5))
             >>> m.maximize(2 * y - x + 3 * (x > 0))
-            >>> found = m.solve()
-            >>> found[[x, y, x < 3]]
+            >>> result = m.solve()
+            >>> result[[x, y, x < 3]]
             [2, 9, 1]
         """
         if not isinstance(condition, Condition | Expression):
@@ -375,26 +375,26 @@ class Model(CopyableModel, DerivedConstraints, Displayed):
 
         def status(kept: Sequence[str]) -> str:
             remaining = max(0.0, deadline - time.monotonic())
-            found = self._with_blocks(kept).solve(time_limit=remaining, seed=seed)
-            if found.ended_by == "interrupt":
+            result = self._with_blocks(kept).solve(time_limit=remaining, seed=seed)
+            if result.ended_by == "interrupt":
                 raise KeyboardInterrupt
-            unknown.extend(["unknown"] if found.status == "unknown" else [])
-            return found.status
+            unknown.extend(["unknown"] if result.status == "unknown" else [])
+            return result.status
 
         first = status(names)
         if first == "unknown":
             raise TimeLimitError("it is not known whether the constraints have a solution; allow more time")
         if first != "infeasible":
             return None
-        found = minimal_conflict(names, lambda kept: status(kept) == "infeasible")
-        return Conflict(tuple(name for name in names if name in set(found)), not unknown)
+        conflict = set(minimal_conflict(names, lambda kept: status(kept) == "infeasible"))
+        return Conflict(tuple(name for name in names if name in conflict), not unknown)
 
     def _with_blocks(self, names: Sequence[str]) -> Model:
         """Return a view of this model without its objective and the constraints that have other names."""
-        left_out = {place for start, end, name in self._blocks if name not in names for place in range(start, end)}
+        left_out = {number for start, end, name in self._blocks if name not in names for number in range(start, end)}
         model = Model.__new__(Model)
         model.__dict__.update(self.__dict__)
-        model._posts = [post for place, post in enumerate(self._posts) if place not in left_out]
+        model._posts = [post for number, post in enumerate(self._posts) if number not in left_out]
         model._objective = None
         return model
 

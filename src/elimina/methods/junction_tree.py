@@ -399,8 +399,8 @@ class JunctionTree(Displayed):
         if self.is_exact:
             self._check_possible()
         model, hard, merged = rewritten_for_sums(with_leaves(self.model, self._known))
-        # Where nothing is asked, nothing else would tell that the evidence is impossible.
-        if not self.is_exact and not asked and self.log10_evidence == -math.inf:
+        # The plan of a joint distribution sees only what its variables depend on.
+        if not self.is_exact and self.log10_evidence == -math.inf:
             raise ImpossibleEvidenceError(impossible_text(self.model, self._known))
         needed, room = 8 * math.prod(self.model.sizes[v] for v in asked), host_memory(self._options)
         if merged.keys() & asked and needed > room:
