@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -162,8 +163,8 @@ class Marginals(Mapping[str, dict[State, float]]):
 
     def arrays(self) -> dict[str, NDArray[np.float64]]:
         """Return the probabilities of each variable's states as an array, which may be written to."""
-        names = [variable.name for variable in self._variables]
-        return dict(zip(names, np.split(self._shares.copy(), self._starts[1:-1]), strict=True))
+        shares, ends = self._shares.copy(), itertools.pairwise(self._starts.tolist())
+        return {variable.name: shares[begin:end] for variable, (begin, end) in zip(self._variables, ends, strict=True)}
 
     def __len__(self) -> int:
         return len(self._variables)

@@ -487,3 +487,10 @@ def test_a_joint_distribution_beyond_memory_knows_that_evidence_elsewhere_is_imp
     for ask in (tree.joint, tree.entropy, tree.marginals):
         with pytest.raises(ImpossibleEvidenceError):
             ask(["a"])
+
+
+def test_an_estimated_batch_may_be_asked_for_nothing():
+    tree = JunctionTree(Model.from_arrays({"a": 6, "b": 2}, [], sense="probability"), memory=101)
+    posteriors = tree.batch({"a": [2, 3]}, [])
+    assert dict(posteriors.marginals) == {}
+    assert posteriors.log10_evidence == pytest.approx([np.log10(2)] * 2)
