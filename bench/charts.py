@@ -30,7 +30,7 @@ CLAIMS = (
 COLOURS = ("#3949ab", "#00897b", "#e53935", "#8e24aa")
 GREY = "#888"
 LEFT, WIDTH, ROW = 230, 720, 26
-_POWERS = -1.3, 3.4
+_POWERS = -1.3, 4.1
 """Ends of the axis of ratios, as powers of ten."""
 
 
@@ -54,7 +54,7 @@ def speed() -> str:
                     f"<title>{escape(cells[0])}: {escape(cells[column])}</title></circle>"
                 )
     bottom = ROW * (len(CLAIMS) + 1)
-    for power in (-1, 0, 1, 2, 3):
+    for power in (-1, 0, 1, 2, 3, 4):
         x = _place(10.0**power, *_POWERS)
         marks += [_line(x, 10, x, bottom, GREY if power == 0 else "#8884"), _text(x, bottom + 16, f"{10.0**power:g}")]
     marks.append(_text(_place(1, *_POWERS), bottom + 34, "times as fast as the peer (right of 1: elimina is faster)"))

@@ -1,4 +1,4 @@
-"""The pictures of the documentation, but for the charts of benchmarks: ``docs/images``.
+"""The pictures of the documentation in ``docs/images``, without the charts of benchmarks.
 
     python bench/pictures.py [FOLDER]
 
@@ -49,12 +49,20 @@ def photograph(page: Path, target: Path, height: int, section: str = "") -> None
     Image.open(target).convert("RGB").quantize(256, method=Image.Quantize.FASTOCTREE).save(target, optimize=True)
 
 
+def run(folder: str, command: str) -> None:
+    """Run a command of elimina in a folder."""
+    subprocess.run([sys.executable, "-m", "elimina", *command.split()], cwd=folder, check=True, capture_output=True)
+
+
 def main() -> None:
     target = Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "docs" / "images").resolve()
     elimina.viz.plot(EXAMPLES / "pump.bif").save(target / "pump.svg")
     elimina.viz.plot(EXAMPLES / "pump.bif", "posteriors", evidence={"Alarm": "on"}).save(target / "posteriors.svg")
     elimina.viz.plot(EXAMPLES / "radio.wcsp", "tree").save(target / "radio-tree.svg")
     with tempfile.TemporaryDirectory() as folder:
+        run(folder, "generate grid grid.wcsp --side 14 -d 10")
+        run(folder, "solve grid.wcsp --time-limit 60 --trace run.jsonl")
+        run(folder, f"plot run.jsonl -o {target / 'run.svg'}")
         page = Path(folder) / "report.html"
         evidence = {"Alarm": "on", "Noise": "loud"}
         elimina.report(EXAMPLES / "pump.bif", evidence=evidence).save(page)

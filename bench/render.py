@@ -2,8 +2,9 @@
 
     python bench/render.py [--check]
 
-A comment ``<!-- NAME -->`` at the end of a paragraph names the record ``results/NAME.json``; the table that follows is
-replaced. ``--check`` writes nothing, and fails if a table or chart differs from its records.
+A comment ``<!-- NAME -->`` names the record ``results/NAME.json``; the caption, the source and the table after it are
+replaced. The README has the table of ``summary.py``. ``--check`` writes nothing, and fails if a table or chart differs
+from its records.
 """
 
 from __future__ import annotations
@@ -14,13 +15,16 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import summary
 from charts import CHARTS
 
 FOLDER = Path(__file__).parent
 IMAGES = FOLDER.parent / "docs" / "images"
 PAGES = [FOLDER / "RESULTS.md", *sorted(FOLDER.glob("results/*.md"))]
+README = FOLDER.parent / "README.md"
 SECTION = re.compile(
-    r"(?P<source>^[^\n]*)(?P<marker> <!-- (?P<name>[a-z0-9-]+) -->\n\n)(?P<table>(?:\|[^\n]*\n)+)", re.MULTILINE
+    r"(?P<marker>^<!-- (?P<name>[a-z0-9-]+) -->\n)(?P<source>(?:(?!\||#|<!--)[^\n]*\n)*)(?P<table>(?:\|[^\n]*\n)+)",
+    re.MULTILINE,
 )
 
 
@@ -31,16 +35,19 @@ def rendered(text: str) -> str:
 
 def _section(match: re.Match[str]) -> str:
     record = json.loads((FOLDER / "results" / f"{match['name']}.json").read_text())
-    return source(record) + match["marker"] + table(record)
+    return match["marker"] + source(record) + table(record)
 
 
 def source(record: dict[str, Any]) -> str:
-    """Return the line above a table: command, machine, date, and a note."""
-    if "source" in record:
-        text: str = record["source"]
-        return text
-    note = f" {record['note']}" if record["note"] else ""
-    return f"`{record['command']}`; {record['machine']}; {record['date']}, commit {record['commit']}.{note}"
+    """Return the lines above a table: its caption, then command, machine and date."""
+    commands = [record["command"]] if isinstance(record["command"], str) else record["command"]
+    commit = f", commit {record['commit']}" if record["commit"] else ""
+    lines = [
+        f"- command: {', '.join(f'`{command}`' for command in commands)}",
+        f"- machine: {record['machine']}",
+        f"- date: {record['date']}{commit}",
+    ]
+    return "\n".join([*([record["note"], ""] if record["note"] else []), *lines, "", ""])
 
 
 def table(record: dict[str, Any]) -> str:
@@ -53,6 +60,7 @@ def table(record: dict[str, Any]) -> str:
 def main() -> None:
     """Write the pages and charts, or check them."""
     made = {page: rendered(page.read_text()) for page in PAGES}
+    made[README] = summary.inserted(README.read_text())
     made |= {IMAGES / name: draw() for name, draw in CHARTS.items()}
     for path, new in made.items():
         if "--check" not in sys.argv[1:]:

@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from statistics import geometric_mean
 from xml.etree import ElementTree
 
 import pytest
@@ -28,6 +29,22 @@ def test_the_pages_show_the_records(bench):
     assert shown == {path.stem for path in (BENCH / "results").glob("*.json")}
 
 
+def test_the_readme_shows_typical_speeds(bench):
+    summary = bench("summary")
+    text = (BENCH.parent / "README.md").read_text()
+    assert summary.inserted(text) == text
+    typical = {claim.text: summary.typical(summary.ratios(claim)) for claim in summary.CLAIMS}
+    assert sum(ratio < 1 for ratio in typical.values()) >= 2  # peers win, too
+    rows = json.loads((BENCH / "results" / "one-call.json").read_text())["rows"]
+    assert typical["time of all posteriors, one call"] == pytest.approx(geometric_mean(float(row[3]) for row in rows))
+
+
+def test_a_typical_ratio_weighs_instances(bench):
+    summary = bench("summary")
+    assert summary.typical([(2, 1), (8, 1)]) == pytest.approx(4)
+    assert summary.typical([(2, 3), (32, 1)]) == pytest.approx(4)
+
+
 def test_charts_have_a_mark_for_each_figure(bench):
     charts = bench("charts")
     ratios = [row[column] for _, name, column in charts.CLAIMS for row in charts.read(name)["rows"] if row[column]]
@@ -44,8 +61,10 @@ def test_charts_have_a_mark_for_each_figure(bench):
 def test_every_record_has_its_command_and_date():
     for path in (BENCH / "results").glob("*.json"):
         record = json.loads(path.read_text())
-        assert record.get("command") or record["commands"], path
+        assert record["command"], path
+        assert record["machine"], path
         assert record["date"], path
+        assert "\n" not in record["note"], path
         assert all(len(row) == len(record["columns"]) for row in record["rows"]), path
 
 
@@ -58,9 +77,9 @@ def test_a_benchmark_writes_its_record(bench, tmp_path, monkeypatch):
     found = json.loads(run.save().read_text())
     assert found["command"] == "python bench/growth.py --sizes 10"
     assert (found["rows"], "cores, load" in found["machine"]) == ([["tree", "0.5"]], True)
-    text = bench("render").source(found)
-    assert text.startswith("`python bench/growth.py --sizes 10`; ")
-    assert text.endswith("Seconds.")
+    text = bench("render").source(found | {"commit": "0123456"})
+    assert text.startswith("Seconds.\n\n- command: `python bench/growth.py --sizes 10`\n- machine: ")
+    assert text.endswith(f"\n- date: {found['date']}, commit 0123456\n\n")
     assert bench("render").table(found) == "| family | s |\n|---|---|\n| tree | 0.5 |\n"
 
 
