@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import os
 import signal
@@ -12,7 +11,7 @@ import time
 import numpy as np
 import pytest
 
-from elimina import FORBIDDEN, MemoryLimitError, Model, Table, TimeLimitError, Variable, solve
+from elimina import FORBIDDEN, MemoryLimitError, Model, Table, Variable, solve
 from elimina.backends.cpu import CpuBackend
 from elimina.distributed import ClusterBatch, local, solve_slices
 from elimina.distributed.cluster import Tasks
@@ -212,10 +211,8 @@ def test_options_of_cases_are_checked(client) -> None:
 def test_limits(client) -> None:
     with pytest.raises(MemoryLimitError, match="the plan needs"):
         solve_slices(grid(5, 3), client=client, options=short(grid(5, 3), "mpe", slices="never"))
-    # A worker that plans within the seconds granted for an end leaves first bounds.
-    with contextlib.suppress(TimeLimitError):
-        found = solve_slices(grid(5, 3), client=client, options=Options(), time_limit=1e-3)
-        assert (found.status, found.ended_by) == ("bounded", "time-limit")
+    found = solve_slices(grid(5, 3), client=client, options=Options(), time_limit=1e-9)
+    assert (found.status, found.ended_by) == ("bounded", "time-limit")
     if not cuda_devices():
         with pytest.raises(DeviceError, match="announces a GPU"):
             solve_slices(grid(3, 2), client=client, options=Options(device="cuda"))

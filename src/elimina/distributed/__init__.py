@@ -12,6 +12,7 @@ from elimina.distributed.search import ClusterSearch
 from elimina.distributed.slices import ClusterBatch, Job, least_memory, options_for, plan_on, run_slices, solve_slices
 from elimina.errors import InputError, TimeLimitError
 from elimina.io.sources import EvidenceLike, as_evidence
+from elimina.methods.first_bounds import bounds_before_preparation
 from elimina.methods.search_state import SearchLimits
 from elimina.model.model import Model
 from elimina.model.states import Evidence
@@ -81,9 +82,9 @@ def solve_optimum(
     gap = float(asked.gap)
     run = Call("mpe", time_limit, asked.on_bounds, gap)
     run.sign = model.sign
-    optimum = _Optimum(
-        model, client, as_evidence(evidence, model), planning, SearchLimits(run.deadline, gap, upper_bound), run
-    )
+    observations = as_evidence(evidence, model)
+    run.fallback = lambda _: bounds_before_preparation(model, "mpe", observations, upper_bound=asked.upper_bound)
+    optimum = _Optimum(model, client, observations, planning, SearchLimits(run.deadline, gap, upper_bound), run)
 
     return own_assignment(run.answer(lambda: pursue(run, optimum.portfolio(asked))), model)
 

@@ -21,7 +21,7 @@ from elimina.io.cases import Codes
 from elimina.io.sources import EvidenceLike, as_evidence
 from elimina.methods.batch import Batch
 from elimina.methods.bucket_elimination import eliminate
-from elimina.methods.first_bounds import first_bounds
+from elimina.methods.first_bounds import bounds_before_preparation, first_bounds
 from elimina.methods.optimum import initial_state
 from elimina.model.model import Model
 from elimina.model.states import Evidence
@@ -126,10 +126,12 @@ def solve_slices(
         raise InputError(f"slices run by the methods auto and eliminate, not by {asked.method!r}: use one of these")
     run = Call(task, time_limit)
     run.sign = model.sign
+    observations = as_evidence(evidence, model)
+    run.fallback = lambda _: bounds_before_preparation(model, task, observations)
 
     def slices(_: Budget) -> Result:
         with tasks_on(client, options.device) as tasks:
-            job = plan_on(tasks, model, task, as_evidence(evidence, model), options)
+            job = plan_on(tasks, model, task, observations, options)
             run.fallback = lambda seconds: first_bounds(job.problem, seconds)
             return run_slices(tasks, job, run, asked)
 

@@ -9,11 +9,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from elimina.model.model import Model
+from elimina.model.states import Evidence
 from elimina.model.table import Ends, Sense, forbidden_value
 from elimina.planning.machine import BOUNDED_TABLE_SECONDS
-from elimina.problem.preparation import Problem
+from elimina.problem.evidence import indices_asked, known_total, with_evidence
+from elimina.problem.preparation import Problem, check_sense
 from elimina.problem.semirings import SEMIRINGS
-from elimina.result import Result
+from elimina.problem.table_groups import TableGroups
+from elimina.problem.tasks import Task, described
+from elimina.result import Result, own_assignment
 from elimina.running.bounded_results import bounds_meet, result_between, sum_between
 from elimina.running.combination import NO_PLAN, bounds_beyond
 
@@ -40,7 +45,7 @@ def first_bounds(
 
     Args:
         problem: A problem of the task ``mpe``, ``pr``, ``mmap``, ``count`` or ``bottleneck``.
-        seconds: Limit after which it is given up: then the answer is None.
+        seconds: Seconds for the assignment; where building it takes longer, it is the first state of each variable.
         total: A total that the answer of ``mpe`` has to reach; None: any will do.
         memory: Bytes that copies of tables may take; the assignment is improved on those alone.
     """
@@ -55,9 +60,55 @@ def first_bounds(
     return Result("infeasible", "mpe", None, *ends, stats=result.stats)
 
 
+def bounds_before_preparation(
+    model: Model,
+    task: Task,
+    evidence: Evidence,
+    query: Sequence[str | int] | None = None,
+    upper_bound: float | None = None,
+) -> Result | None:
+    """Bound an answer by the best value of each table of the model as it is, for a call that ends as it begins.
+
+    Tables are not restricted to the evidence: that takes longer, and their best values bound those of restricted ones.
+
+    Args:
+        model: Any model.
+        task: A task that has first bounds.
+        evidence: See ``elimina.solve``.
+        query: Likewise.
+        upper_bound: Cost of a known solution, as in ``elimina.Options``.
+
+    Raises:
+        InputError: The question does not fit the model.
+    """
+    asked = indices_asked(model, task, query) or ()
+    observed = with_evidence(model, task, evidence)
+    check_sense(observed.model, task)
+    fixed = observed.values
+    problem = Problem(
+        observed.model,
+        described(task).problem or task,
+        fixed,
+        tuple(v for v in range(len(observed.model.variables)) if v not in fixed and v not in asked),
+        tuple(v for v in asked if v not in fixed),
+        observed.model.tables,
+        TableGroups.of(()),
+        (),
+        tuple(v for v in asked if v in fixed),
+    )
+    result = first_bounds(problem, 0, known_total(model, upper_bound))
+    return None if result is None else own_assignment(bounds_of_task(task, result), model)
+
+
+def bounds_of_task(task: Task, result: Result) -> Result:
+    """Return bounds on an optimum as those of a task about optima; itself, where the task has such bounds."""
+    if result.task == task:
+        return result
+    # An optimum is not yet the answer to a question about optima.
+    return result.replace(task=task, status="bounded" if result.status == "optimal" else result.status)
+
+
 def _first_bounds(problem: Problem, seconds: float, memory: float) -> Result | None:
-    if seconds <= 0 or BOUNDED_TABLE_SECONDS * len(problem.tables) > seconds:
-        return None
     model, tables = problem.model, problem.tables.listed
     sign = 1 if model.sense == "min-cost" else -1
     ends = Ends.of(tables, model.sense)
@@ -77,9 +128,10 @@ def _first_bounds(problem: Problem, seconds: float, memory: float) -> Result | N
     chosen = [0] * len(model.variables)
     for v, value in problem.fixed.items():
         chosen[v] = value
-    cells = int(min(memory, sys.maxsize)) // _COPY_BYTES
-    for v, value in tables.incumbent(model.sense, _MAX_DESCENT_CELLS, 0, _MAX_CELLS, _MAX_LISTED_CELLS, cells)[0]:
-        chosen[v] = value
+    if BOUNDED_TABLE_SECONDS * len(problem.tables) < seconds:
+        cells = int(min(memory, sys.maxsize)) // _COPY_BYTES
+        for v, value in tables.incumbent(model.sense, _MAX_DESCENT_CELLS, 0, _MAX_CELLS, _MAX_LISTED_CELLS, cells)[0]:
+            chosen[v] = value
     return result_of_assignment(problem, best - slack, chosen)
 
 

@@ -106,13 +106,8 @@ def prepare(model: Model, task: Task, evidence: Mapping[int, int], query: Collec
     """
     if task not in TASKS:
         raise InputError(f"unknown task {task!r}; it is one of {', '.join(TASKS)}")
+    check_sense(model, task)
     described = tasks.described(task)
-    if described.is_sum and model.sense != "probability":
-        raise InputError(
-            f"task {task} sums probabilities, and this model has costs ({model.sense}): if its tables are "
-            "probabilities, make it with sense='probability'; if they are costs, convert it first (elimina convert "
-            "MODEL OUT.uai; in Python elimina.io.convert_sense)"
-        )
     sizes = model.sizes
     for v, value in evidence.items():
         if not 0 <= v < len(sizes) or not 0 <= value < sizes[v]:
@@ -164,6 +159,20 @@ def prepare(model: Model, task: Task, evidence: Mapping[int, int], query: Collec
         kept_variables = tuple(v for v in query or () if v not in fixed)
         free = tuple(v for v in free if v not in kept_variables)
     return Problem(model, task, fixed, free, kept_variables, tables, groups, constants, wanted)
+
+
+def check_sense(model: Model, task: str) -> None:
+    """Check that a model has probabilities, where a task sums them.
+
+    Raises:
+        InputError: It has costs.
+    """
+    if tasks.described(task).is_sum and model.sense != "probability":
+        raise InputError(
+            f"task {task} sums probabilities, and this model has costs ({model.sense}): if its tables are "
+            "probabilities, make it with sense='probability'; if they are costs, convert it first (elimina convert "
+            "MODEL OUT.uai; in Python elimina.io.convert_sense)"
+        )
 
 
 def _narrowed(tables: Tables) -> Tables:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from elimina.errors import MemoryLimitError, TimeLimitError
 from elimina.io.sources import EvidenceLike, ModelLike, as_evidence, as_model
+from elimina.methods.first_bounds import bounds_before_preparation
 from elimina.methods.small_networks import answer_at_once
 from elimina.model.model import Model
 from elimina.planning.options import Options
-from elimina.problem.tasks import Task
+from elimina.problem.tasks import Task, described
 from elimina.result import OPEN_STATUSES, Result, own_assignment
 from elimina.running.garbage_collection import set_aside
 from elimina.strategies.call import Call
@@ -60,16 +62,28 @@ def answer_question(
     checkpoints: list[Checkpoint] = []
     models: list[Model] = []
 
+    def provide_bounds(read_model: Model) -> None:
+        models.append(read_model)
+        if described(task).has_first_bounds and not options.exact:
+            call.fallback_after = math.inf
+            call.fallback = lambda _: bounds_before_preparation(
+                read_model, task, as_evidence(evidence, read_model), query, options.upper_bound
+            )
+
     def work() -> None:
         with call.phase("read"):
             read_model = as_model(model)
-        models.append(read_model)
+        if not models:
+            provide_bounds(read_model)
         question = Question(read_model, task, as_evidence(evidence, read_model), query)
         with contextlib.nullcontext() if folder is None else _checkpoint(str(folder), options) as checkpoint:
             checkpoints.extend([] if checkpoint is None else [checkpoint])
             with set_aside(len(read_model.factors)):
                 pursue(call, task_portfolio(Solver(question, options, call, checkpoint)))
 
+    # A short time limit may pass before the work begins.
+    if isinstance(model, Model):
+        provide_bounds(model)
     try:
         result = call.answer(work)
     except MemoryLimitError as error:

@@ -75,7 +75,7 @@ class Call(Clock):
         best_result: Best result so far, replaced as a whole.
         sign: 1 where values are minimised, -1 where they are maximised.
         fallback: Bounds that are made only if the call ends before anything better is known; it is given the seconds
-            that it may take, and returns None where they do not suffice. None while they are being made.
+            that improving them may take, and returns None where there are no bounds.
         fallback_after: Age in seconds of a call that has found nothing, from which they are made.
     """
 
@@ -289,27 +289,29 @@ class Call(Clock):
             and self.best_result is None
             and self.age > self.fallback_after
         ):
-            self.fallback = None
             self._bounding = Thread(target=self._bound, args=(fallback,), name="elimina", daemon=True)
             try:
                 system.start_thread(self._bounding)
             except MemoryLimitError:
-                self.fallback, self._bounding = fallback, None
+                self._bounding = None
 
     def _bound(self, fallback: Callable[[float], Result | None]) -> None:
         obey(self._bounding_stop)
+        first: Result | None = None
         try:
             first = fallback(min(self.seconds, _FIRST_SECONDS))
-        except (Stopped, MemoryError):
+        except Stopped:
             return
+        except MemoryError:
+            pass  # nor would there be memory for them at the end of the call
         finally:
             obey(None)
-        # The work may have found others meanwhile.
-        if self.fallback is None:
-            self.fallback = fallback if first is None else lambda _: first
+        # The work may have provided others meanwhile.
+        if self.fallback is fallback:
+            self.fallback = lambda _: first
 
     def _first_bounds(self) -> Result | None:
-        """Return first bounds, if they are there or take little time."""
+        """Return first bounds: those that are ready, or else what little time makes of them."""
         if self._bounding is not None:
             self._bounding.join(HARD_SECONDS)
         if self.fallback is None:

@@ -13,7 +13,7 @@ from elimina import system
 from elimina.display import bytes_text, count_text, seconds_text
 from elimina.errors import DeviceError, InputError
 from elimina.methods.bucket_elimination import eliminate
-from elimina.methods.first_bounds import first_bounds
+from elimina.methods.first_bounds import bounds_of_task, first_bounds
 from elimina.methods.local_search import first_assignment
 from elimina.methods.paused_search import PausedSearch
 from elimina.model.model import Model
@@ -109,7 +109,7 @@ class Solver:
 
     @without_collection()
     def provide_bounds(self, memory_share: float) -> None:
-        """Provide first bounds: at the end of the call, or now if that were too late.
+        """Provide first bounds: at the end of the call, and now if better ones were too late then.
 
         Args:
             memory_share: Share of the host's memory that their copies of tables may take.
@@ -119,8 +119,8 @@ class Solver:
         def bounds(seconds: float) -> Result | None:
             return self.first_bounds(memory_share, seconds)
 
+        run.fallback = bounds
         if run.deadline is None or len(problem.tables) < EARLY_BOUNDS_TABLES:
-            run.fallback = bounds
             run.fallback_after = max(FIRST_BOUNDS_AGE_SECONDS, BOUNDED_TABLE_SECONDS * len(problem.tables))
             return
         with run.phase("prepare"), self._for_planning():
@@ -129,19 +129,15 @@ class Solver:
             run.fallback = lambda _: early
 
     def first_bounds(self, memory_share: float, seconds: float = math.inf) -> Result | None:
-        """Return first bounds; None if they take too long, or there are none.
+        """Return first bounds; None if there are none.
 
         Args:
             memory_share: Share of the host's memory that copies of tables may take.
-            seconds: Time limit.
+            seconds: Seconds for improving their assignment.
         """
-        problem, task = self.problem, self.question.task
         memory = host_memory(self.options) * memory_share
-        result = first_bounds(problem, seconds, self.options.upper_bound, memory)
-        if result is None or problem.task == task:
-            return result
-        # An optimum is not yet the answer to a question about optima.
-        return result.replace(task=task, status="bounded" if result.status == "optimal" else result.status)
+        result = first_bounds(self.problem, seconds, self.options.upper_bound, memory)
+        return None if result is None else bounds_of_task(self.question.task, result)
 
     def complete(self, hint: Evidence) -> None:
         """Complete the user's assignment, and keep it as the best one so far."""
