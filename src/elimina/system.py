@@ -39,6 +39,19 @@ _UNLIMITED = 2**62
 """Bytes from which a limit is none: the first version of control groups has no other word for it."""
 
 
+_STACK_BYTES = 8 << 20
+"""Stack of a thread where no limit sets its size."""
+
+_THREAD_HEAP_BYTES = 4 << 20
+"""Address space for the first objects of a thread: an arena of CPython's and one of the C library's, 1 MiB each, and as
+much again for other threads."""
+
+_NO_THREAD = (
+    "the process cannot start another thread: raise its limit on memory (ulimit -v, the job's memory) or on threads "
+    "(ulimit -u, pids.max)"
+)
+
+
 def lock_for_a_moment() -> threading.Lock:
     """Return a lock that a fork waits for: the child has no thread that could release it."""
     lock = threading.Lock()
@@ -54,16 +67,30 @@ def start_thread(thread: threading.Thread) -> None:
         MemoryLimitError: There is no room for its stack, or the process has as many threads as it may have.
         KeyboardInterrupt: The user interrupted; the thread may run.
     """
+    # CPython waits for ever for a thread that has a stack, but no memory for its first objects.
+    if any(room < _stack_bytes() + _THREAD_HEAP_BYTES for room in _address_space("")):
+        raise MemoryLimitError(_NO_THREAD)
     try:
         thread.start()
     except RuntimeError as error:
         # An interrupt that comes as the thread starts may find Python's own lock released.
         if isinstance(error.__context__, KeyboardInterrupt):
             raise error.__context__ from None
-        raise MemoryLimitError(
-            "the process cannot start another thread: raise its limit on memory (ulimit -v, the job's memory) or on "
-            "threads (ulimit -u, pids.max)"
-        ) from error
+        raise MemoryLimitError(_NO_THREAD) from error
+
+
+def lost_thread() -> MemoryLimitError:
+    """Return the error of a thread that ended without a result: nothing but a lack of memory ends one so."""
+    return MemoryLimitError(
+        "a thread ran out of memory before it could say so: raise the process' limit on memory (ulimit -v, the job's "
+        "memory)"
+    )
+
+
+def _stack_bytes() -> int:
+    """Return the bytes of a new thread's stack."""
+    soft = resource.getrlimit(resource.RLIMIT_STACK)[0]
+    return threading.stack_size() or (_STACK_BYTES if soft == resource.RLIM_INFINITY else soft)
 
 
 if TYPE_CHECKING:

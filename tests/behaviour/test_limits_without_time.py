@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import threading
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ LIMITS = [1e-300, 1e-9, 1e-4]
 @pytest.fixture
 def idle(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let no work of a call begin."""
-    monkeypatch.setattr(call, "do_in_thread", lambda work: None)
+    monkeypatch.setattr(call, "do_in_thread", lambda work: threading.current_thread())
 
 
 def random_case(task: str, seed: int) -> tuple[Model, dict[int, int], tuple[int, ...]]:

@@ -6,12 +6,18 @@ import os
 import resource
 import subprocess
 import sys
+import threading
+from collections import deque
 from pathlib import Path
+from queue import SimpleQueue
 
 import pytest
 
 import elimina
+from elimina import MemoryLimitError, Result
 from elimina.generate import random_model
+from elimina.running import call_thread, pool
+from elimina.strategies.call import Call
 
 BIN = Path(sys.executable).parent
 STACK = 1 << 30
@@ -86,3 +92,86 @@ def test_constraints(threads):
 def test_a_team_that_filters_all_different(threads):
     ran = run(threads, "python", "-c", DIFFERENT)
     assert (ran.returncode, ran.stdout) == (0, "True True\n"), ran.stderr
+
+
+LITTLE_ROOM = """
+import resource, threading
+from elimina import MemoryLimitError, system
+
+def mapped():
+    with open("/proc/self/statm") as figures:
+        return int(figures.read().split()[0]) * resource.getpagesize()
+
+outcomes = []
+stack = resource.getrlimit(resource.RLIMIT_STACK)[0]
+for step in range(100):
+    thread = threading.Thread(target=outcomes.append, args=("started",), daemon=True)
+    resource.setrlimit(resource.RLIMIT_AS, (mapped() + stack + step * 16384 * 4, resource.RLIM_INFINITY))
+    try:
+        system.start_thread(thread)
+    except MemoryLimitError:
+        outcomes.append("refused")
+    else:
+        thread.join()
+print(*outcomes)
+"""
+
+
+def test_no_thread_starts_without_memory_for_its_first_objects():
+    """CPython waits for ever for a thread that ends before it notes its start."""
+    command = [sys.executable, "-c", LITTLE_ROOM]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    outcomes = ran.stdout.split()
+    assert len(outcomes) == 100
+    assert set(outcomes) == {"refused", "started"}
+
+
+@pytest.mark.parametrize("place", ["run", "_next", "rest"])
+def test_a_thread_that_ends_without_an_answer(monkeypatch, place):
+    """A lack of memory outside its work ends a thread, and the call."""
+
+    def end(*_):
+        raise MemoryError
+
+    monkeypatch.setattr(threading, "excepthook", lambda _: None)
+    monkeypatch.setattr(call_thread, "idle_threads", [])
+    monkeypatch.setattr(call_thread.CallThread, place, end)
+    costs = elimina.Model.from_arrays([2], [((0,), [1, 2])])
+    if place == "rest":
+        assert elimina.solve(costs, device="cpu").value == 1
+    else:
+        with pytest.raises(MemoryLimitError, match="a thread ran out of memory"):
+            elimina.solve(costs, device="cpu")
+
+
+def test_an_answer_that_no_event_announces(monkeypatch):
+    """The queue has no memory for the last event: the thread has ended, and its answer is there."""
+
+    class Full(SimpleQueue):
+        def put(self, event):
+            if event is None:
+                raise MemoryError
+            super().put(event)
+
+    monkeypatch.setattr(threading, "excepthook", lambda _: None)
+    answer = Result("optimal", "mpe", 1, 1, 1, {"x": 0})
+    run = Call("mpe")
+    run._events = Full()
+    assert run.answer(lambda: run.report(answer)).value == 1
+
+
+@pytest.mark.parametrize("lost", [{0}, {1}, {0, 1}])
+def test_a_member_of_a_pool_that_ends_without_its_results(monkeypatch, lost):
+    def end(self, member):
+        if member in lost:
+            self._take(deque())
+            has_ended.set()
+        else:
+            has_ended.wait(60)
+            serve(self, member)
+
+    has_ended, serve = threading.Event(), pool._Pool._serve
+    monkeypatch.setattr(pool._Pool, "_serve", end)
+    with pytest.raises(MemoryLimitError, match="a thread ran out of memory"):
+        list(pool.spread([0, 1], range(100), lambda _, items: items))

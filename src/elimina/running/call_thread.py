@@ -93,8 +93,8 @@ class CallThread(threading.Thread):
             idle_threads.append(self)
 
 
-def do_in_thread(work: Callable[[], None]) -> None:
-    """Do a call's work in a thread that rests, or in a new one.
+def do_in_thread(work: Callable[[], None]) -> threading.Thread:
+    """Do a call's work in a thread that rests, or in a new one; return the thread.
 
     Raises:
         MemoryLimitError: No thread can be started.
@@ -104,11 +104,13 @@ def do_in_thread(work: Callable[[], None]) -> None:
     with _hiring_lock:
         for place in reversed(range(len(idle_threads))):
             if idle_threads[place].processors == processors:
-                idle_threads.pop(place).works.put(work)
-                return
+                idle_thread = idle_threads.pop(place)
+                idle_thread.works.put(work)
+                return idle_thread
     thread = CallThread(processors)
     thread.works.put(work)
     start_thread(thread)
+    return thread
 
 
 @atexit.register

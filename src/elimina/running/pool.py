@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 from elimina._core import Stop, Stopped, obey, stopped
 from elimina.errors import DeviceError, MemoryLimitError
 from elimina.running.call_thread import IDLE_POLL_SECONDS, shielded
-from elimina.system import start_thread
+from elimina.system import lost_thread, start_thread
 
 logger = logging.getLogger("elimina")
 
@@ -117,11 +117,19 @@ class _Pool(Generic[Member, Item, Found]):
             except Empty:
                 if stopped():
                     raise Stopped from None
+                if self._lost_member:
+                    raise lost_thread() from None
                 continue
             if isinstance(found, BaseException):
                 self._bear(found)
             else:
                 known[found[0]] = found[1]
+
+    @property
+    def _lost_member(self) -> bool:
+        """True if a member ended without its results, and without an error."""
+        running = sum(thread.is_alive() for thread in self._threads)
+        return bool(self._open) and running < self._working and self._found.empty()
 
     def end(self) -> None:
         """End all members, and wait for them."""

@@ -208,8 +208,7 @@ class Call(Clock):
         is_collected = gc.isenabled()
         try:
             try:
-                do_in_thread(partial(self._work, work))
-                ended_by = self._attend()
+                ended_by = self._attend(do_in_thread(partial(self._work, work)))
             except KeyboardInterrupt:
                 ended_by = "interrupt"
             except BaseException:
@@ -255,8 +254,12 @@ class Call(Clock):
                 own.rest()
             self._events.put(None)
 
-    def _attend(self) -> EndedBy | None:
-        """Call listeners until the work ends or the time is up."""
+    def _attend(self, worker: Thread) -> EndedBy | None:
+        """Call listeners until the work ends or the time is up.
+
+        Args:
+            worker: Thread that does the work.
+        """
         while True:
             # A signal that another thread receives does not wake this one.
             try:
@@ -264,6 +267,9 @@ class Call(Clock):
             except Empty:
                 if self.seconds <= 0:
                     return "time-limit"
+                if not worker.is_alive() and self._events.empty():
+                    self._error = self._error or system.lost_thread()
+                    return None
                 self._prepare_fallback()
                 continue
             if event is None:
