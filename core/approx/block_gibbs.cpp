@@ -13,7 +13,7 @@ namespace {
 // Divisions of the variables into blocks, which take turns.
 constexpr std::size_t kCovers = 8;
 
-// Divides positive numbers by the largest one before products of many leave the range of floats.
+// Divides positive numbers by the largest one, so that products of many stay in the range of floats.
 void rescale(double* numbers, std::int64_t count) {
   constexpr double least = 1e-100;
   const double peak = *std::max_element(numbers, numbers + count);
@@ -55,7 +55,7 @@ BlockGibbs::BlockGibbs(std::vector<std::int64_t> sizes, const ScopeList& scopes,
     auto& blocks = covers_.emplace_back();
     std::ranges::shuffle(sequence, random_);
     for (std::vector<bool> is_drawn(sizes_.size(), false); std::ranges::count(is_drawn, false) > 0;) {
-      // Variables that are in no block yet come first.
+      // Variables that no block has yet come first.
       std::ranges::stable_partition(sequence, [&](std::int32_t v) { return !is_drawn[v]; });
       blocks.push_back(block_of(sequence, is_drawn));
     }
@@ -63,7 +63,8 @@ BlockGibbs::BlockGibbs(std::vector<std::int64_t> sizes, const ScopeList& scopes,
 }
 
 BlockGibbs::Block BlockGibbs::block_of(std::vector<std::int32_t> sequence, std::vector<bool>& is_drawn) {
-  // A variable joins if it is adjacent to each tree at most once: one factor has at most two variables of the block.
+  // A variable joins if it is adjacent to each tree at most once, so that a factor has at most two variables of the
+  // block.
   std::vector<std::int32_t> roots(sizes_.size());
   std::iota(roots.begin(), roots.end(), 0);
   const auto root_of = [&](std::int32_t v) {
@@ -130,7 +131,7 @@ BlockGibbs::Block BlockGibbs::block_of(std::vector<std::int32_t> sequence, std::
     node.last_use = std::uint32_t(block.uses.size());
     const std::int64_t size = sizes_[node.variable];
     node.weights = block.cells;
-    // The weights of a state, by the parent's state.
+    // Weights of a node's states, given the parent's state.
     const std::int64_t above = node.parent < 0 ? 1 : sizes_[block.nodes[node.parent].variable];
     block.cells += size * above;
     node.message = block.cells;
@@ -143,7 +144,8 @@ void BlockGibbs::draw(const Block& block, const std::vector<double>& powered, st
                       std::span<double> sums, std::span<double> draws) {
   cells_.assign(block.cells, 1.0);
   double* cells = cells_.data();
-  // Upwards: a node's cells are its weights by its parent's state, the products of its children's messages, and its message.
+  // Upward pass: a node's cells hold its weights by the parent's state, the products of its children's messages, and
+  // its message.
   for (std::size_t position = block.nodes.size(); position-- > 0;) {
     const Node& node = block.nodes[position];
     const std::int64_t size = sizes_[node.variable];
@@ -175,7 +177,7 @@ void BlockGibbs::draw(const Block& block, const std::vector<double>& powered, st
     for (std::int64_t up = 0; up < above; ++up) parent_below[up] *= message[up] / peak;
     rescale(parent_below, above);
   }
-  // Downwards: marginals replace the products, and states are drawn.
+  // Downward pass: marginals replace the products, and states are drawn.
   for (const Node& node : block.nodes) {
     const std::int64_t size = sizes_[node.variable];
     const std::int64_t above = node.parent < 0 ? 1 : sizes_[block.nodes[node.parent].variable];

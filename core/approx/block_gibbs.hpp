@@ -13,17 +13,22 @@ namespace elimina::approx {
 
 class BlockGibbs {
  public:
-  // `values`: of all factors, positive, one after another. Each chain has a replica for each power of the product of all factors; the first
+  // `values`: values of all factors, positive, one factor after another. Each chain has a replica for each power of the
+  // product of all factors; the
   // power is 1. Neighbouring replicas exchange states (Geyer 1991, "Markov chain Monte Carlo maximum likelihood"). Chains start at
   // random states.
   BlockGibbs(std::vector<std::int64_t> sizes, const ScopeList& scopes, const std::vector<double>& values,
              std::vector<double> powers, std::size_t chains, std::uint64_t seed);
 
-  // Draws each variable of each chain at least once a sweep, and adds the marginals of each block given the other variables (Rao and
-  // Blackwell) to the chain's sums. `sums`: for each chain, those of one variable after another; `draws`: of each chain and variable,
-  // how often that was, both for the power 1. `moments`: for each chain and power, sums over sweeps of 1, of the logarithm of the product of all
-  // factors, of its square, and of the product to the difference to the power before. Returns the sweeps that all chains have had, fewer
-  // when the thread's patience ends.
+  // Draws each variable of each chain at least once a sweep, and adds the marginals of each block given the other
+  // variables (Rao and
+  // Blackwell) to the chain's sums. `sums`: sums of each chain, one variable after another; `draws`: number of draws of
+  // each chain and
+  // variable, both for the power 1. `moments`: for each chain and power, sums over sweeps of 1, of the logarithm of the
+  // product of all
+  // factors, of its square, and of the product to the power of the difference from the previous power. Returns the
+  // number of sweeps of all chains, smaller
+  // when the thread is asked to stop.
   std::uint64_t run(std::uint64_t sweeps, std::span<double> sums, std::span<double> draws, std::span<double> moments);
 
   static constexpr std::size_t kMoments = 4;
@@ -35,23 +40,23 @@ class BlockGibbs {
 
  private:
   using Random = std::mt19937_64;
-  struct Use {  // of a factor, by a variable of a block
+  struct Use {  // a factor that a variable of a block uses
     std::uint32_t factor, axis;
-    std::int32_t parent_axis;  // axis of the block's variable before; -1: it has none of the block's
+    std::int32_t parent_axis;  // axis of the previous variable of the block; -1: none
   };
   struct Node {
-    std::int32_t variable, parent;  // position of its parent in the block; -1: a root
+    std::int32_t variable, parent;  // position of the parent in the block; -1: a root
     std::uint32_t first_use, last_use;
-    std::int64_t weights, message;  // offsets
+    std::int64_t weights, message;  // offsets of its weights and its message
   };
   struct Block {
-    std::vector<Node> nodes;  // parents first
+    std::vector<Node> nodes;  // parents before children
     std::vector<Use> uses;
-    std::int64_t cells = 0;  // of weights and messages
+    std::int64_t cells = 0;  // number of cells for weights and messages
   };
   struct Factor {
     std::uint32_t first, last;  // axes
-    std::int64_t begin;         // of its values
+    std::int64_t begin;         // offset of its values
   };
   struct Axis {
     std::int32_t variable;
@@ -65,14 +70,14 @@ class BlockGibbs {
   void exchange(std::size_t chain, std::span<double> moments);
   double uniform() { return double(random_() >> 11) * 0x1p-53; }
 
-  std::vector<std::int64_t> sizes_, begins_;  // of each variable, and where its marginal begins
+  std::vector<std::int64_t> sizes_, begins_;  // size of each variable, and offset of its marginal
   std::vector<double> logs_, powers_;
-  std::vector<std::vector<double>> values_;  // for each power
+  std::vector<std::vector<double>> values_;  // values of all factors, for each power
   std::vector<Factor> factors_;
   std::vector<Axis> axes_;
-  std::vector<std::vector<Use>> uses_;             // of each variable
-  std::vector<std::vector<Block>> covers_;         // sets of blocks that have each variable
-  std::vector<std::vector<std::int32_t>> states_;  // for each chain and power
+  std::vector<std::vector<Use>> uses_;             // factors that each variable uses
+  std::vector<std::vector<Block>> covers_;         // sets of blocks that contain each variable
+  std::vector<std::vector<std::int32_t>> states_;  // states for each chain and power
   std::size_t parity_ = 0;
   std::vector<double> cells_, products_;
   Random random_;

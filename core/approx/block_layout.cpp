@@ -6,7 +6,7 @@
 namespace elimina::approx {
 namespace {
 
-// Runs of one cell or of following ones, some of whose lengths the compiler unrolls.
+// Runs of one cell or of consecutive cells; the compiler unrolls some lengths.
 template <bool kReplaces, bool kRepeats>
 inline void spread_runs(std::span<const int> offsets, i64 run, const double* __restrict source,
                         double* __restrict block) {
@@ -92,7 +92,7 @@ void BlockLayout::set(std::span<const i64> sizes, std::span<const i64> strides) 
   is_repeated_ = axes > 0 && strides.back() == 0;
   while (axes > 0 && strides[axes - 1] == (is_repeated_ ? 0 : run_)) run_ *= sizes[--axes];
   offsets_.assign(1, 0);
-  // The slowest axis first: each faster one repeats every offset.
+  // Slowest axis first: each faster axis repeats every offset.
   for (std::size_t axis = 0; axis < axes; ++axis) {
     const std::size_t count = offsets_.size();
     const i64 size = sizes[axis];

@@ -7,14 +7,16 @@
 
 namespace elimina::approx {
 
-// The cells of another table that those of a block meet. The block's last axes are runs: of cells that follow each other in the other
-// table, too, or that all meet one cell.
+// Cells of another table that correspond to those of a block. The block's last axes are runs: consecutive cells of the
+// other
+// table, too, or one cell for all.
 class BlockLayout {
  public:
-  // `sizes`: of the block's axes; `strides`: of the other table along them, 0 along one that it lacks.
+  // `sizes`: sizes of the block's axes; `strides`: strides of the other table along them, 0 along an axis that it
+  // lacks.
   void set(std::span<const i64> sizes, std::span<const i64> strides);
 
-  // Adds the other table's cells to the block's, or replaces these.
+  // Adds the other table's cells to the block's, or overwrites these.
   void spread(const double* source, double* block, bool replaces) const;
 
   // Adds the block's cells to those of the other table.
@@ -23,7 +25,7 @@ class BlockLayout {
  private:
   i64 run_ = 1;
   bool is_repeated_ = false;
-  std::vector<int> offsets_;  // of each run
+  std::vector<int> offsets_;  // offset of each run
 };
 
 }  // namespace elimina::approx

@@ -123,13 +123,13 @@ void look(i64 cells) {
 }
 
 double calibrate(const RootedCliques& cliques, std::span<const i64> sizes, double* tables) {
-  // Below this, the reciprocal of a message's largest value may leave the range of floats.
+  // Below this value, the reciprocal of a message's largest cell may leave the range of floats.
   constexpr double least_scale = 1e-290;
   struct Message {
     i64 start;
-    double scale;  // its largest value, by which it is divided
+    double scale;  // largest value of the message, by which it is divided
   };
-  std::vector<double> cells;  // of messages
+  std::vector<double> cells;  // cells of all messages
   std::vector<Message> messages(cliques.size());
   double log_z = 0;
   for (std::size_t number = cliques.size(); number-- > 0;) {

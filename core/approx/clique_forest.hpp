@@ -17,7 +17,7 @@ Scope without(std::span<const int> scope, int variable);
 bool has(std::span<const int> scope, int variable);
 bool has_all(std::span<const int> scope, std::span<const int> part);
 
-// Cliques that change, numbered as they are added.
+// Cliques with edges, numbered in the order in which they are added.
 class CliqueForest {
  public:
   int add_clique(Scope scope);
@@ -28,10 +28,10 @@ class CliqueForest {
   void set_scope(int number, Scope scope) { cliques_[number].scope = std::move(scope); }
   void link(int one, int other);
   void unlink(int one, int other);
-  // The heir, if there is one, inherits the edges.
+  // Removes a clique; its heir, if any, inherits the edges.
   void remove_clique(int number, int heir = -1);
   Scope separator(int one, int other) const { return shared(scope(one), scope(other)); }
-  // Cliques from one to the nearest one with a variable; empty: no edges lead to any.
+  // Path of cliques from one to the nearest clique with a variable; empty: none is connected.
   std::vector<int> path(int start, int variable);
 
  private:
@@ -39,7 +39,7 @@ class CliqueForest {
     Scope scope;
     std::vector<int> neighbours;  // ascending
     int came_from = -1;
-    int visit = 0;  // the last search for a path that has reached it
+    int visit = 0;  // number of the last path search that reached it
     bool is_alive = true;
   };
   std::vector<Clique> cliques_;
@@ -47,13 +47,13 @@ class CliqueForest {
   int visits_ = 0;
 };
 
-// The cliques of a forest, parents first, and where their tables begin if these are one after another.
+// Cliques of a forest, parents first, and the offsets of their tables if these are consecutive.
 struct RootedCliques {
   ScopeList scopes{{0}, {}};
   std::vector<int> parents;    // -1: none
-  std::vector<i64> firsts{0};  // first cell of each table; behind them the number of all cells
+  std::vector<i64> firsts{0};  // first cell of each table, and the number of all cells at the end
 
-  // Also sets the position of each clique of the forest; -1: it is gone.
+  // Also sets the position of each clique in the forest; -1: removed.
   RootedCliques(const CliqueForest& forest, std::span<const i64> sizes, std::vector<int>& positions);
 
   std::size_t size() const { return parents.size(); }
@@ -63,21 +63,23 @@ struct RootedCliques {
   Scope separator(std::size_t number) const { return shared(scope(number), scope(parents[number])); }
 };
 
-// Looks at the thread's patience once in many cells.
+// Checks for a stop request once in many cells.
 void look(i64 cells);
 
-// Passes messages up and down; tables become normalised beliefs. Returns the natural logarithm of the sum of the tables' product; minus
-// infinity, and beliefs without sense, if it is 0.
+// Passes messages up and down, after which the tables are normalised beliefs. Returns the natural logarithm of the sum
+// of the tables' product; minus
+// infinity if it is 0, and the beliefs are then meaningless.
 double calibrate(const RootedCliques& cliques, std::span<const i64> sizes, double* tables);
 
-// Each clique's distribution given its separator, from calibrated beliefs, in place: their product is the distribution.
+// Replaces calibrated beliefs by each clique's distribution given its separator; their product is the joint
+// distribution.
 void condition(const RootedCliques& cliques, std::span<const i64> sizes, double* beliefs);
 
-// Marginal of a table over a part of its variables.
+// Marginal of a table over some of its variables.
 std::vector<double> marginal(std::span<const i64> sizes, std::span<const int> scope, const double* table,
                              std::span<const int> part);
 
-// 0 where the denominator is too small to be told from 0.
+// Quotient, or 0 where the denominator is too small to differ from 0.
 inline double quotient(double numerator, double denominator) {
   constexpr double least = 1e-300;
   return denominator > least ? numerator / denominator : 0.0;

@@ -12,7 +12,7 @@ namespace {
 
 // Entropy of a distribution in nats.
 double entropy(std::span<const double> belief) {
-  // Logarithms are taken of normal numbers only, which stand for 0.
+  // Clamps to the smallest normal number, which stands for 0, before taking logarithms.
   constexpr double least = std::numeric_limits<double>::min();
   double sum = 0;
   for (const double share : belief) sum -= share * std::log(std::max(share, least));
@@ -48,12 +48,12 @@ CliqueFront::Belief CliqueFront::marginal_of(int clique, std::span<const int> pa
 }
 
 double CliqueFront::price(double information, int variable) const {
-  // Prices that differ by rounding alone are equal: which one is lower does not depend on the machine.
+  // Prices that differ by rounding alone count as equal, so that the order does not depend on the machine.
   constexpr double steps = 1e10;
   return std::round(steps * information / std::log(double(sizes_[variable]))) / steps;
 }
 
-// Mutual information of two sets of a clique's variables given all its others.
+// Mutual information of two sets of a clique's variables, given its other variables.
 double CliqueFront::information(int clique, std::span<const int> first, std::span<const int> second) const {
   if (second.empty()) return 0;
   Scope inner, outer, rest;
@@ -76,7 +76,7 @@ void CliqueFront::separate(int variable, i64 most_cells) {
     int variable, clique;
     auto operator<=>(const Removal&) const = default;
   };
-  std::map<std::pair<int, int>, double> prices;  // of the edge to another variable in a clique
+  std::map<std::pair<int, int>, double> prices;  // price of each edge from a variable within a clique
   std::vector<int> members;
   for (int number = 0; number < size(); ++number)
     if (is_alive(number) && has(scope(number), variable)) members.push_back(number);
@@ -102,7 +102,7 @@ void CliqueFront::separate(int variable, i64 most_cells) {
   }
 }
 
-// Divides a clique into two that have one of two variables each.
+// Splits a clique into two, each with one of two variables.
 void CliqueFront::split(int clique, int first, int second) {
   divergence_ += information(clique, std::span(&first, 1), std::span(&second, 1));
   const int origin = sources_[clique];
@@ -143,9 +143,9 @@ void CliqueFront::shorten(std::span<const int> path, std::size_t position, std::
   drop(best.variable, clique, best.behind);
 }
 
-// Removes a variable from a clique and from all others that it leads to, except through one.
+// Removes a variable from a clique and from all cliques reached through it, except across one edge.
 void CliqueFront::drop(int variable, int start, int behind) {
-  std::vector<std::pair<int, int>> reached{{start, behind}};  // cliques, and the ones that they were reached from
+  std::vector<std::pair<int, int>> reached{{start, behind}};  // pairs of a clique and the clique before it
   for (std::size_t position = 0; position < reached.size(); ++position) {
     const auto [number, parent] = reached[position];
     for (const int other : neighbours(number))

@@ -4,28 +4,31 @@
 
 namespace elimina::approx {
 
-// A calibrated tree of cliques from which dependences are removed, the weakest first.
+// A calibrated tree of cliques, from which the weakest dependences are removed first.
 //
-// Removing the edge of two variables that only one clique has together costs their conditional mutual information given the rest of the
-// clique: so much the Kullback-Leibler divergence grows, and all marginals of the cliques that remain are as before (Deshpande,
+// Removing the edge of two variables that only one clique has together costs their conditional mutual information given
+// its
+// other variables: the Kullback-Leibler divergence grows by this amount, and the marginals of the remaining cliques do
+// not change (Deshpande,
 // Garofalakis and Jordan 2001, "Efficient stepwise selection in decomposable models").
 class CliqueFront : public CliqueForest {
  public:
   explicit CliqueFront(std::span<const i64> sizes) : sizes_(sizes) {}
 
-  // Adds a clique with its belief. `source`: the clique that has it in the tree that ends.
+  // Adds a clique with its belief. `source`: the clique of the finished tree that contains it.
   int add(Scope scope, std::vector<double> belief, int source);
   int source(int number) const { return sources_[number]; }
-  // Sum of the information that was removed, in nats.
+  // Total mutual information of the removed edges, in nats.
   double divergence() const { return divergence_; }
 
-  // Removes all cliques that a neighbour contains.
+  // Removes each clique that a neighbour contains.
   void absorb();
 
-  // Removes edges of a variable until the cliques that have it join to a table of at most so many cells.
+  // Removes edges of a variable until its cliques can be joined to a table of at most `most_cells` cells.
   void separate(int variable, i64 most_cells);
 
-  // Removes a variable from a clique of a path, and from all cliques on that side of an edge of the path, but none of those that are needed.
+  // Removes a variable from a clique of a path and from the cliques on that side of an edge, but not from cliques that
+  // are needed.
   void shorten(std::span<const int> path, std::size_t position, std::span<const int> needed);
 
  private:

@@ -1,4 +1,4 @@
-// Elimination orders that need little room.
+// Elimination orders that need little memory.
 #pragma once
 #include <vector>
 
@@ -6,7 +6,8 @@
 
 namespace elimina::approx {
 
-// An elimination order with the same buckets in which subtrees are eliminated one after another, those that need most room first.
+// Elimination order with the same buckets that finishes one subtree before it begins the next, the subtree with the
+// largest memory first.
 std::vector<int> frugal_order(const plan::PlannedTree& planned);
 
 }  // namespace elimina::approx

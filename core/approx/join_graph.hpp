@@ -1,6 +1,8 @@
 // Propagation on a join graph: clusters of variables with tables, and edges over which they exchange marginals until these agree
-// (Mateescu, Kask, Gogate and Dechter 2010, "Join-graph propagation algorithms"). On a tree it is exact; where a cluster holds one factor it
-// is loopy belief propagation. The cluster whose arriving messages have changed most is next (Elidan, McGraw and Koller 2006, "Residual
+// (Mateescu, Kask, Gogate and Dechter 2010, "Join-graph propagation algorithms"). It is exact on a tree, and equals
+// loopy belief
+// propagation if each cluster holds one factor. The cluster with the largest change of incoming messages is updated
+// next (Elidan, McGraw and Koller 2006, "Residual
 // belief propagation").
 #pragma once
 #include <cstdint>
@@ -20,21 +22,25 @@ class JoinGraph {
   JoinGraph(std::vector<std::int64_t> sizes, ScopeList scopes, std::span<const std::int32_t> ends,
             const ScopeList& separators);
 
-  // Multiplies each cluster's table by a factor over some of its variables; `values` holds all factors' values, which are at least 0. False:
+  // Multiplies each cluster's table by a factor over some of its variables; `values`: values of all factors, at least
+  // 0. False:
   // a factor does not fit its cluster.
   bool multiply(std::span<const std::int64_t> clusters, const ScopeList& scopes, std::span<const double> values);
 
-  // Updates clusters until no message changes by more than `tolerance`, or there were so many updates; returns whether no message does.
-  // `damping`: share of the message before in a new one. Leaves it, with whole messages, when the thread's patience ends.
+  // Updates clusters until no message changes by more than `tolerance`, or `updates` times; returns true if all have
+  // converged.
+  // `damping`: share of the old message in a new one. Ends early, with complete messages, when the thread is asked to
+  // stop.
   bool run(double tolerance, double damping, std::uint64_t updates);
 
-  // Natural logarithm of the sum, by Bethe's approximation; minus infinity: the messages show that nothing is possible.
+  // Bethe's approximation of the natural logarithm of the sum; minus infinity if the messages show that the sum is 0.
   double log_sum();
 
-  // Marginals of variables, one after another, each from the smallest cluster with the variable; uniform where there is none.
+  // Marginals of variables, one after another, each from the smallest cluster with the variable; uniform if no cluster
+  // has it.
   Cells marginals(std::span<const std::int32_t> variables);
 
-  // Messages of the first edges, each from the first end to the second, one after another.
+  // Messages of the first edges, each from its first end to its second, one after another.
   Cells messages(std::size_t edges) const;
 
   double residual() const { return residual_; }
@@ -46,8 +52,8 @@ class JoinGraph {
     std::size_t cluster;
     bool operator<(const Waiting& other) const { return priority < other.priority; }
   };
-  struct Port {                   // an edge as one of its clusters sees it
-    std::int64_t sent, received;  // first cells of the messages from the cluster, and to it
+  struct Port {                   // an edge, from the side of one of its clusters
+    std::int64_t sent, received;  // offsets of the outgoing and the incoming message
     std::int64_t cells;
     std::uint32_t runs;
     std::size_t neighbour;
@@ -57,7 +63,7 @@ class JoinGraph {
     return {ports_.data() + port_starts_[cluster], ports_.data() + port_starts_[cluster + 1]};
   }
   std::int64_t cells(std::size_t cluster) const { return firsts_[cluster + 1] - firsts_[cluster]; }
-  double join(std::size_t cluster);  // into belief_; returns the logarithm of the power that was divided out
+  double join(std::size_t cluster);  // multiplies into belief_; returns the logarithm of the scale that was divided out
   void update(std::size_t cluster, double damping);
   void await(std::size_t cluster, double residual);
 
@@ -66,15 +72,15 @@ class JoinGraph {
   std::vector<std::int64_t> firsts_{0};  // first cell of each cluster's table
   std::vector<std::int64_t> port_starts_;
   Cells tables_;
-  std::vector<Port> ports_;  // of one cluster after another
-  std::vector<Runs> runs_;   // of all ports that share them
-  Cells messages_;           // of each edge both, that from its first end first
+  std::vector<Port> ports_;  // ports of each cluster, one cluster after another
+  std::vector<Runs> runs_;   // runs shared by ports of equal layout
+  Cells messages_;           // both messages of each edge, the one from its first end first
   std::vector<std::int64_t> edge_firsts_{0};
   std::vector<double> priorities_;
   std::priority_queue<Waiting> queue_;
-  std::vector<std::size_t> smallest_;  // cluster of each variable
+  std::vector<std::size_t> smallest_;  // smallest cluster of each variable
   Cells belief_, sum_;
-  std::size_t swept_ = 0;  // clusters of the first two sweeps that are done
+  std::size_t swept_ = 0;  // number of clusters already updated in the first two sweeps
   double residual_ = 1;
   bool impossible_ = false;
 };

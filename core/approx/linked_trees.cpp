@@ -11,10 +11,10 @@ namespace elimina::approx {
 
 namespace {
 
-// Smallest weight of a state in a forecast: it must not exclude a state.
+// Smallest weight of a state in a forecast, so that no state is excluded.
 constexpr double kLeastForecast = 1e-2;
 
-// Sets quotients of tables, each over its largest value, and returns the natural logarithm of these values.
+// Divides tables, each by its largest value, and returns the natural logarithm of these values.
 double divide(const RootedCliques& cliques, std::vector<double>& numerators, std::span<const double> denominators) {
   double log_scale = 0;
   for (std::size_t number = 0; number < cliques.size(); ++number) {
@@ -80,12 +80,12 @@ bool LinkedTrees::is_exact() const {
 }
 
 void LinkedTrees::calibrate_tree(const LinkedTree& tree) {
-  // Factors after which a product is divided by its largest value, so that it does not underflow.
+  // Number of factors after which a product is divided by its largest value, so that it does not underflow.
   constexpr int together = 8;
   const RootedCliques& cliques = tree.cliques;
   if (beliefs_.size() < std::size_t(cliques.cells())) beliefs_.resize(std::size_t(cliques.cells()));
   double log_scale = 0;
-  std::vector<int> products(cliques.size());  // tables in each clique's product
+  std::vector<int> products(cliques.size());  // number of tables in each clique's product
   const auto multiply_clique = [&](int clique, std::span<const int> scope, const double* factor) {
     look(cliques.cells(clique));
     double* const table = beliefs_.data() + cliques.firsts[clique];
@@ -127,7 +127,8 @@ void LinkedTrees::calibrate_tree(const LinkedTree& tree) {
   log_z_ += log_z + log_scale;
 }
 
-// Factors of the distribution that has the marginals of a calibrated tree on all cliques, each of which a host contains.
+// Factors of the distribution that has the marginals of a calibrated tree on all cliques. Each clique lies in a host
+// clique.
 std::vector<double> LinkedTrees::project(const Interface& interface, const LinkedTree& tree,
                                          std::span<const int> hosts) const {
   const RootedCliques& cliques = interface.cliques;
@@ -193,7 +194,7 @@ std::shared_ptr<const Forecasts> LinkedTrees::forecast() const {
         std::vector<double> weights = marginal(sizes_, cliques.scope(clique), after.data() + first, variable);
         for (std::size_t i = 0; i < weights.size(); ++i) weights[i] = quotient(weights[i], prior[i]);
         const double largest = std::max(largest_of(weights), 1e-300);
-        // The square root hedges: a forecast by rough approximations is often too sure.
+        // The square root flattens forecasts, because rough approximations are often too confident.
         for (double& weight : weights) weight = std::max(std::sqrt(weight / largest), kLeastForecast);
         forecasts->add(v, trees_[number].rank, std::move(weights));
       }

@@ -2,8 +2,9 @@
 //
 // A clique tree grows by factors and eliminations as long as its cliques stay within a bound. Then its front, the cliques that later
 // factors share, is approximated by smaller cliques, with which the next tree begins (Bathla and Vasudevan 2023, "IBIA: an incremental
-// build-infer-approximate framework for approximate inference of partition function"). Marginals need what later trees say about
-// earlier ones: both directions are messages of expectation propagation (Minka 2001) over the cliques of the fronts, so that further
+// build-infer-approximate framework for approximate inference of partition function"). Marginals also depend on later
+// trees: both directions are messages of expectation propagation (Minka 2001) over the cliques of the fronts, so that
+// further
 // passes improve the approximations of the fronts, too.
 #pragma once
 #include <memory>
@@ -13,17 +14,17 @@
 
 namespace elimina::approx {
 
-// Factors over ranks, and those of each rank whose first variable it is.
+// Factors over ranks, grouped by the rank of their first variable.
 class RankedFactors {
  public:
-  // `scopes`: variables of each factor, slow to fast; `values`: those of one factor after another.
+  // `scopes`: variables of each factor, slow to fast; `values`: values of the factors, one after another.
   RankedFactors(std::vector<i64> sizes, const ScopeList& scopes, std::span<const double> values);
 
   std::span<const i64> sizes() const { return sizes_; }
   std::span<const int> scope(int factor) const { return scopes_[factor]; }
   const double* table(int factor) const { return tables_.data() + firsts_[factor]; }
   std::span<const int> bucket(int rank) const { return buckets_[rank]; }
-  // Cells of the largest factor or variable.
+  // Number of cells of the largest factor or variable.
   i64 most_cells() const { return most_cells_; }
 
  private:
@@ -33,7 +34,7 @@ class RankedFactors {
   i64 most_cells_ = 1;
 };
 
-// Weights that later factors give to the states of variables.
+// Weights of variables' states from later factors.
 class Forecasts {
  public:
   explicit Forecasts(std::size_t variables) : entries_(variables) {}
@@ -42,38 +43,38 @@ class Forecasts {
     entries_[variable].emplace_back(rank, std::move(weights));
   }
   bool has(int variable) const { return !entries_[variable].empty(); }
-  // Weights by the forecast that was made nearest to a rank.
+  // Weights of the forecast that is nearest to a rank.
   std::span<const double> at(int variable, int rank) const;
 
  private:
-  std::vector<std::vector<std::pair<int, std::vector<double>>>> entries_;  // of each variable: ranks and weights
+  std::vector<std::vector<std::pair<int, std::vector<double>>>> entries_;  // by variable: ranks, weights
 };
 
 // Approximate distribution over the variables that later factors share with a clique tree.
 struct Interface {
   RootedCliques cliques;
-  std::vector<int> sources;  // clique of the tree before it that contains each one
-  std::vector<int> targets;  // clique of the tree after it that contains each one
-  // Factors of all cliques from the tree before it and from the one after it, and the natural logarithms of what was divided out of them.
+  std::vector<int> sources;  // for each clique, the clique of the previous tree that contains it
+  std::vector<int> targets;  // for each clique, the clique of the next tree that contains it
+  // Factors of all cliques from the previous tree and from the next one, and the natural logarithms of their scales.
   std::vector<double> forward, backward;
   double forward_scale = 0, backward_scale = 0;
 
-  // Set the factors of a direction so that both directions make up a distribution's factors.
+  // Set the factors of one direction so that both directions multiply to a distribution.
   void set_forward(std::vector<double> smoothed);
   void set_backward(std::vector<double> smoothed);
 };
 
-// A tree of cliques that does not grow any more. Interfaces are numbered by the trees before them.
+// A finished tree of cliques. Interfaces have the number of the tree before them.
 struct LinkedTree {
   struct Member {  // a factor or a variable, and its clique
     int number, clique;
   };
   RootedCliques cliques;
-  int rank;  // of the elimination at which it ended
+  int rank;  // rank of the elimination that ended the tree
   std::vector<Member> factors, eliminated;
-  std::vector<Member> weighted;  // variables whose forecasts stand for what later trees say
+  std::vector<Member> weighted;  // variables with forecasts in the place of later trees
   std::vector<int> inputs;
-  std::unique_ptr<Interface> output;  // none: nothing follows
+  std::unique_ptr<Interface> output;  // null: the last tree
 };
 
 struct ZeroSum : std::runtime_error {
@@ -86,26 +87,26 @@ struct TreesTooLarge : std::runtime_error {
 // The trees and the approximate distributions between them.
 class LinkedTrees {
  public:
-  // `forecasts`: weights from other trees, by which approximations are made; nullptr: from earlier factors alone.
+  // `forecasts`: weights from other trees for the approximations; nullptr: earlier factors alone.
   LinkedTrees(std::shared_ptr<const RankedFactors> factors, i64 most_cells, double most_bytes,
               std::shared_ptr<const Forecasts> forecasts);
 
   // Makes all trees.
   void build();
 
-  // Updates what later trees say about earlier ones; returns the marginals, one rank after another.
+  // Updates messages from later to earlier trees; returns the marginals, one rank after another.
   std::vector<double> pass_backward();
-  // Updates what earlier trees say about later ones.
+  // Updates messages from earlier to later trees.
   void pass_forward();
-  // Weights that later factors give to states, for trees with other cliques.
+  // Weights of states from later factors, for a sequence with other cliques.
   std::shared_ptr<const Forecasts> forecast() const;
 
   const std::vector<LinkedTree>& trees() const { return trees_; }
-  // Natural logarithm of the sum of the factors' product, by the last pass.
+  // Natural logarithm of the sum of the factors' product, from the last pass.
   double log_z() const { return log_z_; }
-  // Sum of the information that approximations removed, in nats.
+  // Total mutual information that approximations removed, in nats.
   double divergence() const { return divergence_; }
-  // Memory of all trees and interfaces.
+  // Bytes of all trees and interfaces.
   double bytes() const { return bytes_; }
   bool is_exact() const;
 

@@ -33,7 +33,7 @@ double Particles::share_out() {
 }
 
 void Particles::resample_if_uneven(i64 number, double point) {
-  constexpr double even = 0.5, least_share = 0.5;  // of the logarithms' range; of samples of even weight
+  constexpr double even = 0.5, least_share = 0.5;  // share of the logarithms' range, and of samples of even weight
   const auto [low, high] = std::minmax_element(logs_.begin(), logs_.end());
   if (*high - *low < even || *high == kNothing) return;
   const std::size_t count = logs_.size();
@@ -48,7 +48,7 @@ void Particles::resample_if_uneven(i64 number, double point) {
     while (end <= quantile && sample + 1 < count) end += shares_[++sample];
     origin[lane] = std::int32_t(sample);
   }
-  // Rounding may leave points beyond the last sample of a positive weight.
+  // Rounding may leave points beyond the last sample with a positive weight.
   std::int32_t last = std::int32_t(count - 1);
   while (!(shares_[std::size_t(last)] > 0)) --last;
   for (std::int32_t& lane : origin) lane = std::min(lane, last);

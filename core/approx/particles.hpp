@@ -1,4 +1,4 @@
-// A particle filter: samples of which those with little weight make room for copies of the others, while further variables are drawn.
+// A particle filter: while variables are drawn, copies of samples with large weights replace samples with small ones.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -8,39 +8,42 @@
 
 namespace elimina::approx {
 
-// Numbers of variables are drawn from the highest on. A row holds the states that the samples have of one number.
+// Numbers of variables are drawn from the highest down. A row holds the samples' states of one variable.
 class Particles {
  public:
-  // `max_samples`: of a group. `last_uses`: of each number, the lowest bucket that reads its states; one that is not read later has itself.
+  // `max_samples`: size of a group. `last_uses`: for each number, the lowest bucket that reads its states, or the
+  // number itself.
   Particles(std::span<const i64> last_uses, i64 max_samples)
       : last_uses_(last_uses), shares_(std::size_t(max_samples)) {}
 
-  // Begins a group: the first row's states, the states from a row to the next, and natural logarithms of the weights.
+  // Begins a group: states of the first row, distance of rows, and natural logarithms of the weights.
   void begin(std::int32_t* states, i64 row, std::span<double> logs);
 
-  // Tells that a number was drawn.
+  // Notes that a number was drawn.
   void add(i64 number) { read_.push_back(number); }
-  // Resamples if few samples have most of the weight: then all have the same one. `point`: a random number from 0 on and below 1.
+  // Resamples if few samples have most of the weight; all weights are equal afterwards. `point`: a random number in [0,
+  // 1).
   void resample_if_uneven(i64 number, double point);
-  // Gives each sample the states of those that it goes back to, and its whole weight. Returns the number of independent samples that say as much about
-  // the first numbers.
+  // Gives each sample the states of its ancestors, and its whole weight. Returns the effective number of independent
+  // samples for
+  // the first numbers drawn.
   double finish();
 
  private:
-  // Shares of the weight go to `shares_`. Returns the number of samples of even weight that are worth as much; 0 if all weights are 0.
+  // Writes shares of the weight to `shares_`. Returns the effective number of samples; 0 if all weights are 0.
   double share_out();
   std::int32_t* row_of(i64 number) { return states_ + number * row_; }
 
   std::span<const i64> last_uses_;
   std::int32_t* states_ = nullptr;
   i64 row_ = 0;
-  std::span<double> logs_;  // of weights since the last resampling
-  double log_mean_ = 0;     // of the weights before
-  double log_sum_ = 0;      // of the weights whose shares were taken last
+  std::span<double> logs_;  // logarithms of the weights since the last resampling
+  double log_mean_ = 0;     // logarithm of the mean weight before that
+  double log_sum_ = 0;      // logarithm of the sum of weights at the last shares
   std::vector<double> shares_;
-  std::vector<i64> read_;                           // numbers that buckets may still read: their rows are up to date
-  std::vector<std::vector<std::int32_t>> origins_;  // of each resampling: the sample that each was
-  std::vector<std::vector<i64>> unread_;            // the numbers that were not read any more at that time
+  std::vector<i64> read_;                           // numbers whose rows later buckets may read, which are up to date
+  std::vector<std::vector<std::int32_t>> origins_;  // for each resampling, the ancestor of each sample
+  std::vector<std::vector<i64>> unread_;            // for each resampling, the numbers whose rows no later bucket reads
   std::vector<std::int32_t> states_before_, origin_;
 };
 

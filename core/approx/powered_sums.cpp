@@ -14,10 +14,10 @@ namespace {
 
 constexpr double kUnit = 1.0 / kWhole, kLogOfWhole = 21.487562596892644;
 
-// Numbers that are added up side by side.
+// Numbers that are added side by side.
 constexpr i64 kLanes = 8;
 
-// Columns whose largest terms and totals are on the stack.
+// Largest number of columns whose maxima and totals are on the stack.
 constexpr i64 kChunkColumns = 128;
 
 inline double finite_magnitude(double x) {
@@ -34,7 +34,7 @@ ELIMINA_FUSED_VERSIONS void largest_terms(const double* terms, i64 rows, i64 col
     for (i64 s = 0; s < columns; ++s) sums[s] = std::max(sums[s], terms[row * columns + s]);
   if (!shares) return;
   for (i64 s = 0; s < columns; ++s) {
-    bool is_taken = terms[s] == sums[s];  // the first of equals
+    bool is_taken = terms[s] == sums[s];  // the first of equal terms
     for (i64 row = 1; row < rows; ++row) {
       const bool is_largest = !is_taken && terms[row * columns + s] == sums[s];
       shares[(row - 1) * share_stride + s] = is_largest ? kWhole : 0;
@@ -43,7 +43,8 @@ ELIMINA_FUSED_VERSIONS void largest_terms(const double* terms, i64 rows, i64 col
   }
 }
 
-// Two rows: log(exp a + exp b) = max(a, b) + log(1 + exp(-|a - b|)). Where both are minus infinity, a - b is NaN, and counts as far apart.
+// Two rows: log(exp a + exp b) = max(a, b) + log(1 + exp(-|a - b|)). If both are minus infinity, a - b is NaN and
+// counts as a large difference.
 template <bool kShares>
 inline void sum_pairs(const double* __restrict first, const double* __restrict second, i64 columns, double weight,
                       double* __restrict sums, Share* __restrict shares) {
@@ -71,7 +72,7 @@ ELIMINA_FUSED_VERSIONS void sum_pairs_with_shares(const double* first, const dou
   sum_pairs<true>(first, second, columns, weight, sums, shares);
 }
 
-// Any number of rows. The term whose power is largest is minus infinity where the sum is 0.
+// Any number of rows. If the sum is 0, the largest term is minus infinity.
 ELIMINA_FUSED_VERSIONS void sum_rows(double* __restrict terms, i64 rows, i64 columns, double weight,
                                      double* __restrict sums, Share* __restrict shares, i64 share_stride) {
   const double sign = weight < 0 ? -1 : 1, scale = 1 / weight;

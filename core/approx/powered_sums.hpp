@@ -13,12 +13,14 @@ constexpr Share kWhole = 2147483647;
 
 constexpr double kLogOfZero = -std::numeric_limits<double>::infinity();
 
-// Sums the powers of each column of a block with `rows` rows, whose terms become scratch. A weight of 0 takes the largest term.
-// `shares`: those of rows 1 and later, `share_stride` apart; null: they are not wanted. `magnitudes`: raised to those of finite terms.
+// Sums the powers of each column of a block with `rows` rows, and overwrites the terms. A weight of 0 takes the largest
+// term.
+// `shares`: shares of rows 1 and later, `share_stride` apart; null: not wanted. `magnitudes`: raised to the largest
+// finite size of the terms.
 void sum_powers(double* terms, i64 rows, i64 columns, double weight, double* sums, Share* shares, i64 share_stride,
                 double* magnitudes);
 
-// Splits what is above each column into the rows' beliefs, by the shares of rows 1 and later.
+// Splits the belief above each column into the rows' beliefs, by the shares of rows 1 and later.
 void split_by_shares(const double* above, const Share* shares, i64 share_stride, i64 rows, i64 columns,
                      double* beliefs);
 

@@ -13,7 +13,7 @@ namespace {
 
 using Scope = std::vector<std::int32_t>;
 
-// Scopes, each once.
+// Scopes without repetitions.
 using ScopeSet = std::set<Scope>;
 
 bool contains(std::span<const std::int32_t> whole, std::span<const std::int32_t> part) {
@@ -43,7 +43,7 @@ class DisjointSets {
   std::size_t sets_;
 };
 
-// Variables that two scopes share, if there are at least two, and if these are the first two.
+// Adds the variables that two scopes share, if there are at least two and the first two are the given ones.
 bool intersect(std::span<const std::int32_t> one, std::span<const std::int32_t> other, std::int32_t first,
                std::int32_t second, Scope& shared) {
   shared.clear();
@@ -76,7 +76,7 @@ void RegionGraph::set_outer(const ScopeList& clusters) {
     if (is_outer[number])
       for (const std::int32_t v : scope) outer_of_[v].push_back(std::int32_t(number));
   }
-  // The regions keep the sequence of the clusters.
+  // Regions stay in the order of the clusters.
   std::vector<std::int32_t> numbers(clusters.count(), -1);
   for (std::size_t number = 0; number < clusters.count(); ++number) {
     if (!is_outer[number]) continue;
@@ -159,7 +159,7 @@ std::vector<std::int32_t> RegionGraph::containing(std::span<const std::int32_t> 
 }
 
 bool RegionGraph::count_inner() {
-  // Larger regions first: a region's number is 1 less the numbers of all regions that contain it.
+  // Larger regions first: the counting number of a region is 1 less the numbers of all regions that contain it.
   std::vector<std::vector<std::int32_t>> inner_of(sizes_.size());
   std::vector<std::vector<std::int32_t>> all_parents;
   std::vector<std::size_t> positions(outer_.count());
@@ -185,7 +185,7 @@ bool RegionGraph::count_inner() {
     if (number != 0) {
       parents_.append(regions);
     } else {
-      // One of each set is enough, since the regions of a set agree.
+      // One region of each set is enough, because the regions of a set agree.
       Scope firsts;
       for (std::size_t i = 0; i < regions.size(); ++i)
         if (sets.root(i) == i) firsts.push_back(regions[i]);
@@ -260,7 +260,7 @@ ScopeList short_loops(std::size_t variables, const ScopeList& scopes, std::size_
     });
   };
   const auto is_full = [&] { return loops.count() >= max_loops; };
-  // By the smallest variable of a loop: of three, u < v < w; of four, with u opposite to w, and v < x between them.
+  // Loops by their smallest variable: of three variables, u < v < w; of four, u is opposite to w, and v < x.
   std::vector<Scope> between(variables);
   Scope opposite;
   for (std::int32_t u = 0; u < std::int32_t(variables) && !is_full() && !stopped(); ++u) {

@@ -11,10 +11,13 @@ namespace elimina::approx {
 
 class RegionGraph {
  public:
-  // Outer regions are those clusters that no other one contains. Inner regions have at most `largest` variables: with 1, the regions are those
-  // of Bethe's approximation. Inner regions that change nothing are left out: those whose counting number is 0, and on which the outer
-  // regions agree if they agree on the other inner regions. The graph stays incomplete if it would have more than `max_members` variables in all
-  // regions and edges, or when the thread's patience ends.
+  // Outer regions are the clusters that no other cluster contains. Inner regions have at most `largest` variables; with
+  // 1, the regions are those
+  // of Bethe's approximation. Inner regions that change nothing are left out: their counting number is 0, and the outer
+  // regions agree on
+  // them if they agree on the other inner regions. The graph stays incomplete if regions and edges would have more than
+  // `max_members` variables
+  // in total, or when the thread is asked to stop.
   // Scopes are sorted.
   RegionGraph(std::vector<std::int64_t> sizes, const ScopeList& clusters, std::size_t largest,
               std::int64_t max_members);
@@ -23,19 +26,20 @@ class RegionGraph {
   const std::vector<std::int64_t>& sizes() const { return sizes_; }
   const ScopeList& outer() const { return outer_; }
   const ScopeList& inner() const { return inner_; }
-  // Outer regions of each inner one.
+  // Outer regions of each inner region.
   const ScopeList& parents() const { return parents_; }
-  // Times that each inner region's entropy counts; an outer region's counts once.
+  // Counting number of each inner region's entropy; 1 for an outer region.
   const std::vector<double>& counting_numbers() const { return counting_numbers_; }
 
-  // First outer region with all of these variables; -1: there is none.
+  // First outer region with all of these variables; -1: none.
   std::int64_t holder(std::span<const std::int32_t> scope) const;
 
-  // Cells of the outer regions, and of messages.
+  // Numbers of cells of the outer regions, and of messages.
   double outer_cells() const;
   double message_cells() const;
 
-  // Larger clusters: unions of the outer regions around each inner one, where they have at most `max_cells` cells; and the outer regions.
+  // Larger clusters: unions of the outer regions around each inner region with at most `max_cells` cells, and the outer
+  // regions.
   ScopeList grow(double max_cells) const;
 
  private:
@@ -49,12 +53,13 @@ class RegionGraph {
   bool is_complete_ = false;
   ScopeList outer_{{0}, {}}, inner_{{0}, {}}, parents_{{0}, {}};
   std::vector<double> counting_numbers_;
-  std::vector<std::vector<std::int32_t>> outer_of_;       // of each variable
+  std::vector<std::vector<std::int32_t>> outer_of_;       // outer regions of each variable
   std::vector<std::vector<std::int32_t>> intersections_;  // candidates for inner regions
 };
 
-// Sets of variables of chordless loops of three or four variables in the graph whose edges are pairs in a scope, unless a scope contains them;
-// at most so many.
+// Variables of the chordless loops of three or four variables in the graph of pairs that share a scope, unless one
+// scope contains the loop;
+// at most `max_loops` of them.
 ScopeList short_loops(std::size_t variables, const ScopeList& scopes, std::size_t max_loops);
 
 }  // namespace elimina::approx

@@ -13,13 +13,14 @@ namespace {
 
 constexpr double kForbidden = -std::numeric_limits<double>::infinity();
 
-// Sweeps after which beliefs are recomputed from logarithms: products of messages drift, and what underflows would stay 0.
+// Number of sweeps after which beliefs are recomputed from logarithms: products of messages drift, and underflows would
+// stay 0.
 constexpr std::uint64_t kRefreshSweeps = 16;
 
-// Smallest probability whose logarithm counts.
+// Smallest probability that is distinguished from 0 in logarithms.
 constexpr double kLeastProbability = 1e-130;
 
-// Replaces logarithms up to 0 by their exponentials, and returns the sum.
+// Replaces non-positive logarithms by their exponentials, and returns the sum.
 double exponentiate(double* logs, std::int64_t cells) {
   exponentials(logs, cells);
   double sum = 0;
@@ -117,7 +118,7 @@ bool RegionPropagation::filter_tuples() {
         has_changed = true;
         for (const std::uint32_t edge : outer.edges) is_waiting[edges_[edge].inner] = true;
       }
-      // A call that ends here leaves fewer tuples forbidden, which changes no sum.
+      // An interrupted call forbids fewer tuples, which does not change the sums.
       if (look(inner.cells * std::int64_t(inner.last - inner.first))) has_changed = false;
     }
   }
@@ -174,7 +175,7 @@ double RegionPropagation::update(std::size_t number, double damping) {
   const std::int64_t cells = inner.cells, count = std::int64_t(inner.last - inner.first);
   double* belief = inner_logs_.data() + inner.begin;
   const double* tangent = is_tangent_ ? tangents_.data() + inner.begin : belief;
-  // Messages are divided by at least 1: a belief before counts for what is missing.
+  // Messages are divided by at least 1; the previous belief stands for missing ones.
   const double plain_weight = double(count) + inner.number;
   const double weight = std::max(1.0, is_tangent_ ? double(count) + inner.convex_number() : plain_weight);
   // Marginals of the outer regions, and their logarithms.
@@ -191,7 +192,7 @@ double RegionPropagation::update(std::size_t number, double damping) {
   }
   for (std::int64_t i = 0; i < count * cells; ++i) margin_logs_[i] = 1 / std::max(margins_[i], kLeastProbability);
   logarithms(margin_logs_.data(), count * cells);
-  // The belief is the mean of those, divided by the messages.
+  // The belief is the mean of these marginals, divided by the messages.
   sums_.assign(cells, 0.0);
   for (std::int64_t k = 0; k < count; ++k) {
     const double* message = messages_.data() + edges_[inner.first + k].begin;
@@ -209,7 +210,7 @@ double RegionPropagation::update(std::size_t number, double damping) {
     belief[i] -= log_total;
     sums_[i] /= total;
   }
-  // The outer regions get the belief for their marginals.
+  // The outer regions' marginals are replaced by the belief.
   double change = 0;
   for (std::int64_t k = 0; k < count; ++k) {
     const Edge& edge = edges_[inner.first + k];
@@ -248,7 +249,7 @@ double RegionPropagation::move_tangent(std::size_t number) {
 }
 
 bool RegionPropagation::sweep(double damping) {
-  // Alternating directions.
+  // Forward and backward sweeps alternate.
   if (sweeps_ % kRefreshSweeps == kRefreshSweeps - 1) refresh_all();
   double residual = 0;
   for (std::size_t i = 0; i < inner_.size(); ++i) {
@@ -273,7 +274,7 @@ bool RegionPropagation::run(double tolerance, double damping, std::uint64_t swee
 bool RegionPropagation::run_double_loop(double tolerance, double precision, std::uint64_t inner_sweeps,
                                         std::uint64_t sweeps) {
   if (!is_tangent_) {
-    // Messages that have not converged may be far from all that do.
+    // Before convergence, some messages may be far from all others.
     is_tangent_ = true;
     for (double& message : messages_) message = message == kForbidden ? message : 0.0;
     for (double& log : inner_logs_) log = log == kForbidden ? log : 0.0;

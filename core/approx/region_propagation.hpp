@@ -16,50 +16,55 @@ class RegionPropagation {
  public:
   explicit RegionPropagation(const RegionGraph& graph);
 
-  // Multiplies the table of an outer region that contains it by each factor; `values` holds all factors' values, which are at least 0. False:
-  // no region contains a factor, or the number of values is wrong. To be called before messages are passed.
+  // Multiplies each factor into the table of an outer region that contains it; `values`: values of all factors, at
+  // least 0. False:
+  // no region contains a factor, or the number of values is wrong. Call it before messages are passed.
   bool multiply(const RegionGraph& graph, const ScopeList& scopes, std::span<const double> values);
 
-  // Removes tuples that other regions forbid, until there are no more; false: nothing is possible. The first step.
+  // Removes tuples that other regions forbid, until nothing changes; false: no tuple remains. The first step.
   bool filter_tuples();
 
-  // Passes messages until regions agree within `tolerance` on all probabilities, or for so many sweeps; returns whether they agree. It need
-  // not converge. `damping`: share of a message before in a new one.
+  // Passes messages until regions agree within `tolerance` on all probabilities, or for at most `sweeps` sweeps;
+  // returns true if they agree. They
+  // need not converge. `damping`: share of the old message in a new one.
   bool run(double tolerance, double damping, std::uint64_t sweeps);
 
-  // The same by the double loop, which converges: the concave part of the free energy is replaced by its tangent, and the convex rest is minimised
-  // by sweeps until its regions agree better by `precision` than the tangent moves, or for at most `inner_sweeps`. The first call resets all messages.
+  // The double loop, which always converges: a tangent replaces the concave part of the free energy, and sweeps
+  // minimise the convex rest
+  // until its regions agree better by `precision` than the tangent moves, or for at most `inner_sweeps`. The first call
+  // resets all messages.
   bool run_double_loop(double tolerance, double precision, std::uint64_t inner_sweeps, std::uint64_t sweeps);
 
   // Kikuchi's approximation of the sum's natural logarithm.
   double log_sum();
 
-  // Marginals of variables, one after another, each from the smallest region with the variable; uniform where there is none.
+  // Marginals of variables, one after another, each from the smallest region with the variable; uniform if no region
+  // has it.
   std::vector<double> marginals(std::span<const std::int32_t> variables);
 
-  // Largest difference of probabilities between regions in the last sweep; 1 before it.
+  // Largest difference of probabilities between regions in the last sweep; 1 before the first sweep.
   double residual() const { return residual_; }
   std::uint64_t sweeps() const { return sweeps_; }
 
  private:
   struct Factor {
     std::uint32_t outer, runs;
-    std::int64_t begin;  // of its logarithms
+    std::int64_t begin;  // offset of its logarithms
   };
   struct Outer {
-    std::int64_t begin, cells;  // of its belief
+    std::int64_t begin, cells;  // offset and size of its belief
     std::vector<std::uint32_t> factors, edges;
   };
   struct Inner {
-    std::int64_t begin, cells;  // of its belief
-    std::size_t first, last;    // edges
-    double number;              // times that its entropy counts
+    std::int64_t begin, cells;  // offset and size of its belief
+    std::size_t first, last;    // range of its edges
+    double number;              // counting number of its entropy
 
     double convex_number() const { return std::max(number, 0.0); }
   };
   struct Edge {
     std::uint32_t outer, inner, runs;
-    std::int64_t begin;  // of its message
+    std::int64_t begin;  // offset of its message
   };
 
   std::uint32_t number_of(Runs runs);
@@ -76,14 +81,14 @@ class RegionPropagation {
   ScopeList outer_scopes_, inner_scopes_;
   std::vector<Outer> outer_;
   std::vector<Inner> inner_;
-  std::vector<Edge> edges_;  // by inner region
+  std::vector<Edge> edges_;  // ordered by inner region
   std::vector<Factor> factors_;
   std::vector<Runs> runs_;
   std::map<Runs, std::uint32_t> run_numbers_;
-  std::vector<double> logs_;                   // of factors
-  std::vector<double> beliefs_;                // of outer regions
-  std::vector<double> messages_;               // to outer regions, as logarithms; minus infinity for forbidden tuples
-  std::vector<double> inner_logs_, tangents_;  // logarithms of inner beliefs, and those where the tangent touches
+  std::vector<double> logs_;                   // logarithms of the factors
+  std::vector<double> beliefs_;                // beliefs of the outer regions
+  std::vector<double> messages_;               // logarithms; minus infinity: forbidden
+  std::vector<double> inner_logs_, tangents_;  // logarithms of beliefs and tangent points
   std::vector<double> margins_, margin_logs_, sums_, table_;
   double residual_ = 1;
   std::uint64_t sweeps_ = 0;

@@ -25,7 +25,7 @@ u64 mixed(u64 bits) {
 
 constexpr u64 kOdd = 0x9e3779b97f4a7c15u;
 
-// Samples that are drawn together where each is independent, and buckets between looks at the stop flag.
+// Number of independent samples that are drawn together, and number of buckets between checks for a stop request.
 constexpr i64 kLoneSamples = 64, kBucketsPerLook = 16;
 
 double unit_interval(u64 bits) { return double(bits >> 11) * 0x1p-53; }
@@ -37,9 +37,9 @@ struct Sampler::Block {
       : keys(std::size_t(max_samples)), cells(std::size_t(max_samples)), norms(std::size_t(max_samples)),
         totals(std::size_t(max_samples)), values(std::size_t(max_states * max_samples)) {}
 
-  std::int32_t* states = nullptr;  // of the first sample, in the first row
-  i64 row = 0;                     // states of a row
-  i64 count = 0;                   // samples
+  std::int32_t* states = nullptr;  // states of the first sample, in the first row
+  i64 row = 0;                     // distance of rows
+  i64 count = 0;                   // number of samples
   double* logs = nullptr;
   std::vector<u64> keys;
   std::vector<i64> cells;
@@ -69,7 +69,7 @@ Sampler::Sampler(std::span<const double> arena, std::span<const i64> words, std:
   }
   last_uses_.resize(sizes_.size());
   std::iota(last_uses_.begin(), last_uses_.end(), i64{0});
-  // A message has all its variables among the strides: its sender does not have its home's variable at hand.
+  // The strides of a message include all its variables, because its sender does not have the variable of its home.
   const auto table_of = [&](std::size_t at, bool is_sent) {
     const i64 begin = i64(strides_.size());
     if (is_sent && words[at + 1] >= 0) strides_.push_back({words[at + 1], words[at + 2]});
@@ -143,7 +143,7 @@ void Sampler::draw_bucket(i64 number, Block& block) const {
     const double total = block.totals[std::size_t(lane)];
     if (!(total > 0)) continue;
     double remaining = total * unit_interval(mixed(block.keys[std::size_t(lane)] + kOdd * u64(number + 1)));
-    // Rounding may leave a rest beyond the last possible value, which is taken then.
+    // Rounding may leave a remainder beyond the last possible value, which is then taken.
     for (i64 x = 0; x < sizes_[std::size_t(number)]; ++x) {
       const double share = block.values[std::size_t(x * block.count + lane)];
       if (!(share > 0)) continue;

@@ -1,4 +1,4 @@
-// Samples of a distribution that is given by the tables of its buckets, one variable after another.
+// Samples of a distribution whose buckets have tables, one variable after another.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -8,29 +8,39 @@
 
 namespace elimina::approx {
 
-// Variables have numbers: a bucket's tables are over its variable and higher numbers, and the highest number is drawn first. A variable is drawn in
+// A bucket's tables are over its variable and variables with higher numbers, and the highest number is drawn first. A
+// variable is drawn in
 // proportion to the product of its bucket's tables, which hold natural logarithms.
 //
-// A weighted bucket multiplies the sample's weight by the sum of that product over its variable, and divides it by the messages that the bucket sent.
-// Where these are the messages of weighted mini-buckets, the quotient is at most 1 (Hoelder's inequality). The bucket of a variable that was eliminated
+// A weighted bucket multiplies the sample's weight by the sum of that product over its variable, and divides it by the
+// messages of the bucket.
+// If these are messages of weighted mini-buckets, the quotient is at most 1 (Hoelder's inequality). The bucket of a
+// variable that was eliminated
 // exactly needs no weight: the sum is its message.
 class Sampler {
  public:
-  // `words`: of each table its offset in the arena, its home (the number of the bucket that reads it; -1: it is one number), the stride of the home's
-  // variable, its origin (the number of the bucket that sent it; -1: it is a factor), and the number of its other variables, each with its number and its
-  // stride. `sizes`: values of all variables; `is_weighted`: of their buckets. Numbers from `first` on and below `last` are drawn.
+  // `words`: for each table its offset in the arena, its home (the number of the bucket that reads it; -1: a constant),
+  // the stride of the home's
+  // variable, its origin (the number of the bucket that sent it; -1: a factor), and its other variables: their number,
+  // then each with its
+  // stride. `sizes`: sizes of all variables; `is_weighted`: true for weighted buckets. Numbers in [`first`, `last`) are
+  // drawn.
   Sampler(std::span<const double> arena, std::span<const i64> words, std::span<const i64> sizes,
           std::span<const std::uint8_t> is_weighted, i64 first, i64 last);
 
-  // Draws samples in groups of `group`, whose random numbers depend on the seed, the sample's number (`start` and those after it) and the variable's alone.
-  // The samples of a group are a particle filter: when few of them have most of the weight, they are resampled. The mean of a group's
+  // Draws samples in groups of `group`. Random numbers depend only on the seed, the sample's number (from `start` on)
+  // and the variable.
+  // The samples of a group are a particle filter: if few of them have most of the weight, they are resampled. The mean
+  // of a group's
   // weights stays unbiased, and groups are independent. In groups of 1, samples are independent.
-  // `states`: a row for each number; `logs`: natural logarithm of each sample's weight, which is added to: minus infinity if no value was possible;
-  // `sizes`: of each group, the number of independent samples that say as much about the variables that were drawn first.
+  // `states`: a row for each number; `logs`: natural logarithm of each sample's weight, to which is added: minus
+  // infinity if no value was possible;
+  // `sizes`: for each group, the effective number of independent samples for the variables that were drawn first.
   void draw(u64 seed, u64 start, i64 group, std::span<std::int32_t> states, std::span<double> logs,
             std::span<double> sizes, int threads) const;
 
-  // Adds the natural logarithm of the weight that each of these samples would have had if it had been drawn independently: infinity if it cannot be
+  // Adds the natural logarithm of the weight that each sample would have if it had been drawn independently: infinity
+  // if it cannot be
   // drawn.
   void weigh_states(std::span<std::int32_t> states, std::span<double> logs, int threads) const;
 
@@ -40,20 +50,22 @@ class Sampler {
   };
   struct Table {
     i64 offset, stride;
-    i64 begin, end;  // of its strides
+    i64 begin, end;  // range of its strides
   };
   struct Bucket {
-    i64 begin = 0, end = 0;            // tables
-    i64 sent_begin = 0, sent_end = 0;  // messages
+    i64 begin = 0, end = 0;            // range of its tables
+    i64 sent_begin = 0, sent_end = 0;  // range of its messages
     bool is_weighted = false;
   };
   struct Block;
 
-  // Calls `work(block, number of its first sample, is_to_end)` for blocks of at most `most` samples, until it returns false.
+  // Calls `work(block, number of its first sample, is_to_end)` for blocks of at most `most` samples, until it returns
+  // false.
   template <class Work>
   void for_blocks(std::span<std::int32_t> states, std::span<double> logs, i64 block_samples, int threads,
                   Work work) const;
-  // The bucket's distribution for each sample of a block: its values over the largest one, their sum, and the logarithm of the weight.
+  // Distribution of the bucket for each sample of a block: values over the largest one, their sum, and the logarithm of
+  // the weight.
   void share_out(i64 number, Block& block) const;
   void draw_bucket(i64 number, Block& block) const;
   void weigh_bucket(i64 number, Block& block) const;
@@ -63,17 +75,17 @@ class Sampler {
   std::span<const double> arena_;
   std::vector<i64> sizes_;
   i64 first_, last_, largest_ = 1;
-  std::vector<Bucket> buckets_;  // from `first_` on
-  std::vector<i64> last_uses_;   // of each number: the lowest bucket that reads it, or itself
+  std::vector<Bucket> buckets_;  // buckets from `first_` on
+  std::vector<i64> last_uses_;   // for each number, the lowest bucket that reads it, or the number itself
   std::vector<Table> tables_, messages_;
   std::vector<Stride> strides_;
 };
 
-// Sums of samples' weights over the states of variables, one variable after another.
+// Sums of samples' weights by the states of variables, one variable after another.
 struct StateSums {
-  std::span<double> weights;   // of the samples that have the state
-  std::span<double> squares;   // of a group's weight with the state
-  std::span<double> products;  // of a group's weight with the state and its whole weight
+  std::span<double> weights;   // sum of the weights of samples with the state
+  std::span<double> squares;   // sum of squares of a group's weight with the state
+  std::span<double> products;  // sum of products of a group's weight with the state and its whole weight
 };
 
 // Adds the weights of samples in groups of `group`. `starts`: position of the first state of each row of `states`.

@@ -22,7 +22,7 @@ void set_runs(Runs& runs, std::span<const std::int32_t> whole, std::span<const s
   std::int64_t stride = 1;
   std::size_t axis = whole.size();
   for (std::size_t i = part.size(); i-- > 0;) {
-    // Mostly, both are in the same sequence.
+    // In most calls, both have the same order.
     do axis = (axis == 0 ? whole.size() : axis) - 1;
     while (whole[axis] != part[i]);
     strides[axis] = stride;
@@ -41,7 +41,7 @@ void set_runs(Runs& runs, std::span<const std::int32_t> whole, std::span<const s
       runs.strides.push_back(strides[axis]);
     }
   }
-  if (runs.sizes.empty() || runs.strides.back() > 1) {  // a fast run of one cell
+  if (runs.sizes.empty() || runs.strides.back() > 1) {  // adds a fast run of one cell
     runs.sizes.push_back(1);
     runs.strides.push_back(0);
   }
@@ -56,7 +56,7 @@ Runs runs_of(std::span<const std::int32_t> whole, std::span<const std::int32_t> 
 
 namespace {
 
-// Calls work(fast), where the length of the fast runs is a constant for the shortest ones.
+// Calls work(fast) with the length of the fast runs, as a constant for the shortest ones.
 template <class Work>
 [[gnu::always_inline]] inline void with_length(const Runs& runs, Work work) {
   switch (const std::int64_t fast = runs.sizes.back()) {
@@ -88,7 +88,7 @@ template <class Combine>
 }
 
 [[gnu::always_inline]] inline double total(const double* cells, std::int64_t count) {
-  // Four sums at a time do not wait for each other.
+  // Four independent sums at a time hide the latency of additions.
   std::array<double, 4> sums{};
   std::int64_t i = 0;
   for (; i + 4 <= count; i += 4)
@@ -101,7 +101,7 @@ ELIMINA_VERSIONS void set_to(double* table, const Runs& runs, const double* part
   combine_with(table, runs, part, [](double& cell, double value) __attribute__((always_inline)) { cell = value; });
 }
 
-// Runs of tables that meet once: their memory is used again.
+// Runs of tables that meet only once share their memory.
 thread_local Runs runs_of_meeting;
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Products and sums of dense tables, where the scope of one is part of the other's.
+// Products and sums of dense tables, where one scope contains the other.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -24,23 +24,23 @@ struct ScopeList {
   }
 };
 
-// A table seen with runs of axes merged, where another table has all axes of a run, or none.
+// A table with merged runs of axes: the other table has all axes of a run, or none.
 struct Runs {
-  std::vector<std::int64_t> sizes, strides;  // slow to fast; the stride in the other table, 0 where it lacks the axes
+  std::vector<std::int64_t> sizes, strides;  // slow to fast; strides in the other table, 0 where it lacks the axes
 
   auto operator<=>(const Runs&) const = default;
 };
 
-// Cells of a table; at most 2^62.
+// Number of cells of a table; at most 2^62.
 std::int64_t cells_of(std::span<const std::int32_t> scope, std::span<const std::int64_t> sizes);
 
-// Runs of a table over `whole`, slow to fast, as one over some of its variables sees them.
+// Runs of a table over `whole`, slow to fast, for a table over some of its variables.
 void set_runs(Runs& runs, std::span<const std::int32_t> whole, std::span<const std::int32_t> part,
               std::span<const std::int64_t> sizes);
 Runs runs_of(std::span<const std::int32_t> whole, std::span<const std::int32_t> part,
              std::span<const std::int64_t> sizes);
 
-// Calls work(first cell of a fast run, its cell in the other table) for each slow cell; `fast` cells follow each.
+// Calls work(first cell of a fast run, its cell in the other table) for each slow cell; the run has `fast` cells.
 template <class Work>
 [[gnu::always_inline]] inline void for_rows(const Runs& runs, Work work) {
   const std::size_t axes = runs.sizes.size();
@@ -69,13 +69,13 @@ void multiply_by(double* table, const Runs& runs, const double* factor);
 // Adds another table to a table.
 void add_to(double* table, const Runs& runs, const double* term);
 
-// Adds the sums of a table's cells to another one's.
+// Adds the sums of a table's cells to another table.
 void add_up(const double* table, const Runs& runs, double* sums);
 
-// The same for tables that meet once.
+// The same for tables that meet only once.
 void multiply_by(double* table, std::span<const std::int32_t> whole, const double* factor,
                  std::span<const std::int32_t> part, std::span<const std::int64_t> sizes);
-// Sets a table to another one, which is the same along all other axes.
+// Overwrites a table with another one, repeated along its other axes.
 void spread(double* table, std::span<const std::int32_t> whole, const double* part, std::span<const std::int32_t> axes,
             std::span<const std::int64_t> sizes);
 void add_up(const double* table, std::span<const std::int32_t> whole, double* sums, std::span<const std::int32_t> part,

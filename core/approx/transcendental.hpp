@@ -7,20 +7,21 @@
 
 namespace elimina::approx {
 
-// Below this, an exponential counts as 0: it changes no sum, and its products with others stay normal numbers.
+// Below this value, an exponential counts as 0: it would not change a sum, and products of larger ones stay normal
+// numbers.
 constexpr double kLeastExponent = -300;
 
-// ln(2) in two parts, the first of which has zeros at its end.
+// ln(2) in two parts; the first ends with zeros.
 constexpr double kLogOfTwo = 6.93147180369123816490e-01, kLogOfTwoRest = 1.90821492927058770002e-10;
 
-// exp(x) for x <= 0 within a few units in the last place; 0 from the least exponent on.
+// exp(x) for x <= 0 within a few units in the last place; 0 up to the least exponent.
 inline double exponential(double x) {
   constexpr double shift = 6755399441055744.0;                     // 1.5 * 2^52: adding it rounds to an integer
-  const double bounded = x > kLeastExponent ? x : kLeastExponent;  // of NaN, too
+  const double bounded = x > kLeastExponent ? x : kLeastExponent;  // also replaces NaN
   const double rounded = bounded * 1.4426950408889634074 + shift;
   const double power = rounded - shift;
   const double r = (bounded - power * kLogOfTwo) - power * kLogOfTwoRest;
-  // Taylor's series on |r| <= ln(2) / 2: the next term is below 2^-56.
+  // Taylor series on |r| <= ln(2) / 2: the next term is below 2^-56.
   double sum = 1.0 / 6227020800.0;
   sum = sum * r + 1.0 / 479001600.0;
   sum = sum * r + 1.0 / 39916800.0;
@@ -39,7 +40,7 @@ inline double exponential(double x) {
   return x <= kLeastExponent ? 0.0 : sum * scale;
 }
 
-// log((1 + s) / (1 - s)) = 2 artanh(s) for |s| < 0.172: Taylor's series.
+// log((1 + s) / (1 - s)) = 2 artanh(s) for |s| < 0.172: Taylor series.
 inline double logarithm_of_ratio(double s) {
   const double z = s * s;
   double sum = 1.0 / 21;
@@ -57,11 +58,11 @@ inline double logarithm_of_ratio(double s) {
 
 // log(x) for normal x >= 1.
 inline double logarithm(double x) {
-  constexpr std::uint64_t root = 0x3fe6a09e667f3bcd;  // of 1/2: the mantissa is brought to [root, 2 root)
+  constexpr std::uint64_t root = 0x3fe6a09e667f3bcd;  // bits of sqrt(1/2): the mantissa is brought to [root, 2 root)
   const std::uint64_t bits = std::bit_cast<std::uint64_t>(x);
   const std::uint64_t above = bits - root;
   const double mantissa = std::bit_cast<double>((above & 0x000fffffffffffff) + root);
-  // The exponent is at most 2047: placed into the mantissa of 2^52, it becomes a double.
+  // The exponent is at most 2047: inserted into the mantissa of 2^52, it becomes a double.
   const double power = std::bit_cast<double>((above >> 52) | 0x4330000000000000) - 4503599627370496.0;
   const double s = (mantissa - 1) / (mantissa + 1);
   return power * kLogOfTwo + (logarithm_of_ratio(s) + power * kLogOfTwoRest);
@@ -69,12 +70,12 @@ inline double logarithm(double x) {
 
 // log(1 + x) for 0 <= x <= 1.
 inline double logarithm_of_successor(double x) {
-  const bool is_large = x > 0.41421356237309505;  // beyond it, log 2 + log((1 + x) / 2)
+  const bool is_large = x > 0.41421356237309505;  // uses log 2 + log((1 + x) / 2)
   const double s = (is_large ? x - 1 : x) / (is_large ? x + 3 : x + 2);
   return (is_large ? kLogOfTwo : 0) + (logarithm_of_ratio(s) + (is_large ? kLogOfTwoRest : 0));
 }
 
-// exp of numbers up to 0, and log of numbers from 1 on, in place.
+// exp of numbers up to 0, and log of numbers from 1, in place.
 void exponentials(double* values, i64 count);
 void logarithms(double* values, i64 count);
 

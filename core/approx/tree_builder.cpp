@@ -10,10 +10,10 @@ namespace elimina::approx {
 
 namespace {
 
-// Bytes of a cell of an interface: a number for each direction.
+// Bytes of an interface's cell: a number for each direction.
 constexpr double kMessageBytes = 16;
 
-// Bytes of a cell of a tree while it is calibrated: a belief, and a share of a front or a message.
+// Bytes of a tree's cell during calibration: a belief, and a share of a front or a message.
 constexpr double kCalibratedBytes = 16;
 
 // Bytes of a clique without its table.
@@ -184,13 +184,13 @@ void TreeBuilder::add(int factor) {
   tree->add_factor(factor, clique);
 }
 
-// The growing tree of some variables, one for all of them.
+// Gives some variables one growing tree.
 TreeBuilder::Growing TreeBuilder::home(std::span<const int> scope) {
   std::vector<Growing> trees;
   for (const int v : scope)
     if (homes_[v] && std::ranges::find(trees, homes_[v]) == trees.end()) trees.push_back(homes_[v]);
   if (trees.empty()) return std::make_shared<GrowingTree>(holders_);
-  // The largest one stays: each clique is moved a few times only.
+  // The largest one stays, so that each clique moves only a few times.
   const Growing heir = *std::ranges::max_element(trees, {}, [](const Growing& tree) { return tree->size(); });
   for (const Growing& other : trees) {
     if (other == heir) continue;
@@ -206,7 +206,7 @@ void TreeBuilder::move(const GrowingTree& cliques, const Growing& home) {
       for (const int v : cliques.scope(number)) homes_[v] = home;
 }
 
-// Returns a clique of the front that has some variables, in the tree or in the one after it.
+// Returns a clique of the front that has some variables, in this tree or the next one.
 int TreeBuilder::gather(Growing& tree, std::span<const int> shared) {
   for (;;) {
     std::vector<int> candidates;
@@ -226,7 +226,7 @@ int TreeBuilder::gather(Growing& tree, std::span<const int> shared) {
   }
 }
 
-// Removes dependences from a front until one of some variables fits on its way to the others.
+// Removes dependences from a front until a clique with some variables can be joined to the others.
 void TreeBuilder::shorten(CliqueFront& front, std::span<const int> shared) {
   for (;;) {
     std::vector<int> candidates;
@@ -243,7 +243,7 @@ void TreeBuilder::shorten(CliqueFront& front, std::span<const int> shared) {
   }
 }
 
-// The clique that has most of some variables; of these the smallest one.
+// The clique with the largest number of some variables; the smallest clique breaks ties.
 int TreeBuilder::nearest(const CliqueForest& forest, std::span<const int> candidates,
                          std::span<const int> shared) const {
   const auto key = [&](int number) {
@@ -254,7 +254,8 @@ int TreeBuilder::nearest(const CliqueForest& forest, std::span<const int> candid
   return *std::ranges::min_element(candidates, {}, key);
 }
 
-// The way from a clique to the nearest one with a variable; components without edges are linked at `end`, which has it.
+// Path from a clique to the nearest one with a variable; a component without edges is linked to `end`, which has the
+// variable.
 std::vector<int> TreeBuilder::path(CliqueForest& forest, int start, int variable, int end) const {
   std::vector<int> way = forest.path(start, variable);
   if (!way.empty()) return way;
@@ -275,14 +276,14 @@ std::vector<Scope> TreeBuilder::needs(const CliqueForest& forest, std::span<cons
   return scopes;
 }
 
-// The position of the first scope with too many cells; -1 if there is none.
+// Position of the first scope with too many cells; -1: none.
 int TreeBuilder::oversized(std::span<const Scope> scopes) const {
   const auto is_too_large = [&](const Scope& scope) { return cells_of(scope, sizes_) > result_.most_cells_; };
   const auto first = std::ranges::find_if(scopes, is_too_large);
   return first == scopes.end() ? -1 : int(first - scopes.begin());
 }
 
-// Sums out a variable whose factors are all in its tree.
+// Sums out a variable; all its factors are in its tree.
 void TreeBuilder::eliminate(int variable) {
   Growing tree = homes_[variable];
   if (!tree) {
@@ -307,9 +308,9 @@ void TreeBuilder::eliminate(int variable) {
   if (!tree->has_front()) complete(*tree, positions, false);
 }
 
-// Calibrates a tree that does not grow any more, and returns its number.
+// Calibrates a finished tree, and returns its number.
 int TreeBuilder::complete(GrowingTree& growing, std::vector<int>& positions, bool is_closed) {
-  std::vector<std::pair<int, int>> weighted;  // variables of the front, and the last clique of each
+  std::vector<std::pair<int, int>> weighted;  // variables of the front, each with its last clique
   if (is_closed && result_.forecasts_) {
     for (int number = 0; number < growing.size(); ++number)
       if (growing.is_front(number))
@@ -326,7 +327,7 @@ int TreeBuilder::complete(GrowingTree& growing, std::vector<int>& positions, boo
   return int(result_.trees_.size()) - 1;
 }
 
-// Ends a tree, and returns its front for approximations.
+// Finishes a tree, and returns its front for approximation.
 TreeBuilder::Closed TreeBuilder::close(GrowingTree& growing) {
   std::vector<int> positions;
   const int number = complete(growing, positions, true);
@@ -346,7 +347,7 @@ TreeBuilder::Closed TreeBuilder::close(GrowingTree& growing) {
   return {std::move(front), number};
 }
 
-// Returns a tree that begins with an approximated front of another one.
+// Returns a tree that begins with the approximated front of another one.
 TreeBuilder::Growing TreeBuilder::follow(const Closed& closed) {
   const auto& [front, number] = closed;
   LinkedTree& tree = result_.trees_[number];
@@ -362,7 +363,7 @@ TreeBuilder::Growing TreeBuilder::follow(const Closed& closed) {
   if (result_.bytes_ > result_.most_bytes_) throw TreesTooLarge();
   if (!tree.weighted.empty()) {
     interface.backward.assign(std::size_t(cliques.cells()), 1.0);
-    std::vector<std::pair<int, int>> holders;  // variables, and cliques with them
+    std::vector<std::pair<int, int>> holders;  // variables, each with a clique that has it
     for (int clique = 0; clique < front.size(); ++clique)
       for (const int v : front.scope(clique)) holders.emplace_back(v, clique);
     std::ranges::sort(holders);

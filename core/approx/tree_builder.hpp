@@ -5,7 +5,7 @@
 
 namespace elimina::approx {
 
-// A tree that grows: its front, cliques of variables that are not eliminated, and eliminated cliques that hang below them.
+// A growing tree: its front, which is the cliques with variables to eliminate, and the eliminated cliques below them.
 class GrowingTree : public CliqueForest {
  public:
   // `holders`: cliques of the fronts with each variable, ascending.
@@ -17,15 +17,15 @@ class GrowingTree : public CliqueForest {
   int add_front(Scope scope);
   void widen(int number, Scope scope);
   void add_factor(int factor, int clique) { factors_.push_back({factor, clique}); }
-  // Adds the cliques of an approximated front, which are the targets of a tree's output.
+  // Adds the cliques of an approximated front, the targets of a tree's output.
   void begin(const CliqueFront& front, std::span<const int> positions, int input, Interface& interface);
   // Adds all cliques of another tree.
   void merge(const GrowingTree& other, std::vector<LinkedTree>& trees);
-  // Joins the cliques with a variable, and leaves the rest of the join in the front.
+  // Joins the cliques with a variable, and leaves the join without it in the front.
   void eliminate(int variable, const Scope& scope);
   // Carries a variable along a path of cliques to its first one. `needs`: scope that replaces or joins each clique but the last.
   void widen_path(std::span<const int> path, std::span<const Scope> needs);
-  // Returns the tree with no more than it has, and the position of each clique.
+  // Returns the tree without spare memory, and the position of each clique.
   LinkedTree complete(std::span<const i64> sizes, int rank, std::vector<LinkedTree>& trees,
                       std::vector<int>& positions);
 
@@ -36,11 +36,11 @@ class GrowingTree : public CliqueForest {
 
   std::vector<std::vector<int>>& holders_;
   std::vector<char> is_front_;
-  std::vector<int> heirs_;  // clique that has replaced each one; itself: none has
+  std::vector<int> heirs_;  // clique that has replaced each clique; itself: not replaced
   int fronts_ = 0;
   std::vector<int> inputs_;
   std::vector<LinkedTree::Member> factors_, eliminated_;
-  std::vector<std::pair<int, int>> hanging_;  // eliminated cliques, and those that they hang from
+  std::vector<std::pair<int, int>> hanging_;  // eliminated cliques, each with the clique above it
 };
 
 class TreeBuilder {
@@ -73,7 +73,7 @@ class TreeBuilder {
   LinkedTrees& result_;
   const RankedFactors& factors_;
   const std::span<const i64> sizes_;
-  std::vector<Growing> homes_;  // of variables in a front
+  std::vector<Growing> homes_;  // growing tree of each variable in a front
   std::vector<std::vector<int>> holders_;
   int rank_ = 0;
 };

@@ -12,16 +12,16 @@
 namespace elimina::approx {
 namespace {
 
-// Cells of a block, which stays in the first cache; one axis is a block at least.
+// Largest number of cells in a block, which then fits the first cache; a block has at least one axis.
 constexpr i64 kBlockCells = 1024;
 
-// Units in the last place that a term of a sum, and a logarithm of a sum of exponentials, may be off.
+// Largest error of a term of a sum, and of a logarithm of a sum of exponentials, in units in the last place.
 constexpr double kUlps = 8;
 
-// A weight's size: beyond these limits the bound hardly changes, and rounding would.
+// Limits on the size of a weight: beyond them the bound hardly changes, and rounding grows.
 constexpr double kLeastLog = -9, kMostLog = 6;
 
-// Offsets of the messages, each of which lives from its node to its node's parent.
+// Offsets of the messages; each one lives from its node to the node's parent.
 struct LiveMessages {
   std::vector<i64> offsets;
   i64 height;
@@ -105,7 +105,7 @@ WeightedMiniBuckets::WeightedMiniBuckets(const plan::PlannedTree& planned, std::
   block_.resize(largest_block);
   magnitudes_.resize(largest_columns);
 
-  // Strides of a table over sorted variables along the axes of a clique; 0 where it does not depend on one.
+  // Strides of a table over sorted variables along the axes of a clique; 0 for variables that the table lacks.
   std::vector<i64> along(sizes_.size(), 0);
   const auto put_strides = [&](std::span<const int> clique, std::span<const int> scope, std::vector<i64>& strides) {
     i64 stride = 1;
@@ -113,7 +113,7 @@ WeightedMiniBuckets::WeightedMiniBuckets(const plan::PlannedTree& planned, std::
     for (const int v : clique) strides.push_back(along[v]);
     for (const int v : scope) along[v] = 0;
   };
-  // Shifts of each divided bucket: over the variables that all of its mini-buckets share, the bucket's first.
+  // Shifts of each divided bucket, over the first variables that all of its mini-buckets share.
   number_.assign(nodes, -1);
   std::vector<int> scope;
   for (int first = 0, last; first < nodes; first = last) {
@@ -194,7 +194,7 @@ void WeightedMiniBuckets::centre_shifts(std::span<const double> parameters, std:
       double mean = 0;
       for (int n = begin; n < end; ++n) mean += parameters[shift_begin_[n] + cell];
       mean /= copies;
-      // The last one takes what rounding leaves, so that they cancel.
+      // The last one takes the remainder of rounding, so that they cancel.
       double sum = 0;
       for (int n = begin; n + 1 < end; ++n) {
         const double shift = parameters[shift_begin_[n] + cell] - mean;
@@ -206,7 +206,7 @@ void WeightedMiniBuckets::centre_shifts(std::span<const double> parameters, std:
   }
 }
 
-// The mini-bucket of a group that shares most variables with another tree's node; of equals, the one of fewest variables.
+// The mini-bucket of a group that shares most variables with another tree's node; fewest variables break ties.
 int WeightedMiniBuckets::closest(const WeightedMiniBuckets& other, int node, std::size_t group) const {
   const std::span<const int> clique = other.cliques_[node];
   const auto distance = [&](int n) {
@@ -221,13 +221,13 @@ int WeightedMiniBuckets::closest(const WeightedMiniBuckets& other, int node, std
   return best;
 }
 
-// Adds to a table over a scope the means of another one's cells that agree with its own.
+// Adds to each cell of a table the mean of another table's cells at the same values.
 static void add_means(std::span<const int> other_scope, const double* other, std::span<const int> scope, double* table,
                       std::span<const i64> sizes) {
   std::vector<int> common;
   for (const int v : scope)
     if (std::ranges::find(other_scope, v) != other_scope.end()) common.push_back(v);
-  // Calls with each cell of a scope, and the cell over the common variables.
+  // Calls a function with each cell of a scope and the corresponding cell over the common variables.
   const auto for_cells = [&](std::span<const int> axes, const auto& work) {
     const i64 cells = plan::cells_of(axes, sizes);
     for (i64 cell = 0; cell < cells; ++cell) {
@@ -263,7 +263,7 @@ std::vector<double> WeightedMiniBuckets::continued(const WeightedMiniBuckets& ot
     const int begin = other.groups_[h], end = other.groups_[h + 1];
     const int g = group_of[other.variables_[other.divided_[begin]]];
     if (g < 0) continue;
-    double total = 1;  // sizes of positive weights mean their shares
+    double total = 1;  // sizes of positive weights are shares of this
     if (other.positive_[h] < 0) {
       total = 0;
       for (int m = begin; m < end; ++m) total += size_of(parameters[other.shifts_ + m]);
@@ -305,7 +305,8 @@ void WeightedMiniBuckets::release_tables() {
   records_ = {};
 }
 
-// Calls with the first column of each block of a node's table, after it has set the layouts, and the blocks' offsets in the sources.
+// Calls a function with the first column of each block of a node's table, after setting the layouts and the blocks'
+// offsets in the sources.
 template <class Work>
 void WeightedMiniBuckets::for_blocks(int node, const Work& work) {
   const std::span<const int> clique = cliques_[node];
@@ -363,7 +364,7 @@ void WeightedMiniBuckets::send(int node, bool keeps_shares) {
   for_blocks(node, [&](i64 column) {
     if (fixed >= 0) {
       build(node, fixed);
-      // The largest of one term is this.
+      // The largest of one term is the term.
       sum_powers(block_.data() + fixed * columns, 1, columns, 0, message + column, nullptr, 0, magnitudes_.data());
     } else {
       for (i64 row = 0; row < size; ++row) build(node, row);

@@ -1,4 +1,4 @@
-// Weighted mini-buckets (Liu and Ihler 2011) over one tree, with its gradient by weights and shifted costs.
+// Weighted mini-buckets (Liu and Ihler 2011) over one tree, with the gradient by weights and shifted costs.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -11,15 +11,19 @@
 namespace elimina::approx {
 
 // Bounds log sum prod f by Hoelder's inequality: each mini-bucket r of a variable sums the powers 1 / w_r, where the weights of a
-// variable's mini-buckets add up to its total weight (1; for a variable that is maximised, a small number or 0). All weights positive: an
-// upper bound. One positive, the others negative: a lower bound. Shifts move costs between the mini-buckets of a variable.
+// variable's mini-buckets add up to its total weight (1; for a maximised variable, a small number or 0). If all weights
+// are positive, the bound is an
+// upper one; if one is positive and the others negative, a lower one. Shifts move costs between the mini-buckets of a
+// variable.
 //
-// Messages on the way up, and then beliefs of separators on the way down, live from a node to its parent only. Of each node, the
-// shares of its variable's states are kept from one way for the other.
+// Messages of the upward pass, and beliefs of separators in the downward pass, live only from a node to its parent. For
+// each node, the
+// shares of its variable's states are kept between the passes.
 class WeightedMiniBuckets {
  public:
-  // `values`: logarithms of the tree's factors, row-major over their sorted scopes, one after another. `weights`: of each node. `shared`:
-  // most variables of a shift.
+  // `values`: logarithms of the tree's factors, row-major over their sorted scopes, one after another. `weights`: a
+  // weight for each node. `shared`:
+  // largest number of variables of a shift.
   WeightedMiniBuckets(const plan::PlannedTree& tree, std::vector<double> values, std::vector<double> weights,
                       int shared);
 
@@ -29,27 +33,28 @@ class WeightedMiniBuckets {
   i64 shifts() const { return shifts_; }
   std::vector<double> initial() const;
 
-  // Parameters that continue those of mini-buckets along the same order with another i-bound: shifts and weights go to the mini-buckets
+  // Parameters from mini-buckets along the same order with another i-bound: shifts and weights go to the mini-buckets
   // that share most variables.
   std::vector<double> continued(const WeightedMiniBuckets& other, std::span<const double> parameters) const;
 
   // Total weight of some variables, by position in the order.
   void set_totals(std::span<const double> totals);
 
-  // Fixes variables, by position in the order (-1: summed over): the bound is then one on a part of the sum.
+  // Fixes variables, by position in the order (-1: summed out); the bound then holds for a part of the sum.
   void fix(std::span<const int> values) { fixed_.assign(values.begin(), values.end()); }
 
-  // Assignments, by position in the order, to which the messages of the last evaluation without gradient lead, the variable eliminated
+  // Assignments, by position in the order, decoded from the messages of the last evaluation without gradient, the
+  // variable eliminated
   // last first. The first one has the best values, the others are drawn in proportion to their shares.
   std::vector<int> decode(int count, std::uint64_t seed) const;
 
-  // The bound at some parameters (free: shifts of a bucket are less their mean).
+  // Bound at some parameters (shifts of a bucket are unrestricted: their mean is subtracted).
   double evaluate(std::span<const double> parameters, std::vector<double>* gradient);
 
   // Marginals of each variable of the order after an evaluation with gradient: mean of its mini-buckets' beliefs, one after another.
   const std::vector<double>& marginals() const { return marginals_; }
 
-  // Sum of the largest errors that rounding may add to each message of the last evaluation.
+  // Sum of the largest rounding errors of the messages of the last evaluation.
   double rounding() const { return rounding_; }
 
   // Frees the messages and shares until the next evaluation.
@@ -60,15 +65,15 @@ class WeightedMiniBuckets {
 
  private:
   enum class Origin { kFactor, kMessage, kShift };
-  struct Source {  // a table that is added to a node's
+  struct Source {  // a table that is added to a node's table
     Origin origin;
-    i64 offset;  // among factors, live messages or shifts
-    int node;    // the child that sent it
-    int begin;   // of its strides along the node's axes
+    i64 offset;  // offset among factors, live messages or shifts
+    int node;    // child that sent it
+    int begin;   // begin of its strides along the node's axes
   };
-  struct Blocks {  // of columns
+  struct Blocks {  // blocks of columns
     std::size_t outer_axes;
-    i64 columns;  // of each block
+    i64 columns;  // number of columns of each block
   };
   template <class Work>
   void for_blocks(int node, const Work& work);
@@ -80,32 +85,32 @@ class WeightedMiniBuckets {
   void centre_shifts(std::span<const double> parameters, std::vector<double>& shifted) const;
   int closest(const WeightedMiniBuckets& other, int node, std::size_t group) const;
 
-  std::vector<i64> sizes_;  // of variables by position
+  std::vector<i64> sizes_;  // sizes of variables, by position
   std::vector<int> fixed_;
   plan::Lists cliques_;  // positions: the variable, then the separator
   std::vector<int> variables_, parents_;
-  std::vector<int> sequence_;  // of nodes, children first
+  std::vector<int> sequence_;  // all nodes, children first
   std::vector<double> values_, live_, weights_;
-  std::vector<i64> offsets_;  // of live messages
+  std::vector<i64> offsets_;  // offsets of live messages
   i64 live_cells_;
-  std::vector<i64> columns_;  // cells of messages
+  std::vector<i64> columns_;  // number of cells of each message
   std::vector<i64> records_begin_;
   std::vector<Share>
-      records_;  // of each node: shares, or after an evaluation without gradient its message in single precision
+      records_;  // shares of each node, or its message in single precision after an evaluation without gradient
   std::vector<i64> sources_begin_;
   std::vector<Source> sources_;
   std::vector<i64> strides_;
-  std::vector<Blocks> blocks_;    // of each node
-  std::vector<int> groups_;       // divided_ begins of each divided bucket, and the end
+  std::vector<Blocks> blocks_;    // blocks of each node
+  std::vector<int> groups_;       // begin of each divided bucket in divided_, and the end
   std::vector<int> divided_;      // nodes of divided buckets, bucket by bucket
-  std::vector<int> number_;       // of each node among these; -1: its bucket is whole
-  std::vector<i64> shift_begin_;  // by number
+  std::vector<int> number_;       // position of each node in divided_; -1: its bucket is not divided
+  std::vector<i64> shift_begin_;  // by position in divided_
   plan::Lists shift_scopes_;      // by group
   i64 shifts_ = 0;
   std::vector<double> totals_;         // by group
   std::vector<double> shifted_;        // the shifts less their means
   std::vector<double> initial_sizes_;  // logarithms of the sizes of weights
-  std::vector<int> positive_;          // by group: number of the positive weight of a lower bound; -1: all are positive
+  std::vector<int> positive_;          // by group: number of the positive weight; -1: all
   std::vector<double> marginals_;
   std::vector<i64> marginal_begin_;
   std::vector<int> copies_;
