@@ -14,22 +14,23 @@
 namespace elimina::markov {
 namespace {
 
-// Registers of AVX2: GCC keeps wider vectors in memory.
+// Registers of AVX2; GCC keeps wider vectors in memory.
 typedef double Vector __attribute__((vector_size(32), aligned(8), may_alias));
 constexpr i64 kWidth = 4;
 constexpr int kMaxLanes = 2 * kWidth;
 static_assert(Panels::kColumns == 2 * kWidth);
 
-// Products of numbers up to which a call to `poll` is hidden.
+// Number of products that hide the time of a call to `poll`.
 constexpr i64 kProductsPerPoll = i64(1) << 24;
 
-// Sequences from which on all lanes are worth their time, though some are empty.
+// Number of sequences from which all lanes pay, although some are empty.
 constexpr i64 kMinLanes = 3;
 
-// Smaller probabilities may lose digits, or become 0.
+// Smaller probabilities may lose digits or become 0.
 constexpr double kSmall = 1e-280;
 
-// Transition probabilities from which on what became 0 stays negligible: each state's message then exceeds 1e-150 times that of any other.
+// Smallest transition probability with which underflows are negligible: the message of each state is then at least
+// 1e-150 times any other.
 constexpr double kMixing = 1e-150;
 
 constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
@@ -150,7 +151,7 @@ struct Lanes {
   i64 length(i64 sequence) const { return steps.starts[sequence + 1] - steps.starts[sequence]; }
   bool has(int lane, i64 t) const { return lane < int(sequences.size()) && t < length(sequences[lane]); }
   i64 step(int lane, i64 t) const { return steps.starts[sequences[lane]] + t; }
-  // Rows of the table for the lanes; one that has ended reads any row.
+  // Rows of the table for the lanes; a lane whose sequence has ended reads any row.
   void find_rows(i64 t, i64 states, const double** rows) const {
     for (int lane = 0; lane < kLanes; ++lane)
       rows[lane] = steps.table + (has(lane, t) ? i64(steps.rows[step(lane, t)]) * states : 0);
@@ -173,7 +174,7 @@ class Poller {
 
 namespace {
 
-// Scale that a total is divided by; 1 where it is 0.
+// Divisor of a row with this total; 1 if the total is 0.
 inline double divisor(double total) { return total > 0 ? total : 1; }
 
 // x[j] = y[j] * row[j] / total for each lane.
@@ -206,7 +207,7 @@ void divide(i64 states, const double* totals, double* y) {
     for (int lane = 0; lane < kLanes; ++lane) y[j * kLanes + lane] /= by[lane];
 }
 
-// Runs lanes of sequences of about the same length, on several threads.
+// Runs lanes of sequences of similar length on several threads.
 template <class All, class One>
 void spread(const Steps& steps, int threads, Poll poll, const All& run_all, const One& run_one) {
   const i64 count = steps.sequences();
@@ -292,7 +293,7 @@ void Chain::forward_lanes(const Steps& steps, std::span<const i64> sequences, bo
       if (t + 1 == lanes.length(sequence))
         for (i64 j = 0; j < count; ++j) messages[sequence * count + j] = y[std::size_t(j * kLanes + lane)];
       if (mixes_ || underflows[sequence]) continue;
-      // A small number is lost if it should be positive: that of a state with a likelihood, and a way to it.
+      // An underflow counts if the number should be positive: the state has a likelihood, and a path leads to it.
       for (i64 j = 0; j < count; ++j) {
         if (y[std::size_t(j * kLanes + lane)] >= kSmall || !(rows[lane][j] > 0)) continue;
         bool is_reached = !moves && x[std::size_t(j * kLanes + lane)] > 0;
@@ -379,7 +380,7 @@ void BestPath::run_lanes(const Steps& steps, std::span<const double> start, std:
   const i64 count = states(), width = panels_.padded() * kLanes;
   const Lanes<kLanes> lanes(steps, sequences);
   Poller poller(count * count * kLanes, poll);
-  // A segment's messages, and one message before each segment.
+  // Messages of a segment, and one message before each segment.
   i64 span = lanes.longest;
   if (span * width > cells) span = std::max<i64>(1, i64(std::sqrt(double(span))) + 1);
   const i64 segments = (lanes.longest + span - 1) / span;

@@ -15,18 +15,18 @@ using i64 = std::int64_t;
 struct Steps {
   const double* table;        // rows of one number for each state: the likelihoods of observations, or their logarithms
   std::span<const int> rows;  // row of the table for each step
-  std::span<const i64> starts;  // first step of each sequence, and the end; no sequence is empty
+  std::span<const i64> starts;  // first step of each sequence, and the end; sequences have at least one step
   i64 sequences() const { return i64(starts.size()) - 1; }
 };
 
-// Called now and then; false: stop, which throws Stopped.
+// Called regularly; false: stop, which throws Stopped.
 using Poll = Call<bool()>;
 
-// A square matrix in panels of columns, so that a product with a row of numbers reads it from its beginning to its end.
+// A square matrix in panels of columns, so that a product with a row of numbers reads it from beginning to end.
 class Panels {
  public:
   static constexpr i64 kColumns = 8;
-  // Columns beyond the last one are filled.
+  // Columns beyond the last one contain `filling`.
   Panels(std::span<const double> matrix, i64 states, bool transposed, double filling);
   i64 states() const { return states_; }
   i64 padded() const { return padded_; }
@@ -46,14 +46,19 @@ class Chain {
 
   i64 states() const { return forward_.states(); }
 
-  // `messages`: a row for each sequence, the distribution before its first observation if `first`, else that of the step before; it becomes that of the
-  // last step. `filtered`: the distribution at each step given the observations up to it; null: dropped. `totals`: probability of each step's
-  // observation given those before. `underflows`: set for a sequence in which a positive probability became too small for a float, and may matter.
+  // `messages`: a row for each sequence, the distribution before its first observation if `first`, else of the step
+  // before; replaced by the
+  // distribution of the last step. `filtered`: the distribution at each step given the observations up to it; null: not
+  // wanted. `totals`: probability of each
+  // step's observation given the earlier ones. `underflows`: set for a sequence in which a positive probability became
+  // too small and may matter.
   void forward(const Steps& steps, bool first, double* messages, double* filtered, double* totals,
                unsigned char* underflows, int threads, Poll poll) const;
 
-  // `messages`: a row for each sequence, the likelihood of all later observations for each state of its last step; becomes that of the
-  // step before its first, unless `first`. `filtered` becomes the distribution given all observations. `scales`: what the message was divided by
+  // `messages`: a row for each sequence, the likelihood of all later observations for each state of its last step;
+  // replaced by that of the
+  // step before its first one, unless `first`. `filtered` becomes the distribution given all observations. `scales`:
+  // divisor of the message
   // after each step; in the first one, if `first`, the sum of the product of both messages.
   void backward(const Steps& steps, bool first, double* messages, double* filtered, double* scales, int threads,
                 Poll poll) const;
@@ -67,8 +72,7 @@ class Chain {
                       double* filtered, double* scales, Poll poll) const;
 
   Panels forward_, backward_;
-  bool
-      mixes_;  // from each state to each in one step, with a probability that no rounding of small numbers to 0 outweighs
+  bool mixes_;  // each state reaches each other one in a step, with a probability above underflow
 };
 
 // Logarithms: maxima of sums.
@@ -78,8 +82,9 @@ class BestPath {
 
   i64 states() const { return panels_.states(); }
 
-  // `start`: logarithms before the first observation. `states`: state at each step of the best path. `scores`: its logarithm for each sequence. Messages
-  // that take more than `cells` numbers on a thread are computed twice, from checkpoints.
+  // `start`: logarithms before the first observation. `states`: state at each step of the best path. `scores`: its
+  // logarithm for each sequence. Messages
+  // of more than `cells` numbers on a thread are computed twice, from checkpoints.
   void run(const Steps& steps, std::span<const double> start, int* states, double* scores, i64 cells, int threads,
            Poll poll) const;
 

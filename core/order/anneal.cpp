@@ -10,10 +10,11 @@ namespace {
 
 constexpr std::size_t threshold_count = 1024;
 constexpr std::int64_t proposals_per_temperature = 8192;
-constexpr double proposal_seconds = 25e-9, word_seconds = 5e-9;  // VM
+constexpr double proposal_seconds = 25e-9, word_seconds = 5e-9;  // seconds, on the machine VM of bench/RESULTS.md
 
-// A tree node is a place; swapping a vertex with its parent exchanges their places' variables, so the upper separator
-// stays.
+// A node of the tree is a place. Swapping a vertex with its parent exchanges the variables of the two places, so the
+// upper separator
+// does not change.
 template <std::size_t Words>
 class TreeAnnealer final : public Annealer {
   using Bits = std::array<std::uint64_t, Words>;
@@ -110,7 +111,8 @@ class TreeAnnealer final : public Annealer {
     for (std::size_t w = 0; w < Words; ++w) to[w] |= from[w];
   }
 
-  // A swap is accepted when the pair's cost grows by a factor below 2^(temperature * e), e exponentially distributed.
+  // A swap is accepted if the pair's cost grows by a factor below 2^(temperature * e), where e is exponentially
+  // distributed.
   void set_temperature(double temperature) {
     for (std::size_t i = 0; i < threshold_count; ++i)
       threshold_[i] = std::exp2(-temperature * std::log((static_cast<double>(i) + 0.5) / threshold_count));
@@ -143,7 +145,7 @@ class TreeAnnealer final : public Annealer {
     exchange_children(low, high, p);
   }
 
-  // The lower place now holds p: every message with p goes there, the others go up.
+  // The lower place now holds p: messages with p go there, the others go up.
   void exchange_children(Vertex low, Vertex high, Vertex p) {
     Vertex to_low = none, to_high = low;
     const auto distribute = [&](Vertex c) {

@@ -6,8 +6,8 @@
 
 namespace elimina::order {
 
-// Vertices 0 .. inner-1 of `graph` are to be eliminated, in `order`; the others stay (the separator of a subtree's
-// root).
+// Vertices 0 .. inner-1 of `graph` are to be eliminated, in `order`; the other vertices (the separator of a subtree's
+// root) stay.
 struct Patch {
   Graph graph;
   Vertex inner;
@@ -15,33 +15,33 @@ struct Patch {
 };
 
 struct Schedule {
-  double hot, cold;     // temperatures, in log2 of a pair of buckets' cells
-  std::int64_t sweeps;  // proposals for each vertex
+  double hot, cold;     // first and last temperature, in log2 of a pair of buckets' cells
+  std::int64_t sweeps;  // number of proposals for each vertex
 };
 
 inline constexpr Vertex largest_patch = 2048;
 
-// Simulated annealing whose moves swap a vertex of the elimination tree with its parent. Only these two buckets change:
-// the upper one exchanges its own variable, the lower one is the union of its new children's messages. This is the
+// Simulated annealing whose moves swap a vertex of the elimination tree with its parent. Only the two buckets change:
+// the upper one exchanges its own variable, and the lower one is the union of its new children's messages. This is the
 // elimination-tree form of local rotations of contraction trees (Kalachev, Panteleev, Yung, 2021, "Multi-tensor
 // contraction for XEB verification of quantum circuits").
 class Annealer {
  public:
   virtual ~Annealer() = default;
-  // Starts from the best order seen so far and returns whether it found a better one.
+  // Starts from the best order so far, and returns true if it finds a better one.
   virtual bool anneal(const Schedule& schedule, Random& random, Clock& clock) = 0;
   virtual const Order& best() const = 0;
 };
 
-// `limit` is log2 of the largest table wanted; above it costs rise steeply.
+// `limit`: log2 of the largest table that is wanted; above it, costs rise steeply.
 std::unique_ptr<Annealer> make_annealer(const Patch& patch, double limit);
 
-// Cuts the order's elimination tree into connected pieces of at most `piece` vertices, anneals each and puts them
-// together.
+// Cuts the order's elimination tree into connected pieces of at most `piece` vertices, anneals each piece, and joins
+// the results.
 Order anneal_pieces(const Graph& graph, const Order& order, Vertex piece, const Schedule& schedule, double limit,
                     Random& random, Clock& clock);
 
-// Limit of a bucket (log2): larger ones exceed the annealer's arithmetic, and any memory.
+// Limit of a bucket (log2): larger buckets exceed the annealer's arithmetic and any memory.
 inline constexpr double annealable = 500;
 
 }  // namespace elimina::order

@@ -17,7 +17,8 @@ class Exact {
       for (Vertex u : graph.neighbours[v]) adjacent_[v] |= Set{1} << u;
   }
 
-  // Cells of v's message when `gone` is eliminated before it: the product over what v reaches through `gone`.
+  // Cells of v's message if the vertices `gone` are eliminated before it: the product over all vertices that v reaches
+  // through `gone`.
   double message(Vertex v, Set gone) const {
     Set reached = adjacent_[v], open = reached & gone;
     while (open) {
@@ -32,7 +33,8 @@ class Exact {
     return cells;
   }
 
-  // Least cost of eliminating all, where a set's cost follows from a smaller one's by the vertex eliminated last.
+  // Least cost of eliminating all vertices: the cost of a set follows from smaller sets by the vertex that is
+  // eliminated last.
   double solve(const std::function<double(double, double, Vertex)>& extend) {
     const Vertex count = graph_.count();
     cost_.assign(std::size_t{1} << count, std::numeric_limits<double>::infinity());

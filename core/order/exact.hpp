@@ -1,4 +1,4 @@
-// The order of least work of a small graph, by dynamic programming over the sets of eliminated vertices.
+// The order of least work of a small graph, by dynamic programming over sets of eliminated vertices.
 #pragma once
 #include "order/graph.hpp"
 

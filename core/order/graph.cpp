@@ -11,7 +11,7 @@ Graph moral_graph(std::vector<double> sizes, const std::vector<std::int64_t>& of
   Graph graph{std::move(sizes), {}};
   graph.neighbours.resize(graph.count());
   Looks looks;
-  // Many wide scopes over the same variables must not pile up before they are merged.
+  // Wide scopes over the same variables are merged early, so that they do not pile up.
   const std::size_t most = 2 * static_cast<std::size_t>(graph.count()) + 64;
   std::vector<std::size_t> room(graph.count());
   for (std::size_t i = 0; i + 1 < offsets.size(); ++i)
@@ -110,7 +110,7 @@ EliminationTree eliminate(const Graph& graph, const Order& order) {
   tree.starts.reserve(std::size_t{n} + 1);
   std::vector<Vertex>& position = tree.position;
   for (Vertex i = 0; i < n; ++i) position[order[i]] = i;
-  // The children of each vertex are a list: the first and the last one, and each one's successor.
+  // The children of each vertex form a list: its first and last child, and each child's successor.
   std::vector<Vertex> mark(n, none), first(n, none), last(n), next(n, none);
   for (Vertex v : order) {
     const std::size_t begin = tree.members.size();
@@ -139,13 +139,13 @@ EliminationTree eliminate(const Graph& graph, const Order& order) {
 Order in_postorder(const EliminationTree& tree) {
   const auto n = static_cast<Vertex>(tree.parent.size());
   std::vector<Vertex> first(n, none), next(n, none), path;
-  Vertex root = none;  // of the highest number; `next` leads to those below
+  Vertex root = none;  // root with the highest number; `next` leads to lower ones
   for (Vertex v = 0; v < n; ++v) {
     Vertex& head = tree.parent[v] == none ? root : first[tree.parent[v]];
     next[v] = head;
     head = v;
   }
-  // The order is written from its end: the last root, then its last child's subtree.
+  // The order is written from its end: the last root, then the subtree of its last child.
   Order order(n);
   Vertex place = n;
   if (root != none) path.push_back(root);

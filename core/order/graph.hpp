@@ -15,10 +15,11 @@ using Vertex = std::uint32_t;
 using Order = std::vector<Vertex>;
 inline constexpr Vertex none = std::numeric_limits<Vertex>::max();
 
-// Vertices of graphs that caches do not hold: orders of such graphs go from one neighbourhood to the next where they can.
+// Number of vertices beyond which a graph does not fit in caches. Orders of such graphs go from one neighbourhood to
+// the next.
 inline constexpr Vertex many_vertices = 1 << 16;
 
-// Two variables are neighbours when they share a scope; lists are sorted and hold no loops.
+// Two variables are neighbours if they share a scope; lists are sorted and contain no loops.
 struct Graph {
   std::vector<double> size;
   std::vector<std::vector<Vertex>> neighbours;
@@ -34,15 +35,16 @@ Graph induced(const Graph& graph, const std::vector<Vertex>& keep);
 
 std::vector<std::vector<Vertex>> components(const Graph& graph);
 
-// The scopes that stay, ascending, when those leave, one after another, whose own variable (`children`) has no other scope left and is
-// not wanted. `wanted` has a mark for each variable.
+// Scopes that remain, ascending, after all others have left one by one: a scope leaves if its own variable (`children`)
+// is in no other scope and is
+// not wanted. `wanted`: a mark for each variable.
 std::vector<Vertex> without_barren(const std::vector<std::int64_t>& offsets, const std::vector<Vertex>& members,
                                    const std::vector<Vertex>& children, const std::vector<char>& wanted);
 
-// Separators (in no particular order) and parents of every vertex when the graph is eliminated along an order.
+// Separators (in no particular order) and parents of all vertices if the graph is eliminated along an order.
 struct EliminationTree {
   std::vector<Vertex> position, parent;
-  std::vector<std::size_t> starts{0};  // of separators, in the sequence of the order
+  std::vector<std::size_t> starts{0};  // begins of the separators, in elimination order
   std::vector<Vertex> members;
 
   std::span<const Vertex> separator(Vertex v) const {
@@ -51,11 +53,12 @@ struct EliminationTree {
 };
 EliminationTree eliminate(const Graph& graph, const Order& order);
 
-// Another order of the same tree: each subtree is finished before the next one begins, of siblings that of the lowest number first.
-// Whatever goes through the variables in this sequence finds most of what it needs in the cache.
+// Another order of the same tree: each subtree is finished before the next one begins, and siblings come by their
+// lowest number.
+// Walking through the variables in this sequence mostly hits the cache.
 Order in_postorder(const EliminationTree& tree);
 
-// Logarithms to base 2, so that no width overflows them.
+// Logarithms to base 2, so that large widths do not overflow them.
 struct Cost {
   double total = -std::numeric_limits<double>::infinity();
   double largest = 0;
@@ -66,22 +69,24 @@ Cost cost_of(const Graph& graph, const Order& order);
 // log2(2^a + 2^b)
 double log2_sum(double a, double b);
 
-// A largest table within the limit comes first, then the work.
+// Compares costs: a largest table within the limit comes first, then less work.
 inline bool better(const Cost& a, const Cost& b, double limit) {
   const double excess_a = a.largest > limit ? a.largest : limit, excess_b = b.largest > limit ? b.largest : limit;
   return excess_a != excess_b ? excess_a < excess_b : a.total < b.total;
 }
 
-// Times the time limit by which a clock stops a search whose counted work has not: only busy or slow machines need it.
+// Multiple of the time limit at which a clock stops a search before its counted work ends; only busy or
+// slow machines need it.
 inline constexpr double slowest = 10;
 
-// Stop condition of a search. Time is counted by the work of one thread, so that a search ends at the same place on every run.
+// Stop condition of a search. Time is counted as work of one thread, so that a search ends at the same place in every
+// run.
 class Clock {
  public:
   using Time = std::chrono::steady_clock;
   explicit Clock(double seconds, double most = slowest)
       : start_(Time::now()), seconds_(seconds), longest_(most * seconds) {}
-  // Part of another clock's time, for one thread.
+  // A share of another clock's time, for one thread.
   Clock(const Clock& whole, double seconds) : whole_(&whole), seconds_(seconds), longest_(whole.longest_) {}
   void count(double seconds) { counted_ += seconds; }
   double counted() const { return counted_; }
@@ -90,7 +95,7 @@ class Clock {
   bool expired() const { return left() <= 0 || is_stopped(); }
   void stop() { stop_.store(true, std::memory_order_relaxed); }
   bool is_asked() const { return stop_.load(std::memory_order_relaxed) || stopped() || (whole_ && whole_->is_asked()); }
-  // Gives the search up once it is asked to: half an order is a bad one, whose tables may not even be counted in memory.
+  // Ends the search on a stop request. Half an order is a bad order: its tables may be too large to be counted.
   void check() const {
     if (is_asked()) throw Stopped{};
   }
@@ -99,7 +104,7 @@ class Clock {
   bool is_stopped() const {
     if (is_asked()) return true;
     if (whole_) return whole_->is_stopped();
-    // A clock without a limit is not looked at: an order of a small graph takes less than that.
+    // A clock without a limit is not read: an order of a small graph takes less time than that.
     return longest_ < std::numeric_limits<double>::infinity() &&
            std::chrono::duration<double>(Time::now() - start_).count() > longest_;
   }
@@ -110,7 +115,7 @@ class Clock {
   std::atomic<bool> stop_{false};
 };
 
-// xoshiro256** (Blackman and Vigna, 2018), seeded by splitmix64; a seed has as many independent streams as one likes.
+// xoshiro256** (Blackman and Vigna, 2018), seeded by splitmix64; a seed has any number of independent streams.
 class Random {
  public:
   explicit Random(std::uint64_t seed, std::uint64_t stream = 0) {

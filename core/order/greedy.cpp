@@ -12,7 +12,7 @@
 namespace elimina::order {
 namespace {
 
-// Bits of one set that are not in another.
+// Number of bits of one set that are not in another.
 ELIMINA_VERSIONS std::uint64_t bits_outside(const std::uint64_t* one, const std::uint64_t* other, std::size_t words) {
   std::uint64_t found = 0;
   for (std::size_t w = 0; w < words; ++w) found += static_cast<std::uint64_t>(std::popcount(one[w] & ~other[w]));
@@ -94,7 +94,7 @@ double Remainder::missing_around(Vertex v, const std::vector<Vertex>& some, bool
     std::uint64_t absent = 0;
     visit(words_ * some.size());
     for (Vertex u : some) absent += bits_outside(bits(v), bits(u), words_);
-    return static_cast<double>(absent - some.size());  // nothing is its own neighbour
+    return static_cast<double>(absent - some.size());  // no vertex is its own neighbour
   }
   ++stamp_;
   double all = 0, absent = 0;
@@ -117,7 +117,7 @@ Vertex Remainder::odd_neighbour(Vertex v) {
   const auto& around = adjacent_[v];
   ++stamp_;
   for (Vertex u : around) mark_[u] = stamp_;
-  // The missing pairs must form a star: k + 1 vertices whose degrees, the centre's k included, sum to 2k.
+  // The missing pairs must form a star: k + 1 vertices with a sum of degrees of 2k, including the centre's k.
   std::size_t defective = 0, sum = 0, most = 0;
   Vertex odd = v;
   for (Vertex u : around) {
@@ -157,13 +157,13 @@ std::pair<Graph, std::vector<Vertex>> Remainder::graph() && {
 
 namespace {
 
-// A new neighbour of a vertex, and the place of the one before.
+// A new neighbour of a vertex, and the previous entry of the list.
 struct Gained {
   Vertex neighbour;
   std::uint32_t next;
 };
 
-// The cost of a vertex as it was pushed, and what decides between equal costs. Only the newest entry of a vertex counts.
+// The cost of a vertex when it was pushed, and the tie-breaker. Only the newest entry of a vertex is valid.
 struct Entry {
   double key;
   std::uint32_t tie;
@@ -171,22 +171,23 @@ struct Entry {
 
   bool operator<(const Entry& other) const {
     return std::tie(other.key, other.tie, other.vertex) <
-           std::tie(key, tie, vertex);  // the cheapest one is a heap's first
+           std::tie(key, tie, vertex);  // the cheapest entry is the first of a heap
   }
 };
 
-// Entries of a large graph are in many heaps, by their keys rounded down and by the vertices' numbers, so that those in use are in the
-// cache; of a small graph all are in one.
+// Entries of a large graph are in many heaps, by keys rounded down and by the numbers of vertices, so that the active
+// heaps fit in the
+// cache. A small graph has one heap.
 class Queue {
  public:
-  // `count`: of all vertices; 0: one heap for however many.
+  // `count`: number of vertices; 0: one heap for any number.
   explicit Queue(Vertex count)
       : is_split_(count >= many_vertices), blocks_(is_split_ ? (count >> block_bits) + 1 : 1),
         heaps_(is_split_ ? blocks_ * keys : 1) {
     filled_.resize(heaps_.size() / 64 + 1);
   }
 
-  static constexpr int block_bits = 12;  // of the numbers in a block
+  static constexpr int block_bits = 12;  // log2 of the numbers in a block
 
   bool empty() const { return size_ == 0; }
   std::size_t size() const { return size_; }
@@ -200,7 +201,7 @@ class Queue {
     ++size_;
   }
 
-  // The cheapest entry, where there is one.
+  // The cheapest entry, if there is one.
   Entry pop() {
     while (!filled_[first_]) ++first_;
     auto& heap = heaps_[first_ * 64 + static_cast<std::size_t>(std::countr_zero(filled_[first_]))];
@@ -225,7 +226,7 @@ class Queue {
   }
 
  private:
-  static constexpr std::size_t keys = 64;  // the last one for all that are larger, of all vertices
+  static constexpr std::size_t keys = 64;  // the last key also stands for all larger keys, in one heap for all vertices
 
   std::size_t number_of(const Entry& entry) const {
     if (!is_split_) return 0;
@@ -237,7 +238,7 @@ class Queue {
   bool is_split_;
   std::size_t blocks_, size_ = 0, first_ = 0;
   std::vector<std::vector<Entry>> heaps_;
-  std::vector<std::uint64_t> filled_;  // bits of heaps
+  std::vector<std::uint64_t> filled_;  // bit set of the heaps with entries
 };
 
 class GreedyRun {
@@ -294,7 +295,7 @@ class GreedyRun {
   }
 
  private:
-  static constexpr std::uint64_t push_visits = 40;  // by the time that an entry of the heap takes: VM
+  static constexpr std::uint64_t push_visits = 40;  // visits that take as long as a push to a heap, on the machine VM
 
   bool is_over(Clock& clock) {
     rest_.tell(clock);
@@ -305,7 +306,7 @@ class GreedyRun {
     rest_.visit(push_visits);
     double key = score_[v];
     if (noise_ > 0) key = (key + 1) * std::exp2(-noise_ * std::log(-std::log(random_.uniform() * 0.999999 + 5e-7)));
-    // A sweep keeps its front straight: vertices leave it in the order in which they joined.
+    // A sweep keeps its front straight: vertices leave it in the order in which they joined it.
     if (rule_ == Rule::sweep && joined_[v] == 0) joined_[v] = ++front_;
     const std::uint32_t tie = rule_ == Rule::sweep ? joined_[v] : random_tie(v);
     newest_[v] = {key, tie};
@@ -313,7 +314,7 @@ class GreedyRun {
     queue_.push({key, tie, v});
   }
 
-  // Vertices of large graphs come in blocks of 4096, by their numbers.
+  // Vertices of large graphs are in blocks of 4,096 consecutive numbers.
   std::uint32_t random_tie(Vertex v) {
     constexpr int bits = 14;
     const auto drawn = static_cast<std::uint32_t>(random_.next() >> 32);
@@ -324,7 +325,7 @@ class GreedyRun {
     return rest_.gone(entry.vertex) || newest_[entry.vertex] != std::pair(entry.key, entry.tie);
   }
 
-  // The last vertex that breadth-first search reaches from a random one.
+  // The last vertex in a breadth-first search from a random one.
   Vertex far_end() {
     Vertex v = random_.below(static_cast<Vertex>(score_.size()));
     while (rest_.gone(v)) v = (v + 1) % static_cast<Vertex>(score_.size());
@@ -347,7 +348,7 @@ class GreedyRun {
     push(v);
   }
 
-  // False: the search is asked to stop. On dense graphs of a thousand vertices a step takes half a second.
+  // False: stop request. On dense graphs of a thousand vertices a step takes half a second.
   bool step(Vertex v, const Clock& clock) {
     if (rule_ != Rule::min_fill && rule_ != Rule::weighted_min_fill) {
       for (Vertex u : rest_.eliminate(v)) rescore(u);
@@ -365,7 +366,7 @@ class GreedyRun {
     for (Vertex u : around) clique += weight(u);
     for (Vertex u : around) {
       if (clock.is_asked()) return false;
-      // It no longer misses edges between the eliminated vertex and others.
+      // The eliminated vertex no longer counts among pairs without an edge.
       double others = weight(u) - clique;
       for (Vertex w : rest_.neighbours(u)) others += weight(w);
       score_[u] -= others * weight(v);
@@ -382,7 +383,8 @@ class GreedyRun {
     first_gained_[v] = static_cast<std::uint32_t>(gained_.size() - 1);
   }
 
-  // Pairs of a new neighbour of a vertex and another neighbour that are not joined. New neighbours are joined to each other.
+  // Pairs without an edge, of a new neighbour and another neighbour of a vertex. New neighbours are joined to each
+  // other.
   double missed_with_gained(Vertex v) {
     common_.clear();
     for (std::uint32_t i = std::exchange(first_gained_[v], none); i != none; i = gained_[i].next)
@@ -390,10 +392,11 @@ class GreedyRun {
     return common_.empty() ? 0 : rest_.missing_around(v, common_, rule_ == Rule::weighted_min_fill);
   }
 
-  // Vertices that were neighbours of both ends of a new edge miss it no longer. The eliminated vertex's
-  // neighbours draw ties here and once more later: a seed stands for these draws.
+  // Common neighbours of both ends of a new edge lose a missing pair. The eliminated vertex's neighbours draw ties here
+  // and
+  // once more later, so that a seed gives the same draws.
   bool credit_common_neighbours(Vertex v, const Clock& clock) {
-    constexpr std::size_t between_looks = 1024;  // edges: some milliseconds
+    constexpr std::size_t between_looks = 1024;  // edges between checks for a stop request: some milliseconds
     ++stamp_;
     touched_.clear();
     credited_[v] = stamp_;
@@ -417,7 +420,7 @@ class GreedyRun {
     return true;
   }
 
-  // Appends the vertices that remain, neighbours after each other, from one on.
+  // Appends the remaining vertices, neighbours after each other, starting from one.
   void sweep(Vertex start, Order& order) const {
     std::vector<char> is_done(rest_.count(), 0);
     for (const Vertex v : order) is_done[v] = 1;
@@ -457,8 +460,8 @@ class GreedyRun {
   std::vector<std::pair<double, std::uint32_t>> newest_;
   std::vector<std::uint32_t> first_gained_, credited_, joined_;
   std::vector<Gained> gained_;
-  std::uint32_t stamp_ = 0;  // of the present step
-  std::size_t most_;         // entries, before the stale ones are dropped
+  std::uint32_t stamp_ = 0;  // number of the present step
+  std::size_t most_;         // number of entries before stale ones are dropped
   Queue queue_;
   std::vector<Vertex> common_, touched_;
   std::uint32_t front_ = 0;
@@ -468,7 +471,7 @@ class GreedyRun {
 
 namespace {
 
-// So many vertices, each near one before it where there is one.
+// Chooses this many vertices, each near an earlier one if possible.
 std::vector<Vertex> nearby(const Graph& graph, Vertex count) {
   std::vector<char> is_listed(graph.count(), 0);
   std::vector<Vertex> listed;
@@ -487,7 +490,7 @@ std::vector<Vertex> nearby(const Graph& graph, Vertex count) {
 }  // namespace
 
 PartialOrder greedy_up_to(Graph graph, double most, Random& random, Clock& clock) {
-  // If a part of a large graph is too much, so is the whole.
+  // If a part of a large graph is too wide, so is the whole graph.
   constexpr Vertex part = 1 << 15;
   if (graph.count() > 2 * part) {
     const std::vector<Vertex> names = nearby(graph, part);

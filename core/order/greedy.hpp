@@ -7,7 +7,7 @@
 
 namespace elimina::order {
 
-// A graph that is being eliminated.
+// A graph during elimination.
 class Remainder {
  public:
   explicit Remainder(Graph graph);
@@ -18,31 +18,31 @@ class Remainder {
   double size(Vertex v) const { return size_[v]; }
   double log_size(Vertex v) const { return log_size_[v]; }
   double log_bucket(Vertex v) const;
-  // Joins v's neighbours, which it returns, and removes v; the new edges are in `fill()`.
+  // Joins v's neighbours and removes v; returns the neighbours. `fill()` has the new edges.
   std::vector<Vertex> eliminate(Vertex v) {
     find_fill(v);
     return join(v);
   }
-  // The two halves of an elimination: `fill()` is found, and then added.
+  // The two halves of an elimination: the first lists `fill()`, the second adds it.
   void find_fill(Vertex v);
   std::vector<Vertex> join(Vertex v);
   const std::vector<std::pair<Vertex, Vertex>>& fill() const { return fill_; }
-  // Pairs of v's neighbours that are not joined: how many, or the sum of their sizes' products.
+  // Pairs of v's neighbours without an edge: their number, or the sum of the products of their sizes.
   double missing(Vertex v, bool weighted) { return missing_around(v, adjacent_[v], weighted) / 2; }
-  // Pairs of one of these neighbours of v and any neighbour of v that are not joined; those of two of these count twice.
+  // Pairs without an edge of one of these neighbours of v and any neighbour of v; pairs within these count twice.
   double missing_around(Vertex v, const std::vector<Vertex>& some, bool weighted);
-  // Append the neighbours that two vertices share.
+  // Append the common neighbours of two vertices.
   void common(Vertex a, Vertex b, std::vector<Vertex>& found) const;
-  // The one neighbour without which the others are a clique; v itself if all are one; none if there is no such vertex.
+  // The neighbour without which the others form a clique; v itself if all form one; none if there is no such vertex.
   Vertex odd_neighbour(Vertex v);
-  // Remaining graph, and the original vertices of its vertices.
+  // Remaining graph, and the original numbers of its vertices.
   std::pair<Graph, std::vector<Vertex>> graph() &&;
-  // Add the time of the work since the last call, about, to a clock.
+  // Add the approximate time of the work since the last call to a clock.
   void tell(Clock& clock) { clock.count(visit_seconds * static_cast<double>(std::exchange(visits_, 0))); }
   void visit(std::uint64_t entries) const { visits_ += entries; }
 
  private:
-  static constexpr double visit_seconds = 2.2e-9;  // for an entry of a list or a word of bits: VM
+  static constexpr double visit_seconds = 2.2e-9;  // for an entry of a list or a word of bits, on the machine VM
   std::vector<double> size_, log_size_;
   std::vector<std::vector<Vertex>> adjacent_;
   std::vector<char> gone_;
@@ -51,32 +51,35 @@ class Remainder {
   std::vector<std::uint64_t> mark_;
   std::uint64_t stamp_ = 0;
   std::vector<Vertex> scratch_;
-  std::size_t words_ = 0;  // of a vertex' neighbours as bits; 0 for large graphs, which have none
+  std::size_t words_ = 0;  // words of each vertex's bit set of neighbours; 0 for large graphs, which have no bit sets
   std::vector<std::uint64_t> bits_;
   mutable std::uint64_t visits_ = 0;
   std::uint64_t* bits(Vertex v) { return bits_.data() + words_ * v; }
   const std::uint64_t* bits(Vertex v) const { return bits_.data() + words_ * v; }
 };
 
-// `sweep` walks through the graph from one end: only neighbours of what is gone are candidates, the smallest bucket
+// `sweep` walks through the graph from one end: only neighbours of eliminated vertices are candidates, the smallest
+// bucket
 // first.
 enum class Rule { min_fill, weighted_min_fill, min_degree, min_weight, sweep };
 
-// Runs one greedy elimination. Keys are multiplied by 2^(noise * g) with g Gumbel-distributed, ties are broken at
-// random. Empty when the work passed 2^bound before the end. When the clock expires the rest follows by its current
+// Runs one greedy elimination. Keys are multiplied by 2^(noise * g) with g Gumbel-distributed; ties are broken at
+// random. Empty if the work passes 2^bound. When the clock expires, the remaining vertices follow by their current
 // degree.
 std::optional<Order> greedy(const Graph& graph, Rule rule, double noise, double bound, Random& random, Clock& clock);
 
-// A greedy elimination by fill-in that ends at a bucket of more than 2^most cells, in the graph or (large ones) in a part of it. The
-// vertices that remain follow in the sequence of a sweep through their graph, as their elimination would take too much even without tables.
+// A greedy elimination by fill-in that ends at a bucket of more than 2^most cells, in the graph or, if it is large, in
+// a part of it. The
+// remaining vertices follow in the sequence of a sweep, because even a symbolic elimination of them would take too
+// long.
 struct PartialOrder {
   Order order;
   Vertex widest = none;             // vertex of that bucket
-  std::vector<Vertex> separator{};  // its neighbours there
+  std::vector<Vertex> separator{};  // neighbours of `widest` at that time
 };
 PartialOrder greedy_up_to(Graph graph, double most, Random& random, Clock& clock);
 
-// Eliminates variables that need no search; returns them in order, the remainder holds the others.
+// Eliminates variables that need no search; returns them in order. The remainder holds the other variables.
 Order reduce(Remainder& rest, Clock& clock);
 
 }  // namespace elimina::order

@@ -1,5 +1,5 @@
-// Local search piece by piece. Whatever the order inside a connected piece of the elimination tree, what its
-// elimination leaves behind is the same, so that every other bucket keeps its cost and pieces can be improved apart.
+// Local search piece by piece. The order inside a connected piece of the elimination tree does not change the result of
+// eliminating it, so all other buckets keep their costs, and pieces can be improved independently.
 #include <algorithm>
 #include <iterator>
 #include <span>
@@ -54,7 +54,7 @@ class Pieces {
     for (Vertex i = 0; i < patch.inner; ++i) {
       patch.order.push_back(i);
       join(patch, i, graph_.neighbours[names[i]]);
-      // A subtree that hangs below the piece appears as its message.
+      // A subtree below the piece is represented by its message.
       for (Vertex child : children_[names[i]])
         if (local_[child] == none)
           for (Vertex u : tree_.separator(child))

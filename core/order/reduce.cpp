@@ -9,8 +9,8 @@
 namespace elimina::order {
 namespace {
 
-// Every order has a bucket of this many cells (log2): the weighted degeneracy, by removing the smallest bucket again
-// and again.
+// Every order has a bucket of at least this many cells (log2): the weighted degeneracy, from repeatedly removing the
+// smallest bucket.
 double largest_bucket_bound(const Remainder& rest, Vertex count) {
   using Entry = std::pair<double, Vertex>;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> heap;
@@ -56,7 +56,7 @@ class Reducer {
 
  private:
   bool is_over() {
-    // A look takes as long as a small vertex.
+    // Checking a pair takes as long as visiting a small vertex.
     if (is_over_ || ++looks_ % between_looks) return is_over_;
     rest_.tell(clock_);
     return is_over_ = clock_.expired();
@@ -79,8 +79,9 @@ class Reducer {
     }
   }
 
-  // Among simplicial vertices with one closed neighbourhood, the largest domain goes first: the others' buckets lose
-  // it.
+  // Among simplicial vertices with the same closed neighbourhood, the largest domain goes first, so that the other
+  // buckets do not
+  // contain it.
   Vertex largest_twin(Vertex v) const {
     Vertex best = v;
     for (Vertex u : rest_.neighbours(v))
@@ -104,7 +105,7 @@ class Reducer {
   std::uint32_t looks_ = 0;
   Vertex count_;
   std::vector<char> queued_;
-  std::vector<Vertex> odd_;  // see `odd_neighbour`: of vertices that are not queued
+  std::vector<Vertex> odd_;  // result of `odd_neighbour` for vertices that are not queued
   std::deque<Vertex> queue_;
   Order order_;
 };

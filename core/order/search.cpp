@@ -16,16 +16,16 @@
 namespace elimina::order {
 namespace {
 
-// A search that compares its time with the run's ends when nothing has improved for so many times as long as it took to get there, but
-// not before so many seconds.
+// A search that compares its time with the run's ends after this multiple of the time of its last improvement, but
+// not before this many seconds.
 constexpr double stagnation = 20;
 constexpr double shortest_stagnation = 0.1;
 constexpr double unbounded = std::numeric_limits<double>::infinity();
 
 constexpr double worth_a_thread = 5e-3;  // seconds of a search before it starts threads, which takes 0.05 ms each
 constexpr int most_threads =
-    8;  // 16 take as long as 4 where pieces are annealed half of the time, and slow other processes down
-constexpr std::size_t most_ahead = 4;  // annealings that were made and are not wanted yet, for each thread
+    8;  // 16 threads take as long as 4 if half of the time goes to pieces, and slow other processes down
+constexpr std::size_t most_ahead = 4;  // annealings for each thread that were made ahead of their rounds
 constexpr auto between_looks = std::chrono::milliseconds(20);
 
 // 1 1 2 1 1 2 4 ... (Luby, Sinclair, Zuckerman, 1993).
@@ -37,10 +37,13 @@ std::int64_t luby(std::int64_t i) {
   }
 }
 
-// One connected component of what the reductions leave. After a greedy run by each rule, annealings of whole trees take turns with
-// annealings of the best trees piece by piece (to exploit them). The first annealings are short ones of the best tree: a small
-// problem's run is over before a long one ends. Long ones of whole trees begin with fresh greedy orders (to find good regions) and
-// depend on nothing before them: other threads make them ahead of their rounds, so that the result is the same for any number of threads.
+// A connected component of the reduced graph. After a greedy run by each rule, annealings of whole trees alternate with
+// annealings of the best trees piece by piece (to exploit them). The first annealings of the best tree are short,
+// because a small
+// problem's run is over before a long one ends. Long annealings of whole trees begin with fresh greedy orders (to
+// explore) and
+// depend on no earlier result, so other threads make them ahead of their rounds, and the result is the same for any
+// number of threads.
 class ComponentSearch {
  public:
   ComponentSearch(Graph graph, const Options& options, std::uint64_t number)
@@ -58,7 +61,7 @@ class ComponentSearch {
     look_ahead(clock);
   }
 
-  // Takes the best order of a small graph, where that is found within so many seconds: no round improves it.
+  // Finds the best order of a small graph if that takes at most these seconds; rounds cannot improve it.
   void solve(double seconds, Clock& clock) {
     const double needed = exact_seconds * graph_.count() * std::exp2(graph_.count());
     if (!options_.anneal || graph_.count() > exact_size || needed > std::min(seconds, clock.left())) return;
@@ -78,7 +81,7 @@ class ComponentSearch {
     Cost cost;
   };
 
-  // An annealing of a later round.
+  // An annealing for a later round.
   struct Ahead {
     std::int64_t round;
     std::unique_ptr<Clock> clock;
@@ -88,11 +91,12 @@ class ComponentSearch {
   static constexpr Vertex whole_first = 1000;
   static constexpr std::int64_t short_turns = 4, lone_turns = 2;
   static constexpr std::size_t elite_size = 2;
-  static constexpr double entry_seconds = 40e-9;  // of an entry of a separator, to make it and to add up its cost: VM
-  static constexpr double exact_seconds = 60e-9;  // of a set and a vertex: VM
+  static constexpr double entry_seconds = 40e-9;  // for an entry of a separator and its cost, on the machine VM
+  static constexpr double exact_seconds = 60e-9;  // seconds for a set and a vertex, on the machine VM
 
   std::int64_t warm_up() const { return static_cast<std::int64_t>(options_.rules.size()); }
-  // A turn is an annealing of the whole tree and two of pieces. The shortest turns of small graphs do without pieces, which gain little there.
+  // A turn is an annealing of the whole tree and two of pieces. The shortest turns of small graphs have no pieces,
+  // which gain little there.
   struct Place {
     std::int64_t turn, part;
   };
@@ -103,7 +107,7 @@ class ComponentSearch {
   }
 
   std::int64_t turn_of(std::int64_t round) const { return place_of(round).turn; }
-  // Share of an annealing's full length.
+  // Fraction of an annealing's full length.
   double share_of(std::int64_t round) const {
     return std::min(1.0, std::exp2(static_cast<double>(turn_of(round) - short_turns)));
   }
@@ -123,7 +127,7 @@ class ComponentSearch {
     const Rule rule = options_.rules[static_cast<std::size_t>(round_ % kinds)];
     const double noise = round_ < kinds ? 0 : 0.05 * static_cast<double>(round_ / kinds % 4);
     Random random = random_for(round_);
-    // Under a limit an order of more work may still be the better one.
+    // With a limit on tables, an order of more work may still be better.
     const bool bounded = !elite_.empty() && std::isinf(options_.limit);
     auto order = greedy(graph_, rule, noise, bounded ? cost().total : unbounded, random, clock);
     clock.check();
@@ -142,13 +146,13 @@ class ComponentSearch {
 
   void whole_step(Clock& clock) {
     if (!ahead_.empty() && ahead_.front().round == round_) {
-      // The next one is made here meanwhile.
+      // The calling thread makes the next one in the meantime.
       if (!is_ready(ahead_.front()) && clock.left() > 2 * last_counted_) add_ahead(clock, std::launch::deferred);
       while (!is_ready(ahead_.front(), between_looks)) clock.check();
       Ahead ahead = std::move(ahead_.front());
       ahead_.pop_front();
       last_counted_ = ahead.clock->counted();
-      // Else it would have been cut off.
+      // Otherwise it would have been cut off.
       if (last_counted_ < clock.left()) {
         clock.count(last_counted_);
         keep(elite_size, ahead.found.get());
@@ -164,7 +168,7 @@ class ComponentSearch {
     return ahead.found.wait_for(patience) == std::future_status::ready;
   }
 
-  // Keeps the other threads busy with annealings of later rounds.
+  // Gives the other threads annealings of later rounds.
   void look_ahead(Clock& clock) {
     const int threads = std::min(options_.threads, most_threads);
     if (threads == 1 || !options_.anneal || graph_.count() > largest_patch) return;
@@ -174,7 +178,7 @@ class ComponentSearch {
     for (; idle > 0 && ahead_.size() < most_ahead * static_cast<std::size_t>(threads) && !clock.expired(); --idle) {
       try {
         add_ahead(clock, std::launch::async);
-      } catch (const std::system_error&) {  // there are no more threads
+      } catch (const std::system_error&) {  // the system has no more threads
         return;
       }
     }
@@ -207,7 +211,7 @@ class ComponentSearch {
     return {std::move(order), cost_of(graph_, tree)};
   }
 
-  // An order made from an elite one takes its place; a fresh order takes a free place or the worst one's.
+  // An order made from an elite order replaces it; a fresh order takes a free place or the worst order's place.
   void keep(std::size_t slot, Candidate found) {
     const auto ahead = [&](const Candidate& a, const Candidate& b) { return better(a.cost, b.cost, options_.limit); };
     if (slot == elite_size && elite_.size() == elite_size)
@@ -224,8 +228,8 @@ class ComponentSearch {
   std::vector<Candidate> elite_;
   std::size_t best_ = 0;
   bool is_solved_ = false;
-  std::deque<Ahead> ahead_;  // by rounds
-  double last_counted_ = 0;  // time of the last one
+  std::deque<Ahead> ahead_;  // by number of the round
+  double last_counted_ = 0;  // time of the last count
 };
 
 }  // namespace
@@ -256,7 +260,7 @@ class Search::Work {
   Order improve(Clock& clock) {
     if (!parts_.empty()) improve_parts(clock);
     Order order = this->order();
-    parts_.clear();  // annealings that were made ahead look at the clock
+    parts_.clear();  // annealings made ahead use the clock
     if (options_.anneal && real().count() > exact_size) {
       const Cost cost = cost_of(real(), order);
       if (cost.largest < annealable && is_worth_more(cost)) order = polish(std::move(order), run_seconds(cost), clock);
@@ -278,18 +282,18 @@ class Search::Work {
 
   Order named(Order order) const {
     for (Vertex& v : order) v = several_[v];
-    // A variable of one value adds nothing to a table, so it waits until it cannot join others.
+    // A variable of one value does not enlarge a table, so it waits until it can be joined to others.
     order.insert(order.end(), single_.begin(), single_.end());
     return order;
   }
 
-  // Estimated time of a run; infinity if the search ignores it.
+  // Estimated time of a run; infinity if the search does not compare with it.
   double run_seconds(const Cost& cost) const {
     return options_.patience > 0 ? options_.patience * std::exp2(cost.total) : unbounded;
   }
   bool is_worth_more(const Cost& cost) const { return run_seconds(cost) > worth_a_search; }
 
-  // Reductions are safe for the width but can cost a little work; a descent over the whole tree takes it back.
+  // Reductions are safe for the width but can cost a little work; a descent over the whole tree recovers it.
   Order polish(Order order, double run, Clock& whole) const {
     const double left = std::max(0.0, search_share * run - whole.counted());
     Clock clock(whole, std::min(0.02 + 0.05 * whole.seconds(), left));
@@ -300,7 +304,7 @@ class Search::Work {
     return order;
   }
 
-  // The next round goes to the component with the most work for the rounds it has had.
+  // The next round goes to the component with the most work for each of its rounds so far.
   void improve_parts(Clock& clock) {
     double least = unbounded, improved = 0;
     for (auto& part : parts_) part.solve(search_share / 2 * run_seconds(part.cost()), clock);
@@ -327,8 +331,8 @@ class Search::Work {
 
   const Graph& graph_;
   const Options& options_;
-  std::vector<Vertex> several_, single_;  // variables of several values, and of one
-  Graph part_;                            // without those of one value, where there are some
+  std::vector<Vertex> several_, single_;  // variables of several values, and of one value
+  Graph part_;                            // the graph without variables of one value, if there are some
   Order reduced_;
   std::vector<std::vector<Vertex>> names_;  // vertices of each component
   std::vector<ComponentSearch> parts_;

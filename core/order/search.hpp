@@ -8,29 +8,30 @@
 namespace elimina::order {
 
 struct Options {
-  std::vector<Rule> rules;   // of the greedy runs
+  std::vector<Rule> rules;   // rules of the greedy runs
   bool anneal = true;        // improve by local search
-  std::int64_t rounds = -1;  // greedy runs and annealings; -1: until the time is up
+  std::int64_t rounds = -1;  // number of greedy runs and annealings; -1: until the time is up
   double patience = 0;       // seconds of ordering for each cell of work; 0: no such limit
-  double limit = std::numeric_limits<double>::infinity();  // log2 of the largest table wanted
+  double limit = std::numeric_limits<double>::infinity();  // log2 of the largest table that is wanted
   std::uint64_t seed = 0;
   int threads = 1;
 };
 
-// Seconds of a run from which its order is worth more than reductions and a greedy run.
+// Seconds of a run from which a search for its order pays.
 inline constexpr double worth_a_search = 0.2e-3;
 
-// Share of a run's time that the search for its order may take: 28 of 227 searches then took longer than their runs, 56 with 0.25 (decision 20).
+// Share of a run's time that the search for its order may take. With 0.15, 28 of 227 searches took longer than their
+// runs, with 0.25, 56 (decision 20).
 inline constexpr double search_share = 0.15;
 
-// A search in two parts; small problems do without the second one.
+// A search in two parts; small problems need only the first one.
 class Search {
  public:
   Search(const Graph& graph, const Options& options);
   ~Search();
-  // The order of the reductions and a greedy run of each component.
+  // The order after reductions and a greedy run of each component.
   Order begin(Clock& clock);
-  // The order of the greedy runs and annealings after that, whose clock goes on from the one before.
+  // The order after further greedy runs and annealings; its clock continues the one of `begin`.
   Order improve(Clock& clock);
 
  private:
@@ -38,7 +39,7 @@ class Search {
   std::unique_ptr<Work> work_;
 };
 
-// Cells that an order which is found quickly, by fill-in, visits in a part of a problem: the scopes that have their bit set.
+// Number of cells that a quick order by fill-in visits in a part of a problem: the scopes with a set bit.
 double cells_of_part(std::span<const double> sizes, std::span<const std::int64_t> offsets,
                      std::span<const Vertex> members, std::span<const std::uint8_t> bits);
 

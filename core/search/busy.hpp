@@ -1,5 +1,6 @@
-// Counts of the threads that search below an assignment, so that others begin with another one (M. Weill, "The ABDADA distributed minimax
-// search algorithm", ICCA Journal 19, 1996). Assignments that share a count only mislead the choice.
+// Numbers of threads that search below an assignment, so that other threads choose another one (M. Weill, "The ABDADA
+// distributed minimax
+// search algorithm", ICCA Journal 19, 1996). Assignments that share a counter only make the choice worse, not wrong.
 #pragma once
 #include <array>
 #include <atomic>
@@ -11,7 +12,7 @@ namespace elimina::search {
 
 class Busy {
  public:
-  // The count of a value of a variable, given the key of its context.
+  // The counter of a variable's value, given the key of its context.
   std::size_t place(const Cache::Word* key, int words, int x) const {
     Cache::Word hash = static_cast<Cache::Word>(x) + 1;
     for (int i = 0; i < words; ++i) hash = (hash ^ key[i]) * 0x9e3779b97f4a7c15, hash ^= hash >> 32;

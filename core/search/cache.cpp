@@ -13,13 +13,13 @@ namespace {
 
 using Word = Cache::Word;
 
-// The last word of an entry: nodes (0: it is free), whether it is solved, and the best value.
+// The last word of an entry: number of nodes (0: free), a solved flag, and the best value.
 Word note(std::uint64_t nodes, bool solved, int best) {
   return std::clamp<std::uint64_t>(nodes, 1, 0x7fffffff) << 33 | Word(solved) << 32 |
          Word(static_cast<std::uint32_t>(best));
 }
 constexpr std::size_t first_buckets = 1 << 12;
-constexpr std::size_t least_part = 4;  // of the bytes, for entries
+constexpr std::size_t least_part = 4;  // share of the bytes that entries get at least
 constexpr int most_tries = 1000;
 constexpr std::size_t least_shared_buckets =
     1 << 14;  // buckets from which several threads move entries: about a millisecond
@@ -28,13 +28,13 @@ std::uint64_t nodes_of(Word note) { return note >> 33; }
 bool solved_of(Word note) { return note >> 32 & 1; }
 int best_of(Word note) { return static_cast<int>(static_cast<std::uint32_t>(note)); }
 
-// Cells are read while others write: each is an atomic.
+// Cells may be read while they are written, so each one is an atomic.
 Word load(Word& cell) { return std::atomic_ref(cell).load(std::memory_order_relaxed); }
 void save(Word& cell, Word word) { std::atomic_ref(cell).store(word, std::memory_order_relaxed); }
 
 }  // namespace
 
-// Makes the version of a bucket odd while it is written to.
+// Makes the version of a bucket odd during a write.
 class Cache::Guard {
  public:
   Guard(const Cache& cache, Word* bucket) : version_(cache.shared_ ? bucket : nullptr) {
@@ -72,14 +72,14 @@ Cache::Cache(const Problem& problem, std::size_t bytes, bool shared) : shared_(s
   }
   first_.push_back(digits_.size());
   bucket_words_ = shared_ + static_cast<std::size_t>(ways) * (words_ + 2);
-  // Lists of deep trees may take more than the entries do.
+  // Lists of deep trees may take more memory than the entries.
   const std::size_t listed = problem.bytes() + digits_.size() * sizeof(Digit);
   const std::size_t left = std::max(bytes / least_part, bytes - std::min(bytes, listed));
   active_ = std::max<std::size_t>(1, left / (bucket_words_ * sizeof(Word)));
   int doublings = 0;
   for (; active_ > first_buckets; ++doublings) active_ /= 2;
   buckets_ = active_ << doublings;
-  // Fresh pages are zeros, and not there before they are used.
+  // Fresh pages are zeros, and take no memory before they are used.
   cells_.reset(static_cast<Word*>(std::calloc(buckets_, bucket_words_ * sizeof(Word))));
   if (!cells_) throw std::bad_alloc();
   prefer_huge_pages(cells_.get(), buckets_ * bucket_words_ * sizeof(Word));
@@ -102,7 +102,8 @@ std::size_t Cache::place(const Word* key) const {
   return static_cast<std::size_t>(static_cast<unsigned __int128>(hash) * active_ >> 64);
 }
 
-// The entries of a bucket go to two neighbours, at places that are not before it: from the last one on, nothing is overwritten. Those of the
+// The entries of a bucket move to two neighbours at the same or a later place. Going from the last bucket down
+// overwrites nothing. Entries of the
 // upper half go beyond it, so that several threads may move them.
 void Cache::grow(int threads) {
   const std::size_t old = active_;
@@ -157,7 +158,7 @@ bool Cache::find(const Word* key, Entry& entry) const {
   Word* const at = bucket(key);
   if (!shared_) return read(at, key, entry);
   const std::atomic_ref version(*at);
-  // A writer that sleeps is not waited for.
+  // Readers do not wait for a writer that sleeps.
   for (int tries = 0; tries < most_tries; ++tries) {
     const Word before = version.load(std::memory_order_acquire);
     if (before % 2) continue;
@@ -187,7 +188,7 @@ bool Cache::store(const Word* key, const Entry& entry, std::uint64_t nodes) {
     for (int way = 1; way < ways; ++way)
       if (nodes_of(load(last_of(way))) < nodes_of(load(last_of(least)))) least = way;
     is_more = !load(last_of(least));
-    // Old entries lose weight, so that none stays for ever.
+    // Old entries lose weight, so that they are replaced at last.
     for (int way = 0; way < ways && !is_more; ++way) {
       const Word last = load(last_of(way));
       save(last_of(way), note(nodes_of(last) / 2, solved_of(last), best_of(last)));

@@ -1,4 +1,4 @@
-// Bounds on subtrees by the values of their contexts, in a table of bounded size that threads share.
+// Bounds on subtrees by their context's values, in a table of bounded size that threads share.
 #pragma once
 #include <atomic>
 #include <cstdlib>
@@ -14,26 +14,27 @@ class Cache {
   using Word = std::uint64_t;
 
   struct Entry {
-    double lower;  // the subtree costs at least this
-    bool solved;   // and not more,
-    int best;      // with this value of its variable
+    double lower;  // lower bound on the subtree's cost
+    bool solved;   // the bound is the cost itself
+    int best;      // value of its variable in the best solution
   };
 
-  // Readers never wait for each other. `shared`: by several threads.
+  // Readers never wait for each other. `shared`: used by several threads.
   Cache(const Problem& problem, std::size_t bytes, bool shared);
 
-  // Words of a key. Keys are exact: of each variable another, for all values of its context.
+  // Words of a key. Keys are exact: they differ for different variables and contexts.
   int words() const { return words_; }
   void pack(Var v, const std::vector<int>& value, Word* key) const;
 
   void prefetch(const Word* key) const { __builtin_prefetch(bucket(key)); }
   bool find(const Word* key, Entry& entry) const;
 
-  // Keeps the better of two bounds. What cost fewer nodes makes room. Returns whether there is one entry more, which the caller counts.
+  // Stores the better of two bounds, in the place of entries that cost fewer nodes. Returns true if the number of
+  // entries grew; the caller counts them.
   bool store(const Word* key, const Entry& entry, std::uint64_t nodes);
   void count(std::uint64_t stored) { entries_.fetch_add(stored, std::memory_order_relaxed); }
 
-  // True if it is crowded and may become larger; no thread may use it while it does.
+  // True if the table is crowded and may grow; no thread may use it during growth.
   bool crowded() const { return active_ < buckets_ && entries() > active_ * ways / 2; }
   void grow(int threads);
 
@@ -60,10 +61,9 @@ class Cache {
   bool read(Word* ways, const Word* key, Entry& entry) const;
 
   int words_ = 1;
-  std::size_t
-      shared_;  // words of a bucket before its entries: 1, its version, which is odd while it is written to; 0 unless shared
+  std::size_t shared_;  // words before the entries: 1, the version, or 0 if not shared
   std::size_t buckets_, active_,
-      bucket_words_;  // a fresh page costs more than what is kept in it: few are in use at first
+      bucket_words_;  // a fresh page costs more than its contents, so few buckets are used at first
   std::vector<std::size_t> first_;
   std::vector<Digit> digits_;
   std::unique_ptr<Word, Free> cells_;

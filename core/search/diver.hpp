@@ -1,4 +1,4 @@
-// Solutions beside the search: dives along the bounds that it has found so far, each improved by a local search.
+// Solutions beside the search: greedy dives along its bounds so far, each improved by a local search.
 #pragma once
 #include <vector>
 
@@ -12,10 +12,10 @@ class Diver {
  public:
   Diver(const Problem& problem, const Cache& cache, std::uint64_t seed);
 
-  // True if the search has done enough for another dive: dives take a small part of its time.
+  // True if the search has done enough for another dive, so that dives take a small part of its time.
   bool is_due(std::uint64_t nodes) const { return nodes >= next_; }
 
-  // Every other time from a new dive, some of them at random, the more so the wider the gap.
+  // Every other call starts with a new dive; some are random, more of them if the gap is wide.
   std::vector<int> solution(double gap);
 
  private:

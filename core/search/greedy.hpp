@@ -12,8 +12,9 @@ class Greedy {
  public:
   Greedy(const Problem& problem, const Cache& cache, std::uint64_t seed);
 
-  // Gives each variable, ancestors first, the value of the least bound, which what the cache knows of the children raises. Bounds are
-  // raised at random by `noise` on average.
+  // Gives each variable, ancestors first, the value with the least bound, including the cached bounds of its children.
+  // Bounds are
+  // raised at random, by `noise` on average.
   std::vector<int> run(double noise);
 
  private:

@@ -10,13 +10,13 @@ class Path {
  public:
   explicit Path(const Problem& problem);
 
-  // Cost of the bucket's factors and a bound on the subtree, for each value of a variable whose ancestors have theirs.
+  // Cost of the bucket's factors and a bound on the subtree, for each value of a variable with assigned ancestors.
   void expand(Var v, double* cost, double* bound);
 
-  // Gives a value to a variable that was expanded.
+  // Gives a value to an expanded variable.
   void assign(Var v, int x);
 
-  // The bound on the subtree of a child of an assigned variable.
+  // Bound on the subtree of a child of an assigned variable.
   double below(Var child) const {
     double total = 0;
     for (const int t : problem_.below[child]) total += sent_[t];
@@ -32,7 +32,7 @@ class Path {
     return at;
   }
 
-  // Packed: expanding reads nothing else of the tables.
+  // Packed, so that an expansion reads no other part of the tables.
   struct Head {
     std::int64_t offset, stride;
     int first, last;
@@ -42,8 +42,8 @@ class Path {
   std::vector<Head> head_;
   std::vector<Axis> axes_;
   std::vector<int> value_;
-  std::vector<std::int64_t> place_;  // of the rows of the tables of expanded variables
-  std::vector<double> sent_;         // by messages whose homes are assigned
+  std::vector<std::int64_t> place_;  // offset of the row in each table of expanded variables
+  std::vector<double> sent_;         // costs of messages with assigned homes
 };
 
 }  // namespace elimina::search

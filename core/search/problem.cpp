@@ -10,7 +10,7 @@ namespace elimina::search {
 
 namespace {
 
-// Sums of costs up to here are exact.
+// Largest sum of costs that is exact in a double.
 constexpr double exact = 9007199254740992.0;  // 2^53
 
 [[noreturn]] void invalid(const std::string& text) { throw std::invalid_argument(text); }
@@ -64,7 +64,7 @@ void Problem::build_tree() {
   children = Lists::of(lists);
 }
 
-// Parts that depend on fewest variables come first, as they have fewest assignments.
+// Subtrees with the smallest contexts come first, because they have the fewest assignments.
 void Problem::order_children() {
   std::vector<std::vector<int>> lists;
   for (Var v = 0; v <= root(); ++v) {
@@ -101,7 +101,7 @@ void Problem::check_table(const Table& table) const {
   std::int64_t last = table.offset;
   const auto reach = [&](Var v, std::int64_t stride) {
     if (stride < 0 || stride > arena.size) invalid(name + " has the stride " + std::to_string(stride));
-    // Both factors are below 2^31 or the arena's size; whatever passes it is refused before it can overflow.
+    // Both factors are below 2^31 or the arena's size, so larger products are refused before they overflow.
     if (stride && size[v] - 1 > (arena.size - 1 - last) / stride)
       throw std::out_of_range(name + " reaches beyond the arena");
     last += stride * (size[v] - 1);
@@ -167,11 +167,11 @@ void Problem::check_range() const {
 
 void Problem::list_tables() {
   const int count = static_cast<int>(tables.size());
-  // The variables of a message's way; most tables of deep trees pass hundreds of them.
+  // Variables on the way of a message from its sender to its home; most tables of deep trees pass hundreds of them.
   const auto each_above = [&](int t, const auto& visit) {
     for (Var v = tables[t].origin; v >= 0 && v != tables[t].home; v = parent[v]) visit(v);
   };
-  // `each` visits the variables that list a table, and is called for all tables twice.
+  // `each` visits the variables with a table, and is called twice for all tables.
   const auto listed = [&](const auto& each) {
     Lists lists;
     lists.starts.assign(size.size() + 1, 0);
@@ -235,7 +235,7 @@ double Problem::cost(const std::vector<int>& value) const {
 }
 
 double Problem::rounded(double bound) const {
-  constexpr double slack = 1e-6;  // what sums of fractions may be off
+  constexpr double slack = 1e-6;  // largest error of sums of fractions
   return integral && arena.type >= Type::float32 ? std::ceil(bound - slack) : bound;
 }
 

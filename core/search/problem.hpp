@@ -1,4 +1,5 @@
-// A minimisation over a pseudo-tree: factors, and messages of mini-buckets as its heuristic, in place in one arena of cells.
+// Minimisation over a pseudo-tree: factors and, as a heuristic, messages of mini-buckets, in place in one arena of
+// cells.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -19,34 +20,37 @@ struct Arena : network::Numbers {
   const void* cells;
   std::int64_t size;
 
-  // Calls a function with a pointer to the cells at their type.
+  // Calls a function with a pointer to the cells in their type.
   template <class Visit>
   auto as_cells(Visit visit) const {
     return Numbers::as_cells(cells, visit);
   }
 };
 
-// A factor, or a message that `origin` sent, over its home and ancestors of that; at the root if it has no variables.
+// A factor, or a message of the variable `origin`, over its home and ancestors of the home; its home is the root if it
+// has no variables.
 struct Table {
-  Var home, origin;  // -1: a factor
+  Var home, origin;  // origin -1: a factor
   std::int64_t offset, stride;
   std::vector<Axis> axes;
 };
 
-// The variables and one more, of one value: the root above them all, where the constants are.
+// The variables and, last, the root above all of them, which has one value and holds the constants.
 struct Problem {
   Arena arena;
-  bool integral;  // all costs are integers
+  bool integral;  // true if all costs are integers
   std::vector<int> size;
-  std::vector<Var> parent;  // the root's is -1
+  std::vector<Var> parent;  // -1 for the root
   std::vector<Table> tables;
-  std::vector<Var> preorder;  // parents first
+  std::vector<Var> preorder;  // parents before children
   Lists children, contexts;
-  Lists factors, messages;  // tables at home in a bucket
-  Lists below;  // messages from the subtree whose homes are above it, first those that the variable itself sends
+  Lists factors, messages;  // tables whose home is the variable
+  Lists below;              // messages from the subtree to homes above it, those of the variable itself first
 
-  // Throws std::invalid_argument and std::out_of_range if anything does not fit. `words` has for each table: offset, home, the home's
-  // stride, origin, the number of its other variables, and for each of them the variable and the stride. `contexts`: of each variable.
+  // Throws std::invalid_argument and std::out_of_range for inconsistent input. `words`: for each table its offset,
+  // home, stride of the
+  // home, origin, number of other variables, and for each of them variable and stride. `contexts`: context of each
+  // variable.
   Problem(const Arena& arena, std::span<const std::int64_t> words, const std::vector<int>& sizes,
           const std::vector<Var>& parents, Lists contexts, bool integral);
 
@@ -55,19 +59,19 @@ struct Problem {
     return upper != lower && entry_[upper] <= entry_[lower] && entry_[lower] < exit_[upper];
   }
 
-  // The messages that pass a variable: those of `below` that others send.
+  // Messages that pass a variable: those of `below` from other senders.
   std::span<const int> through(Var v) const { return below[v].subspan(static_cast<std::size_t>(sent_[v])); }
 
-  // The factors, for a local search; the root is not one of its variables.
+  // The factors, for a local search; the root is not a variable of it.
   network::View factors_view() const;
 
-  // Cost of the factors.
+  // Cost of an assignment by the factors.
   double cost(const std::vector<int>& value) const;
 
-  // Bytes of the lists and tables, without the arena.
+  // Bytes of the lists and tables without the arena.
   std::size_t bytes() const;
 
-  // A lower bound on integers, raised to one.
+  // A lower bound, rounded up if all costs are integers.
   double rounded(double bound) const;
 
  private:
@@ -80,7 +84,7 @@ struct Problem {
   void list_tables();
 
   std::vector<int> entry_, exit_;
-  std::vector<int> sent_;  // messages of each variable
+  std::vector<int> sent_;  // number of messages that each variable sends
 };
 
 }  // namespace elimina::search

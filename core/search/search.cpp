@@ -22,8 +22,9 @@ using Clock = std::chrono::steady_clock;
 
 constexpr double tolerance = 1e-9;
 constexpr std::uint64_t first_quantum = 8, last_quantum = 2048;
-constexpr double first_part = 32;                        // of the gap: an iteration's limit
-constexpr double dived_share = 0.5, dived_first = 0.25;  // of the time so far, and of the time limit: for dives
+constexpr double first_part = 32;  // an iteration's limit, as a divisor of the gap
+constexpr double dived_share = 0.5,
+                 dived_first = 0.25;  // shares for dives: of the time so far, of the limit
 
 class Run {
  public:
@@ -46,8 +47,9 @@ class Run {
   }
 
  private:
-  // Iterations of depth-first search, each up to a higher limit on the root, until a solution below the limit is the optimum or none is
-  // better than the best one known.
+  // Iterations of depth-first search with rising limits on the root, until a solution below the limit is optimal, or no
+  // solution is
+  // better than the incumbent.
   void descend(int number) {
     const Inside inside(*this);
     Diver diver(problem_, cache_, options_.seed + static_cast<std::uint64_t>(number));
@@ -79,7 +81,7 @@ class Run {
     hits_ += searcher.hits();
   }
 
-  // Nodes of a time budget, at most the nodes that are left.
+  // Number of nodes for a time budget, at most the remaining nodes.
   std::uint64_t turn(std::uint64_t quantum) const {
     return std::min(quantum, options_.nodes - std::min<std::uint64_t>(options_.nodes, nodes_));
   }
@@ -115,7 +117,7 @@ class Run {
     Run& run_;
   };
 
-  // The cache grows once no thread uses it; those that wait go on as soon as it has.
+  // The cache grows when no thread uses it; waiting threads continue right after.
   void make_room() {
     if (!cache_.crowded()) return;
     std::unique_lock lock(growing_);
@@ -126,7 +128,7 @@ class Run {
     left_.notify_all();
   }
 
-  // The root is decided: its value is the optimum, or nothing is below the limit.
+  // The root is solved: its value is the optimum, or no solution is below the limit.
   void finish(Searcher& searcher, double below) {
     const double upper = upper_;
     if (searcher.lower() >= limit(upper)) {
@@ -135,7 +137,7 @@ class Run {
     } else if (searcher.solved()) {
       std::vector<int> value;
       if (searcher.decode([&] { return stop_.load(); }, value)) offer(value);
-      // Its cost is a sum in another order.
+      // The incumbent's cost is a sum in another order.
       if (lower_ >= limit(upper_)) raise(upper_);
       stop_ = true;
     } else {
@@ -150,7 +152,7 @@ class Run {
     return std::min(limit(upper_), lower_ + width_);
   }
 
-  // Unless the iteration was most of the work so far, which the next one would be again.
+  // Doubles the step, unless the iteration was most of the work so far: the next one would be most of it again.
   void widen(double below) {
     const std::lock_guard lock(mutex_);
     if (below <= last_limit_) return;
@@ -159,7 +161,7 @@ class Run {
     nodes_before_ = nodes_;
   }
 
-  // Solutions have to be below it.
+  // Only solutions below this cost count.
   double limit(double upper) const {
     if (upper == infinite || problem_.integral) return upper;
     return upper - tolerance * std::max(1.0, std::abs(upper));
@@ -187,7 +189,7 @@ class Run {
 
   void note() { best_.events.push_back({since_start(), lower_, upper_, nodes_}); }
 
-  // Reports the bounds and assignment so far; returns whether to go on.
+  // Reports bounds and incumbent; returns false to stop the search.
   bool tell() {
     std::vector<int> value;
     double upper;
@@ -223,9 +225,9 @@ class Run {
   std::mutex mutex_;
   std::mutex growing_;
   std::condition_variable left_;
-  int inside_ = 0;  // threads that use the cache
+  int inside_ = 0;  // number of threads that use the cache
   double width_ = 0, last_limit_ = -infinite;
-  double told_ = infinite;  // the upper bound that was last passed on
+  double told_ = infinite;  // upper bound of the last report
   std::uint64_t nodes_before_ = 0;
   Report best_;
 };

@@ -1,4 +1,4 @@
-// Minimisation by AND/OR branch and bound: both bounds, until they meet.
+// Minimisation by AND/OR branch and bound, with both bounds, until they meet.
 #pragma once
 #include <functional>
 #include <vector>
@@ -7,16 +7,17 @@
 
 namespace elimina::search {
 
-// Called about five times a second, from the thread that called, with the best solution if it is new (else null); false: stop.
+// Called about five times a second from the calling thread, with the best solution if it is new (else null); false
+// stops the search.
 using Poll = std::function<bool(double lower, double upper, std::uint64_t nodes, const std::vector<int>* value)>;
 
 struct Options {
-  double upper;            // a solution that is no better is not looked for
-  std::vector<int> start;  // a solution, or nothing
+  double upper;            // only solutions below it count
+  std::vector<int> start;  // an initial solution; may be empty
   double seconds;
-  std::uint64_t nodes;  // OR nodes expanded and AND nodes entered
+  std::uint64_t nodes;  // number of expanded OR nodes and entered AND nodes
   int threads;
-  std::size_t memory;  // bytes of the cache
+  std::size_t memory;  // memory of the cache in bytes
   std::uint64_t seed;
   Poll poll;
 };
@@ -28,16 +29,17 @@ struct Event {
 };
 
 struct Report {
-  std::vector<int> value;  // of the best solution, empty if none was found
+  std::vector<int> value;  // values of the best solution; empty if there is none
   double cost = infinite, bound = -infinite;
   std::uint64_t nodes = 0, hits = 0, entries = 0;
-  std::size_t bytes = 0;                 // of the cache
-  double seconds = 0, first = infinite;  // `first`: until a solution was found
+  std::size_t bytes = 0;                 // bytes of the cache
+  double seconds = 0, first = infinite;  // `first`: time of the first solution
   std::vector<Event> events;
 };
 
-// In a proven answer the bound equals the cost (or the given upper bound, if no solution is below it). Integral costs are exact, others
-// within 1e-9 of the optimum, relatively. Runs of one thread that no time limit ends are reproducible.
+// In a proven answer the bound equals the cost, or the given upper bound if no solution is below it. Integral costs are
+// exact, others
+// within a relative 1e-9 of the optimum. Runs of one thread that end before the time limit are reproducible.
 Report search(const Problem& problem, const Options& options);
 
 }  // namespace elimina::search

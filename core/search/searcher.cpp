@@ -7,10 +7,10 @@ namespace elimina::search {
 
 namespace {
 
-// Sums of fractions differ by less, relatively.
+// Relative error of sums of fractions.
 constexpr double rounding = 1e-9;
 
-// Nodes below a variable, on average, from which its values are divided between threads.
+// Average number of nodes below a variable from which its values are divided between threads.
 constexpr std::uint64_t least_shared = 256;
 
 }  // namespace
@@ -81,7 +81,7 @@ bool Searcher::look_up(Var v) {
   return true;
 }
 
-// Picks a value, unless the OR node is decided.
+// Chooses a value, unless the OR node is decided.
 bool Searcher::choose() {
   Node& node = node_[at_];
   unmark(at_);
@@ -101,7 +101,7 @@ bool Searcher::is_shared(Var v) const {
   return busy_ && !problem_.children[v].empty() && load_[v].nodes >= least_shared * load_[v].times;
 }
 
-// The value of the least bound among those that the fewest threads are busy with.
+// The value with the least bound among those that the fewest threads search.
 int Searcher::pick(Var v, double target) {
   const double* bounds = bound(v);
   Node& node = node_[v];
@@ -153,7 +153,7 @@ double Searcher::sum_of_children(Var v) const {
   return sum;
 }
 
-// Opens a child of the AND node that is not solved, or notes in the OR node what the AND node is worth.
+// Opens an unsolved child of the AND node, or stores the AND node's bound in its OR node.
 void Searcher::advance() {
   Node& node = node_[at_];
   node.sum = sum_of_children(at_);
@@ -172,7 +172,7 @@ void Searcher::advance() {
   node.best = node.chosen;
 }
 
-// Back to the parent's AND node; whether that may still be below its target.
+// Returns to the parent's AND node; true if its bound may still be below its target.
 bool Searcher::ascend() {
   const bool solved = node_[at_].solved;
   at_ = problem_.parent[at_];
@@ -198,7 +198,7 @@ double Searcher::least_bound(Var v, double of_chosen) const {
   return std::max(node_[v].lower, least);
 }
 
-// The bound on the parent of a node whose bound is known.
+// Bound on the parent of a node with a known bound.
 double Searcher::raised(Var v, double of_child) const {
   const Var above = problem_.parent[v];
   const double sum = sum_of_children(above) - node_[v].lower + std::max(node_[v].lower, of_child);

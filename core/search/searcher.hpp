@@ -1,4 +1,4 @@
-// Depth-first search of the AND/OR graph under a limit, with a cache of bounds.
+// Depth-first search of the AND/OR graph with a limit and a cache of bounds.
 #pragma once
 #include <functional>
 #include <utility>
@@ -11,54 +11,56 @@
 
 namespace elimina::search {
 
-// A variable occurs once on a path, so its OR node (the variable, its ancestors' values) and the AND node (one of its values) that is
-// searched below it are kept with the variable: there is no stack, and a return goes to the parent.
+// A variable occurs once on a path, so its OR node (variable, values of its ancestors) and the current AND node (one of
+// its
+// values) are stored with the variable. No stack is needed: a return goes to the parent.
 class Searcher {
  public:
-  // Searches that share a cache divide the work by what they are busy with; null: there is one alone.
+  // Searches with a common cache divide the work by these counters; null: a single search.
   Searcher(const Problem& problem, Cache& cache, Busy* busy);
   Searcher(const Searcher&) = delete;
   Searcher& operator=(const Searcher&) = delete;
 
-  // Begins at an OR node whose ancestors have values. A solution below the limit is sought.
+  // Begins at an OR node with assigned ancestors, and searches for a solution below the limit.
   void start(Var top, double limit);
 
-  // Goes on for some nodes; whether it came to an end.
+  // Searches for some more nodes; true at the end.
   bool run(std::uint64_t nodes);
 
-  // At the end: whether there is a solution below the limit, whose cost is lower().
+  // At the end: true if a solution is below the limit; lower() is its cost.
   bool solved() const { return node_[top_].solved; }
   int best() const { return node_[top_].best; }
 
-  // Leaves subtrees that other searches have decided meanwhile.
+  // Leaves subtrees that other searches have decided in the meantime.
   void skip();
 
-  // A lower bound on the top, at any time.
+  // A lower bound on the first node, valid at any time.
   double lower() const;
 
   // Stores the bounds along the path.
   void leave();
 
-  // Finds the values of the solution whose cost was found at the root: what the cache lost is searched again. False if it was stopped.
+  // Reads the values of the best solution from the cache, and searches again for entries that the cache has lost.
+  // False: stopped.
   bool decode(const std::function<bool()>& stopped, std::vector<int>& value);
 
-  std::uint64_t nodes() const { return nodes_; }  // OR nodes expanded and AND nodes entered
+  std::uint64_t nodes() const { return nodes_; }  // number of expanded OR nodes and entered AND nodes
   std::uint64_t hits() const { return hits_; }
-  std::uint64_t take_stored() { return std::exchange(stored_, 0); }  // new entries of the cache
+  std::uint64_t take_stored() { return std::exchange(stored_, 0); }  // number of new entries in the cache
 
  private:
   struct Node {
     double limit, lower;
-    double least;        // of the values that are solved
-    double sum, target;  // of the AND node: its bound, and the limit on it
+    double least;        // least cost of the solved values
+    double sum, target;  // bound on the AND node, and its limit
     std::uint64_t entered;
     int chosen, best;
     bool solved;
-    bool marked = false;  // as busy with the chosen value
+    bool marked = false;  // true if counted as busy with the chosen value
     std::size_t mark;
   };
 
-  // Work below a variable so far.
+  // Number of nodes below a variable so far.
   struct Load {
     std::uint64_t nodes, times;
   };
@@ -88,7 +90,7 @@ class Searcher {
   std::vector<Node> node_;
   std::vector<Load> load_;
   std::vector<std::size_t> first_;
-  std::vector<double> cost_, bound_;  // of the values of OR nodes; infinite: solved
+  std::vector<double> cost_, bound_;  // costs and bounds of the values of OR nodes; infinite bound: solved
   std::vector<Cache::Word> keys_;
   Var top_ = 0, at_ = 0;
   bool ended_ = true;
