@@ -1,4 +1,5 @@
-// Large vectors lie on huge pages: without them, 40 % of a call on 10^6 variables is page faults, and then misses of the TLB.
+// Large vectors use huge pages: without them, page faults take 40 % of a call on 10^6 variables, and TLB misses take
+// more.
 #if defined(__linux__)
 #include <cstddef>
 #include <cstdlib>
@@ -9,7 +10,7 @@
 namespace {
 
 constexpr std::size_t kLarge =
-    2 * elimina::kHugePage;  // bytes: a whole huge page lies in such a block, wherever it begins
+    2 * elimina::kHugePage;  // bytes: a block of this size contains a whole huge page, wherever it begins
 
 }  // namespace
 

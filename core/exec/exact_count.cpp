@@ -73,7 +73,7 @@ class LongRun {
  private:
   StepView view(i64 number) const { return {words_.data() + starts_[number]}; }
 
-  // Returns whether anything is allowed: where nothing is, the count is 0 whatever follows.
+  // Returns false if no tuple is allowed: the count is then 0 in any case.
   bool eliminate(i64 number) {
     const StepView step = view(number);
     const i64 axes = step[kAxes], tables = step[kTables], domain = step[kDomain];
@@ -123,7 +123,7 @@ class LongRun {
     }
     const std::size_t count = factors_of_term_.size();
     if (count < 2) return add(sum_, count ? *factors_of_term_.front() : one_);
-    // The short ones first.
+    // Short ones first.
     std::sort(factors_of_term_.begin(), factors_of_term_.end(),
               [](const auto* a, const auto* b) { return a->size() < b->size(); });
     if (count > 2) {
@@ -142,8 +142,8 @@ class LongRun {
 
   std::span<const i64> words_, starts_;
   const u64* factors_;
-  std::vector<std::vector<LongInteger>> messages_;  // of each step, while they are read
-  std::vector<i64> last_;                           // step that reads each message last
+  std::vector<std::vector<LongInteger>> messages_;  // messages of each step, until their last reader
+  std::vector<i64> last_;                           // last step that reads each message
   std::vector<Input> inputs_;
   std::vector<i64> digits_;
   std::vector<const LongInteger*> factors_of_term_;

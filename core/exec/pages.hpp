@@ -1,4 +1,5 @@
-// Large blocks of memory whose pages exist only once they are touched. ELIMINA_PORTABLE leaves out what only some systems have.
+// Large blocks of memory whose pages are allocated on first touch. ELIMINA_PORTABLE leaves out what only some systems
+// have.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -16,7 +17,7 @@ namespace elimina {
 
 constexpr std::size_t kHugePage = std::size_t{1} << 21;
 
-// Asks for huge pages where a block spans whole ones; without them a table's random accesses miss the TLB.
+// Asks for huge pages within a block; without them, random accesses to a table miss the TLB.
 inline void prefer_huge_pages([[maybe_unused]] void* at, [[maybe_unused]] std::size_t bytes) {
 #if defined(ELIMINA_MAPS_PAGES) && defined(MADV_HUGEPAGE)
   const auto begin = reinterpret_cast<std::uintptr_t>(at);
@@ -48,7 +49,7 @@ inline void unmap_pages(void* at, [[maybe_unused]] std::size_t bytes) {
 #endif
 }
 
-// Gives back the pages of a block from so many bytes, whole huge pages, on; returns how many bytes are left.
+// Frees the whole huge pages of a block after the first bytes; returns the number of remaining bytes.
 inline std::size_t cut_pages([[maybe_unused]] void* at, std::size_t bytes, [[maybe_unused]] std::size_t kept) {
 #if defined(ELIMINA_MAPS_PAGES)
   munmap(static_cast<char*>(at) + kept, bytes - kept);
@@ -58,10 +59,10 @@ inline std::size_t cut_pages([[maybe_unused]] void* at, std::size_t bytes, [[may
 #endif
 }
 
-// Bytes from which the C library keeps no block for later.
+// Size from which the C library returns freed blocks to the system.
 constexpr std::size_t kNeverKept = std::size_t{1} << 25;
 
-// Allocates the elements of a vector: large vectors are such blocks, and new elements are not written.
+// Allocates the elements of a vector: large vectors are such blocks, and new elements are uninitialised.
 template <class T>
 struct Pages : std::allocator<T> {
   template <class U>

@@ -1,12 +1,14 @@
-// Paths of the executors: each is code that computes a step, or a part of an answer, in a way of its own. Tests count how often each is taken,
-// so that a generator of models shows which code it reaches. This is the list of all of them, those that Python takes included.
+// Paths of the executors: pieces of code that compute a step, or a part of an answer, in their own way. Tests count how
+// often each is taken,
+// so that a generator of models shows which code it reaches. The list includes the paths that Python takes.
 #pragma once
 #include <cstdint>
 #include <string_view>
 
 namespace elimina {
 
-// Names that start with cuda need a GPU, names with avx512 that instruction set, names with vector any set of vectors.
+// Names that begin with cuda need a GPU, names with avx512 that instruction set, names with vector any vector
+// instructions.
 // clang-format off
 #define ELIMINA_PATHS(path)                                  \
   /* steps on dense tables (core/exec/dense) */              \
@@ -98,10 +100,10 @@ enum class Path : int {
 #undef ELIMINA_PATH
 };
 
-// All counts are 0 from here on; nothing is counted until `on`.
+// Resets all counts to 0; counting starts if `on` is true.
 void count_paths(bool on);
 bool are_paths_counted();
-// Notes that a path was taken. Called once for a step or more, never for a cell.
+// Counts a path. Called once for one step or more, never for a cell.
 void count_path(Path path);
 // Throws std::out_of_range for a name that is not in the list.
 void count_path(std::string_view name);

@@ -1,5 +1,6 @@
-// Records (elimina/program.hpp) that are written where they are read: those of millions of small steps would take more time, as memory
-// that is new to the process, than to write each of them again.
+// Records (elimina/program.hpp) that are written when they are read: storing those of millions of small steps takes
+// more time,
+// in new memory, than writing each of them again.
 #pragma once
 #include "elimina/config.hpp"
 

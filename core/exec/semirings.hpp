@@ -31,7 +31,8 @@ inline constexpr ValueKind value_kind_of<float> = ValueKind::float32;
 template <>
 inline constexpr ValueKind value_kind_of<u64> = ValueKind::uint64;
 
-// Calls with the semiring of a choice, which has the members semiring, value, parameter and integer_parameter. Semirings whose values have fewer bytes are left out.
+// Calls a function with the semiring of a choice, whose members are semiring, value, parameter and integer_parameter.
+// Semirings with smaller values are left out.
 template <int fewest_bytes, class Choice, class Use>
 auto with_semiring(const Choice& choice, Use&& use) {
   const auto call = [&]<class R>() {

@@ -18,9 +18,9 @@ namespace {
 
 using Work = Call<void(i64, int)>;
 
-constexpr auto kPatience = std::chrono::microseconds(20);  // before a thread sleeps: as long as it takes to wake up
+constexpr auto kPatience = std::chrono::microseconds(20);  // time before a thread sleeps: as long as waking up takes
 
-// Returns once the value is no longer the old one. Threads that wait give way to others, which is what helps on a busy machine.
+// Returns once the value has changed. Waiting threads yield, which helps on a busy machine.
 template <class T>
 void await_change(const std::atomic<T>& value, T old) {
   const auto end = std::chrono::steady_clock::now() + kPatience;
@@ -31,14 +31,14 @@ void await_change(const std::atomic<T>& value, T old) {
   value.wait(old, std::memory_order_acquire);
 }
 
-// The threads that help one thread, as many as the system has. They live as long as it does.
+// Threads that help one thread, as many as the system has. They live as long as that thread.
 class Team {
  public:
   explicit Team(int threads) : threads_(threads) {
     helpers_.reserve(std::size_t(threads) - 1);
     try {
       for (int i = 1; i < threads; ++i) helpers_.emplace_back([this, i] { help(i); });
-    } catch (const std::exception&) {  // there are no more threads
+    } catch (const std::exception&) {  // the system has no more threads
     }
   }
   ~Team() {
@@ -79,7 +79,7 @@ class Team {
   void take_items(int thread) {
     std::uint64_t ticket = ticket_.load(std::memory_order_acquire);
     while (const std::uint32_t left = std::uint32_t(ticket)) {
-      // It fails if the loop has ended meanwhile, since the next one's tickets have another number.
+      // Fails if the loop has ended meanwhile, since the tickets of the next loop have another number.
       if (!ticket_.compare_exchange_weak(ticket, ticket - 1, std::memory_order_acq_rel, std::memory_order_acquire))
         continue;
       try {
@@ -96,18 +96,18 @@ class Team {
   const pid_t process_ = getpid();
   const int threads_;
   std::vector<std::thread> helpers_;
-  // The loop in progress. These change only when none of its items is unfinished.
+  // The current loop. These members change only while no item is unfinished.
   const Work* work_ = nullptr;
   i64 last_ = 0;
   std::uint64_t loops_ = 0;
   std::exception_ptr failure_;
   std::mutex mutex_;
-  std::atomic<std::uint64_t> ticket_{0};  // the loop's number, then the number of items that no thread has taken
+  std::atomic<std::uint64_t> ticket_{0};  // number of the loop, and the number of items that no thread has taken
   std::atomic<std::uint32_t> unfinished_{0}, posted_{0};
   std::atomic<bool> ending_{false};
 };
 
-// The helpers of a process do not exist in its fork, and cannot be joined there.
+// A forked process has no helpers, so they cannot be joined there.
 struct Leave {
   void operator()(Team* team) const {
     if (team->is_of_this_process()) delete team;

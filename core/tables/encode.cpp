@@ -10,18 +10,19 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// Cells between two looks at requests to stop, about a millisecond of work, and those that take as long as the set-up of a factor's table.
+// Number of cells between two checks for a stop request, about a millisecond of work, and number of cells that take as
+// long as the set-up of a factor's table.
 constexpr i64 kLookCells = 1 << 20, kFactorCells = 256;
 
-// The library is slow to take the logarithm of 0, which most values of some networks are.
+// The library's logarithm of 0 is slow, and most values of some networks are 0.
 double log_of(double value) { return value == 0 ? -kInfinity : std::log(value); }
 
-// A table as it is read: block by block of a factor that has all of its variables.
+// Reads a table block by block of a factor that contains its variables.
 struct Member {
   i64 number;
   std::array<Axis, kMostAxes> axes;
   int count;
-  // Sparse tables: numbers of the listed cells, ascending, and their tuples.
+  // Sparse tables: numbers of the listed cells, ascending, and their values.
   std::vector<std::pair<i64, i64>> cells;
 };
 
@@ -74,7 +75,7 @@ class Encoder {
       for (std::size_t a = 0; a < own.size(); ++a)
         strides[std::find(scope.begin(), scope.end(), own[a]) - scope.begin()] = tables_.strides(number)[a];
     } else {
-      // Cells are numbered with the table's axes in the factor's sequence.
+      // Cells are numbered with the table's axes in the factor's order.
       i64 step = 1;
       steps.resize(own.size());
       for (std::size_t place = scope.size(); place-- > 0;) {
@@ -96,7 +97,7 @@ class Encoder {
     member.count = joined(sizes_, strides, member.axes.data());
   }
 
-  // Read a block of a member's own numbers into a buffer.
+  // Read a block of a member's original numbers into a buffer.
   template <class T>
   void read(const Member& member, i64 start, i64 count, std::vector<T>& buffer) {
     const Source& source = tables_.source(member.number);
@@ -146,7 +147,7 @@ class Encoder {
     });
   }
 
-  // A block of a member, changed as the rule wants it.
+  // A block of a member, encoded by the rule.
   void convert(const Member& member, i64 start, i64 count, std::vector<double>& buffer) {
     const bool is_integer = tables_.source(member.number).type == Type::i64;
     if (rule_ == Rule::costs) {
@@ -197,7 +198,7 @@ class Encoder {
       const u64 best = ends.any ? u64(minimised ? ends.least : ends.most) : 0, limit = u64(limit_);
       const i64 worst = forbidden<i64>(sense_);
       for (i64& value : buffer) {
-        // Costs far apart may leave int64 on the way: differences are taken as unsigned words, where they are exact.
+        // Costs far apart may overflow int64 on the way; differences of unsigned words are exact.
         const u64 distance = minimised ? u64(value) - best : best - u64(value);
         value = value == worst ? limit_ : i64(std::min(distance, limit));
       }
@@ -267,7 +268,7 @@ class Encoder {
     return ends;
   }
 
-  // Values times a power of two, which is exact in the normal range.
+  // Multiplies values by a power of two, which is exact in the normal range.
   static void multiply(std::vector<double>& values, Positive& ends, int exponent) {
     if (std::abs(exponent) < 1000) {
       const double power = std::ldexp(1.0, exponent);
@@ -279,7 +280,7 @@ class Encoder {
     }
   }
 
-  // Times a power of two that brings the largest value into [1, 2); returns the exponent taken out.
+  // Multiplies by the power of two that brings the largest value into [1, 2); returns the exponent.
   static int scale(std::vector<double>& values, Positive& ends) {
     if (ends.high == 0) return 0;
     const int exponent = std::ilogb(ends.high);
@@ -287,7 +288,7 @@ class Encoder {
     return exponent;
   }
 
-  // Part of a factor that has an exponent of its own, with what of it is in the arena.
+  // Part of a factor with an exponent of its own, and its cells in the arena.
   struct Box {
     i64 start, count, exponent = 0;
     Positive ends = {};
@@ -307,7 +308,7 @@ class Encoder {
         read(members_[m], start, count, part_);
         Positive own = positive(part_);
         box.exponent += scale(part_, own);
-        // No product of two is less than that of the smallest.
+        // The product of the smallest values is the smallest product.
         if (box.ends.low * own.low < DBL_MIN) {
           read(members_[m], start, count, reals_);
           for (i64 i = 0; i < count; ++i) exact &= !(total_[i] > 0 && reals_[i] > 0 && total_[i] * part_[i] < DBL_MIN);
@@ -340,12 +341,13 @@ class Encoder {
     written.exact.push_back(exact);
   }
 
-  // Write the product of a box, whose ends become those of the numbers as they are stored; returns whether all positive ones are in the normal range.
+  // Write the product of a box, whose range becomes that of the stored numbers; returns true if all positive products
+  // are normal numbers.
   bool store_product(Box& box) {
     store(box.start, box.count, total_);
     bool is_normal = true;
     of_float([&]<class To>(To) {
-      // GCC 12 does not round a pair of adjacent numbers that are narrowed and widened again.
+      // GCC 12 skips the rounding of adjacent numbers that are narrowed and widened again.
       box.ends = {double(To(box.ends.high)), box.ends.low < kInfinity ? double(To(box.ends.low)) : kInfinity};
       is_normal = !(box.ends.low < double(std::numeric_limits<To>::min()));
     });
@@ -356,7 +358,7 @@ class Encoder {
     return is_normal;
   }
 
-  // Boxes of at most so many cells, in the sequence of the factor's cells.
+  // Boxes with a bounded number of cells, in the order of the factor's cells.
   template <class Visit>
   void each_block(Visit visit) {
     i64 cells = 1;
@@ -378,7 +380,7 @@ class Encoder {
       }
   }
 
-  // Before so many cells of all members are worked on: looks at requests to stop now and then.
+  // Called before work on this number of cells of all members; checks for a stop request now and then.
   void look(i64 cells) {
     unseen_ += (kFactorCells + cells) * i64(members_.size());
     if (unseen_ < kLookCells) return;
@@ -386,7 +388,7 @@ class Encoder {
     check_stop();
   }
 
-  // Products are floats.
+  // True if products are floats.
   template <class Act>
   void of_float(Act act) {
     if (type_ == Number::f32) act(float{});
@@ -446,7 +448,7 @@ class Encoder {
   std::array<Axis, kMostAxes> out_;
   int out_count_ = 0;
   i64 at_ = 0;
-  i64 unseen_ = 0;  // cells since the last look at requests to stop
+  i64 unseen_ = 0;  // number of cells since the last check for a stop request
   std::vector<Member> members_;
   std::vector<i64> strides_;
   std::vector<Box> boxes_;

@@ -1,4 +1,5 @@
-// Writing tables into the factor part of an arena, as a semiring wants them, joined where one scope contains the others.
+// Writing tables into the factor part of an arena, in a semiring's encoding, joined where one scope contains the
+// others.
 #pragma once
 #include "elimina/semiring.hpp"
 #include "tables/tables.hpp"
@@ -17,17 +18,17 @@ struct Places {
   std::span<const int> members;
   std::span<const i64> starts;
   std::span<const int> scopes;
-  std::span<const i64> sizes, strides;  // of each scope's variables
-  std::span<const i64> offsets;         // in elements
+  std::span<const i64> sizes, strides;  // sizes and strides of each scope's variables
+  std::span<const i64> offsets;         // offset of each factor in elements
 };
 
 struct Written {
-  std::vector<double> ranges;  // products: the largest and the smallest positive value of each factor
-  std::vector<i64> exponents;  // products: the power of two that was taken out of each
-  std::vector<char> exact;     // products: whether no positive product left the normal range
+  std::vector<double> ranges;  // of products: the largest and the smallest positive value of each factor
+  std::vector<i64> exponents;  // of products: exponent of the power of two divided out of each factor
+  std::vector<char> exact;     // of products: true if all positive products are normal numbers
 };
 
-// Write the factors with these numbers. `block`: cells that are worked on at a time.
+// Write the factors with these numbers. `block`: number of cells of a step of the work.
 Written encode(const Tables& tables, Sense sense, Rule rule, i64 limit, const Places& places,
                std::span<const i64> numbers, Number type, char* arena, i64 block);
 

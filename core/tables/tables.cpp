@@ -8,10 +8,10 @@
 namespace elimina::tables {
 namespace {
 
-// Cells of a table whose axes are compared: a larger one would take milliseconds to read.
+// Largest number of cells of a table whose axes are compared: larger ones take milliseconds to read.
 constexpr i64 kMostCompared = i64{1} << 20;
 
-// The smallest and the largest allowed value of those that were given.
+// Smallest and largest allowed value of a range of cells.
 template <class T>
 struct Range {
   T worst;
@@ -34,7 +34,7 @@ struct Range {
   }
 
  private:
-  // Take cells that lie side by side, eight at a time, which the compiler makes vectors of; returns the number of cells taken.
+  // Take consecutive cells, eight at a time for vector instructions; returns the number of cells taken.
   i64 take_lanes(const char* place, i64 count) {
     constexpr int kLanes = 8;
     T lows[kLanes], highs[kLanes], bad[kLanes]{};
@@ -109,7 +109,7 @@ void Tables::add(const Source& source, std::span<const int> scope, std::span<con
 
 const std::vector<Ends>& Tables::ends(Sense sense) const {
   if (sense_ == sense) return ends_;
-  // A request to stop leaves what was known.
+  // After a stop request, the known ranges stay.
   std::vector<Ends> found;
   found.reserve(sources_.size());
   Looks looks;
@@ -185,7 +185,7 @@ const char* Tables::at(i64 number, std::span<const i64> assignment) const {
 }
 
 Lists Tables::groups() const {
-  Lists scopes;  // sorted
+  Lists scopes;  // sorted scopes
   int variables = 0;
   std::vector<int> sequence;
   Looks looks;
@@ -199,7 +199,7 @@ Lists Tables::groups() const {
     sequence.push_back(int(number));
   }
   std::stable_sort(sequence.begin(), sequence.end(), [&](int a, int b) { return scopes[a].size() > scopes[b].size(); });
-  // The groups with each variable, by their first tables: touching[starts[v] .. ends[v]).
+  // Groups with each variable, by their first tables: touching[starts[v] .. ends[v]).
   std::vector<i64> starts(variables + 1);
   for (const int v : scopes.items) ++starts[v + 1];
   std::partial_sum(starts.begin(), starts.end(), starts.begin());
@@ -223,7 +223,7 @@ Lists Tables::groups() const {
     if (smallest >= 0) continue;
     for (const int v : own) touching[ends[v]++] = number;
   }
-  // Members in the sequence in which they were put there, each group where its first table stands.
+  // Members in the order of insertion, each group at the place of its first table.
   std::vector<i64> count(size() + 1), place(size());
   for (const int number : sequence) ++count[home[number]];
   Lists result;

@@ -16,10 +16,10 @@ using plan::Lists;
 enum class Type : std::uint8_t { f64, f32, i64 };
 enum class Sense : std::uint8_t { min_cost, max_cost, probability };
 
-// The integer cost of a forbidden assignment, where costs are minimised.
+// Integer cost of a forbidden assignment in a minimisation.
 constexpr i64 kForbidden = std::numeric_limits<i64>::max();
 
-// Value for 'forbidden' in a table of a sense.
+// Forbidden value in a table, by the sense of the model.
 template <class T>
 T forbidden(Sense sense) {
   if (sense == Sense::probability) return 0;
@@ -27,17 +27,17 @@ T forbidden(Sense sense) {
   return sense == Sense::min_cost ? std::numeric_limits<T>::infinity() : -std::numeric_limits<T>::infinity();
 }
 
-// Axes of a dense array at most: no table with more fits a machine.
+// Largest number of axes of a dense array: no table with more fits a machine.
 constexpr int kMostAxes = 64;
 
-// The smallest and the largest value that a table allows; `reals` are those of floats, `integers` those of integers.
+// Smallest and largest allowed value of a table; `reals` of floats, `integers` of integers.
 struct Ends {
-  bool any = false, forbids = false;  // whether it allows some values, and forbids some
+  bool any = false, forbids = false;  // true if it allows some values, and if it forbids some
   double low = 0, high = 0;
   i64 least = 0, most = 0;
 };
 
-// Tuples of a sparse table, and the value of all others.
+// Listed tuples of a sparse table, and the value of all other tuples.
 struct Listing {
   const char* rows = nullptr;  // int32
   i64 tuples = 0, value_step = 0, row_step = 0, column_step = 0;
@@ -45,11 +45,11 @@ struct Listing {
   i64 integer_default = 0;
 };
 
-// Place of the numbers of one table. The owner keeps them alive.
+// Memory of the numbers of one table; the owner keeps it alive.
 struct Source {
   Type type = Type::f64;
   const char* values = nullptr;
-  std::shared_ptr<const Listing> listing;  // nullptr: the table is dense
+  std::shared_ptr<const Listing> listing;  // nullptr: a dense table
 };
 
 class Tables {
@@ -61,7 +61,7 @@ class Tables {
   // `strides`: bytes between two states of each variable in a dense table; unused for a sparse one.
   void add(const Source& source, std::span<const int> scope, std::span<const i64> sizes, std::span<const i64> strides);
 
-  // Put another table of the same scope in the place of one.
+  // Replace a table by another one with the same scope.
   void replace(i64 number, const Source& source, std::span<const i64> strides);
 
   i64 size() const { return i64(sources_.size()); }
@@ -74,14 +74,15 @@ class Tables {
   // Smallest and largest allowed value of each table, computed once.
   const std::vector<Ends>& ends(Sense sense) const;
 
-  // Axes of a table along which its numbers stay the same; none of a sparse or a large one, nor of one that depends on none: it stands for a
-  // scope, in a model that is planned before its numbers are known.
+  // Axes along which a table's numbers stay the same; none for a sparse or a large table. Also none for a table that
+  // depends on no axis: it stands for
+  // its scope, in a model that is planned before its numbers are known.
   std::vector<int> idle(i64 number) const;
 
-  // Address of a table's cell at an assignment; nullptr: it has the default. Each variable of the scope has one of its states.
+  // Address of a table's cell at an assignment of valid states; nullptr: the default value.
   const char* at(i64 number, std::span<const i64> assignment) const;
 
-  // Groups of tables whose scopes one of them contains: each table with a scope goes to the smallest such group.
+  // Groups of tables with nested scopes: each table with a scope goes to the smallest group that contains it.
   Lists groups() const;
 
  private:
@@ -104,10 +105,10 @@ T load(const char* place) {
   return value;
 }
 
-// Change cells `stride` bytes apart into numbers of another type, one after another.
+// Convert cells that are `stride` bytes apart into consecutive numbers of another type.
 template <class From, class To>
 void convert_run(const char* from, i64 cells, i64 stride, To* to) {
-  // With a stride that it knows, the compiler makes vectors.
+  // A constant stride lets the compiler use vectors.
   if (stride == sizeof(From)) {
     for (i64 i = 0; i < cells; ++i) to[i] = To(load<From>(from + i * i64{sizeof(From)}));
   } else {
@@ -119,7 +120,7 @@ struct Axis {
   i64 size, stride;
 };
 
-// Axes without those of one state, neighbours that are one run of memory joined.
+// Axes without those of one state; neighbouring axes that are contiguous in memory are merged.
 inline int joined(std::span<const i64> sizes, std::span<const i64> strides, Axis* axes) {
   int count = 0;
   for (std::size_t a = 0; a < sizes.size(); ++a) {

@@ -26,7 +26,7 @@ std::string_view without_plus(std::string_view text) {
 
 enum class Number { ok, not_a_number, out_of_range };
 
-// Out of range is also a positive literal below the smallest double, since a silent 0 would mean 'impossible'.
+// A positive literal below the smallest double is also out of range: a silent 0 would mean 'impossible'.
 template <class T>
 Number parse(std::string_view text, T& value) {
   text = without_plus(text);
@@ -105,7 +105,7 @@ bool Scanner::at_end() {
 }
 
 bool Scanner::at_line_end() const {
-  // Some of the blanks may have been skipped.
+  // Some of the blanks may have been skipped already.
   const char *first = at_, *p = at_;
   while (first > begin_ && kind_[byte(first[-1])] == kBlank) --first;
   while (p < end_ && kind_[byte(*p)] == kBlank) ++p;
@@ -254,7 +254,7 @@ Scanner::Functions Scanner::functions(std::uint64_t most, std::span<const std::i
     try {
       is_read = add_function(found, sizes, rule);
     } catch (const TextError&) {
-      // The next reader tells what is wrong.
+      // The next reader reports the error.
     }
     if (!is_read) {
       std::tie(at_, mark_, quoted_) = before;
@@ -268,7 +268,7 @@ Scanner::Functions Scanner::functions(std::uint64_t most, std::span<const std::i
 }
 
 bool Scanner::add_function(Functions& found, std::span<const std::int64_t> sizes, const Dense& rule) {
-  constexpr std::int64_t kMostVariables = 32;  // axes of an array in NumPy 1
+  constexpr std::int64_t kMostVariables = 32;  // largest number of axes of an array in NumPy 1
   const std::int64_t arity = integer("a function's arity");
   if (arity < 0 || arity > kMostVariables) return false;
   std::int64_t cells = 1;
@@ -314,7 +314,7 @@ namespace {
 
 constexpr std::size_t kLabelsShown = 8;
 
-// The labels in the sequence of their numbers, the first few.
+// The first few labels, in the order of their numbers.
 std::string labels_of(const LabelIndex& known) {
   std::vector<std::string_view> sorted(known.size());
   for (const auto& [label, index] : known) sorted[index] = label;

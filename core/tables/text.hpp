@@ -12,19 +12,19 @@
 
 namespace elimina {
 
-// Malformed input; Scanner::line() gives the place.
+// Malformed input; Scanner::line() returns its line.
 struct TextError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Rules of tokens: blanks separate, each mark is a token of its own, '"' quotes, the rest form words.
+// Rules of tokens: blanks separate, each mark is a single token, '"' quotes, all other characters form words.
 struct TextStyle {
   std::string blanks = " \t\r\n\v\f";
   std::string marks;
   bool quotes = false;
   bool block_comments = false;  // /* ... */
-  bool line_comments = false;   // # ... and // ...; as block comments, // may end a word, # not
-  bool glued_minus = false;     // "29-1" are two integers
+  bool line_comments = false;   // # ... and // ...; with block comments, // may end a word but # may not
+  bool glued_minus = false;     // "29-1" is two integers
 };
 
 class Scanner {
@@ -32,17 +32,17 @@ class Scanner {
   Scanner(std::string_view text, const TextStyle& style);
 
   bool at_end();             // also skips blanks and comments
-  bool at_line_end() const;  // whether no token follows on this line; comments are tokens here
+  bool at_line_end() const;  // true if no token follows on this line; comments count as tokens here
   std::size_t left() const { return static_cast<std::size_t>(end_ - at_); }
-  std::int64_t line() const;                    // of the last token read, from 1
+  std::int64_t line() const;                    // line of the last token, from 1
   std::string_view token(const char* what);     // the next token, without its quotes
-  bool quoted() const { return quoted_; }       // whether the last token was in quotes
+  bool quoted() const { return quoted_; }       // true if the last token was in quotes
   void skip_past(char mark, const char* what);  // skips raw text outside quotes
-  std::string_view peek();                      // the next token, empty at the end; it stays unread
+  std::string_view peek();                      // the next token, which stays unread; empty at the end
 
   std::int64_t integer(const char* what);
   double real(const char* what);
-  // Fails unless `count` more tokens can be in the rest of the text: call it before allocating from a declared size.
+  // Fails unless the rest of the text can hold `count` more tokens: call it before allocating by a declared size.
   void need(std::uint64_t count, const char* what);
   void integers(std::span<std::int64_t> out, const char* what);
   void reals(std::span<double> out, const char* what);
@@ -56,11 +56,13 @@ class Scanner {
   void tables(std::span<const std::int64_t> sizes, std::span<double> out);
   // Lines "i1 .. ik cost" with each i below its size and cost >= 0.
   void tuples(std::span<const std::int64_t> sizes, std::span<std::int32_t> rows, std::span<std::int64_t> costs);
-  // Up to `most` cost functions "arity i1 .. ik default count" and so many tuples, as dense tables, in which costs from `bound` on are
-  // forbidden. Ends before the first function that is malformed, shared, global, of many variables, or better listed: one of over `dense`
-  // cells and over `ratio` times as many as tuples.
+  // Up to `most` cost functions "arity i1 .. ik default count" and as many tuples, as dense tables, in which costs from
+  // `bound` on are
+  // forbidden. Ends before the first function that is malformed, shared, global, of many variables, or better listed:
+  // with over `dense`
+  // cells, and over `ratio` cells for each tuple.
   struct Functions {
-    std::vector<std::int64_t> starts{0}, members;  // of the scopes
+    std::vector<std::int64_t> starts{0}, members;  // begins and members of the scopes
     std::vector<std::int64_t> costs;
   };
   struct Dense {
@@ -84,20 +86,20 @@ class Scanner {
   bool quoted_ = false;
 };
 
-// Contents of a "probability" block of a BIF file, up to and with its closing brace.
+// Contents of a "probability" block of a BIF file, up to its closing brace, which is read, too.
 struct ConditionalRows {
-  std::vector<std::int64_t> parents;  // flat index of the parents' values, one a row, the last parent fastest
-  std::vector<double> values;         // child_size values a row
+  std::vector<std::int64_t> parents;  // index of the parents' values for each row, the last parent fastest
+  std::vector<double> values;         // child_size values for each row
   std::vector<double> defaults, table;
 };
 using LabelIndex = std::unordered_map<std::string, std::int64_t>;
 ConditionalRows bif_rows(Scanner& scanner, std::size_t child_size, const std::vector<LabelIndex>& labels);
 
-// The items of a list up to and with its closing bracket, "]" or "}"; they may be quoted.
+// Items of a list up to its closing bracket, "]" or "}", which is read, too; items may be quoted.
 struct Items {
-  std::vector<std::int64_t> integers;  // filled if every item is an integer
-  std::vector<double> reals;           // filled if every item is a number
-  std::vector<std::string> words;      // filled otherwise, and on demand
+  std::vector<std::int64_t> integers;  // filled if all items are integers
+  std::vector<double> reals;           // filled if all items are numbers
+  std::vector<std::string> words;      // filled otherwise, and on request
 };
 Items bracket_items(Scanner& scanner, bool as_words);
 

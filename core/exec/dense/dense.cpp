@@ -13,12 +13,12 @@
 namespace elimina {
 namespace {
 
-constexpr double kSmallWork = 4096;  // below: no tiles
+constexpr double kSmallWork = 4096;  // steps of less work have no tiles
 constexpr double kGivenWork = 64;    // the same for steps that are made while the program runs
 constexpr double kPollWork =
     2e7;  // work before a poll: 0.5 to 10 ms, or 0.4 s where each page of memory is new to a virtual machine
 constexpr std::chrono::milliseconds kTurn{
-    20};  // shorter turns become longer, because threads wait for each other at their ends
+    20};  // shorter turns get longer, because threads wait for each other at their ends
 constexpr double kStopped = -1;
 
 struct Choice {
@@ -26,7 +26,7 @@ struct Choice {
   const char* name;
 };
 
-// Those that the processor has, the best one first.
+// Instruction sets of the processor, the best one first.
 std::vector<Choice> find_choices() {
   std::vector<Choice> choices;
 #if defined(ELIMINA_X86_DISPATCH)
@@ -46,7 +46,7 @@ std::vector<Choice> find_choices() {
 const std::vector<Choice> choices = find_choices();
 std::atomic<const Choice*> choice = &choices.front();
 
-// True if 32 bits hold the offsets of the cells of the axes from `first` on, as translated steps and tiles keep them.
+// True if 32 bits hold the offsets of all cells of the axes from `first` on, as translated steps and tiles store them.
 bool has_near_cells(StepView step, i64 first) {
   i64 farthest = 0;
   for (i64 t = -1; t < step[kTables]; ++t) {
@@ -58,10 +58,10 @@ bool has_near_cells(StepView step, i64 first) {
   return farthest <= std::numeric_limits<i32>::max();
 }
 
-// Values that no table depends on are not visited.
+// Values that no table depends on are skipped.
 double step_work(StepView step) { return double(step.cells()) * (step[kTables] > 0 ? double(step[kDomain]) : 1.0); }
 
-// Calls `step` for each turn, which returns its work or kStopped; asks `poll` in between. Returns false if that stopped it.
+// Calls `step` for each turn, which returns its work or kStopped; calls `poll` in between. Returns false after a stop.
 template <class Step>
 bool in_sequence(i64 count, const DensePoll& poll, Step step) {
   double done = 0, unpolled = 0;
@@ -78,7 +78,7 @@ bool in_sequence(i64 count, const DensePoll& poll, Step step) {
   return true;
 }
 
-// Runs the items of a step, `fewest` at a time or more; asks `poll` in between. Returns false if that stopped it.
+// Runs the items of a step, `fewest` at a time or more; calls `poll` in between. Returns false after a stop.
 template <class Run>
 bool in_turns(i64 items, i64 fewest, double work, double done, const DensePoll& poll, Run run) {
   i64 turn = std::max<i64>(fewest, i64(double(items) * std::min(1.0, kPollWork / work)));
@@ -209,7 +209,7 @@ bool DenseExecutor::one_step(i64 number, double done, Peak& peak, const DensePol
   return peak = kernels_->run_plain(view(number), peaks_), true;
 }
 
-// One that was not translated.
+// Runs a step without a translation.
 bool DenseExecutor::given_step(StepView step, double done, Peak& peak, const DensePoll& poll) {
   const double work = step_work(step);
   if (work >= kGivenWork) return large_step(step, work, done, peak, poll);

@@ -14,13 +14,13 @@
 
 namespace elimina {
 
-// Combinations of a step from which threads share it.
+// Number of combinations of a step from which threads share it.
 inline constexpr double shared_work = 1e6;
 
 struct DenseRun {
   SemiringKind semiring;
   ValueKind value;
-  double parameter;  // of semirings of floats: min-sum's forbidden value; see `integer_parameter`
+  double parameter;  // parameter of semirings of floats: min-sum's forbidden value; see `integer_parameter`
   i64 integer_parameter;
   const i64* words;
   const i64* starts;
@@ -28,40 +28,41 @@ struct DenseRun {
   void* arena;
   double* peaks;  // [steps][2]
   int threads;
-  RecordWriter* writer = nullptr;  // in place of `words` and `starts`
+  RecordWriter* writer = nullptr;  // writes records, in the place of `words` and `starts`
 };
 
-// Called on the calling thread now and then with the work done so far; false: stop.
+// Called regularly on the calling thread, with the work done so far; false: stop.
 using DensePoll = std::function<bool(double)>;
 
 class StepKernels;
 struct Peak;
 
-// A program that was translated for its arena, to be run any number of times.
+// A program translated for its arena, to be run any number of times.
 class DenseExecutor {
  public:
-  // `outputs`: the steps that write the answer.
+  // `outputs`: steps that write the answer.
   DenseExecutor(const DenseRun& run, std::span<const i64> outputs);
   ~DenseExecutor();
-  // Restricts steps: they compute only the cells with these values (-1: none is given), see dense_slice.hpp; other cells of the
-  // outputs become the semiring's zero. Every step with a variable whose value changed has to run again, and all that depend on it.
+  // Restricts steps to the cells with these values (-1: no restriction), see dense_slice.hpp; other cells of the
+  // outputs become the semiring's zero. Every step with a variable whose value changes has to run again, and so do all
+  // steps that depend on it.
   void fix(const int* values, i64 variables);
-  // Runs the steps of these numbers, ascending (nullptr: the first steps). Returns false if `poll` stopped it.
+  // Runs the steps with these numbers, ascending (nullptr: the first steps). Returns false if `poll` stopped it.
   bool run(const i64* sequence, i64 count, const DensePoll& poll);
-  // Writes the best value of each variable that a step eliminates, from the messages and output ranges of all steps.
+  // Writes the best value of each eliminated variable, from the messages and output ranges of all steps.
   void decode(int* assignment);
-  // Runs the steps of another program over the same arena, which `run` knows nothing of; writes their output ranges.
+  // Runs the steps of another program over the same arena, unknown to `run`; writes their output ranges.
   bool run_other(const i64* words, const i64* starts, i64 count, double* peaks, const DensePoll& poll);
 
  private:
   struct Entry {
     float work;
-    i32 small;  // its number there, or:
+    i32 small;  // its number among translated steps, or a constant below
   };
   static constexpr i32 kOrdinary = -1, kLevelled = -2;
   static constexpr i32 kUnseen = -3,
-                       kSeen = -4;  // translated when they run for the second time: once costs less as they are
-  static constexpr i32 kNew = -5;   // not looked at
+                       kSeen = -4;  // translated in their second run: one run takes less time without translation
+  static constexpr i32 kNew = -5;   // not yet visited
 
   // Valid until the next call.
   StepView view(i64 number) { return words_ ? StepView{words_ + starts_[number]} : written(number); }
@@ -75,20 +76,20 @@ class DenseExecutor {
 
   const DenseRun run_;
   const int threads_;
-  const i64* words_;  // nullptr while records are written one by one
+  const i64* words_;  // nullptr if records are written one by one
   const i64* starts_;
-  i64 last_ = -1;                      // the step whose record was written last
-  std::vector<i64> own_, own_starts_;  // that record, or all
-  double* peaks_ = nullptr;            // of the program that runs
+  i64 last_ = -1;                      // step of the record that was written last
+  std::vector<i64> own_, own_starts_;  // its record, or all records
+  double* peaks_ = nullptr;            // output ranges of the current program
   std::unique_ptr<StepKernels> kernels_;
   Slices slices_;
   std::vector<Entry> entries_;
 };
 
 const char* dense_instruction_set();
-// All that the processor has, the best one first.
+// All instruction sets of the processor, the best one first.
 std::vector<std::string> dense_instruction_sets();
-// Selects an instruction set for executors that are made from now on. False: the processor has none of this name.
+// Selects an instruction set for executors made from now on. False: the processor has no such set.
 bool use_dense_instruction_set(const std::string& name);
 
 }  // namespace elimina

@@ -1,5 +1,6 @@
-// Output cells of a step whose tables are contiguous in the eliminated variable: vectors over its values, one cell after another, and
-// the marginals of a block of cells folded together.
+// Output cells of a step whose tables are contiguous in the eliminated variable: vectors run over its values, one cell
+// after another, and
+// the marginals of a block of cells are folded together.
 #pragma once
 #include <algorithm>
 #include <utility>
@@ -15,8 +16,8 @@ struct Dot {
   i64 domain;
   i64 streamed;
   const V* tables[kMostStreamed];
-  const i32* offsets[kMostStreamed];  // of each cell
-  bool varies[kMostStreamed];         // with d
+  const i32* offsets[kMostStreamed];  // offsets of each cell
+  bool varies[kMostStreamed];         // true if the table depends on d
   V scale[kMostStreamed];
 };
 
@@ -97,7 +98,7 @@ class DotKernel {
     }
   }
 
-  // Neighbouring groups of g lanes are added; those of a and of b alternate in the result.
+  // Adds neighbouring groups of g lanes; groups of a and of b alternate in the result.
   template <int g, std::size_t... lane>
   __attribute__((always_inline)) Vec halves(Vec a, Vec b, std::index_sequence<lane...>) const {
     Vec sum = __builtin_shufflevector(a, b, ((lane & g) ? lanes + lane - g : lane)...);

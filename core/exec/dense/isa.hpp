@@ -8,7 +8,7 @@
 
 namespace elimina {
 
-// Largest value of a message, and smallest positive one.
+// Largest and smallest positive value of a message.
 struct Peak {
   double high = 0, low = std::numeric_limits<double>::infinity();
   void see(double higher, double lower) {
@@ -21,17 +21,17 @@ class StepKernels {
  public:
   StepKernels(bool scales, bool levels, bool multiplies) : scales(scales), levels(levels), multiplies(multiplies) {}
   virtual ~StepKernels() = default;
-  // Makes the first `cells` cells from `first` on the semiring's zero.
+  // Sets the first `cells` cells from `first` on to the semiring's zero.
   virtual void clear(i64 first, i64 cells) = 0;
   // True if `translate` keeps the association of the step's products.
   virtual bool translates(StepView step) const = 0;
   // Translates a step of few combinations; returns its number for `run_translated`.
   virtual i64 translate(StepView step) = 0;
   virtual Peak run_translated(i64 number) const = 0;
-  // `peaks`: of the program, of which the step reads some.
+  // `peaks`: output ranges of the program, some of which the step reads.
   virtual Peak run_plain(StepView step, const double* peaks) = 0;
   virtual i64 best_value(StepView step, const double* peaks, const int* assignment) = 0;
-  // Prepares a step of many combinations; returns its number of items, which are independent of one another.
+  // Prepares a step of many combinations; returns its number of independent items.
   virtual i64 begin(StepView step, const double* peaks, i64 wanted_items) = 0;
   virtual void run(i64 first, i64 last, int thread, Peak& peak) = 0;
   // These two are for steps of moment matching.
@@ -42,14 +42,14 @@ class StepKernels {
       multiplies;  // the semiring records output ranges; it has moment matching; it has matrix products
 };
 
-// On x86, the baseline is for processors without AVX2: it has to run, not to be fast.
+// On x86, the baseline is for processors without AVX2 and need not be fast.
 #if defined(ELIMINA_X86_DISPATCH)
 constexpr bool kBaselineHasVectors = false;
 #else
 constexpr bool kBaselineHasVectors = true;
 #endif
 
-// Sums of logarithms are in the baseline only: most of their time goes to `exp`.
+// Sums of logarithms exist in the baseline only: most of their time goes to `exp`.
 namespace baseline {
 constexpr bool kHasVectors = kBaselineHasVectors, kHasLogSums = true;
 std::unique_ptr<StepKernels> make_kernels(const DenseRun& run);

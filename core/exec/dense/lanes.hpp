@@ -4,7 +4,8 @@
 
 namespace elimina::ELIMINA_ISA {
 
-// Vectors have the width of the registers, because GCC keeps wider vectors in memory. `kPermutes`: any permutation of one or two vectors is one instruction.
+// Vectors have the width of the registers, because GCC keeps wider ones in memory. `kPermutes`: any permutation of one
+// or two vectors is one instruction.
 #if defined(__AVX512BW__)
 constexpr int kVectorBytes = 64;
 constexpr bool kPermutes = true;

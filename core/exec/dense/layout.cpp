@@ -5,10 +5,10 @@
 namespace elimina {
 namespace {
 
-constexpr i64 kRowBytes = 32768;         // of a row of running marginals
-constexpr i64 kTileBytes = 256 * 1024;   // of an rhs tile
-constexpr i64 kPackedBytes = 24 * 1024;  // of the packed rows of streamed tables
-constexpr i64 kShortestChunk = 128;      // of a row
+constexpr i64 kRowBytes = 32768;         // bytes of a row of running marginals
+constexpr i64 kTileBytes = 256 * 1024;   // bytes of an rhs tile
+constexpr i64 kPackedBytes = 24 * 1024;  // bytes of the packed rows of streamed tables
+constexpr i64 kShortestChunk = 128;      // bytes of a row
 constexpr i64 kShortestPackedChunk = 64;
 constexpr i64 kShortestDot = 4;        // values of the eliminated variable
 constexpr i64 kCachedBytes = 8 << 20;  // larger outputs are written past the caches
@@ -22,7 +22,7 @@ void CellIndex::fill(StepView step, TableView table) {
 
 void CellIndex::find_runs(StepView step, TableView table, int window_lanes) {
   run = 1;
-  i64 span = 0;  // from the first to the last cell of the axes that were seen
+  i64 span = 0;  // distance from the first to the last cell of the visited axes
   bool ascending = true, contiguous = true;
   for (i64 axis = step[kAxes] - 1; axis >= step.lo_axis(); --axis) {
     contiguous = contiguous && (step.size(axis) == 1 || table.stride(axis) == run);
@@ -85,7 +85,7 @@ bool TileLayout::dense_in_lo(i64 t) const {
   return true;
 }
 
-// Layout of each table with fast axes: contiguous, or the places of its fast cells.
+// Layout of each table with fast axes: contiguous, or offsets of its fast cells.
 void TileLayout::index_lo() {
   dense_.resize(tables_);
   if (i64(lo_.size()) < tables_) lo_.resize(tables_);
@@ -104,7 +104,7 @@ void TileLayout::index_lo() {
   }
 }
 
-// Places of the middle cells of each table, and then of the output.
+// Offsets of the middle cells of each table, and of the output.
 void TileLayout::index_mid() {
   const i64 first = step_[kOuterAxes], last = step_.lo_axis();
   mid_.resize((tables_ + 1) * mids_);

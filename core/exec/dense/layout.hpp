@@ -1,4 +1,4 @@
-// Tiles of a step of many combinations, and the places of its cells: all that does not depend on the values.
+// Tiles of a step of many combinations, and the offsets of its cells: all that does not depend on values.
 #pragma once
 #include <cstddef>
 #include <memory>
@@ -8,8 +8,8 @@
 
 namespace elimina {
 
-constexpr int kWindows = 4;        // vectors that a block of cells may be gathered from by permutations
-constexpr i64 kMostStreamed = 17;  // tables of a row, its rhs included
+constexpr int kWindows = 4;        // number of vectors from which permutations may gather a block of cells
+constexpr i64 kMostStreamed = 17;  // number of tables of a row, its rhs included
 
 // Offsets of all cells of the axes [first, last) of a step, one axis after another.
 template <class T, class Stride>
@@ -26,11 +26,12 @@ void fill_offsets(T* offsets, StepView step, i64 first, i64 last, Stride stride)
   }
 }
 
-// Places of a row's cells in a table.
+// Offsets of a row's cells in a table.
 struct CellIndex {
   std::vector<i32> offsets;
-  i64 run;  // cells that are contiguous, from every multiple of it on
-  // The lowest offset of each block of cells as long as a vector, and the number of elements up to the highest one; 0 if there are too many.
+  i64 run;  // length of contiguous runs of cells, which begin at its multiples
+  // The lowest offset of each vector-sized block of cells, and the number of elements up to the highest one; 0: too
+  // many.
   std::vector<i32> window_first;
   std::vector<i32> window_cells;
 
@@ -41,7 +42,7 @@ struct CellIndex {
   void find_windows(i64 cells, bool ascending, int lanes);
 };
 
-// Memory that is kept from step to step; its contents are not.
+// Memory that is kept between steps, without its contents.
 class Scratch {
  public:
   ~Scratch();

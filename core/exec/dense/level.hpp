@@ -1,4 +1,5 @@
-// Moment-matching steps (elimina/level.hpp), row by row: rows are the trailing axes that follow each other in all tables and in the output.
+// Moment-matching steps (elimina/level.hpp), row by row: rows are the trailing axes that are contiguous in all tables
+// and in the output.
 #pragma once
 #include <algorithm>
 #include <vector>
@@ -11,7 +12,7 @@ namespace elimina::ELIMINA_ISA {
 template <class R>
 class LevelStep {
   using V = typename R::Value;
-  static constexpr i64 kCells = 1024;  // at a time
+  static constexpr i64 kCells = 1024;  // cells at a time
 
  public:
   LevelStep(R ring, V* arena) : ring_(ring), arena_(arena) {}
@@ -29,7 +30,7 @@ class LevelStep {
 
   i64 items() const { return (rows_ + rows_together_ - 1) / rows_together_ * chunks_; }
 
-  // Items are independent of one another.
+  // Items are independent.
   void run(i64 first, i64 last) const {
     std::vector<i64> digits(row_axis_);
     std::vector<const V*> from(step_[kTables]);

@@ -17,7 +17,7 @@ PlainKernels<R>::~PlainKernels() = default;
 
 template <class R>
 void PlainKernels<R>::clear(i64 first, i64 cells) {
-  // The zero is the same for all steps, whatever weight the last one has.
+  // The zero is the same for all steps, whatever the last weight.
   const R ring = weighed(ring_, 1);
   std::fill_n(arena_ + first, cells, ring.finish(ring.start()));
 }

@@ -1,4 +1,4 @@
-// Steps of few combinations, and decoding: one combination after another, compiled for no instruction set in particular.
+// Steps of few combinations, and decoding: one combination after another, compiled for the baseline only.
 #pragma once
 #include <bit>
 #include <vector>
@@ -10,7 +10,7 @@
 
 namespace elimina {
 
-// Factor by which readers multiply a message with this largest value.
+// Factor for readers of a message with this largest value.
 template <class V>
 static V message_scale(double peak) {
   return V(std::bit_cast<double>(u64(1023 - scale_exponent<V>(peak)) << 52));
@@ -25,7 +25,7 @@ struct Source {
   TableView view;
 };
 
-// Defined in plain.cpp alone: no code of it may come from a source compiled for an instruction set.
+// Defined in plain.cpp only, so that none of its code comes from a source compiled for an instruction set.
 template <class R>
 class PlainKernels : public StepKernels {
  public:
@@ -40,7 +40,7 @@ class PlainKernels : public StepKernels {
   i64 best_value(StepView step, const double* peaks, const int* assignment) override;
 
  protected:
-  // Makes the sources those of the step.
+  // Sets the sources of a step.
   void prepare(StepView step, const double* peaks);
 
   R ring_;
@@ -49,7 +49,7 @@ class PlainKernels : public StepKernels {
 
  private:
   V read(const Source<V>& source, i64 index) const;
-  // The value of one combination where every source already points at the output cell: (lhs...) x (rhs...) x streamed...
+  // Value of a combination, when every source points at the output cell: (lhs...) x (rhs...) x streamed...
   V value_at(i64 d) const;
 
   i64 tables_ = 0, a_ = 0, b_ = 0;

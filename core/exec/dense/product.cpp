@@ -1,4 +1,5 @@
-// The innermost loops of matrix products, compiled once for each instruction set, with products and sums fused where it can.
+// The innermost loops of matrix products, compiled once for each instruction set, with fused multiply-adds if it has
+// them.
 #include "exec/dense/product_tile.hpp"
 
 #include <cstring>

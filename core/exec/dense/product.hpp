@@ -1,5 +1,6 @@
 // Sum-product steps that are matrix products: out[batch][row][column] = sum over d of lhs[batch][d][row] rhs[batch][d][column]. Blocks of both
-// tables are packed, and a tile of the output that fits registers is made at a time (Goto and van de Geijn 2008, "Anatomy of
+// tables are packed, and one tile of the output in registers is computed at a time (Goto and van de Geijn 2008,
+// "Anatomy of
 // high-performance matrix multiplication").
 #pragma once
 #include <algorithm>
@@ -16,11 +17,11 @@ namespace elimina::ELIMINA_ISA {
 template <class R>
 class ProductStep {
   using V = typename R::Value;
-  static constexpr i64 kDepth = 1536 / i64(sizeof(V));           // values of d of a block
-  static constexpr i64 kBlockColumns = 16 * kProductColumns<V>;  // of a block of B, which stays in L2
+  static constexpr i64 kDepth = 1536 / i64(sizeof(V));           // number of values of d in a block
+  static constexpr i64 kBlockColumns = 16 * kProductColumns<V>;  // columns of a block of B, which stays in L2
   static constexpr i64 kBlockRows = 768;
   static constexpr i64 kFewestRows = 64,
-                       kFewestColumns = 2 * kProductColumns<V>;  // of a block where there are threads to feed
+                       kFewestColumns = 2 * kProductColumns<V>;  // columns of a block if several threads share the step
   static_assert(kBlockRows / 16 % kProductRows == 0, "halves of blocks hold whole panels");
 
  public:
@@ -52,7 +53,7 @@ class ProductStep {
 
   i64 items() const { return batches_ * row_blocks() * column_blocks(); }
 
-  // Items are independent of one another.
+  // Items are independent.
   void run(i64 first, i64 last, Workspace<R>& space, Peak& peak) const {
     V* a = space.a.take(whole(std::min(block_rows_, rows_), kProductRows) * kDepth);
     V* b = space.b.take(whole(std::min(block_columns_, columns_), kProductColumns<V>) * kDepth);
@@ -69,9 +70,9 @@ class ProductStep {
   template <int width>
   struct Side {
     std::vector<i64> offsets;
-    std::vector<char> is_contiguous;  // of each panel; a shorter last one never is
+    std::vector<char> is_contiguous;  // for each panel; false for a shorter last one
 
-    // Looks at every offset: transposed axes may have the first and the last offset of a contiguous panel.
+    // Checks every offset: transposed axes may have the same first and last offset as a contiguous panel.
     void find_contiguous_panels() {
       const i64 cells = i64(offsets.size());
       is_contiguous.assign((cells + width - 1) / width, false);
@@ -135,7 +136,8 @@ class ProductStep {
     for (i64 i = 0; i < rows; ++i) see(peak, out + row_out_[row + i], columns);
   }
 
-  // Cells [begin, begin + count) of a side, begin the start of a panel: to[panel][d][width]. Cells behind the last one are 0.
+  // Copies cells [begin, begin + count) of a side, where begin is the start of a panel: to[panel][d][width]. Missing
+  // cells of the last panel are 0.
   template <int width>
   static void pack(const V* from, i64 hop, const Side<width>& side, i64 begin, i64 count, i64 depth, V scale, V* to) {
     for (i64 first = begin; first < begin + count; first += width, to += width * depth) {

@@ -1,8 +1,10 @@
-// Steps of a program where the values of some variables are given: only the cells with these values are computed.
+// Steps of a program with fixed values of some variables: only the cells with these values are computed.
 //
-// A step that has a given variable, as an axis or as the eliminated one, is rewritten without it. A message with given axes is written
-// to the start of its place without gaps, its other axes row by row; its readers have the same variables and are rewritten in the same way.
-// Outputs of the program stay where they are.
+// A step with a fixed variable, as an axis or as the eliminated variable, is rewritten without it. A message with fixed
+// axes is written
+// without gaps to the start of its place, its other axes row by row. Its readers have the same variables and are
+// rewritten in the same way.
+// Outputs of the program keep their layout.
 #pragma once
 #include <span>
 #include <vector>
@@ -17,18 +19,18 @@ class Slices {
  public:
   Slices(const i64* words, const i64* starts, i64 steps, std::span<const i64> outputs);
 
-  // Says where the records are, before the first call of `fix`.
+  // Sets the places of the records; call it before `fix`.
   void set_records(const i64* words, const i64* starts) { words_ = words, starts_ = starts; }
 
-  // A value for each variable, -1 where none is given.
+  // A value for each variable, -1 for variables without one.
   void fix(const int* values, i64 variables);
 
   bool touches(i64 step) const { return !touched_.empty() && touched_[step] > 0; }
 
-  // The step without its observed axes; valid until the next call.
+  // The step without its fixed axes; valid until the next call.
   StepView slice(i64 number);
 
-  // The outputs that have a given axis, of the steps that the last call of `fix` made to run again.
+  // Outputs with a fixed axis, of the steps that have to run again after the last call of `fix`.
   const std::vector<i64>& sliced_outputs() const { return sliced_outputs_; }
 
  private:
@@ -36,7 +38,7 @@ class Slices {
   i64 given(i64 variable) const { return variable < 0 ? -1 : values_[variable]; }
   bool has_given_axis(i64 number) const;
   bool is_packed(i64 number) const { return !is_output_[number] && has_given_axis(number); }
-  // Sets the strides of a message that is written without gaps.
+  // Sets the strides of a message without gaps.
   void pack_strides(StepView step);
   void index();
   void keep_axes(StepView whole);
@@ -48,12 +50,12 @@ class Slices {
   std::vector<i64> outputs_, sliced_outputs_;
   std::vector<char> is_output_;
   std::vector<int> values_;
-  std::vector<std::vector<i64>> steps_with_;  // a variable
-  std::vector<i64> touched_;                  // given variables of each step
+  std::vector<std::vector<i64>> steps_with_;  // by variable
+  std::vector<i64> touched_;                  // fixed variables of each step
 
   // State of the current step.
   std::vector<i64> axes_;
-  std::vector<i64> packed_strides_;  // along each variable that the message has and that is not given
+  std::vector<i64> packed_strides_;  // strides along each variable of the message without a fixed value
   StepRecord record_;
   std::vector<i64> words_of_slice_;
 };

@@ -1,5 +1,6 @@
-// Steps of few combinations, translated once so that running them again costs little: a table's values for a block of output cells
-// are a permutation of a few vectors, found when the program is translated.
+// Steps of few combinations, translated once so that they run faster again: a table's values for a block of output
+// cells
+// are a permutation of a few vectors, computed during translation.
 #pragma once
 #include <algorithm>
 #include <cstdint>

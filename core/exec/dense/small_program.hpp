@@ -1,4 +1,5 @@
-// Translated steps of few combinations, whose values do not matter: where a block of output cells finds its values in each table.
+// Translated steps of few combinations, without their values: where a block of output cells finds its cells in each
+// table.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -9,10 +10,10 @@ namespace elimina {
 
 class SmallProgram {
  public:
-  // `lanes` values make a vector; `permutes`: any permutation of two vectors is one instruction.
+  // `lanes`: values in a vector; `permutes`: any permutation of two vectors is one instruction.
   SmallProgram(int lanes, bool permutes) : lanes_(lanes), permutes_(permutes) {}
 
-  // Returns the step's number here.
+  // Returns the step's number among translated ones.
   i64 add(StepView step);
 
  protected:
@@ -27,8 +28,9 @@ class SmallProgram {
   struct Block {
     i64 out, cells;
   };
-  // Places of a block's cells in a table: from `first` on, those in `places_` in the `span` elements there; or (span 0: they are too
-  // far apart) at the offsets in `scattered_` from `first` on.
+  // Offsets of a block's cells in a table: `places_` from `first` on, within `span` elements; or, if span is 0 because
+  // they are too
+  // far apart, `scattered_` from `first` on.
   struct Window {
     i32 first, span;
   };
@@ -37,7 +39,7 @@ class SmallProgram {
   std::vector<Table> tables_;
   std::vector<Window> windows_;
   std::vector<Block> blocks_;
-  std::vector<std::uint8_t> places_;  // [window][lane], where vectors are permuted
+  std::vector<std::uint8_t> places_;  // [window][lane], if vectors are permuted
   std::vector<i32> scattered_;
 
  private:

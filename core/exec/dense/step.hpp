@@ -1,4 +1,4 @@
-// The kernels of a semiring: each step in the way that suits its size and form.
+// The kernels of a semiring: each step uses the one for its size and form.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 
 namespace elimina::ELIMINA_ISA {
 
-// Stands for what a semiring has not.
+// Placeholder for operations that a semiring lacks.
 struct Nothing {
   template <class... Any>
   explicit Nothing(Any...) {}

@@ -7,7 +7,7 @@ namespace elimina {
 namespace {
 
 constexpr i64 kShortestLo = 32;    // cells below which another axis joins the fast ones
-constexpr i64 kLongestLo = 16384;  // as the planner's tiles
+constexpr i64 kLongestLo = 16384;  // as in the planner's tiles
 constexpr i64 kShortestMid = 16;
 
 }  // namespace
@@ -46,7 +46,7 @@ i64 StepRecord::cells(i64 first, i64 last) const {
   return product;
 }
 
-// 0: lhs; 1: rhs; 2: streamed.
+// Kind of a table: 0 lhs, 1 rhs, 2 streamed.
 int StepRecord::group(i64 table) const {
   const auto begin = strides_.begin() + table * axes();
   const auto has = [&](i64 first, i64 last) {

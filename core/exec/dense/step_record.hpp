@@ -1,4 +1,4 @@
-// The record of a step (elimina/program.hpp) that is put together while a program runs: its axes split by a simple rule.
+// A step record (elimina/program.hpp) that is built while a program runs; a simple rule splits its axes.
 #pragma once
 #include <vector>
 
@@ -12,20 +12,20 @@ class StepRecord {
   // `weight`: the bits of a double.
   void start(i64 variable, i64 domain, i64 out, i64 weight);
 
-  // Slow to fast, all of them before the first table.
+  // Adds an axis, slow to fast; all axes come before the first table.
   void add_axis(i64 size, i64 stride, i64 variable) { axes_.push_back({size, stride, variable}); }
   i64 axes() const { return i64(axes_.size()); }
 
-  // Axes from `lo` on may be fast, those from `mid` on middle; groups that stay short take more axes.
+  // Axes from `lo` on may be fast, those from `mid` on middle; short groups take more axes.
   void split(i64 mid, i64 lo);
 
-  // Returns where the strides along the axes, now 0, are to be written, until the next table.
+  // Returns the address of the table's strides, now 0, which the caller sets before the next table.
   i64* add_table(i64 offset, i64 domain_stride, i64 source);
 
-  // Appends the record; returns where in the words each table's part starts.
+  // Appends the record; returns the start of each table's part within the words.
   const std::vector<i64>& append_to(std::vector<i64>& words);
 
-  // Tables that are read for each combination; after `append_to`.
+  // Number of tables read for each combination; valid after `append_to`.
   i64 streamed() const { return streamed_; }
 
  private:
@@ -41,7 +41,7 @@ class StepRecord {
 
   std::vector<Axis> axes_;
   std::vector<Table> tables_;
-  std::vector<i64> strides_;  // of each table, along each axis
+  std::vector<i64> strides_;  // strides of each table along each axis
   std::vector<i64> places_;
   std::vector<int> groups_;
   i64 variable_ = 0, domain_ = 0, out_ = 0, weight_ = 0, mid_ = 0, lo_ = 0, streamed_ = 0;

@@ -1,6 +1,8 @@
-// The tile plan of elimina/program.hpp for steps of many combinations, with rows in L1 and rhs tiles in L2. Streamed tables
-// that are not contiguous in the fast axes are packed row by row, or, where all tables are contiguous in the eliminated
-// variable, read along it.
+// The tile plan of elimina/program.hpp for steps of many combinations, with rows in L1 and rhs tiles in L2. Streamed
+// tables
+// that are not contiguous in the fast axes are packed row by row, or read along the eliminated variable if all tables
+// are contiguous
+// in it.
 #pragma once
 #include <algorithm>
 #include <vector>
@@ -51,7 +53,7 @@ class TileStep : public TileLayout {
     count_paths_taken();
   }
 
-  // Items are independent of one another.
+  // Items are independent.
   void run(i64 first, i64 last, Workspace<R>& space, Peak& peak) const {
     const i64 widest = std::max(domain_ * chunk_stride_, padded_ * chunk_);
     space.a.take(padded_);
@@ -217,7 +219,7 @@ class TileStep : public TileLayout {
     std::fill(out, out + cells, ring_.finish(sum));
   }
 
-  // More tables than a kernel of rows takes, one cell after another.
+  // Rows with more tables than a kernel takes, one cell after another.
   [[gnu::cold]] void cell_by_cell(const Workspace<R>& space, const V* b, i64 cells, V* out) const {
     for (i64 i = 0; i < cells; ++i) {
       Sum sum = ring_.start();
@@ -231,7 +233,7 @@ class TileStep : public TileLayout {
     }
   }
 
-  // A row of a semiring without vectors.
+  // Row of a semiring without vectors.
   void general_row(Workspace<R>& space, const V* __restrict b, i64 cells, V* __restrict out) const {
     Sum* __restrict sums = space.sums.data();
     V* __restrict row = space.row.data();

@@ -1,5 +1,6 @@
-// Rows of a step in explicit vectors: the marginals of a block of cells stay in registers while d runs, so each value of d is a
-// stream of its own from memory; that many streams at once are read faster than one after another.
+// Rows of a step in explicit vectors. The marginals of a block of cells stay in registers while d runs, so each value
+// of d is a
+// stream of its own; memory reads so many streams at once faster than one after another.
 #pragma once
 #include <cstring>
 #include <limits>
@@ -22,7 +23,7 @@ namespace elimina::ELIMINA_ISA {
 constexpr int kBlockVectors = 4;
 constexpr i64 kStreams = 32;
 
-// An integer as wide as the value.
+// An integer type as wide as the value.
 template <class V>
 struct IndexOf {
   using type = std::conditional_t<sizeof(V) == 2, i16, std::conditional_t<sizeof(V) == 4, i32, i64>>;
@@ -40,7 +41,7 @@ inline void store(V* to, const Vector<V>& value) {
   std::memcpy(to, &value, sizeof value);
 }
 
-// The first `count` lanes, 0 <= count <= kLanes; no other address is touched. The other lanes that are loaded are 0.
+// Loads the first `count` lanes, 0 <= count <= kLanes, without touching other addresses; the remaining lanes are 0.
 template <class V>
 inline Vector<V> load_part(const V* from, int count) {
 #if defined(__AVX512BW__)
@@ -76,7 +77,7 @@ inline Vector<Index> lane_numbers(std::index_sequence<lane...>) {
   return Vector<Index>{Index(lane)...};
 }
 
-// The first `count` lanes of one vector, the others of another one.
+// The first `count` lanes of one vector, and the others of another one.
 template <class Vec>
 inline Vec first_lanes(int count, const Vec& first, const Vec& rest) {
   using V = std::remove_cvref_t<decltype(first[0])>;
@@ -89,7 +90,7 @@ inline Vector<V> broadcast(V value) {
   return Vector<V>{} + value;
 }
 
-// Past the caches, for addresses that are multiples of kVectorBytes.
+// Stores past the caches, to addresses that are multiples of kVectorBytes.
 template <class V>
 inline void store_past_caches(V* to, const Vector<V>& value) {
 #if defined(__SSE2__)
@@ -107,7 +108,7 @@ inline void finish_stores_past_caches() {
 #endif
 }
 
-// The semirings whose operations are plain arithmetic, on vectors.
+// Semirings with plain arithmetic operations, on vectors.
 template <class R>
 struct Wide;
 template <template <class> class R, class T>
@@ -119,8 +120,9 @@ struct Wide<R<T>> {
   }
 };
 
-// Operands of one row: for each d, a scalar and the rows of the tables, the first of which may be the rhs. More values of d than kStreams are taken in
-// turns, since memory serves only so many streams at once.
+// Operands of a row: for each d, a scalar and the rows of the tables, the first of which may be the rhs. More than
+// kStreams values of d are taken in
+// several turns, since memory serves only so many streams at once.
 template <class V>
 struct Row {
   const V* a;
@@ -141,14 +143,14 @@ class RowKernel {
  public:
   RowKernel(R ring, const Row<V>& row) : narrow_(ring), ring_(Wide<R>::ring(ring)), row_(row) {}
 
-  // Cells computed twice (at the end) do no harm: the output is not read.
+  // Computing the last cells twice is safe: the output is not read.
   void run(i64 cells, V* __restrict out, bool past_caches) const {
     if (cells < lanes) {
       Vec part[1];
       compute<1, true>(0, part, int(cells));
       return store_part(out, part[0], int(cells));
     }
-    if constexpr (!R::scaled)  // the output of scaled ones is read for its range
+    if constexpr (!R::scaled)  // the range of scaled outputs is read back
       if (past_caches) return run_past_caches(cells, out);
     i64 i = 0;
     for (; i + kBlockVectors * lanes <= cells; i += kBlockVectors * lanes) {
@@ -232,8 +234,9 @@ class RowKernel {
   const Row<V>& row_;
 };
 
-// `turns`, two rows of cells, holds the marginals of one turn, of so many values of d, for the next: two, since the vectors at the
-// end of a row overlap, and what a turn still reads must not be overwritten.
+// `turns`: two rows of cells that pass the marginals from one turn of values of d to the next. Two, since the vectors
+// at the
+// end of a row overlap, and cells must not be overwritten before the turn reads them.
 template <class R>
 void run_row(R ring, Row<typename R::Value> row, i64 turn, i64 cells, typename R::Value* turns, typename R::Value* out,
              bool past_caches) {

@@ -1,4 +1,5 @@
-// Rows and dense tables, rows of one layout and another, and the elimination of the least significant variable of one table.
+// Conversions between rows, dense tables and other layouts of rows, and the elimination of the least significant
+// variable of one table.
 #pragma once
 #include <cstring>
 #include <vector>
@@ -35,7 +36,7 @@ Made project_rows(const R& ring, const Table& table, u64 low, int threads) {
   return write_blocks<W, Value>(i64(cuts.size()) - 1, threads, bound, eliminate, table.rows);
 }
 
-// The cells above `zero`, or below it, in the keys' order: `axes` are terms, the most significant field first.
+// Cells above (or below) `zero`, in the order of their keys: `axes` are terms, the most significant field first.
 template <class Value>
 Made rows_of_cells(int words, const Value* cells, Value zero, bool above, const i64* axes, const i64* sizes,
                    int count) {

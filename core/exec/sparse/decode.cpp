@@ -21,13 +21,13 @@ i64 Readable::find(const std::array<u64, kMostWords>& place) const {
 
 namespace {
 
-// `ring`: over the type of totals, which holds the product of values of all tables.
+// `ring`: over the type of totals, which holds products of all tables' values.
 template <class V, class R>
 i64 best_value_in(const R& ring, i64 variable, i64 domain, std::span<const Readable> tables, const int* assignment) {
   using Place = std::array<u64, kMostWords>;
   using Total = typename R::Value;
   std::vector<std::array<Place, 2>> places(
-      tables.size());  // at the variable's first value, and how far the next one is
+      tables.size());  // offset at the variable's first value, and distance of the next one
   for (std::size_t n = 0; n < tables.size(); ++n)
     for (const auto& [v, word, stride] : tables[n].fields)
       places[n][v == variable][std::size_t(word)] += u64(stride) * (v == variable ? 1 : u64(assignment[v]));
@@ -45,7 +45,8 @@ i64 best_value_in(const R& ring, i64 variable, i64 domain, std::span<const Reada
     if (best < 0 || ring.better(total, best_total) || (total == best_total && value < best))
       best = value, best_total = total;
   };
-  // Only values that this table lists can be allowed: its tuples are read instead of the domain where they are fewer.
+  // Only values that this table lists can be allowed, so its tuples are read if they are fewer than the domain's
+  // values.
   const Readable* shortest = nullptr;
   const Readable::Field* field = nullptr;
   for (const Readable& table : tables) {

@@ -8,8 +8,9 @@
 
 namespace elimina::sparse {
 
-// A table that a step reads. Values of variables times strides add up to the words of a sorted key, or, where there are no keys and all cells
-// are there, to the cell's number.
+// A table of a step. Values of variables times strides add up to the words of a sorted key or, without keys, to the
+// number of a
+// cell.
 struct Readable {
   struct Field {
     i64 variable, word, stride;
@@ -20,11 +21,12 @@ struct Readable {
   i64 words, rows;
   const void* values;
 
-  // The index of the value at a place; -1 if no tuple is there.
+  // Index of the tuple at a place; -1: not listed.
   i64 find(const std::array<u64, kMostWords>& place) const;
 };
 
-// The first best value of a step's variable, given those of its tables' other variables. Takes time in the values that a table with keys lists, not in the domain's.
+// The first best value of a step's variable, given the values of its tables' other variables. Time grows with the
+// listed tuples, not with the domain.
 i64 best_value(const Ring& ring, i64 variable, i64 domain, std::span<const Readable> tables, const int* assignment);
 
 }  // namespace elimina::sparse

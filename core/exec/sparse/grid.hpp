@@ -1,4 +1,4 @@
-// Pairs of runs whose values lie dense in small arrays: no search, no branches, several right runs at once.
+// Pairs of runs with dense values, in small arrays: without searches and branches, several right runs at once.
 #pragma once
 #include <vector>
 
@@ -13,20 +13,20 @@ class Grid {
 
   Grid(const R& ring, u64 low) : ring_(ring), low_(low), zero_(ring.finish(ring.start())), domain_(i64(low) + 1) {}
 
-  // True if these tuples fill enough of the cells of the runs.
+  // True if these tuples fill enough cells of the runs.
   bool worth(i64 rows, std::size_t runs) const {
     if constexpr (!R::is_empty_zero) return false;
     return low_ < kMostDomain && rows * kLeastShare >= i64(runs) * domain_;
   }
 
-  // One row for each pair of runs that meet.
+  // One row for each pair of runs with a common value.
   void eliminate(const Side<R, W>& left, const std::vector<i64>& left_starts, const Side<R, W>& right,
                  const std::vector<i64>& right_starts, Writer<W, Value>& writer) {
     spread(right, right_starts);
     for (std::size_t m = 0; m + 1 < left_starts.size(); ++m) write(left, left_starts[m], left_starts[m + 1], writer);
   }
 
-  // One row for each value that both runs of a pair have.
+  // One row for each common value of a pair of runs.
   void keep(const Side<R, W>& left, const std::vector<i64>& left_starts, const Side<R, W>& right,
             const std::vector<i64>& right_starts, Writer<W, Value>& writer) {
     spread(right, right_starts);
@@ -50,7 +50,7 @@ class Grid {
   static constexpr u64 kMostDomain = 64;
   static constexpr i64 kLeastShare = 6;
 
-  // The right runs as columns, zeros where they have no row.
+  // The right runs as columns, with zeros for missing rows.
   void spread(const Side<R, W>& right, const std::vector<i64>& starts) {
     runs_ = i64(starts.size()) - 1;
     right_.assign(std::size_t(domain_ * runs_), zero_);

@@ -1,8 +1,9 @@
 // The join of two sorted tables, fused with the elimination of the least significant variable.
 //
-// Both tables' keys are in the output's layout: shared variables first, then the left table's own, the right one's own, and the
-// low field. Rows of one table that differ in the low field only are a run; each pair of runs of a group (equal shared
-// variables) is an output row, or, without elimination, one for each value that both runs have.
+// Both tables' keys are in the output's layout: shared variables first, then variables of the left table only, of the
+// right table only, and the
+// low field. Rows of one table that differ only in the low field are a run; each pair of runs of a group (equal shared
+// variables) makes an output row, or, without elimination, a row for each value that both runs have.
 #pragma once
 #include <algorithm>
 #include <stdexcept>
@@ -15,7 +16,7 @@
 
 namespace elimina::sparse {
 
-// First row of [at, end) that is not before `key`, in few steps if it is near.
+// First row of [at, end) that is not before `key`; few steps if it is near.
 template <int W>
 i64 reach(const Key<W>* keys, i64 at, i64 end, const Key<W>& key, const Key<W>& mask) {
   i64 step = 1;
@@ -58,7 +59,7 @@ void find_starts(const Key<W>* keys, Range rows, const Key<W>& mask, std::vector
   starts.resize(std::size_t(at - starts.data()));
 }
 
-// Calls take(left range, right range) for each group that both sides have.
+// Calls take(left range, right range) for each group of both sides.
 template <int W, class Take>
 void each_group(const Key<W>* left, Range l, const Key<W>* right, Range r, const Key<W>& group, Take&& take) {
   while (l.begin < l.end && r.begin < r.end) {
@@ -75,7 +76,7 @@ void each_group(const Key<W>* left, Range l, const Key<W>* right, Range r, const
   }
 }
 
-// Cuts of sorted rows into about equal parts, never within a group.
+// Splits sorted rows into about equal parts, never within a group.
 template <int W>
 std::vector<i64> group_cuts(const Key<W>* keys, i64 rows, i64 parts, const Key<W>& group) {
   std::vector<i64> cuts{0};
@@ -88,7 +89,7 @@ std::vector<i64> group_cuts(const Key<W>* keys, i64 rows, i64 parts, const Key<W
   return cuts;
 }
 
-// Part of both tables: some groups, or a piece of one; `bound`: output rows at most.
+// Part of both tables: some groups, or a piece of one; `bound`: largest number of output rows.
 struct Block {
   Range left, right;
   i64 bound;
@@ -208,7 +209,7 @@ class Join {
 
  private:
   static constexpr i64 kMostCells =
-      1 << 12;  // rows of the right side of a product at most: what they add to cells stays in the cache
+      1 << 12;  // largest number of rows of the right side of a product: their offsets stay in the cache
 
   void fill(const Block& block, Writer<W, Value>& writer) const {
     std::vector<i64> left_starts, right_starts;
@@ -271,7 +272,7 @@ class Join {
     writer.rows = rows;
   }
 
-  // All pairs of two ranges of rows: a dense table's cell is the sum of what both keys add to its number.
+  // All pairs of two ranges of rows: the number of a dense table's cell is the sum of two offsets, one for each key.
   void product(Range l, Range r, std::vector<i64>& cells, Writer<W, Value>& writer) const {
     const std::size_t tables = std::size_t(stage_.tables());
     cells.resize(std::size_t(r.rows() + 1) * tables);

@@ -22,18 +22,18 @@ class Output {
   }
 
   Made run(i64 blocks, int threads, Call<i64(i64)> bound, Call<void(i64, BlockRows&)> produce) {
-    // Each thread keeps its buffers from block to block.
+    // Each thread keeps its buffers between blocks.
     share(threads, 0, std::clamp<i64>(blocks, 1, threads), [&](i64, int) {
       Buffer keys, values;
       i64 room = 0;
-      // In ascending order, so that a block only waits for blocks that have begun. No block begins after a failure.
+      // Blocks are taken in ascending order, so a block only waits for begun ones. No block begins after a failure.
       for (i64 block = next_++; block < blocks; block = failed_ ? blocks : next_++) {
         BlockRows rows{};
         try {
           if (!failed_) {
             patience_.check();
             if (bound(block) >= room) {
-              room = bound(block) + 1;  // what is written and then not counted may lie behind the last row
+              room = bound(block) + 1;  // one more: a row may be written behind the last one and then not counted
               keys = Buffer(room * bytes_.key);
               values = Buffer(room * bytes_.value);
             }

@@ -1,4 +1,4 @@
-// Rows that several threads make block by block, put together in the blocks' order without gaps.
+// Rows that several threads make block by block, joined in the blocks' order without gaps.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace elimina::sparse {
 
-// Buffer of a block's tuples: a thread's own memory, small enough for its cache.
+// Buffer of a block's tuples: private to a thread and small enough for its cache.
 struct BlockRows {
   void* keys;
   void* values;
@@ -22,8 +22,9 @@ struct RowBytes {
   i64 key, value;
 };
 
-// The rows of `blocks` blocks: `bound(block)` at most are made by `produce(block, rows)`. More than `most`: std::overflow_error.
-// `goes_on`, if any, is told the candidates of each block; false: Stopped.
+// Collects the rows of `blocks` blocks: `produce(block, rows)` makes at most `bound(block)` of them. More than `most`:
+// std::overflow_error.
+// `goes_on`, if any, gets the number of candidates of each block; if it returns false, Stopped is thrown.
 Made put_together(RowBytes bytes, i64 blocks, int threads, Call<i64(i64)> bound, Call<void(i64, BlockRows&)> produce,
                   i64 all_at_most, i64 most, const std::function<bool(i64)>& goes_on);
 

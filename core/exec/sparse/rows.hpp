@@ -14,7 +14,7 @@
 
 namespace elimina::sparse {
 
-// Memory that costs nothing until it is touched: a result's size is only bounded when it is begun.
+// Memory that is allocated on first touch, because only a bound on a result's size is known at its beginning.
 class Buffer {
  public:
   Buffer() = default;
@@ -37,7 +37,7 @@ class Buffer {
     if (at_ && bytes_ >= kMapped) unmap_pages(at_, std::size_t(bytes_));
     else std::free(at_);
   }
-  // Releases the memory beyond so many bytes.
+  // Frees the memory after the first bytes.
   void shrink(i64 bytes) {
     if (bytes_ < kMapped) return;
     const i64 page = i64(kHugePage), kept = (bytes + page - 1) / page * page;
@@ -55,10 +55,10 @@ class Buffer {
 };
 
 constexpr int kMostWords = 4;
-// Rows between two looks at requests to stop; each may be written to a page that the system has to make.
+// Number of rows between two checks for a stop request; each row may touch a new page.
 constexpr i64 kRowsPerLook = i64(1) << 14;
 
-// Calls `work(begin, end)` for pieces of some rows, and looks at the caller's requests to stop in between.
+// Calls `work(begin, end)` for pieces of some rows, with a check for a stop request in between.
 template <class Work>
 void each_look(const Patience& caller, i64 begin, i64 end, Work&& work) {
   for (; begin < end; begin += kRowsPerLook) {
@@ -67,7 +67,7 @@ void each_look(const Patience& caller, i64 begin, i64 end, Work&& work) {
   }
 }
 
-// Candidates of a join at most; their bytes have to fit an address space.
+// Largest number of candidates of a join; their bytes have to fit the address space.
 constexpr i64 kMostPairs = i64(1) << 41;
 
 struct Table {
@@ -79,23 +79,23 @@ struct Table {
 struct Made {
   Buffer keys, values;
   i64 rows = 0;
-  i64 candidates = 0;  // rows, or pairs of runs, considered
+  i64 candidates = 0;  // number of rows, or pairs of runs, that were considered
 };
 
 struct Ring {
   SemiringKind semiring;
   ValueKind value;
-  double parameter;  // as DenseRun's
+  double parameter;  // parameter of the semiring, as in DenseRun
   i64 integer_parameter;
 };
 
 struct JoinOrder {
-  const u64* group;  // [words]: bits of the shared variables that are not in the low field
-  u64 low;           // bits of a variable of both tables that is the least significant one; 0: none
-  bool eliminate;    // it leaves the tables
-  i64 most;          // output rows, beyond which std::overflow_error is thrown
+  const u64* group;  // [words]: bits of the shared variables outside of the low field
+  u64 low;           // bits of the least significant variable, if both tables have it; 0: none
+  bool eliminate;    // true if it is eliminated
+  i64 most;          // largest number of output rows; beyond it std::overflow_error is thrown
   std::function<bool(i64)>
-      goes_on{};  // told the candidates of each block by the thread that made it; false: Stopped is thrown
+      goes_on{};  // gets the number of candidates of each block, on its thread; if it returns false, Stopped is thrown
 };
 
 struct StageOrder {
@@ -104,7 +104,7 @@ struct StageOrder {
   i64 integer_budget;
 };
 
-// One for each number of words; `threads` at most work on a call.
+// Operations for each number of words; at most `threads` threads work on a call.
 class RowsFunctions {
  public:
   virtual ~RowsFunctions() = default;
@@ -115,11 +115,11 @@ class RowsFunctions {
                          int threads) const = 0;
   virtual Made sort(const Table& rows, int value_bytes, int threads) const = 0;
   virtual bool sorted(const u64* keys, i64 rows, int threads) const = 0;
-  // `axes`: as terms, the most significant field first; `sizes`: of these axes.
+  // `axes`: terms, the most significant field first; `sizes`: sizes of these axes.
   virtual Made from_dense(const Ring& ring, const void* cells, const i64* axes, const i64* sizes, int count) const = 0;
-  // `cells` are filled with the semiring's zero before.
+  // `cells` contain the semiring's zero before the call.
   virtual void to_dense(const Table& rows, int value_bytes, const i64* terms, i64 count, void* cells) const = 0;
-  // Into keys of `words` words.
+  // Converts to keys of `words` words.
   virtual Buffer move(const u64* keys, i64 rows, const i64* segments, i64 count, int words, int threads) const = 0;
 };
 

@@ -1,4 +1,5 @@
-// Sorting rows by key: rows are dealt out by the most significant bits that differ, then each bucket is sorted in the cache by a
+// Sorting rows by key: rows are distributed by the most significant differing bits, and then each bucket is sorted in
+// the cache by a
 // radix sort from the least significant digit.
 #pragma once
 
@@ -31,7 +32,7 @@ class Sorter {
     return !out_of_order;
   }
 
-  // Values may be of any type of the size of V.
+  // Values may have any type of the size of V.
   template <class V>
   Made run(const V* values) const {
     Made made = room<V>(rows_);
@@ -97,7 +98,8 @@ class Sorter {
     return {made.keys.template as<Key<W>>(), made.values.template as<V>(), made.rows};
   }
 
-  // Calls `work(part, begin, end)` for pieces of each part of some rows; the pieces of a part come in ascending order, on one thread.
+  // Calls `work(part, begin, end)` for pieces of each part of some rows; the pieces of a part come in ascending order,
+  // on one thread.
   template <class Work>
   void each_part(i64 rows, const Work& work) const {
     share(threads_, 0, parts_, [&](i64 part, int) {
@@ -119,7 +121,7 @@ class Sorter {
     return found[0];
   }
 
-  // The most significant digit, which is taken out of the bits.
+  // Takes the most significant digit out of the bits.
   Digit take_top(Bits& differing) const {
     int word = 0;
     while (!differing[std::size_t(word)]) ++word;
@@ -144,7 +146,7 @@ class Sorter {
     return digits;
   }
 
-  // Stable, by all threads; returns where each kind of digit starts, and the end.
+  // Stable sort by one digit on all threads; returns the start of each digit, and the end.
   template <class V>
   std::vector<i64> deal(Digit digit, const Rows<V>& from, const Rows<V>& to) const {
     const i64 kinds = digit.kinds();
@@ -189,7 +191,7 @@ class Sorter {
     copy_back(from, rows);
   }
 
-  // A bucket that holds most of the rows: all threads on each digit.
+  // A bucket with most of the rows: all threads share each digit.
   template <class V>
   void sort_large(const Rows<V>& rows, const std::vector<Digit>& digits) const {
     count_path(Path::rows_sort_large_bucket);
