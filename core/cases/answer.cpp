@@ -14,7 +14,7 @@
 namespace elimina {
 namespace {
 
-constexpr i64 kFarthest = 1 << 12;  // powers of two beyond which a double is 0 or infinite
+constexpr i64 kFarthest = 1 << 12;  // largest exponent: beyond it a double is 0 or infinite
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 template <class V>
@@ -35,7 +35,7 @@ class Reader {
     }
   }
 
-  // Readers divided each message by a power of two, which was lost but for what the roots hold.
+  // Readers divided each message by a power of two; the roots hold the product of the rest.
   CaseAnswer answer() const {
     double log = 0, sum = 1;
     i64 exponent = 0, own_exponent = 0;
@@ -55,7 +55,8 @@ class Reader {
             std::ldexp(sum, int(std::clamp(exponent + own_exponent, -kFarthest, kFarthest))), sound()};
   }
 
-  // True if products of values, each as small as its table holds, stay in the normal range, as `Scales.may_underflow` has it.
+  // True if products of values, each as small as its table allows, stay in the normal range, as in
+  // `Scales.may_underflow`.
   bool sound() const {
     const double smallest = std::numeric_limits<V>::min_exponent - 1 + 2 * plan::kMostTables;
     for (i64 number = 0; number < program_.steps(); ++number) {
@@ -76,7 +77,7 @@ class Reader {
     return low > 0 ? double(exponent_of(low) - scale_exponent<V>(high)) : kInfinity;
   }
 
-  // `std::ilogb` of a positive number, without a call for normal ones.
+  // `std::ilogb` of a positive number, without a function call for normal numbers.
   static int exponent_of(double value) {
     const int bits = int(std::bit_cast<u64>(value) >> 52);
     return bits ? bits - 1023 : std::ilogb(value);

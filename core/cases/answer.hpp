@@ -6,12 +6,12 @@
 namespace elimina {
 
 struct CaseAnswer {
-  double log_sum;  // natural logarithm of the sum of everything
-  double sum;      // and itself, where a double holds it
+  double log_sum;  // natural logarithm of the total sum
+  double sum;      // the total sum, if a double can hold it
   bool sound;      // false: a product may have left the normal range of the arena's values
 };
 
-// Writes, for the sum-product semiring, the marginals to their places in `zone`.
+// Writes the marginals of the sum-product semiring to their places in `zone`.
 CaseAnswer read_case(const CaseProgram& program, const CaseTables& tables, const int* values, ValueKind kind,
                      const void* arena, const double* peaks, void* zone);
 

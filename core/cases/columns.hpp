@@ -6,18 +6,19 @@
 
 namespace elimina {
 
-// Totals from which probabilities are had by one division.
+// Smallest total from which one division gives probabilities.
 inline constexpr double kSafeTotal = 1e-280;
 
 // A table of a variable's values over cases.
 struct ColumnTable {
   const double* cells;
   i64 size;
-  // Cells between two values, and between two cases: 0 if all cases have the same column.
+  // Distances of two values, and of two cases: 0 if all cases have the same column.
   i64 step, next;
 };
 
-// Writes each column divided by its total, the values `pitch` cells apart; false, and nothing is written, if a total is too small for that.
+// Writes each column divided by its total, with values `pitch` cells apart. If a total is too small, it writes nothing
+// and returns false.
 // Totals are added from the first value on, so that they do not depend on the number of columns.
 bool normalise(const ColumnTable& table, i64 columns, double* out, i64 pitch, std::vector<double>& totals);
 

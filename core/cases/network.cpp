@@ -13,8 +13,8 @@
 namespace elimina {
 namespace {
 
-constexpr i64 kVector = 8;            // elements that a large table starts at a multiple of
-constexpr i64 kBlock = i64{1} << 16;  // cells that are encoded at a time
+constexpr i64 kVector = 8;            // large tables start at a multiple of this number of elements
+constexpr i64 kBlock = i64{1} << 16;  // number of cells that are encoded at a time
 
 }  // namespace
 
@@ -67,7 +67,7 @@ void CaseNetwork::encode(const tables::Tables& tables, tables::Sense sense, tabl
   const std::span<const i64> numbers(starts.data(), count);
   const auto written = tables::encode(tables, sense, rule, 0, places, numbers, tables::Number::f64,
                                       reinterpret_cast<char*>(arena_.data()), kBlock);
-  // All values of a support are 0 or 1.
+  // True if all values are 0 or 1.
   exponent_ = std::accumulate(written.exponents.begin(), written.exponents.end(), i64(0));
   usable_ = std::find(written.exact.begin(), written.exact.end(), 0) == written.exact.end();
   made.least.assign(count, 0);
@@ -91,7 +91,7 @@ bool CaseNetwork::keep(const std::vector<int>& order) {
   return true;
 }
 
-// Run a program of the planner's, for which the arena grows, or the one that is kept.
+// Run a program of the planner, for which the arena grows, or the kept program.
 bool CaseNetwork::run(const CaseProgram& program, const int* values, const DensePoll& poll) {
   count_path(Path::case_network);
   if (kept_) {

@@ -10,8 +10,8 @@ namespace {
 
 constexpr i64 kFastCells = 512;
 constexpr i64 kWeightOne = std::bit_cast<i64>(1.0);
-constexpr i64 kUnit = 8;    // elements that a large table starts at a multiple of, and
-constexpr i64 kLarge = 32;  // elements of the smallest such table
+constexpr i64 kUnit = 8;    // large tables start at a multiple of this number of elements
+constexpr i64 kLarge = 32;  // number of elements of the smallest large table
 
 }  // namespace
 
@@ -108,7 +108,7 @@ bool CasePasses::append(const plan::Steps& steps, i64 number, CaseProgram& progr
   return true;
 }
 
-// The output's axes, slow to fast: as in the largest table, so that it is read in its own order.
+// The output's axes, slow to fast, in the order of the largest table, which is then read in its own order.
 void CasePasses::arrange(const plan::Steps& steps, std::span<const int> scope, std::span<const plan::Read> reads) {
   sequence_.assign(scope.begin(), scope.end());
   for (const int axis : scope) along_[axis] = std::numeric_limits<i64>::max();
@@ -119,7 +119,7 @@ void CasePasses::arrange(const plan::Steps& steps, std::span<const int> scope, s
   if (!largest) return;
   const i64* own = strides_.data() + table_of(*largest).strides;
   for (const int v : steps.scopes[largest->scope]) along_[v] = *own++;
-  // Few, and nearly sorted.
+  // Few and nearly sorted, so insertion sort.
   for (std::size_t i = 1; i < sequence_.size(); ++i) {
     const int axis = sequence_[i];
     std::size_t place = i;
@@ -128,7 +128,7 @@ void CasePasses::arrange(const plan::Steps& steps, std::span<const int> scope, s
   }
 }
 
-// The first of the last axes that may be fast ones.
+// The first of the last axes that may be fast.
 i64 CasePasses::first_lo() const {
   i64 first = i64(sequence_.size());
   for (i64 cells = 1; first > 0 && cells * sizes_[sequence_[first - 1]] <= kFastCells; --first)

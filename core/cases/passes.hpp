@@ -1,4 +1,4 @@
-// Both passes over the bucket tree of an order as records: planned by core/plan, on factors that lie in an arena, for one run.
+// Both passes over the bucket tree of an order as records: planned by core/plan, on factors in an arena, for one run.
 #pragma once
 #include <utility>
 
@@ -12,15 +12,16 @@ class CasePasses {
  public:
   explicit CasePasses(const CaseTables& given) : given_(given) {}
 
-  // `order`: the variables that are not observed. Offsets of factors, and constants, are left to the caller. False: a message is too large.
+  // `order`: the unobserved variables. The caller fills in offsets of factors, and constants. False: a message is too
+  // large.
   bool write(const order::Order& order, CaseProgram& program);
 
  private:
-  // A factor without what is observed, or a message; variables are numbered by their place in the order.
+  // A factor without observed variables, or a message; variables are numbered by their position in the order.
   struct Table {
     double cells;
     i64 offset, factor;
-    i64 strides;  // where those of its scope are
+    i64 strides;  // begin of the strides of its scope
   };
 
   void number_variables(const order::Order& order);
@@ -38,10 +39,10 @@ class CasePasses {
   order::Order variables_;
   std::vector<int> position_;
   std::vector<i64> sizes_;
-  plan::Lists scopes_;         // of the factors
+  plan::Lists scopes_;         // scopes of the factors
   std::vector<Table> tables_;  // factors, then each step's output
   i64 factors_ = 0;
-  std::vector<i64> strides_, along_, place_;  // of the tables' axes; and of each variable in the present step
+  std::vector<i64> strides_, along_, place_;  // strides of the tables' axes, and of each variable in the current step
   std::vector<int> sequence_;
   std::vector<std::pair<int, i64>> axes_;
   StepRecord record_;

@@ -10,14 +10,15 @@
 namespace elimina {
 namespace {
 
-constexpr double kTrySeconds = 1.5e-6;   // of a greedy run, for each variable
-constexpr double kCellSeconds = 1.5e-9;  // of both passes, for each cell of a clique
-constexpr double kTryShare = 0.1;        // of the time of a run that may go into the search for an order
+constexpr double kTrySeconds = 1.5e-6;   // seconds of a greedy run for each variable
+constexpr double kCellSeconds = 1.5e-9;  // seconds of both passes for each cell of a clique
+constexpr double kTryShare = 0.1;        // share of a run's time that the search for an order may take
 constexpr i64 kMostTries = 64, kFewTries = 3;
-constexpr double kTryGain = 16;  // by which more tries may lessen the work of the first order
+constexpr double kTryGain = 16;  // largest factor by which more tries may reduce the work of the first order
 
-// The best of a few greedy orders of what reductions leave: of more where it leaves more to do, and messages have at most `cells`.
-// Nothing where a plan of at most so much work is out of reach.
+// The best of a few greedy orders of the reduced graph: more of them if the work is larger. Messages have at most
+// `cells` cells.
+// Empty if a plan within the limit on work is out of reach.
 std::optional<order::Order> find_order(order::Graph whole, i64 cells, double most_work) {
   using namespace order;
   constexpr Rule rules[] = {Rule::weighted_min_fill, Rule::min_weight, Rule::min_fill};

@@ -11,36 +11,36 @@
 
 namespace elimina {
 
-// Common part of the plans of all cases: factors in an arena, and what is asked.
+// Common part of the plans of all cases: factors in an arena, and the requested marginals.
 struct CaseTables {
-  std::vector<i64> sizes;          // of each variable
-  plan::Lists scopes;              // of the factors
-  std::vector<i64> strides;        // of their axes, one factor after the other
-  std::vector<i64> offsets;        // of each factor in the arena
-  std::vector<double> least;       // of each factor, log2 of its smallest positive value, rounded down; infinity: none
-  std::vector<i64> asked, places;  // variables whose marginals are asked for, and where they go in the answer
-  i64 first = 0, last = 0;         // elements of the arena that messages may take
+  std::vector<i64> sizes;          // size of each variable
+  plan::Lists scopes;              // scopes of the factors
+  std::vector<i64> strides;        // strides of their axes, one factor after another
+  std::vector<i64> offsets;        // offset of each factor in the arena
+  std::vector<double> least;       // for each factor, log2 of its smallest positive value, rounded down; infinity: none
+  std::vector<i64> asked, places;  // variables whose marginals are requested, and their places in the answer
+  i64 first = 0, last = 0;         // range of the arena for messages
   i64 factors() const { return i64(offsets.size()); }
 };
 
 struct CaseProgram {
   struct Marginal {
-    i64 variable, from, to;  // from: where it lies in the arena; -1: the variable is observed
+    i64 variable, from, to;  // from: offset in the arena; -1: the variable is observed
   };
   struct FactorRead {
-    i64 word, factor;  // where in the words its offset stands
+    i64 word, factor;  // position of its offset in the words
   };
   std::vector<i64> words, starts;
-  std::vector<double> least;  // of each step, the sum of `CaseTables::least` of the factors that it reads
+  std::vector<double> least;  // for each step, the sum of `CaseTables::least` of the factors that it reads
   std::vector<FactorRead> reads;
   std::vector<Marginal> marginals;
   std::vector<i64> outputs;    // steps that write the answer: the roots, and the marginals
-  std::vector<i64> roots;      // steps: the product of their values and of the constants is the sum of everything
-  std::vector<i64> constants;  // where in the arena lie the values of factors whose variables are all observed
-  i64 upward = 0;              // number of the steps of the pass towards the roots, which come first
-  i64 width = 0, largest = 1;  // induced width, and cells of the largest table
-  double work = 0;             // combinations, those that read several large tables counted more
-  i64 end = 0;                 // of the arena that messages take
+  std::vector<i64> roots;      // steps whose values times the constants give the total sum
+  std::vector<i64> constants;  // offsets of the values of factors with observed variables only
+  i64 upward = 0;              // number of steps of the upward pass, which come first
+  i64 width = 0, largest = 1;  // induced width, and number of cells of the largest table
+  double work = 0;             // combinations; those that read several large tables count more
+  i64 end = 0;                 // end of the messages in the arena
   i64 steps() const { return i64(starts.size()); }
 };
 
@@ -51,8 +51,8 @@ class CasePlanner {
   explicit CasePlanner(CaseTables tables);
   ~CasePlanner();
 
-  // A plan for the variables that have a value (-1: none), whose steps read the factors where these have their values. nullptr:
-  // there is none whose messages fit, or none of so little work. Valid until the next call.
+  // A plan for the variables that have a value (-1: none); its steps read the factors at these values. nullptr:
+  // messages do not fit, or the work is too large. Valid until the next call.
   const CaseProgram* plan(const int* values, double most_work = std::numeric_limits<double>::infinity());
   // The plan of an order of all variables, without observations. False: a message is too large.
   bool write(const order::Order& order, CaseProgram& program) const;
@@ -67,7 +67,7 @@ class CasePlanner {
   std::unique_ptr<CasePasses> passes_;
   CaseProgram program_;
   bool fits_ = false;
-  std::vector<char> observed_;  // in the plan at hand
+  std::vector<char> observed_;  // marks of the observed variables of the current plan
 };
 
 }  // namespace elimina

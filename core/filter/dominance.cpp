@@ -8,7 +8,7 @@ namespace elimina::filter {
 
 namespace {
 
-// The most that b costs above a in a function; forbidden if b is forbidden where a is not.
+// Largest excess of b's cost over a's cost in a function; forbidden if only b is forbidden.
 Cost worst(const Function& f, std::size_t stride, int size, int a, int b) {
   const auto& cost = f.cost;
   const std::size_t block = stride * size;
@@ -25,7 +25,7 @@ Cost worst(const Function& f, std::size_t stride, int size, int a, int b) {
   return most;
 }
 
-// The value of the least mean cost in the functions.
+// The value with the least mean cost in the functions.
 int cheapest(const Network& network, const std::vector<Place>& places, int size) {
   std::vector<double> mean(size, 0);
   for (const Place& place : places) {
@@ -45,7 +45,7 @@ bool drop_dominated(const Network& network, std::vector<std::vector<int>>& kept)
   bool changed = false;
   for (Var v = 0; v < network.count(); ++v) {
     check_stop();
-    // Testing all pairs costs a domain's size more and removes little more.
+    // Testing all pairs would cost a factor of the domain's size and remove few more values.
     const int b = cheapest(network, touching[v], network.size[v]);
     std::vector<int> left{b};
     for (int a : kept[v]) {

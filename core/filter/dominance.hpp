@@ -1,10 +1,10 @@
-// Removal of values that another value of the variable replaces in every solution at no higher cost.
+// Removal of values that another value of the variable can replace in every solution at the same or a lower cost.
 #pragma once
 #include "filter.hpp"
 
 namespace elimina::filter {
 
-// Soft neighbourhood substitutability; at least one optimal assignment is left. Updates the lists of kept values.
+// Soft neighbourhood substitutability; at least one optimal assignment remains. Updates the lists of kept values.
 bool drop_dominated(const Network& network, std::vector<std::vector<int>>& kept);
 
 }  // namespace elimina::filter

@@ -12,10 +12,10 @@ namespace elimina::filter {
 namespace {
 
 constexpr std::size_t kRowBytes = sizeof(Key) + sizeof(Value);
-constexpr std::size_t kMakingBytes = 64;  // of a row in the making: as it grows, and beside the rows that it is made of
+constexpr std::size_t kMakingBytes = 64;  // bytes of a row under construction, its growth and its sources included
 constexpr std::size_t kLeastStored = 1 << 10;
-constexpr std::size_t kCached = 1 << 10;  // rows that stay in the cache
-constexpr std::uint64_t kAsk = 1 << 18;   // candidates, or rows to cut, after which it asks whether to go on
+constexpr std::size_t kCached = 1 << 10;  // number of rows that stay in the cache
+constexpr std::uint64_t kAsk = 1 << 18;   // number of candidates, or of rows to cut, between calls of goes_on
 
 const sparse::Ring kRing{SemiringKind::min_sum, ValueKind::int32, 0, never};
 
@@ -35,7 +35,7 @@ struct Rows {
   }
 };
 
-// All values of a variable, or the row of no variables, at no cost.
+// All values of a variable, or the row without variables, at cost 0.
 Rows free_rows(Scope order, int rows) {
   Rows out{std::move(order),
            {sparse::Buffer(rows * i64{sizeof(Key)}), sparse::Buffer(rows * i64{sizeof(Value)}), rows}};
@@ -108,7 +108,7 @@ class Elimination {
     message_[b] = std::move(message);
   }
 
-  // The one that adds the fewest bits to the scope, the largest of those.
+  // The table that adds the fewest bits to the scope; the largest table breaks ties.
   int next_child(const Scope& scope) const {
     int best = -1;
     std::pair<int, std::size_t> least{};
@@ -123,7 +123,7 @@ class Elimination {
     return best;
   }
 
-  // The bucket's own variable comes last, others by how many factors and bounds they complete.
+  // The bucket's own variable comes last; others are ordered by the number of factors and bounds that they complete.
   Var next_variable(const Scope& scope, int b) const {
     Var best = b;
     int most = -1;
@@ -141,7 +141,8 @@ class Elimination {
     return best;
   }
 
-  // Shared variables are the most significant ones, then come the larger table's own; in each part the order is the larger table's.
+  // Shared variables are the most significant ones, then variables of the larger table only; in each part the order is
+  // that of the larger table.
   Rows joined(const Rows& one, const Rows& other, int b) {
     const bool swaps = other.count() > one.count();
     const Rows &left = swaps ? other : one, &right = swaps ? one : other;
@@ -154,7 +155,7 @@ class Elimination {
     const u64 group = ~((u64{1} << fields_.bits(order)) - 1);
     std::copy_if(left.order.begin(), left.order.end(), std::back_inserter(order), holds_in(right.order));
     const std::vector<i64> stage = prepare(order, left.count(), b);
-    // Messages stay until there is an assignment.
+    // Messages are kept until there is an assignment.
     const std::size_t most =
         std::max(kLeastStored, filter_.most_stored - std::min(filter_.most_stored, held_bytes_ / kMakingBytes));
     const auto goes_on = [this](i64 candidates) { return counts(candidates); };
@@ -176,7 +177,7 @@ class Elimination {
     return out_.made <= filter_.most_made && filter_.goes_on();
   }
 
-  // The sorted table with another order of variables, of which some may be new; `kept` holds what that takes.
+  // The sorted table with another order of variables, which may include new ones; `kept` holds the required memory.
   sparse::Table arranged(const Rows& rows, const Scope& order, sparse::Made& kept) const {
     if (order == rows.order) return rows.table();
     std::vector<i64> segments;
@@ -190,7 +191,7 @@ class Elimination {
     return {kept.keys.as<u64>(), kept.values.as<Value>(), kept.rows};
   }
 
-  // Adjacent bits of a key of one order that are adjacent in another one, too: where they are, how many, and where they go.
+  // Bits that are adjacent in a key of one order and of another one: their place, their number, and their new place.
   struct Move {
     i64 from, mask, to;
   };
@@ -211,7 +212,7 @@ class Elimination {
     return moves;
   }
 
-  // A stage's tables over a part of the cluster: factors that are complete now, and bounds on what is left.
+  // Tables of a stage over a part of the cluster: factors that are complete now, and bounds on the rest.
   std::vector<i64> prepare(const Scope& order, std::size_t rows, int b) {
     Scope scope = order;
     std::sort(scope.begin(), scope.end());
@@ -246,7 +247,7 @@ class Elimination {
     held_.push_back(std::move(table));
   }
 
-  // Tables too large for a few rows are replaced by what they cost at least.
+  // Tables too large for a few rows are replaced by lower bounds.
   Tables shrink(Tables tables, int bits) const {
     for (TablePtr& t : tables) {
       Scope scope = t->scope;
@@ -256,7 +257,7 @@ class Elimination {
     return tables;
   }
 
-  // A message's least costs over a part of its scope.
+  // Least costs of a message over a part of its scope.
   TablePtr shadow(int child, const Scope& scope) {
     const Rows& rows = message_[child];
     Scope onto = meet(tree_.nodes[child].separator, scope);
@@ -272,7 +273,7 @@ class Elimination {
     return std::make_shared<Table>(std::move(out));
   }
 
-  // Stops being exact: keeps the rows of the least costs and bounds.
+  // Gives up exactness: keeps the rows with the least costs and bounds.
   void cut(Rows& rows, const i64* words) {
     std::vector<Value> total(rows.costs(), rows.costs() + rows.count());
     for (std::size_t begin = 0, end; begin < rows.count(); begin = end) {
@@ -300,7 +301,7 @@ class Elimination {
     out_.unseen = std::min(out_.unseen, limit);
   }
 
-  // A row that was cut may be better than the one that was kept, so the cost of the assignment may be less than the message's.
+  // A cut row may be better than the kept one, so the assignment may cost less than the message says.
   void find_assignment() {
     std::vector<int> value(tree_.root());
     for (int b = tree_.root() - 1; b >= 0; --b) {
@@ -331,8 +332,8 @@ class Elimination {
   const Scope* cluster_ = nullptr;
   Tables factors_, held_;
   std::vector<int> waiting_;
-  std::size_t held_bytes_ = 0;  // of messages
-  std::uint64_t asked_ = 0;     // candidates when it asked last
+  std::size_t held_bytes_ = 0;  // bytes of messages
+  std::uint64_t asked_ = 0;     // number of candidates at the last call of goes_on
   Outcome out_;
 };
 

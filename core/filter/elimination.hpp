@@ -8,20 +8,20 @@
 namespace elimina::filter {
 
 struct Filter {
-  int bits = 14;                         // bounds of a stage have at most 2^bits cells a table
-  std::size_t most = SIZE_MAX;           // rows of a message kept at most, those of least bound
-  std::uint64_t most_made = UINT64_MAX;  // candidate rows, after which it gives up
-  std::size_t most_stored = SIZE_MAX;    // rows of a table in the making, likewise
-  std::function<bool()> goes_on;         // asked now and then
+  int bits = 14;                         // tables of bounds have at most 2^bits cells
+  std::size_t most = SIZE_MAX;           // largest number of rows of a message; those with the least bounds are kept
+  std::uint64_t most_made = UINT64_MAX;  // largest number of candidate rows
+  std::size_t most_stored = SIZE_MAX;    // largest number of rows of a table under construction
+  std::function<bool()> goes_on;         // called regularly; false: stop
 };
 
 struct Outcome {
   std::optional<std::vector<int>> value;  // an assignment of least cost among those found
-  Value unseen = never;                   // no assignment that was missed costs less
+  Value unseen = never;                   // lower bound on the cost of all dropped assignments
   bool aborted = false;                   // stopped, or too many rows were made or stored
   std::uint64_t made = 0, kept = 0;
   std::size_t largest = 0;
-  std::size_t bytes = 0;  // of rows at most
+  std::size_t bytes = 0;  // largest number of bytes of rows
 };
 
 Outcome filtered_elimination(const Tree& tree, const Bounds& bounds, const Filter& filter);

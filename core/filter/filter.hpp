@@ -1,4 +1,5 @@
-// Exact minimisation of a WCSP by elimination with sparse tables, in which rows that no better solution can have are dropped.
+// Exact minimisation of a WCSP by elimination with sparse tables; rows that cannot be part of a better solution are
+// dropped.
 #pragma once
 #include <functional>
 
@@ -8,32 +9,34 @@ namespace elimina::filter {
 
 using namespace network;
 
-// Called now and then with bounds on the optimum, and with the best solution if it is new (else null); false: stop.
+// Called regularly with bounds on the optimum, and with the best solution if it is new (else null); false: stop.
 using Poll = std::function<bool(Cost lower, Cost upper, const std::vector<int>* value)>;
 
 struct Options {
-  double seconds;         // after which it stops with what it has
-  std::size_t most_rows;  // of any table, which memory allows
+  double seconds;         // time limit
+  std::size_t most_rows;  // largest number of rows of a table, by memory
   std::uint64_t seed;
   Poll poll;
 };
 
 struct Report {
-  std::vector<int> value;  // of the best solution, empty if none was found
+  std::vector<int> value;  // values of the best solution; empty: none
   Cost cost = forbidden, bound = 0;
   std::uint64_t made = 0, kept = 0, slices = 0, eliminations = 0;
-  std::size_t largest = 0;                                           // rows of a message
-  std::size_t bytes = 0;                                             // of rows at most
+  std::size_t largest = 0;                                           // largest number of rows of a message
+  std::size_t bytes = 0;                                             // largest number of bytes of rows
   double shifting = 0, climbing = 0, bounding = 0, eliminating = 0;  // seconds
 };
 
-// Costs are at least 0; their sum, of those that are not forbidden, is below 2^38. The optimum is proven if the bound is at least its
-// cost (or the model's upper bound, where no solution was found).
+// Costs are at least 0; the sum of all finite costs is below 2^38. The optimum is proven if the bound is at least its
+// cost (or the model's upper bound, if there is no solution).
 Report minimise(const Network& network, const Options& options);
 
-// An equivalent model whose constant is a strong lower bound, unary costs as its last factors; solutions from the model's upper bound
-// on are lost, and the constant is above it where no others are. Ends when a pass gains less, after so many seconds, or when `poll`
-// (with the bound, and the model's upper one) says so.
+// An equivalent model whose constant is a strong lower bound, with unary costs as its last factors. Solutions that cost
+// at least the model's upper bound
+// are lost; if there are no others, the constant is above it. Ends when a pass gains less than `least_gain`, after
+// `seconds`, or when `poll`
+// (with the bound, and the model's upper bound) returns false.
 Network shift(const Network& network, double seconds, Cost least_gain, const Poll& poll);
 
 }  // namespace elimina::filter

@@ -4,24 +4,25 @@
 
 namespace elimina::filter {
 
-// Sequential reweighted message passing (Kolmogorov, 2015) on functions of any arity, in integers, with values and cells
-// removed that no solution below the upper bound can have. The objective of every such solution is unchanged.
+// Sequential reweighted message passing (Kolmogorov, 2015) on functions of any arity, in integers. Values and cells of
+// no solution below the
+// upper bound are removed. The objective of all other solutions is unchanged.
 class Shifter {
  public:
   explicit Shifter(const Network& network);
 
-  // Runs passes (a forward and a backward one) until the bound gains less than `least_gain` in one, or the thread is to stop.
+  // Runs passes (forward and backward) until one gains less than `least_gain`, or until a stop request.
   void run(int passes, Cost least_gain);
-  // A solution must cost at most this.
+  // Solutions must cost at most this.
   void set_limit(Cost limit) { limit_ = limit; }
 
   Cost bound() const { return constant_; }
   bool infeasible() const { return constant_ > limit_; }
-  // The variable at which the bound exceeded the limit.
+  // The variable at which the bound passed the limit.
   Var blamed() const { return blamed_; }
   const std::vector<Cost>& unary(Var v) const { return unary_[v]; }
   std::vector<std::vector<int>> kept() const;
-  // The equivalent network, unary costs as functions.
+  // The equivalent network, with unary costs as functions.
   Network network() const;
 
  private:

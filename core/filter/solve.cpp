@@ -15,29 +15,30 @@ namespace elimina::filter {
 
 namespace {
 
-constexpr int kBits = 12;                     // mini-buckets have at most 2^kBits cells,
-constexpr int kLeastBits = 4;                 // at least as many, however little memory there is
-constexpr std::size_t kTupleBytes = 64;       // of a tuple in the making
-constexpr std::size_t kLeastBytes = 1 << 23;  // that are always allowed for slices and for bounds
-constexpr std::size_t kFewSlices = 2;         // slices that are always allowed
-constexpr std::size_t kFirstRows = 1 << 15;   // of a message in the first attempt
-constexpr std::size_t kMostRows = 1 << 24;    // in the last one before the problem is sliced
-constexpr Cost kRungs = 8;  // attempts that may raise the bound as much as the last one did; else it is sliced
-constexpr std::size_t kSliceRows = 1 << 14;  // of a message in a slice, which is divided further where that is too few
-constexpr double kSliceCells = 1e9;          // a slice is eliminated when its dense tables would have this many cells
-constexpr Cost kPatience = 50;               // cost shifting stops when a pass gains less than this part of the gap
-constexpr Cost kUnit = 1000;                 // costs are shifted in such parts of the network's unit
-constexpr std::uint64_t kVisits = 5000;      // of a local search, for each value of a variable
+constexpr int kBits = 12;                     // mini-buckets have at most 2^kBits cells
+constexpr int kLeastBits = 4;                 // and at least 2^kLeastBits, however small the memory
+constexpr std::size_t kTupleBytes = 64;       // bytes of a tuple under construction
+constexpr std::size_t kLeastBytes = 1 << 23;  // bytes that slices and bounds may always take
+constexpr std::size_t kFewSlices = 2;         // number of slices that are always allowed
+constexpr std::size_t kFirstRows = 1 << 15;   // rows of a message in the first attempt
+constexpr std::size_t kMostRows = 1 << 24;    // rows in the last attempt before the problem is sliced
+constexpr Cost kRungs = 8;  // largest number of attempts at the last one's gain; beyond it the problem is sliced
+constexpr std::size_t kSliceRows =
+    1 << 14;                             // rows of a message in a slice, which is divided further if they are too few
+constexpr double kSliceCells = 1e9;      // a slice is eliminated if its dense tables have at most this many cells
+constexpr Cost kPatience = 50;           // cost shifting stops when a pass gains less than the gap divided by this
+constexpr Cost kUnit = 1000;             // costs are shifted in fractions of 1 / kUnit of the network's unit
+constexpr std::uint64_t kVisits = 5000;  // visits of a local search for each value of a variable
 constexpr std::uint64_t kMostVisits = 10'000'000;
-constexpr int kOrders = 20;     // of min-fill
-constexpr double kPasses = 16;  // over a slice's cells that shifting is taken to make
+constexpr int kOrders = 20;     // number of min-fill orders
+constexpr double kPasses = 16;  // number of passes over a slice's cells that shifting is estimated to take
 
-// A network with fewer values than the original, and what its variables and values were called there.
+// A network with fewer values than the original, and the original variables and values of its own.
 struct Part {
   Network network;
   std::vector<Var> name;
   std::vector<std::vector<int>> values;
-  std::vector<int> fixed;  // values of the original's variables that are not in the network, -1 for the others
+  std::vector<int> fixed;  // values of original variables outside of the network, -1 for the others
 };
 
 Part narrow(const Part& part, const Network& shifted, const std::vector<std::vector<int>>& kept) {
@@ -75,7 +76,7 @@ class Solver {
     try {
       search();
     } catch (const Stopped&) {
-      // Abandoned work leaves everything as it was.
+      // Abandoned work leaves everything unchanged.
     }
     report_.cost = report_.value.empty() ? forbidden : original.at(report_.value);
     report_.bound = lower_;
@@ -104,7 +105,7 @@ class Solver {
     return now() < options_.seconds && options_.poll(lower_, upper_, is_new ? &report_.value : nullptr);
   }
 
-  // Shifts costs in fractions of the network's unit, as fine as the tables' type allows for the gap that is left.
+  // Shifts costs in fractions of the network's unit, as fine as the tables' type allows for the remaining gap.
   void prepare() {
     const Network plain = network_;
     for (unit_ = kUnit;; unit_ = std::max<Cost>(1, never / 4 / (upper_ - lower_))) {
@@ -145,7 +146,7 @@ class Solver {
 
   void solve_part(const Part& part) {
     std::size_t rows = std::min(kFirstRows, options_.most_rows);
-    // If cost shifting alone is tight, few tuples pass at its own bound.
+    // If cost shifting is tight, few tuples pass at its bound.
     Cost limit = lower_;
     open(part);
     while (lower_ < upper_ && goes_on()) {
@@ -164,7 +165,7 @@ class Solver {
         break;
       if (rows > kFirstRows && (upper_ - lower_) / kRungs > lower_ - bound) break;
       if (a.ran) rows = std::min(rows * 8, options_.most_rows);
-      // A better incumbent justifies another attempt on the whole rest; otherwise the gap is too large for one.
+      // A better incumbent justifies another attempt on the whole rest; otherwise the gap is too large.
       limit = upper_ < known ? upper_ - 1 : lower_ + (limit - lower_) / 4;
     }
     if (lower_ < upper_) slice(std::numeric_limits<double>::infinity());
@@ -175,7 +176,7 @@ class Solver {
     Cost bound = 0;
   };
 
-  // Shifts, shrinks and eliminates with at most so many rows a message. Solutions that cost more than the limit are lost.
+  // Shifts, shrinks and eliminates with a limit on the rows of a message. Solutions above the cost limit are lost.
   Attempt attempt(const Part& part, Cost limit, std::size_t rows, std::uint64_t most_made) {
     Part left;
     if (!shrink(part, limit, left)) return {true, true, limit + 1};
@@ -259,7 +260,7 @@ class Solver {
     for (std::size_t v = 0; v < value.size(); ++v) report_.value[part.name[v]] = part.values[v][value[v]];
   }
 
-  // Work so far, not time, which would give other answers on every run.
+  // Counts work, not time, so that every run gives the same answer.
   double work() const { return double(report_.made) + shifted_; }
 
   std::size_t memory() const { return options_.most_rows * kTupleBytes; }
@@ -278,7 +279,8 @@ class Solver {
 
   bool is_crowded() const { return open_.size() > kFewSlices && open_bytes_ > std::max(kLeastBytes, memory() / 2); }
 
-  // Divides the problem until the slices can be eliminated, or so much work was done; a slice whose bound is too high is dropped.
+  // Divides the problem until the slices can be eliminated, or the limit on work is reached; a slice with too high a
+  // bound is dropped.
   void slice(double until) {
     while (!open_.empty() && work() < until && !is_crowded() && goes_on()) {
       const Part part = std::move(open_.back());
@@ -321,7 +323,7 @@ class Solver {
     return total;
   }
 
-  // Mean cost that each value of each variable has in the functions.
+  // Mean cost of each value of each variable in the functions.
   static std::vector<std::vector<double>> weights(const Network& network, double cap) {
     std::vector<std::vector<double>> out;
     for (int s : network.size) out.emplace_back(s, 0.0);
@@ -360,12 +362,12 @@ class Solver {
   Options options_;
   Network network_;
   Report report_;
-  std::vector<double> blame_;  // how often each variable's costs closed a slice
-  std::vector<Part> open_;     // slices that are left
+  std::vector<double> blame_;  // number of slices that each variable's costs closed
+  std::vector<Part> open_;     // open slices
   std::size_t open_bytes_ = 0;
-  double shifted_ = 0;  // cells
+  double shifted_ = 0;  // cells that were shifted
   Cost unit_ = 1, upper_ = forbidden, lower_ = 0;
-  Cost told_ = forbidden;  // the upper bound that was last passed on
+  Cost told_ = forbidden;  // upper bound of the last report
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 

@@ -53,11 +53,11 @@ bool within(const Scope& part, const Scope& whole) {
 
 namespace {
 
-// Calls visit(cell, cell of the part) for each cell over a scope of which the part has some variables.
+// Calls visit(cell, cell of the part) for each cell of a scope; the part has some of its variables.
 template <class Visit>
 void each_cell(const Fields& fields, const Scope& part, const Scope& whole, Visit visit) {
-  constexpr int kRun = 6;  // bits whose cells are found once for all runs of cells
-  // What each bit of a cell's number adds to that of the part's cell.
+  constexpr int kRun = 6;  // number of bits whose cells are listed once for all runs of cells
+  // Offset in the part for each bit of a cell's number.
   std::array<std::size_t, 64> weight{};
   int bits = 0, own = 0;
   auto next = part.begin();
@@ -134,7 +134,7 @@ void level(const Fields& fields, std::vector<Table>& tables) {
         x = never;
         return;
       }
-      // The remainder of the division stays with the first tables.
+      // The remainder of the division stays in the first tables.
       const Value share = total[s] / count + (static_cast<Value>(k) < total[s] % count);
       x += share - low[k].value[s];
     });

@@ -12,9 +12,9 @@ namespace elimina::filter {
 
 using Key = std::uint64_t;
 using Value = std::int32_t;
-// Three of them can be added before the sum is clamped.
+// The sum of three of them does not overflow before it is clamped.
 inline constexpr Value never = Value{1} << 29;
-using Scope = std::vector<Var>;  // ascending: what is eliminated first is least significant
+using Scope = std::vector<Var>;  // ascending: variables that are eliminated first are least significant
 
 inline Value clamp(Value x) { return x < never ? x : never; }
 
@@ -49,11 +49,11 @@ bool within(const Scope& part, const Scope& whole);
 Table sum(const Fields& fields, const Tables& parts, Value budget);
 Table project(const Fields& fields, const Table& table, const Scope& onto);
 
-// Tables over the other variables whose sum is at most the least sum over v: mini-buckets of at most 2^bits cells, whose
-// costs are matched on the variables they share before v is eliminated from each.
+// Tables over the other variables whose sum is at most the minimum over v: mini-buckets of at most 2^bits cells, whose
+// costs are matched on their common variables before v is eliminated from each.
 Tables eliminate(const Fields& fields, Tables parts, Var v, int bits, Value budget);
 
-// Adds tables up while the sums have at most 2^bits cells.
+// Adds tables up as long as the sums have at most 2^bits cells.
 Tables pack(const Fields& fields, const Tables& parts, int bits, Value budget);
 
 }  // namespace elimina::filter

@@ -1,4 +1,4 @@
-// A bucket tree whose nodes are the variables in elimination order, below one node without variables.
+// A bucket tree whose nodes are the variables in elimination order, with a root without variables.
 #pragma once
 #include <optional>
 
@@ -17,18 +17,19 @@ struct Node {
 struct Tree {
   Fields fields;
   std::vector<Node> nodes;  // the last one is the root
-  Value budget = 0;         // rows whose bound exceeds it are dropped
+  Value budget = 0;         // rows with bounds above it are dropped
   int root() const { return static_cast<int>(nodes.size()) - 1; }
 };
 
-// The bucket tree of a network whose variables are numbered by elimination order.
+// Bucket tree of a network whose variables are numbered by elimination order.
 plan::Tree plan_tree(const Network& network);
 
 // The same with the functions' tables; costs above the constant must fit the budget's type.
 Tree tables_in_tree(const Network& network);
 
 // Bounds from mini-buckets of at most 2^bits cells. The tables of `up[b]` and of `down[b]` are over subsets of b's
-// separator; their sums bound what b's subtree costs at least, and what the rest of the tree does. None if they take more bytes.
+// separator; their sums are lower bounds on the costs of b's subtree and of the rest of the tree. Empty if they take
+// more bytes.
 struct Bounds {
   std::vector<Tables> up, down;
   Value total = 0;

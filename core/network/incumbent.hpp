@@ -8,19 +8,19 @@
 
 namespace elimina::network {
 
-// Cells that may be visited by a descent and then by tabu moves, and those that a table and all tables may have to be copied.
+// Limits on the cells visited by a descent and then by tabu moves, and on the cells of a table and of all tables that
+// are copied.
 struct Effort {
   u64 descent, moves;
   i64 table, listed_table, all;
 };
 
 struct Incumbent {
-  std::vector<std::pair<int, int>> values;  // of the variables of the copied tables
-  std::optional<i64>
-      cost;  // above the sum of the tables' least costs: of integer tables that were all copied, if it is allowed
+  std::vector<std::pair<int, int>> values;  // variables of the copied tables and their values
+  std::optional<i64> cost;  // above the least costs' sum; only for allowed assignments of copied integers
 };
 
-// An assignment that a local search finds, the same every time. Tables that are too large take no part.
+// An assignment from a local search, the same in every call. Tables that are too large are ignored.
 Incumbent incumbent(const tables::Tables& tables, tables::Sense sense, const Effort& effort);
 
 }  // namespace elimina::network

@@ -117,7 +117,7 @@ void LocalSearch::descend(std::uint64_t cells) {
 }
 
 bool LocalSearch::run(std::uint64_t cells) {
-  constexpr std::uint64_t between_looks = 16;  // steps
+  constexpr std::uint64_t between_looks = 16;  // number of steps between checks for a stop request
   const double before = best_cost_;
   const std::uint64_t end = cells_ + cells;
   const std::uint64_t patience = 100 + value_.size();
@@ -131,7 +131,8 @@ bool LocalSearch::run(std::uint64_t cells) {
   return best_cost_ < before;
 }
 
-// Make the best change of one value, even if it is for the worse; values that were left lately only if nothing was as good.
+// Make the best change of one value, even if it increases the cost; recent values are excluded unless they give a new
+// best cost.
 void LocalSearch::move() {
   ++step_;
   cells_ += gain_.size() + 1;
@@ -162,7 +163,7 @@ void LocalSearch::return_to_best() {
     if (value_[v] != best_[v]) set(v, best_[v]);
 }
 
-// Violated costs get more weight.
+// Violated functions get more weight.
 void LocalSearch::reweigh() {
   for (Factor& factor : factors_) {
     if (!factor.broken) continue;

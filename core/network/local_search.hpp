@@ -1,5 +1,6 @@
-// Local search over cost functions: tabu moves, and neighbourhoods that elimination solves. It gives forbidden cells more weight wherever it
-// gets stuck.
+// Local search over cost functions: tabu moves, and neighbourhoods that elimination solves. When it is stuck, forbidden
+// cells get more
+// weight.
 #pragma once
 #include <optional>
 #include <random>
@@ -14,25 +15,28 @@ class LocalSearch {
  public:
   LocalSearch(View view, std::uint64_t seed);
 
-  // Go on from a solution, or anything else.
+  // Continue from a solution, or from any assignment.
   void start(const std::vector<int>& value);
 
-  // Give each variable in turn its best value, until none changes or so many cells were visited. Where forbidden cells are left then, they
+  // Give each variable in turn its best value, until no value changes or the limit on visited cells is reached. If
+  // forbidden cells remain, they
   // get more weight, a few times.
   void descend(std::uint64_t cells);
 
-  // Move until so many cells were visited, or the thread is to stop. Whether a better solution than the start or any since was found.
+  // Move until the limit on visited cells, or a stop request. Returns true if a solution better than all earlier ones
+  // was found.
   bool run(std::uint64_t cells);
 
-  // Solve neighbourhoods of the best solution by elimination, larger ones where none improves it, until so many cells were visited, or the
-  // thread is to stop. Whether a better solution was found.
+  // Solve neighbourhoods of the best solution by elimination, larger ones if none improves it, until the limit on
+  // visited cells, or a
+  // stop request. Returns true if a better solution was found.
   bool explore(std::uint64_t cells);
 
-  // Moves are drawn from another sequence.
+  // Draws moves from another random sequence.
   void reseed(std::uint64_t seed) { random_.seed(seed); }
 
   const std::vector<int>& best() const { return best_; }
-  double cost() const { return best_cost_; }  // of the best solution
+  double cost() const { return best_cost_; }  // cost of the best solution
   Var count() const { return static_cast<Var>(sizes_.size()); }
 
  private:
@@ -42,9 +46,9 @@ class LocalSearch {
   };
   struct Factor {
     View::Function function;
-    std::int64_t at;  // the cell of the present values
-    double penalty;   // of a forbidden cell
-    bool broken;      // the present cell is forbidden
+    std::int64_t at;  // cell of the current values
+    double penalty;   // penalty of a forbidden cell
+    bool broken;      // the current cell is forbidden
   };
 
   void measure(const Factor& factor, double sign);
@@ -63,15 +67,17 @@ class LocalSearch {
   std::vector<Factor> factors_;
   std::vector<std::vector<Place>> touching_;
   std::vector<std::size_t> first_;
-  std::vector<int> owner_;    // of each value, its variable
-  std::vector<double> gain_;  // what the factors of each value's variable would cost with it, the others as they are
-  std::vector<std::uint64_t> until_;  // the step before which a value is tabu
+  std::vector<int> owner_;  // variable of each value
+  std::vector<double>
+      gain_;  // cost of the functions of each value's variable with this value, the other values unchanged
+  std::vector<std::uint64_t> until_;  // step until which a value is tabu
   std::vector<int> value_, best_;
   double first_penalty_ = 1, total_ = 0, best_cost_ = infinite;
   int broken_ = 0;
   std::uint64_t step_ = 0, cells_ = 0, improved_ = 0;
   std::optional<Neighbourhoods> neighbourhoods_;
-  int level_ = 0, failures_ = 0;  // the size of neighbourhoods, and those of this size that did not improve
+  int level_ = 0,
+      failures_ = 0;  // size of neighbourhoods, and number of neighbourhoods of this size without improvement
 };
 
 }  // namespace elimina::network

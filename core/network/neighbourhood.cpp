@@ -9,7 +9,7 @@ namespace elimina::network {
 
 namespace {
 
-// A graph whose vertices are eliminated or taken out, a row of bits each.
+// A graph whose vertices are eliminated or removed, with a row of bits for each.
 class Shrinking {
  public:
   Shrinking(std::vector<double> logs)
@@ -25,7 +25,7 @@ class Shrinking {
     word |= bit;
   }
 
-  // The logarithm of the cells of the table that eliminates a vertex.
+  // Logarithm of the number of cells of the table that eliminates a vertex.
   double weight(int v) const { return weight_[v]; }
 
   int degree(int v) const { return degree_[v]; }
@@ -79,7 +79,7 @@ Neighbourhoods::Neighbourhoods(const View& view) : neighbours_(view.sizes.size()
   }
 }
 
-// Variables around one, and then around others if its component has fewer.
+// Variables around one, and around further ones if its component is too small.
 std::vector<Var> Neighbourhoods::connected(std::size_t variables, std::mt19937_64& random) {
   std::vector<Var> found, waiting;
   const std::size_t wanted = std::min(variables, logs_.size());
@@ -139,7 +139,7 @@ Neighbourhood Neighbourhoods::draw(std::size_t variables, double cells, std::mt1
     drawn.separators.emplace_back();
     for (const int u : graph.eliminate(v)) drawn.separators.back().push_back(part[u]);
   }
-  // Variables that were left out later keep their values, too.
+  // Variables that are removed later keep their values, too.
   for (std::vector<Var>& separator : drawn.separators) std::erase_if(separator, [&](Var u) { return place_[u] < 0; });
   for (const Var v : part) place_[v] = -1;
   return drawn;

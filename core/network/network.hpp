@@ -7,7 +7,7 @@
 namespace elimina::network {
 
 using Cost = std::int64_t;
-// Sums of a few thousand forbidden costs still fit.
+// Sums of a few thousand forbidden costs do not overflow.
 inline constexpr Cost forbidden = Cost{1} << 50;
 
 inline Cost add(Cost a, Cost b) { return a + b < forbidden ? a + b : forbidden; }
@@ -26,33 +26,33 @@ struct Function {
   }
 };
 
-// The position of a function at a variable.
+// Position of a variable in a function.
 struct Place {
   int function, position;
 };
 
 struct Network {
   std::vector<int> size;
-  std::vector<Function> functions;  // each has variables
+  std::vector<Function> functions;  // each function has variables
   Cost constant = 0;
-  Cost upper = forbidden;  // a solution costs less
+  Cost upper = forbidden;  // solutions cost less than this
 
   int count() const { return static_cast<int>(size.size()); }
 
-  // Add a function; one of no variables to the constant.
+  // Add a function; one without variables is added to the constant.
   void add_function(std::vector<Var> scope, std::vector<Cost> cost);
 
   // The cost of an assignment.
   Cost at(const std::vector<int>& value) const;
 
-  // The places of each variable.
+  // Functions and positions of each variable.
   std::vector<std::vector<Place>> touching() const;
 
-  // The functions where they lie.
+  // View of the functions.
   View view() const;
 };
 
-// Call with the digits of each cell of a table over a scope in turn.
+// Call a function with the digits of each cell of a table over a scope.
 template <class Visit>
 void for_each_cell(const std::vector<int>& size, const std::vector<Var>& scope, Visit visit) {
   std::vector<int> digit(scope.size(), 0);
@@ -69,16 +69,16 @@ void for_each_cell(const std::vector<int>& size, const std::vector<Var>& scope, 
 // Multiply all costs, so that fractions of the original unit can be shifted.
 void scale(Network& network, Cost by);
 
-// Add up functions of one scope, and add each function to one that contains it.
+// Add up functions of one scope, and add each function to one that contains its scope.
 void absorb(Network& network);
 
-// Remove values (of which `kept` lists the others in order); variables of one value vanish from the functions.
+// Remove values (`kept` lists the remaining ones in order); variables with one value disappear from the functions.
 Network restrict(const Network& network, const std::vector<std::vector<int>>& kept);
 
 // Return a quick elimination order: the best of a few randomised ones.
 std::vector<Var> min_fill(const Network& network, int rounds, std::uint64_t seed);
 
-// Rename the variables by their place in the order.
+// Rename variables by their position in the order.
 Network renumber(const Network& network, const std::vector<Var>& order);
 
 }  // namespace elimina::network

@@ -12,10 +12,10 @@ namespace elimina::network {
 namespace {
 
 constexpr std::size_t most_neighbours = 3;
-constexpr std::size_t most_cells = 1 << 18;  // of a bucket: it takes about a millisecond
+constexpr std::size_t most_cells = 1 << 18;  // largest number of cells of a bucket, which take about a millisecond
 constexpr std::size_t most_joined =
-    1 << 12;  // of a function with more variables than before: soft local consistency reads no larger ones
-constexpr std::size_t most_functions = 64;  // of a variable that may be determined by another one
+    1 << 12;  // of a function with additional variables: soft local consistency reads no larger ones
+constexpr std::size_t most_functions = 64;  // largest number of functions of a variable that another one may determine
 
 std::size_t cells_of(const std::vector<int>& size, const std::vector<Var>& scope) {
   std::size_t cells = 1;
@@ -26,7 +26,7 @@ std::size_t cells_of(const std::vector<int>& size, const std::vector<Var>& scope
   return cells;
 }
 
-// Strides of a function along a scope; 0 for variables that it does not have.
+// Strides of a function along a scope; 0 for variables that it lacks.
 std::vector<std::size_t> strides(const Function& f, const std::vector<Var>& scope) {
   std::vector<std::size_t> found(scope.size(), 0);
   for (std::size_t k = 0; k < scope.size(); ++k)
@@ -74,7 +74,7 @@ class Reduction::Work {
     }
   }
 
-  // The variables that are left, and the network of them.
+  // The remaining variables, and their network.
   Network rest(std::vector<Var>& kept) {
     std::vector<Var> number(network_.size.size(), -1);
     Network result{{}, {}, network_.constant, network_.upper};
@@ -102,7 +102,7 @@ class Reduction::Work {
     return sum_out(v);
   }
 
-  // A variable with one value that is allowed.
+  // A variable with one allowed value.
   std::optional<Eliminated> assign(Var v) {
     int value = -1;
     for (int x = 0; x < network_.size[v]; ++x) {
@@ -116,7 +116,7 @@ class Reduction::Work {
     return Eliminated{v, {}, {value}};
   }
 
-  // A variable whose value follows from that of one neighbour: the neighbour takes its place.
+  // A variable whose value is determined by one neighbour, which replaces it.
   std::optional<Eliminated> replace(Var v) {
     if (functions(v).size() > most_functions) return std::nullopt;
     for (const int i : functions(v)) {
@@ -136,7 +136,7 @@ class Reduction::Work {
     return std::nullopt;
   }
 
-  // The value of v for each value of u, -1 where there is none; empty if one has several.
+  // The value of v for each value of u, -1 if none is allowed; empty if several values are allowed for one u.
   std::vector<int> determined(const Function& f, Var v, Var u) const {
     const auto stride = strides(f, {v, u});
     std::vector<int> value(static_cast<std::size_t>(network_.size[u]), -1);
@@ -169,7 +169,7 @@ class Reduction::Work {
     return result;
   }
 
-  // Adds a function whose variable v has a value for each value of u (or one value, u = -1).
+  // Adds a function in which v is replaced by its value for each u (or by one value, u = -1).
   void put(Var v, Var u, const std::vector<int>& value, const Function& f) {
     const std::vector<Var> scope = replaced(f.scope, v, u);
     const auto stride = strides(f, scope);
@@ -186,7 +186,7 @@ class Reduction::Work {
     else add(std::move(one.functions[0]));
   }
 
-  // A variable with few neighbours: the minimum over its values is a function of these.
+  // A variable with few neighbours: the minimum over its values is a function of the neighbours.
   std::optional<Eliminated> sum_out(Var v) {
     const std::vector<Var> scope = neighbours(v);
     const auto size = static_cast<std::size_t>(network_.size[v]);
@@ -194,8 +194,8 @@ class Reduction::Work {
     if (scope.size() > most_neighbours || cells_of(network_.size, scope) > most / size) return std::nullopt;
     struct Table {
       Function function;
-      std::vector<std::size_t> stride;  // along the scope
-      std::size_t own;                  // along the variable
+      std::vector<std::size_t> stride;  // strides along the scope
+      std::size_t own;                  // stride along the variable
     };
     std::vector<Table> tables;
     for (const int i : functions(v)) {
@@ -239,7 +239,7 @@ class Reduction::Work {
     return found;
   }
 
-  // Functions of a variable with others; those that are gone leave the list, each once.
+  // Functions of a variable with other variables; removed functions leave the list one by one.
   const std::vector<int>& functions(Var v) {
     auto& list = touching_[v];
     // Only the front of a long list is read.
@@ -299,7 +299,7 @@ class Reduction::Work {
     return std::move(one.functions[0]);
   }
 
-  // A value without an allowed cell is forbidden by itself.
+  // A value without an allowed cell is forbidden.
   void forbid(const Function& f) {
     for (int p = 0; p < f.arity(); ++p) {
       std::vector<Cost> low(static_cast<std::size_t>(network_.size[f.scope[p]]), forbidden);
@@ -327,7 +327,7 @@ class Reduction::Work {
     waiting_.push_back(v);
   }
 
-  // A function of that scope; -1 if none is found.
+  // A function of this scope; -1: none.
   int same(const std::vector<Var>& scope) {
     const Var fewest = *std::min_element(scope.begin(), scope.end(),
                                          [&](Var a, Var b) { return touching_[a].size() < touching_[b].size(); });
@@ -341,9 +341,9 @@ class Reduction::Work {
   Network network_;
   std::vector<std::vector<int>> touching_;  // functions of each variable with others
   std::vector<std::vector<Cost>> unary_;
-  std::vector<char> is_waiting_, is_gone_;  // of each variable
+  std::vector<char> is_waiting_, is_gone_;  // marks of each variable
   std::deque<Var> waiting_;
-  std::size_t left_;  // variables
+  std::size_t left_;  // number of remaining variables
 };
 
 Reduction::Reduction(const Network& network, const std::vector<Var>& order) : size_(network.size) {

@@ -1,4 +1,4 @@
-// Cost functions where they lie: tables of any number type and any strides.
+// View of cost functions in place: tables of any number type and any strides.
 #pragma once
 #include <cstdint>
 #include <limits>
@@ -11,12 +11,12 @@ inline constexpr double infinite = std::numeric_limits<double>::infinity();
 
 enum class Type { int16, int32, int64, float32, float64 };
 
-// Reading of numbers as costs: those that are not below `forbidden` are infinite.
+// Reading of numbers as costs: numbers of at least `forbidden` are infinite.
 struct Numbers {
   Type type;
   double forbidden;
 
-  // Call with a pointer to cells of their type.
+  // Call a function with a pointer to cells of their type.
   template <class Visit>
   auto as_cells(const void* cells, Visit visit) const {
     switch (type) {
@@ -40,7 +40,7 @@ struct Axis {
   std::int64_t stride;
 };
 
-// A sum of cost functions over variables of these sizes. Its maker keeps the cells alive.
+// A sum of cost functions over variables of these sizes. The caller keeps the cells alive.
 struct View {
   struct Function {
     const void* cells;

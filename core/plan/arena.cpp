@@ -6,7 +6,7 @@ namespace elimina::plan {
 namespace {
 
 constexpr i64 kVectorBytes = 16, kAlignmentBytes = 256;
-constexpr std::size_t kChunk = 64, kGroup = 64;  // gaps of a chunk and chunks of a group at most
+constexpr std::size_t kChunk = 64, kGroup = 64;  // largest number of gaps in a chunk, and of chunks in a group
 
 i64 round_up(i64 value, i64 unit) { return (value + unit - 1) / unit * unit; }
 
@@ -44,7 +44,7 @@ Gaps::Capacity Gaps::of_group(std::size_t group) const {
   return most;
 }
 
-// Measures the groups from that of a chunk on, where chunks came or went.
+// Updates the capacities of the groups from a chunk's group on, after chunks were added or removed.
 void Gaps::regroup(std::size_t chunk) {
   tops_.resize((most_.size() + kGroup - 1) / kGroup);
   for (std::size_t group = chunk / kGroup; group < tops_.size(); ++group) tops_[group] = of_group(group);
@@ -91,7 +91,7 @@ void Gaps::replace(Place place, std::span<const Gap> gaps) {
   if (own.size() > kChunk) return split(place.chunk);
   Capacity come;
   for (const Gap& gap : gaps) come.include(capacity_of(gap));
-  // Only what is gone can make the chunk's capacity smaller.
+  // Only a removed gap can make the chunk's capacity smaller.
   const auto changed = [&](Capacity& most, auto measured) {
     const Capacity before = most;
     most.include(come);
@@ -118,7 +118,7 @@ void Gaps::push_back(Gap gap) {
 void Gaps::pop_back() { replace({chunks_.size() - 1, chunks_.back().size() - 1}, {}); }
 
 void Gaps::add(Gap gap) {
-  // The last gap before the new one, and the one after it.
+  // The last gap before the new one, and the gap after it.
   const auto chunk = std::partition_point(chunks_.begin(), chunks_.end(),
                                           [&](const auto& gaps) { return gaps.front().offset < gap.offset; });
   if (chunk == chunks_.begin()) {

@@ -6,8 +6,9 @@
 
 namespace elimina::plan {
 
-// Finds the strides of a table's axes, slow to fast, and returns the elements that it spans; its rows are padded to whole vectors.
-// `rows`: position of the rows' first axis; -1: where `row_axes` puts it.
+// Computes the strides of a table's axes, slow to fast, and returns the number of elements; rows are padded to whole
+// vectors.
+// `rows`: position of the rows' first axis; -1: chosen by `row_axes`.
 i64 lay_out_table(std::span<const i64> sizes, i64 itemsize, int rows, std::span<i64> strides);
 
 // A free span.
@@ -16,24 +17,25 @@ struct Gap {
   i64 end() const { return offset + size; }
 };
 
-// Free spans by offset, in chunks and groups of chunks that know what they hold at most: the first one that fits is found without a
-// look at all.
+// Free spans by offset, in chunks and groups of chunks with their capacities, so that the first span that fits is found
+// without
+// visiting all.
 class Gaps {
  public:
   struct Place {
     std::size_t chunk, at;
   };
 
-  // `unit`: elements at whose multiples wide spans start, a power of two; others start where a gap does.
+  // `unit`: wide spans start at multiples of it, a power of two; others start at the beginning of a gap.
   explicit Gaps(i64 unit) : unit_(unit) {}
 
   bool empty() const { return chunks_.empty(); }
   void clear();
   const Gap& operator[](Place place) const { return chunks_[place.chunk][place.at]; }
   const Gap& back() const { return chunks_.back().back(); }
-  // True if there is a gap for a span; `place` then becomes that of the first one.
+  // True if there is a gap for a span; `place` becomes the place of the first one.
   bool find(i64 span, bool is_wide, Place& place) const;
-  // Put gaps, none or more, in the place of one.
+  // Replace a gap by others, or by none.
   void replace(Place place, std::span<const Gap> gaps);
   void push_back(Gap gap);
   void pop_back();
@@ -53,21 +55,21 @@ class Gaps {
   void regroup(std::size_t chunk);
 
   i64 unit_;
-  std::vector<std::vector<Gap>> chunks_;  // none is empty
-  std::vector<Capacity> most_, tops_;     // of each chunk, and of each group of chunks
+  std::vector<std::vector<Gap>> chunks_;  // chunks are never empty
+  std::vector<Capacity> most_, tops_;     // capacities of each chunk, and of each group of chunks
 };
 
-// Allocator of spans of one block of memory, which reuses freed spans and records its peak. Small spans follow each other
-// closely, so that a chain of small messages stays in few lines of a cache; others start where long rows may.
+// Allocator of spans of one block of memory, which reuses freed spans and records its peak. Small spans are contiguous,
+// so that a chain of small messages stays in few cache lines; others start at multiples of a vector's length.
 class Arena {
  public:
   explicit Arena(i64 itemsize);
 
-  // Offset of a free span: the first that fits.
+  // Offset of the first free span that fits.
   i64 take(i64 span);
-  // Leaves free spans below the height unused.
+  // Keeps free spans below the height unused.
   void seal() { free_.clear(); }
-  // Makes a span free again, merged with its free neighbours.
+  // Frees a span and merges it with its free neighbours.
   void give_back(i64 offset, i64 span);
   i64 height() const { return height_; }
 

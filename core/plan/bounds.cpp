@@ -1,6 +1,7 @@
 // Lower bounds on the rest of the problem for a step on tuples, by mini-buckets over the same tree (mini-bucket tree
-// elimination: Mateescu, Dechter and Kask, AAAI 2002). One pass towards the roots bounds each bucket's message from below, one back
-// bounds all that is outside its subtree.
+// elimination: Mateescu, Dechter and Kask, AAAI 2002). A pass towards the roots bounds each bucket's message from
+// below, a pass back
+// bounds the cost outside of its subtree.
 #include "elimina/program.hpp"
 #include "plan/mini_buckets.hpp"
 #include "plan/steps.hpp"
@@ -39,7 +40,7 @@ class Bounds {
     made.steps.lasting.assign(made.steps.steps.size(), true);
     for (const auto& [from, to] : {std::pair{&up_, &made.own}, std::pair{&down_, &made.rest}})
       for (const Reads& reads : *from) {
-        // A factor is its number, a message -1 less its step's.
+        // Factors have their number, messages -1 minus the number of their step.
         for (const Read& read : reads) to->add(read.source < 0 ? read.scope : -1 - read.source);
         to->close();
       }
@@ -58,7 +59,7 @@ class Bounds {
     return left;
   }
 
-  // Eliminates all variables but some, the earliest first; what is left, in few tables.
+  // Eliminates all variables but some, the earliest first; the result is a few tables.
   Reads leave(Reads reads, std::span<const int> keep) {
     for (const int variable : writer_.variables_of_all(reads))
       if (std::find(keep.begin(), keep.end(), variable) == keep.end()) reads = eliminate(reads, variable);

@@ -14,21 +14,22 @@ namespace elimina::plan {
 
 namespace {
 
-// Pairs of tables of one bucket that are compared; buckets of more are divided by scopes.
+// Largest number of pairs of tables in a bucket that are compared; larger buckets are partitioned by scopes.
 constexpr std::size_t kMostPairs = 1 << 15;
-// Cells up to which a pair is compared everywhere, and assignments at which larger ones are.
+// Number of cells up to which a pair is compared at all assignments, and number of sampled assignments for larger
+// pairs.
 constexpr i64 kExact = 1 << 16;
 constexpr int kSamples = 1 << 11;
-// Cells of the inner axes, whose places are listed once; they and the cells stay in the fastest cache.
+// Number of cells of the inner axes, whose offsets are listed once; they and the cells stay in the fastest cache.
 constexpr i64 kInner = 1 << 11;
-// Cells of a joined table that one thread makes alone.
+// Number of cells of a joined table that one thread makes alone.
 constexpr i64 kAlone = 1 << 16;
 
-// Tables of a bucket, added up.
+// Sum of some tables of a bucket.
 struct Joined {
   std::vector<int> scope;
-  Values table, message;    // the message is the least of the table over the bucket's variable
-  std::vector<int> places;  // of the tables, in the bucket
+  Values table, message;    // the message is the minimum of the table over the bucket's variable
+  std::vector<int> places;  // positions of the tables in the bucket
 };
 
 std::vector<int> union_of(const std::vector<int>& one, const std::vector<int>& other) {
@@ -54,7 +55,7 @@ Values message_of(const Values& table, int size) {
   return message;
 }
 
-// Places of the cells of two tables for each cell of their union without its first variable, which both have.
+// Offsets of the cells of two tables for each cell of their union without its first variable, which both have.
 class Walk {
  public:
   Walk(std::span<const int> sizes, const std::vector<int>& scope, const std::vector<int>& one,
@@ -84,7 +85,7 @@ class Walk {
   i64 blocks() const { return cells() / inner_; }
   i64 block_cells() const { return inner_; }
 
-  // Returns the places in both tables where a block begins: its cells lie at the inner axes' places from there.
+  // Returns the offsets in both tables at which a block begins; the inner axes' offsets are relative to them.
   std::pair<i64, i64> start(i64 block) const {
     i64 at[2] = {0, 0};
     for (std::size_t axis = outer_; axis-- > 1; block /= shape_[axis])
@@ -92,7 +93,7 @@ class Walk {
     return {at[0], at[1]};
   }
 
-  // Adds up the cells of a block, which begins there in both tables; the sums may take the place of the first one's.
+  // Adds up the cells of a block; the sums may overwrite the first table's cells.
   void add(const double* one, const double* other, double* sums) const {
     const i32 *places = places_[0].data(), *other_places = places_[1].data();
     if (places[inner_ - 1] == inner_ - 1)
@@ -101,7 +102,7 @@ class Walk {
       for (i64 n = 0; n < inner_; ++n) sums[n] = one[places[n]] + other[other_places[n]];
   }
 
-  // The places of random cells.
+  // Offsets of random cells.
   template <class Random>
   std::pair<i64, i64> sample(Random& random) const {
     i64 at[2] = {0, 0};
@@ -161,7 +162,8 @@ class Division {
   }
 
  private:
-  // Gain of joining two parts. Of equals those are better whose message meets more tables on its way, then those that add fewer variables.
+  // Gain of joining two mini-buckets. Ties are broken by the number of tables that the message meets, then by the
+  // number of added variables.
   struct Pair {
     int one, other;
     double gain;
@@ -195,7 +197,7 @@ class Division {
     return parts;
   }
 
-  // Each table joins one that contains its variables, if there is one: the one with the largest gain.
+  // Each table joins the table with the largest gain among those that contain its variables, if there is one.
   std::vector<Joined> contained(std::vector<Joined> single) const {
     std::ranges::stable_sort(single, std::greater(), [](const Joined& part) { return part.scope.size(); });
     std::vector<Joined> parts;
@@ -218,7 +220,7 @@ class Division {
     return parts;
   }
 
-  // Joins the two mini-buckets that gain most, as long as any two may be joined.
+  // Joins the two mini-buckets with the largest gain, as long as any two may be joined.
   std::vector<Joined> merged(std::vector<Joined> parts) const {
     std::vector<int> left(parts.size());
     std::iota(left.begin(), left.end(), 0);
@@ -244,7 +246,7 @@ class Division {
     return found;
   }
 
-  // Fills in the pairs from the first one on, and drops those that may not be joined.
+  // Fills in the pairs from the first one on, and drops pairs that may not be joined.
   void compare(const std::vector<Joined>& parts, std::vector<Pair>& pairs, std::size_t first) const {
     const auto is_too_large = [&](Pair& pair) {
       const auto& one = parts[std::size_t(pair.one)].scope;
@@ -267,7 +269,7 @@ class Division {
     if (is_stopped) throw Stopped{};
   }
 
-  // Gain of two tables' joint message over the sum of their own: the mean over all assignments.
+  // Gain of the joint message of two tables over the sum of their own messages: the mean over all assignments.
   double gain_of(const Joined& one, const Joined& other) const {
     const std::vector<int> scope = union_of(one.scope, other.scope);
     const Walk walk(sizes_, scope, one.scope, other.scope);
@@ -307,7 +309,7 @@ class Division {
     if (scope == other.scope) std::swap(one, other);
     const Walk walk(sizes_, scope, one.scope, other.scope);
     const i64 size = sizes_[std::size_t(scope.front())], cells = walk.cells();
-    // A table that has all variables becomes the sum.
+    // A table with all variables is overwritten by the sum.
     const bool grows = scope != one.scope;
     Joined sum = grows ? Joined{scope, Values(std::size_t(size * cells)), Values(static_cast<std::size_t>(cells)), {}}
                        : std::move(one);
@@ -329,7 +331,7 @@ class Division {
     return sum;
   }
 
-  // Notes that some table connects these variables.
+  // Notes that a table connects these variables.
   void meet(const std::vector<int>& scope) {
     for (const int v : scope) near_[std::size_t(v)] = union_of(near_[std::size_t(v)], scope);
   }

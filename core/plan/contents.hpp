@@ -1,4 +1,5 @@
-// Mini-buckets by the contents of tables: those that gain most from a joint message are joined (Rollon and Dechter 2010, section 4).
+// Mini-buckets by the contents of tables: mini-buckets whose joint message gains most are joined (Rollon and Dechter
+// 2010, section 4).
 #pragma once
 #include <vector>
 
@@ -15,9 +16,11 @@ struct Costs {
   Values values;
 };
 
-// Numbers of the tables of the mini-buckets, for each variable: first those of its bucket that are given, then messages as they come. The messages
-// are made for it, and dropped. `sizes`: by place. `most`: more than any sum that is finite, which stands for it. Tables are joined and pairs of them
-// compared on up to so many threads.
+// Numbers of the tables of the mini-buckets, for each variable: first the given tables of its bucket, then messages in
+// their order. The messages
+// are computed for this purpose, and dropped. `sizes`: by place. `most`: stands for infinite sums, and is above all
+// finite ones. Tables are joined
+// and pairs compared on up to `threads` threads.
 std::vector<std::vector<std::vector<int>>> partition_by_content(std::span<const int> sizes, std::vector<Costs> tables,
                                                                 int ibound, double most, int threads);
 

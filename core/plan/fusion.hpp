@@ -1,4 +1,5 @@
-// Buckets whose message only passes through: one step eliminates their variables together, so that the message is neither
+// Buckets whose message is only passed through: one step eliminates their variables together, so that the message is
+// neither
 // written nor read.
 #pragma once
 #include <unordered_map>
@@ -10,20 +11,20 @@ namespace elimina::plan {
 // True if one stride leads through all values of the first variables of a table.
 bool is_spread(std::span<const int> scope, std::span<const int> variables, std::span<const i64> sizes);
 
-// Buckets that wait for their parents', in a tree that is not divided into mini-buckets.
+// Buckets that wait for their parents' buckets, in a tree without mini-buckets.
 class Fusion {
  public:
   Fusion(const Tree& tree, std::span<const i64> sizes, int tables)
       : tree_(tree), sizes_(sizes), tables_(std::size_t(tables)) {}
 
-  // True if it pays that a node's bucket, whose tables are these, waits for its parent's.
+  // True if it pays that a node's bucket with these tables waits for its parent's bucket.
   bool pays(int number, const std::vector<Read>& reads, const Lists& scopes) const;
   void wait(int number, std::vector<Read> reads);
-  // True if the node waits for its parent's.
+  // True if the node's bucket waits for its parent's bucket.
   bool waits(int number) const;
-  // The tables of the buckets that wait for a node's.
+  // Tables of the buckets that wait for a node's bucket.
   std::vector<Read> take(int number);
-  // The variables of the buckets that waited for a node's, and its own.
+  // Variables of the buckets that waited for a node's bucket, and its own.
   std::vector<int> variables(int number) const;
 
  private:

@@ -35,7 +35,7 @@ struct Lists {
   }
 };
 
-// Numbers of cells stop here: no machine holds so many, and no product of two of them may overflow.
+// Numbers of cells saturate here: no machine holds so many, and the product of two of them must not overflow.
 constexpr i64 kMostCells = i64{1} << 62;
 
 inline i64 times(i64 a, i64 b) {
@@ -55,7 +55,7 @@ class Marks {
   void resize(std::size_t count) { stamps_.resize(count); }
   void clear() { ++now_; }
   bool has(int number) const { return stamps_[number] == now_; }
-  // True if it was not there.
+  // Adds a number; true if it is new.
   bool add(int number) {
     if (stamps_[number] == now_) return false;
     stamps_[number] = now_;

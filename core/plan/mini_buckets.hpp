@@ -6,13 +6,14 @@
 
 namespace elimina::plan {
 
-// Weight of a variable, or of a number of cells, by which mini-buckets have so many cells at most: 2^-16 of a bit.
+// Weight of a variable, or of a number of cells, so that mini-buckets can be limited by cells: in units of 2^-16 bit.
 inline int cell_weight(i64 size) { return int(std::lround(std::log2(double(size)) * 65536)); }
 
 class MiniBuckets {
  public:
-  // Divide tables: each, the largest first, joins the mini-bucket that it adds least to. A mini-bucket holds at most `most`, or its largest
-  // table. `weights`: of each variable; empty: 1.
+  // Partition tables: each one, the largest first, joins the mini-bucket to which it adds least. A mini-bucket holds at
+  // most `most`, or its largest
+  // table. `weights`: weight of each variable; empty: 1.
   std::vector<std::vector<int>> divide(std::span<const std::span<const int>> scopes, i64 most,
                                        std::span<const int> weights = {});
 

@@ -1,6 +1,8 @@
-// Both passes over a bucket tree: messages towards the roots, messages back, and the wanted marginals. Cliques are never stored: every
-// message and every marginal is made from factors and incoming messages, so no division is needed and tables have the induced width,
-// not one more.
+// Both passes over a bucket tree: messages towards the roots, messages back, and the requested marginals. Cliques are
+// never stored: each
+// message and each marginal is made from factors and incoming messages, so no division is needed and tables have the
+// induced width,
+// not one variable more.
 #include <bit>
 #include <compare>
 #include <map>
@@ -11,7 +13,7 @@
 namespace elimina::plan {
 namespace {
 
-constexpr std::size_t kMostAlike = 8;  // tables of one scope that several targets read one by one
+constexpr std::size_t kMostAlike = 8;  // number of tables with one scope from which they are joined for several targets
 
 class Passes {
  public:
@@ -55,7 +57,7 @@ class Passes {
 
  private:
   using Reads = std::vector<Read>;
-  // Something that a bucket sends away: the message to a child, or (child -1) a marginal.
+  // An output of a bucket: the message to a child, or (child -1) a marginal.
   struct Target {
     int child, marginal;
   };
@@ -77,7 +79,7 @@ class Passes {
     std::sort(scope.begin(), scope.end(), [&](int a, int b) { return tree_.position[a] < tree_.position[b]; });
   }
 
-  // Marginals are numbered: those of the wanted variables, then those of the families.
+  // Marginals are numbered: first those of the requested variables, then those of the families.
   std::span<const int> scope_of_marginal(int number) const {
     const int variables = int(wanted_.size());
     return number < variables ? wanted_.subspan(std::size_t(number), 1) : (*families_)[number - variables];
@@ -88,7 +90,7 @@ class Passes {
     return first;
   }
 
-  // The downward pass, as far as the marginals need it. A family is in the bucket of its first variable.
+  // The downward pass, as far as marginals need it. A family is in the bucket of its first variable.
   void outward() {
     const std::vector<int> best = sites();
     const int variables = int(wanted_.size()), count = variables + int(families_->size());
@@ -150,8 +152,9 @@ class Passes {
     if (!targets_.empty()) distribute(0, targets_);
   }
 
-  // Sends each target the product of all messages but its own, and of the tables on the stack from `first` on, of which something else
-  // is left. Each half of the targets gets the other half as one product.
+  // Sends each target the product of all messages except its own, and of the tables on the stack from `first` on, as
+  // far as they
+  // have variables of others. Each half of the targets gets the other half as one product.
   void distribute(std::size_t first, Targets targets) {
     if (targets.size() == 1) {
       const auto [child, number] = targets.front();
@@ -178,7 +181,7 @@ class Passes {
     live_.resize(end);
   }
 
-  // A step of its own, since what is read off must not be a factor or a message.
+  // A separate step, because an answer must not be a factor or a message.
   int marginal(int number, std::size_t first) {
     const std::size_t before = writer_.made().steps.size();
     const Target target{-1, number};
@@ -195,7 +198,8 @@ class Passes {
     return writer_.eliminate(int(kJoin), writer_.scope(axes), chosen_).source;
   }
 
-  // Eliminates from the tables on the stack from `first` on what no target keeps, the cheapest bucket first; `whole`: leaves at most
+  // Eliminates the variables that no target keeps from the tables on the stack from `first` on, the cheapest bucket
+  // first; `whole`: leaves at most
   // one table.
   void contract(std::size_t first, Targets targets, bool whole) {
     list_variables(first, targets);
@@ -212,7 +216,7 @@ class Passes {
     }
   }
 
-  // Numbers the variables of the tables by position, lists those that no target keeps, and writes the tables' scopes as sets.
+  // Numbers the variables of the tables, lists those that no target keeps, and writes the tables' scopes as sets.
   void list_variables(std::size_t first, Targets targets) {
     keep_.clear();
     for (const Target& target : targets) {
@@ -243,7 +247,7 @@ class Passes {
   u64* set(std::size_t table) { return sets_.data() + table * words_; }
   static bool has(const u64* set, int variable) { return set[variable / 64] >> (variable % 64) & 1; }
 
-  // The union of the sets that have a variable.
+  // Union of the sets that contain a variable.
   void find_bucket(int variable) {
     bucket_.assign(words_, 0);
     for (const u64* own = sets_.data(); own != sets_.data() + sets_.size(); own += words_)
@@ -258,7 +262,7 @@ class Passes {
         visit(variables_[word * 64 + std::size_t(std::countr_zero(left))]);
   }
 
-  // By the cells of its bucket; of equals the one with most values, then the first one of the order.
+  // Orders by the cells of a variable's bucket; ties are broken by the number of its values, then by the order.
   int cheapest() {
     if (gone_.size() == 1) return gone_.front();
     int best = -1;
@@ -273,7 +277,7 @@ class Passes {
     return best;
   }
 
-  // `with_parts`: tables whose variables the others have are joined with them.
+  // `with_parts`: tables with a scope inside the others' scopes are joined with them.
   void eliminate(std::size_t first, int variable, bool with_parts) {
     find_bucket(variable);
     bucket_[variable / 64] &= ~(u64{1} << (variable % 64));
@@ -301,11 +305,11 @@ class Passes {
     live_.push_back(writer_.eliminate(variables_[variable], writer_.scope(axes_), chosen_));
   }
 
-  // Joins tables of one scope if they are many, for each of several targets would read them all.
+  // Joins tables of one scope if they are many, because each of several targets would read all of them.
   void join_alike(std::size_t first) {
     if (live_.size() - first <= kMostAlike) return;
     std::map<std::vector<int>, std::size_t> places;
-    std::vector<Reads> groups;  // in the sequence in which their scopes were met
+    std::vector<Reads> groups;  // in the order of their scopes
     for (std::size_t i = first; i < live_.size(); ++i) {
       const auto scope = writer_.scope_of(live_[i]);
       const auto [at, is_new] = places.try_emplace({scope.begin(), scope.end()}, groups.size());
@@ -324,19 +328,19 @@ class Passes {
   std::span<const i64> sizes_;
   int factors_;
   Writer writer_;
-  Reads upward_, downward_;  // of each node; kNone: no message
+  Reads upward_, downward_;  // step of each node's message; kNone: no message
   std::span<const int> wanted_;
   const Lists* families_ = nullptr;
   std::vector<int> marginals_;       // step of each marginal
-  std::vector<int> next_in_bucket_;  // next marginal in the bucket of each; -1: none
-  Reads live_;    // a stack: tables that are being contracted, those of nested calls above each other
-  Reads chosen_;  // those that a step reads
+  std::vector<int> next_in_bucket_;  // next marginal of the same bucket; -1: none
+  Reads live_;                       // stack of tables that are being contracted; nested calls use its top
+  Reads chosen_;                     // tables of the current step
   std::vector<int> children_;
   std::vector<Target> targets_;
-  // All variables of the tables that are being contracted; numbers of those that are still to be eliminated; sets of numbers.
+  // All variables of the tables that are being contracted; numbers of those still to be eliminated; sets of numbers.
   std::vector<int> variables_, gone_, axes_;
   std::vector<int> number_;
-  std::size_t words_ = 1;  // of a set
+  std::size_t words_ = 1;  // number of words of a set
   std::vector<u64> sets_, bucket_;
   Marks marks_, keep_;
 };

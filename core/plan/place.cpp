@@ -8,7 +8,7 @@
 namespace elimina::plan {
 namespace {
 
-constexpr i64 kMostSpan = i64{1} << 58;  // elements of an arena: offsets of larger ones in bytes may leave a word
+constexpr i64 kMostSpan = i64{1} << 58;  // largest number of elements of an arena: offsets in bytes have to fit a word
 
 class Placer {
  public:
@@ -56,7 +56,7 @@ class Placer {
 
   void measure(i64 step) { layout_.out_spans[step] = recorder_.measure(step); }
 
-  // Returns the place of a table. Where tables are larger than any machine, cells alone are counted.
+  // Returns the place of a table. If tables are larger than any machine, only cells are counted.
   i64 take(int scope, i64 span) {
     const double own = cells(scope);
     live_ += own;
@@ -88,12 +88,12 @@ class Placer {
         if (read.source >= 0) last_reader_[read.source] = int(step);
     layout_.out_offsets.resize(std::size_t(count()));
     layout_.out_spans.resize(std::size_t(count()));
-    // Tables that are read at the end come first, so that they can be copied as one piece.
+    // Tables that are read at the end come first, so that they are copied in one piece.
     for (i64 step = 0; step < count(); ++step)
       if (last_reader_[step] < 0) measure(step), place(step);
   }
 
-  // Gives back what the step was the last one to read.
+  // Frees the tables whose last reader is this step.
   void make_room(i64 number, std::span<const int> levels) {
     for (const Read& read : steps_.reads_of(number)) {
       const int source = read.source;
@@ -105,7 +105,7 @@ class Placer {
     }
   }
 
-  // Writes the record of a step that has its place.
+  // Writes the record of a step with a place.
   void write(i64 number) {
     layout_.starts.push_back(i64(layout_.words.size()));
     layout_.words.resize(layout_.words.size() + std::size_t(recorder_.words(number)));
@@ -142,7 +142,7 @@ class Placer {
   Layout layout_;
   Recorder recorder_;
   std::vector<int> last_reader_;
-  double live_ = 0, most_ = 0;  // cells of the tables that are there
+  double live_ = 0, most_ = 0;  // cells of the live tables
 };
 
 }  // namespace

@@ -4,36 +4,38 @@
 
 namespace elimina::plan {
 
-// A device, as its cost model sees it.
+// A device in the terms of its cost model.
 struct Speed {
-  double bandwidth;                          // bytes a second of a large copy
-  double combinations;                       // a second, of one value of the eliminated variable and one output cell
-  double step;                               // seconds that each step takes at least
-  double lone_bandwidth, lone_combinations;  // of one thread, which runs steps
-  double shared;                             // of fewer combinations
+  double bandwidth;     // bytes per second of a large copy
+  double combinations;  // combinations of a value of the eliminated variable and an output cell, per second
+  double step;          // least seconds of a step
+  double lone_bandwidth, lone_combinations;  // of one thread, for steps
+  double shared;                             // of fewer combinations than this
 };
 
 struct Layout {
-  std::vector<i64> offsets, spans;  // of each factor, in elements
-  std::vector<i64> strides;         // of each factor's axes, one factor after the other
-  std::vector<i64> words, starts;   // the records, and where each starts; none where there would be too many words
-  std::vector<int> factors;         // of each table that is read: the factor, -1 for a message
-  bool is_deferred =
-      false;  // the records are to be written as they are read (records.hpp), and `factors` is empty, too
-  std::vector<i64> out_offsets;     // of each step's output, for that
-  i64 record_words = 0;             // of all records, also where they were left out
-  std::vector<i64> out_spans;       // elements of each step's output; none where there would be too many words
-  double factor_cells = 0;          // elements that the factors take
-  double arena_cells = 0;           // and all tables that are there at a time
-  double largest = 1;               // cells of the largest table
-  double work = 0, operations = 0;  // combinations, and one for each table and combination, over all runs
-  double seconds = 0;               // of all runs of the steps
-  bool is_addressable = true;       // false: no machine holds the arena; offsets, strides and spans mean nothing
+  std::vector<i64> offsets, spans;  // offset and length of each factor, in elements
+  std::vector<i64> strides;         // strides of each factor's axes, one factor after another
+  std::vector<i64> words, starts;   // the records and their begins; empty if there are too many words
+  std::vector<int> factors;         // for each table that is read: the factor; -1: a message
+  bool is_deferred = false;         // records are written when they are read (records.hpp), and `factors` is empty
+  std::vector<i64> out_offsets;     // offset of each step's output, for such records
+  i64 record_words = 0;             // number of words of all records, also if they are not stored
+  std::vector<i64> out_spans;       // number of elements of each step's output; empty if there are too many words
+  double factor_cells = 0;          // number of elements of the factors
+  double arena_cells = 0;           // number of elements of the arena
+  double largest = 1;               // number of cells of the largest table
+  double work = 0, operations = 0;  // combinations, and combinations times tables, over all runs
+  double seconds = 0;               // estimated seconds of all runs of the steps
+  bool is_addressable = true;       // false: no machine holds the arena; offsets, strides and lengths have no meaning
 };
 
-// `keep`: outputs stay when they have been read; else only lasting ones do, and others make room for later ones. `levels`: of the
-// steps, ascending: a message that a step of a higher level reads stays, too; empty: all are 0. `runs`: how often each level's steps run.
-// `most_words`: of records; a layout with more has its figures alone. `deferred_words`: of records, from which they are deferred.
+// `keep`: outputs stay after their last reader; else only lasting ones do, and the others make room. `levels`: level of
+// each
+// step, ascending: a message with a reader of a higher level stays, too; empty: all 0. `runs`: number of runs of each
+// level's steps.
+// `most_words`: largest number of words of records; a larger layout has figures only. `deferred_words`: number from
+// which records are deferred.
 Layout lay_out(const Steps& steps, i64 factors, std::span<const i64> sizes, i64 itemsize, bool keep,
                std::span<const int> levels, std::span<const double> runs, const Speed& speed, i64 most_words,
                i64 deferred_words);

@@ -7,10 +7,10 @@
 
 namespace elimina::plan {
 
-// A layout, and where its records are deferred what they are written from.
+// A layout and, if its records are deferred, the data to write them from.
 struct LaidOutSteps : Layout {
   std::shared_ptr<const Steps> steps;
-  std::vector<i64> sizes;  // of all variables
+  std::vector<i64> sizes;  // sizes of all variables
   i64 itemsize = 0;
 
   // The same as `words`, `starts` and `factors` of other layouts.
@@ -23,33 +23,33 @@ class Recorder : public RecordWriter {
  public:
   explicit Recorder(const LaidOutSteps& laid_out)
       : Recorder(*laid_out.steps, laid_out.sizes, laid_out.itemsize, laid_out) {}
-  // All of these have to stay as long as it does; each step that is written, and all that it reads, has its place.
+  // These arguments must outlive the writer; each written step and its inputs must have places.
   Recorder(const Steps& steps, std::span<const i64> sizes, i64 itemsize, const Layout& layout)
       : steps_(steps), sizes_(sizes), itemsize_(itemsize), layout_(layout) {}
 
   i64 words(i64 step) const override;
   void write(i64 step, i64* to) override;
 
-  // Finds the strides of the axes of a step's output; returns the elements that it spans.
+  // Computes the strides of the axes of a step's output; returns the number of elements.
   i64 measure(i64 step) { return measure(steps_.steps[step].scope, steps_.steps[step].rows); }
   i64 measure(int scope, int rows);
   std::span<const i64> strides() const { return strides_; }
 
  private:
-  static constexpr std::size_t kFew = 8;  // axes of a table that is searched for a variable
+  static constexpr std::size_t kFew = 8;  // number of axes up to which a table is searched for a variable
 
   void find(const Read& read);
-  // The stride along a variable of the table that was found last; 0 if it lacks the variable.
+  // Stride along a variable of the table that was selected last; 0 if it lacks the variable.
   i64 along(int variable) const;
 
   const Steps& steps_;
   std::span<const i64> sizes_;
   i64 itemsize_;
   const Layout& layout_;
-  std::vector<i64> shape_, strides_;  // of the table that was measured last
-  std::span<const int> read_scope_;   // of the table that was found last
+  std::vector<i64> shape_, strides_;  // axes of the last measured table
+  std::span<const int> read_scope_;   // scope of the table that was selected last
   const i64* read_strides_ = nullptr;
-  std::vector<i64> stride_;  // of each of its variables, which are marked, if they are many
+  std::vector<i64> stride_;  // strides of its variables, if they are many; these are marked
   Marks marks_;
 };
 

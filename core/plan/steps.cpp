@@ -13,11 +13,11 @@ namespace elimina::plan {
 namespace {
 
 constexpr i64 kJoinGain =
-    4;  // how much smaller than the bucket the common scope of two streamed tables is that are joined
-constexpr i64 kPackWork = i64{1} << 27;  // combinations of a bucket from which joining a side is worth a step
-constexpr i64 kPackGain = 900;           // how much smaller than the bucket such a step is
-constexpr i64 kProductGain = 32;         // the same where the bucket becomes a matrix product
-constexpr i64 kLayOutGain = 256;         // the same for a single table that is laid out again for a matrix product
+    4;  // how many times smaller than the bucket the common scope of two streamed tables is, if they are joined
+constexpr i64 kPackWork = i64{1} << 27;  // number of combinations of a bucket from which a step to join a side pays
+constexpr i64 kPackGain = 900;           // how many times smaller than the bucket such a step is
+constexpr i64 kProductGain = 32;         // the same if the bucket becomes a matrix product
+constexpr i64 kLayOutGain = 256;         // the same for a single table that is copied for a matrix product
 
 void remove(std::vector<Read>& reads, const std::vector<Read>& gone) {
   std::erase_if(reads, [&](const Read& read) { return std::find(gone.begin(), gone.end(), read) != gone.end(); });
@@ -50,7 +50,7 @@ Steps Steps::moved(std::span<const int> sequence) const {
 struct Writer::Bucket {
   int variable, scope;
   i64 domain;
-  i64 work;  // combinations of an output cell and a value of the variable
+  i64 work;  // number of combinations of an output cell and a value of the variable
   double weight;
   std::span<const int> others;
 };
@@ -58,7 +58,7 @@ struct Writer::Bucket {
 Writer::Writer(const Tree& tree, const Lists& scopes, std::span<const i64> sizes, StepRules rules)
     : tree_(tree), sizes_(sizes), tables_(std::size_t(rules.tables)), products_(rules.products),
       is_split_(rules.is_split), axis_(sizes.size()) {
-  // Both passes make up to five steps of a bucket; memory that is not used costs nothing, and lists that grow are copied.
+  // Both passes make up to five steps for each bucket. Reserving more is free, but growing lists are copied.
   const std::size_t expected = 5 * std::size_t(tree.size()),
                     items = 3 * (scopes.items.size() + tree.separators.items.size());
   made_.scopes.starts.reserve(scopes.starts.size() + expected);
@@ -78,13 +78,13 @@ int Writer::scope(std::span<const int> variables) {
   return int(made_.scopes.size()) - 1;
 }
 
-// Appends them behind the variables that are there.
+// Appends them behind the existing variables.
 void Writer::collect(std::span<const Read> reads, int without, std::vector<int>& variables) {
   const std::size_t first = variables.size();
   marks_.clear();
   if (without >= 0) marks_.add(without);
   for (const Read& read : reads) {
-    // By number: `variables` may be the list in which the scopes lie.
+    // By number, because `variables` may be the list that contains the scopes.
     const i64 end = made_.scopes.starts[read.scope + 1];
     for (i64 i = made_.scopes.starts[read.scope]; i < end; ++i)
       if (const int v = made_.scopes.items[i]; marks_.add(v)) variables.push_back(v);
@@ -121,7 +121,7 @@ Read Writer::eliminate(int variable, int scope, std::vector<Read>& reads, double
 }
 
 Read Writer::eliminate_all(std::span<const int> variables, int scope, std::vector<Read> reads) {
-  // Tables that lack some of the variables are spread over all, so that one stride leads through their values.
+  // Tables that lack some of the variables are spread over all of them, so that one stride leads through their values.
   for (const Read& read : std::vector(reads)) {
     if (is_spread(scope_of(read), variables, sizes_)) continue;
     std::vector<int> axes(variables.begin(), variables.end());
@@ -186,7 +186,7 @@ int Writer::add(const Bucket& bucket, std::span<const Read> reads, const Tile& t
   return int(made_.steps.size()) - 1;
 }
 
-// Returns their number; -1 if they are in the scope's sequence.
+// Returns their number; -1 if they are in the order of the scope.
 int Writer::add_axes(const Tile& tile) {
   const i64 begin = made_.axes.starts.back();
   for (const auto* group : {&tile.outer, &tile.mid, &tile.lo})
@@ -223,7 +223,7 @@ Tile Writer::tile(i64 domain, int scope, std::span<const Read> reads, int rows) 
   return choose_tile(shape_, rows);
 }
 
-// Replaces the chosen tables by their join; `scope` -1: its axes are in elimination order.
+// Replaces the chosen tables by their join; `scope` -1: axes are in elimination order.
 void Writer::join(std::vector<Read>& reads, const std::vector<Read>& chosen, int own, int rows) {
   if (own < 0) own = scope_of_all(chosen);
   remove(reads, chosen);
@@ -243,7 +243,7 @@ void Writer::limit_tables(const Bucket& bucket, std::vector<Read>& reads) {
   }
 }
 
-// Joins tables of the same scope, small ones first, as far as need be: the search would, one table at a time.
+// Joins tables of the same scope, small ones first, as far as needed: the search would join one at a time.
 void Writer::join_equal(std::vector<Read>& reads) {
   std::map<std::vector<int>, std::size_t> places;
   std::vector<std::deque<Read>> groups;
@@ -314,14 +314,14 @@ i64 Writer::cells_together(const Read& one, const Read& other) {
   return together;
 }
 
-// Joins pairs of streamed tables whose common scope is much smaller than the bucket's; returns the split then.
+// Joins pairs of streamed tables whose common scope is much smaller than the bucket; returns the resulting split.
 Tile Writer::join_streamed(const Bucket& bucket, std::vector<Read>& reads) {
   while (true) {
     Tile split = tile(bucket.domain, bucket.scope, reads);
     if (bucket.work < kSmallWork || bucket.work > kHopelessWork || split.streamed.size() < 2) return split;
     i64 fewest = kMostCells;
     std::pair<int, int> best;
-    // Ties go to the first pair, by the first table and then the second one.
+    // Ties are broken by the first table, then by the second one.
     for (std::size_t i = 0; i < split.streamed.size(); ++i)
       for (std::size_t j = i + 1; j < split.streamed.size(); ++j)
         if (const i64 count = cells_together(reads[split.streamed[i]], reads[split.streamed[j]]); count < fewest) {
@@ -333,9 +333,11 @@ Tile Writer::join_streamed(const Bucket& bucket, std::vector<Read>& reads) {
   }
 }
 
-// Joins the tables of lhs, and those of rhs, to matrices [variable][cell] where that is cheap beside the bucket. Tables that
-// have the same slow axes are joined, or all of a side. Slow axes that no rhs table has are middle ones for lhs. A single table
-// is laid out again if its cells do not follow each other.
+// Joins the tables of lhs, and those of rhs, to matrices [variable][cell] if that is cheap compared with the bucket.
+// Tables
+// with the same slow axes are joined, or all of a side. Slow axes without an rhs table are middle axes for lhs. A
+// single table
+// is copied if its cells are not contiguous.
 void Writer::pack_sides(const Bucket& bucket, std::vector<Read>& reads, const Tile& tile) {
   std::vector<Read> a, b;
   for (const int t : tile.tables_a) a.push_back(reads[t]);
@@ -354,7 +356,7 @@ void Writer::pack_sides(const Bucket& bucket, std::vector<Read>& reads, const Ti
 
 void Writer::pack(const Bucket& bucket, std::vector<Read>& reads, const std::vector<Read>& tables,
                   const std::vector<int>& kept, const std::vector<int>& cells) {
-  std::vector<std::pair<std::vector<int>, std::vector<Read>>> groups;  // in the sequence in which they were met
+  std::vector<std::pair<std::vector<int>, std::vector<Read>>> groups;  // in their original order
   std::vector<int> all;
   for (const Read& read : tables) {
     marks_.clear();
@@ -385,14 +387,14 @@ void Writer::pack(const Bucket& bucket, std::vector<Read>& reads, const std::vec
   }
 }
 
-// True if making a table over these variables and the bucket's own costs little beside the bucket.
+// True if a table over these variables and the bucket's own is cheap compared with the bucket.
 bool Writer::is_cheap(const Bucket& bucket, const std::vector<int>& key, const std::vector<int>& cells,
                       i64 gain) const {
   const i64 made = times(times(size(bucket.variable), this->cells(key)), this->cells(cells));
   return times(made, gain) <= bucket.work;
 }
 
-// True if the table is a matrix with rows of these cells that start at words of some length.
+// True if the table is a matrix whose rows of these cells start at multiples of a word.
 bool Writer::is_packed(const Bucket& bucket, const Read& read, const std::vector<int>& key,
                        const std::vector<int>& cells) const {
   const auto scope = scope_of(read);
@@ -417,8 +419,10 @@ bool Writer::is_packed(const Bucket& bucket, const Read& read, const std::vector
 
 namespace {
 
-// Gives each mini-bucket of a variable one more table, so that all agree on the best cost for each value of what they share:
-// what one has above the mean of all goes to the others (moment matching: Ihler, Flerova, Dechter and Otten 2012, section 3.2;
+// Adds one table to each mini-bucket of a variable, so that all agree on the best cost of each value of their common
+// variables:
+// the excess of one over the mean goes to the others (moment matching: Ihler, Flerova, Dechter and Otten 2012, section
+// 3.2;
 // with weights, marginals of their powers: Liu and Ihler 2011).
 class Level {
  public:
@@ -494,7 +498,7 @@ Steps upward_steps(const Tree& tree, const Lists& scopes, std::span<const i64> s
     }
     if (levelled && parts.size() > 1) level.apply(parts);
     for (Level::Part& part : parts) {
-      // Unless all messages stay, what a bucket reads would wait for its parent's for too long.
+      // Unless all messages are kept, the inputs of a bucket would wait too long for its parent.
       const bool is_next = stays || (to < sequence.size() && sequence[to] == tree.parents[part.node]);
       if (rules.fused && is_next && fusion.pays(part.node, part.reads, writer.made().scopes)) {
         fusion.wait(part.node, std::move(part.reads));
