@@ -14,21 +14,17 @@ namespace elimina::approx {
 class BlockGibbs {
  public:
   // `values`: values of all factors, positive, one factor after another. Each chain has a replica for each power of the
-  // product of all factors; the
-  // power is 1. Neighbouring replicas exchange states (Geyer 1991, "Markov chain Monte Carlo maximum likelihood"). Chains start at
-  // random states.
+  // product of all factors; the power is 1. Neighbouring replicas exchange states (Geyer 1991, "Markov chain Monte
+  // Carlo maximum likelihood"). Chains start at random states.
   BlockGibbs(std::vector<std::int64_t> sizes, const ScopeList& scopes, const std::vector<double>& values,
              std::vector<double> powers, std::size_t chains, std::uint64_t seed);
 
   // Draws each variable of each chain at least once a sweep, and adds the marginals of each block given the other
-  // variables (Rao and
-  // Blackwell) to the chain's sums. `sums`: sums of each chain, one variable after another; `draws`: number of draws of
-  // each chain and
-  // variable, both for the power 1. `moments`: for each chain and power, sums over sweeps of 1, of the logarithm of the
-  // product of all
-  // factors, of its square, and of the product to the power of the difference from the previous power. Returns the
-  // number of sweeps of all chains, smaller
-  // when the thread is asked to stop.
+  // variables (Rao and Blackwell) to the chain's sums. `sums`: sums of each chain, one variable after another; `draws`:
+  // number of draws of each chain and variable, both for the power 1. `moments`: for each chain and power, sums over
+  // sweeps of 1, of the logarithm of the product of all factors, of its square, and of the product to the power of the
+  // difference from the previous power. Returns the number of sweeps of all chains, smaller when the thread is asked to
+  // stop.
   std::uint64_t run(std::uint64_t sweeps, std::span<double> sums, std::span<double> draws, std::span<double> moments);
 
   static constexpr std::size_t kMoments = 4;

@@ -8,8 +8,7 @@
 namespace elimina::approx {
 
 // Cells of another table that correspond to those of a block. The block's last axes are runs: consecutive cells of the
-// other
-// table, too, or one cell for all.
+// other table, too, or one cell for all.
 class BlockLayout {
  public:
   // `sizes`: sizes of the block's axes; `strides`: strides of the other table along them, 0 along an axis that it

@@ -67,8 +67,7 @@ struct RootedCliques {
 void look(i64 cells);
 
 // Passes messages up and down, after which the tables are normalised beliefs. Returns the natural logarithm of the sum
-// of the tables' product; minus
-// infinity if it is 0, and the beliefs are then meaningless.
+// of the tables' product; minus infinity if it is 0, and the beliefs are then meaningless.
 double calibrate(const RootedCliques& cliques, std::span<const i64> sizes, double* tables);
 
 // Replaces calibrated beliefs by each clique's distribution given its separator; their product is the joint

@@ -7,10 +7,8 @@ namespace elimina::approx {
 // A calibrated tree of cliques, from which the weakest dependences are removed first.
 //
 // Removing the edge of two variables that only one clique has together costs their conditional mutual information given
-// its
-// other variables: the Kullback-Leibler divergence grows by this amount, and the marginals of the remaining cliques do
-// not change (Deshpande,
-// Garofalakis and Jordan 2001, "Efficient stepwise selection in decomposable models").
+// its other variables: the Kullback-Leibler divergence grows by this amount, and the marginals of the remaining cliques
+// do not change (Deshpande, Garofalakis and Jordan 2001, "Efficient stepwise selection in decomposable models").
 class CliqueFront : public CliqueForest {
  public:
   explicit CliqueFront(std::span<const i64> sizes) : sizes_(sizes) {}

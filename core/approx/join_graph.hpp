@@ -1,9 +1,7 @@
-// Propagation on a join graph: clusters of variables with tables, and edges over which they exchange marginals until these agree
-// (Mateescu, Kask, Gogate and Dechter 2010, "Join-graph propagation algorithms"). It is exact on a tree, and equals
-// loopy belief
-// propagation if each cluster holds one factor. The cluster with the largest change of incoming messages is updated
-// next (Elidan, McGraw and Koller 2006, "Residual
-// belief propagation").
+// Propagation on a join graph: clusters of variables with tables, and edges over which they exchange marginals until
+// these agree (Mateescu, Kask, Gogate and Dechter 2010, "Join-graph propagation algorithms"). It is exact on a tree,
+// and equals loopy belief propagation if each cluster holds one factor. The cluster with the largest change of incoming
+// messages is updated next (Elidan, McGraw and Koller 2006, "Residual belief propagation").
 #pragma once
 #include <cstdint>
 #include <queue>

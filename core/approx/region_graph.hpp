@@ -12,13 +12,10 @@ namespace elimina::approx {
 class RegionGraph {
  public:
   // Outer regions are the clusters that no other cluster contains. Inner regions have at most `largest` variables; with
-  // 1, the regions are those
-  // of Bethe's approximation. Inner regions that change nothing are left out: their counting number is 0, and the outer
-  // regions agree on
-  // them if they agree on the other inner regions. The graph stays incomplete if regions and edges would have more than
-  // `max_members` variables
-  // in total, or when the thread is asked to stop.
-  // Scopes are sorted.
+  // 1, the regions are those of Bethe's approximation. Inner regions that change nothing are left out: their counting
+  // number is 0, and the outer regions agree on them if they agree on the other inner regions. The graph stays
+  // incomplete if regions and edges would have more than `max_members` variables in total, or when the thread is asked
+  // to stop. Scopes are sorted.
   RegionGraph(std::vector<std::int64_t> sizes, const ScopeList& clusters, std::size_t largest,
               std::int64_t max_members);
 

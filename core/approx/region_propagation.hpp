@@ -25,14 +25,12 @@ class RegionPropagation {
   bool filter_tuples();
 
   // Passes messages until regions agree within `tolerance` on all probabilities, or for at most `sweeps` sweeps;
-  // returns true if they agree. They
-  // need not converge. `damping`: share of the old message in a new one.
+  // returns true if they agree. They need not converge. `damping`: share of the old message in a new one.
   bool run(double tolerance, double damping, std::uint64_t sweeps);
 
   // The double loop, which always converges: a tangent replaces the concave part of the free energy, and sweeps
-  // minimise the convex rest
-  // until its regions agree better by `precision` than the tangent moves, or for at most `inner_sweeps`. The first call
-  // resets all messages.
+  // minimise the convex rest until its regions agree better by `precision` than the tangent moves, or for at most
+  // `inner_sweeps`. The first call resets all messages.
   bool run_double_loop(double tolerance, double precision, std::uint64_t inner_sweeps, std::uint64_t sweeps);
 
   // Kikuchi's approximation of the sum's natural logarithm.

@@ -9,39 +9,31 @@
 namespace elimina::approx {
 
 // A bucket's tables are over its variable and variables with higher numbers, and the highest number is drawn first. A
-// variable is drawn in
-// proportion to the product of its bucket's tables, which hold natural logarithms.
+// variable is drawn in proportion to the product of its bucket's tables, which hold natural logarithms.
 //
 // A weighted bucket multiplies the sample's weight by the sum of that product over its variable, and divides it by the
-// messages of the bucket.
-// If these are messages of weighted mini-buckets, the quotient is at most 1 (Hoelder's inequality). The bucket of a
-// variable that was eliminated
-// exactly needs no weight: the sum is its message.
+// messages of the bucket. If these are messages of weighted mini-buckets, the quotient is at most 1 (Hoelder's
+// inequality). The bucket of a variable that was eliminated exactly needs no weight: the sum is its message.
 class Sampler {
  public:
   // `words`: for each table its offset in the arena, its home (the number of the bucket that reads it; -1: a constant),
-  // the stride of the home's
-  // variable, its origin (the number of the bucket that sent it; -1: a factor), and its other variables: their number,
-  // then each with its
-  // stride. `sizes`: sizes of all variables; `is_weighted`: true for weighted buckets. Numbers in [`first`, `last`) are
-  // drawn.
+  // the stride of the home's variable, its origin (the number of the bucket that sent it; -1: a factor), and its other
+  // variables: their number, then each with its stride. `sizes`: sizes of all variables; `is_weighted`: true for
+  // weighted buckets. Numbers in [`first`, `last`) are drawn.
   Sampler(std::span<const double> arena, std::span<const i64> words, std::span<const i64> sizes,
           std::span<const std::uint8_t> is_weighted, i64 first, i64 last);
 
   // Draws samples in groups of `group`. Random numbers depend only on the seed, the sample's number (from `start` on)
-  // and the variable.
-  // The samples of a group are a particle filter: if few of them have most of the weight, they are resampled. The mean
-  // of a group's
-  // weights stays unbiased, and groups are independent. In groups of 1, samples are independent.
-  // `states`: a row for each number; `logs`: natural logarithm of each sample's weight, to which is added: minus
-  // infinity if no value was possible;
-  // `sizes`: for each group, the effective number of independent samples for the variables that were drawn first.
+  // and the variable. The samples of a group are a particle filter: if few of them have most of the weight, they are
+  // resampled. The mean of a group's weights stays unbiased, and groups are independent. In groups of 1, samples are
+  // independent. `states`: a row for each number; `logs`: natural logarithm of each sample's weight, to which is added:
+  // minus infinity if no value was possible; `sizes`: for each group, the effective number of independent samples for
+  // the variables that were drawn first.
   void draw(u64 seed, u64 start, i64 group, std::span<std::int32_t> states, std::span<double> logs,
             std::span<double> sizes, int threads) const;
 
   // Adds the natural logarithm of the weight that each sample would have if it had been drawn independently: infinity
-  // if it cannot be
-  // drawn.
+  // if it cannot be drawn.
   void weigh_states(std::span<std::int32_t> states, std::span<double> logs, int threads) const;
 
  private:

@@ -10,15 +10,13 @@
 
 namespace elimina::approx {
 
-// Bounds log sum prod f by Hoelder's inequality: each mini-bucket r of a variable sums the powers 1 / w_r, where the weights of a
-// variable's mini-buckets add up to its total weight (1; for a maximised variable, a small number or 0). If all weights
-// are positive, the bound is an
-// upper one; if one is positive and the others negative, a lower one. Shifts move costs between the mini-buckets of a
-// variable.
+// Bounds log sum prod f by Hoelder's inequality: each mini-bucket r of a variable sums the powers 1 / w_r, where the
+// weights of a variable's mini-buckets add up to its total weight (1; for a maximised variable, a small number or 0).
+// If all weights are positive, the bound is an upper one; if one is positive and the others negative, a lower one.
+// Shifts move costs between the mini-buckets of a variable.
 //
 // Messages of the upward pass, and beliefs of separators in the downward pass, live only from a node to its parent. For
-// each node, the
-// shares of its variable's states are kept between the passes.
+// each node, the shares of its variable's states are kept between the passes.
 class WeightedMiniBuckets {
  public:
   // `values`: logarithms of the tree's factors, row-major over their sorted scopes, one after another. `weights`: a
@@ -44,8 +42,8 @@ class WeightedMiniBuckets {
   void fix(std::span<const int> values) { fixed_.assign(values.begin(), values.end()); }
 
   // Assignments, by position in the order, decoded from the messages of the last evaluation without gradient, the
-  // variable eliminated
-  // last first. The first one has the best values, the others are drawn in proportion to their shares.
+  // variable eliminated last first. The first one has the best values, the others are drawn in proportion to their
+  // shares.
   std::vector<int> decode(int count, std::uint64_t seed) const;
 
   // Bound at some parameters (shifts of a bucket are unrestricted: their mean is subtracted).

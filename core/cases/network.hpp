@@ -1,6 +1,5 @@
 // A small network that answers sets of observations one by one, each with its own plan (cases/plan.hpp): factors are
-// encoded
-// once, and all work from observations to posteriors stays in the core.
+// encoded once, and all work from observations to posteriors stays in the core.
 #pragma once
 #include <optional>
 #include <vector>
@@ -27,8 +26,8 @@ class CaseNetwork {
               double work, bool posteriors);
 
   // The sum, and the posteriors of all variables. `values`: index of each variable's observed state, -1: not observed.
-  // Empty if the answer would take
-  // too much memory or time, or if a product may have left the range of doubles. Throws Stopped if `poll` ends it.
+  // Empty if the answer would take too much memory or time, or if a product may have left the range of doubles. Throws
+  // Stopped if `poll` ends it.
   //
   // If a plan is kept, its steps are restricted to the unobserved variables.
   std::optional<CasePosteriors> answer(const int* values, const DensePoll& poll);

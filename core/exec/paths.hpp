@@ -1,6 +1,6 @@
 // Paths of the executors: pieces of code that compute a step, or a part of an answer, in their own way. Tests count how
-// often each is taken,
-// so that a generator of models shows which code it reaches. The list includes the paths that Python takes.
+// often each is taken, so that a generator of models shows which code it reaches. The list includes the paths that
+// Python takes.
 #pragma once
 #include <cstdint>
 #include <string_view>

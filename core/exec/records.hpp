@@ -1,6 +1,5 @@
 // Records (elimina/program.hpp) that are written when they are read: storing those of millions of small steps takes
-// more time,
-// in new memory, than writing each of them again.
+// more time, in new memory, than writing each of them again.
 #pragma once
 #include "elimina/config.hpp"
 

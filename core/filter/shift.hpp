@@ -5,8 +5,7 @@
 namespace elimina::filter {
 
 // Sequential reweighted message passing (Kolmogorov, 2015) on functions of any arity, in integers. Values and cells of
-// no solution below the
-// upper bound are removed. The objective of all other solutions is unchanged.
+// no solution below the upper bound are removed. The objective of all other solutions is unchanged.
 class Shifter {
  public:
   explicit Shifter(const Network& network);

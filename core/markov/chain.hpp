@@ -47,19 +47,16 @@ class Chain {
   i64 states() const { return forward_.states(); }
 
   // `messages`: a row for each sequence, the distribution before its first observation if `first`, else of the step
-  // before; replaced by the
-  // distribution of the last step. `filtered`: the distribution at each step given the observations up to it; null: not
-  // wanted. `totals`: probability of each
-  // step's observation given the earlier ones. `underflows`: set for a sequence in which a positive probability became
-  // too small and may matter.
+  // before; replaced by the distribution of the last step. `filtered`: the distribution at each step given the
+  // observations up to it; null: not wanted. `totals`: probability of each step's observation given the earlier ones.
+  // `underflows`: set for a sequence in which a positive probability became too small and may matter.
   void forward(const Steps& steps, bool first, double* messages, double* filtered, double* totals,
                unsigned char* underflows, int threads, Poll poll) const;
 
   // `messages`: a row for each sequence, the likelihood of all later observations for each state of its last step;
-  // replaced by that of the
-  // step before its first one, unless `first`. `filtered` becomes the distribution given all observations. `scales`:
-  // divisor of the message
-  // after each step; in the first one, if `first`, the sum of the product of both messages.
+  // replaced by that of the step before its first one, unless `first`. `filtered` becomes the distribution given all
+  // observations. `scales`: divisor of the message after each step; in the first one, if `first`, the sum of the
+  // product of both messages.
   void backward(const Steps& steps, bool first, double* messages, double* filtered, double* scales, int threads,
                 Poll poll) const;
 
@@ -83,8 +80,8 @@ class BestPath {
   i64 states() const { return panels_.states(); }
 
   // `start`: logarithms before the first observation. `states`: state at each step of the best path. `scores`: its
-  // logarithm for each sequence. Messages
-  // of more than `cells` numbers on a thread are computed twice, from checkpoints.
+  // logarithm for each sequence. Messages of more than `cells` numbers on a thread are computed twice, from
+  // checkpoints.
   void run(const Steps& steps, std::span<const double> start, int* states, double* scores, i64 cells, int threads,
            Poll poll) const;
 

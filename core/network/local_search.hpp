@@ -1,6 +1,5 @@
 // Local search over cost functions: tabu moves, and neighbourhoods that elimination solves. When it is stuck, forbidden
-// cells get more
-// weight.
+// cells get more weight.
 #pragma once
 #include <optional>
 #include <random>
@@ -19,8 +18,7 @@ class LocalSearch {
   void start(const std::vector<int>& value);
 
   // Give each variable in turn its best value, until no value changes or the limit on visited cells is reached. If
-  // forbidden cells remain, they
-  // get more weight, a few times.
+  // forbidden cells remain, they get more weight, a few times.
   void descend(std::uint64_t cells);
 
   // Move until the limit on visited cells, or a stop request. Returns true if a solution better than all earlier ones
@@ -28,8 +26,7 @@ class LocalSearch {
   bool run(std::uint64_t cells);
 
   // Solve neighbourhoods of the best solution by elimination, larger ones if none improves it, until the limit on
-  // visited cells, or a
-  // stop request. Returns true if a better solution was found.
+  // visited cells, or a stop request. Returns true if a better solution was found.
   bool explore(std::uint64_t cells);
 
   // Draws moves from another random sequence.

@@ -13,8 +13,7 @@ constexpr std::int64_t proposals_per_temperature = 8192;
 constexpr double proposal_seconds = 25e-9, word_seconds = 5e-9;  // seconds, on the machine VM of bench/RESULTS.md
 
 // A node of the tree is a place. Swapping a vertex with its parent exchanges the variables of the two places, so the
-// upper separator
-// does not change.
+// upper separator does not change.
 template <std::size_t Words>
 class TreeAnnealer final : public Annealer {
   using Bits = std::array<std::uint64_t, Words>;

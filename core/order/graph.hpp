@@ -36,8 +36,7 @@ Graph induced(const Graph& graph, const std::vector<Vertex>& keep);
 std::vector<std::vector<Vertex>> components(const Graph& graph);
 
 // Scopes that remain, ascending, after all others have left one by one: a scope leaves if its own variable (`children`)
-// is in no other scope and is
-// not wanted. `wanted`: a mark for each variable.
+// is in no other scope and is not wanted. `wanted`: a mark for each variable.
 std::vector<Vertex> without_barren(const std::vector<std::int64_t>& offsets, const std::vector<Vertex>& members,
                                    const std::vector<Vertex>& children, const std::vector<char>& wanted);
 

@@ -176,8 +176,7 @@ struct Entry {
 };
 
 // Entries of a large graph are in many heaps, by keys rounded down and by the numbers of vertices, so that the active
-// heaps fit in the
-// cache. A small graph has one heap.
+// heaps fit in the cache. A small graph has one heap.
 class Queue {
  public:
   // `count`: number of vertices; 0: one heap for any number.
@@ -393,8 +392,7 @@ class GreedyRun {
   }
 
   // Common neighbours of both ends of a new edge lose a missing pair. The eliminated vertex's neighbours draw ties here
-  // and
-  // once more later, so that a seed gives the same draws.
+  // and once more later, so that a seed gives the same draws.
   bool credit_common_neighbours(Vertex v, const Clock& clock) {
     constexpr std::size_t between_looks = 1024;  // edges between checks for a stop request: some milliseconds
     ++stamp_;

@@ -59,8 +59,7 @@ class Remainder {
 };
 
 // `sweep` walks through the graph from one end: only neighbours of eliminated vertices are candidates, the smallest
-// bucket
-// first.
+// bucket first.
 enum class Rule { min_fill, weighted_min_fill, min_degree, min_weight, sweep };
 
 // Runs one greedy elimination. Keys are multiplied by 2^(noise * g) with g Gumbel-distributed; ties are broken at
@@ -69,9 +68,8 @@ enum class Rule { min_fill, weighted_min_fill, min_degree, min_weight, sweep };
 std::optional<Order> greedy(const Graph& graph, Rule rule, double noise, double bound, Random& random, Clock& clock);
 
 // A greedy elimination by fill-in that ends at a bucket of more than 2^most cells, in the graph or, if it is large, in
-// a part of it. The
-// remaining vertices follow in the sequence of a sweep, because even a symbolic elimination of them would take too
-// long.
+// a part of it. The remaining vertices follow in the sequence of a sweep, because even a symbolic elimination of them
+// would take too long.
 struct PartialOrder {
   Order order;
   Vertex widest = none;             // vertex of that bucket

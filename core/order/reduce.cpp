@@ -80,8 +80,7 @@ class Reducer {
   }
 
   // Among simplicial vertices with the same closed neighbourhood, the largest domain goes first, so that the other
-  // buckets do not
-  // contain it.
+  // buckets do not contain it.
   Vertex largest_twin(Vertex v) const {
     Vertex best = v;
     for (Vertex u : rest_.neighbours(v))

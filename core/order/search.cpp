@@ -39,11 +39,9 @@ std::int64_t luby(std::int64_t i) {
 
 // A connected component of the reduced graph. After a greedy run by each rule, annealings of whole trees alternate with
 // annealings of the best trees piece by piece (to exploit them). The first annealings of the best tree are short,
-// because a small
-// problem's run is over before a long one ends. Long annealings of whole trees begin with fresh greedy orders (to
-// explore) and
-// depend on no earlier result, so other threads make them ahead of their rounds, and the result is the same for any
-// number of threads.
+// because a small problem's run is over before a long one ends. Long annealings of whole trees begin with fresh greedy
+// orders (to explore) and depend on no earlier result, so other threads make them ahead of their rounds, and the result
+// is the same for any number of threads.
 class ComponentSearch {
  public:
   ComponentSearch(Graph graph, const Options& options, std::uint64_t number)

@@ -18,8 +18,7 @@ struct Gap {
 };
 
 // Free spans by offset, in chunks and groups of chunks with their capacities, so that the first span that fits is found
-// without
-// visiting all.
+// without visiting all.
 class Gaps {
  public:
   struct Place {

@@ -1,6 +1,5 @@
 // Buckets whose message is only passed through: one step eliminates their variables together, so that the message is
-// neither
-// written nor read.
+// neither written nor read.
 #pragma once
 #include <unordered_map>
 

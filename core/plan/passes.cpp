@@ -1,8 +1,6 @@
 // Both passes over a bucket tree: messages towards the roots, messages back, and the requested marginals. Cliques are
-// never stored: each
-// message and each marginal is made from factors and incoming messages, so no division is needed and tables have the
-// induced width,
-// not one variable more.
+// never stored: each message and each marginal is made from factors and incoming messages, so no division is needed and
+// tables have the induced width, not one variable more.
 #include <bit>
 #include <compare>
 #include <map>
@@ -153,8 +151,7 @@ class Passes {
   }
 
   // Sends each target the product of all messages except its own, and of the tables on the stack from `first` on, as
-  // far as they
-  // have variables of others. Each half of the targets gets the other half as one product.
+  // far as they have variables of others. Each half of the targets gets the other half as one product.
   void distribute(std::size_t first, Targets targets) {
     if (targets.size() == 1) {
       const auto [child, number] = targets.front();
@@ -199,8 +196,7 @@ class Passes {
   }
 
   // Eliminates the variables that no target keeps from the tables on the stack from `first` on, the cheapest bucket
-  // first; `whole`: leaves at most
-  // one table.
+  // first; `whole`: leaves at most one table.
   void contract(std::size_t first, Targets targets, bool whole) {
     list_variables(first, targets);
     while (!gone_.empty()) {

@@ -31,11 +31,9 @@ struct Layout {
 };
 
 // `keep`: outputs stay after their last reader; else only lasting ones do, and the others make room. `levels`: level of
-// each
-// step, ascending: a message with a reader of a higher level stays, too; empty: all 0. `runs`: number of runs of each
-// level's steps.
-// `most_words`: largest number of words of records; a larger layout has figures only. `deferred_words`: number from
-// which records are deferred.
+// each step, ascending: a message with a reader of a higher level stays, too; empty: all 0. `runs`: number of runs of
+// each level's steps. `most_words`: largest number of words of records; a larger layout has figures only.
+// `deferred_words`: number from which records are deferred.
 Layout lay_out(const Steps& steps, i64 factors, std::span<const i64> sizes, i64 itemsize, bool keep,
                std::span<const int> levels, std::span<const double> runs, const Speed& speed, i64 most_words,
                i64 deferred_words);

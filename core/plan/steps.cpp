@@ -334,10 +334,8 @@ Tile Writer::join_streamed(const Bucket& bucket, std::vector<Read>& reads) {
 }
 
 // Joins the tables of lhs, and those of rhs, to matrices [variable][cell] if that is cheap compared with the bucket.
-// Tables
-// with the same slow axes are joined, or all of a side. Slow axes without an rhs table are middle axes for lhs. A
-// single table
-// is copied if its cells are not contiguous.
+// Tables with the same slow axes are joined, or all of a side. Slow axes without an rhs table are middle axes for lhs.
+// A single table is copied if its cells are not contiguous.
 void Writer::pack_sides(const Bucket& bucket, std::vector<Read>& reads, const Tile& tile) {
   std::vector<Read> a, b;
   for (const int t : tile.tables_a) a.push_back(reads[t]);

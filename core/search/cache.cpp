@@ -103,8 +103,7 @@ std::size_t Cache::place(const Word* key) const {
 }
 
 // The entries of a bucket move to two neighbours at the same or a later place. Going from the last bucket down
-// overwrites nothing. Entries of the
-// upper half go beyond it, so that several threads may move them.
+// overwrites nothing. Entries of the upper half go beyond it, so that several threads may move them.
 void Cache::grow(int threads) {
   const std::size_t old = active_;
   active_ *= 2;

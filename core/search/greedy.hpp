@@ -13,8 +13,7 @@ class Greedy {
   Greedy(const Problem& problem, const Cache& cache, std::uint64_t seed);
 
   // Gives each variable, ancestors first, the value with the least bound, including the cached bounds of its children.
-  // Bounds are
-  // raised at random, by `noise` on average.
+  // Bounds are raised at random, by `noise` on average.
   std::vector<int> run(double noise);
 
  private:

@@ -48,9 +48,8 @@ struct Problem {
   Lists below;              // messages from the subtree to homes above it, those of the variable itself first
 
   // Throws std::invalid_argument and std::out_of_range for inconsistent input. `words`: for each table its offset,
-  // home, stride of the
-  // home, origin, number of other variables, and for each of them variable and stride. `contexts`: context of each
-  // variable.
+  // home, stride of the home, origin, number of other variables, and for each of them variable and stride. `contexts`:
+  // context of each variable.
   Problem(const Arena& arena, std::span<const std::int64_t> words, const std::vector<int>& sizes,
           const std::vector<Var>& parents, Lists contexts, bool integral);
 

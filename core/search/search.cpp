@@ -48,8 +48,7 @@ class Run {
 
  private:
   // Iterations of depth-first search with rising limits on the root, until a solution below the limit is optimal, or no
-  // solution is
-  // better than the incumbent.
+  // solution is better than the incumbent.
   void descend(int number) {
     const Inside inside(*this);
     Diver diver(problem_, cache_, options_.seed + static_cast<std::uint64_t>(number));

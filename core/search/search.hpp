@@ -38,8 +38,8 @@ struct Report {
 };
 
 // In a proven answer the bound equals the cost, or the given upper bound if no solution is below it. Integral costs are
-// exact, others
-// within a relative 1e-9 of the optimum. Runs of one thread that end before the time limit are reproducible.
+// exact, others within a relative 1e-9 of the optimum. Runs of one thread that end before the time limit are
+// reproducible.
 Report search(const Problem& problem, const Options& options);
 
 }  // namespace elimina::search

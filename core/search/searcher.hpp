@@ -12,8 +12,7 @@
 namespace elimina::search {
 
 // A variable occurs once on a path, so its OR node (variable, values of its ancestors) and the current AND node (one of
-// its
-// values) are stored with the variable. No stack is needed: a return goes to the parent.
+// its values) are stored with the variable. No stack is needed: a return goes to the parent.
 class Searcher {
  public:
   // Searches with a common cache divide the work by these counters; null: a single search.

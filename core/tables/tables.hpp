@@ -75,8 +75,7 @@ class Tables {
   const std::vector<Ends>& ends(Sense sense) const;
 
   // Axes along which a table's numbers stay the same; none for a sparse or a large table. Also none for a table that
-  // depends on no axis: it stands for
-  // its scope, in a model that is planned before its numbers are known.
+  // depends on no axis: it stands for its scope, in a model that is planned before its numbers are known.
   std::vector<int> idle(i64 number) const;
 
   // Address of a table's cell at an assignment of valid states; nullptr: the default value.

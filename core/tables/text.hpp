@@ -57,10 +57,8 @@ class Scanner {
   // Lines "i1 .. ik cost" with each i below its size and cost >= 0.
   void tuples(std::span<const std::int64_t> sizes, std::span<std::int32_t> rows, std::span<std::int64_t> costs);
   // Up to `most` cost functions "arity i1 .. ik default count" and as many tuples, as dense tables, in which costs from
-  // `bound` on are
-  // forbidden. Ends before the first function that is malformed, shared, global, of many variables, or better listed:
-  // with over `dense`
-  // cells, and over `ratio` cells for each tuple.
+  // `bound` on are forbidden. Ends before the first function that is malformed, shared, global, of many variables, or
+  // better listed: with over `dense` cells, and over `ratio` cells for each tuple.
   struct Functions {
     std::vector<std::int64_t> starts{0}, members;  // begins and members of the scopes
     std::vector<std::int64_t> costs;

@@ -1,7 +1,6 @@
-// Sum-product steps that are matrix products: out[batch][row][column] = sum over d of lhs[batch][d][row] rhs[batch][d][column]. Blocks of both
-// tables are packed, and one tile of the output in registers is computed at a time (Goto and van de Geijn 2008,
-// "Anatomy of
-// high-performance matrix multiplication").
+// Sum-product steps that are matrix products: out[batch][row][column] = sum over d of lhs[batch][d][row]
+// rhs[batch][d][column]. Blocks of both tables are packed, and one tile of the output in registers is computed at a
+// time (Goto and van de Geijn 2008, "Anatomy of high-performance matrix multiplication").
 #pragma once
 #include <algorithm>
 #include <type_traits>

@@ -1,6 +1,5 @@
 // Steps of few combinations, translated once so that they run faster again: a table's values for a block of output
-// cells
-// are a permutation of a few vectors, computed during translation.
+// cells are a permutation of a few vectors, computed during translation.
 #pragma once
 #include <algorithm>
 #include <cstdint>

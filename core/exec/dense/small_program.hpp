@@ -29,8 +29,7 @@ class SmallProgram {
     i64 out, cells;
   };
   // Offsets of a block's cells in a table: `places_` from `first` on, within `span` elements; or, if span is 0 because
-  // they are too
-  // far apart, `scattered_` from `first` on.
+  // they are too far apart, `scattered_` from `first` on.
   struct Window {
     i32 first, span;
   };

@@ -1,8 +1,6 @@
 // The tile plan of elimina/program.hpp for steps of many combinations, with rows in L1 and rhs tiles in L2. Streamed
-// tables
-// that are not contiguous in the fast axes are packed row by row, or read along the eliminated variable if all tables
-// are contiguous
-// in it.
+// tables that are not contiguous in the fast axes are packed row by row, or read along the eliminated variable if all
+// tables are contiguous in it.
 #pragma once
 #include <algorithm>
 #include <vector>

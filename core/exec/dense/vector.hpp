@@ -1,6 +1,5 @@
 // Rows of a step in explicit vectors. The marginals of a block of cells stay in registers while d runs, so each value
-// of d is a
-// stream of its own; memory reads so many streams at once faster than one after another.
+// of d is a stream of its own; memory reads so many streams at once faster than one after another.
 #pragma once
 #include <cstring>
 #include <limits>
@@ -121,8 +120,7 @@ struct Wide<R<T>> {
 };
 
 // Operands of a row: for each d, a scalar and the rows of the tables, the first of which may be the rhs. More than
-// kStreams values of d are taken in
-// several turns, since memory serves only so many streams at once.
+// kStreams values of d are taken in several turns, since memory serves only so many streams at once.
 template <class V>
 struct Row {
   const V* a;
@@ -235,8 +233,7 @@ class RowKernel {
 };
 
 // `turns`: two rows of cells that pass the marginals from one turn of values of d to the next. Two, since the vectors
-// at the
-// end of a row overlap, and cells must not be overwritten before the turn reads them.
+// at the end of a row overlap, and cells must not be overwritten before the turn reads them.
 template <class R>
 void run_row(R ring, Row<typename R::Value> row, i64 turn, i64 cells, typename R::Value* turns, typename R::Value* out,
              bool past_caches) {

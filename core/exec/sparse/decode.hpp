@@ -9,8 +9,7 @@
 namespace elimina::sparse {
 
 // A table of a step. Values of variables times strides add up to the words of a sorted key or, without keys, to the
-// number of a
-// cell.
+// number of a cell.
 struct Readable {
   struct Field {
     i64 variable, word, stride;

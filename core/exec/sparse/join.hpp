@@ -1,9 +1,9 @@
 // The join of two sorted tables, fused with the elimination of the least significant variable.
 //
 // Both tables' keys are in the output's layout: shared variables first, then variables of the left table only, of the
-// right table only, and the
-// low field. Rows of one table that differ only in the low field are a run; each pair of runs of a group (equal shared
-// variables) makes an output row, or, without elimination, a row for each value that both runs have.
+// right table only, and the low field. Rows of one table that differ only in the low field are a run; each pair of runs
+// of a group (equal shared variables) makes an output row, or, without elimination, a row for each value that both runs
+// have.
 #pragma once
 #include <algorithm>
 #include <stdexcept>
