@@ -12,19 +12,19 @@ namespace elimina::consistency {
 
 namespace {
 
-// Tables of fewer variables are read as they are.
+// Tables of fewer variables are read directly.
 constexpr int least_counted = 5;
 
 // Positions are bits of a word.
 constexpr std::size_t most_members = 64;
 
-// Values that a clique is chosen from, and steps of the choice of all cliques (about half a second).
+// Largest number of values that a clique is chosen from, and of steps to choose all cliques (about half a second).
 constexpr std::size_t most_candidates = 512, most_choices = std::size_t{1} << 28;
 
-// A value of a variable with two: twice the variable, and the value.
+// A value of a variable with two values: twice the variable plus the value.
 using Literal = int;
 
-// True if the first position can change places with another one, or with its opposite.
+// True if the first position can be exchanged with another one, or with its opposite.
 bool is_exchangeable(const Function& f, int p, bool is_opposite) {
   const std::size_t one = f.stride[0], other = f.stride[p], both = one + other;
   for (std::size_t cell = 0; cell < f.cost.size(); ++cell) {
@@ -60,7 +60,7 @@ std::optional<std::pair<Literal, Literal>> forbidden_pair(const network::Functio
   return std::pair{2 * f.scope[0] + static_cast<Literal>(cell / 2), 2 * f.scope[1] + static_cast<Literal>(cell % 2)};
 }
 
-// The same, if it does nothing else.
+// The same, if it forbids nothing else.
 std::optional<std::pair<Literal, Literal>> only_pair(const network::Function& f, const std::vector<int>& size) {
   return std::count(f.cost.begin(), f.cost.end(), 0) == 3 ? forbidden_pair(f, size) : std::nullopt;
 }
@@ -92,7 +92,7 @@ class Cover {
         if (a != b) is_covered_[a][place(a, b)] = 1;
   }
 
-  // A clique with this pair; only the pair once it has taken too long.
+  // A clique with this pair; only the pair when the limit on steps is reached.
   std::vector<Literal> grow(Literal a, Literal b) {
     std::vector<Literal> clique{a, b}, candidates;
     if (steps_ >= most_choices) return clique;
@@ -100,7 +100,7 @@ class Cover {
                           std::back_inserter(candidates));
     if (candidates.size() > most_candidates) candidates.resize(most_candidates);
     const std::size_t count = candidates.size(), words = (count + 63) / 64;
-    // The candidates that each one excludes.
+    // Candidates that each candidate excludes.
     std::vector<std::uint64_t> excluded(count * words, 0), left(words, 0);
     for (std::size_t i = 0; i < count; ++i) {
       const auto& others = others_[candidates[i]];
@@ -113,7 +113,7 @@ class Cover {
       steps_ += others.size() + count;
     }
     while (clique.size() < most_members) {
-      // The one that leaves most candidates.
+      // The candidate that leaves the most others.
       int most = -1;
       std::size_t best = 0;
       for (std::size_t i = 0; i < count; ++i) {

@@ -4,7 +4,7 @@
 
 namespace elimina::consistency {
 
-// A variable has the value, another one, one up to it, or one beyond it.
+// A variable equals, differs from, is at most, or is above the value.
 enum class Rule : char { is, is_not, up_to, beyond };
 
 struct Decision {

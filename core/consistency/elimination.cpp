@@ -9,19 +9,20 @@ namespace elimina::consistency {
 
 namespace {
 
-// Steps of a minimum over the values of a variable for all values of its neighbours; more would take longer than a node.
+// Largest number of steps of a minimum over a variable's values for all values of its neighbours; more would take
+// longer than a node.
 constexpr std::size_t most_steps = 1 << 12;
 
 }  // namespace
 
-// A function along a variable and its neighbours; its other variables have values.
+// A function along a variable and its free neighbours; its other variables have values.
 struct Propagator::Part {
   const Cost* table;
   std::array<std::size_t, 1 + most_neighbours> stride;
   std::array<const Cost*, 1 + most_neighbours> shift;
   Cost fixed;
 
-  // Goes to a row: the costs along the variable, for values of its neighbours.
+  // Moves to a row: the costs along the variable, for values of its neighbours.
   void enter(const std::array<int, most_neighbours>& value) {
     row = table;
     less = fixed;
@@ -58,7 +59,7 @@ void Propagator::undo() {
   marks_.pop_back();
 }
 
-// The neighbours of a variable that may have lost one.
+// Called for the neighbours of a variable that may have lost a neighbour.
 void Propagator::wake_thin(Var v) {
   each_place(v, [&](const Place& place) {
     std::array<Var, 1 + most_neighbours> found;
@@ -73,7 +74,7 @@ void Propagator::wake_thin(Var v) {
   });
 }
 
-// The free neighbours of a variable, or nothing if they are too many.
+// The free neighbours of a variable; nullopt if they are too many.
 std::optional<int> Propagator::find_neighbours(Var v, Neighbours& found) const {
   int count = 0;
   const bool are_few = each_place(v, [&](const Place& place) {
@@ -127,7 +128,7 @@ bool Propagator::eliminate(Var v) {
   };
   each_place(v, take);
   if (*count > 1) {
-    // A function of all the neighbours becomes a part of the message.
+    // A function of exactly the neighbours becomes a part of the message.
     each_place(near[0], [&](const Place& place) {
       const auto& scope = function(place.function).scope;
       int found = 0;
@@ -191,7 +192,7 @@ bool Propagator::eliminate(Var v) {
   return is_empty || add_message({near.data(), static_cast<std::size_t>(*count)}, origin);
 }
 
-// Makes a function of the message, and draws the conclusions.
+// Makes the message a function, and propagates it.
 bool Propagator::add_message(std::span<const Var> scope, int origin) {
   const int number = static_cast<int>(network_.functions.size() + message_count_);
   if (message_count_ == messages_.size()) messages_.emplace_back();

@@ -6,7 +6,7 @@ namespace elimina::consistency {
 
 namespace {
 
-// A variable of more values has its domain halved; of no more, it is given one.
+// Domains of more values are halved; smaller ones are branched on value by value.
 constexpr int most_values = 10;
 
 }  // namespace
@@ -31,7 +31,7 @@ bool Explorer::enter(const Open& open, const Limits& limits) {
   return !done_;
 }
 
-// Takes the decisions back up to the latest one whose opposite is possible.
+// Undoes the decisions back to the latest one whose opposite is possible.
 bool Explorer::back(const Limits& limits) {
   while (!frames_.empty()) {
     const Frame frame = frames_.back();

@@ -8,7 +8,7 @@
 
 namespace elimina::consistency {
 
-// An open node: the first `length` decisions of a path, and one more. The subtree below it is still to be searched.
+// An open node: the first `length` decisions of a path, and one more. Its subtree is still to be searched.
 struct Open {
   Cost bound = 0;
   std::shared_ptr<const std::vector<Decision>> path;
@@ -20,7 +20,7 @@ class Explorer {
  public:
   explicit Explorer(const Network& network) : network_(network), propagator_(network) {}
 
-  // `top`: only cheaper solutions are searched for. `slack`: see `Propagator::propagate`. `stop`: ends a run once it is true.
+  // `top`: only cheaper solutions count. `slack`: see `Propagator::propagate`. `stop`: ends a run when it becomes true.
   struct Limits {
     Cost top, slack;
     const std::atomic<bool>* stop;
@@ -29,7 +29,7 @@ class Explorer {
   // Makes the root consistent. Returns false if no solution is cheaper than the top.
   bool prepare(const Limits& limits);
 
-  // Goes to an open node. Returns false if nothing below it is cheaper than the top.
+  // Moves to an open node. Returns false if nothing below it is cheaper than the top.
   bool enter(const Open& open, const Limits& limits);
 
   // Continues for a number of nodes, to the end of the subtree or to a solution. Returns true for a solution.
@@ -37,10 +37,10 @@ class Explorer {
 
   const std::vector<int>& solution() const { return solution_; }
 
-  // Goes back to the root; returns the open nodes below the node, none if it is done.
+  // Returns to the root; returns the open nodes below the node, none if its subtree is complete.
   std::vector<Open> leave();
 
-  // A value that is tried first where it costs nothing.
+  // A value that is tried first if it has cost 0.
   void prefer(const std::vector<int>& value) { preferred_ = value; }
 
   void exchange_weights(std::vector<double>& of_all) { propagator_.exchange_weights(of_all); }
@@ -49,13 +49,13 @@ class Explorer {
   const Propagator& propagator() const { return propagator_; }
   std::uint64_t nodes() const { return nodes_; }
   std::uint64_t failures() const { return failures_; }
-  std::uint64_t replayed() const { return replayed_; }  // decisions
+  std::uint64_t replayed() const { return replayed_; }  // number of replayed decisions
   bool done() const { return done_; }
 
  private:
   struct Frame {
     Decision decision;
-    std::size_t length;  // of the path before it
+    std::size_t length;  // length of the common path
     Cost bound;
   };
 

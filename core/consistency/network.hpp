@@ -1,4 +1,4 @@
-// Cost functions as soft local consistency reads them: tables that never change, shared by all threads.
+// Cost functions for soft local consistency: tables that never change, shared by all threads.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -12,16 +12,16 @@ namespace elimina::consistency {
 using network::Cost;
 using network::Var;
 
-// The cost of forbidden cells. It stays above every allowed cost, whatever is shifted.
+// Cost of forbidden cells. It stays above every allowed cost, whatever is shifted.
 inline constexpr Cost forbidden = Cost{1} << 60;
 
 struct Function : network::Function {
-  std::vector<Cost> transposed;    // of two variables: the first one varies fastest
-  std::vector<std::size_t> shift;  // for each position: where the costs shifted to the variable are, one for each value
-  std::size_t base = 0;            // where the cell of the first values is
-  bool is_counted = false;         // see counted.hpp: the table has a cell for each count, and strides are 1 or -1
+  std::vector<Cost> transposed;    // for functions of two variables: the first one varies fastest
+  std::vector<std::size_t> shift;  // for each position, begin of the costs shifted to the variable, one for each value
+  std::size_t base = 0;            // index of the cell of the first values
+  bool is_counted = false;         // see counted.hpp: a table with a cell for each count, and strides of 1 or -1
 
-  std::size_t most = 0;  // largest count that is allowed
+  std::size_t most = 0;  // largest allowed count
 
   bool counts(int position, int x) const { return (stride[position] == 1) == (x == 1); }
   const Cost* cells() const { return cost.data() + base; }
@@ -31,20 +31,20 @@ struct Function : network::Function {
   void transpose(const std::vector<int>& size);
 };
 
-// Bits of `fresh`: the positions of variables that no earlier function at the variable has.
+// Bits of `fresh`: positions of variables that no earlier function at the variable has.
 struct Place : network::Place {
   std::uint64_t fresh = ~std::uint64_t{0};
 };
 
-// Variables are numbered by an order in which costs are shifted towards the first ones.
+// Variables are numbered by an order; costs are shifted towards the first ones.
 struct Network {
-  // Costs of the model are at least 0, its variables are eliminated in the order. Throws std::invalid_argument if that is none, or a variable
-  // occurs twice in a scope.
+  // Costs of the model are at least 0, and its variables are eliminated in the order. Throws std::invalid_argument if
+  // the order is incomplete, or a variable occurs twice in a scope.
   Network(network::Network model, std::vector<Var> order);
 
   int count() const { return static_cast<int>(size.size()); }
 
-  // The cost of an assignment, constant included; `forbidden` or more if it is not allowed.
+  // Cost of an assignment, constant included; at least `forbidden` if it is not allowed.
   Cost at(const std::vector<int>& value) const;
 
   // Values of the model's variables from those of this network's, and the reverse.
@@ -53,10 +53,10 @@ struct Network {
 
   void note_fresh();
 
-  std::vector<Var> order;  // of each variable its number in the model; the last one eliminated is the first
+  std::vector<Var> order;  // number of each variable in the model; the variable eliminated last is the first
   std::vector<int> size;
-  std::vector<std::size_t> first;  // of each variable: where its unary costs are
-  std::vector<Cost> cells;         // at the start: unary costs, then nothing shifted
+  std::vector<std::size_t> first;  // begin of each variable's unary costs
+  std::vector<Cost> cells;         // initial state: unary costs, then zeros for shifted costs
   std::vector<Function> functions;
   std::vector<std::vector<Place>> touching;
   Cost constant, upper;

@@ -9,10 +9,10 @@ namespace elimina::consistency {
 
 namespace {
 
-// Cells of a function with three or more free variables from which it waits for values.
+// Number of cells above which a function with three or more free variables waits for more values.
 constexpr std::size_t most_cells = 1 << 12;
 
-// A row is read as a whole where so many values are left, and this share of them.
+// A row is read as a whole if at least this many values remain, and at least this share of them.
 constexpr int least_row = 6, row_share = 6;
 
 }  // namespace
@@ -59,7 +59,7 @@ Propagator::View Propagator::view(const Function& f, int p, int q) const {
   return result;
 }
 
-// The number of other free positions, and one of them (any other one if none is free).
+// Number of other free positions, and one of them (any other position if none is free).
 int Propagator::free_positions(const Function& f, int except, int* other) const {
   *other = except == 0 ? 1 : 0;
   if (f.arity() == 2) return state_.is_free(f.scope[*other]);
@@ -143,7 +143,7 @@ bool Propagator::settle() {
       if (!normalise(pending_.pop_first())) return false;
     if (!raised_) return true;
     raised_ = false;
-    // Backwards: a variable that loses all values but one changes places with the last free one.
+    // Backwards, because a variable that loses all values but one changes places with the last free one.
     for (std::size_t i = state_.free().size(); i-- > 0;)
       if (const Var v = state_.free()[i]; over(high_[v]) && !prune(v)) return false;
   }
@@ -198,7 +198,7 @@ void Propagator::rise(Var v, int x, Cost by, int function) {
   suspect_[v] = function;
 }
 
-// The other variables of a function may have lost what supported them.
+// The other variables of a function may have lost their supports.
 void Propagator::wake_others(const Place& place) {
   for (const Var v : function(place.function).scope)
     if (state_.is_free(v)) unsupported_.push(v);
@@ -228,13 +228,13 @@ bool Propagator::after_rise(Var v) {
   });
 }
 
-// Shifts costs to the first free variable of a function, unless its position is this one.
+// Shifts costs to the first free variable of a function, unless its position is the given one.
 bool Propagator::gather_first(int number, int except) {
   const int target = first_free(function(number));
   return target < 0 || target == except || gather({number, target});
 }
 
-// If each value of a variable would cost something, here or as its neighbours follow, that is shifted to it.
+// If each value of a variable would cost something, directly or through its neighbours, this cost is shifted to it.
 bool Propagator::exist(Var v) {
   if (!state_.is_free(v)) return true;
   if (state_.has(v, support_[v]) && is_supported(v, support_[v])) return true;
@@ -244,7 +244,7 @@ bool Propagator::exist(Var v) {
       return true;
     }
   }
-  // Propagation ends where the constant rises too little each time.
+  // Propagation ends when the constant rises too slowly.
   if (patience_ == 0) return true;
   --patience_;
   for (const int x : state_.values(v))
@@ -260,7 +260,8 @@ bool Propagator::is_supported(Var v, int x) {
   return total <= slack_;
 }
 
-// The least cost of a function with a value, unary costs of its other variables included where no earlier function counts them.
+// Least cost of a function with a value; unary costs of its other variables count unless an earlier function counts
+// them.
 Cost Propagator::least(const Place& place, int x) {
   const Function& f = function(place.function);
   int q;
@@ -273,7 +274,7 @@ Cost Propagator::least(const Place& place, int x) {
   return least(t, f.shift[place.position] + x, x, place.fresh >> q & 1 ? state_.unary(t.other) : nothing_.data());
 }
 
-// The row of a value, with the costs added; what was least the last time often still is.
+// Cells of a value's row with the costs added; the last minimum is often still the minimum.
 Cost Propagator::least(const View& t, std::size_t cell, int x, const Cost* added) {
   const Cost row = t.row(x);
   int& hint = hint_[cell];
@@ -294,13 +295,13 @@ bool Propagator::is_dense(const View& t) const {
   return t.minor == 1 && count >= least_row && row_share * count >= network_.size[t.other];
 }
 
-// The costs along the other variable, to be added to whole rows.
+// Costs along the other variable, which are added to whole rows.
 void Propagator::lay(const View& t, const Cost* added) {
   std::fill_n(along_.begin(), network_.size[t.other], 2 * forbidden);
   for (const int y : state_.values(t.other)) along_[y] = added[y] - t.other_shift[y];
 }
 
-// The same from a whole row that costs were laid along.
+// The same from a whole row with added costs.
 Cost Propagator::least_of_row(const View& t, int& hint, int x) {
   const int size = network_.size[t.other];
   const Cost* row = t.table + x * t.major;
@@ -311,7 +312,8 @@ Cost Propagator::least_of_row(const View& t, int& hint, int x) {
   return std::max<Cost>(0, low + own);
 }
 
-// The least cost of a function with each value of the variable, as amounts to be shifted; values that cost too much are dropped.
+// Least cost of a function with each value of the variable, as amounts to be shifted; values that cost too much are
+// removed.
 Propagator::Found Propagator::find(const Place& place, bool with_unary) {
   const Function& f = function(place.function);
   const Var v = f.scope[place.position];

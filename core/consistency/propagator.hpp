@@ -1,4 +1,5 @@
-// Soft local consistency: costs shifted between functions, variables and the constant, which bounds all that is left.
+// Soft local consistency: costs are shifted between functions, variables and the constant, which bounds all remaining
+// solutions.
 #pragma once
 #include <array>
 #include <optional>
@@ -12,9 +13,10 @@
 
 namespace elimina::consistency {
 
-// EDAC* (de Givry, Heras, Zytnicki and Larrosa, 2005) on functions of two variables that are free. On more of them, as long as their cells
-// are few, costs of the others are shifted to the first one, or to one that has no value without costs, and marginals after removals.
-// Below the root, free variables with few free neighbours are eliminated: their functions give way to one of the neighbours.
+// EDAC* (de Givry, Heras, Zytnicki and Larrosa, 2005) on functions with two free variables. If more are free and the
+// cells are few, unary costs are shifted to the first one, or to one without a value of cost 0, and marginals are
+// shifted after removals. Below the root, free variables with few free neighbours are eliminated: one function of the
+// neighbours replaces their functions.
 class Propagator {
  public:
   explicit Propagator(const Network& network);
@@ -23,40 +25,41 @@ class Propagator {
   void mark();
   void undo();
 
-  // Leaves only values that the decision allows; false: there are none. `propagate` draws the conclusions, unless `forget` is called.
+  // Removes all values that the decision excludes; false: no value remains. `propagate` draws the conclusions, unless
+  // `forget` is called.
   bool decide(const Decision& decision);
   void forget();
 
-  // Until nothing moves. False: all that is left costs at least `top`. Shifts that gain at most `slack` are left out where they might go on
-  // for long.
+  // Propagates until nothing changes. False: all remaining solutions cost at least `top`. Shifts that gain at most
+  // `slack` are skipped if they might take long.
   bool propagate(Cost top, Cost slack);
 
-  // A value of a free variable that costs nothing, and that the other variables can follow for nothing, as far as that is known.
+  // A value of a free variable with cost 0 that, as far as is known, the other variables support at cost 0.
   int support(Var v) const { return support_[v]; }
 
-  // Gives their best values to the eliminated variables, once all others have values.
+  // Gives eliminated variables their best values, once all other variables have values.
   void extend(std::vector<int>& value) const;
 
   // Number of conflicts of the functions with another free variable (Boussemart et al., 2004).
   double weight(Var v) const;
 
-  // An upper bound of it, which takes no time.
+  // An upper bound on it, in constant time.
   double most_weight(Var v) const;
 
-  // Add the weights of functions that were learned since the last exchange to those of all threads, and take these.
+  // Adds the weights learned since the last exchange to those of all threads, and replaces the own ones.
   void exchange_weights(std::vector<double>& of_all);
 
-  // Equivalent costs: of an assignment of values that are left, in the state as it is.
+  // Equivalent costs: cost of an assignment of remaining values in the current state.
   Cost at(const std::vector<int>& value) const;
 
  private:
-  // Positions whose unary costs count.
+  // Positions whose unary costs are included.
   static constexpr std::uint64_t all = ~std::uint64_t{0}, none = 0;
 
-  // Costs shifted to one value; more would come near forbidden ones.
+  // Limit on costs shifted to a value; more would approach forbidden costs.
   static constexpr Cost most_shifted = Cost{1} << 53;
 
-  // A function as one of two of its positions; the others have values.
+  // A function as a function of two positions; the other variables have values.
   struct View {
     const Cost* table;
     std::size_t major, minor;
@@ -110,7 +113,7 @@ class Propagator {
   bool gather_first(int function, int except);
   void wake_others(const Place& place);
 
-  // Functions of the network, and after these the messages of eliminated variables.
+  // Functions of the network, followed by the messages of eliminated variables.
   const Function& function(int i) const {
     const auto given = network_.functions.size();
     return static_cast<std::size_t>(i) < given ? network_.functions[i] : messages_[i - given].function;
@@ -120,7 +123,7 @@ class Propagator {
     return static_cast<std::size_t>(i) < given ? i : messages_[i - given].origin;
   }
 
-  // Calls the action with each place of a variable until it returns false; returns whether none did.
+  // Calls the action with each place of a variable until it returns false; returns true if none did.
   template <class Action>
   bool each_place(Var v, Action action) const {
     for (const auto* places : {&network_.touching[v], &added_[v]})
@@ -129,7 +132,7 @@ class Propagator {
     return true;
   }
 
-  // Free neighbours of a variable that is eliminated; -1 where there are fewer.
+  // Free neighbours of an eliminated variable; -1 if there are fewer.
   static constexpr int most_neighbours = 3;
   using Neighbours = std::array<Var, most_neighbours>;
 
@@ -145,21 +148,21 @@ class Propagator {
   Cost top_ = forbidden, slack_ = 0;
   Queue pending_, removed_, risen_, unsupported_;
   Queue reduced_,
-      changed_;  // functions that depend on a count: whose variables lost values; of which costs may be gathered
+      changed_;  // counted functions whose variables lost values, or whose costs may be gathered
   Queue thin_;   // variables that may have few free neighbours
   bool raised_ = true;
-  std::size_t patience_ = 0;            // for variables without existential support, in one propagation
-  std::vector<int> support_, suspect_;  // of each variable; the function of the network that its last costs came from
-  std::vector<int> hint_;               // of each shifted cost: a value of the other variable
+  std::size_t patience_ = 0;            // number of variables without existential support in one propagation
+  std::vector<int> support_, suspect_;  // for each variable, and function of its last costs
+  std::vector<int> hint_;               // for each shifted cost, a value of the other variable
   std::vector<double> weight_;
-  std::vector<double> exchanged_;      // the weights after the last exchange
-  std::vector<double> weight_of_all_;  // of each variable: the sum over its functions of the network
-  std::vector<Cost> high_;             // of each variable: no value that is left costs more
+  std::vector<double> exchanged_;      // weights after the last exchange
+  std::vector<double> weight_of_all_;  // for each variable, the sum over its functions of the network
+  std::vector<Cost> high_;             // for each variable, an upper bound on the costs of its values
   std::vector<std::pair<Var, Cost>> lowered_;
   std::vector<Cost> marginal_, amount_, need_, along_, nothing_;
   std::vector<std::vector<Cost>> lent_;
   Tally tally_;
-  std::vector<int> open_;  // free positions of the function whose costs the tally has
+  std::vector<int> open_;  // free positions of the tallied function
   struct Axis {
     std::vector<std::size_t> offset;
     std::vector<Cost> cost;
@@ -167,22 +170,22 @@ class Propagator {
   std::vector<Axis> axes_;
   std::vector<std::size_t> digit_;
 
-  // The minimum over the values of an eliminated variable as a function of others.
+  // A message: the minimum over the values of an eliminated variable, as a function of its neighbours.
   struct Message {
     Function function;
-    int origin = 0;  // function of the network whose conflicts are counted
+    int origin = 0;  // function of the network that gets its conflicts
   };
   struct Mark {
     std::size_t eliminated, killed, messages, cells, lowered;
   };
   struct Eliminated {
     Var var;
-    std::size_t first, last;  // of the functions that went with it, among those killed
+    std::size_t first, last;  // range of the functions it replaces, among the killed ones
   };
   std::vector<Message> messages_;  // the first `message_count_` are in use
   std::size_t message_count_ = 0;
-  std::vector<char> is_dead_;              // of each function
-  std::vector<std::vector<Place>> added_;  // of each variable: its messages
+  std::vector<char> is_dead_;              // by function
+  std::vector<std::vector<Place>> added_;  // messages of each variable
   std::vector<Eliminated> eliminated_;
   std::vector<int> killed_;
   std::vector<Mark> marks_;

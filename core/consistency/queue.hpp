@@ -1,4 +1,4 @@
-// A set of variables that gives back its first or its last one.
+// A set of variables from which the first or the last one is taken.
 #pragma once
 #include <bit>
 #include <cstdint>

@@ -4,13 +4,13 @@
 
 namespace elimina::consistency {
 
-// The least sum of a row's and another row's costs.
+// Least sum of the costs of two rows.
 Cost least_sum(const Cost* row, const Cost* added, int count);
 
-// The first place where the sum is so much; there is one.
+// First position of a sum; it must exist.
 int place_of_sum(const Cost* row, const Cost* added, Cost sum);
 
-// Raises each cost to an amount less the row's.
+// Raises each cost to an amount minus the row's cost.
 void raise_to(Cost* cost, Cost amount, const Cost* row, int count);
 
 }  // namespace elimina::consistency

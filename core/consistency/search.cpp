@@ -68,7 +68,7 @@ double Search::progress() const {
   return 1 - left;
 }
 
-// Reports the bounds and assignment so far; returns whether to go on.
+// Reports bounds and incumbent; returns false to stop.
 bool Search::tell(const Limits& limits) {
   std::vector<int> value;
   Cost cost;
@@ -90,7 +90,7 @@ void Search::work(std::size_t number) {
   }
 }
 
-// False: there is nothing left, or it is to stop.
+// False: no node is open, or a stop request.
 bool Search::take(std::size_t number, Open& node) {
   std::unique_lock lock(mutex_);
   while (true) {

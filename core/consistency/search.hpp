@@ -16,37 +16,39 @@ namespace elimina::consistency {
 struct Limits {
   double seconds;
   std::uint64_t nodes;
-  std::size_t memory;  // bytes of open nodes, about
-  // Called about five times a second, from the thread that called, with the best solution if it is new (else null); false: stop.
+  std::size_t memory;  // approximate bytes of open nodes
+  // Called about five times a second from the calling thread, with the best solution if it is new (else null); false:
+  // stop.
   std::function<bool(Cost lower, Cost best, std::uint64_t nodes, const std::vector<int>* value)> poll;
 };
 
-// Hybrid best-first search (Allouche, de Givry, Katsirelos, Schiex and Zytnicki, 2015): each thread takes the open node of the least bound
-// and searches depth-first below it, until replaying decisions is a small part of the work; what is left are open nodes again.
+// Hybrid best-first search (Allouche, de Givry, Katsirelos, Schiex and Zytnicki, 2015): each thread takes the open node
+// with the least bound and searches depth-first below it, until replaying decisions is a small part of the work; the
+// remaining nodes are open again.
 class Search {
  public:
-  // Solutions that differ do so by at least `step`, or no smaller difference is of interest.
+  // Smallest difference between the costs of two solutions, or the smallest that matters.
   Search(network::Network model, std::vector<Var> order, Cost step, Cost slack, int threads);
 
-  // Accepts only solutions that are better than a given one, and tries its values first.
+  // Accepts only solutions better than a given one, and tries its values first.
   void know(Cost cost, const std::vector<int>& value);
 
-  // Goes on until the limits; whether it is done.
+  // Continues to the limits; true: the search is complete.
   bool run(const Limits& limits);
 
-  // Gives the open nodes away, or replaces them by those of another search of the same model.
+  // Returns the open nodes, or replaces them by those of another search of the same model.
   std::vector<Open> take_open() { return std::exchange(open_, {}); }
   void replace_open(std::vector<Open> open);
 
   bool has_solution() const { return !best_.empty(); }
   std::vector<int> best() const { return network_.outer(best_); }
-  Cost cost() const { return cost_; }  // of the best solution; what is not allowed if there is none
+  Cost cost() const { return cost_; }  // cost of the best solution; a forbidden cost if there is none
   Cost bound() const { return lower_; }
 
-  // The share of the tree that is searched, as if both sides of a decision were equally large (P. Kilby and others, "Estimating search tree
-  // size", AAAI 2006).
+  // Share of the tree that is searched, if both sides of a decision were equally large (P. Kilby and others,
+  // "Estimating search tree size", AAAI 2006).
   double progress() const;
-  Cost top() const { return top_; }  // what costs as much or more is not looked for
+  Cost top() const { return top_; }  // only cheaper solutions count
   std::uint64_t nodes() const { return nodes_; }
 
   // The root, made consistent.
@@ -77,14 +79,14 @@ class Search {
   const Cost step_, slack_;
   std::vector<Explorer> explorers_;
   std::vector<Open> open_;       // a heap
-  bool is_possible_ = true;      // whether anything is below the top at the root
-  std::vector<double> weights_;  // of the functions, learned by all threads
-  std::vector<Cost> active_;     // of each thread, the bound of its node; `forbidden` if it has none
+  bool is_possible_ = true;      // true if a solution below the top is possible at the root
+  std::vector<double> weights_;  // weights of the functions, learned by all threads
+  std::vector<Cost> active_;     // bound of each thread's node; `forbidden` if it has none
   std::vector<int> best_, preferred_;
   std::atomic<Cost> cost_ = network::forbidden, top_, lower_ = 0;
   std::atomic<std::uint64_t> nodes_ = 0, failures_ = 1;
-  std::atomic<int> waiting_ = 0;    // threads without a node: the others give theirs back soon
-  Cost told_ = network::forbidden;  // the best solution that was last passed on
+  std::atomic<int> waiting_ = 0;    // number of threads without a node; the others then return theirs soon
+  Cost told_ = network::forbidden;  // best cost in the last report
   std::uint64_t most_nodes_ = 0;
   std::chrono::time_point<Clock, std::chrono::duration<double>> deadline_;
   std::size_t most_open_ = 0;

@@ -5,7 +5,7 @@
 
 namespace elimina::consistency {
 
-// All unary costs are moved into the function; what remains of them after the amounts are taken is moved back.
+// All unary costs are moved into the function; the remainder after the amounts are taken is moved back.
 bool Propagator::lend_all(const Place& place) {
   const Function& f = function(place.function);
   for (int k = 0; k < f.arity(); ++k) {
@@ -25,7 +25,7 @@ bool Propagator::lend_all(const Place& place) {
       state_.unary_cell(v, x) = 0;
     }
   }
-  // The amounts are subtracted while the remainder is computed.
+  // Subtracts the amounts while computing the remainder.
   for (const int x : state_.values(f.scope[place.position])) state_.shift_cell(f, place.position, x) += amount_[x];
   for (int k = 0; k < f.arity(); ++k) give_back(f, k);
   for (const int x : state_.values(f.scope[place.position])) state_.shift_cell(f, place.position, x) -= amount_[x];
@@ -46,7 +46,7 @@ void Propagator::give_back(const Function& f, int k) {
   }
 }
 
-// Least costs of a function, with the unary costs of the other variables or without, for each of the values.
+// Least costs of a function for each value, with or without the unary costs of the other variables.
 void Propagator::marginal(const Function& f, int p, std::span<const int> values, std::uint64_t with_unary) {
   if (f.is_counted) return marginal_of_count(f, p, values, with_unary);
   int count = 0;
@@ -101,8 +101,8 @@ void Propagator::marginal_of_count(const Function& f, int p, std::span<const int
     marginal_[i] = tally_.least(own, f.counts(p, values[i])) - state_.shift(f, p)[values[i]];
 }
 
-// The costs of a function that depends on a count, with unary costs of some variables. The variable at one position is left open: it may
-// just have lost all values but one.
+// Costs of a counted function with unary costs of some variables. The variable at one position is left open, because it
+// may have just lost all values but one.
 void Propagator::load(const Function& f, int position, std::uint64_t with_unary) {
   tally_.start(f);
   open_.clear();
@@ -122,8 +122,8 @@ void Propagator::load(const Function& f, int position, std::uint64_t with_unary)
   tally_.rank();
 }
 
-// Variables of a function that depends on a count have lost values. That others are still supported is not looked at: it takes half of a
-// node's time, and saves no nodes.
+// Called when variables of a counted function have lost values. Supports of the others are not checked: that takes half
+// of a node's time and saves no nodes.
 bool Propagator::pull_all(int number) {
   const Function& f = function(number);
   const int target = first_free(f);

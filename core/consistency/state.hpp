@@ -11,7 +11,7 @@ class State {
  public:
   explicit State(const Network& network);
 
-  // Everything since the last `mark` that is not undone yet.
+  // Undoes all changes since the last `mark`.
   void mark();
   void undo();
   std::size_t depth() const { return marks_.size(); }
@@ -20,26 +20,26 @@ class State {
   void raise(Cost by) { constant_ += by; }
 
   int count(Var v) const { return count_[v]; }
-  // More than one value, and not retired.
+  // True if it has more than one value and is not retired.
   bool is_free(Var v) const { return free_place_[v] < free_count_; }
-  // Without an order.
+  // Values in arbitrary order.
   std::span<const int> values(Var v) const {
     return {values_.data() + network_.first[v], static_cast<std::size_t>(count_[v])};
   }
-  // The value of a variable that is not free.
+  // Value of a variable that is not free.
   int value(Var v) const { return values_[network_.first[v]]; }
   bool has(Var v, int x) const { return place_[network_.first[v] + x] < count_[v]; }
-  // Free variables; without an order.
+  // Free variables in arbitrary order.
   std::span<const Var> free() const { return {free_.data(), static_cast<std::size_t>(free_count_)}; }
 
   // The caller ensures that each variable keeps at least one value.
   void remove(Var v, int x);
   void assign(Var v, int x);
 
-  // Makes a variable no longer free; it keeps its values.
+  // Retires a variable, which keeps its values.
   void retire(Var v);
 
-  // Adds cells of cost 0, or takes the last ones away.
+  // Adds cells of cost 0, or removes the last ones.
   void resize(std::size_t cells) { cells_.resize(cells, 0); }
   std::size_t cells() const { return cells_.size(); }
 

@@ -1,4 +1,4 @@
-// Least costs of a function that depends on a count, beside costs of the values of its variables.
+// Least costs of a counted function together with the costs of its variables' values.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace elimina::consistency {
 
-// All free variables but as many as the count asks for take the value that does not count; these are those with the least differences.
+// All free variables take their uncounted value, except those with the least differences, as many as the count needs.
 class Tally {
  public:
   void start(const Function& f) {
@@ -31,7 +31,7 @@ class Tally {
     entries_.push_back({without, with - without});
   }
 
-  // Finds the least differences: the limit of the count, and one more.
+  // Finds the least differences, one more than the limit of the count.
   void rank() {
     if (most_ < counted_) return;
     ranked_.clear();
@@ -40,7 +40,7 @@ class Tally {
     std::partial_sort(ranked_.begin(), ranked_.begin() + static_cast<std::ptrdiff_t>(kept_), ranked_.end());
   }
 
-  // The least cost of the function and all other variables, if this one has a value that counts, or the other one.
+  // Least cost of the function and all other variables, if this variable has its counted value, or the other one.
   Cost least(std::size_t i, bool counts) const {
     Cost low = 4 * forbidden, sum = sum_ - entries_[i].without;
     std::size_t count = counted_ + counts;

@@ -41,7 +41,7 @@ class Run {
     Body body;
   };
 
-  // Let an agent act, and its variables that the others tell something; then send what is for other agents.
+  // Lets an agent and its variables process a message; then sends the messages for other agents.
   template <class Act>
   void turn(int agent, Act act) {
     const double begun = now();

@@ -1,4 +1,4 @@
-// Agents of one process that make their pseudo-tree.
+// Agents of one process that build their pseudo-tree.
 #pragma once
 #include <array>
 #include <functional>
@@ -11,13 +11,14 @@
 namespace elimina::dcop {
 
 struct Agreement {
-  std::array<i64, kKinds> messages{};  // between agents, by kind
-  std::vector<double> clocks;          // of each agent, when its last message of the kind is dealt with, in seconds
+  std::array<i64, kKinds> messages{};  // number of messages between agents, by kind
+  std::vector<double> clocks;  // time at which each agent has processed its last message of the kind, in seconds
 };
 
 // Run the traversals of all variables to their end. Only messages between agents count.
 //
-// `traversals`: one for each variable, none of them started. `owners`: the agent of each variable. `agents`: their number. `poll`: see `Network`.
+// `traversals`: one for each variable, not started. `owners`: agent of each variable. `agents`: their number. `poll`:
+// see `Network`.
 Agreement agree(std::span<Traversal* const> traversals, std::span<const int> owners, int agents,
                 const Delivery& delivery, const std::function<void()>& poll);
 

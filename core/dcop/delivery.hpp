@@ -1,4 +1,4 @@
-// Messages of agents in one process: they are delivered one after another, and each agent has a clock of its own.
+// Messages of agents in one process, delivered one after another; each agent has its own clock.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -18,7 +18,7 @@ enum class Order { time, fifo, random };
 
 struct Delivery {
   Order order = Order::time;
-  double delay = 0, jitter = 0;  // seconds that each message takes, and at most takes longer
+  double delay = 0, jitter = 0;  // seconds of delay of each message, and largest random addition
   std::uint64_t seed = 0;
 };
 
@@ -33,7 +33,7 @@ class Network {
     Body body;
   };
 
-  // `owners`: the agent of each variable. `clocks`: the clock of each agent, in seconds.
+  // `owners`: agent of each variable. `clocks`: clock of each agent, in seconds.
   Network(std::span<const int> owners, std::vector<double> clocks, const Delivery& delivery)
       : clocks(std::move(clocks)), owners_(owners), delivery_(delivery), random_(delivery.seed) {}
 
@@ -51,8 +51,8 @@ class Network {
     else any_.push_back(packet);
   }
 
-  // Deliver messages until there are none. `receive`: takes a packet and sends others, when its agent's clock has moved to it. `poll`: called now and
-  // then; the run ends early where it throws.
+  // Deliver messages until none remains. `receive`: takes a packet and sends others, after its agent's clock was set to
+  // it. `poll`: called now and then; an exception of it ends the run.
   template <class Receive>
   void run(const Receive& receive, const std::function<void()>& poll) {
     for (i64 count = 1; !first_.empty() || !any_.empty(); ++count) {
@@ -67,7 +67,7 @@ class Network {
   std::vector<double> clocks;
 
  private:
-  static constexpr i64 kPatience = 4096;  // messages between two polls
+  static constexpr i64 kPatience = 4096;  // number of messages between two polls
 
   struct Later {
     bool operator()(const Packet& one, const Packet& other) const {
@@ -90,7 +90,7 @@ class Network {
   std::span<const int> owners_;
   const Delivery& delivery_;
   std::mt19937_64 random_;
-  // Messages on their way: by time, or as they were sent.
+  // Messages on their way, ordered by time, or in the order of sending.
   std::priority_queue<Packet, std::vector<Packet>, Later> first_;
   std::deque<Packet> any_;
   i64 count_ = 0;

@@ -8,7 +8,7 @@ namespace {
 
 struct Step {
   bool is_value;
-  i64 operations;  // of the sender so far
+  i64 operations;  // operations of the sender so far
 };
 
 class Passes {
@@ -24,7 +24,7 @@ class Passes {
 
   Chain operator()(const std::function<void()>& poll) {
     for (const auto& variables : network_.own()) {
-      // Those that become ready meanwhile are queued by others.
+      // Variables that become ready meanwhile are queued.
       std::ranges::copy_if(variables, std::back_inserter(ready_), [&](int v) { return !silent_[v]; });
       act();
     }
@@ -43,12 +43,13 @@ class Passes {
     act();
   }
 
-  // Take a child's table; the last one makes a variable ready.
+  // Take a child's table; after the last one, the variable is ready.
   void hear(int variable) {
     if (!--silent_[variable]) ready_.push_back(variable);
   }
 
-  // Let an agent choose the values of its variables that were told others, and eliminate those that are ready.
+  // Let an agent choose the values of its variables that have received values, and eliminate the variables that are
+  // ready.
   void act() {
     while (!ready_.empty() || !told_.empty()) {
       if (!told_.empty()) {
@@ -78,10 +79,10 @@ class Passes {
   std::span<const int> owners_;
   std::span<const i64> work_;
   double pace_;
-  std::vector<i64> operations_;  // of each agent
+  std::vector<i64> operations_;  // operations of each agent
   Network<Step> network_;
-  std::vector<std::size_t> silent_;  // children whose tables a variable waits for
-  // Variables of the agent that acts: those to eliminate, and those that know their value.
+  std::vector<std::size_t> silent_;  // number of children's tables that a variable waits for
+  // Variables of the current agent: those to eliminate, and those with a value.
   std::deque<int> ready_;
   std::vector<int> told_;
 };

@@ -1,4 +1,4 @@
-// Both passes of agents on their pseudo-tree, whose work is known: UTIL messages go up, VALUE messages down.
+// Both passes of agents on their pseudo-tree with known work: UTIL messages go up, VALUE messages down.
 #pragma once
 #include <functional>
 #include <span>
@@ -11,13 +11,13 @@ namespace elimina::dcop {
 
 struct Chain {
   double seconds;  // the latest clock
-  i64 operations;  // on the longest chain of messages
+  i64 operations;  // operations on the longest chain of messages
 };
 
 // Deliver the messages of both passes, without contents.
 //
-// `traversals`: one for each variable, all at their end. `owners`: the agent of each variable. `clocks`: of each agent, in seconds. `operations`: work of
-// eliminating each variable. `pace`: seconds of an operation. `poll`: see `Network`.
+// `traversals`: one for each variable, complete. `owners`: agent of each variable. `clocks`: clock of each agent, in
+// seconds. `operations`: work of eliminating each variable. `pace`: seconds of an operation. `poll`: see `Network`.
 Chain pass(std::span<Traversal* const> traversals, std::span<const int> owners, std::vector<double> clocks,
            std::span<const i64> operations, double pace, const Delivery& delivery, const std::function<void()>& poll);
 

@@ -9,8 +9,8 @@ namespace {
 
 constexpr i64 kUnranked = std::numeric_limits<i64>::min();
 
-// Numbers in a scattered sequence (Fibonacci hashing). Were ties settled by the numbers themselves, each wave of a chain that is numbered from end to
-// end would run through all of it, after the waves of all lower numbers.
+// Scatters numbers (Fibonacci hashing). If numbers themselves broke ties, each wave of a chain that is numbered from
+// end to end would run through the whole chain, after the waves of all lower numbers.
 std::uint32_t scattered(int variable) { return std::uint32_t(variable) * 2654435769u; }
 
 }  // namespace
@@ -71,7 +71,7 @@ void Traversal::receive(int source, Body body, std::vector<Sent>& out) {
   }
 }
 
-// Begin a wave, if no neighbour is higher: others cannot win.
+// Begin a wave if no neighbour has a higher rank; other variables cannot win.
 void Traversal::begin(std::vector<Sent>& out) {
   for (std::size_t n = 0; n < neighbours_.size(); ++n)
     highest_ = std::max(highest_, Key(ranks_[n], neighbours_[n]), is_lower);
@@ -92,7 +92,7 @@ void Traversal::join_wave(Key key, int source, std::vector<Sent>& out) {
   }
 }
 
-// Take a wave or its echo. It ends here if it cannot win: it is lower than the best so far, or than a neighbour.
+// Process a wave or its echo. It ends here if it cannot win: it is lower than the best so far, or than a neighbour.
 void Traversal::hear(int source, Key key, std::vector<Sent>& out) {
   if (is_lower(key, highest_) || (waves_ && is_lower(key, wave_))) return;
   if (!waves_ || is_lower(wave_, key)) {
@@ -114,7 +114,7 @@ void Traversal::become_visited(int source, Body body, std::vector<Sent>& out) {
   mark(out);
 }
 
-// Tell the other neighbours before the token goes on.
+// Notify the other neighbours before the token moves on.
 void Traversal::mark(std::vector<Sent>& out) {
   visit_ = visits_++;
   unknown_ = i64(neighbours_.size()) - (parent_ >= 0);
@@ -123,7 +123,7 @@ void Traversal::mark(std::vector<Sent>& out) {
   if (!unknown_) pass_on(out);
 }
 
-// Know a neighbour as an ancestor, or as one that the token may go to; those to be preferred come last.
+// Record a neighbour as an ancestor, or as a next stop of the token; preferred ones come last.
 void Traversal::note(int source, Body body, std::vector<Sent>& out) {
   if (body.first >= 0) {
     above_.emplace_back(source, body.first);
@@ -134,7 +134,7 @@ void Traversal::note(int source, Body body, std::vector<Sent>& out) {
   if (!--unknown_) pass_on(out);
 }
 
-// Send the token to the neighbour that comes last of those that have not had it, or back.
+// Send the token to the last neighbour that has not had it, or back.
 void Traversal::pass_on(std::vector<Sent>& out) {
   while (!untried_.empty()) {
     const int next = untried_.back().second.second;
@@ -149,7 +149,7 @@ void Traversal::pass_on(std::vector<Sent>& out) {
 
 namespace {
 
-// Numbers that are written one after another, or read in the same sequence.
+// Numbers written one after another, or read in the same order.
 struct Writer {
   std::vector<i64> numbers;
 

@@ -1,8 +1,9 @@
 // Construction of a pseudo-tree by messages: a root is elected, and a token goes from neighbour to neighbour depth first.
 //
-// Every edge of the graph of cost functions then leads from a variable to an ancestor of it. A visited variable tells all its neighbours before the
-// token goes on, so that the token takes edges of the tree only (Awerbuch 1985, "A new distributed depth-first-search algorithm"). Messages may come
-// in any order, and the tree does not depend on it.
+// Every edge of the graph of cost functions then leads from a variable to an ancestor of it. A visited variable
+// notifies all its neighbours before the token goes on, so that the token takes edges of the tree only (Awerbuch 1985,
+// "A new distributed depth-first-search algorithm"). Messages may come in any order, and the tree does not depend on
+// it.
 #pragma once
 #include <span>
 #include <utility>
@@ -13,12 +14,12 @@
 namespace elimina::dcop {
 
 enum class Kind : int {
-  rank,   // a rank, to each neighbour
-  elect,  // a wave that looks for the highest rank, on its way out and back (echo with extinction: Chang 1982): rank and number of its variable
-  mark,   // the token has come, for the first time: its visit; to all neighbours but the one that it came from
-  marked,  // the answer: the own visit or -1, and how many neighbours were visited so far
-  visit,   // the token on its way down: the sender's visit, and how many there were
-  back,    // the token on its way up: how many visits there were
+  rank,    // a rank, to each neighbour
+  elect,   // a wave out and back (echo with extinction, Chang 1982): rank and variable
+  mark,    // the first visit of the token: its number; to all neighbours but the sender of the token
+  marked,  // the answer: own visit or -1, and number of neighbours visited so far
+  visit,   // the token on its way down: the sender's visit, and number of visits
+  back,    // the token on its way up: number of visits
 };
 constexpr int kKinds = 6;
 
@@ -32,10 +33,10 @@ struct Sent {
   Body body;
 };
 
-// One variable's part in the construction.
+// The state of one variable in the construction.
 class Traversal {
  public:
-  // `prefers_reached`: the token goes first to those neighbours that have most visited ones of their own, whatever their ranks.
+  // `prefers_reached`: the token goes first to the neighbours with the most visited neighbours, whatever their ranks.
   Traversal(int variable, i64 rank, std::vector<int> neighbours, bool prefers_reached);
 
   // Both append messages to neighbours to `out`.
@@ -43,25 +44,23 @@ class Traversal {
   void receive(int source, Body body, std::vector<Sent>& out);
 
   int variable() const { return key_.second; }
-  i64 visit() const { return visit_; }    // number of the token's first visit within this component; -1 before it
-  int parent() const { return parent_; }  // the variable that the token came from; -1 if there is none
+  i64 visit() const { return visit_; }    // number of the token's first visit in this component; -1 before it
+  int parent() const { return parent_; }  // variable from which the token came; -1: none
   const std::vector<int>& neighbours() const { return neighbours_; }
-  bool done() const { return done_; }  // the token has left for good
-  const std::vector<int>& children() const {
-    return children_;
-  }  // those that the token went to from here, in this order
+  bool done() const { return done_; }                             // true after the token has left for the last time
+  const std::vector<int>& children() const { return children_; }  // children, in the order of visits
   const std::vector<std::pair<int, i64>>& above() const {
     return above_;
-  }  // neighbours that are ancestors, and their visits
+  }  // ancestors among the neighbours, and their visits
 
-  // All that a traversal knows, as numbers.
+  // The whole state, as numbers.
   std::vector<i64> state() const;
   static Traversal of_state(std::span<const i64> state);
 
  private:
-  using Key = std::pair<i64, int>;  // rank, and the variable, which settles ties
+  using Key = std::pair<i64, int>;  // rank, and the variable as tie-breaker
 
-  static bool is_lower(Key one, Key other);  // in the election
+  static bool is_lower(Key one, Key other);  // order of the election
 
   void begin(std::vector<Sent>& out);
   void join_wave(Key key, int source, std::vector<Sent>& out);
@@ -72,22 +71,22 @@ class Traversal {
   void pass_on(std::vector<Sent>& out);
   int place_of(int neighbour) const;
   template <class Self, class Visit>
-  static void each(Self& self, Visit&& visit);  // all members in a fixed sequence
+  static void each(Self& self, Visit&& visit);  // visits all members in a fixed order
 
   Key key_;
   std::vector<int> neighbours_;
   bool prefers_reached_ = false;
-  std::vector<i64> ranks_;  // of the neighbours
-  i64 unranked_ = 0;        // neighbours whose ranks are not known
+  std::vector<i64> ranks_;  // ranks of the neighbours
+  i64 unranked_ = 0;        // number of neighbours with unknown ranks
   Key highest_;
   std::vector<std::pair<int, Body>> early_;
-  // The best wave so far: its key, its sender, and the neighbours that have not answered.
+  // The best wave so far: its key, its sender, and the number of neighbours without an answer.
   bool waves_ = false;
   Key wave_{};
   int from_ = -1;
   std::vector<char> silent_;
   i64 silent_count_ = 0;
-  // The token: neighbours that it has reached, those that it may go to, and the number of those that have not answered.
+  // The token: children so far, possible next stops, and the number of neighbours without an answer.
   std::vector<char> reached_;
   i64 reached_count_ = 0;
   std::vector<std::pair<i64, Key>> untried_;

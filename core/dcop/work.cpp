@@ -17,7 +17,7 @@ int different(const plan::Lists& scopes, std::span<const int> factors, std::vect
   return int(std::unique(sorted.begin(), sorted.end(), same) - sorted.begin());
 }
 
-// The narrowest type that sums of so many tables fit, whose costs are up to `spread` in all; nothing: there is none.
+// The narrowest type for sums of this many tables with costs up to `spread` in total; nullopt: none is wide enough.
 std::optional<int> type_of(const Rules& rules, i64 tables, i64 spread) {
   const i64 operands = std::max<i64>(2, std::min(tables, rules.tables));
   for (std::size_t type = 0; type < rules.types.size(); ++type)
@@ -34,7 +34,7 @@ std::optional<Work> Work::of(const plan::PlannedTree& planned, const tables::Tab
   if (!std::ranges::all_of(ends, &tables::Ends::any)) return std::nullopt;
   const std::vector<i64> numbers = with_variables(functions);
   Work work;
-  std::vector<i64> spreads(tree.size());  // of the messages
+  std::vector<i64> spreads(tree.size());  // spreads of the messages
   std::vector<int> sorted;
   for (i64 number = 0; number < tree.size(); ++number) {
     Elimination node{.variable = tree.variables[number]};

@@ -1,4 +1,4 @@
-// Work and messages of eliminating the variables of a pseudo-tree exactly, with integer costs: known before anything is eliminated.
+// Work and messages of eliminating the variables of a pseudo-tree exactly, with integer costs, computed in advance.
 #pragma once
 #include <optional>
 #include <span>
@@ -14,45 +14,46 @@ struct NumberType {
   i64 largest, bytes;
 };
 
-// Agents' choice of numbers, and of what is joined as one array.
+// Rules of the agents for number types, and for joins as one array.
 struct Rules {
-  std::vector<NumberType> types;  // the narrowest first; buckets of the last one are planned
-  i64 tables;                     // that a step adds at most
-  i64 spread;                     // costs of a variable's own functions are less far apart
-  i64 at_once, cell;  // combinations up to which others are joined as one array, and the bytes of each of these
+  std::vector<NumberType> types;  // the narrowest first; buckets of the last type are planned
+  i64 tables;                     // largest number of tables that a step adds
+  i64 spread;                     // limit on the spread of a variable's own functions
+  i64 at_once, cell;  // largest number of combinations that are joined as one array, and bytes of each combination
 };
 
 struct Elimination {
   int variable = 0;
-  int tables = 0, type = 0;         // functions of one scope count once, and messages; type of the message's numbers
-  int width = 0;                    // variables of the message
-  i64 combinations = 1, cells = 1;  // of the variable and the message's, and of the message's alone
-  i64 size = 0, held = 0;           // bytes of the message's cells, and of the children's
-  i64 operations = -1, bytes = -1;  // of the largest step, without what is held; -1: a plan tells
+  int tables = 0, type = 0;  // number of tables (functions of one scope count once); type of the message's numbers
+  int width = 0;             // number of variables of the message
+  i64 combinations = 1, cells = 1;  // combinations with the variable, and cells of the message
+  i64 size = 0, held = 0;           // bytes of the message's cells, and of the children's cells
+  i64 operations = -1, bytes = -1;  // operations and bytes of the largest step without its inputs; -1: by a plan
 };
 
 class Work {
  public:
-  // Nothing where a table forbids everything, or costs are so far apart that no numbers are wide enough. `functions`: of integers, with the scopes of
-  // `planned` where they have variables.
+  // Empty if a table forbids everything, or if no type is wide enough for the costs. `functions`: integer functions,
+  // with the scopes of
+  // `planned` if they have variables.
   static std::optional<Work> of(const plan::PlannedTree& planned, const tables::Tables& functions, tables::Sense sense,
                                 const Rules& rules);
 
   // Figures of all nodes.
   struct Total {
-    i64 most_combinations = 0;  // of a node
-    double combinations = 0;    // the sum of these
+    i64 most_combinations = 0;  // of the largest node
+    double combinations = 0;    // sum over all nodes
     i64 cells = 1;              // of the largest message
-    i64 operations = 0;         // the sum
-    i64 bytes = 0;              // of the largest step, with what is held
-    int type = -1;              // the widest; -1: there is no table
+    i64 operations = 0;         // sum over all nodes
+    i64 bytes = 0;              // bytes of the largest step, inputs included
+    int type = -1;              // the widest type; -1: no tables
   };
   Total total() const;
 
-  std::vector<Elimination> nodes;  // of the tree
+  std::vector<Elimination> nodes;  // eliminations of all nodes of the tree
 };
 
-// Bytes of a message besides its cells: a number, and as many for each of its variables.
+// Bytes of a message besides its cells: a number, and two for each of its variables.
 struct Envelope {
   i64 fixed, each;
   i64 around(int variables) const { return fixed + each * variables; }
@@ -61,7 +62,7 @@ struct Envelope {
 // Messages between agents of both passes.
 struct Mail {
   i64 messages = 0, util = 0, value = 0,
-      largest = 0;  // messages of each pass, their bytes, and those of the largest one
+      largest = 0;  // number of messages of each pass, their bytes, and bytes of the largest
 };
 Mail mail(const Work& work, std::span<Traversal* const> traversals, std::span<const int> owners, Envelope util,
           Envelope value);

@@ -18,7 +18,8 @@ constexpr int kDigit = 11, kDigits = 3;
 
 std::size_t index(int city) { return static_cast<std::size_t>(city); }
 
-// Ordered as the numbers are. Their last bits are lost: the tree is then longer than a minimum one by a part in 10^7.
+// Keys in the order of the numbers. The last bits are lost, so the tree may be longer than a minimum tree by a factor
+// of 1 + 10^-7.
 std::uint32_t key(double x) {
   const auto bits = std::bit_cast<std::uint32_t>(static_cast<float>(x));
   return bits & 0x80000000U ? ~bits : bits | 0x80000000U;
@@ -40,7 +41,8 @@ int Ascent::root(int city) {
   return city;
 }
 
-// Radix sort, stable: of equally long edges, those of the tour come first, so that a tree of ties has small degrees.
+// Stable radix sort: among edges of equal length, those of the tour come first, so that a tree of ties has small
+// degrees.
 void Ascent::sort() {
   constexpr std::uint32_t kBuckets = 1U << kDigit;
   std::array<std::array<std::uint32_t, kBuckets>, kDigits> place{};
@@ -96,7 +98,8 @@ double Ascent::value(const std::vector<double>& multipliers) {
   return result;
 }
 
-// Step from the degrees, and a share of those before; equal for cities at the same place. False: the 1-tree is a tour, or all are balanced.
+// Step from the degrees and a share of the previous degrees; equal for cities at the same place. False: the 1-tree is a
+// tour, or all degrees are balanced.
 bool Ascent::find_direction() {
   constexpr double kBefore = 0.3;
   at_place_.assign(cities_at_.size(), 0);

@@ -1,5 +1,6 @@
-// Held and Karp's multipliers of cities (Mathematical Programming 1, 1971), improved by subgradient steps on a graph of a few edges
-// a city. Floating-point numbers are enough here: a bound counts only as that of a 1-tree of all edges in whole numbers.
+// Held and Karp's multipliers of cities (Mathematical Programming 1, 1971), improved by subgradient steps on a graph
+// with a few edges for each city. Floating-point numbers suffice, because only the bound of a complete 1-tree in whole
+// numbers counts.
 #pragma once
 #include <cstdint>
 #include <utility>
@@ -12,13 +13,14 @@ namespace elimina::tsp {
 
 class Ascent {
  public:
-  // The graph may grow between calls. Cities at the same place have equal multipliers in some best solution, so they get them.
+  // The graph may grow between calls. Cities at the same place have equal multipliers in some best solution, so they
+  // get equal ones.
   Ascent(const Graph& graph, std::vector<int> place);
 
-  // The value of the minimum 1-tree.
+  // Length of the minimum 1-tree.
   double value(const std::vector<double>& multipliers);
 
-  // Steps from `tried` on, of a length of `first` down to `last`, geometrically. It ends early above `enough`.
+  // Steps from `tried` on, with lengths from `first` down to `last`, geometrically. Ends early above `enough`.
   void climb(std::vector<double>& best, std::vector<double>& tried, double first, double last, int steps,
              double enough);
 

@@ -7,7 +7,7 @@ namespace elimina::tsp {
 
 using Length = std::int64_t;
 
-constexpr int kCitiesBetweenStops = 32;  // that take a millisecond at most
+constexpr int kCitiesBetweenStops = 32;  // rows between checks for a stop request: at most a millisecond
 
 struct Distances {
   const std::int32_t* data;

@@ -26,7 +26,7 @@ class Paths {
 
   bool is_end(int city) const { return joined_[index(city)][1] < 0; }
 
-  // The cities of a path from one end on.
+  // Cities of a path, from one end.
   void walk(int city, std::vector<int>& tour) const {
     for (int before = -1; city >= 0;) {
       tour.push_back(city);
@@ -63,7 +63,7 @@ std::vector<int> greedy_tour(Distances distances, const Neighbours& neighbours) 
   std::sort(edges.begin(), edges.end());
   Paths paths(n);
   for (const auto& [length, i, j] : edges) paths.join(i, j);
-  // Joins the end of one path to the nearest end of those that are left.
+  // Joins the end of a path to the nearest end of the remaining ones.
   std::vector<int> tour, ends;
   for (int i = 0; i < n; ++i)
     if (paths.is_end(i)) ends.push_back(i);

@@ -1,4 +1,4 @@
-// A tour of the shortest edges: those between neighbours that leave paths, then edges between the paths' ends.
+// A greedy tour: short edges between neighbours that form paths, then edges between the paths' ends.
 #pragma once
 #include <vector>
 

@@ -20,7 +20,8 @@ class Finder {
 
   int each() const { return each_; }
 
-  // Equal distances are ordered by number from the city on, so that cities at the same place have different neighbours.
+  // Equal distances are ordered by numbers, starting at the city, so that cities at the same place have different
+  // neighbours.
   void find(int city, std::vector<int>& result) {
     const std::int32_t* row = distances_.row(city);
     const auto closer = [this, row, city](int a, int b) {
@@ -45,7 +46,7 @@ class Finder {
     if (std::find(chosen_.begin(), chosen_.end(), other) == chosen_.end()) chosen_.push_back(other);
   }
 
-  // The neighbours in Gabriel's graph: the nearest city, then the nearest one that is not behind a city chosen before.
+  // Neighbours in the Gabriel graph: the nearest city, then the nearest one that is not behind a chosen city.
   template <class Closer>
   void spread(int city, const Closer& closer) {
     const std::int32_t* row = distances_.row(city);

@@ -1,4 +1,4 @@
-// Cities that a good tour may visit before or after a city.
+// Cities that a good tour is likely to visit before or after a city.
 #pragma once
 #include <vector>
 
@@ -6,7 +6,7 @@
 
 namespace elimina::tsp {
 
-// The same number of neighbours for each city, from the nearest one on.
+// The same number of neighbours for each city, the nearest first.
 struct Neighbours {
   int each = 0;
   std::vector<int> list;
@@ -16,8 +16,9 @@ struct Neighbours {
   }
 };
 
-// Half of a city's neighbours are its nearest cities. The others lie in different directions: where cities form clusters, the nearest
-// ones are all in the same cluster. Cities that a stop leaves out get neighbours in the order of their numbers.
+// Half of a city's neighbours are its nearest cities. The others lie in different directions, because the nearest
+// cities of a cluster all belong to it. After a stop request, remaining cities get neighbours in the order of their
+// numbers.
 Neighbours find_neighbours(Distances distances);
 
 }  // namespace elimina::tsp

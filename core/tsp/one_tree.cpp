@@ -49,7 +49,7 @@ int OneTree::root(int city) const {
   return city;
 }
 
-// False: it would close a cycle.
+// False: the edge would close a cycle.
 bool OneTree::take(std::size_t e) {
   auto a = static_cast<std::size_t>(root(graph_.from[e])), b = static_cast<std::size_t>(root(graph_.to[e]));
   if (a == b) return false;
@@ -61,7 +61,7 @@ bool OneTree::take(std::size_t e) {
   return true;
 }
 
-// The edges that are in come first: the heaviest place between two cities is one of them only if all are.
+// Required edges come first: the heaviest edge between two cities is required only if all are.
 bool OneTree::span(const std::vector<Use>& use) {
   std::fill(above_.begin(), above_.end(), -1);
   std::fill(size_.begin(), size_.end(), 1);
@@ -116,7 +116,7 @@ bool OneTree::build(const std::vector<Use>& use, const std::vector<Length>& mult
   return true;
 }
 
-// Places increase from a node to its root in the forest of unions, so the last one is the largest.
+// Places increase from a node to its root in the union forest, so the last one is the largest.
 std::size_t OneTree::heaviest_between(int from, int to) const {
   auto a = static_cast<std::size_t>(from), b = static_cast<std::size_t>(to);
   std::size_t heaviest = 0;
@@ -138,7 +138,7 @@ void OneTree::find_entering() {
     if (!has_[e]) rises_[e] = may_replace_ ? changed(e) - changed(second_) : kNever;
 }
 
-// Parents are the cities that come before when the tree is walked through from one of its cities.
+// The parent of a city is the city before it in a walk through the tree.
 void OneTree::hang() {
   const auto n = static_cast<std::size_t>(graph_.cities);
   std::vector<std::size_t> first(n + 1, 0), list(2 * (n - 2));
@@ -167,7 +167,8 @@ void OneTree::hang() {
   }
 }
 
-// The shortest edge over each one of the tree: edges from the shortest on, and what has one is skipped from then on.
+// The shortest replacement of each edge of the tree: edges by length; tree edges with a replacement are skipped from
+// then on.
 void OneTree::find_leaving() {
   hang();
   std::iota(skip_.begin(), skip_.end(), 0);

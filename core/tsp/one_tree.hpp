@@ -1,5 +1,5 @@
 // Minimum 1-trees (Held and Karp, Operations Research 18, 1970): a spanning tree of all cities but one, and two edges of that one.
-// No tour is shorter; and with lengths changed by multipliers of its cities, a tour's length changes by a constant.
+// No tour is shorter. If multipliers change the lengths, all tours change by the same constant.
 #pragma once
 #include <cstdint>
 #include <utility>
@@ -22,36 +22,37 @@ struct Graph {
 
 enum class Use : std::uint8_t { out, open, in };
 
-// Lengths and multipliers are whole numbers in parts of a unit, so that bounds are exact. Nothing overflows where the edges' lengths
-// and the number of cities allow a scale of 1 (`scale_of`).
+// Lengths and multipliers are whole numbers of parts of a unit, so that bounds are exact. Nothing overflows if the
+// lengths and the number of cities allow a scale of 1 (`scale_of`).
 class OneTree {
  public:
-  // The city that the spanning tree leaves out.
+  // City outside of the spanning tree.
   static constexpr int kSpecial = 0;
 
   OneTree(const Graph& graph, Length scale);
 
-  // The parts of a unit, a power of two; 0: the lengths are too large.
+  // Number of parts of a unit, a power of two; 0: the lengths are too large.
   static Length scale_of(const Graph& graph);
 
   Length scale() const { return scale_; }
   const Graph& graph() const { return graph_; }
 
-  // False: no 1-tree has all edges that are in, and only those and open ones.
+  // False: no 1-tree has all required edges and otherwise open ones.
   bool build(const std::vector<Use>& use, const std::vector<Length>& multipliers);
 
-  // Figures of the last tree: the bound that it gives, in parts; the edges at each city; whether an edge is in it.
+  // Figures of the last tree: its bound in parts, the degrees of the cities, and whether an edge is in it.
   Length value() const { return value_; }
   const std::vector<int>& degrees() const { return degree_; }
   const std::vector<std::uint8_t>& has() const { return has_; }
 
-  // Also of the last tree, by edge: how much the bound rises at least if an edge that is not in it has to be, or one that is in it
-  // must not be. `kNever`: then there is no tour.
+  // Least rise of the bound by edge, for the last tree: if an edge outside of it is required, or an edge of it is
+  // excluded. `kNever`: no tour remains.
   static constexpr Length kNever = Length{1} << 61;
   const std::vector<Length>& rises();
 
-  // Improves multipliers by subgradient steps until the bound is above `upper` (parts), does not improve, or the steps are done.
-  // The best ones are left in `multipliers`, and their tree is the last one. False: no 1-tree.
+  // Improves multipliers by subgradient steps until the bound is above `upper` (parts), does not improve, or the steps
+  // are used up.
+  // `multipliers` keeps the best ones, and their tree is the last one. False: no 1-tree.
   bool ascend(const std::vector<Use>& use, Length upper, int steps, std::vector<Length>& multipliers);
 
  private:
@@ -75,15 +76,15 @@ class OneTree {
   Length value_ = 0;
   std::vector<int> degree_, before_;
   std::vector<std::uint8_t> has_;
-  std::vector<std::size_t> tree_;  // inner edges, as they were taken
-  // A forest of unions, the smaller one below the larger: the parent, and the edge that made the union, as a place in `tree_`.
+  std::vector<std::size_t> tree_;  // inner edges, in the order of their choice
+  // Union forest, the smaller tree below the larger: the parent, and the edge of the union, as a place in `tree_`.
   std::vector<int> above_, size_;
   std::vector<std::size_t> joined_;
-  std::size_t second_ = 0;  // the longer one of the special city's edges that may be left out
+  std::size_t second_ = 0;  // the longer edge of the special city that may be removed
   bool may_replace_ = false;
-  Length third_ = kNever;  // the shortest of its edges that is not in the tree
+  Length third_ = kNever;  // length of its shortest edge outside of the tree
   std::vector<Length> rises_;
-  // The tree, hung up.
+  // The rooted tree.
   std::vector<int> parent_, level_, skip_;
   std::vector<std::size_t> edge_above_;
 };

@@ -6,8 +6,8 @@
 
 namespace elimina::tsp {
 
-// A place of each city, numbered from 0 on in the order of their first cities. Cities have the same one if they are at distance 0 from
-// each other, and equally far from all others, as far as a stop allows to find that out.
+// A place for each city, numbered in the order of their first cities. Cities share a place if their distance is 0 and
+// they are equally far from all others, as far as was checked before a stop request.
 std::vector<int> find_places(Distances distances);
 
 }  // namespace elimina::tsp

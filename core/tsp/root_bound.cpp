@@ -48,7 +48,7 @@ std::optional<Length> RootBound::bound() const {
 
 bool RootBound::reaches(Length upper) const { return best_ > (upper - 1) * scale_; }
 
-// Prim's algorithm over all cities from `first` on; cut short by a stop.
+// Prim's algorithm over all cities from `first` on; a stop request ends it.
 RootBound::Tree RootBound::spanning_tree(int first, const std::vector<Length>& multipliers) const {
   const int n = graph_.cities;
   Tree tree;
@@ -91,7 +91,7 @@ std::optional<RootBound::Tree> RootBound::complete_tree(const std::vector<Length
   return tree;
 }
 
-// The bound that multipliers give, in parts. Its tree's edges join the graph.
+// Bound of multipliers, in parts. The edges of its tree join the graph.
 std::optional<Length> RootBound::take(const std::vector<double>& multipliers) {
   std::vector<Length> whole(multipliers.size());
   const auto most = static_cast<double>(2 * largest_ * scale_);
@@ -110,9 +110,9 @@ std::optional<Length> RootBound::take(const std::vector<double>& multipliers) {
   return tree->value;
 }
 
-// The multipliers to begin with. On a tree, a city's distance from the special one, negated, is the best choice for all, and subgradient
-// steps would need very long to find it: it is about as far as the tour is long. So parts of the distances on a spanning tree are tried,
-// and of those on its long edges alone, which lead from one cluster to another.
+// Initial multipliers. On a tree metric, the negative distance of a city from the special one is the best multiplier,
+// and subgradient steps need very long to reach it, because it is about as large as the tour. So fractions of the
+// distances along a spanning tree are tried, and of the distances along its long edges only, which connect clusters.
 void RootBound::begin(Length upper) {
   constexpr double kShares[] = {1, 0.98, 0.95, 0.9, 0.85, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1};
   constexpr double kShorter[] = {0, 0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998};
@@ -149,7 +149,7 @@ void RootBound::begin(Length upper) {
   }
 }
 
-// By how much the edges at a city differ; that and the tour's edges are what multipliers are made of.
+// Difference of the lengths of edges at a city, which, with the tour's edges, gives the scale of multipliers.
 double RootBound::unit(Length upper) const {
   std::vector<std::vector<Length>> at(joined_.size());
   for (std::size_t e = 0; e < graph_.edges(); ++e)
@@ -165,7 +165,7 @@ double RootBound::unit(Length upper) const {
 }
 
 bool RootBound::improve(Length upper, int steps) {
-  // Lengths of steps in units. Long ones move clusters apart, and need many steps after them.
+  // Lengths of steps in units. Long steps move clusters apart, and need many steps after them.
   constexpr double kFirst = 3, kLater = 10, kLast = 0.003;
   constexpr int kRounds = 10;
   const std::size_t before = graph_.edges();
@@ -182,7 +182,7 @@ bool RootBound::improve(Length upper, int steps) {
   return best_ > bound_before || graph_.edges() > before;
 }
 
-// The heaviest edge of the tree between a city and each other one: first on the way up, then from parents to children.
+// Heaviest edge on the tree path from a city to each other city: first upwards, then from parents to children.
 void RootBound::measure_paths(const Tree& tree, int from, std::vector<Length>& heaviest, std::vector<int>& seen) const {
   Length most = -OneTree::kNever;
   for (int city = from; city >= 0; city = tree.parent[static_cast<std::size_t>(city)]) {

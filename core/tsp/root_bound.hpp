@@ -1,4 +1,4 @@
-// A bound on all tours of a complete graph, and the edges that tours below some length may have.
+// A bound on all tours of a complete graph, and the edges that short tours may have.
 #pragma once
 #include <optional>
 
@@ -7,18 +7,18 @@
 
 namespace elimina::tsp {
 
-// Multipliers are improved on a graph of a few edges a city; the bound is that of a 1-tree of the complete graph, whose edges are
-// added to the few, so that both agree in the end.
+// Multipliers are improved on a graph with few edges for each city. The bound is that of a 1-tree of the complete
+// graph, whose edges are added to the graph, so that both agree in the end.
 class RootBound {
  public:
-  // Needs at least three cities, and some edges to begin with, which connect all. Throws `std::invalid_argument`: the distances are too
-  // large.
+  // Needs at least three cities, and initial edges that connect all. Throws `std::invalid_argument` if the distances
+  // are too large.
   RootBound(Distances distances, const std::vector<int>& from, const std::vector<int>& to);
 
-  // So many steps, and now and then the complete graph's 1-tree; true: the bound is better than before, or edges were added.
+  // Makes steps, and regularly a 1-tree of the complete graph; true: the bound improved, or edges were added.
   bool improve(Length upper, int steps);
 
-  // None before a 1-tree of the complete graph is known.
+  // Empty before the first 1-tree of the complete graph.
   std::optional<Length> bound() const;
   std::size_t edges() const { return graph_.edges(); }
 
@@ -26,13 +26,13 @@ class RootBound {
   const std::vector<Length>& multipliers() const { return best_multipliers_; }
   Length scale() const { return scale_; }
 
-  // All edges that a tour of at most `upper` may have; none if they are more than `most`, or after a stop.
+  // All edges that a tour of at most `upper` may have; empty if there are more than `most`, or after a stop request.
   std::optional<Graph> survivors(Length upper, std::size_t most) const;
 
  private:
   struct Tree {
-    std::vector<int> order, parent;  // parents come first; without the special city 0
-    std::vector<Length> above;       // of the edge to the parent
+    std::vector<int> order, parent;  // parents first; without the special city 0
+    std::vector<Length> above;       // length of the edge to the parent
     int first = -1, second = -1;     // the special city's neighbours
     Length value = 0;
   };

@@ -11,12 +11,12 @@ namespace elimina::tsp {
 
 namespace {
 
-// Longest path that a double bridge moves, in cities; moves of three edges in a chain. Shorter and longer paths, fewer and more
-// moves found longer tours of rat575, fl3795 and 2,000 clustered cities in the same time.
+// Longest path that a double bridge moves, in cities, and largest number of chained 3-opt moves. Shorter and longer
+// paths, and fewer and more moves, gave longer tours of rat575, fl3795 and 2,000 clustered cities in the same time.
 constexpr int kLongestPiece = 50, kMoves = 3;
 constexpr int kKicksBetweenStops = 16;
 
-// Three places at least.
+// Needs at least three places.
 std::vector<std::vector<int>> cities_at_places(Distances distances) {
   std::vector<std::vector<int>> result;
   const std::vector<int> place = find_places(distances);
@@ -35,7 +35,7 @@ std::vector<std::vector<int>> cities_at_places(Distances distances) {
   return result;
 }
 
-// Empty: each city has a place of its own.
+// Empty: each city has its own place.
 std::vector<std::int32_t> distances_of_places(Distances distances, const std::vector<std::vector<int>>& at_place) {
   std::vector<std::int32_t> result;
   if (static_cast<int>(at_place.size()) == distances.cities) return result;
@@ -126,14 +126,14 @@ int TourSearch::previous(int city) const {
   return backwards_ ? at(place + 1 < n_ ? place + 1 : 0) : at(place > 0 ? place - 1 : n_ - 1);
 }
 
-// On the way from one city to another in the present direction.
+// True if a city is on the path between two others in the current direction.
 bool TourSearch::is_between(int from, int city, int to) const {
   if (backwards_) std::swap(from, to);
   const int first = place(from), middle = place(city), last = place(to);
   return first <= last ? first <= middle && middle <= last : middle >= first || middle <= last;
 }
 
-// Reverses the section between two places, which may pass the end, or the rest of the cycle, if that is shorter.
+// Reverses the section between two places, which may wrap around, or the rest of the cycle if that is shorter.
 void TourSearch::reverse_places(int from, int to) {
   int inside = to - from + 1;
   if (inside <= 0) inside += n_;
@@ -153,7 +153,7 @@ void TourSearch::reverse_places(int from, int to) {
   }
 }
 
-// The path from one city on to another in the present direction.
+// Path from a city to another in the current direction.
 void TourSearch::reverse_path(int from, int to) {
   if (backwards_) std::swap(from, to);
   const Reversal reversal{place_[static_cast<std::size_t>(from)], place_[static_cast<std::size_t>(to)]};
@@ -170,7 +170,7 @@ void TourSearch::wait(int city) {
   queue_.push_back(city);
 }
 
-// A stop leaves the tour as it is by then.
+// A stop request leaves the current tour.
 void TourSearch::improve() {
   for (std::size_t i = 0; i < queue_.size(); ++i) {
     const int city = queue_[i];
@@ -192,7 +192,7 @@ bool TourSearch::improve_at(int city) {
   return false;
 }
 
-// Moves one after another until the path closes to a shorter tour; true: it does.
+// Makes moves until the path closes to a shorter tour; true: it did.
 bool TourSearch::chain(int t1) {
   int t2 = next(t1);
   Length open = distances_.between(t1, t2);
@@ -216,7 +216,7 @@ bool TourSearch::chain(int t1) {
   return false;
 }
 
-// The first move that makes a shorter tour; else the one that leaves the shortest path.
+// The first move to a shorter tour; else the move that leaves the shortest path.
 TourSearch::Move TourSearch::find_move(int t1, int t2, Length open) const {
   Move best;
   const int* near = neighbours_.of(t2);
@@ -230,7 +230,7 @@ TourSearch::Move TourSearch::find_move(int t1, int t2, Length open) const {
     const Move two{Move::Kind::two, t3, before, -1, -1, without, gain};
     if (gain > 0) return two;
     if (extend(two, t1, t2, best)) return best;
-    // A cycle from t2 to t3, and a path from what follows to t1: t5 has to open the cycle.
+    // A cycle from t2 to t3, and a path from the city after it to t1: t5 has to open the cycle.
     const int after = next(t3);
     if (extend({Move::Kind::exchange, t3, after, -1, -1, left + distances_.between(t3, after), 0}, t1, t2, best))
       return best;
@@ -238,7 +238,7 @@ TourSearch::Move TourSearch::find_move(int t1, int t2, Length open) const {
   return best;
 }
 
-// Moves of three edges that begin with two; true: the best one makes a shorter tour.
+// 3-opt moves that begin with two given edges; true: the best one makes a shorter tour.
 bool TourSearch::extend(const Move& two, int t1, int t2, Move& best) const {
   const int t3 = two.t3, t4 = two.t4;
   const auto is_best = [&](Move::Kind kind, int t5, int t6, Length left) {
@@ -282,7 +282,7 @@ void TourSearch::make(int t2, const Move& move) {
   }
 }
 
-// Two pieces that follow each other change places.
+// Exchanges two consecutive sections.
 void TourSearch::bridge() {
   backwards_ = false;
   const auto longest = static_cast<std::uint64_t>(std::min(kLongestPiece, (n_ - 2) / 2));

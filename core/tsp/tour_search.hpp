@@ -1,5 +1,6 @@
-// Tours by iterated local search: Lin and Kernighan's chains (Operations Research 21, 1973) of sequential 3-opt moves over a few
-// neighbours, and double bridges between places that are close (Applegate, Cook and Rohe, INFORMS J. Computing 15, 2003).
+// Tours by iterated local search: Lin and Kernighan's chains (Operations Research 21, 1973) of sequential 3-opt moves
+// over a few neighbours, and double bridges between close places (Applegate, Cook and Rohe, INFORMS J. Computing 15,
+// 2003).
 #pragma once
 #include <cstdint>
 #include <utility>
@@ -10,35 +11,35 @@
 
 namespace elimina::tsp {
 
-// A tour is an array that is reversed in parts. Cities whose edges changed wait in a queue until they are visited; the others
-// are not. Cities at the same place follow each other and count as one.
+// A tour is an array whose sections are reversed. Cities with changed edges wait in a queue for the local search.
+// Cities at the same place are consecutive and count as one.
 class TourSearch {
  public:
   // Needs at least three cities. The first tour is greedy.
   TourSearch(Distances distances, std::uint64_t seed);
 
-  // Makes so many double bridges, each of which is repaired, and undone if the tour is longer then.
+  // Makes double bridges, each of which is repaired by local search, and undone if the tour is longer than before.
   void kick(std::uint64_t count);
-  // Goes on from another tour.
+  // Continues from another tour.
   void start(const std::vector<int>& tour);
 
   Length length() const { return length_; }
   std::vector<int> tour() const;
-  // Both ends of the tour's edges, then of edges between neighbours.
+  // Ends of the tour's edges, then of edges between neighbours.
   std::pair<std::vector<int>, std::vector<int>> edges() const;
 
  private:
   struct Reversal {
-    int from, to;  // places
+    int from, to;  // range of places
   };
-  // Moves on the path that the tour is without its edge from t1 to t2: edges t2-t3 and t4-t5 are added, t3-t4 and t5-t6 removed, so that
-  // a path from t6 to t1 remains. Without t5: a path from t4.
+  // A move on the path that remains of the tour without its edge from t1 to t2: edges t2-t3 and t4-t5 are added, t3-t4
+  // and t5-t6 removed, so that a path from t6 to t1 remains. Without t5: a path from t4.
   struct Move {
     enum class Kind : std::uint8_t { none, two, two_twice, exchange, exchange_reversed };
     Kind kind = Kind::none;
     int t3 = -1, t4 = -1, t5 = -1, t6 = -1;
-    Length open = 0;  // by how much the path is shorter than the tour
-    Length gain = 0;  // by how much the tour is that closes it
+    Length open = 0;  // length that the path saves
+    Length gain = 0;  // length that the closed tour saves
   };
 
   void begin(const std::vector<int>& tour);
@@ -60,8 +61,8 @@ class TourSearch {
   void bridge();
   std::uint64_t below(std::uint64_t count);
 
-  std::vector<std::vector<int>> at_place_;    // the cities at each place; places are what other members call cities
-  std::vector<std::int32_t> between_places_;  // empty: each city has a place of its own
+  std::vector<std::vector<int>> at_place_;    // cities of each place; the other members use places as cities
+  std::vector<std::int32_t> between_places_;  // empty: each city has its own place
   Distances distances_;
   int n_;
   Neighbours neighbours_;
