@@ -9,6 +9,7 @@ from elimina.version import __version__ as __version__
 TYPE_CHECKING = False  # importing typing for it takes longer than all else here
 if TYPE_CHECKING:
     from elimina.api import iterate_best, plan, sample, solve
+    from elimina.decisions import InfluenceDiagram
     from elimina.errors import (
         ClusterError,
         DcopError,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from elimina.methods.samples import Samples
     from elimina.model.model import Model
     from elimina.model.named_table import NamedTable
+    from elimina.model.policy import Policy
     from elimina.model.states import StateIndex
     from elimina.model.table import FORBIDDEN, Table
     from elimina.model.variable import Variable
@@ -53,6 +55,7 @@ __all__ = [
     "FitOptions",
     "FormatError",
     "ImpossibleEvidenceError",
+    "InfluenceDiagram",
     "InputError",
     "InternalError",
     "Interval",
@@ -63,6 +66,7 @@ __all__ = [
     "OnlineFilter",
     "Options",
     "Plan",
+    "Policy",
     "Report",
     "Result",
     "Samples",
@@ -90,6 +94,7 @@ _HOMES = {
     "io.pgmpy_networks": ("from_pgmpy", "to_pgmpy"),
     "io.pyagrum_networks": ("from_pyagrum", "to_pyagrum"),
     "api": ("iterate_best", "plan", "sample", "solve"),
+    "decisions": ("InfluenceDiagram",),
     "learning": ("fit",),
     "methods.dynamic_model": ("DynamicModel", "OnlineFilter"),
     "methods.junction_tree": ("JunctionTree",),
@@ -99,6 +104,7 @@ _HOMES = {
     "io": ("read", "read_evidence", "write"),
     "model.model": ("Model", "Variable"),
     "model.named_table": ("NamedTable",),
+    "model.policy": ("Policy",),
     "planning.plan": ("Plan",),
     "reporting": ("Report", "report"),
     "result": ("Bounds", "Interval", "Result"),

@@ -75,8 +75,8 @@ def html_of(heading: str, rows: Iterable[Row], *parts: str) -> str:
         rows: Names and values, a pair per line.
         parts: HTML that follows the table.
     """
-    cells = [(_escaped(name), _escaped(cut(value, 4 * _MOST_OF_A_VALUE))) for name, value in rows]
-    return f"<div><b>{_escaped(cut(heading, _MOST_OF_A_VALUE))}</b>{_table(cells, 'th')}{''.join(parts)}</div>"
+    cells = [(escaped(name), escaped(cut(value, 4 * _MOST_OF_A_VALUE))) for name, value in rows]
+    return f"<div><b>{escaped(cut(heading, _MOST_OF_A_VALUE))}</b>{_table(cells, 'th')}{''.join(parts)}</div>"
 
 
 def table_of(header: Sequence[str], rows: Iterable[Sequence[str]], count: int) -> str:
@@ -87,8 +87,8 @@ def table_of(header: Sequence[str], rows: Iterable[Sequence[str]], count: int) -
         rows: Cells of the table, row by row.
         count: Number of all rows.
     """
-    cells = [[_escaped(cut(cell, _MOST_OF_A_VALUE)) for cell in row] for row in islice(rows, _MOST_ROWS)]
-    head = "".join(f"<th>{_escaped(name)}</th>" for name in header)
+    cells = [[escaped(cut(cell, _MOST_OF_A_VALUE)) for cell in row] for row in islice(rows, _MOST_ROWS)]
+    head = "".join(f"<th>{escaped(name)}</th>" for name in header)
     return _table(cells, "td", f"<thead><tr>{head}</tr></thead>") + _more(count)
 
 
@@ -102,7 +102,7 @@ def bars_of(marginals: Mapping[str, Mapping[Any, float]]) -> str:
     for name, values in islice(marginals.items(), _MOST_ROWS):
         for number, (state, p) in enumerate(islice(values.items(), _MOST_ROWS)):
             rows.append(
-                (_escaped(cut(name, 40)) if number == 0 else "", _escaped(cut(str(state), 40)), bar(p), f"{p:.4g}")
+                (escaped(cut(name, 40)) if number == 0 else "", escaped(cut(str(state), 40)), bar(p), f"{p:.4g}")
             )
     return _table(rows, "td") + _more(len(marginals))
 
@@ -129,7 +129,8 @@ def _more(count: int) -> str:
     return f"<p>and {count - _MOST_ROWS:,} more</p>" if count > _MOST_ROWS else ""
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
+    """Return a text as HTML."""
     from html import escape
 
     return escape(text)

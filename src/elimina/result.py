@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina.display import Displayed, bars_of, sample, table_of
+from elimina.display import Displayed, bars_of, escaped, sample, table_of
 from elimina.errors import InputError
 from elimina.model.model import Model
 from elimina.model.named_table import states_frame
@@ -24,6 +24,7 @@ from elimina.problem.tasks import DESCRIPTIONS, described
 from elimina.system import cached_property
 
 if TYPE_CHECKING:
+    from elimina.model.policy import Policy
     from elimina.model.variable import Variable
     from elimina.system import Library
 
@@ -246,6 +247,7 @@ class Result(Displayed):
         tour: Cities in the order of a tour, from 1 on (task ``tsp``).
         count: Number of optimal assignments (task ``count-optima``; an exact int).
         ranked: Assignments with their values, the best first (task ``kbest``): pairs ``value`` and ``assignment``.
+        policies: Decision -> its policy (task ``meu``, of influence diagrams).
         marginals: Variable name -> {state: probability}. An answer without them has a ``NoMarginals``, which is false,
             and which raises an InputError with the reason when it is read.
         marginal_bounds: Variable name -> {state: (lower, upper)}: bounds that hold on estimated marginals; empty: there
@@ -274,6 +276,7 @@ class Result(Displayed):
     tour: Sequence[int] | None = None
     count: int | None = None
     ranked: Sequence[RankedAssignment] = ()
+    policies: Mapping[str, Policy] = field(default_factory=dict)
     marginals: Mapping[str, Mapping[Any, float]] = NoMarginals()
     marginal_bounds: MarginalBounds = field(default_factory=dict)
     log10_z: float | None = None
@@ -326,8 +329,8 @@ class Result(Displayed):
 
         ``docs/reference/answers.md`` describes its keys. If a key does not apply, or a number is not finite, the value
         is null. Only the task ``tsp`` has the key ``tour``, only ``count-optima`` the key ``count``, only ranked
-        assignments the key ``ranked``, only bounded posteriors the key ``marginal_bounds``, and only an estimate
-        the keys ``error`` and ``interval``.
+        assignments the key ``ranked``, only influence diagrams the key ``policies``, only bounded
+        posteriors the key ``marginal_bounds``, and only an estimate the keys ``error`` and ``interval``.
         """
         known = {"schema": SCHEMA, **{one.name: getattr(self, one.name) for one in dataclasses.fields(self)}}
         del known["solutions"]
@@ -342,6 +345,9 @@ class Result(Displayed):
         known["ranked"] = [assignment._asdict() for assignment in self.ranked]
         if not self.ranked:
             del known["ranked"]
+        known["policies"] = {name: policy.choices() for name, policy in self.policies.items()}
+        if not self.policies:
+            del known["policies"]
         if self.status != "estimated":
             del known["error"], known["interval"]
         elif self.interval is not None:
@@ -378,8 +384,13 @@ class Result(Displayed):
         raise InputError(f"the answer of task {self.task} has neither marginals nor an assignment to tabulate")
 
     def _details(self) -> str:
+        tables = "".join(
+            f"<p>policy of {escaped(name)}</p>{policy._repr_html_()}" for name, policy in self.policies.items()
+        )
         if self.marginals:
-            return bars_of(self.marginals)
+            return tables + bars_of(self.marginals)
+        if tables:
+            return tables
         states = ((str(name), str(state)) for name, state in (self.assignment or {}).items())
         return table_of(("variable", "state"), states, len(self.assignment)) if self.assignment else ""
 
@@ -470,8 +481,13 @@ class Result(Displayed):
         elif self.assignment:
             rows.append(("assignment", assignment_text(self.assignment)))
         width = max(12, *(len(name) + 2 for name, _ in rows))
-        lines = [f"{name + ':':{width}}{text}" for name, text in rows]
+        lines = [f"{name + ':':{width}}{text}" for name, text in rows] + policies_lines(self.policies)
         return "\n".join([*lines, marginals_table(self.marginals)] if self.marginals else lines)
+
+
+def policies_lines(policies: Mapping[str, Policy]) -> list[str]:
+    """Return lines with the policy of each decision: a row for each combination of observations."""
+    return [line for name, policy in policies.items() for line in (f"policy of {name}:", *repr(policy).split("\n"))]
 
 
 def marginals_table(marginals: Mapping[str, Mapping[Any, float]], width: int | None = None) -> str:

@@ -206,6 +206,7 @@ _HOMES = {
     "plan": ("solve", "Show the cost of solving a model."),
     "sample": ("sample", "Draw samples of a model's variables."),
     "fit": ("fit", "Fit the distributions of a network to data."),
+    "decide": ("decide", "Find policies of largest expected utility."),
     "cp": ("models", "Solve a model of constraints by propagation and search."),
     "tsp": ("models", "Find a shortest tour of a travelling salesman problem."),
     "dcop": ("dcop", "Solve a distributed problem with message-passing agents."),

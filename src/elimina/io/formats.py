@@ -1,7 +1,8 @@
 """Formats of all files in one table: their suffixes, what they hold, and the marks of formats that share a suffix.
 
 The package of a content reads and writes its formats. The module of ``elimina.io`` that is named like the format has
-the ``CODEC`` of models, that of ``elimina.dcop.formats`` the one of distributed problems. ``elimina.cp`` reads
+the ``CODEC`` of models, and that of influence diagrams where there are any (``DIAGRAMS``), that of
+``elimina.dcop.formats`` the one of distributed problems. ``elimina.cp`` reads
 constraint models and tours.
 """
 
@@ -41,6 +42,7 @@ class Format(NamedTuple):
         is_written: True if elimina also writes the format.
         mark: Function that recognises the format among others with its suffix; None if the others have marks.
         shared_suffixes: Further suffixes, of files that only the mark tells from other formats; they are not written.
+        holds_diagrams: True if its files may hold influence diagrams.
     """
 
     name: str
@@ -49,6 +51,7 @@ class Format(NamedTuple):
     is_written: bool = False
     mark: Callable[[bytes], bool] | None = None
     shared_suffixes: tuple[str, ...] = ()
+    holds_diagrams: bool = False
 
     @property
     def use(self) -> str:
@@ -81,9 +84,9 @@ FORMATS = (
     Format("wcsp", ("wcsp",), "model", is_written=True),
     Format("cfn", ("cfn",), "model", is_written=True, mark=_is_cfn, shared_suffixes=("json",)),
     Format("bif", ("bif",), "model", is_written=True),
-    Format("xmlbif", ("xmlbif", "bifxml", "xml"), "model", is_written=True, mark=_is_xmlbif),
+    Format("xmlbif", ("xmlbif", "bifxml", "xml"), "model", is_written=True, mark=_is_xmlbif, holds_diagrams=True),
     Format("net", ("net",), "model"),
-    Format("xdsl", ("xdsl",), "model"),
+    Format("xdsl", ("xdsl",), "model", holds_diagrams=True),
     Format("cnf", ("cnf",), "model"),
     Format("wcnf", ("wcnf",), "model"),
     Format("qpbo", ("qpbo",), "model"),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from elimina import arguments
 from elimina._core import TextError
 from elimina.errors import FormatError, InputError
-from elimina.io.codecs import Codec
+from elimina.io.codecs import Codec, Subject
 from elimina.io.files import load, save, suffix_of
 from elimina.io.formats import FORMATS as ALL_FORMATS
 from elimina.io.formats import by_suffix, format_of
@@ -20,6 +20,8 @@ from elimina.model.senses import convert_sense
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from elimina.model.decision_network import DiagramParts
 
 FORMATS = by_suffix("model")
 """Formats of models by their suffixes."""
@@ -78,23 +80,42 @@ def read(path: str | os.PathLike[str], *, format: str | None = None, check: bool
     """
     path = arguments.file("path", path)
     codec = _codec_of(path, format)
-
-    def whole(text: Any) -> Model:
-        model = codec.parse(text)
-        if not text.at_end():
-            raise TextError(f"expected the end of the file, found {token_text(text.peek())}")
-        return model
-
-    def opened(data: bytes) -> Any:
-        return codec.open_text(_in_utf8(path, data) if codec.is_often_latin1 else data)
-
-    model = parse_file(path, opened, whole)
+    model = _parsed(path, codec)
     if check and model.children is not None:
         try:
             model.check_distributions(strict=codec.is_of_networks, in_place=True)
         except InputError as error:
             raise FormatError(str(path), None, str(error)) from None
     return model
+
+
+def read_diagram(path: str | os.PathLike[str]) -> DiagramParts:
+    """Read the parts of an influence diagram: see ``elimina.InfluenceDiagram.read``."""
+    path = arguments.file("path", path)
+    suffix = suffix_of(path)
+    usable = {name: form for name, form in FORMATS.items() if form.holds_diagrams}
+    if suffix not in usable:
+        raise InputError(
+            f"{path}: unknown suffix {suffix and '.' + suffix!r} of an influence diagram; name one of "
+            f"{', '.join(usable)} (a file may also end in .gz or .xz)"
+        )
+    codec: Codec[DiagramParts] = import_module(f"elimina.io.{usable[suffix].name}").DIAGRAMS
+    return _parsed(path, codec)
+
+
+def _parsed(path: Path, codec: Codec[Subject]) -> Subject:
+    """Return what a file holds."""
+
+    def whole(text: Any) -> Subject:
+        content = codec.parse(text)
+        if not text.at_end():
+            raise TextError(f"expected the end of the file, found {token_text(text.peek())}")
+        return content
+
+    def opened(data: bytes) -> Any:
+        return codec.open_text(_in_utf8(path, data) if codec.is_often_latin1 else data)
+
+    return parse_file(path, opened, whole)
 
 
 def _in_utf8(path: Path, data: bytes) -> bytes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -41,6 +41,17 @@ class NetworkBuilder:
         self._variables: list[Variable] = []
         self._index: dict[str, int] = {}
         self._factors: dict[int, Table] = {}
+
+    def refuse_node(self, name: str, kind: str) -> None:
+        """Refuse a decision or a utility.
+
+        Raises:
+            UnsupportedError: Always.
+        """
+        raise UnsupportedError(
+            f"node {name!r} is a {kind} node, of an influence diagram: read it by elimina.InfluenceDiagram.read, or "
+            "solve it by 'elimina decide'"
+        )
 
     def add_variable(self, name: str, states: Sequence[str]) -> None:
         """Declare a variable."""
@@ -83,13 +94,17 @@ class NetworkBuilder:
         """Keep the child's distribution; ``shape`` has checked its head."""
         self._factors[child] = Table([*parents, child], values)
 
-    def model(self) -> Model:
-        """Return the network, its factors in the order in which they were added."""
+    def check_distributions(self, others: Collection[int] = ()) -> None:
+        """Check that there are variables, and that all have a distribution, but for some."""
         if not self._variables:
             raise TextError("expected a variable, but the file ends here")
-        missing = [v.name for i, v in enumerate(self._variables) if i not in self._factors]
+        missing = [v.name for i, v in enumerate(self._variables) if i not in self._factors and i not in others]
         if missing:
             raise TextError(f"variable {missing[0]!r} has no distribution")
+
+    def model(self) -> Model:
+        """Return the network, its factors in the order in which they were added."""
+        self.check_distributions()
         factors = list(self._factors.values())
         return Model(
             self._variables, factors, sense="probability", children=list(self._factors), name=self.name, check=False
@@ -148,16 +163,28 @@ def read_probabilities(
     source: Located, data: bytes, count: int, owner: str, *, blanks: str = ""
 ) -> NDArray[np.float64]:
     """Read exactly ``count`` non-negative numbers; an error moves the source's line to the culprit's."""
+    return _read_numbers(source, data, count, owner, ("probability", "probabilities"), is_signed=False, blanks=blanks)
+
+
+def read_utilities(source: Located, data: bytes, count: int, owner: str) -> NDArray[np.float64]:
+    """Read exactly ``count`` numbers of a utility; an error moves the source's line to the culprit's."""
+    return _read_numbers(source, data, count, owner, ("value", "values"), is_signed=True)
+
+
+def _read_numbers(
+    source: Located, data: bytes, count: int, owner: str, nouns: tuple[str, str], *, is_signed: bool, blanks: str = ""
+) -> NDArray[np.float64]:
+    singular, plural = nouns
     number_count = int(number_starts(data, blanks.encode()).sum())
     if number_count != count:
-        raise TextError(f"expected {count} probabilities of {owner!r}, found {number_count}")
+        raise TextError(f"expected {count} {plural} of {owner!r}, found {number_count}")
     text = Text(data, blanks=blanks)
     try:
-        values: NDArray[np.float64] = text.reals(count, f"a probability of {owner!r}")
-        if values.min() < 0:
+        values: NDArray[np.float64] = text.reals(count, f"a {singular} of {owner!r}")
+        if not is_signed and values.min() < 0:
             text = Text(data, blanks=blanks)
-            text.reals(int(np.argmax(values < 0)) + 1, "a probability")
-            raise TextError(f"expected a non-negative probability of {owner!r}, found {values[values < 0][0]}")
+            text.reals(int(np.argmax(values < 0)) + 1, f"a {singular}")
+            raise TextError(f"expected a non-negative {singular} of {owner!r}, found {values[values < 0][0]}")
     except TextError:
         source.line += text.line - 1
         raise

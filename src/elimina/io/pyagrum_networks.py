@@ -36,22 +36,31 @@ def from_pyagrum(network: Any, *, check: bool = True) -> Model:
         UnsupportedError: It is an influence diagram.
     """
     if hasattr(network, "utility"):
-        raise UnsupportedError("an influence diagram has decisions and utilities; elimina handles chance nodes only")
+        raise UnsupportedError(
+            "an influence diagram has decisions and utilities: convert it by elimina.InfluenceDiagram.from_pyagrum"
+        )
     if not hasattr(network, "cpt") and not hasattr(network, "factor"):
         raise InputError(
             f"expected a network of pyAgrum, a BayesNet or a MarkovRandomField, got an object of type "
             f"{type(network).__name__}"
         )
     nodes = sorted(network.nodes())
-    network_variables = [network.variable(v) for v in nodes]
-    variables = [Variable(v.name(), len(v.labels()), _states(v)) for v in network_variables]
+    variables = [variable_of_node(network, v) for v in nodes]
     index = {v.name: i for i, v in enumerate(variables)}
     if hasattr(network, "cpt"):
-        tables = [_table(network.cpt(v), index) for v in nodes]
+        tables = [table_of_tensor(network.cpt(v), index) for v in nodes]
         children = [t.scope[-1] for t in tables]
-        return Model(variables, tables, sense="probability", children=children, name=_title(network), check=check)
-    tables = [_table(network.factor(scope), index) for scope in network.factors()]
-    return Model(variables, tables, sense="probability", name=_title(network))
+        return Model(
+            variables, tables, sense="probability", children=children, name=network_title(network), check=check
+        )
+    tables = [table_of_tensor(network.factor(scope), index) for scope in network.factors()]
+    return Model(variables, tables, sense="probability", name=network_title(network))
+
+
+def variable_of_node(network: Any, node: int) -> Variable:
+    """Return the variable of a node of a network of pyAgrum."""
+    variable = network.variable(node)
+    return Variable(variable.name(), len(variable.labels()), _states(variable))
 
 
 def _states(variable: Any) -> list[State]:
@@ -60,17 +69,19 @@ def _states(variable: Any) -> list[State]:
     return [int(label) if is_integer else label for label in variable.labels()]
 
 
-def _title(network: Any) -> str:
+def network_title(network: Any) -> str:
+    """Return the name of a network of pyAgrum."""
     return str(network.propertyWithDefault("name", ""))
 
 
-def _table(tensor: Any, index: dict[str, int]) -> Table:
+def table_of_tensor(tensor: Any, index: dict[str, int]) -> Table:
+    """Return the distribution in a tensor of pyAgrum, the axis of its first variable last."""
     names = list(tensor.names)
     scope = [*names[1:], *names[:1]]
-    return Table([index[v] for v in scope], arranged(_stored_values(tensor), names[::-1], scope))
+    return Table([index[v] for v in scope], arranged(stored_values(tensor), names[::-1], scope))
 
 
-def _stored_values(tensor: Any) -> NDArray[np.float64]:
+def stored_values(tensor: Any) -> NDArray[np.float64]:
     """Return the values of a tensor of pyAgrum, the axis of its last variable first.
 
     NoisyOR, MAX and the like compute each cell when it is asked for. They have no buffer, and ``toarray`` returns

@@ -4,6 +4,9 @@ Each <cpt> under <nodes> is a variable: its id, a <state> with an id for each va
 <probabilities>, in which the first parent varies slowest and the variable itself fastest (SMILE's order of the
 dimensions of a matrix). A <deterministic> node has <resultingstates> instead: one of its states for each combination of
 its parents'. Ids are kept as names; the captions of the <extensions> are read past.
+
+In an influence diagram, a <decision> has states and parents, a <utility> has parents and a number for each combination
+of their states, the last parent fastest, and a <mau> adds up utilities by <weights>.
 """
 
 from __future__ import annotations
@@ -16,38 +19,105 @@ from numpy.typing import NDArray
 from elimina._core import TextError
 from elimina.errors import UnsupportedError
 from elimina.io.codecs import Codec
-from elimina.io.network import NetworkBuilder, read_probabilities
+from elimina.io.diagrams import DiagramBuilder
+from elimina.io.network import NetworkBuilder, read_probabilities, read_utilities
 from elimina.io.xml_documents import Document, Element
+from elimina.model.decision_network import DiagramParts
 from elimina.model.model import Model
 
 
 def parse_xdsl(document: Document) -> Model:
     """Read a model whose factors are in the order of the nodes."""
+    builder = NetworkBuilder()
+    nodes = _read_nodes(document, builder)
+    document.line = nodes.line
+    return builder.model()
+
+
+def parse_diagram(document: Document) -> DiagramParts:
+    """Read an influence diagram, whose decisions forget nothing."""
+    builder = DiagramBuilder()
+    nodes = _read_nodes(document, builder)
+    sums = {_id(node): _read_sum(document, node) for node in nodes.children if node.tag == "mau"}
+    weights = _weights_of_utilities(sums, [_id(node) for node in nodes.children if node.tag == "utility"])
+    document.line = nodes.line
+    return builder.parts(weights, no_forgetting=True)
+
+
+def _read_nodes(document: Document, builder: NetworkBuilder) -> Element:
     root = document.root("smile")
     if any(child.tag == "dynamic" for child in document.visit(root)):
         raise UnsupportedError("the network is a dynamic one (it has temporal arcs); unroll it first")
     nodes = document.only(root, "nodes", "<smile>")
-    builder = NetworkBuilder()
     builder.name = root.attributes.get("id", "")
     for node in document.visit(nodes):
-        name = _id(node)
-        if node.tag not in ("cpt", "deterministic"):
-            raise UnsupportedError(
-                f"node {name!r} is a <{node.tag[:40]}> node; elimina handles <cpt> and <deterministic> nodes only"
-            )
-        table = "probabilities" if node.tag == "cpt" else "resultingstates"
-        states = []
-        for part in document.visit(node):
-            if part.tag == "state":
-                states.append(_id(part))
-            elif part.tag not in ("parents", "property", table):
-                raise UnsupportedError(f"node {name!r} has a <{part.tag[:40]}>, which is not handled")
-        builder.add_variable(name, states)
+        _declare(document, node, builder)
     is_foreign = document.contains(b"created by pyAgrum")
     for node in document.visit(nodes):
-        _read_probabilities(document, node, builder, is_foreign)
-    document.line = nodes.line
-    return builder.model()
+        if node.tag != "mau":
+            _read_table(document, node, builder, is_foreign)
+    return nodes
+
+
+_TABLES = {
+    "cpt": ("probabilities",),
+    "deterministic": ("resultingstates",),
+    "decision": (),
+    "utility": ("utilities",),
+    "mau": ("weights",),
+}
+"""Kinds of nodes, and the elements that they have besides states, parents and properties."""
+
+
+def _declare(document: Document, node: Element, builder: NetworkBuilder) -> None:
+    """Declare the variable or the utility of a node."""
+    name = _id(node)
+    if node.tag not in _TABLES:
+        raise UnsupportedError(
+            f"node {name!r} is a <{node.tag[:40]}> node; elimina handles the nodes {', '.join(_TABLES)} only"
+        )
+    if node.tag not in ("cpt", "deterministic") and not isinstance(builder, DiagramBuilder):
+        builder.refuse_node(name, node.tag)
+    states = []
+    for part in document.visit(node):
+        if part.tag == "state":
+            states.append(_id(part))
+        elif part.tag not in ("parents", "property", *_TABLES[node.tag]):
+            raise UnsupportedError(f"node {name!r} has a <{part.tag[:40]}>, which is not handled")
+    if not isinstance(builder, DiagramBuilder) or node.tag in ("cpt", "deterministic"):
+        builder.add_variable(name, states)
+    elif node.tag == "decision":
+        builder.add_decision(name, states)
+    elif node.tag == "utility":
+        builder.add_utility(name)
+
+
+def _read_sum(document: Document, node: Element) -> dict[str, float]:
+    """Return the weights of the utilities and sums that a node adds up."""
+    name, parents = _id(node), _parents(document, node)
+    table = document.only(node, "weights", f"node {name!r}")
+    weights = read_utilities(document, table.raw_text.encode(), len(parents), name)
+    return dict(zip(parents, weights.tolist(), strict=True))
+
+
+def _weights_of_utilities(sums: dict[str, dict[str, float]], utilities: list[str]) -> dict[str, float]:
+    """Return the weight of each utility in the total: the sum of all that no other node adds up."""
+    summed = {name for weights in sums.values() for name in weights}
+    totals = dict.fromkeys(utilities, 0.0)
+    stack = [(name, 1.0, frozenset[str]()) for name in (*utilities, *sums) if name not in summed]
+    if sums and not any(name in sums for name, _, _ in stack):
+        raise TextError(f"the nodes {', '.join(sums)} add up each other")
+    while stack:
+        name, weight, path = stack.pop()
+        if name in path:
+            raise TextError(f"node {name!r} adds up itself")
+        if name in totals:
+            totals[name] += weight
+            continue
+        if name not in sums:
+            raise TextError(f"expected a utility or a <mau> node, found {name!r}")
+        stack += [(part, weight * share, path | {name}) for part, share in sums[name].items()]
+    return totals
 
 
 def _id(element: Element) -> str:
@@ -56,18 +126,28 @@ def _id(element: Element) -> str:
     return element.attributes["id"]
 
 
-def _read_probabilities(document: Document, node: Element, builder: NetworkBuilder, is_foreign: bool) -> None:
+def _parents(document: Document, node: Element) -> list[str]:
+    return [name for part in document.visit(node) if part.tag == "parents" for name in part.text.split()]
+
+
+def _read_table(document: Document, node: Element, builder: NetworkBuilder, is_foreign: bool) -> None:
     name = _id(node)
-    child = builder.index(name)
-    parents = []
-    for part in document.visit(node):
-        if part.tag == "parents":
-            parents += [builder.index(parent) for parent in part.text.split()]
+    parents = [builder.index(parent) for parent in _parents(document, node)]
     if is_foreign and len(parents) > 1:
         raise TextError(
             f"node {name!r} has several parents, which pyAgrum orders in another way than GeNIe: save the network as "
             ".bifxml"
         )
+    if isinstance(builder, DiagramBuilder) and node.tag == "utility":
+        shape = builder.utility_shape(name, parents)
+        table = document.only(node, "utilities", f"node {name!r}")
+        utilities = read_utilities(document, table.raw_text.encode(), math.prod(shape), name)
+        builder.set_utility(name, parents, utilities.reshape(shape))
+        return
+    child = builder.index(name)
+    if isinstance(builder, DiagramBuilder) and builder.is_decision(child):
+        builder.set_observed(child, parents)
+        return
     shape = builder.shape(parents, child)
     if node.tag == "deterministic":
         builder.add_distribution(parents, child, _read_results(document, node, builder.states([child])[0], shape))
@@ -91,3 +171,4 @@ def _read_results(document: Document, node: Element, states: list[str], shape: t
 
 
 CODEC = Codec(("probability",), Document, parse_xdsl, holds=("names",), is_of_networks=True)
+DIAGRAMS = Codec(("probability",), Document, parse_diagram, holds=("names",), is_of_networks=True)

@@ -16,16 +16,32 @@ from numpy.typing import NDArray
 from elimina._core import TextError
 from elimina.errors import UnsupportedError
 from elimina.io.codecs import Codec
-from elimina.io.network import NetworkBuilder, conditionals, read_probabilities
+from elimina.io.diagrams import DiagramBuilder
+from elimina.io.network import NetworkBuilder, conditionals, read_probabilities, read_utilities
 from elimina.io.xml_documents import Document, Element, checked_xml
+from elimina.model.decision_network import DiagramParts
 from elimina.model.model import Model
 from elimina.model.variable import texts_of
 
 
 def parse_xmlbif(document: Document) -> Model:
     """Read a model whose factors are in the order of the definitions."""
-    network = document.only(document.root("BIF"), "NETWORK", "<BIF>")
     builder = NetworkBuilder()
+    network = _read_network(document, builder)
+    document.line = network.line
+    return builder.model()
+
+
+def parse_diagram(document: Document) -> DiagramParts:
+    """Read an influence diagram of pyAgrum, in which nodes may be decisions and utilities."""
+    builder = DiagramBuilder()
+    network = _read_network(document, builder)
+    document.line = network.line
+    return builder.parts()
+
+
+def _read_network(document: Document, builder: NetworkBuilder) -> Element:
+    network = document.only(document.root("BIF"), "NETWORK", "<BIF>")
     definitions = []
     for element in document.visit(network):
         if element.tag == "NAME":
@@ -38,37 +54,51 @@ def parse_xmlbif(document: Document) -> Model:
             raise TextError(f"expected <VARIABLE> or <DEFINITION>, found <{element.tag[:40]}>")
     for element in definitions:
         _read_definition(document, element, builder)
-    document.line = network.line
-    return builder.model()
+    return network
 
 
 def _read_xml_variable(document: Document, element: Element, builder: NetworkBuilder) -> None:
     name = document.only(element, "NAME", "<VARIABLE>").text
     kind = element.attributes.get("TYPE", "nature")
-    if kind in ("decision", "utility"):
-        raise UnsupportedError(f"node {name!r} is a {kind} node; elimina handles chance nodes (TYPE='nature') only")
-    if kind != "nature":
-        raise TextError(f"expected TYPE='nature' of variable {name!r}, found {kind[:40]!r}")
+    if kind not in ("nature", "decision", "utility"):
+        raise TextError(f"expected TYPE='nature', 'decision' or 'utility' of {name!r}, found {kind[:40]!r}")
+    if kind != "nature" and not isinstance(builder, DiagramBuilder):
+        builder.refuse_node(name, kind)
     states = []
     for part in document.visit(element):
         if part.tag == "OUTCOME":
             states.append(part.text)
         elif part.tag not in ("NAME", "PROPERTY"):
             raise TextError(f"expected <OUTCOME> in variable {name!r}, found <{part.tag[:40]}>")
-    builder.add_variable(name, states)
+    if isinstance(builder, DiagramBuilder) and kind == "decision":
+        builder.add_decision(name, states)
+    elif isinstance(builder, DiagramBuilder) and kind == "utility":
+        builder.add_utility(name)
+    else:
+        builder.add_variable(name, states)
 
 
 def _read_definition(document: Document, element: Element, builder: NetworkBuilder) -> None:
     document.line = element.line
     if sum(part.tag == "FOR" for part in element.children) > 1:
         raise UnsupportedError("a definition has several FOR variables; elimina handles one")
-    child = builder.index(owner := document.only(element, "FOR", "<DEFINITION>").text)
+    owner = document.only(element, "FOR", "<DEFINITION>").text
     parents = []
     for part in document.visit(element):
         if part.tag == "GIVEN":
             parents.append(builder.index(part.text))
         elif part.tag not in ("FOR", "TABLE", "PROPERTY"):
             raise TextError(f"expected <GIVEN> or <TABLE> in the definition of {owner!r}, found <{part.tag[:40]}>")
+    if isinstance(builder, DiagramBuilder) and builder.is_utility(owner):
+        shape = builder.utility_shape(owner, parents)
+        table = document.only(element, "TABLE", f"the definition of {owner!r}")
+        utilities = read_utilities(document, table.raw_text.encode(), int(np.prod(shape)), owner)
+        builder.set_utility(owner, parents, utilities.reshape(shape))
+        return
+    child = builder.index(owner)
+    if isinstance(builder, DiagramBuilder) and builder.is_decision(child):
+        builder.set_observed(child, parents)
+        return
     shape = builder.shape(parents, child)
     table = document.only(element, "TABLE", f"the definition of {owner!r}")
     values = read_probabilities(document, table.raw_text.encode(), int(np.prod(shape)), owner)
@@ -111,3 +141,4 @@ def _tagged(tag: str, name: str) -> str:
 
 
 CODEC = Codec(("probability",), Document, parse_xmlbif, render_xmlbif, holds=("names",), is_of_networks=True)
+DIAGRAMS = Codec(("probability",), Document, parse_diagram, holds=("names",), is_of_networks=True)

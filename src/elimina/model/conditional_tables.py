@@ -92,6 +92,33 @@ def network_of(cpds: Any, states: Any, *, check: bool) -> Network:
     return Network(list(variables.values()), tables)
 
 
+def aligned_array(members: Sequence[Variable], values: Any) -> NDArray[Any]:
+    """Return the array of a table over some variables, as users write it: an axis for each of them.
+
+    Args:
+        members: Variables of the table.
+        values: An array, nested mappings from states (the outermost from those of the first variable), or a table with
+            labels.
+
+    Raises:
+        InputError: The table does not fit the variables.
+    """
+    names = tuple(variable.name for variable in members)
+    if isinstance(values, Mapping) and names:
+        return aligned_cells(members, _nested_table(names, values))
+    table = _array_or_table(names, values)
+    if isinstance(table, LabelledTable):
+        return aligned_cells(members, table)
+    sizes = tuple(variable.size for variable in members)
+    if table.shape != sizes:
+        counts = ", ".join(f"{variable.name!r} has {variable.size}" for variable in members)
+        raise InputError(
+            f"its array has the shape {table.shape}, and the shape {sizes} is needed: an axis for each variable"
+            + (f", in this order ({counts} states)" if counts else ", and this table has none")
+        )
+    return table
+
+
 def _title(names: Sequence[str]) -> str:
     """Return the name of a distribution in errors."""
     parents = ", ".join(map(repr, names[1:]))

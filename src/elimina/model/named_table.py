@@ -114,23 +114,33 @@ class NamedTable(_NumbersOfStates, NDArrayOperatorsMixin):
         states = {v.name: state_array(v, x).tolist() for v, x in zip(self._variables, codes, strict=True)}
         return states, {self.quantity: self.array.ravel()}
 
+    @property
+    def _columns_shown(self) -> tuple[Variable, ...]:
+        """Variables in the order of the columns of a text."""
+        return self._variables
+
+    @property
+    def _count_of_rows(self) -> int:
+        return self.array.size
+
     def _rows(self) -> Iterator[tuple[str, ...]]:
         """Yield the texts of the states and of the number of each cell."""
         states = itertools.product(*(variable.all_states for variable in self._variables))
         return ((*map(str, x), f"{p:.6g}") for x, p in zip(states, self.array.flat, strict=True))
 
     def __repr__(self) -> str:
-        header = (*self.names, self.quantity)
+        header = (*(variable.name for variable in self._columns_shown), self.quantity)
         rows = [[cut(cell, 40) for cell in row] for row in (header, *itertools.islice(self._rows(), _ROWS_SHOWN))]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-        return _text_of(lines, self.array.size)
+        return _text_of(lines, self._count_of_rows)
 
     def _repr_html_(self) -> str:
         if len(self._variables) == 1:
             variable = self._variables[0]
             return bars_of({variable.name: dict(zip(variable.all_states, self.array.tolist(), strict=True))})
-        return table_of((*self.names, self.quantity), self._rows(), self.array.size)
+        header = (*(variable.name for variable in self._columns_shown), self.quantity)
+        return table_of(header, self._rows(), self._count_of_rows)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         # NumPy 1 has no copy=None.

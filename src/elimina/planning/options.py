@@ -356,6 +356,7 @@ Engine = Literal[
     "elimina.sample",
     "elimina.iterate_best",
     "elimina.fit",
+    "an influence diagram",
     "a junction tree",
     "elimination on a cluster",
     "search on a cluster",
@@ -364,7 +365,7 @@ Engine = Literal[
 
 _SAMPLES: tuple[Engine, ...] = get_args(Engine)
 _TREE: tuple[Engine, ...] = _SAMPLES[1:]
-_CLUSTER: tuple[Engine, ...] = _TREE[3:]
+_CLUSTER: tuple[Engine, ...] = _TREE[4:]
 _CLUSTER_SEARCH: tuple[Engine, ...] = _CLUSTER[1:]
 
 Group = Literal["common", "limits", "output", "expert"]

@@ -1,0 +1,105 @@
+"""Command ``elimina decide``."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+
+from elimina.cli import signals
+from elimina.cli.models import source_of, source_option, verbose_option, write_answer
+from elimina.cli.options import (
+    call_options,
+    check_writable,
+    evidence_of,
+    evidence_option,
+    format_for,
+    format_options,
+    naming_time_limit,
+    number_option,
+    output_option,
+    sampling_options,
+    time_limit_option,
+)
+from elimina.cli.terminal import Command, labelled, option
+from elimina.decisions import InfluenceDiagram
+from elimina.display import seconds_text
+from elimina.result import Result, marginals_table, policies_lines, with_reading
+from elimina.strategies.call import Call
+
+
+@click.command(cls=Command)
+@click.argument("file", type=click.Path())
+@evidence_option
+@option(
+    "--policy",
+    "policies",
+    multiple=True,
+    metavar="DECISION=STATE",
+    help="State that a decision always has, instead of the best ones; may be repeated.",
+)
+@option("--no-forgetting", is_flag=True, help="Let each decision see all earlier ones and their observations.")
+@number_option("--restarts", help="Number of further, random starts where the diagram is not soluble.")
+@number_option("--seed", "start_seed", help="Random seed of the starts.")
+@sampling_options
+@time_limit_option
+@format_options("human", "json")
+@output_option()
+@source_option
+@option("--no-check", is_flag=True, group="expert", help="Accept distributions that do not sum to 1 as they are.")
+@verbose_option
+def decide(
+    file: str,
+    policies: tuple[str, ...],
+    no_forgetting: bool,
+    time_limit: float | None,
+    format_: str,
+    output: str | None,
+    no_check: bool,
+    **options: Any,
+) -> None:
+    """Find policies of largest expected utility in the influence diagram in FILE: .bifxml or .xdsl; also .gz, .xz.
+
+    A decision sees the nodes with an arc to it. Decisions in .xdsl files also see all earlier ones and their
+    observations.
+    """
+    started = time.monotonic()
+    if output is not None:
+        check_writable(Path(output), file, options["order"], *options["evidence"])
+    file = source_of(file)
+
+    def read() -> InfluenceDiagram:
+        diagram = InfluenceDiagram.read(file, check=not no_check)
+        return diagram.with_no_forgetting() if no_forgetting else diagram
+
+    diagram = Call("read", time_limit).result(read)
+    reading = time.monotonic() - started
+    network = diagram.network
+    asked, evidence = call_options(options, network), evidence_of(options["evidence"], network)
+    fixed = evidence_of(policies, network)
+    with naming_time_limit(time_limit, reading):
+        result = diagram.solve(
+            evidence=evidence,
+            policies=fixed,
+            restarts=options["restarts"],
+            seed=options["start_seed"],
+            time_limit=signals.remaining(time_limit, reading),
+            options=asked,
+        )
+    with signals.deferred():
+        result = signals.attributed(with_reading(result, reading))
+        write_answer(result, _text_of, format_for(output, format_), output)
+
+
+def _text_of(result: Result) -> str:
+    rows = [("status", str(result.status))]
+    if result.ended_by is not None:
+        rows.append(("ended by", result.ended_by))
+    rows.append(("utility", f"{result.value:.10g}"))
+    if len(result.stats["utilities"]) > 1:
+        rows += [(f"of {name}", f"{value:.10g}") for name, value in result.stats["utilities"].items()]
+    rows.append(("time", seconds_text(result.stats["seconds"]["total"])))
+    lines = [labelled(rows), *policies_lines(result.policies)]
+    return "\n".join([*lines, marginals_table(result.marginals)] if result.marginals else lines)

@@ -1,0 +1,336 @@
+"""Influence diagrams and their questions: ``InfluenceDiagram``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from elimina import arguments
+from elimina.errors import FormatError, InputError, TimeLimitError
+from elimina.io.model_files import read_diagram
+from elimina.io.pyagrum_diagrams import diagram_from_pyagrum
+from elimina.io.sources import EvidenceLike, as_evidence
+from elimina.methods.junction_tree import JunctionTree
+from elimina.methods.policy_optimisation import DecisionQuestion, Strategy, best_strategy
+from elimina.model.decision_network import DecisionNetwork
+from elimina.model.model import variable_indices
+from elimina.model.row_table import RowTable
+from elimina.planning.options import DEFAULT, Options
+from elimina.problem.observations import assignment_of
+from elimina.result import EndedBy, Marginals, NoMarginals, Result
+from elimina.strategies.call import Call
+from elimina.system import memory_errors_in_words
+
+TASK = "meu"
+"""Task of the answers: maximum expected utility."""
+
+
+class ObservationGain(NamedTuple):
+    """Gain of an observation that a decision does not have.
+
+    Attributes:
+        variable: Name of the variable that is observed.
+        gain: Increase of the maximum expected utility: the most that the observation may cost.
+        expected_utility: Maximum expected utility with it.
+    """
+
+    variable: str
+    gain: float
+    expected_utility: float
+
+
+class ObservationGains(RowTable[ObservationGain]):
+    """Gains of observations, the largest one first.
+
+    Attributes:
+        decision: Name of the decision.
+        expected_utility: Maximum expected utility without any of them.
+        is_optimal: True if all expected utilities are optimal; otherwise they are those of local optima.
+    """
+
+    fields = ObservationGain._fields
+
+    def __init__(
+        self, rows: Sequence[ObservationGain], decision: str, expected_utility: float, *, is_optimal: bool
+    ) -> None:
+        super().__init__(sorted(rows, key=lambda row: -row.gain))
+        self.decision, self.expected_utility, self.is_optimal = decision, expected_utility, is_optimal
+
+    def _figures(self) -> list[tuple[str, str]]:
+        kind = "" if self.is_optimal else " (local optimum)"
+        return [("decision", self.decision), ("expected utility", f"{self.expected_utility:.6g}{kind}")]
+
+
+class InfluenceDiagram(DecisionNetwork):
+    """A model of decisions: a Bayesian network with decisions among its variables, and utilities that are added up.
+
+    A decision sees the variables that it lists, and nothing else: the diagram is a limited-memory one (a LIMID). With
+    ``no_forgetting``, decisions are made in order, and each also sees all earlier ones and what these saw.
+
+    Args:
+        variables: Chance variables and decisions.
+        factors: Conditional distributions of the chance variables, over the variables' indices.
+        children: Variable of each distribution.
+        decisions: Decision -> the variables that it observes, by name or index.
+        utilities: Name -> table of numbers, over the variables' indices.
+        no_forgetting: True if each decision sees all earlier ones and their observations.
+        name: Name of the diagram.
+        check: See ``Model``.
+
+    Attributes:
+        variables: Chance variables and decisions, in the order of their indices.
+        network: Bayesian network of the chance variables, in which each decision is a variable without parents and with
+            equal probabilities.
+        observed: Index of a decision -> indices of the variables that it sees, those by ``no_forgetting`` included.
+        utilities: Name -> table of numbers.
+        no_forgetting: True if each decision sees all earlier ones and their observations.
+        name: Name of the diagram.
+
+    Raises:
+        TypeError: An argument has the wrong type.
+        InputError: A distribution is wrong (see ``Model``), a variable has none, arcs form a cycle, a utility is not
+            finite, there is no decision, or decisions that should not forget have no order.
+
+    Example:
+        >>> import elimina
+        >>> diagram = elimina.InfluenceDiagram.from_tables(
+        ...     chance={"rain": [0.7, 0.3], ("forecast", "rain"): [[0.8, 0.2], [0.2, 0.8]]},
+        ...     decisions={"umbrella": ["forecast"]},
+        ...     utilities={("comfort", "rain", "umbrella"): [[10, 6], [0, 7]]},
+        ...     states={"rain": ["no", "yes"], "forecast": ["sun", "rain"], "umbrella": ["leave", "take"]},
+        ... )
+        >>> result = diagram.solve()
+        >>> print(result.status, round(result.value, 4))
+        optimal 8.12
+        >>> result.policies["umbrella"]
+        forecast  umbrella  probability
+        sun       leave     1
+        rain      take      1
+    """
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str], *, check: bool = True) -> Self:
+        """Read a diagram from a file of pyAgrum (.bifxml) or GeNIe (.xdsl).
+
+        GeNIe's decisions forget nothing, so those of an .xdsl file see all earlier ones and their observations.
+
+        Args:
+            path: The file; it may also end in .gz or .xz.
+            check: See ``elimina.read``.
+
+        Raises:
+            FormatError: The file is truncated or malformed, or see ``elimina.read``.
+            UnsupportedError: The file uses a feature that elimina does not handle.
+            InputError: The format is unknown, the file cannot be read, or the diagram is wrong (see the class).
+        """
+        parts = read_diagram(path)
+        try:
+            return cls(**parts._asdict(), check=check)
+        except InputError as error:
+            raise FormatError(str(path), None, str(error)) from None
+
+    @classmethod
+    def from_pyagrum(cls, diagram: Any, *, check: bool = True) -> Self:
+        """Build a diagram from an InfluenceDiagram of pyAgrum: its decisions see their parents.
+
+        Args:
+            diagram: An object of pyAgrum.
+            check: See ``Model``.
+
+        Raises:
+            InputError: It is something else, or a row of a distribution does not sum to 1.
+        """
+        return cls(**diagram_from_pyagrum(diagram)._asdict(), check=check)
+
+    @memory_errors_in_words("while it solved the influence diagram")
+    @arguments.with_options(Options._fields, "elimina.Options")
+    def solve(
+        self,
+        *,
+        evidence: EvidenceLike | None = None,
+        policies: Mapping[str, Any] | None = None,
+        restarts: int = 0,
+        seed: int = 0,
+        time_limit: float | None = None,
+        options: Options = DEFAULT,
+    ) -> Result:
+        """Return policies of maximum expected utility.
+
+        The diagram is solved one decision after another (single policy updating). That is optimal where the diagram is
+        soluble, as each one without forgetting is, and the status is ``optimal``. Otherwise, it is repeated until no
+        single policy can be improved: a local optimum, whose status is ``feasible``.
+
+        Args:
+            evidence: Observed variables, as in ``elimina.plan``, which no decision affects.
+            policies: Policies of some decisions, as ``with_policies`` takes them; the others are solved. If all have
+                one, the answer is their expected utility, and its status ``exact``.
+            restarts: Number of further, random starts where the diagram is not soluble; the best answer is returned.
+            seed: Random seed of the starts.
+            time_limit: Time limit in seconds. A call that reaches it, or that Ctrl-C ends, returns the best policies so
+                far.
+            options: Settings for experts: ``device``, ``memory``, the order and its search, ``threads`` and ``dtype``.
+
+        Returns:
+            The answer: ``value`` is the expected utility, ``policies`` has the policy of each decision over what it
+            needs to see, ``marginals`` has the posteriors of all variables under them, and ``stats["utilities"]`` the
+            expected value of each utility. Where observations have probability 0, the policy is arbitrary.
+
+        Raises:
+            TypeError: An argument has the wrong type.
+            ImpossibleEvidenceError: The evidence has probability 0.
+            InputError: A decision affects an observed variable, or a policy or an option does not fit the diagram.
+            MemoryLimitError: A policy, or a joint distribution, does not fit into memory.
+            DeviceError: The device is missing or cannot be used.
+            TimeLimitError: The time limit passed, and no policies are known.
+            KeyboardInterrupt: The user interrupted, and no policies are known.
+
+        Example:
+            >>> import elimina
+            >>> diagram = elimina.InfluenceDiagram.from_tables(
+            ...     chance={"rain": [0.7, 0.3]},
+            ...     decisions={"umbrella": []},
+            ...     utilities={("comfort", "rain", "umbrella"): [[10, 6], [0, 7]]},
+            ...     states={"umbrella": ["leave", "take"]},
+            ... )
+            >>> diagram.solve(policies={"umbrella": "take"}).value
+            6.3
+        """
+        time_limit = arguments.seconds("time_limit", time_limit)
+        question = self._question(evidence, policies, restarts, seed)
+        checked = _checked(options)
+        call = Call(TASK, time_limit)
+        strategies: list[Strategy] = []
+
+        def work() -> Result:
+            strategy = best_strategy(question, checked, lambda best: strategies.__setitem__(slice(None), [best]))
+            return self._result(question, strategy, self._marginals(question, strategy, checked))
+
+        try:
+            result = call.result(work)
+        except (TimeLimitError, KeyboardInterrupt) as error:
+            if not strategies:
+                raise
+            ended_by: EndedBy = "interrupt" if isinstance(error, KeyboardInterrupt) else "time-limit"
+            result = self._result(question, strategies[0], NoMarginals("unknown", TASK), ended_by)
+        return result.replace(stats={**result.stats, "seconds": call.phase_seconds()})
+
+    @arguments.with_options(Options._fields, "elimina.Options")
+    def observation_gains(
+        self,
+        decision: str | int,
+        candidates: Sequence[str | int] | None = None,
+        *,
+        evidence: EvidenceLike | None = None,
+        restarts: int = 0,
+        seed: int = 0,
+        time_limit: float | None = None,
+        options: Options = DEFAULT,
+    ) -> ObservationGains:
+        """Return what it is worth to let a decision observe another variable (the value of information).
+
+        Args:
+            decision: The decision, by name or index.
+            candidates: Variables that it may observe, by name or index. None: all chance variables that it neither sees
+                nor affects.
+            evidence: See ``solve``.
+            restarts: Likewise.
+            seed: Likewise.
+            time_limit: Time limit of the whole call, in seconds.
+            options: See ``solve``.
+
+        Raises:
+            InputError: There is no such decision or variable, the decision affects a candidate, or see ``solve``.
+            MemoryLimitError: See ``solve``.
+            TimeLimitError: The time limit passed.
+            TypeError: See ``solve``.
+
+        Example:
+            >>> import elimina
+            >>> diagram = elimina.InfluenceDiagram.from_tables(
+            ...     chance={"rain": [0.7, 0.3], ("forecast", "rain"): [[0.8, 0.2], [0.2, 0.8]]},
+            ...     decisions={"umbrella": []},
+            ...     utilities={("comfort", "rain", "umbrella"): [[10, 6], [0, 7]]},
+            ...     states={"umbrella": ["leave", "take"]},
+            ... )
+            >>> for row in diagram.observation_gains("umbrella"):
+            ...     print(row.variable, round(row.gain, 4))
+            rain 2.1
+            forecast 1.12
+        """
+        d = self.decision_index(decision)
+        seconds, checked = arguments.seconds("time_limit", time_limit), _checked(options)
+        question = self._question(evidence, None, restarts, seed)
+        asked = self._candidates(d, candidates, question.evidence)
+        diagrams = [self, *(self.with_observations(d, [v]) for v in asked)]
+
+        def work() -> list[Strategy]:
+            questions = [question._replace(diagram=diagram) for diagram in diagrams]
+            return [best_strategy(each, checked, lambda _: None) for each in questions]
+
+        base, *strategies = Call(TASK, seconds).result(work)
+        rows = [
+            ObservationGain(self.variables[v].name, strategy.value - base.value, strategy.value)
+            for v, strategy in zip(asked, strategies, strict=True)
+        ]
+        is_optimal = all(strategy.is_optimal for strategy in (base, *strategies))
+        return ObservationGains(rows, self.variables[d].name, base.value, is_optimal=is_optimal)
+
+    def _candidates(self, decision: int, candidates: Any, evidence: Mapping[int, int]) -> list[int]:
+        if candidates is not None:
+            return variable_indices(self.network, candidates, "candidates")
+        excluded = {*self.observed, *self.observed[decision], *self.graph.descendants(decision), *evidence}
+        return [v for v in range(len(self.variables)) if v not in excluded]
+
+    def _question(self, evidence: Any, policies: Any, restarts: Any, seed: Any) -> DecisionQuestion:
+        observations = assignment_of(self.network, as_evidence(evidence, self.network), "evidence")
+        culprit = next((v for v in observations if v in self.affected), None)
+        if culprit is not None:
+            name = self.variables[culprit].name
+            raise InputError(
+                f"evidence names {name!r}, which a decision affects: its state is unknown when the decision is made; "
+                "leave it out, or fix a decision by policies={...}"
+            )
+        return DecisionQuestion(
+            self,
+            observations,
+            {} if policies is None else self.policy_tables(policies),
+            arguments.integer("restarts", restarts, 0),
+            arguments.integer("seed", seed, 0),
+        )
+
+    def _marginals(self, question: DecisionQuestion, strategy: Strategy, options: Options) -> Marginals:
+        """Return the posteriors of all variables under a strategy."""
+        network = self.network_of(strategy.policies)
+        evidence = {self.variables[v].name: self.variables[v].state(x) for v, x in question.evidence.items()}
+        tree = JunctionTree(network, evidence=evidence, options=options._replace(exact=True))
+        return Marginals(self.variables, np.concatenate([table.array for table in tree.marginals().values()]))
+
+    def _result(
+        self, question: DecisionQuestion, strategy: Strategy, marginals: Any, ended_by: EndedBy | None = None
+    ) -> Result:
+        is_given = len(question.policies) == len(self.observed)
+        is_optimal = strategy.is_optimal and ended_by is None
+        return Result(
+            "exact" if is_given else "optimal" if is_optimal else "feasible",
+            TASK,
+            strategy.value,
+            strategy.value,
+            strategy.value if is_given or is_optimal else None,
+            marginals=marginals,
+            policies={self.variables[d].name: self.policy_of(strategy.policies[d]) for d in self.observed},
+            ended_by=ended_by,
+            stats={
+                "utilities": strategy.utilities,
+                "updates": strategy.updates,
+                "start": strategy.start,
+            },
+        )
+
+
+def _checked(options: Options) -> Options:
+    if not isinstance(options, Options):
+        raise arguments.wrong_type("options", options, "elimina.Options")
+    return options.only_for("an influence diagram").checked()

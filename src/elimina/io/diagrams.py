@@ -1,0 +1,94 @@
+"""Influence diagrams while they are read: networks with decisions and utilities."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina._core import TextError
+from elimina.errors import UnsupportedError
+from elimina.io.network import MAX_TABLE_CELLS, NetworkBuilder
+from elimina.model.decision_network import DiagramParts
+from elimina.model.table import Table
+
+
+class DiagramBuilder(NetworkBuilder):
+    """An influence diagram while it is read. Every method raises TextError where the file contradicts itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._observed: dict[int, list[int]] = {}
+        self._utilities: dict[str, Table | None] = {}
+
+    def add_decision(self, name: str, states: Sequence[str]) -> None:
+        """Declare a decision that observes nothing yet."""
+        self.add_variable(name, states)
+        self._observed[self.index(name)] = []
+
+    def add_utility(self, name: str) -> None:
+        """Declare a utility."""
+        if self.is_utility(name):
+            raise TextError(f"a second utility is named {name!r}")
+        self._utilities[name] = None
+
+    def is_utility(self, name: str) -> bool:
+        """Return whether a name is that of a utility declared before."""
+        return name in self._utilities
+
+    def is_decision(self, variable: int) -> bool:
+        """Return whether a variable is a decision."""
+        return variable in self._observed
+
+    def index(self, name: str) -> int:
+        """Return the index of a variable declared before."""
+        if self.is_utility(name):
+            raise TextError(f"expected a variable, found the utility {name!r}: no variable depends on a utility")
+        return super().index(name)
+
+    def set_observed(self, decision: int, parents: Sequence[int]) -> None:
+        """Keep what a decision observes."""
+        self._observed[decision] = list(parents)
+
+    def utility_shape(self, name: str, parents: Sequence[int]) -> tuple[int, ...]:
+        """Check the head of a utility's table, and return the array's shape."""
+        if self._utilities[name] is not None:
+            raise TextError(f"utility {name!r} has a second table")
+        if len(set(parents)) < len(parents):
+            raise TextError(f"the table of utility {name!r} repeats a variable")
+        shape = tuple(len(states) for states in self.states(parents))
+        if math.prod(shape) > MAX_TABLE_CELLS:
+            raise UnsupportedError(f"the utility {name!r} has {math.prod(shape)} entries, over {MAX_TABLE_CELLS}")
+        return shape
+
+    def set_utility(self, name: str, parents: Sequence[int], values: NDArray[np.float64]) -> None:
+        """Keep a utility's table; ``utility_shape`` has checked its head."""
+        self._utilities[name] = Table(parents, values)
+
+    def parts(self, weights: Mapping[str, float] | None = None, *, no_forgetting: bool = False) -> DiagramParts:
+        """Return what was read.
+
+        Args:
+            weights: Weight of each utility in the sum; None: 1.
+            no_forgetting: True if decisions forget nothing.
+        """
+        self.check_distributions(self._observed)
+        if not self._observed:
+            raise TextError("expected a decision, but the file has none: it is a network, for elimina.read")
+        utilities = {}
+        for name, table in self._utilities.items():
+            if table is None:
+                raise TextError(f"utility {name!r} has no table")
+            weight = 1.0 if weights is None else weights[name]
+            utilities[name] = Table(table.scope, table.values * weight)
+        return DiagramParts(
+            self._variables,
+            list(self._factors.values()),
+            list(self._factors),
+            self._observed,
+            utilities,
+            no_forgetting,
+            self.name,
+        )

@@ -1,0 +1,257 @@
+"""Policies of largest expected utility, by single policy updating.
+
+A utility is a variable of two states whose probabilities grow with it (Cooper, 1988, "A method for using belief
+networks as influence diagrams"), so that the expected utility at each state of a decision and of its observations is a
+joint distribution, which elimination computes. One decision after another gets the policy that is best for the policies
+of the others (Lauritzen and Nilsson, 2001). In a soluble diagram, such as one without forgetting, one pass in the right
+order is optimal: that is elimination in the order of the decisions (Jensen, Jensen and Dittmer, 1994).
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina.display import bytes_text
+from elimina.errors import ImpossibleEvidenceError, MemoryLimitError
+from elimina.methods.marginals import joint_table
+from elimina.model.decision_network import DecisionNetwork
+from elimina.model.model import Model
+from elimina.model.table import Table
+from elimina.model.variable import Variable
+from elimina.planning.options import Options
+from elimina.problem.observations import impossible_text
+from elimina.running.host import host_memory
+
+logger = logging.getLogger("elimina")
+
+Floats = NDArray[np.float64]
+
+_ROUNDING = 1e-12
+"""Differences of expected utilities that count as none, relative to the range of the utilities."""
+
+_BYTES_PER_CELL = 64
+"""Bytes of a cell of a policy: those of its joint distribution with a utility, of the sum, and of the policy itself."""
+
+
+class DecisionQuestion(NamedTuple):
+    """What is asked about a diagram.
+
+    Attributes:
+        diagram: The diagram.
+        evidence: Index of an observed variable -> index of its state; no decision affects it.
+        policies: Policies of the decisions that follow one already, by their indices.
+        restarts: Number of further, random starts where the diagram is not soluble.
+        seed: Random seed of the starts.
+    """
+
+    diagram: DecisionNetwork
+    evidence: Mapping[int, int]
+    policies: Mapping[int, Table]
+    restarts: int
+    seed: int
+
+
+class Strategy(NamedTuple):
+    """Policies of all decisions.
+
+    Attributes:
+        policies: Policy of each decision, the axis of the decision last.
+        utilities: Expected value of each utility.
+        is_optimal: True if no other policies have a larger expected utility.
+        start: Number of the start that led here: 0 for the first one, then the restarts.
+        updates: Number of policies that were computed.
+    """
+
+    policies: dict[int, Table]
+    utilities: dict[str, float]
+    is_optimal: bool
+    start: int
+    updates: int
+
+    @property
+    def value(self) -> float:
+        """The expected utility."""
+        return math.fsum(self.utilities.values())
+
+
+class _UtilityVariable(NamedTuple):
+    """A utility as a variable of two states: the second one has the share of the utility in its range.
+
+    Attributes:
+        name: Name of the utility.
+        table: Distribution, the axis of the variable last.
+        low: Least utility.
+        width: Range of the utilities.
+    """
+
+    name: str
+    table: Table
+    low: float
+    width: float
+
+
+def best_strategy(question: DecisionQuestion, options: Options, report: Callable[[Strategy], None]) -> Strategy:
+    """Return policies of largest expected utility; a local optimum where the diagram is not soluble.
+
+    Args:
+        question: The diagram and what is known.
+        options: Planning options.
+        report: Function that is called with each strategy that is the best so far.
+
+    Raises:
+        ImpossibleEvidenceError: The evidence has probability 0.
+        MemoryLimitError: A joint distribution, or a policy, does not fit into memory.
+    """
+    work = _PolicyUpdates(question, options)
+    best: Strategy | None = None
+    for start, policies in enumerate(work.starts()):
+        for strategy in work.strategies(policies, start):
+            if best is None or strategy.value > best.value:
+                best = strategy
+                report(best)
+    assert best is not None
+    return best
+
+
+class _PolicyUpdates:
+    def __init__(self, question: DecisionQuestion, options: Options) -> None:
+        self._question, self._options = question, options
+        diagram = question.diagram
+        pending = [d for d in diagram.observed if d not in question.policies]
+        self._graph = diagram.graph
+        for d, policy in question.policies.items():
+            self._graph.set_parents(d, policy.scope[:-1])
+        self._order = self._graph.solution_order(pending, set(question.evidence))
+        self._utilities = [
+            _utility_variable(name, table, number)
+            for number, (name, table) in enumerate(diagram.utilities.items(), len(diagram.variables))
+        ]
+        self._range = sum(utility.width for utility in self._utilities)
+        self._updates = 0
+        for d in pending:
+            self._check_room(d)
+
+    def _check_room(self, decision: int) -> None:
+        """Check that the policy of a decision fits into memory."""
+        variables = self._question.diagram.variables
+        members = [*self._order.observed[decision], decision]
+        needed = _BYTES_PER_CELL * math.prod(variables[v].size for v in members)
+        if needed > (room := host_memory(self._options)):
+            names = ", ".join(variables[v].name for v in members[:8])
+            raise MemoryLimitError(
+                f"the policy of {variables[decision].name!r} depends on {len(members) - 1} observations ({names}, ...) "
+                f"and takes {bytes_text(needed)}, while {bytes_text(room)} may be used: let it see fewer variables, or "
+                "give more memory"
+            )
+
+    def starts(self) -> Iterator[dict[int, Table]]:
+        """Yield policies to begin with: equal probabilities, then random ones where the start matters."""
+        yield dict(self._question.policies)
+        random = np.random.default_rng(self._question.seed)
+        for _ in range(self._question.restarts if self._order.others else 0):
+            policies = dict(self._question.policies)
+            for d in self._order.others:
+                scope = (*self._order.observed[d], d)
+                weights = random.exponential(size=[self._question.diagram.variables[v].size for v in scope])
+                policies[d] = Table(scope, weights / weights.sum(axis=-1, keepdims=True))
+            yield policies
+
+    def strategies(self, policies: dict[int, Table], start: int) -> Iterator[Strategy]:
+        """Yield strategies after updates of all policies in turn, until none of them is better.
+
+        Args:
+            policies: Policies to begin with.
+            start: Number of the start.
+        """
+        for d in self._order.extremal:
+            self._update(policies, d)
+        while True:
+            improvements = [self._update(policies, d) for d in self._order.others]
+            utilities = self._expected_utilities(policies)
+            value = math.fsum(utilities.values())
+            logger.info("start %d: expected utility %.10g after %d updates of policies", start, value, self._updates)
+            yield Strategy(dict(policies), utilities, not self._order.others, start, self._updates)
+            if not any(improvements):
+                return
+
+    def _update(self, policies: dict[int, Table], decision: int) -> bool:
+        """Give a decision the policy that is best for those of the others; return whether it is better."""
+        self._updates += 1
+        scope = (*self._order.observed[decision], decision)
+        weighted, shares = self._weighted_utilities(policies, decision, scope)
+        best = weighted.max(axis=-1, keepdims=True)
+        # Rounding must not choose among equal states, nor exchange them for ever.
+        slack = _ROUNDING * self._range * shares
+        choice = np.argmax(weighted >= best - slack, axis=-1)
+        chosen = np.eye(weighted.shape[-1])[choice]
+        current = policies.get(decision)
+        is_changed = True
+        if current is not None:
+            before = (current.values * weighted).sum(axis=-1, keepdims=True)
+            is_replaced = (best > before + slack) | (current.values.max(axis=-1, keepdims=True) < 1)
+            is_changed = bool(is_replaced.any())
+            chosen = np.where(is_replaced, chosen, current.values)
+        policies[decision] = Table(scope, chosen)
+        return is_changed
+
+    def _weighted_utilities(
+        self, policies: Mapping[int, Table], decision: int, scope: Sequence[int]
+    ) -> tuple[Floats, Floats]:
+        """Return how far the utility at each combination of observations and state is above the least, in expectation.
+
+        Args:
+            policies: Policies of other decisions; those without one have equal probabilities.
+            decision: A decision.
+            scope: Its observations, and itself.
+
+        Returns:
+            These numbers times the probabilities of the observations, and the probabilities.
+        """
+        count = len(self._question.diagram.variables)
+        shape = [self._question.diagram.variables[v].size for v in scope]
+        network = self._network({d: policy for d, policy in policies.items() if d != decision})
+        weighted, shares = np.zeros(shape), np.zeros((*shape[:-1], 1))
+        for n in sorted(self._graph.later_utilities(decision)):
+            utility = self._utilities[n - count]
+            joint = self._joint(network, [n, *scope]) * shape[-1]
+            # The least utility does not matter: observations have the same probability at each state of the decision.
+            shares = joint.sum(axis=0).mean(axis=-1, keepdims=True)
+            weighted += utility.width * joint[1]
+        return weighted, shares
+
+    def _expected_utilities(self, policies: Mapping[int, Table]) -> dict[str, float]:
+        network, count = self._network(policies), len(self._question.diagram.variables)
+        expected = {}
+        for n, utility in enumerate(self._utilities, count):
+            joint = self._joint(network, [n])
+            expected[utility.name] = utility.low + utility.width * float(joint[1])
+        return expected
+
+    def _network(self, policies: Mapping[int, Table]) -> Model:
+        """Return the Bayesian network of policies in which utilities are variables."""
+        network = self._question.diagram.network_of(policies)
+        variables = [*network.variables, *(Variable(utility.name, 2) for utility in self._utilities)]
+        tables = [*network.factors, *(utility.table for utility in self._utilities)]
+        children = [*(network.children or ()), *range(len(network.variables), len(variables))]
+        return Model(variables, tables, sense="probability", children=children, check=False)
+
+    def _joint(self, network: Model, asked: Sequence[int]) -> Floats:
+        """Return the posterior joint distribution of variables that are not observed."""
+        table = joint_table(network, self._question.evidence, asked, self._options)
+        if not np.isfinite(table).all():
+            raise ImpossibleEvidenceError(impossible_text(network, self._question.evidence))
+        return table
+
+
+def _utility_variable(name: str, table: Table, number: int) -> _UtilityVariable:
+    """Return a utility as a variable of a number."""
+    low, high = float(table.values.min()), float(table.values.max())
+    shares = (table.values - low) / (high - low) if high > low else np.zeros(table.sizes)
+    distribution = Table([*table.scope, number], np.stack([1 - shares, shares], axis=-1))
+    return _UtilityVariable(name, distribution, low, high - low)
