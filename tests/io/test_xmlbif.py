@@ -94,7 +94,11 @@ BOMB = '<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">'
         ("<PROPERTY>author = me</PROPERTY>", "<UTILITY/>", ":9: expected <VARIABLE> or <DEFINITION>, found <UTILITY>"),
         ("<NAME>rain</NAME>", "", ":20: expected one <NAME> in <VARIABLE>, found none"),
         ("<NAME>rain</NAME>", "<NAME>c</NAME>", ":32: a second variable is named 'c'"),
-        ('<VARIABLE TYPE="nature">\n', '<VARIABLE TYPE="odd">\n', ":21: expected TYPE='nature' of variable 'rain'"),
+        (
+            '<VARIABLE TYPE="nature">\n',
+            '<VARIABLE TYPE="odd">\n',
+            ":21: expected TYPE='nature', 'decision' or 'utility' of 'rain'",
+        ),
         ("<OUTCOME>yes</OUTCOME>", "", ":14: expected 3 probabilities of 'wet grass', found 6"),
         ("<OUTCOME>only</OUTCOME>", "", "variable 'c' has no values"),
         ("<OUTCOME>yes</OUTCOME>", "<OUTCOME>no</OUTCOME>", "has the state 'no' twice"),

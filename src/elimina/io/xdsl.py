@@ -95,6 +95,8 @@ def _declare(document: Document, node: Element, builder: NetworkBuilder) -> None
 def _read_sum(document: Document, node: Element) -> dict[str, float]:
     """Return the weights of the utilities and sums that a node adds up."""
     name, parents = _id(node), _parents(document, node)
+    if len(set(parents)) < len(parents):
+        raise TextError(f"node {name!r} repeats a parent")
     table = document.only(node, "weights", f"node {name!r}")
     weights = read_utilities(document, table.raw_text.encode(), len(parents), name)
     return dict(zip(parents, weights.tolist(), strict=True))
@@ -102,22 +104,25 @@ def _read_sum(document: Document, node: Element) -> dict[str, float]:
 
 def _weights_of_utilities(sums: dict[str, dict[str, float]], utilities: list[str]) -> dict[str, float]:
     """Return the weight of each utility in the total: the sum of all that no other node adds up."""
-    summed = {name for weights in sums.values() for name in weights}
-    totals = dict.fromkeys(utilities, 0.0)
-    stack = [(name, 1.0, frozenset[str]()) for name in (*utilities, *sums) if name not in summed]
-    if sums and not any(name in sums for name, _, _ in stack):
-        raise TextError(f"the nodes {', '.join(sums)} add up each other")
-    while stack:
-        name, weight, path = stack.pop()
-        if name in path:
-            raise TextError(f"node {name!r} adds up itself")
-        if name in totals:
-            totals[name] += weight
-            continue
-        if name not in sums:
-            raise TextError(f"expected a utility or a <mau> node, found {name!r}")
-        stack += [(part, weight * share, path | {name}) for part, share in sums[name].items()]
-    return totals
+    pending = dict.fromkeys((*utilities, *sums), 0)
+    for parts in sums.values():
+        for part in parts:
+            if part not in pending:
+                raise TextError(f"expected a utility or a <mau> node, found {part!r}")
+            pending[part] += 1
+    ready = [name for name, count in pending.items() if not count]
+    weights = {name: float(name in ready) for name in pending}
+    while ready:
+        name = ready.pop()
+        for part, share in sums.get(name, {}).items():
+            weights[part] += weights[name] * share
+            pending[part] -= 1
+            if not pending[part]:
+                ready.append(part)
+    culprits = [name for name, count in pending.items() if count]
+    if culprits:
+        raise TextError(f"node {culprits[0]!r} is a part of its own sum")
+    return {name: weights[name] for name in utilities}
 
 
 def _id(element: Element) -> str:
