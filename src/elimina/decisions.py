@@ -14,7 +14,7 @@ from elimina.io.model_files import read_diagram
 from elimina.io.pyagrum_diagrams import diagram_from_pyagrum
 from elimina.io.sources import EvidenceLike, as_evidence
 from elimina.methods.junction_tree import JunctionTree
-from elimina.methods.policy_optimisation import DecisionQuestion, Strategy, best_strategy
+from elimina.methods.policy_optimisation import DecisionQuestion, PolicySet, best_policies
 from elimina.model.decision_network import DecisionNetwork
 from elimina.model.model import variable_indices
 from elimina.model.row_table import RowTable
@@ -202,19 +202,19 @@ class InfluenceDiagram(DecisionNetwork):
         question = self._question(evidence, policies, restarts, seed)
         checked = _checked(options)
         call = Call(TASK, time_limit)
-        strategies: list[Strategy] = []
+        policy_sets: list[PolicySet] = []
 
         def work() -> Result:
-            strategy = best_strategy(question, checked, lambda best: strategies.__setitem__(slice(None), [best]))
-            return self._result(question, strategy, self._marginals(question, strategy, checked))
+            policy_set = best_policies(question, checked, policy_sets.append)
+            return self._result(question, policy_set, self._marginals(question, policy_set, checked))
 
         try:
             result = call.result(work)
         except (TimeLimitError, KeyboardInterrupt) as error:
-            if not strategies:
+            if not policy_sets:
                 raise
             ended_by: EndedBy = "interrupt" if isinstance(error, KeyboardInterrupt) else "time-limit"
-            result = self._result(question, strategies[0], NoMarginals("unknown", TASK), ended_by)
+            result = self._result(question, policy_sets[-1], NoMarginals("unknown", TASK), ended_by)
         return result.replace(stats={**result.stats, "seconds": call.phase_seconds()})
 
     @arguments.with_options(Options._fields, "elimina.Options")
@@ -266,16 +266,16 @@ class InfluenceDiagram(DecisionNetwork):
         asked = self._candidates(d, candidates, question.evidence)
         diagrams = [self, *(self.with_observations(d, [v]) for v in asked)]
 
-        def work() -> list[Strategy]:
+        def work() -> list[PolicySet]:
             questions = [question._replace(diagram=diagram) for diagram in diagrams]
-            return [best_strategy(each, checked, lambda _: None) for each in questions]
+            return [best_policies(each, checked, lambda _: None) for each in questions]
 
-        base, *strategies = Call(TASK, seconds).result(work)
+        base, *policy_sets = Call(TASK, seconds).result(work)
         rows = [
-            ObservationGain(self.variables[v].name, strategy.value - base.value, strategy.value)
-            for v, strategy in zip(asked, strategies, strict=True)
+            ObservationGain(self.variables[v].name, policy_set.value - base.value, policy_set.value)
+            for v, policy_set in zip(asked, policy_sets, strict=True)
         ]
-        is_optimal = all(strategy.is_optimal for strategy in (base, *strategies))
+        is_optimal = all(policy_set.is_optimal for policy_set in (base, *policy_sets))
         return ObservationGains(rows, self.variables[d].name, base.value, is_optimal=is_optimal)
 
     def _candidates(self, decision: int, candidates: Any, evidence: Mapping[int, int]) -> list[int]:
@@ -301,31 +301,31 @@ class InfluenceDiagram(DecisionNetwork):
             arguments.integer("seed", seed, 0),
         )
 
-    def _marginals(self, question: DecisionQuestion, strategy: Strategy, options: Options) -> Marginals:
-        """Return the posteriors of all variables under a strategy."""
-        network = self.network_of(strategy.policies)
+    def _marginals(self, question: DecisionQuestion, policy_set: PolicySet, options: Options) -> Marginals:
+        """Return the posteriors of all variables under policies."""
+        network = self.network_of(policy_set.policies)
         evidence = {self.variables[v].name: self.variables[v].state(x) for v, x in question.evidence.items()}
         tree = JunctionTree(network, evidence=evidence, options=options._replace(exact=True))
         return Marginals(self.variables, np.concatenate([table.array for table in tree.marginals().values()]))
 
     def _result(
-        self, question: DecisionQuestion, strategy: Strategy, marginals: Any, ended_by: EndedBy | None = None
+        self, question: DecisionQuestion, policy_set: PolicySet, marginals: Any, ended_by: EndedBy | None = None
     ) -> Result:
         is_given = len(question.policies) == len(self.observed)
-        is_optimal = strategy.is_optimal and ended_by is None
+        is_optimal = is_given or policy_set.is_optimal
         return Result(
             "exact" if is_given else "optimal" if is_optimal else "feasible",
             TASK,
-            strategy.value,
-            strategy.value,
-            strategy.value if is_given or is_optimal else None,
+            policy_set.value,
+            policy_set.value,
+            policy_set.value if is_optimal else None,
             marginals=marginals,
-            policies={self.variables[d].name: self.policy_of(strategy.policies[d]) for d in self.observed},
+            policies={self.variables[d].name: self.policy_of(policy_set.policies[d]) for d in self.observed},
             ended_by=ended_by,
             stats={
-                "utilities": strategy.utilities,
-                "updates": strategy.updates,
-                "start": strategy.start,
+                "utilities": policy_set.utilities,
+                "updates": policy_set.updates,
+                "start": policy_set.start,
             },
         )
 

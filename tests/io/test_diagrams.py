@@ -135,7 +135,7 @@ def test_errors_of_bifxml(tmp_path, old, new, problem):
     ("old", "new", "problem"),
     [
         ("10 6 -3.5 7", "10 6 -3.5", ":8: expected 4 values of 'comfort', found 3"),
-        ("<parents>comfort weight<", "<parents>comfort total<", ":12: node 'total' is a part of its own sum"),
+        ("<parents>comfort weight<", "<parents>comfort total<", ":10: node 'total' is a part of its own sum"),
         ("<parents>comfort weight<", "<parents>weight weight<", ":10: node 'total' repeats a parent"),
         ("<parents>comfort weight<", "<parents>comfort sky<", "expected a utility or a <mau> node, found 'sky'"),
         ("<weights>1 1<", "<weights>1<", ":10: expected 2 values of 'total', found 1"),

@@ -119,7 +119,7 @@ def _weights_of_utilities(sums: dict[str, dict[str, float]], utilities: list[str
             pending[part] -= 1
             if not pending[part]:
                 ready.append(part)
-    culprits = [name for name, count in pending.items() if count]
+    culprits = [name for name in sums if pending[name]]
     if culprits:
         raise TextError(f"node {culprits[0]!r} is a part of its own sum")
     return {name: weights[name] for name in utilities}

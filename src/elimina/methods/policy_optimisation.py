@@ -40,7 +40,7 @@ _BYTES_PER_CELL = 64
 
 
 class DecisionQuestion(NamedTuple):
-    """What is asked about a diagram.
+    """Question about a diagram.
 
     Attributes:
         diagram: The diagram.
@@ -57,7 +57,7 @@ class DecisionQuestion(NamedTuple):
     seed: int
 
 
-class Strategy(NamedTuple):
+class PolicySet(NamedTuple):
     """Policies of all decisions.
 
     Attributes:
@@ -96,24 +96,24 @@ class _UtilityVariable(NamedTuple):
     width: float
 
 
-def best_strategy(question: DecisionQuestion, options: Options, report: Callable[[Strategy], None]) -> Strategy:
+def best_policies(question: DecisionQuestion, options: Options, report: Callable[[PolicySet], None]) -> PolicySet:
     """Return policies of largest expected utility; a local optimum where the diagram is not soluble.
 
     Args:
         question: The diagram and what is known.
         options: Planning options.
-        report: Function that is called with each strategy that is the best so far.
+        report: Function that is called with the best policies so far, as they improve.
 
     Raises:
         ImpossibleEvidenceError: The evidence has probability 0.
         MemoryLimitError: A joint distribution, or a policy, does not fit into memory.
     """
     work = _PolicyUpdates(question, options)
-    best: Strategy | None = None
+    best: PolicySet | None = None
     for start, policies in enumerate(work.starts()):
-        for strategy in work.strategies(policies, start):
-            if best is None or strategy.value > best.value:
-                best = strategy
+        for policy_set in work.policy_sets(policies, start):
+            if best is None or policy_set.value > best.value:
+                best = policy_set
                 report(best)
     assert best is not None
     return best
@@ -162,8 +162,8 @@ class _PolicyUpdates:
                 policies[d] = Table(scope, weights / weights.sum(axis=-1, keepdims=True))
             yield policies
 
-    def strategies(self, policies: dict[int, Table], start: int) -> Iterator[Strategy]:
-        """Yield strategies after updates of all policies in turn, until none of them is better.
+    def policy_sets(self, policies: dict[int, Table], start: int) -> Iterator[PolicySet]:
+        """Yield sets of policies after updates of all in turn, until none of them is better.
 
         Args:
             policies: Policies to begin with.
@@ -176,7 +176,7 @@ class _PolicyUpdates:
             utilities = self._expected_utilities(policies)
             value = math.fsum(utilities.values())
             logger.info("start %d: expected utility %.10g after %d updates of policies", start, value, self._updates)
-            yield Strategy(dict(policies), utilities, not self._order.others, start, self._updates)
+            yield PolicySet(dict(policies), utilities, not self._order.others, start, self._updates)
             if not any(improvements):
                 return
 
