@@ -7,7 +7,7 @@ import json
 import pytest
 
 from tests.cli.conftest import EXAMPLES
-from tests.cli.schema import validate
+from tests.cli.test_schema import check
 
 HEATING = EXAMPLES / "heating.bifxml"
 GUESS = """<BIF VERSION="0.3"><NETWORK>
@@ -31,7 +31,7 @@ def test_text(elimina):
 def test_json(elimina, tmp_path):
     assert elimina("decide", HEATING, "-o", "answer.json").code == 0
     answer = json.loads((tmp_path / "answer.json").read_text())
-    validate(answer)
+    check(answer, "meu")
     assert answer["status"] == "optimal"
     assert answer["value"] == pytest.approx(7620)
     assert answer["policies"]["Buy"] == [{"observed": {}, "state": "yes", "probability": 1}]
@@ -54,7 +54,7 @@ def test_fixed_decisions_and_evidence(elimina):
 def test_diagrams_that_are_not_soluble(elimina, tmp_path):
     (tmp_path / "guess.bifxml").write_text(GUESS)
     answer = json.loads(elimina("decide", "guess.bifxml", "--restarts", 5, "--seed", 1, "--json").out)
-    validate(answer)
+    check(answer, "meu")
     assert (answer["status"], answer["value"], answer["upper_bound"]) == ("feasible", 3, None)
     code, _, err = elimina("decide", "guess.bifxml", "--no-forgetting")
     assert code == 1

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from elimina._core import TextError
 from elimina.errors import UnsupportedError
 from elimina.io.codecs import Codec
-from elimina.io.diagrams import DiagramBuilder
+from elimina.io.influence_diagrams import DiagramBuilder
 from elimina.io.network import NetworkBuilder, read_probabilities, read_utilities
 from elimina.io.xml_documents import Document, Element
 from elimina.model.decision_network import DiagramParts
