@@ -1,4 +1,4 @@
-"""Rules for the words of the source: openings of docstrings and of descriptions of arguments, and banned terms.
+"""Rules for the words of the source: openings of docstrings, comments and descriptions, banned terms, and riddles.
 
 ``python -m tests.texts [PART OF A PATH]`` lists the offenders by file and line.
 """
@@ -49,6 +49,56 @@ BANNED = re.compile(
 )
 """Terms of the table in the guide of style that have no other meaning here, and phrases that read as riddles."""
 
+RIDDLES = re.compile(
+    r"\bis (one|a \w+) of (its|their) own\b|\b(is|are|was|were) told\b(?! apart)|"
+    r"\bthere (is|are|was|were) no\b[^.;:]*\bthat\b|\b(leaves|left) of\b|\bby now\b|\bin no hurry\b|\bwhoever\b",
+    re.IGNORECASE,
+)
+"""Phrases that a reader has to solve before they say something."""
+
+RELATIVE = re.compile(
+    r"\b(?<!\bso )(?<!\bsuch )(?<!\bexcept )(?<!\bin )(?<!\bthose )(that|which|what|whose|who|where|whatever)\b",
+    re.IGNORECASE,
+)
+"""Words that begin a relative clause: two of them in one line need a second reading."""
+
+CHAINED = {
+    "core/approx": 2,
+    "core/bindings": 2,
+    "core/consistency": 1,
+    "core/cp": 2,
+    "core/cp/flatzinc": 1,
+    "core/cp/propagators": 3,
+    "core/dcop": 1,
+    "core/exec": 2,
+    "core/plan": 1,
+    "core/tables": 1,
+    "src/elimina": 4,
+    "src/elimina/adapters/pgmpy": 1,
+    "src/elimina/backends": 2,
+    "src/elimina/backends/cuda": 1,
+    "src/elimina/backends/sparse": 3,
+    "src/elimina/cli": 10,
+    "src/elimina/cp": 15,
+    "src/elimina/cp/xcsp3": 2,
+    "src/elimina/dcop": 21,
+    "src/elimina/dcop/formats": 2,
+    "src/elimina/distributed": 12,
+    "src/elimina/include/elimina": 5,
+    "src/elimina/io": 15,
+    "src/elimina/kernels": 2,
+    "src/elimina/methods": 73,
+    "src/elimina/model": 4,
+    "src/elimina/planning": 7,
+    "src/elimina/problem": 3,
+    "src/elimina/reporting": 2,
+    "src/elimina/running": 9,
+    "src/elimina/strategies": 8,
+    "src/elimina/viz": 4,
+    "src/elimina/viz/layouts": 1,
+}
+"""Folder -> lines that still chain relative clauses. Numbers only fall: rewrite the lines that you touch."""
+
 SECTION = re.compile(r"^( *)(Args|Attributes|Returns|Yields):$", re.MULTILINE)
 
 
@@ -84,10 +134,16 @@ def _python(path: Path) -> Iterator[tuple[int, str, str]]:
                 yield from _docstring(statement, node)
             elif number and isinstance(body[number - 1], ast.Assign | ast.AnnAssign):
                 yield from _docstring(statement, None)
+    comment_line = None
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         is_text = token.type == tokenize.STRING and " " in token.string and _is_read(token, path)
         if token.type == tokenize.COMMENT or is_text:
             yield from _terms(token.string, token.start[0])
+        if token.type == tokenize.COMMENT and path not in TESTS:
+            opening = token.string.lstrip("#! ")
+            if comment_line != token.start[0] - 1 and OPENINGS.match(opening):
+                yield token.start[0], "opening", opening
+            comment_line = token.start[0] if token.line.lstrip().startswith("#") else None
 
 
 def _is_read(token: tokenize.TokenInfo, path: Path) -> bool:
@@ -140,6 +196,36 @@ def _terms(text: str, line: int) -> Iterator[tuple[int, str, str]]:
         yield line + row, f"term {match.group()!r}", text.split("\n")[row]
 
 
+def chained(path: Path) -> Iterator[str]:
+    """Yield the lines of comments and docstrings in which one clause has two relative pronouns."""
+    for line, text in _comments(path):
+        bare = re.sub(r"`+[^`]*`+", "", text)
+        if any(len(RELATIVE.findall(clause)) > 1 for clause in re.split(r"[.;:]", bare)):
+            yield f"{path.relative_to(ROOT)}:{line}: {text.strip()}"
+
+
+def _comments(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the lines of comments and docstrings with their numbers."""
+    source = path.read_text()
+    if path.suffix != ".py":
+        for number, row in enumerate(source.split("\n"), 1):
+            if comment := re.search(r"(?:^|\s)//+\s?(.*)", row):
+                yield number, comment.group(1)
+        return
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        is_docstring = token.type == tokenize.STRING and token.line.lstrip().startswith(('"""', 'r"""'))
+        if token.type == tokenize.COMMENT or is_docstring:
+            for offset, row in enumerate(token.string.split("\n")):
+                yield token.start[0] + offset, row
+
+
+def riddles(path: Path) -> Iterator[str]:
+    """Yield the lines of comments and docstrings with a phrase that reads as a riddle."""
+    for line, text in _comments(path):
+        if match := RIDDLES.search(re.sub(r"`+[^`]*`+", "", text)):
+            yield f"{path.relative_to(ROOT)}:{line}: {match.group()!r}: {text.strip()}"
+
+
 def _native(path: Path) -> Iterator[tuple[int, str, str]]:
     is_inside = False
     for number, row in enumerate(path.read_text().split("\n"), 1):
@@ -166,3 +252,5 @@ if __name__ == "__main__":
     for path in chosen:
         for offence in offences(path):
             print(offence)
+        if path.suffix != ".md":
+            print(*riddles(path), *chained(path), sep="\n", end="")

@@ -40,7 +40,7 @@ class Particles {
   double log_mean_ = 0;     // logarithm of the mean weight before that
   double log_sum_ = 0;      // logarithm of the sum of weights at the last shares
   std::vector<double> shares_;
-  std::vector<i64> read_;                           // numbers whose rows later buckets may read, which are up to date
+  std::vector<i64> read_;                           // numbers with up-to-date rows, which later buckets may read
   std::vector<std::vector<std::int32_t>> origins_;  // for each resampling, the ancestor of each sample
   std::vector<std::vector<i64>> unread_;            // for each resampling, the numbers whose rows no later bucket reads
   std::vector<std::int32_t> states_before_, origin_;

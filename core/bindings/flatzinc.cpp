@@ -22,7 +22,7 @@ using namespace nb::literals;
 namespace elimina::cp {
 namespace {
 
-// The bytes that were read, the items that point into them, and the solver that they were posted to.
+// The text, the items that point into it, and the solver with their constraints.
 class FlatZinc {
  public:
   FlatZinc(nb::bytes text, nb::object poll) : text_(std::move(text)) {

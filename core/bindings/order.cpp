@@ -49,7 +49,7 @@ bool is_small(const Graph& graph) {
   return graph.count() <= 4096 && edges <= 65536;
 }
 
-// Seconds for which a search may run on the caller's thread, which does not look for Ctrl-C meanwhile.
+// Longest search on the caller's thread in seconds, during which Ctrl-C waits.
 constexpr double longest_at_once = 5e-3;
 
 // The search on this thread, if it is short; else a part of it. Starting another thread may take longer than that.

@@ -33,7 +33,7 @@ auto view_of(nb::handle_t<LaidOutSteps> self) {
   return Array<T>(items.data(), {items.size()}, self);
 }
 
-// The same, or a list that is made now where records are deferred.
+// The same, or a list that is made now if records are deferred.
 template <auto kMember, auto kMake>
 auto view_or_make(nb::handle_t<LaidOutSteps> self) {
   const auto& own = nb::cast<LaidOutSteps&>(self);

@@ -148,11 +148,11 @@ class Propagator {
   Cost top_ = forbidden, slack_ = 0;
   Queue pending_, removed_, risen_, unsupported_;
   Queue reduced_,
-      changed_;  // counted functions whose variables lost values, or whose costs may be gathered
+      changed_;  // counted functions with lost values or with costs to gather
   Queue thin_;   // variables that may have few free neighbours
   bool raised_ = true;
   std::size_t patience_ = 0;            // number of variables without existential support in one propagation
-  std::vector<int> support_, suspect_;  // for each variable, and function of its last costs
+  std::vector<int> support_, suspect_;  // by variable: support, function with the last costs
   std::vector<int> hint_;               // for each shifted cost, a value of the other variable
   std::vector<double> weight_;
   std::vector<double> exchanged_;      // weights after the last exchange

@@ -39,8 +39,9 @@ Value end_of_interval(const Domains& d, View x) {
   return value;
 }
 
-// A value within the bounds, but the greatest one: in wide domains with holes, of which constraints may know more than the domain, what
-// is tried halves the domain. One value after the other would take as many steps as the domain has values.
+// A value within the bounds, but not the greatest one. Wide domains with holes are halved, because constraints may
+// exclude more values than the domain does, and trying values one by one would take as many steps as the domain has
+// values.
 Value within(const Domains& d, View x, ValueOrdering ordering, Random& random) {
   const Value width = d.hi(x) - d.lo(x);
   return d.lo(x) + (ordering == ValueOrdering::random

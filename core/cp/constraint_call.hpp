@@ -1,5 +1,5 @@
-// One constraint as it is posted by name: its arguments, read as what they have to be, and the functions of propagators/ that post
-// constraints of their own.
+// A constraint as it is posted by name: its arguments, read as the expected types, and the functions of propagators/
+// that post one kind of constraint each.
 #pragma once
 #include <algorithm>
 #include <cstdlib>

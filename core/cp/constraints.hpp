@@ -38,7 +38,7 @@ void post_element(Engine& engine, View index, const Values& table, View z);
 void post_element(Engine& engine, View index, const Views& xs, View z);
 
 enum class Consistency : std::uint8_t { value, bounds, domain };
-// Side that filters where there is a device: the faster one by measurement, or the one asked for.
+// Side that filters if there is a device: the faster one by measurement, or the requested one.
 enum class Side : std::uint8_t { automatic, cpu, gpu };
 void post_all_different(Engine& engine, const Views& xs, Consistency consistency, Side side = Side::automatic);
 

@@ -24,11 +24,11 @@ inline constexpr std::size_t kPriorities = 5;
 class Propagator {
  public:
   virtual ~Propagator() = default;
-  // Tells the engine which events of which variables it waits for, and takes trailed words.
+  // Subscribes to events of variables, and reserves trailed words.
   virtual void attach(Engine& engine) = 0;
   virtual Outcome propagate(Engine& engine) = 0;
 
-  // Positions that were given with a subscription whose event happened since the last call, each once.
+  // Positions of the subscriptions with an event since the last call, each once.
   std::vector<int> touched;
 
  protected:
@@ -81,19 +81,19 @@ class Engine {
   void undo();
   std::size_t level() const { return trail_.level(); }
 
-  // Failures of a variable's constraints, plus their number; from `weigh_active` on, of those that still have something to
-  // do (Boussemart et al., 2004), which costs a search that does not ask for it up to a fifth of its time.
+  // Failures of a variable's constraints, plus their number. After `weigh_active`, only constraints that are not
+  // entailed count (Boussemart et al., 2004); this takes up to a fifth of a search's time.
   double weight(int v) const { return urgencies_[v] < 0 ? weights_[v] : urgencies_[v]; }
   void weigh_active();
-  // Lets each later failure count more than the one before, by a factor: what failed long ago loses its weight.
+  // Multiplies the weight of each later failure by a factor, so that old failures fade.
   void age_weights(double growth) { growth_ = growth; }
-  // A constraint that knows better how much a variable's decision matters says so: 0 or more.
+  // Sets the urgency of a variable's decision, 0 or more, in the place of its weight.
   void weigh(View x, double urgency) { urgencies_[x.var] = urgency; }
   int degree(int v) const { return degrees_[v]; }
   std::uint64_t calls() const { return calls_; }
 
-  // Interface of a propagator that batches others' calls with its own: takes those that wait from the queue; begins another's call,
-  // after which what touched it is forgotten; names the propagator that failed; hands on what one changed.
+  // Interface of a propagator that batches others' calls with its own: takes waiting ones from the queue; begins
+  // another's call and clears its events; names the propagator that failed; and delivers the events of one.
   void take_waiting(Priority priority, const std::function<bool(Propagator&)>& takes);
   void begin(Propagator& propagator);
   void run_as(Propagator& propagator) { running_ = &propagator; }

@@ -1,5 +1,5 @@
-// Bounds that constraints imply where nothing is taken from the limits that a front end gives to variables without bounds. A proof by
-// a search within those limits holds only if these bounds are within them.
+// Bounds that constraints imply without the default limits of a front end for unbounded variables. A proof by
+// a search within those limits is valid only if these bounds are within them.
 #pragma once
 #include <string>
 #include <utility>

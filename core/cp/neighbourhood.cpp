@@ -40,7 +40,8 @@ void Neighbourhood::fix_share(Engine& engine, const Values& best, Random& random
   }
 }
 
-// In random order, or those first whose domains have shrunk most by what was fixed before (Perron, Shaw and Furnon, CP 2004).
+// In random order, or first the variables whose domains have shrunk most by propagation (Perron, Shaw and Furnon, CP
+// 2004).
 void Neighbourhood::fix_until_small(Engine& engine, const Values& best, Random& random, bool guided) {
   const Domains& d = engine.domains();
   std::vector<std::size_t> open;

@@ -8,7 +8,7 @@ namespace elimina::cp {
 
 struct Relaxation {
   Views xs;
-  // The share of the variables that keep their values, as far as that is possible; none: adapted.
+  // Share of the variables that keep their values, as far as possible; none: adapted.
   std::optional<double> kept;
 };
 

@@ -1,4 +1,4 @@
-// Schedule of a search: which orderings and which part of the tree each stretch between two restarts takes.
+// Schedule of a search: orderings and part of the tree for each stretch between two restarts.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -39,8 +39,8 @@ class Schedule {
   // True if a stretch ever ends before its part of the tree is searched.
   bool restarts() const;
 
-  // Books the work of the present stretch and begins the next one: of those rows that `applies` takes, the one that is
-  // furthest behind its share. None: the present row goes on.
+  // Adds the work of the current stretch and begins the next one with the row that is furthest behind its share,
+  // among those accepted by `applies`. If there is none, the current row continues.
   template <class F>
   void advance(double work, F applies) {
     State& ended = states_[current_];
@@ -70,7 +70,8 @@ class Schedule {
   double least_ = 0;
 };
 
-// Rows of the default search, which begins by the model's orderings if there are any, and of the searches that options force.
+// Rows of the default search, which begins with the model's orderings if there are any, and of searches forced by
+// options.
 std::vector<Row> portfolio_rows(double scale, bool has_orderings);
 std::vector<Row> forced_rows(const Restarts& restarts, bool free, bool relaxes);
 // Rows of one of several threads that search the same tree at first.

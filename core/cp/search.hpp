@@ -103,7 +103,8 @@ class Search final : public Finder {
   void raise_bound(Value bound) override;
   void adopt(const Values& solution) override;
 
-  // Restarts below decisions: `next` then finds what is there. Unless that has failed, `decision` is what comes first; none:
+  // Restarts below decisions: `next` then returns solutions below them. Unless that has failed, `decision` is the next
+  // decision; none:
   // all variables have values.
   void enter(const std::vector<Decision>& decisions);
   bool has_failed() const { return failed_; }
@@ -158,7 +159,7 @@ class Search final : public Finder {
   Statistics statistics_;
   std::chrono::steady_clock::time_point start_;
   std::uint64_t calls_before_ = 0, failures_at_restart_ = 0, calls_at_restart_ = 0;
-  std::size_t outside_ = 0;  // the level on which the search rests, and below which it begins
+  std::size_t outside_ = 0;  // the level at which the search restarts, and below which it continues
   double spent_before_ = 0, next_poll_ = 0;
   bool begun_ = false, left_ = false, failed_ = false, at_solution_ = false, out_of_time_ = false, is_refuted_ = false,
        is_infeasible_ = false, is_part_ = false, has_stretch_ = true;

@@ -42,11 +42,11 @@ class Solver final : public Sink {
   View fixed(Value value) override;
   void post(const std::string& name, const std::vector<Argument>& arguments) override;
 
-  // Pairs of tasks whose order is a Boolean, which searches decide before the starts.
+  // Pairs of tasks with a Boolean for their order; searches decide these before the starts.
   void add_order(const TaskOrder& order) { orders_.push_back(order); }
   const std::vector<TaskOrder>& orders() const { return orders_; }
 
-  // Seconds of search after which it is worth to look for a device: none where an AllDifferent asks for one, some where one is
+  // Seconds of search before looking for a device: 0 if an AllDifferent asks for one, some if one is
   // large, infinitely many otherwise.
   double device_delay();
 

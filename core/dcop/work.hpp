@@ -53,7 +53,7 @@ class Work {
   std::vector<Elimination> nodes;  // eliminations of all nodes of the tree
 };
 
-// Bytes of a message besides its cells: a number, and two for each of its variables.
+// Bytes of a message without its cells: a constant, and some for each of its variables.
 struct Envelope {
   i64 fixed, each;
   i64 around(int variables) const { return fixed + each * variables; }

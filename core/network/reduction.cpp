@@ -116,7 +116,7 @@ class Reduction::Work {
     return Eliminated{v, {}, {value}};
   }
 
-  // A variable whose value is determined by one neighbour, which replaces it.
+  // A variable that one neighbour determines: the neighbour replaces it.
   std::optional<Eliminated> replace(Var v) {
     if (functions(v).size() > most_functions) return std::nullopt;
     for (const int i : functions(v)) {

@@ -4,7 +4,8 @@
 
 namespace elimina::plan {
 
-// Cells from which trailing axes make a row, which starts at a multiple of so many bytes: padding it then costs little.
+// Number of cells from which trailing axes make a row that starts at a multiple of the vector size: padding then costs
+// little.
 constexpr i64 kRowCells = 1024, kLongRowBytes = 64;
 
 constexpr i64 kSmallWork = 4096;             // combinations below which a step is not worth a split

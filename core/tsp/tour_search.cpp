@@ -133,7 +133,7 @@ bool TourSearch::is_between(int from, int city, int to) const {
   return first <= last ? first <= middle && middle <= last : middle >= first || middle <= last;
 }
 
-// Reverses the section between two places, which may wrap around, or the rest of the cycle if that is shorter.
+// Reverses the section between two places (it may wrap around), or the rest of the cycle if that is shorter.
 void TourSearch::reverse_places(int from, int to) {
   int inside = to - from + 1;
   if (inside <= 0) inside += n_;

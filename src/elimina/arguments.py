@@ -1,6 +1,6 @@
 """Checks of arguments: a wrong type is a TypeError, a value that makes no sense an InputError; both name the argument.
 
-A wrong type's message has three parts: the argument's name, what it was, and what is taken.
+A wrong type's message has three parts: the argument's name, its value and type, and the expected types.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def in_order(name: str, given: Any) -> None:
 def with_options(fields: Sequence[str], written: str) -> Callable[[Callable[Given, Found]], Callable[Given, Found]]:
     """Return a decorator for functions with an argument ``options``: an option given as an argument is explained.
 
-    It goes directly above the function, whose own arguments that can be given by name alone are not options.
+    Put it directly above the function; keyword-only arguments of the function are not options.
 
     Args:
         fields: Names of the fields.

@@ -145,7 +145,7 @@ def times_text(one: int, other: int) -> str:
 def bytes_text(size: int) -> str:
     """Format bytes: ``1.5 GiB``."""
     for unit, power in (("GiB", 30), ("MiB", 20), ("KiB", 10)):
-        # What would round to 1024.0 of the smaller unit is 1.0 of this one.
+        # A size that would round to 1024.0 of the smaller unit is 1.0 of this unit.
         if size * 20480 >= 20479 << power:
             whole = size >> power
             return f"{count_text(whole)} {unit}" if whole > 10**6 else f"{size / (1 << power):.1f} {unit}"

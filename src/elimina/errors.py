@@ -17,7 +17,7 @@ class FormatError(InputError):
     Args:
         path: The file as the user named it.
         line: The line where reading stopped, from 1; None where lines have no meaning.
-        problem: Description of what was expected and what was found.
+        problem: Description of the expected and the actual contents.
     """
 
     def __init__(self, path: str, line: int | None, problem: str) -> None:

@@ -292,7 +292,7 @@ class Result(Displayed):
 
     def replace(self, **changes: Any) -> Result:
         """Return a copy with some attributes changed."""
-        # As dataclasses.replace does, which looks at each field by itself and takes three times as long.
+        # Faster than dataclasses.replace, which visits each field and takes three times as long.
         return Result(**{**vars(self), **changes})
 
     @property
@@ -535,7 +535,7 @@ def number_text(number: float) -> str:
 
 
 def log_text(log: float) -> str:
-    """Return a logarithm of a sum to 12 digits; what rounding leaves of 0 is 0."""
+    """Return a logarithm of a sum to 12 digits; rounding noise around 0 becomes 0."""
     return f"{round(log, 12) + 0.0:.12g}"
 
 

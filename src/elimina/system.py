@@ -155,7 +155,7 @@ def resident_memory() -> int | None:
 
 
 def release_memory() -> None:
-    """Give memory that was freed back to the system, where the C library keeps it for later and can be told to."""
+    """Return freed memory to the system, if the C library keeps it for later and can release it."""
     trim = _trim()
     if trim is not None:
         trim(0)
@@ -186,7 +186,7 @@ def reserve(file: int, size: int) -> None:
     if hasattr(os, "posix_fallocate"):
         os.posix_fallocate(file, 0, size)
         return
-    # A file that only claims its size would end the process where the disk is full.
+    # A sparse file would end the process with a bus error when the disk is full.
     done = 0
     while done < size:
         done += os.write(file, _BLOCK[: size - done])
@@ -375,7 +375,7 @@ class InWords(contextlib.ContextDecorator):
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: object) -> None:
         is_without_room = isinstance(error, ImportError) and _NO_ROOM in str(error)
         if is_without_room or (isinstance(error, MemoryError) and not isinstance(error, MemoryLimitError)):
-            # What a process maps besides its tables is that of its threads.
+            # All mappings besides tables count as those of threads.
             threads = "use fewer threads (--threads 1), " if self._advice == _LESS and address_limits() else ""
             advice = "" if self._advice is None else f"{threads}{self._advice}, or "
             raise MemoryLimitError(
@@ -498,7 +498,7 @@ def _figures(path: str) -> str | None:
 
 
 _FEW_FILES = 64
-"""Open files that a process may have, up to which it needs them for its work."""
+"""Number of open files up to which a process is expected to need them for its work."""
 
 
 @functools.cache

@@ -33,6 +33,35 @@ def test_terms_of_pages(page):
     assert not found, "\n".join(map(str, found))
 
 
+SOURCES = (*texts.PYTHON, *texts.NATIVE)
+FOLDERS = sorted({str(path.relative_to(texts.ROOT).parent) for path in SOURCES})
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_comments_and_docstrings_are_not_riddles(folder):
+    paths = [path for path in SOURCES if path.parent == texts.ROOT / folder]
+    found = [line for path in paths for line in texts.riddles(path)]
+    assert not found, "\n".join(found)
+    chained = [line for path in paths for line in texts.chained(path)]
+    assert len(chained) <= texts.CHAINED.get(folder, 0), "\n".join(chained)
+
+
+def test_riddles_are_found(tmp_path, monkeypatch):
+    monkeypatch.setattr(texts, "ROOT", tmp_path)
+    python, native = tmp_path / "module.py", tmp_path / "code.cpp"
+    python.write_text(
+        '"""Rows that join what is left."""\n# What is known is told to it.\nx = 1  # the agent is told\n'
+    )
+    native.write_text("// A value that stands for what is forbidden.\nint x;  // a step is one of its own\n")
+    assert [line.split(":")[:2] for path in (python, native) for line in texts.chained(path)] == [
+        ["module.py", "1"],
+        ["code.cpp", "1"],
+    ]
+    assert [line.split(":")[1] for line in texts.riddles(python)] == ["2", "3"]
+    assert [line.split(":")[1] for line in texts.riddles(native)] == ["2"]
+    assert [offence.rule for offence in texts.offences(python)] == ["opening"]
+
+
 def test_offences_are_found(tmp_path, monkeypatch):
     monkeypatch.setattr(texts, "ROOT", tmp_path)
     path = tmp_path / "module.py"

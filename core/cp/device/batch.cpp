@@ -14,8 +14,8 @@ using Place = FilterDevice::Place;
 
 // Rounds of a search on the device before the CPU takes over.
 constexpr std::uint32_t kRounds = 96;
-// Threads that a part can use (one for each variable and word) that a single block makes do with, its board in shared memory; and
-// those for each block of a larger team.
+// Largest number of threads (one for each variable and word) of a part for one block with its board in shared memory,
+// and number of threads of each block of a larger team.
 constexpr std::size_t kAlone = 1024, kPerBlock = 512;
 
 // Room for a part's losses; one with more is divided by the CPU.
@@ -89,7 +89,7 @@ Outcome DeviceBatch::divide(Engine& engine, Matching& matching) {
   const auto start = std::chrono::steady_clock::now();
   const Outcome outcome = is_device ? divide_together(engine, matching) : matching.divide_here(engine);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  // The device's time is that of all that waited.
+  // The device's time is shared by all waiting propagators.
   choice.took(is_device ? seconds * static_cast<double>(count) / static_cast<double>(std::max(labels_count_, count))
                         : seconds);
   return outcome;

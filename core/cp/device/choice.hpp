@@ -9,7 +9,7 @@ class Choice {
  public:
   bool is_device() const { return is_device_; }
 
-  // The call that was just answered, by the side that was chosen.
+  // The latest call, by the chosen side.
   void took(double seconds) {
     Mean& mean = is_device_ ? device_ : cpu_;
     // The first call of a trial includes the copies of all changes since the last one there.

@@ -1,4 +1,4 @@
-// A FlatZinc model as read: items over one pool of terms. Names are parts of the text that was read, which has to live on.
+// A FlatZinc model as read: items over one pool of terms. Names are parts of the text, which must outlive the document.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -148,7 +148,7 @@ struct Document {
   void declare(std::string_view name, const Term& value, List annotations, Place place);
 };
 
-// Throws `Malformed`, with what was expected where, and `Abandoned`.
+// Throws `Malformed`, with the expected item and its place, and `Abandoned`.
 Document parse_text(std::string_view text, const Poll& poll);
 
 // The name or the character that stands at `at`, for a message.

@@ -38,7 +38,7 @@ Value within_limits(Value value, Place place) {
   return value;
 }
 
-// Advice where MiniZinc, told of this solver, compiles to what it takes.
+// Advice for constraints that MiniZinc compiles away with this solver's library.
 constexpr const char* kCompile =
     "; compile the MiniZinc model for this solver: elimina install-minizinc, then minizinc -c --solver elimina "
     "MODEL.mzn";
@@ -114,7 +114,8 @@ bool Instance::tie_sum(Terms arguments) {
   return sets_.join(number(xs[0]), number(xs[1]), static_cast<std::int32_t>(-a * b), a * sum);
 }
 
-// One for each root of the ties, with the bounds that all that are tied to it leave. False: they leave nothing to one of them.
+// One variable for each root of the disjoint sets, with the common bounds of its members. False: no common value
+// remains.
 bool Instance::make_variables(const Poll& poll) {
   const std::size_t count = document_.variables.size();
   std::vector<Bounds> bounds(count);

@@ -1,4 +1,4 @@
-// Record of the constraints that an instance would post, for a front end that builds a model of its own.
+// Record of the constraints of an instance, for a front end with a model of its own.
 #pragma once
 #include <string>
 #include <utility>

@@ -1,5 +1,5 @@
-// Constraints that MiniZinc's library and those of other solvers name, and that the solver has under another name, with other
-// arguments, or as a few constraints.
+// Translations of constraints from MiniZinc's library and other solvers to this solver's names and arguments, or to
+// several constraints.
 #pragma once
 #include <string>
 #include <string_view>
@@ -28,7 +28,7 @@ class Translation {
   void post(const std::string& name, const std::vector<Argument>& arguments) const { sink_.post(name, arguments); }
   View boolean() const { return sink_.new_variable(0, 1); }
   View integer(Value lo, Value hi) const { return sink_.new_variable(lo, hi); }
-  // A Boolean that is 1 exactly if a constraint holds, which has a reified form.
+  // A Boolean that is 1 exactly if a constraint with a reified form holds.
   View truth(const std::string& name, std::vector<Argument> arguments) const;
 
  private:

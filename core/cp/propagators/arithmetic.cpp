@@ -168,7 +168,7 @@ class Remainder final : public Ternary {
     if (y.hi < 0 && !d.set_hi(y_, -smallest(z) - 1)) return Outcome::failed;
     if (d.fixed(y_) && d.fixed(x_)) return d.assign(z_, d.lo(x_) % d.lo(y_)) ? Outcome::entailed : Outcome::failed;
     if (d.lo(x_) < 0 && d.hi(x_) > 0) return Outcome::again;
-    // The sign of y is of no consequence, and that of x is that of z.
+    // The sign of y does not matter, and z has the sign of x.
     if (d.lo(y_) < 0 && d.hi(y_) > 0) return Outcome::again;
     const View by = d.lo(y_) > 0 ? y_ : -y_, whole = d.lo(x_) < 0 ? -x_ : x_, rest = d.lo(x_) < 0 ? -z_ : z_;
     return by_quotient(d, whole, by, rest) && (!d.fixed(by) || in_blocks(d, whole, d.lo(by), rest)) ? Outcome::again
@@ -238,7 +238,7 @@ class Power final : public Ternary {
     return p >= least;
   }
 
-  // The least x whose largest power reaches z, and the largest one whose least power is not beyond it.
+  // The least x whose largest power reaches z, and the largest x whose least power is at most z.
   bool narrow_base(Domains& d) const {
     const Value none = d.hi(x_) + 1;
     const Value lo = first(d.lo(x_), none, [&](Value x) { return reaches(x, d.hi(y_), d.lo(z_)); });

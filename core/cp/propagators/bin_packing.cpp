@@ -1,4 +1,4 @@
-// Items in bins: loads by what is and what may be in each bin, and by the sums that its items can have.
+// Items in bins: loads from the required and possible items of each bin, and from the possible sums of its items.
 #include <algorithm>
 #include <bit>
 #include <memory>
@@ -12,8 +12,8 @@ namespace {
 
 using Words = std::vector<std::uint64_t>;
 
-// Items of one bin by its load: those that have to be in it, and those that cannot be (Trick, 2003). A bit is
-// a sum; for each number of items the sums that they have, and those from which the others lead to the load.
+// Items of one bin by its load: required ones and impossible ones (Trick, 2003). Each bit is a sum: the possible sums
+// of the first items, and the sums from which the remaining items can reach the load.
 class Sums {
  public:
   static constexpr Value kMost = 4096;

@@ -15,9 +15,9 @@ namespace {
 // components are passed one after the other: from the root into the first, from the last one back to it, and past none that
 // has to be visited (Francis and Stuckey, Constraints 2014, with components instead of subtrees of one search).
 //
-// Successors that have a value join nodes to paths. A path is one node here, which has the name of its last one; its row has
-// the values of that one's successor, which are first nodes of paths, once AllDifferent has run. Mostly all paths but the root
-// are one component, which two searches from one of them show; only where they do not, the components are found.
+// Successors with a value join nodes to paths. A path is one node here, named by its last node; its row has the values
+// of that node's successor, which are first nodes of paths once AllDifferent has run. In most cases all paths but the
+// root form one component. Two searches from one of them confirm this; only otherwise are the components computed.
 class Connected final : public Propagator {
  public:
   explicit Connected(Views xs)
@@ -189,8 +189,8 @@ class Connected final : public Propagator {
     return true;
   }
 
-  // `passed_`: what cannot be the next step, since something that has to be visited lies between; `pending_`: what will be
-  // after the next such component; `leading_`: what leads to the root.
+  // `passed_`: impossible next steps, because a required node lies between; `pending_`: nodes after the
+  // next such component; `leading_`: nodes that lead to the root.
   bool pass(Domains& d, int c) {
     bool leads = false;
     for (const std::size_t i : members(c)) {

@@ -1,6 +1,6 @@
-// Tasks on a resource: by the time-table of what they need for sure (Aggoun and Beldiceanu, 1993), by the energy that is left
-// beside it (time-table edge finding: Vilim, CPAIOR 2011; the quadratic form of Schutt, Feydy and Stuckey, CPAIOR 2013), and
-// by the order of two tasks that do not fit beside each other.
+// Tasks on a resource: by the time-table of their compulsory parts (Aggoun and Beldiceanu, 1993), by the remaining
+// energy (time-table edge finding: Vilim, CPAIOR 2011; the quadratic form of Schutt, Feydy and Stuckey, CPAIOR 2013),
+// and by the order of two tasks that exclude each other.
 #include <algorithm>
 #include <memory>
 
@@ -127,7 +127,7 @@ class TimeTable final : public Propagator {
     return d.set_lo(start, lo) && d.set_hi(start, hi);
   }
 
-  // A demand is at most what the others leave where the task is for sure; a duration ends where they leave too little.
+  // A demand is at most the free capacity during its task's compulsory part; a duration ends before too little is free.
   bool shrink(Domains& d, std::size_t i) const {
     const View length = tasks_.durations[i], need = tasks_.demands[i];
     if (d.fixed(length) && d.fixed(need)) return true;
@@ -238,7 +238,8 @@ class EdgeFinding final : public Propagator {
       pieces[k] = {-pieces[k].begin, k + 1 < pieces.size() ? pieces[k + 1].height : 0};
   }
 
-  // Windows from a start to an end of free tasks. A task that begins in one and may end behind it has what the others leave.
+  // Windows from a start to an end of free tasks. A task that begins in one and may end after it gets the remaining
+  // energy.
   bool find() {
     const std::size_t n = free_.size();
     by_start_.resize(n);

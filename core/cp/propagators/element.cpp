@@ -29,11 +29,12 @@ void sort_by(const Values& table, std::vector<Place>& order) {
   }
 }
 
-// The state of the last call is valid as long as no level was undone since: then a call's cost grows with the changes alone. Values that z lost
-// at its ends are found in the table's order. Where z is narrow at the root, values that the index lost are found by a copy of its
-// row, and a value of z that nothing is left for goes; a wider z keeps what is between two values of the table, also once it gets
-// narrow: its row would be emptied bit by bit. Only holes that others made in z, and the first call after an undone level, take a
-// look at all values of the index. `Cell` and `Place` hold a value and a place of the table.
+// The state of the last call is valid as long as no level was undone since, so that a call's cost grows only with the
+// changes. New bounds of z are looked up in the table's order. If z is narrow at the root, values lost by the index are
+// found from a copy of its row, and a value of z without a remaining place is removed. A wider z keeps the gaps between
+// the table's values, also when it gets narrow, because its row would be emptied bit by bit. Only holes from other
+// constraints, and the first call after an undone level, visit all values of the index. `Cell` and `Place` hold a value
+// and a place of the table.
 template <class Cell, class Place>
 class ElementOfValues final : public Propagator {
  public:

@@ -211,7 +211,7 @@ bool GlobalCardinality::repair() {
   return true;
 }
 
-// One variable more that has k, from a value that more have than must.
+// Gives k to one more variable, which loses a value with a count above its minimum.
 bool GlobalCardinality::fill(int k) {
   std::fill(targets_.begin(), targets_.end(), 0);
   add(targets_.data(), k);

@@ -4,7 +4,7 @@
 // contracted to the values: k leads to w if a variable that has k now may have w, to the sink if k may be had once more, and the
 // sink leads to k if it may be had once less. So k's row is the union of the rows of its variables, and one strongly connected
 // component search over values, a word at a time, says which changes are possible: those within a component (Quimper and others,
-// CP 2004, contract the same way). All values that are not counted are one node, or nodes that any number of variables may have.
+// CP 2004, contract the same way). All uncounted values are one node, with any number of variables.
 #pragma once
 #include "components.hpp"
 #include "cp/constraints.hpp"

@@ -267,7 +267,7 @@ void Matching::close(Engine& engine, const Part& part, const Word* values) {
   }
 }
 
-// The first component on the path: the free values' one, or that of a variable which all others are reached from.
+// The first component on the path: that of the free values, or of a variable that reaches all others.
 void Matching::find_core(const Domains& d, const Part& part) {
   rest_.assign(order_.begin() + part.first, order_.begin() + part.last);
   core_.clear();

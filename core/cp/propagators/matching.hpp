@@ -6,8 +6,9 @@
 // from then on (Gent, Miguel and Nightingale, Artificial Intelligence 172, 2008), so only the component of what changed is looked
 // at. Neighbours are found a word at a time (van Kessel and Quimper, AAAI 2012).
 //
-// Most of a component stays together. So its core is gathered first: what leads to free values, or, where there are none, to a
-// variable that leads to all others. A row is left at the first word that leads there; only what remains is searched.
+// Most of a component stays together, so its core is gathered first: nodes that lead to free values or, without free
+// values, to a variable that leads to all others. A row is left at the first word that leads there; only the remaining
+// nodes are searched.
 #pragma once
 #include <memory>
 

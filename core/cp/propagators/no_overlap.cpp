@@ -1,4 +1,4 @@
-// Tasks that run one after another, some of which may be absent: overload checking, detectable precedences, not-first and not-last, edge
+// Tasks in turn, some of which may be absent: overload checking, detectable precedences, not-first and not-last, edge
 // finding (Vilim, PhD thesis 2007; with absent tasks: Vilim, Bartak and Cepek, Constraints 10, 2005).
 #include <algorithm>
 #include <memory>
@@ -47,7 +47,7 @@ class NoOverlap final : public Propagator {
   }
 
  private:
-  // Window of a task in the present direction; that of a task which may be absent holds if it is present.
+  // Window of a task in the current direction; the window of an optional task holds if it is present.
   struct Task {
     std::size_t number;
     Value start, end, duration;

@@ -121,7 +121,7 @@ class Regular final : public Propagator {
     return true;
   }
 
-  // Drops states that no symbol leads on from, and symbols that lead on from no state.
+  // Removes states without a next symbol, and symbols without a state.
   bool filter(Engine& engine, std::size_t i) {
     Trail& trail = engine.trail();
     read_symbols(engine.domains(), i);

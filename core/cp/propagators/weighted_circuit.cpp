@@ -1,6 +1,7 @@
-// One cycle of all nodes along undirected edges, and its length. Edges are Booleans, so that a search need not choose a direction.
-// The bound is Held and Karp's (Mathematical Programming 1, 1971); an edge that would raise it too much is ruled out, and one whose
-// absence would do so has to be (Benchimol, van Hoeve, Regin, Rousseau and Rueher, Constraints 17, 2012).
+// One cycle of all nodes along undirected edges, and its length. Edges are Booleans, so that a search need not choose a
+// direction. The bound is Held and Karp's (Mathematical Programming 1, 1971). An edge that would raise it too much is
+// excluded, and an edge without which it would rise too much is required (Benchimol, van Hoeve, Regin, Rousseau and
+// Rueher, Constraints 17, 2012).
 #include <algorithm>
 #include <memory>
 

@@ -1,5 +1,5 @@
 // Rows of a step in explicit vectors. The marginals of a block of cells stay in registers while d runs, so each value
-// of d is a stream of its own; memory reads so many streams at once faster than one after another.
+// of d is a separate stream; memory reads so many streams at once faster than one after another.
 #pragma once
 #include <cstring>
 #include <limits>

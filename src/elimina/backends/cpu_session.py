@@ -26,7 +26,7 @@ _OWN_PAGES_BYTES = 1 << 20
 def _empty_arena(program: Program) -> NDArray[np.generic]:
     """Allocate an arena; that of bounds on sums goes back to the system when it is freed.
 
-    The C library keeps freed blocks below 32 MiB for the thread that had them, which a memory limit would count as held
+    The C library keeps freed blocks below 32 MiB for their thread, and a memory limit would count them as held
     while the next, larger mini-buckets are planned. New pages cost nothing beside the exponentials of such a run.
     """
     size = program.arena_cells * program.dtype.itemsize

@@ -50,7 +50,7 @@ def devices_of(backend: Backend) -> tuple[Backend, ...]:
 
 
 def gpu_count(backend: Backend) -> int:
-    """Return the number of GPUs of the machine that a GPU is in, none of which is opened; 1 for other devices."""
+    """Return the number of GPUs of a GPU's machine without opening any; 1 for other devices."""
     return backend.count if isinstance(backend, GpuBackend) else 1
 
 

@@ -1,4 +1,4 @@
-"""Time that the start of a GPU takes, against the work that waits for it."""
+"""Start-up time of a GPU, compared with the waiting work."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def is_cupy_installed() -> bool:
 
 
 def outlasts_gpu_start(seconds: float) -> bool:
-    """Return whether work of an estimated time is worth a GPU's start, which is short where a GPU is open."""
+    """Return whether work of an estimated time is worth starting a GPU; starting an open GPU is fast."""
     if seconds <= _WORTHWHILE_STARTS * cuda_machine(is_open=True).start:
         return False
     return seconds > _WORTHWHILE_STARTS * cuda_machine(is_open=bool(open_gpus)).start

@@ -65,7 +65,7 @@ class Session(Protocol):
         ...
 
     def load_peaks(self, peaks: NDArray[np.float64], first: int = 0) -> None:
-        """Write ``Run.peaks`` of another session, for steps that read messages which are not computed here.
+        """Write ``Run.peaks`` of another session, for steps that read messages of that session.
 
         Args:
             peaks: Output ranges of successive steps.
@@ -80,12 +80,12 @@ class Session(Protocol):
 
 @runtime_checkable
 class SlicingSession(Session, Protocol):
-    """A session that skips the cells that observed values rule out."""
+    """A session that skips the cells that contradict observed values."""
 
     def fix(self, values: NDArray[np.int32]) -> None:
         """Compute only the cells with given values of variables from now on.
 
-        Every step with a variable whose value changed has to run again, and all that depend on it. Other cells of the
+        Every step with a variable whose value changed runs again, and so do its readers. Other cells of the
         outputs hold the semiring's zero. A message with given axes lies at its place without gaps and without these
         axes, row by row.
 
@@ -230,7 +230,7 @@ class ReservingBackend(Backend, Protocol):
 
 @runtime_checkable
 class GpuBackend(Backend, Protocol):
-    """A GPU, whose neighbours may be opened too, and whose memory outlasts programs.
+    """A GPU whose neighbours may be opened, too; its memory is kept between programs.
 
     Attributes:
         number: Number of the GPU.

@@ -153,7 +153,7 @@ class ShardedSession:
                 wait(futures)
         errors = [error for future in futures if (error := future.exception())]
         if errors:
-            # Of those that were stopped, the other one's error is of interest.
+            # If one session was only stopped, the error of the other one is raised.
             with self._explained():
                 raise next((error for error in errors if not isinstance(error, Stopped)), errors[0])
         return [future.result() for future in futures]

@@ -210,7 +210,7 @@ def _difference(arguments: _Views) -> list[tuple[int, View]]:
     return [(1, x), (-1, y)]
 
 
-# Of each relation the terms, and the relation of their sum to 0: ==, <=, < or !=; with a sign that turns >= into <=.
+# Terms of each relation, and the relation of their sum to 0 (==, <=, < or !=); a negative sign turns >= into <=.
 _RELATIONS: dict[str, tuple[Callable[[_Views], list[tuple[int, View]]], str, int]] = {
     **{f"{kind}_lin_{name}": (_sum_of, name, 1) for kind in ("int", "bool") for name in ("eq", "le", "ne")},
     **{f"{kind}_{name}": (_difference, name, 1) for kind in ("int", "bool") for name in ("eq", "le", "lt", "ne")},
@@ -247,7 +247,7 @@ def _reified(relaxation: LinearRelaxation, name: str, arguments: _Views, is_equi
         return
     if kind not in ("le", "lt"):
         return
-    # Where the Boolean is 1, the sum is at most 0, and otherwise at most its greatest value; the opposite likewise.
+    # If the Boolean is 1, the sum is at most 0, otherwise at most its greatest value; the opposite likewise.
     functions = _affine(relaxation, terms)
     greatest = sum(int(function.max()) for _, function in functions) + (kind == "lt")
     least = sum(int(function.min()) for _, function in functions) + (kind == "lt")

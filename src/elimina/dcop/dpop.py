@@ -83,7 +83,7 @@ class Bucket:
     Attributes:
         value: The variable's value; None until it is known, or if nothing is allowed.
         bound: At a root: no total of its tree is better, as a cost to be minimised; infinity if nothing is allowed.
-        is_done: True if the value was told, or that there is none.
+        is_done: True if the value was sent, or if there is none.
         effort: Work of the elimination.
 
     Args:
@@ -336,7 +336,7 @@ class CycleBucket(Bucket):
     def _set_up(self) -> None:
         self._labels: dict[int, Label] = {}
         self._cuts: tuple[int, ...] | None = None
-        # What is explored: values of the own cuts, and why; and what each child was asked for last.
+        # State of the exploration: values of the own cuts and their context, and the last request to each child.
         self._context: dict[int, int] | None = None
         self._final: Value | None = None
         self._asked: dict[int, dict[int, int]] = {}

@@ -180,7 +180,7 @@ class Tally:
 
     def __init__(self) -> None:
         self._messages: dict[type, int] = dict.fromkeys(KINDS, 0)
-        # Of kinds whose messages have no fixed size.
+        # Kinds whose messages have no fixed size.
         self._bytes: dict[type, int] = dict.fromkeys(KINDS, 0)
         self._largest = 0
 

@@ -172,7 +172,7 @@ class FilterBucket(Bucket):
             assert limit.worst is not None
             return Limit(limit.worst, limit.worst, (), 0)
         bounds = [*scale.bounds(limit), *map(scale.table, tables)]
-        # Of messages down, no table is larger than the largest one up.
+        # No downward table is larger than the largest upward one.
         max_cells = max((bound.cells.size for bound in bounds), default=1)
         guard = BoundFilters(engine.rows(*scale).device, scale.forbidden, bounds, {}, [], 0, max_cells)
         keep = guard(frozenset(self._needs(child)), ())

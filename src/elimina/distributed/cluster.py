@@ -71,13 +71,13 @@ def connected(address: str) -> Iterator[Client]:
         ClusterError: No scheduler answers at the address.
     """
     distributed = require("distributed", "dask", "a cluster")
-    # Of an empty address Dask makes a cluster of its own; of others without a port, a client that may not end.
+    # Dask makes a new cluster for an empty address, and for others without a port a client that may never end.
     if not _ADDRESS.fullmatch(address):
         raise InputError(f"invalid scheduler address {address!r}: expected one such as tcp://host:8786")
     try:
         client = distributed.Client(address, timeout=_CONNECT_SECONDS, set_as_default=False)
     except TypeError as error:
-        # What Dask raises of a TLS address without certificates.
+        # Dask raises these for a TLS address without certificates.
         raise ClusterError(
             f"{address} asks for certificates, and Dask's configuration names none (distributed.comm.tls: ca-file, "
             "client.cert, client.key); name those that the scheduler was started with"
@@ -202,7 +202,7 @@ def known_workers(client: Client) -> dict[str, Any]:
     Raises:
         ClusterError: The scheduler is gone.
     """
-    # What `scheduler_info` returns may be without workers: a callback of the client's own replaces it now and then.
+    # `scheduler_info` may return no workers: a callback of the client replaces it now and then.
     with contextlib.suppress(OSError):
         if client.scheduler is not None and client.status == "running":
             workers: dict[str, Any] = client.sync(client.scheduler.identity, n_workers=-1)["workers"]
@@ -350,7 +350,7 @@ class Tasks:
 
         Raises:
             EliminaError: The task raised it.
-            ClusterError: There are no workers any more, or each one that began the task was lost.
+            ClusterError: No worker is left, or every worker that began the task was lost.
         """
         future = self._wait(until)
         if future is None:

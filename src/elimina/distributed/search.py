@@ -1,7 +1,8 @@
 """Search on the workers of a cluster: open nodes of one tree with soft local consistency, and rounds of mini-buckets.
 
-What each worker leaves of its open nodes goes back to the client, which deals them out again, the least bounds first
-(A. Beldjilali, P. Montalbano, D. Allouche, G. Katsirelos, S. de Givry, "Parallel hybrid best-first search", CP 2022).
+Each worker returns its remaining open nodes to the client, which hands them out again, those with the least bounds
+first (A. Beldjilali, P. Montalbano, D. Allouche, G. Katsirelos, S. de Givry, "Parallel hybrid best-first search", CP
+2022).
 """
 
 from __future__ import annotations

@@ -170,7 +170,7 @@ def run_slices(
         tasks: Tasks on the workers.
         job: Job from ``plan_on``.
         run: The call, which keeps what slices find.
-        asked: Options that say who is told: see ``solve_slices``.
+        asked: Options with the listeners: see ``solve_slices``.
         tried: Known bounds on the optimum.
 
     Raises:
@@ -287,7 +287,7 @@ class _Shares:
 
     def answer(self) -> Result:
         """Run all slices."""
-        # What tasks share is held as it is: a plan that is made again could be another one.
+        # Tasks share one plan and bounds, because planning again could give another plan.
         self._shared = self._tasks.hold(self._job)
         first: State = self._tasks.wait_for(self._tasks.keep(_first, self._shared, self._seconds()))
         self._bounds = self._tasks.hold(first)

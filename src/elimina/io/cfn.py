@@ -157,7 +157,7 @@ class _NamedFunctionReader:
     """A reader of functions, one by one.
 
     Attributes:
-        cut: The first cost that lost decimals, and what is left of it; None if all costs are kept.
+        cut: The first cost that lost decimals, before and after the loss; None if all costs are kept.
     """
 
     def __init__(self, text: Text, variables: list[Variable], sign: int, decimals: int) -> None:

@@ -33,7 +33,7 @@ def read_function(
         variable: Translates a variable's name or index.
 
     Returns:
-        The first cost that lost decimals, and what is left of it; None if all costs are kept.
+        The first cost that lost decimals, before and after the loss; None if all costs are kept.
 
     Raises:
         TextError: The parameters are malformed.

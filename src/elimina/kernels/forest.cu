@@ -133,7 +133,8 @@ __device__ void small_step(const S& s, StepView step, int first, int cells, type
   }
 }
 
-// The same for any number of tables: what is known of each lies in local memory, which would take the registers of all others.
+// The same for any number of tables: their state lies in local memory, because it would take the registers of all
+// others.
 // It gets no references, which would put the caller's objects there too.
 template <class S, bool kLevels>
 __device__ __noinline__ Peaks<S> wide_step(S s, StepView step, int first, int cells, typename S::Value* arena, const u64* peaks) {

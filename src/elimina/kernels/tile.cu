@@ -37,7 +37,8 @@ __device__ __forceinline__ void load_shared(typename P::Lane (&lanes)[kLanes], c
 
 // kDense: cells that follow each other along the fast axes do so in every streamed table too; kAligned: at 16-byte addresses.
 // kWhole: all values of d are in shared memory at once, so sums live for one pass only.
-// kOuters > 1: a block takes up to that many slow cells, for which the streamed tables have the same values: each is read once.
+// kOuters > 1: a block takes up to kOuters slow cells with equal values of the streamed tables, and reads each value
+// once.
 // `chunk` fast cells and `mids` middle cells a block; `columns` threads beside each other along the fast axes; `batch` middle cells and
 // `slab` values of d in shared memory together; `vector`: bytes of the words that the output may be written in. `sharing`
 // successive slow cells have the same streamed values; a block takes `outers` of them.

@@ -136,7 +136,7 @@ def searched_optimum(
         MemoryLimitError: Not even the factors fit the memory.
         TimeLimitError: The deadline passed before anything was known.
         KeyboardInterrupt: The user interrupted.
-        Stopped: The call is to end; what is known was told.
+        Stopped: The call ends; the bounds so far were reported.
     """
     check_costs(problem)
     search = _AlternatingSearch(problem, options, limits, listener, paused)
@@ -436,7 +436,7 @@ class _AlternatingSearch(SearchState):
 
     def improve(self, seconds: float) -> None:
         """Improve the best assignment by local search, for a share of a turn."""
-        # Who limits nodes wants the same run again.
+        # A node limit makes runs reproducible, so the clock is not asked.
         if self.is_over or self.limits.nodes < math.inf:
             return
         if self.paused.improvement is None:

@@ -463,7 +463,7 @@ class Batch:
         try:
             yield propagators
         except BaseException:
-            # What a run that was ended has left cannot be relied on.
+            # Results of an interrupted run are not reliable.
             while propagators:
                 propagators.popitem()[1].close()
             raise

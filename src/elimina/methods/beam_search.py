@@ -94,7 +94,7 @@ def beam_search(
         arrays: The tables' library: NumPy or CuPy.
 
     Returns:
-        The best assignment; None: there was no time, or nothing that was kept is allowed.
+        The best assignment; None: no time remained, or no kept assignment is allowed.
 
     Raises:
         Stopped: The work is to end.

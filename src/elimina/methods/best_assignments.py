@@ -199,7 +199,7 @@ class BestAssignments:
             differences += self._earlier[:, level] != best
             level += 1
         if siblings:
-            # Of equals the deepest comes first: it is closest to an assignment.
+            # The deepest node breaks ties: it is closest to an assignment.
             siblings.sort(key=lambda sibling: (sibling[0], -sibling[1]))
             branch = _Branch(values, *map(list, zip(*siblings, strict=True)))
             self._charge(_BRANCH_BYTES + values.nbytes + _SIBLING_BYTES * len(siblings))

@@ -511,7 +511,7 @@ class BoundOptimisation:
                 return
             bounds = self._trial(tree, logarithms, end)
             gap = bounds["upper"] - bounds["lower"]
-            # Where there is no bound from below, that from above decides.
+            # Without a lower bound, the upper bound decides.
             figure = gap if math.isfinite(gap) else math.inf, bounds["upper"]
             if figure < best:
                 best, self._order, self._logarithms = figure, order, logarithms

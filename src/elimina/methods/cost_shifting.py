@@ -239,7 +239,7 @@ def shift(problem: Problem, seconds: float, memory: int) -> ShiftedTables | None
     cost_distances = distances(problem, FORBIDDEN_COST)
     limit = FORBIDDEN_COST if model.is_integer else math.inf
     if model.is_integer:
-        # Of tables one by one: their sums may not fit the core's costs.
+        # Tables are checked one by one: their sums may not fit the core's costs.
         ranges = filter(None, allowed_ranges(problem.tables, model.sense))
         spread = sum(high - low for low, high in ranges)
     else:
@@ -282,7 +282,7 @@ def _tables(problem: Problem, exact: Array, rounded: Array, shifted: Array, unit
     starts = list(itertools.accumulate(map(math.prod, shapes), initial=0))
     wide = [number for number, scope in enumerate(scopes) if len(scope) > 1]
     lone = {scope[0]: number for number, scope in enumerate(scopes) if len(scope) == 1}
-    # Where each shifted cell was; a variable in no table of its own has none.
+    # Position of each shifted cell; a variable without a table of its own has none.
     parts = [np.arange(starts[number], starts[number + 1]) for number in wide]
     parts += [
         np.arange(starts[lone[v]], starts[lone[v] + 1]) if v in lone else np.full(sizes[v], -1) for v in problem.free

@@ -383,17 +383,17 @@ def filtered_plan(
     # Bounds are made of the factors' cells.
     plan = make_sparse_plan(dense, problem, machine, whole=True, listed=False)
     if plan is not None and refinements:
-        # What independent tables would make says nothing of what bounds leave, but much of how slices divide it.
+        # Sizes from independent tables do not predict the filtered sizes, but show how slices divide them.
         room = plan.peak_bytes // SLICE_REFINEMENT_FACTOR**refinements
         plan = sparse_plan_in_fine_slices(machine, problem, options, plan, room)
     if plan is None or plan.sparse is None:
         return PlannedProblem(problem, dense, backend, {"plan": time.perf_counter() - started})
     bounds = outside(plan, problem.model.sizes)
     factor_bytes = plan.factor_cells * plan.itemsize
-    # How many rows bounds leave is only known afterwards.
+    # The number of rows that pass the bounds is only known afterwards.
     size = factor_bytes + bounds.arena_cells * plan.itemsize
     sparse = plan.sparse._replace(outside=bounds)
-    # What other tables cost in a slice decides which rows a step keeps: the next slice needs them all again.
+    # The costs of other tables in a slice decide which rows a step keeps, so the next slice needs all rows again.
     form = plan.form.with_levels([len(plan.form.variables)] * len(plan.steps))
     plan = plan._replace(sparse=sparse, form=form, bytes=machine.tiers(size, factor_bytes, plan.planning_bytes))
     return PlannedProblem(problem, plan, backend, {"plan": time.perf_counter() - started})

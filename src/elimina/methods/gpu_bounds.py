@@ -39,7 +39,7 @@ _BYTES_PER_CELL = 24
 """Bytes of a GPU for each cell: the table, and what a pass derives from it."""
 
 _REPORT_SECONDS = 0.05
-"""Seconds between two bounds that are told."""
+"""Seconds between two reports of bounds."""
 
 
 class _GpuBounds:
@@ -57,7 +57,7 @@ class _GpuBounds:
         self._chosen: list[int] | None = None
 
     def add_constant(self, constant: float) -> None:
-        """Learn the constant of a pass, unless another one was told just before."""
+        """Report the constant of a pass, unless the last report was just before."""
         now = time.monotonic()
         if now > self._told + _REPORT_SECONDS:
             self.add_bound(constant)

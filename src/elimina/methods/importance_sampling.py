@@ -126,7 +126,7 @@ def form_of(proposal: Proposal, memory: int, seed: int, threads: int) -> SampleF
     statistics.add(logs)
     efficiency = statistics.effective_size / len(logs)
     timely = int(min(max_samples, max(_MIN_PARTICLES, _BATCH_SECONDS / max(seconds, 1e-9))))
-    # What a mixture gave up while variables are drawn, another of its proposals might have kept.
+    # Another proposal of the mixture might have kept samples that this one dropped while drawing.
     is_mixed = isinstance(proposal.sampler, MixtureSampler)
     if proposal.is_exact or is_mixed or efficiency >= _MIN_EFFICIENCY:
         return SampleForm(proposal, 1, timely, efficiency)
@@ -156,7 +156,7 @@ class Estimator:
         rows = sizes[list(form.proposal.variables)]
         self._starts = np.cumsum(rows) - rows
         self._sums = np.zeros((3, int(rows.sum())))
-        # Of groups: squares of weights over the number of independent samples that they are worth.
+        # Group statistics: squares of weights over the effective number of independent samples.
         self._unevenness = 0.0
         # Cells of the sums in the sequence of the problem's variables, and the variable of each.
         self._sizes = sizes[list(problem.free)]

@@ -161,7 +161,7 @@ class JunctionTree(Displayed):
             self._small = SmallNetwork(self.model)
             self._answer = self._small.answer({})
         if self._answer is None:
-            # What is small is planned when it is asked for more than posteriors.
+            # A small network is planned at the first question beyond posteriors.
             self._small = None
             _ = self.is_exact
         if evidence is not None:

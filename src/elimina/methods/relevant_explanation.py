@@ -122,7 +122,7 @@ def _bayes_factors(after: Floats, before: Floats) -> Floats:
     """Return generalised Bayes factors, quotients of odds: 0 where the evidence rules an assignment out."""
     with np.errstate(divide="ignore", invalid="ignore"):
         factors = _odds(after) / _odds(before)
-    # What is certain without the evidence explains nothing.
+    # A state that is certain without the evidence explains nothing.
     factors[np.isinf(_odds(before))] = 1.0
     factors[after == 0] = 0.0
     return factors

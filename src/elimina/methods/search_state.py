@@ -20,7 +20,7 @@ FIRST_ROUND_SECONDS = 0.05
 """Estimated time of the first round's mini-buckets."""
 
 Listener = Callable[[Result], None]
-"""Function that is told what is known by now."""
+"""Function that is called with the bounds and assignment so far."""
 
 
 class SearchLimits(NamedTuple):

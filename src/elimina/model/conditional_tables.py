@@ -41,7 +41,7 @@ class _Family(NamedTuple):
     Attributes:
         names: Name of the child, then those of its parents.
         values: An array, or a table with labels.
-        is_nested: True if it was written as mappings, whose order is that of the states.
+        is_nested: True if it was written as mappings, in the order of the states.
     """
 
     names: tuple[str, ...]

@@ -62,7 +62,7 @@ def find_cycle(scopes: Mapping[int, Sequence[int]]) -> list[int]:
 
 
 def check_structure(variables: Sequence[Named], factors: Sequence[Table], children: Sequence[int]) -> None:
-    """Check that no variable has two distributions, and that no variable is its own ancestor.
+    """Check that each variable has at most one distribution, and is not its own ancestor.
 
     Args:
         variables: Variables of the model.

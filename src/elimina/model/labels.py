@@ -17,7 +17,7 @@ from elimina import arguments
 from elimina.errors import InputError
 
 _PLAIN_TYPES = frozenset({list, tuple, int, float, np.ndarray})
-"""Types of elements that have no labels, which most lists have."""
+"""Types of elements without labels, as in most lists."""
 
 _LABELS_SHOWN = 8
 """Labels in an error."""

@@ -58,7 +58,7 @@ class Model(Displayed):
         name: str = "",
         check: bool = True,
     ) -> None:
-        """Check that the factors fit the variables, and with ``children`` that they are distributions.
+        """Check that the factors fit the variables and, with ``children``, are distributions.
 
         Args:
             variables: See the attributes.
@@ -130,7 +130,7 @@ class Model(Displayed):
 
     @property
     def unnormalised(self) -> frozenset[int]:
-        """Numbers of the factors with a row that does not sum to 1, where factors have children."""
+        """Numbers of the factors with children and a row whose sum is not 1."""
         if self.children is None:
             return frozenset()
         if self._unnormalised is None:
@@ -469,7 +469,7 @@ class Model(Displayed):
         ]
         families += [(Table([v], np.eye(1, self.sizes[v], x)[0]), v) for v, x in values.items()]
         factors, children = [factor for factor, _ in families], [child for _, child in families]
-        # What check=False let in before stays as it is.
+        # Rows that an earlier check=False accepted stay as they are.
         return Model(
             self.variables,
             factors,

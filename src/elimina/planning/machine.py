@@ -87,7 +87,7 @@ def calibration_file() -> str | None:
 
 @functools.cache
 def speeds() -> Speeds:
-    """Return the speeds that were measured on this machine, or the given ones where none were.
+    """Return the measured speeds of this machine, or the given ones if there are none.
 
     A file that cannot be used is ignored, with a warning.
     """
@@ -267,7 +267,7 @@ class Machine(NamedTuple):
         fresh: Bytes a second at which memory is had from the system.
         step: Seconds that each step takes at least.
         start: Seconds before the first step (a GPU's context, loading of kernels).
-        rows: Rows a second that a join of sparse tables makes, sorting of what it reads left out.
+        rows: Rows per second that a join of sparse tables makes, without sorting its inputs.
         rows_step: Seconds that each step on sparse tables takes at least.
         lone_bandwidth: Bytes a second of a step that one thread runs.
         lone_combinations: Combinations a second of such a step.
@@ -325,7 +325,7 @@ class Machine(NamedTuple):
 
         Args:
             seconds: Estimated time of the plan.
-            steps: Number of its steps, each of which takes a while whatever its cells are.
+            steps: Number of its steps; each one takes a minimum time.
         """
         return seconds - self.start - steps * self.step
 

@@ -79,7 +79,7 @@ def make_bounded_plan(
         bounded = plan(low, parts)
     else:
         bounded = plan(low)
-    # Where memory decides it is used to the last: what was rough is made up for by plans.
+    # If memory decides, all of it is used: plans correct the rough estimate.
     while low > 1 and not bounded.fits:
         low -= 1
         bounded = plan(low)
@@ -110,7 +110,7 @@ class _Rough(NamedTuple):
 
 
 def _largest_within(rough: Callable[[int], _Rough], memory: int, seconds: float) -> int:
-    """Return the largest i-bound that takes no more, or the width where no bucket has to be divided.
+    """Return the largest i-bound within the limit, or the width if no bucket is partitioned.
 
     Large ones are considered last: their trees take longer to build than small ones take to run.
     """

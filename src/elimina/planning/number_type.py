@@ -65,7 +65,7 @@ def choose_encoding(problem: Problem, operands: int, bound: int, dtype: str | No
     """Choose the semiring and the narrowest dtype that is exact, by a proof on the range of the costs.
 
     Every cost is shifted to be non-negative, so a partial sum at or above any bound on the optimum can never come back
-    below it: one number above that bound stands for 'forbidden', and a dtype is wide enough if it holds that number
+    below it: one number above that bound stands for 'forbidden', and a dtype is wide enough if it can store that number
     once for each table that a step adds.
     """
     if weighted:
@@ -77,7 +77,7 @@ def choose_encoding(problem: Problem, operands: int, bound: int, dtype: str | No
         return Encoding(ring.name, _asked(dtype, allowed, _COSTS if are_costs else ring.numbers), ring.zero)
     if dtype is not None and dtype not in INTEGERS:
         raise InputError(f"dtype {dtype} does not fit integer costs; use one of {', '.join(INTEGERS + FLOATS)}")
-    # What is only compared needs no room for sums.
+    # Numbers that are only compared need no room for sums.
     return Encoding(ring.name, exact_integer(operands if ring.is_additive else 1, bound, dtype), bound)
 
 
@@ -86,7 +86,7 @@ def exact_integer(operands: int, bound: int, dtype: str | None = None) -> Dtype:
 
     Args:
         operands: Tables that a step adds at most.
-        bound: Number that stands for 'forbidden', above any sum of allowed costs, which are not negative.
+        bound: Number for 'forbidden', above any sum of allowed costs; these are not negative.
         dtype: Integer type; None for the narrowest.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Values that options take: checks of what programs give, and readers of what command lines give."""
+"""Values of options: checks of values from programs, and readers of values from command lines."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def word_of(words: tuple[str, ...]) -> Values:
 
 
 def integer_in(smallest: int, largest: int, is_optional: bool = False) -> Values:
-    """Return values that are whole numbers within limits, or None if that is allowed."""
+    """Return whole numbers within limits, or None if None is allowed."""
 
     def check(name: str, value: Any) -> int | None:
         return None if is_optional and value is None else arguments.integer(name, value, smallest, largest)

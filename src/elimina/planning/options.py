@@ -29,13 +29,13 @@ MAX_THREADS = 1024
 """Most threads of a call, and most workers: more than a machine has, and few enough to start."""
 
 Slices = int | Literal["auto", "never"]
-"""Conditioning on variables where a plan does not fit, and the most slices that it may make."""
+"""Conditioning on variables if a plan does not fit, and the largest number of slices."""
 
 MAX_SLICES = 1 << 16
 """Slices that ``auto`` takes."""
 
 Tables = Literal["auto", "dense", "sparse"]
-"""Table layout: sparse tables hold allowed tuples alone; ``auto``: sparse where that is expected to be faster."""
+"""Table layout: sparse tables hold only allowed tuples; ``auto``: sparse if that is expected to be faster."""
 TABLES: tuple[Tables, ...] = get_args(Tables)
 
 Shift = Literal["none", "tables", "clusters", "buckets", "all"]
@@ -43,17 +43,17 @@ Shift = Literal["none", "tables", "clusters", "buckets", "all"]
 SHIFTS: tuple[Shift, ...] = get_args(Shift)
 
 Division = Literal["auto", "scope", "content"]
-"""Partition of buckets by the scopes of tables, or by their contents; ``auto``: by content where that is quick."""
+"""Partition of buckets by the scopes of tables, or by their contents; ``auto``: by content if that is fast."""
 DIVISIONS: tuple[Division, ...] = get_args(Division)
 
 _MIN_SHARED_BYTES = 1 << 24
 """Limit in bytes from which a call's own memory counts: any process grows by some MiB as it begins to work."""
 
 _MIN_MEMORY_SHARE = 0.25
-"""Share of a limit that stays available, whatever a call holds: small tables give bounds, too."""
+"""Share of a limit that stays available however much a call holds: small tables give bounds, too."""
 
 _SPARE_MEMORY_SHARE = 0.125
-"""Share of a limit that is to spare where one is advised: what calls hold differs a little from one to the next."""
+"""Reserve in an advised limit, as a share of it: the memory of equal calls differs a little."""
 
 ORDER_SECONDS = 2.0
 """Default limit on the search for an order; it ends earlier where the plan would not gain."""
@@ -216,13 +216,13 @@ class Options(NamedTuple):
         return self._replace(memory=max(room - held, int(room * _MIN_MEMORY_SHARE)))
 
     def limit_for(self, needed: int, held: int) -> int:
-        """Return a limit that leaves so many bytes to work that begins while a call holds others, and some to spare."""
+        """Return a limit that leaves this many bytes to new work while a call holds others, with a reserve."""
         spared = needed + int(needed * _SPARE_MEMORY_SHARE)
         return spared if spared < _MIN_SHARED_BYTES else spared + held + int(held * _SPARE_MEMORY_SHARE)
 
     @property
     def is_shared(self) -> bool:
-        """True if a limit of the host's memory is given, and large enough that what a call holds counts."""
+        """True if the host's memory is limited, and the limit is large enough to count the memory of the call."""
         return self.room is not None and not self.needs_gpu and self.room >= _MIN_SHARED_BYTES
 
     @property
@@ -361,7 +361,7 @@ Engine = Literal[
     "elimination on a cluster",
     "search on a cluster",
 ]
-"""Algorithms that take some of the options, besides ``plan`` and ``solve``, which take all."""
+"""Algorithms with some of the options, besides ``plan`` and ``solve``, which have all."""
 
 _SAMPLES: tuple[Engine, ...] = get_args(Engine)
 _TREE: tuple[Engine, ...] = _SAMPLES[1:]

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 Method = Literal["auto", "min-fill", "weighted-min-fill", "min-degree", "min-weight", "sweep", "pseudo-tree"]
 
 CELLS_PER_SECOND = 1e9
-"""Cells that a CPU visits in a second, by which a search for an order compares its time with the run's."""
+"""Cells that a CPU visits in a second; converts a run's work to time, to compare it with that of the order search."""
 _DEFAULT_SECONDS = 2.0
 _UNLIMITED_SECONDS = 1e9
 # The core computes with sizes as doubles.
@@ -107,8 +107,8 @@ def find_order(
         iterations: Rounds of the search (each a greedy run or an annealing). The result is then the same for a seed on
             every run, whatever ends it but the clock.
         seed: Random seed.
-        max_table_cells: Prefer orders whose messages all have at most so many cells, whatever the work.
-        threads: Threads that share the work, which then takes less time: the order is the same for any number.
+        max_table_cells: Prefer orders whose messages all have at most this many cells, at any cost in work.
+        threads: Threads that share the work; the order is the same for any number.
         cells_per_second: Speed of the backend, or None: use all of the time, however little work is left. Not used
             where `iterations` is given.
 

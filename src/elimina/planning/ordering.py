@@ -102,7 +102,7 @@ def elimination_order(problem: Problem, options: Options, rough: Order | None = 
         return _order_around(problem, options)
     if rough is not None and is_rough_enough(problem, options, rough, runs):
         return rough.order
-    # Kept variables stay neighbours of each other throughout, which makes what is joined there part of the work.
+    # Kept variables stay neighbours of each other throughout, so their joint table is part of the work.
     variables = (*problem.free, *problem.kept)
     sizes = problem.model.sizes
     method = cast(Method, options.order)  # find_order names the methods if it is none

@@ -125,7 +125,7 @@ class Steps(Sequence[Step]):
 
     @cached_property
     def sources(self) -> Integers:
-        """The step that wrote each table that is read, over all steps; -1 for a factor."""
+        """Step that wrote each input table, over all steps; -1: a factor."""
         axes = self.words[self.starts + AXES]
         tables = self.starts + HEADER + AXIS_WORDS * axes
         place = np.arange(self.firsts[-1]) - self.firsts[self.readers]
@@ -215,7 +215,7 @@ class Steps(Sequence[Step]):
 
 
 class DeferredSteps(Steps):
-    """Steps of a layout whose records are written where they are read; here only once somebody asks for them."""
+    """Steps of a layout with deferred records; they are written when they are first read."""
 
     def __init__(self, placed: PlannedLayout) -> None:
         self.placed, self.spans, self.most_tables = placed, placed.out_spans, placed.most_tables

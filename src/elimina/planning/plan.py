@@ -160,7 +160,7 @@ class Form:
         return {}
 
     def advice(self, plan: Plan) -> str:
-        """Return what an error says of this form, where a plan does not fit."""
+        """Return the text of an error about this form, if a plan does not fit."""
         del plan
         return ""
 
@@ -424,7 +424,7 @@ class OutsideBounds(NamedTuple):
         arena_cells: Elements of that arena.
         factors: Places of the plan's factors.
         outputs: Tables that together bound each step's output from below.
-        others: Tables that bound, for each step, the factors that neither it nor its subtree has, without other trees.
+        others: Bounds of each step on the factors outside of its subtree, other trees excluded.
         trees: Numbers that bound each tree.
         tree_of: Number of each step's tree.
     """

@@ -42,7 +42,7 @@ def planning_bytes(records: int) -> int:
 
 
 DEFERRED_WORDS, _DEFERRED_BYTES = 1 << 22, 4
-"""Words of records from which the host writes each where it runs it, and the bytes for each that this takes at most."""
+"""Number of words of records from which the host writes records one by one, and its largest memory for each word."""
 
 MAX_KEPT_PLANS = 16
 """Plans that this process keeps for later calls."""
@@ -106,7 +106,7 @@ class _SliceVariables(NamedTuple):
 
 
 MIN_INCUMBENT_SECONDS = 0.5
-"""Estimated seconds from which the search for a solution that allows a narrower dtype pays."""
+"""Estimated seconds from which searching for a solution pays, because it allows a narrower dtype."""
 
 _HOPELESS_PLAN_SECONDS = 1e9
 """Estimated seconds from which a plan is for its figures alone."""
@@ -215,7 +215,7 @@ def make_plan(
         encoding = choose_encoding(problem, steps.most_tables, bound, dtype, bool(weights))
         return _lay_out(conditioned, steps, slices, encoding, keep, machine, most_bytes)
 
-    # What holds for the whole problem holds for each slice.
+    # A property of the whole problem holds for each slice.
     bound = cost_bound(problem)
     # The search for a solution runs once, whether it finds one or not.
     reference = single or unsliced

@@ -26,7 +26,7 @@ _NO_WORDS = np.zeros(0, dtype=np.int64)
 
 
 def boxes(copy: Exchange, gpu: int, gpus: int) -> Iterator[Box]:
-    """Yield the boxes that a GPU copies, of which the GPUs have as many as given."""
+    """Yield the boxes that a GPU copies from other GPUs."""
     source, target = copy
     source_ranges, target_ranges = ({part.variable: part for part in table.division} for table in copy)
     pieces = [
@@ -176,7 +176,7 @@ def _work_once(plan: Plan) -> int:
 
 
 def _check_minibuckets(plan: Plan, semiring: str) -> None:
-    # To look through millions of steps takes as long as to run some.
+    # Searching millions of steps takes as long as running some.
     is_plain = plan.minibuckets is None and not SEMIRINGS[plan.semiring].is_weighted
     if is_plain or Steps.packed(plan.steps).is_plain:
         return
@@ -193,7 +193,7 @@ def _check_minibuckets(plan: Plan, semiring: str) -> None:
 
 
 def case_planner(plan: Plan, program: Program, sizes: Sequence[int], least: NDArray[np.float64]) -> CasePlanner:
-    """Return a planner of cases that run on a plan's factors, in the part of its arena where its own messages would be.
+    """Return a planner of cases on a plan's factors; their messages replace the plan's own messages in its arena.
 
     Args:
         plan: Plan of the task ``mar`` without kept variables.
@@ -242,7 +242,7 @@ def place_steps(
         levels: Level of each step, ascending (``Form.levels``); empty: all are 0.
         runs: Number of runs of the steps of each level.
         most_words: Words of records; a layout that needs more has figures alone.
-        deferred_words: Words of records from which they are written where they are read.
+        deferred_words: Number of words of records from which they are written when they are read.
     """
     level_array, run_array = np.array(levels, dtype=np.int32), np.array(runs, dtype=np.float64)
     return steps.place(itemsize, keep, level_array, run_array, machine.speed, most_words, deferred_words)

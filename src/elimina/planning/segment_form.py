@@ -15,7 +15,7 @@ class Segments(Form):
 
     Attributes:
         ends: Place in the order behind the last variable of each segment.
-        unsegmented: The plan that keeps all messages, which does not fit.
+        unsegmented: The plan with all messages, which is too large.
         dtype: Override of the dtype of each segment's tables.
         limits: See ``Form``.
         is_replanned: See ``Form``.

@@ -29,7 +29,7 @@ _VARIABLES = 4
 """Variables by whose values a table is divided at most: enough for 16 GPUs where each has two values."""
 
 _DIVISIONS = 12
-"""Divisions of a table that are compared: by the variables that are eliminated last, which stay longest."""
+"""Number of compared divisions of a table: by the variables eliminated last, because these stay longest."""
 
 _ROW_CELLS, _LONG_ROW_CELLS = 64, 1024
 _VECTOR_BYTES, _LINE_BYTES, _TABLE_BYTES = 16, 64, 256
@@ -39,7 +39,7 @@ _SIZES = 6
 """Leading bits of the elements that a table takes: it is rounded up by 3 % at most."""
 
 _LARGE_OUTPUT_SHARE = 0.125
-"""Share of a GPU's memory from which on an output is divided even where that takes longer."""
+"""Share of a GPU's memory from which an output is divided even at a loss of time."""
 
 
 def make_shards(plan: Plan, machine: Machine, gpus: int, memory: int) -> Plan | None:
@@ -165,7 +165,7 @@ def _parts(sizes: tuple[int, ...], gpus: int) -> tuple[float, tuple[int, ...]]:
     for parts in range(2, min(gpus, sizes[0]) + 1) if sizes else ():
         quotient, further = _parts(sizes[1:], gpus // parts)
         candidate = quotient * sizes[0] / -(-sizes[0] // parts), (parts, *further)
-        # Of equals, the one with fewest variables.
+        # The fewest variables break ties.
         best = max(best, candidate, key=lambda pair: (round(pair[0], 9), -len(pair[1])))
     return best
 
@@ -177,7 +177,7 @@ def _restricted(division: Division, step: Step, operand: Operand) -> Division:
 
 
 def _part(step: Step, division: Division) -> Step:
-    """Return the part of a step that each GPU computes, its tables where they are in the whole plan."""
+    """Return each GPU's part of a step, with its tables in their places of the whole plan."""
     sizes = lengths_of(step.axes, step.sizes, division)
     operands = (
         operand._replace(

@@ -1,4 +1,4 @@
-"""Steps that depend on the variables of slices, and the order of slices that repeats the fewest steps."""
+"""Dependence of steps on the variables of slices, and the order of slices with the fewest repeated steps."""
 
 from __future__ import annotations
 

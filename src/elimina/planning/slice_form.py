@@ -68,7 +68,7 @@ class Slicing(Form):
         return self.figures()
 
     def advice(self, plan: Plan) -> str:
-        """Return the slices that would do, and the option that allows them."""
+        """Return the sufficient number of slices, and the option that allows it."""
         names = ", ".join(self.names[:_MAX_NAMES]) + (", ..." if len(self.names) > _MAX_NAMES else "")
         return (
             f"; fixing {len(self.names)} variables ({names}) would do it in {count_text(self.slices)} slices of "

@@ -1,4 +1,4 @@
-"""Plans in slices: the choice of the variables on which a problem that does not fit is conditioned."""
+"""Plans in slices: the choice of variables to condition on."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _ROUNDS = 20
 """Plans made in search of one that fits."""
 
 _SHRINK = 0.99
-"""Share of the present bytes that is the next target, where more slices are needed."""
+"""Next target as a share of the present bytes, if more slices are needed."""
 
 _SPARED = 4
 """Conditioning variables that are checked in the end: the others may suffice without them."""
@@ -107,7 +107,7 @@ def make_finer_plan(elimination: Elimination, plan: Plan, least: int) -> Plan:
 
 
 def without(elimination: Elimination, fixed: Sequence[int]) -> Elimination:
-    """Return an elimination whose order lacks the variables that slices fix."""
+    """Return an elimination without the variables that slices condition on."""
     return elimination._replace(order=[v for v in elimination.order if v not in fixed])
 
 
@@ -282,7 +282,7 @@ class Slicer:
             self.cut = cuts[int(self.score(self.cut, last, *costs).argmin())]
 
     def score(self, cut: Cut, variables: NDArray[np.int64], sizes: Floats, work: Floats) -> Floats:
-        """Return the work that fixing a variable costs for what it saves, both as logarithms; the least is best.
+        """Return the work of conditioning on a variable for the memory it saves, as logarithms; less is better.
 
         Args:
             cut: Variables conditioned on already.
@@ -305,7 +305,7 @@ class _Scopes:
         self._cells = np.exp(np.minimum(self.by_owner(logs), _MAX_LOG))
 
     def without(self, is_fixed: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], Scopes]:
-        """Return which scopes have variables that are not gone, and those variables."""
+        """Return a mark for each scope with remaining variables, and the remaining variables of these scopes."""
         is_free = ~is_fixed[self._variable]
         lengths = np.bincount(self._owner[is_free], minlength=self._count)
         is_kept = lengths > 0

@@ -1,4 +1,4 @@
-"""Choice of the steps that work on sparse tables, which hold allowed tuples alone, and lower bounds on the rest.
+"""Choice of the steps on sparse tables (which hold only allowed tuples), and lower bounds on the rest.
 
 The bounds for a step are made by mini-buckets over the same tree (mini-bucket tree elimination; R. Mateescu,
 R. Dechter, K. Kask, "Tree approximation for belief updating", AAAI 2002): one pass towards the roots bounds each
@@ -110,7 +110,7 @@ def _density(table: Table, problem: Problem) -> float:
 
 
 def joined_sizes(step: Step) -> tuple[int, ...]:
-    """Return the sizes of the output's axes that some table has, which are those of its tuples.
+    """Return the sizes of the output's axes that at least one table has: the axes of its tuples.
 
     The output has other axes if a dense step after it needs a matrix: its cells are the same along these.
     """
@@ -143,7 +143,7 @@ def predicted_shares(domain: int, tables: Sequence[Density]) -> tuple[float, flo
 
 
 def _any(share: float, number: float) -> float:
-    """Return the logarithm of the chance that one of so many independent events occurs, given that of one event."""
+    """Return the logarithm of the probability that one of several independent, equally likely events occurs."""
     if share < math.log(1e-9):
         return share + math.log(number)
     return math.log(-math.expm1(number * math.log1p(-min(math.exp(share), 1 - 1e-16))))
@@ -168,7 +168,7 @@ def tuples_cannot_pay(plan: Plan, problem: Problem, machine: Machine) -> bool:
 def make_sparse_plan(
     plan: Plan, problem: Problem, machine: Machine, whole: bool = False, times: float = 1.0, listed: bool = True
 ) -> Plan | None:
-    """Plan steps on rows where that is expected to take less time, or nothing else fits; None if it is so nowhere.
+    """Plan steps on rows if they are expected to take less time, or if only they fit; None if there are none.
 
     Unless all steps are to work on rows, the plan that is returned fits.
 
@@ -203,7 +203,7 @@ def make_sparse_plan(
         return None
     chosen = _with_forms(plan, machine, factor_densities, whole, times, only_fitting=not whole)
     if chosen is None:
-        # What is quickest with some dense tables may be small without.
+        # The fastest plan has some dense tables, and may be small without them.
         chosen = _with_forms(plan, machine, factor_densities, True, times, only_fitting=True)
     return None if chosen is plan else chosen
 
@@ -445,7 +445,7 @@ class _TablePlaces:
         return tuple(self.factor(table) if table >= 0 else self._message(-1 - table) for table in tables)
 
     def under(self, operand: Operand, tables_below: Sequence[tuple[TablePlace, ...]]) -> tuple[TablePlace, ...]:
-        """Return the tables that bound what a step of the plan reads."""
+        """Return the tables that bound the inputs of a step."""
         return (self.factor(operand.factor),) if operand.source < 0 else tables_below[operand.source]
 
     def factor(self, number: int) -> TablePlace:

@@ -28,7 +28,7 @@ from elimina.planning.record import (
 from elimina.planning.step import Step
 
 UNIT_BYTES = 64
-"""Rows of a part start at multiples of this, where its table's own do not say where."""
+"""Rows of a part start at multiples of this, unless its table's layout decides."""
 
 
 class Window(NamedTuple):
@@ -57,10 +57,10 @@ class StreamedStep(NamedTuple):
     Attributes:
         step: Its number in the plan.
         lengths: Lengths of a tile along each axis of the output.
-        loops: The axes along which there are several tiles, the one that changes least often first.
+        loops: Axes with several tiles, the slowest first.
         windows: Windows of the operands, and at last of the output.
         download: True if the output is wanted on the host.
-        after: Steps whose outputs lay where this one's will stay.
+        after: Steps whose outputs were in the place of this output.
     """
 
     step: int
@@ -185,7 +185,7 @@ class StreamTile(NamedTuple):
         streamed: Layout of its tables on the device.
         uploads: Copies to the device before it runs.
         downloads: Copies to the arena after the kernel.
-        written: The tile whose download wrote the last of what is uploaded.
+        written: Tile whose download wrote the last uploaded bytes.
         ran: The tile that has to have run before the uploads.
         fetched: The tile whose download has to be over before the uploads.
         free: The tile whose download has to be over before this one runs.
@@ -218,7 +218,7 @@ def shape_of(record: StepTables, table: StreamedTable, lengths: Sequence[int], i
     """Return the layout on the device of the box of a tile.
 
     What the box has in full lies as in the arena, paddings included; slower axes follow closely. The output's fast axes
-    stay contiguous, for that is what kernels rely on.
+    stay contiguous, because kernels rely on it.
 
     Args:
         record: Record of the step.
@@ -347,7 +347,7 @@ class _Operand:
         self.ran = self.fetched = 0
 
     def take(self, box: _Box, number: int) -> tuple[int, Copy | None]:
-        """Offset of the part that a tile reads, and the copy that brings it, if it is not there already."""
+        """Offset of a tile's input part, and the copy that brings it, if it is not on the device already."""
         if not self.window.slots:
             return self.window.place + _start(self.table, box.first), None
         if self.window.whole:

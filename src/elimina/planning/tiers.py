@@ -23,7 +23,7 @@ from elimina.planning.stream import (
 )
 
 HOST_WORK = 1 << 17
-"""Combinations up to which a step is done by the host, where its tables are."""
+"""Number of combinations up to which the host does a step, next to its tables."""
 SLOTS = 3
 """Parts of a table on the device: one is copied, one is computed on, one leaves."""
 
@@ -129,7 +129,7 @@ class _MessageArea:
         self._gone: list[tuple[int, int, int]] = []
 
     def admit(self, step: int, span: int, last: int, locked: Collection[int], wanted: set[int]) -> bool:
-        """Find a place for an output, whose last reader is given, instead of outputs that are read after that.
+        """Find a place for an output with a given last reader, in the place of outputs that are read later.
 
         Args:
             step: The step that writes it.
@@ -165,7 +165,7 @@ class _MessageArea:
     def _remove(self, step: int) -> None:
         place = self.places.pop(step)
         end = place + self._spans[step]
-        # What an older output and this one had is this one's now.
+        # Takes over the buffer of the previous output.
         self._gone = [gone for gone in self._gone if not (place <= gone[1] and gone[2] <= end)]
         self._gone.append((step, place, end))
 
@@ -376,7 +376,7 @@ def in_tiers(plan: Plan, host: int, scratch: str | None) -> Plan:
         scratch: Directory for a file; None: there may be none.
 
     Returns:
-        The plan that fits; or, if none does, one that shows what is missing.
+        The plan that fits; or, if none does, one that shows the shortage.
     """
     if plan.fits:
         return plan

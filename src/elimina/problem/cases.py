@@ -22,7 +22,7 @@ def prepare_batch(
 ) -> Problem:
     """Prepare posteriors for many cases at once: a variable that numbers them is in every table that depends on them.
 
-    Each variable that some case may observe gets a factor of ones over itself and the cases, where weights go later.
+    Each variable that some case may observe gets a factor of ones over itself and the cases, for weights.
 
     Args:
         model: A probability model, each variable in a factor.

@@ -194,7 +194,7 @@ def _purpose(task: Task) -> Purpose:
 
 
 def _defining_tables(model: Model, rewritten: Model) -> dict[int, list[Table]]:
-    """Return the listed tables that end with each auxiliary variable of a model that ``observe`` made, in order."""
+    """Return the listed tables that end with each auxiliary variable of ``observe``, in order."""
     tables: dict[int, list[Table]] = {v: [] for v in range(len(model.variables), len(rewritten.variables))}
     for table in rewritten.factors if tables else ():
         if table.rows is not None and table.scope[-1] in tables:

@@ -1,8 +1,8 @@
-"""Values of variables that no table tells apart, merged into one value, and values that no tuple allows, left out.
+"""Merging of values that no table distinguishes, and removal of values without an allowed tuple.
 
 Values are interchangeable (E. Freuder, "Eliminating interchangeable values in constraint satisfaction problems", AAAI
 1991) if no table lists them, and no other table has them but one over the variable alone. The time grows with the
-tuples that are listed and the cells that are stored, not with the domain.
+number of listed tuples and stored cells, not with the domain.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ class Merged(NamedTuple):
     Attributes:
         variable: The variable with all values.
         values: Indices of the values that are kept, ascending.
-        others: Index of the value that stands for the others, after all that are kept; None: the others are not
+        others: Index of the value for all unlisted values, after the kept ones; None: the unlisted values are not
             allowed.
         weights: Weights of all values, of which only those of the others matter; None: these are the same.
-        multiplicity: Number of assignments that the value for the others stands for, where these are counted.
+        multiplicity: Number of values that this value represents, for counts.
     """
 
     variable: Variable
@@ -102,7 +102,7 @@ def merge_values(model: Model, variables: Collection[int], purpose: Purpose, max
         model: A model.
         variables: Variables that may have fewer values.
         purpose: Use of the values.
-        maximised: Variables of which only the best value counts, whatever the purpose.
+        maximised: Variables of which only the best value counts, for any purpose.
     """
     users: dict[int, list[Table]] = {v: [] for v in variables}
     for table in model.factors:

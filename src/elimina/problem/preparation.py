@@ -115,7 +115,7 @@ def prepare(model: Model, task: Task, evidence: Mapping[int, int], query: Collec
     kept: Sequence[int] = range(len(model.factors))
     relevant: Collection[int] = range(len(sizes))
     if model.children is not None and described.is_sum and (query is not None or not described.is_distribution):
-        # Where what only scales the answer is part of it, a query is as an observation here.
+        # If scaling factors are part of the answer, a query is treated as an observation here.
         asked = query if described.is_distribution else None
         kept = relevant_factors(
             model, model.children, {*evidence, *(query or ())} if asked is None else evidence, asked
@@ -162,7 +162,7 @@ def prepare(model: Model, task: Task, evidence: Mapping[int, int], query: Collec
 
 
 def check_sense(model: Model, task: str) -> None:
-    """Check that a model has probabilities, where a task sums them.
+    """Check that a model has probabilities, if the task sums them.
 
     Raises:
         InputError: It has costs.
@@ -176,7 +176,7 @@ def check_sense(model: Model, task: str) -> None:
 
 
 def _narrowed(tables: Tables) -> Tables:
-    """Return the tables without axes that they do not depend on, where they are many: the width may be far smaller."""
+    """Return the tables without the axes on which their numbers do not depend: the width may be far smaller."""
     idle = tables.listed.idle()
     if len(idle) < _MIN_NARROWED_SHARE * len(tables):
         return tables
@@ -271,7 +271,7 @@ def grouped(tables: Tables) -> TableGroups:
     """Put each table into the smallest group whose scope contains its own."""
     is_kept = len(tables) <= _KEPT_TABLES
     if is_kept:
-        # Which group is smallest depends on the sizes, too.
+        # The smallest group also depends on the sizes.
         with _groups_lock:
             if (kept_groups := _groups.get(tables.form)) is not None:
                 return kept_groups

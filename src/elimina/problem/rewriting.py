@@ -24,14 +24,14 @@ from elimina.model.variable import Variable
 from elimina.problem.merging import BEST, Merged, MergedModel, Purpose, first_gap, merge_values
 
 MAX_WRITTEN_CELLS = 1 << 20
-"""Cells up to which a table that lists its tuples is left to the plan, which writes it out in about a millisecond."""
+"""Number of cells up to which the plan writes out a listed table, in about a millisecond."""
 
 MIN_LARGE_DOMAIN = 1 << 12
-"""Values from which those of a variable are merged, whatever the size of its tables."""
+"""Number of values from which a variable's values are merged, for tables of any size."""
 
 _MAX_CHAIN_CELLS = 1 << 22
-"""Cells from which a table becomes a chain, whose variables a given order cannot name: written out, it takes 10 ms.
-One that forbids most tuples stays a list, which takes less time, as long as its cells have numbers of 64 bits."""
+"""Number of cells from which a table becomes a chain, unless the order is given: written out, it takes 10 ms.
+A table that forbids most tuples stays a list, which takes less time, while 64 bits can number its cells."""
 
 _MAX_LINKS, _LINK_SHARE = 1 << 22, 1 / 256
 """Transitions for each variable of a chain, whose tables list them: the most, and as a share of the whole table's
@@ -73,7 +73,7 @@ def with_small_tables(
         model: A model.
         observed: Variable -> index of its observed value.
         purpose: Use of the values of the variables that are eliminated.
-        maximised: Variables of which only the best values count, whatever the purpose.
+        maximised: Variables of which only the best values count, for any purpose.
         whole: Variables that keep all values.
     """
     if not is_rewritten(model):

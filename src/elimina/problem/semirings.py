@@ -121,9 +121,9 @@ class Semiring(NamedTuple):
         encoding: Encoding of tables as its numbers.
         answer: Meaning of the numbers at the roots of a plan.
         numbers: Description of its floats, for messages.
-        zero: Number of what is forbidden, which no product leaves. Infinity: of integers, the program's parameter.
+        zero: Number for 'forbidden', an absorbing element. Infinity: for integers, the program's parameter.
         one: Number that changes no product.
-        sign: 1 where smaller numbers are better, -1 where larger ones are.
+        sign: 1 if smaller numbers are better, -1 if larger ones are.
         is_idempotent: True if a sum is one of its terms: elimination finds an optimum, and decoding an assignment.
         is_additive: True if costs of 0, and probabilities of 1, change nothing: the model's constant counts, and tables
             may come in.
@@ -132,7 +132,7 @@ class Semiring(NamedTuple):
         is_product: True if steps with two tables are matrix products.
         is_weighted: True if steps have weights, and exponentials.
         is_matched: True if mini-buckets can be moment-matched in it (``include/elimina/level.hpp``).
-        bound: Returns a number above all integers that matter, which stands for what is forbidden.
+        bound: Function that returns a number for 'forbidden', above all relevant integers.
         constants: Returns numbers in the model's units that are left out of its tables.
         total: Returns the product of numbers: roots of a tree, or terms of an assignment.
     """
@@ -167,7 +167,7 @@ class Semiring(NamedTuple):
         return "".join(map(str.capitalize, self.name.split("-")))
 
     def zero_of(self, dtype: str | np.dtype[Any], forbidden: float) -> float:
-        """Return the number of what is forbidden in a dtype, where an integer stands for infinity."""
+        """Return the number for 'forbidden' in a dtype; for integers it stands for infinity."""
         return forbidden if math.isinf(self.zero) and np.dtype(dtype).kind == "i" else self.zero
 
     def one_of(self, dtype: str | np.dtype[Any]) -> float:

@@ -188,7 +188,7 @@ class _PageWriter:
         model = asked.model
         history: list[Bounds] = []
         observed = [model.index(name) for name in asked.evidence]
-        # What takes a foreseeable time comes first: an answer that is cut short leaves it on the page.
+        # Sections of predictable time come first, so that a time limit does not remove them.
         graph = self._graph(model, [model.index(name) for name in asked.query or ()], observed)
         plan = self._made(
             "plan",

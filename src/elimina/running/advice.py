@@ -1,4 +1,4 @@
-"""Errors of plans that do not fit, with the options that help."""
+"""Errors of plans that do not fit, with helpful options."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _memory_advice(plan: Plan) -> str:
 
 
 def _bounds_instead(plan: Plan) -> str:
-    """Return the advice to take mini-buckets, or smaller ones, where that is possible."""
+    """Return the advice to use mini-buckets, or smaller ones, if possible."""
     whole = plan.whole
     if whole.sparse is not None or whole.has_large_factors or whole.has_large_steps:
         return ""

@@ -136,7 +136,7 @@ def stop_thread(thread: threading.Thread, raise_in: Callable[[threading.Thread],
 
     Args:
         thread: Thread to end.
-        raise_in: Function that raises ``Stopped`` in the thread, and returns whether that was possible.
+        raise_in: Function that raises ``Stopped`` in the thread, and returns True if it could.
         patience: Seconds for the thread to end.
     """
     is_due = threading.Event()
@@ -158,13 +158,13 @@ def stop_thread(thread: threading.Thread, raise_in: Callable[[threading.Thread],
                         is_due.set()
                 thread.join(_POLL_SECONDS)
         finally:
-            # Of a thread that is left alone, the exception may come later: it is not the user's.
+            # The exception of an abandoned thread may come later, and is not the user's.
             sys.unraisablehook = functools.partial(_report, before) if thread.is_alive() else before
     abandon_thread(thread)
 
 
 def abandon_thread(thread: threading.Thread) -> None:
-    """Note a thread that goes on, for which the interpreter's end will wait."""
+    """Record an unfinished thread, so that the interpreter waits for it at its end."""
     if thread.is_alive():
         _abandoned_threads.append(thread)
 
@@ -177,7 +177,7 @@ def _report(before: Callable[[sys.UnraisableHookArgs], object], unraisable: sys.
 
 @atexit.register
 def _wait_for_abandoned_threads() -> None:
-    # A thread that comes back from the core into an interpreter that has ended takes the process down.
+    # A thread that returns from the core into a finished interpreter crashes the process.
     until = time.monotonic() + _EXIT_SECONDS
     for thread in _abandoned_threads:
         thread.join(max(0.0, until - time.monotonic()))

@@ -49,7 +49,7 @@ class Checkpoint:
 
     Args:
         directory: Made if it is not there.
-        memory: Memory limit of the call, of which a run has what the call does not hold.
+        memory: Memory limit of the call; a run gets the part that the call does not hold.
 
     Raises:
         InputError: The directory cannot be written, is in use by another process, or holds a damaged checkpoint.
@@ -98,7 +98,7 @@ class Checkpoint:
         return PlanRecipe(*self._known["choice"])
 
     def check(self, model: Model, problem: Problem, options: Options) -> None:
-        """Make sure that the run that goes on was for the same.
+        """Check that the resumed run was for the same problem.
 
         Raises:
             InputError: It was for something else.

@@ -27,7 +27,7 @@ def combine(known: Result | None, found: Result, sign: int) -> Result:
     Args:
         known: Known result; None: there is none.
         found: Newer answer.
-        sign: 1 where values are minimised, -1 where they are maximised.
+        sign: 1 if values are minimised, -1 if they are maximised.
     """
     if known is not None and known.marginal_bounds and found.status == "estimated" and not found.marginal_bounds:
         found = within_marginal_bounds(found, known.marginal_bounds)
@@ -111,7 +111,7 @@ def within_marginal_bounds(estimate: Result, bounds: MarginalBounds) -> Result:
 
 
 def _between(shares: Mapping[Any, float], bounds: Mapping[Any, tuple[float, float]]) -> dict[Any, float]:
-    """Return a distribution between bounds: what clipping adds or takes is spread over what they leave free."""
+    """Return a distribution between bounds: clipping's gain or loss is spread over the remaining slack."""
     clipped = {state: min(max(share, bounds[state][0]), bounds[state][1]) for state, share in shares.items()}
     excess = math.fsum(clipped.values()) - 1
     free = {state: share - bounds[state][0 if excess > 0 else 1] for state, share in clipped.items()}
@@ -124,7 +124,7 @@ def bounds_beyond(given: int | float, sign: int, is_integer: bool = True) -> tup
 
     Args:
         given: Total that is not reached.
-        sign: 1 where values are minimised, -1 where they are maximised.
+        sign: 1 if values are minimised, -1 if they are maximised.
         is_integer: True if costs are integers.
     """
     beyond = given + sign if is_integer else given

@@ -30,7 +30,7 @@ _JOINED_CELL_BYTES = 32
 def partition_by_content(
     problem: Problem, order: Sequence[int], ibound: int, memory: int, seconds: float, threads: int
 ) -> Partition | None:
-    """Divide each bucket by the tables' values; None where that takes too much, or nothing is allowed.
+    """Partition each bucket by the tables' values; None if that takes too long, or if no assignment is allowed.
 
     Content-based greedy partitions (Rollon and Dechter 2010, "New mini-bucket partitioning heuristics for bounding the
     probability of evidence", section 4), with costs for probabilities: tables that gain most from a joint message are
@@ -42,7 +42,7 @@ def partition_by_content(
         order: The free variables in elimination order.
         ibound: The most variables of a message.
         memory: Bytes that it may take.
-        seconds: Estimated time that it may take, besides a part of what the plan takes.
+        seconds: Estimated time that it may take, besides a share of the plan's time.
         threads: Number of CPU threads that compare tables.
 
     Raises:
@@ -69,7 +69,7 @@ def partition_by_content(
     for group, table in zip(problem.groups, tables_of(problem, known.costs), strict=True):
         axes = sorted(range(len(group.scope)), key=lambda axis: position[group.scope[axis]])
         costs.append(np.where(table < FORBIDDEN_COST, table, math.inf).astype(np.float64).transpose(axes).ravel())
-    # What is forbidden costs more than anything that is not.
+    # The forbidden cost is above all others.
     most = 1.0 + sum(float(table.max(initial=0, where=np.isfinite(table))) for table in costs)
     places = [[position[v] for v in scope] for scope in scopes]
     return partition([sizes[v] for v in order], places, costs, ibound, most, threads)

@@ -90,7 +90,7 @@ class Encoder:
         self._tables, self._listed = problem.tables, problem.tables.listed
         self._changed: dict[int, Table] = {}
         self._lists = {} if plan.sparse is None else _lists(plan.factors)
-        # Of the members of factors that are listed, at their tuples.
+        # Members of listed factors, at the factors' tuples.
         self._ends_of_lists: dict[int, tuple[float, float] | None] = {}
         self.arena: Array = np.zeros(plan.factor_cells, dtype=plan.dtype)
         self._ranges, self._exponents, self._exact = self._write(None)
@@ -230,7 +230,7 @@ class CostDistances(NamedTuple):
     Attributes:
         costs: Sums of distances for each cell of the problem's groups, one after another: each table's from the best
             value it has; int64, or float64, where forbidden ones are infinite.
-        offset: The total where all distances are 0, negated where totals are maximised.
+        offset: Total if all distances are 0, negated if totals are maximised.
         possible: True if no table forbids everything.
     """
 
@@ -302,7 +302,7 @@ def largest_of(problem: Problem, costs: Array) -> list[int | float]:
 def _offset(
     tables: TableList, sense: Sense, forbidden: int | None, constant: float = 0
 ) -> tuple[int | float, NDArray[np.bool_]]:
-    """Return the total of the tables' best values, negated where totals are maximised, and which tables have one."""
+    """Return the sum of the tables' best values, negated if totals are maximised, and the tables with a best value."""
     sign, is_highest = (1, False) if sense == "min-cost" else (-1, True)
     ends = Ends.of(tables, sense)
     are_allowed = ends.kinds > 0

@@ -1,4 +1,4 @@
-"""Memory of estimates and of the exact answers before them: what fits, and what no search for an order makes fit."""
+"""Memory of estimates, and of exact answers before them: plans within the limit, and hopeless ones."""
 
 from __future__ import annotations
 

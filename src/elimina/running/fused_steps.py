@@ -9,7 +9,7 @@ MIN_FUSED_CELLS = 1 << 20
 """Cells of a plan's largest table from which steps may eliminate several variables (``core/plan/fusion.cpp``)."""
 
 MIN_FUSED_SECONDS = 0.01
-"""Estimated seconds from which such a plan is made, which takes a millisecond or two."""
+"""Estimated seconds from which such a plan is made; making it takes a millisecond or two."""
 
 MAX_FUSED_TIME_SHARE = 1.4
 """Its estimated time, relative to that of steps for one variable, up to which it is taken. Estimates count all
@@ -17,7 +17,7 @@ combinations alike, but those of one cell share what is read; measured on grids 
 
 
 def with_fused_steps(elimination: Elimination, plan: Plan) -> Plan:
-    """Return a plan whose steps may eliminate several variables, where that is expected to be faster.
+    """Return a plan whose steps may eliminate several variables, if it is expected to be faster.
 
     Args:
         elimination: Problem, device and dtype of the plan.

@@ -14,7 +14,7 @@ _MANY_TABLES = 10_000
 """Tables of a model from which a search for garbage takes some milliseconds."""
 
 _to_undo: set[tuple[int, Callable[[], None]]] = set()
-"""Threads that do without the search for garbage or set objects aside for a while, and the functions that end it."""
+"""Threads that suspend garbage collection or freeze objects for a while, and the functions that undo it."""
 
 
 @contextlib.contextmanager
@@ -58,7 +58,7 @@ def set_aside(tables: int) -> Iterator[None]:
 
 
 def _undo_for_others() -> None:
-    """Undo in a forked process what threads that do not exist there would undo."""
+    """Undo, in a forked process, the changes of threads that do not exist there."""
     own = threading.get_ident()
     for entry in [entry for entry in _to_undo if entry[0] != own]:
         _to_undo.discard(entry)

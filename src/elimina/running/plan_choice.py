@@ -35,7 +35,7 @@ MIN_SHARED_PLAN_SECONDS = 0.3
 """Estimated seconds of a plan on one GPU from which a plan for several is made."""
 
 MIN_SHARDED_PLAN_SECONDS = 1.0
-"""Estimated seconds of a plan on one GPU from which its division among the GPUs is tried, which takes a while."""
+"""Estimated seconds of a plan on one GPU from which dividing it among the GPUs is tried; trying takes a while."""
 
 MAX_SHARED_TIME_SHARE = 0.85
 """Share of one GPU's time that several may take at most: estimates are not exact."""
@@ -70,7 +70,7 @@ def plan_problem(
     order = elimination_order(problem, options, rough, runs) if order is None else order
     ordered = time.perf_counter()
     backend = backend_of(options)
-    # Where a GPU may do the work, the CPU's plan may be for comparison only. One that turns out slow is made again.
+    # If a GPU may do the work, the CPU's plan may only be for comparison; a slow one is made again.
     is_small = rough is not None and rough.seconds_at(CELLS_PER_SECOND) < MIN_INCUMBENT_SECONDS
     is_hasty = options.chooses_device and (is_small or is_cupy_installed())
     plan = _plan_for(backend, problem, order, options, refinements, is_hasty, runs == 1)
@@ -107,7 +107,7 @@ def _plan_for(
 def _shared_out(
     backend: Backend, problem: Problem, order: Sequence[int], options: Options, plan: Plan
 ) -> tuple[Backend, Plan]:
-    """Return all GPUs that may be used, and a plan in slices that they share, if that is expected to gain."""
+    """Return all permitted GPUs and a plan in slices for them, if they are expected to be faster together."""
     start = cuda_machine().start if options.chooses_device else 0.0
     if plan.fits and plan.seconds - backend.machine.start < MIN_SHARED_PLAN_SECONDS + start:
         return backend, plan
@@ -116,7 +116,7 @@ def _shared_out(
         if bound_side(problem) is None:
             return backend, plan
         return with_other_gpus(backend, plan.peak_bytes) if options.chooses_device else backend, plan
-    # Whether it gains is known before other GPUs are opened, which takes a while.
+    # The gain is known before other GPUs are opened, which takes a while.
     count = gpu_count(backend) if options.chooses_device else len(devices_of(backend))
     shared = shared_plan(backend, count, problem, options, plan)
     most = MAX_SHARED_TIME_SHARE * shared_seconds(plan, backend, 1) if plan.fits else math.inf
@@ -184,7 +184,7 @@ SHARED_FORMS: tuple[FormRow[SharedSearch], ...] = (
 
 
 def shared_plan(backend: Backend, count: int, problem: Problem, options: Options, plan: Plan) -> Plan:
-    """Return a plan that ``count`` devices share in least time, the plan itself where that is best.
+    """Return a plan that ``count`` devices finish first, which may be the plan itself.
 
     They share slices, or all of them compute parts of one plan's tables.
     """
@@ -197,7 +197,7 @@ def shared_plan(backend: Backend, count: int, problem: Problem, options: Options
 
 
 def without_lost_devices(planned: PlannedProblem, options: Options) -> PlannedProblem | None:
-    """Return a plan for the devices that are left of those that a plan was divided among; None if there is none."""
+    """Return a plan for the remaining devices of a divided plan; None if none remains."""
     left = [device for device in devices_of(planned.backend) if _is_usable(device)]
     if not left:
         return None

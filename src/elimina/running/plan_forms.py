@@ -35,7 +35,7 @@ from elimina.running.sparse_plans import (
 from elimina.system import cached_property
 
 MIN_COMPARED_FORMS_SECONDS = 2.0
-"""Estimated seconds that segments cost from which slices and tiers are planned, too, which takes 0.5 to 5 s."""
+"""Estimated cost of segments in seconds from which slices and tiers are planned, too, for 0.5 to 5 s."""
 
 
 class PlanSearch(Protocol):
@@ -91,7 +91,7 @@ class FormSearch:
 
     @cached_property
     def writing_seconds(self) -> float:
-        """Estimated seconds to write out tables that list their tuples, if sparse tables would save that."""
+        """Estimated seconds to write out listed tables, if sparse tables would save that."""
         if self.options.tables != "auto" or self.whole.factor_cells <= MIN_WRITING_SECONDS * speeds().encoded:
             return 0.0
         return seconds_written(self.elimination.problem)
@@ -172,7 +172,7 @@ def _in_slices(search: FormSearch) -> Plan | None:
     if plan is None:
         return None
     if isinstance(options.order, str):
-        # What was the best order with them need not be the best one without them, and may do with fewer.
+        # The best order with these tables need not be the best one without them, and may need fewer slices.
         fixed = plan.form.variables
         part = restrict(elimination.problem, dict.fromkeys(fixed, 0))
         fresh = elimination_order(part, options._replace(order_seconds=options.order_seconds / 2))

@@ -12,7 +12,7 @@ from elimina.problem.preparation import Problem
 
 
 class PlannedProblem(NamedTuple):
-    """A plan, the backend that it is for, and the seconds that planning took by phase."""
+    """A plan, its backend, and the seconds of planning by phase."""
 
     problem: Problem
     plan: Plan

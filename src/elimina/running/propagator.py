@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 
 _ONE_BY_ONE = 16
-"""Changes up to which the steps that depend on each are looked up, as they were found before."""
+"""Number of changes up to which each change's dependent steps are looked up in a cache."""
 
 WHOLE_SECONDS = 5e-4
 """Longest propagation that is run whole; to look for the messages that evidence changes takes 50 us."""
@@ -188,7 +188,7 @@ class Propagator:
         self._taken[number] = taken
         if len(self._ranges):
             high, low = self._encoded.ranges[number]
-            # Products that may have become 0 count as small ones that did not: 0 would say that there is none.
+            # Products that may have underflowed count as small positive numbers; 0 would mean impossible.
             self._ranges[number] = high * most, max(low * least, _LEAST) if low > 0 else 0.0
         self._session.load(factor.offset, region)
 
@@ -299,7 +299,7 @@ class Propagator:
         return self._places[outputs]
 
     def _is_possible(self, zone: Array) -> bool:
-        """Return whether no root of one run is 0; true as well where each has cases, for which the sums say it."""
+        """Return True if no root of one run is 0. With cases it is True, and their sums are checked instead."""
         if self._encoded.impossible:
             return False
         roots = zone.take(self._root_places)

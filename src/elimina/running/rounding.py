@@ -25,7 +25,7 @@ from elimina.problem.preparation import Problem, allowed_ranges
 def check_value(
     dtype: str, value: int | float, score: int | float, terms: Sequence[int | float], slack: float = 0.0
 ) -> None:
-    """Check that the assignment's value on the original model is the value that elimination found.
+    """Check that the assignment has the value of the elimination on the original model.
 
     Args:
         dtype: It was computed in.
@@ -48,7 +48,7 @@ def check_value(
 
 
 def check_sum(model: Model, tables: Sequence[Table] | TableList, dtype: str) -> None:
-    """Refuse finite costs whose sum may be infinite, which would read as forbidden.
+    """Refuse finite costs with a possibly infinite sum, because infinity means forbidden.
 
     Args:
         model: Model of the costs.

@@ -54,7 +54,7 @@ class _Profile:
         self._after = np.cumsum(self._spans) - np.cumsum(self._read)
 
     def ends(self, count: int) -> list[int]:
-        """Return where segments with about as many messages end, each where few of them are read later."""
+        """Return the ends of segments with about as many messages, each at a place with few later readers."""
         filled = np.cumsum(self._spans)
         ends = {len(filled)}
         for number in range(1, count):
@@ -79,7 +79,7 @@ class _Profile:
         return max(first, float((own + read).max())), float(crossing.sum() + left.max()), float(read.max())
 
     def crossing(self, ends: Sequence[int]) -> float:
-        """Return the cells of the messages that other segments read than the one that makes them."""
+        """Return the number of cells of the messages between segments."""
         owners = np.searchsorted(ends, np.arange(len(self.order)), side="right")
         return float(self._cells[owners[self._readers] > owners].sum())
 

@@ -1,4 +1,4 @@
-"""Plans on sparse tables: where they may pay, and slices where their tuples do not fit."""
+"""Plans on sparse tables: cases in which they may pay, and slices for too many tuples."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def may_pay(elimination: Elimination, dense: Plan, writing_seconds: float) -> bo
 def sparse_plan_in_fine_slices(
     machine: Machine, problem: Problem, options: Options, plan: Plan, room: int, times: float = 1.0
 ) -> Plan:
-    """Return a plan on tuples in slices of an expected size; the plan itself where that is too many slices.
+    """Return a plan on tuples in slices of an expected size; the plan itself if that needs too many slices.
 
     Args:
         machine: Device as the planner sees it.

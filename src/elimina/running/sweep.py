@@ -216,7 +216,7 @@ class Sweep:
             DeviceError: All devices failed.
         """
         execution = self._execution._replace(part=part)
-        # Of several devices each one knows only of its own slices.
+        # Each of several devices knows only its own slices.
         is_alone = len(self._devices) == 1 or len(numbers) == 1
         told = execution if is_alone else execution._replace(progress=None)
 
@@ -279,7 +279,7 @@ class _DeviceSlices:
         execution.check_deadline("the tables encoded")
 
     def run(self, numbers: Iterable[int], parameter: int | None, report: Callable[[float], None]) -> Iterator[Slice]:
-        """Run slices: see ``Sweep.run``; ``report`` is told the share of a slice that is done."""
+        """Run slices: see ``Sweep.run``; ``report`` is called with the finished share of a slice."""
         program = self._program if parameter is None else self._program._replace(parameter=parameter)
         if self._variables:
             count_path(

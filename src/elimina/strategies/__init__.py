@@ -1,1 +1,1 @@
-"""Strategies: the methods that answer a question, their order and budgets, and the call that runs them."""
+"""Strategies: the methods for a question, their order and budgets, and the call that runs them."""

@@ -35,7 +35,7 @@ _WRITING_SECONDS = 2.0
 """Seconds for a checkpoint to be written."""
 
 FIRST_BOUNDS_AGE_SECONDS, _FIRST_SECONDS = 1.0, 5.0
-"""Age of a call that has found nothing from which first bounds are made, and their limit in seconds."""
+"""Age of a call without results at which first bounds are made, and their time limit, in seconds."""
 
 _INTERRUPT_ITERATIONS = 100
 """Iterations of a loop within which an exception that was raised in a thread arrives."""
@@ -73,10 +73,10 @@ class Call(Clock):
 
     Attributes:
         best_result: Best result so far, replaced as a whole.
-        sign: 1 where values are minimised, -1 where they are maximised.
+        sign: 1 if values are minimised, -1 if they are maximised.
         fallback: Bounds that are made only if the call ends before anything better is known; it is given the seconds
             that improving them may take, and returns None where there are no bounds.
-        fallback_after: Age in seconds of a call that has found nothing, from which they are made.
+        fallback_after: Age in seconds of a call without results at which they are made.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class Call(Clock):
         self._is_raised = self._is_ended = self._is_forgotten = False
         self._ending = Lock()
 
-    # What the work calls.
+    # Called by the work's thread.
 
     @property
     def is_over(self) -> bool:
@@ -157,7 +157,7 @@ class Call(Clock):
         is_close = Bounds(0.0, found.lower_bound, found.upper_bound).gap <= self.gap
         return found.status not in ("bounded", "estimated") or is_close or self.is_over
 
-    # What the caller calls.
+    # Called by the caller's thread.
 
     def answer(self, work: Callable[[], None]) -> Result:
         """Do the work in a thread; when it ends, or is interrupted, return the answer so far.
@@ -212,7 +212,7 @@ class Call(Clock):
             except KeyboardInterrupt:
                 ended_by = "interrupt"
             except BaseException:
-                # What a listener raises is in no hurry.
+                # A listener's exception is raised when the call ends.
                 self._end(_LISTENER_SECONDS)
                 raise
             if ended_by is not None:
@@ -239,8 +239,8 @@ class Call(Clock):
             with self._ending:
                 self._thread = None
                 is_kept = not self._is_ended
-            # What was raised in this thread comes at one of its next lines. It cannot be taken back: where CPython 3.11
-            # is told to, code that is profiled or traced hangs from then on.
+            # An exception raised in this thread arrives at a later line. It cannot be withdrawn: in CPython 3.11,
+            # profiled or traced code hangs after that.
             for _ in range(_INTERRUPT_ITERATIONS if self._is_raised else 0):
                 pass
         except Stopped:
@@ -330,7 +330,7 @@ class Call(Clock):
         with self._ending:
             self._is_ended = True
             thread = self._thread
-        # Work that has not begun does not begin, and the thread of work that is done may do another call's.
+        # Pending work is cancelled, and the thread of finished work may serve another call.
         if thread is None:
             return
         thread.join(patience)

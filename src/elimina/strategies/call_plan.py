@@ -71,7 +71,7 @@ def plan_call(
         query: Query, as in ``elimina.plan``.
         options: Options of the call, already ``checked``.
         time_limit: Seconds for the whole call.
-        checkpoint: Checkpoint that keeps the plan, or has one from a run that was ended.
+        checkpoint: Checkpoint that stores the plan, or contains that of an interrupted run.
         shift_seconds: After which no further pass of shifts is begun.
         first: Preparations, if they were made.
         refinements: Number of times that tuples exceeded the memory; see ``fitting_plan``.
@@ -116,7 +116,7 @@ def plan_call(
 
 
 def inquire(model: Model, observed: Observed, query: Sequence[int] | None, options: Options) -> MarginalQuery:
-    """Return the posteriors that are asked for, with the structure that gives them."""
+    """Return the requested posteriors, with the structure of their computation."""
     from elimina.methods.junction_structure import MarginalQuery, choose_structure
 
     asked = range(len(model.variables)) if query is None else query

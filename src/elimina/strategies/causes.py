@@ -1,4 +1,4 @@
-"""Causes for which a call ends early, by the exception that ends its work."""
+"""Causes of the early end of a call, by the exception of its work."""
 
 from __future__ import annotations
 

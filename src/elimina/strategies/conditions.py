@@ -65,7 +65,7 @@ LATE_PLAN_FACTOR = 4.0
 estimates are seldom wrong by more."""
 
 
-# What the user asks for.
+# Conditions on the options.
 
 HAS_FIRST_BOUNDS = Condition(
     "its tables bound the answer", lambda facts: facts.description.has_first_bounds and not facts.options.exact

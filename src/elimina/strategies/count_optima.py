@@ -115,7 +115,7 @@ def _bounded_optima(facts: Facts, failure: MemoryLimitError) -> Portfolio:
         return found.replace(task=task, status="bounded", stats={**found.stats, **figures})
 
     def incomplete(found: Result) -> Result:
-        # Bounds that meet would end the call, which has the number still to bound.
+        # Equal bounds would end the call, although the number still has to be bounded.
         known = counted(found)
         return known if found.status != "optimal" else known.replace(**{_far_end(solver.problem.model.sign): None})
 

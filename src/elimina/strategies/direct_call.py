@@ -9,7 +9,7 @@ from elimina.strategies.causes import cause_of
 from elimina.strategies.clock import Clock
 
 _PROVEN = ("optimal", "exact", "infeasible", "unbounded")
-"""Statuses of answers that are complete, whatever ended the work."""
+"""Statuses of complete answers, whatever ended the work."""
 
 
 class DirectCall(Clock):

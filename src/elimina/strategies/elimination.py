@@ -22,7 +22,7 @@ from elimina.strategies.strategy import Attempt, Portfolio, Strategy
 logger = logging.getLogger("elimina")
 
 MAX_REFINEMENTS = 6
-"""Times that tuples which turned out too many are made again in finer slices: each time, many more are expected."""
+"""Number of retries in finer slices after too many tuples; each one expects many more tuples."""
 
 
 # Plans.
@@ -189,5 +189,5 @@ def _bounded(facts: Facts, options: Options, rows: tuple[Row, ...]) -> Portfolio
 
 
 def _later(outcome: Attempt, other: Attempt) -> Attempt:
-    """Return the later one of two attempts that have not failed, or the one that has not."""
+    """Return the later of two successful attempts, or the only one."""
     return outcome if other.result is None and outcome.result is not None else other

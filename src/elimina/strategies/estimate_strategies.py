@@ -1,4 +1,4 @@
-"""Strategies that estimate posteriors, sums and counts, where elimination does not fit the memory or the time."""
+"""Strategies that estimate posteriors, sums and counts if elimination exceeds the memory or the time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def estimates(facts: Facts, row: Row) -> Portfolio:
-    """Take the approximate methods in turn, which go on where they were; the failure of elimination stays."""
+    """Resume the approximate methods in turn; the failure of elimination stays."""
     solver, failure = facts.solver, facts.failure
 
     def work(budget: Budget) -> Result:

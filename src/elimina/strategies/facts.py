@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from elimina.strategies.portfolio import Solver
 
 GLANCE_ORDER_SECONDS = 0.1
-"""Seconds of an order search that tells long eliminations from short ones, where the quick order does not."""
+"""Seconds of an order search that separates long eliminations from short ones, if the quick order does not."""
 
 HOPELESS_ELIMINATION_SECONDS = 1e5
 """Estimated seconds of an elimination in the quick order from which that search is left out: it would not make the
@@ -56,7 +56,7 @@ class Facts:
         self.prepared: PlannedCall | None = None
         self.executed: Plan | None = None
 
-    # What is asked.
+    # Facts about the request.
 
     @property
     def task(self) -> Task:
@@ -118,7 +118,7 @@ class Facts:
 
     @cached_property
     def host_options(self) -> Options:
-        """Options of work on the host before a GPU is opened, whose limit is that of its own memory."""
+        """Options of work on the host before a GPU is opened, limited by the host's memory."""
         return self.options._replace(device="cpu", memory=None) if self.options.needs_gpu else self.options
 
     @cached_property

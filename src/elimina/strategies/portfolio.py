@@ -71,11 +71,11 @@ class Solver:
     Args:
         question: Question to answer.
         options: Options of the plan and the strategy for optima.
-        run: The call, which keeps what is found.
+        run: The call, which keeps bounds and assignments.
         checkpoint: Checkpoint that keeps the progress of elimination.
 
     Attributes:
-        paused: State of the searches, each of which continues where the one before ended.
+        paused: State of the searches; each one resumes from its last state.
         estimation: State of the approximate methods, likewise; None: none has begun.
     """
 
@@ -206,7 +206,7 @@ class Solver:
         return found
 
     def planned_order(self) -> tuple[int, ...] | None:
-        """Return the order of a plan that was made, with the variables that no table of shifted costs depends on."""
+        """Return the order of an earlier plan, extended by the variables without a table of shifted costs."""
         if self._first is None or self._first.order is None:
             return None
         order = tuple(self._first.order)
@@ -234,7 +234,7 @@ class Solver:
         return self._explained(prepared, options, held)
 
     def _explained(self, prepared: PlannedCall, options: Options, held: int) -> PlannedCall:
-        """Return a plan with a limit that would be enough, if it does not fit the one that is given."""
+        """Return a plan with a sufficient limit, if the plan exceeds the given limit."""
         plan = prepared.planned.plan
         if plan.fits or options.room is None or not plan.on_host:
             return prepared

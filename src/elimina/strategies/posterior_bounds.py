@@ -1,4 +1,4 @@
-"""Strategy that bounds the posterior of one variable, where its elimination does not fit."""
+"""Strategy that bounds the posterior of one variable if its elimination does not fit."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ FIRST_ESTIMATES_SECONDS, FIRST_ESTIMATES_TIME_SHARE = 0.3, 0.25
 the time that remains."""
 
 ESTIMATES_SECONDS = 1.0
-"""Seconds of estimates that are the answer, where there is no time limit: it is there within two seconds."""
+"""Seconds of estimates without a time limit: such an answer takes two seconds."""
 
 POSTERIOR_BOUNDS_TIME_SHARE = 0.5
 """Share of the time that remains for bounds on the posterior of one variable."""

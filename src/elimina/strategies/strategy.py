@@ -27,7 +27,7 @@ class Strategy(NamedTuple):
     """A way to answer a question.
 
     Attributes:
-        run: The call, or the part of it, that keeps what is found.
+        run: The call, or the part of it that keeps bounds and assignments.
         name: Name in logs and of its phase.
         work: Returns an answer, or better bounds.
         plan: Predicted work, time and memory, where a plan is run; one that does not fit is not begun.
@@ -101,7 +101,7 @@ def pursue(run: Call, portfolio: Portfolio) -> None:
                 outcome = attempt(strategy)
                 if run.is_answered:
                     return
-                # What comes next has its own tables.
+                # The next strategy has tables of its own.
                 system.release_memory()
                 strategy = portfolio.send(outcome)
         except StopIteration as end:

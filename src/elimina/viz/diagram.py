@@ -1,4 +1,4 @@
-"""Diagrams: what a picture of a graph shows, and where, as plain data that figures and pages are drawn from."""
+"""Diagrams: contents and layout of a picture of a graph, as plain data for figures and pages."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class SizeKey(NamedTuple):
     """A key to the sizes of nodes and the weights of edges.
 
     Attributes:
-        sizes: Sizes that the key shows, which are weights squared.
+        sizes: Sizes in the key: squares of weights.
         shares: Colour of each size on the scale of the first colouring.
         labels: Text of each size.
         nodes: Meaning of the sizes of nodes.
@@ -71,7 +71,7 @@ class Diagram:
         members: Further names that a search finds each node by.
         colourings: Choices of colours; the first one is shown first.
         size_key: Key to the sizes, if they need one.
-        remarks: Remarks on what is left out, or on what marks mean.
+        remarks: Remarks on omissions, or on the meaning of marks.
         noun: Word for a node.
     """
 

@@ -26,7 +26,7 @@ def write_graph(
     result: Result | None = None,
     observed: Sequence[str | int] = (),
 ) -> None:
-    """Write a model's graph: arrows where it is a Bayesian network, else an edge where two variables share a factor.
+    """Write a model's graph: arrows if it is Bayesian, else an edge for each two variables of a factor.
 
     Args:
         model: Any model, a network of pgmpy or pyAgrum, or the path of a file that ``elimina.read`` takes.

@@ -69,7 +69,7 @@ _CIRCLE = 0.115
 """Radius of a node of size 1."""
 
 _MAX_FULL_CIRCLES, _SHRINKING = 150, 0.75
-"""Circles up to which none shrinks, and the power of the share of these in all by which the others do."""
+"""Number of circles that keep their size, and the exponent by which more circles shrink."""
 
 _CIRCLE_GAP, _CIRCLE_DROP, _CIRCLE_LINE = 0.12, 0.69, 1.3
 _CAPTION_POINTS = 6.5
@@ -188,7 +188,7 @@ def _draw_bars(canvas: Canvas, diagram: Diagram, places: Points, marks: Marks) -
     for (x, y), half, width, rows in zip(places, marks.extents.above, marks.extents.widths, diagram.bars, strict=True):
         texts, bars, percentages = _bar_columns(canvas, rows, points)
         left = x - width / 2 + font / 2
-        # What the name needs beyond the columns goes to the bars.
+        # Bars take the width that the name needs beyond the columns.
         bars += width - texts - bars - percentages
         for number, (text, share) in enumerate(rows):
             height = y + half - font * _LINES_PER_FONT - (number + 0.5) * line
@@ -204,7 +204,7 @@ def _draw_bars(canvas: Canvas, diagram: Diagram, places: Points, marks: Marks) -
 
 
 def percentage(share: float) -> str:
-    """Return the text of a probability, which is 0 or 100 % only if it is exactly that."""
+    """Return the text of a probability; 0 or 100 % mean exactly that."""
     if share in (0, 1):
         return f"{100 * share:.0f} %"
     text = f"{100 * share:.1f} %"

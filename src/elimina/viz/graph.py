@@ -17,7 +17,7 @@ from elimina.viz.diagram import Colouring, Diagram, Edge
 from elimina.viz.short_labels import short_labels
 
 MAX_EDGES = 4_000_000
-"""Edges of a model's graph that are listed, which takes a second or two."""
+"""Number of edges of a model's graph that are listed, in a second or two."""
 
 MAX_CLASSES = 8
 """Classes with a colour of their own."""
@@ -47,7 +47,7 @@ def edges_of(model: Model) -> list[Edge]:
 
 
 def graph_diagram(model: Model, observed: Sequence[int] = ()) -> Diagram:
-    """Return the network: arrows where it is Bayesian, else an edge where two variables share a factor.
+    """Return the network: arrows if it is Bayesian, else an edge for each two variables of a factor.
 
     Args:
         model: A model with variables.

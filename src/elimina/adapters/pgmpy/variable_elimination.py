@@ -52,7 +52,7 @@ class VariableElimination:
             states = node_states(model)
         self._nodes = {str(node): node for node in states}
         self._states = {str(node): list_of_states for node, list_of_states in states.items()}
-        # Of pgmpy's classes without conditional distributions, only trees of clusters have normalised answers.
+        # Among pgmpy's classes without conditional distributions, only trees of clusters normalise their answers.
         is_tree = hasattr(model, "get_factors") and all(isinstance(node, tuple) for node in model.nodes())
         self._is_normalised = self.model.children is not None or isinstance(model, Model) or is_tree
         # These answers have no place for an error.

@@ -72,7 +72,7 @@ def copy_array(
     has_kernel = all(array.dtype.name in kernels.CELL_TYPES for array in (source_array, target_array))
     if source_array.size < MIN_COPY_CELLS or source is None or target is None or not has_kernel:
         return False
-    # What has no gaps has rows of any length.
+    # A copy without gaps may have rows of any length.
     if source.rows == 1:
         source = CellRows(target.rows, target.columns, target.columns)
     elif target.rows == 1:

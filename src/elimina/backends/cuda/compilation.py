@@ -44,7 +44,7 @@ def compile_options() -> tuple[str, ...]:
 
 @functools.cache
 def cache_folder() -> Path:
-    """Return the folder of compiled kernels: the user's cache, or one for this process where that cannot be written."""
+    """Return the folder of compiled kernels: the user's cache, or a temporary folder if that is not writable."""
     folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "elimina" / "kernels"
     try:
         folder.mkdir(parents=True, exist_ok=True)

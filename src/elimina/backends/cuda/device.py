@@ -153,7 +153,7 @@ class CudaDevice:
             self._reserving = thread
 
     def _reserve(self, program: Program) -> None:
-        # What fails here fails again, in words, when the program is opened.
+        # A failure here is raised again, as an error in words, when the program is opened.
         with contextlib.suppress(DeviceError):
             size = self.lay_out(program).size
             with self.at_work(size):
@@ -161,7 +161,7 @@ class CudaDevice:
             self._give_back_after(idle_memory.LINGER_SECONDS)
 
     def claim(self) -> None:
-        """Keep what earlier programs have left, or was reserved, for one that begins."""
+        """Keep memory of earlier programs, or reserved memory, for a program that begins."""
         if self._reserving is not None:
             self._reserving.join()
             self._reserving = None
@@ -253,13 +253,13 @@ class CudaDevice:
             self.trim()
 
     def recorded(self, work: Callable[[], Any]) -> Callable[[], Any]:
-        """Record work as a graph, whose kernels start ten times as fast, and do it no more than that.
+        """Record work as a graph without running it; kernels of graphs start ten times as fast.
 
         Args:
             work: Has been done before, so that its kernels are compiled. It is to do the same each time.
 
         Returns:
-            A function that does the work, and returns what `work` did: the array that it writes.
+            A function that runs the work, and returns the array of ``work``.
         """
         stream = self.stream
         stream.begin_capture(self.cupy.cuda.runtime.streamCaptureModeRelaxed)
@@ -277,7 +277,7 @@ class CudaDevice:
 
     @contextmanager
     def at_work(self, size: int) -> Iterator[None]:
-        """Use the device and its stream; failures of a program of so many bytes become errors that say what to do."""
+        """Use the device and its stream; failures of a program of this size become errors with advice."""
         with self.failing(size), self._device, self.stream:
             yield
 

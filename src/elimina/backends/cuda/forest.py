@@ -16,7 +16,7 @@ MIN_CHUNKED_WORK = 1 << 11
 MAX_CHUNKS = 264
 """Chunks of a step beyond which they get larger: about as many blocks as run at a time."""
 THREAD_WORK = 8
-"""Rows that one thread of a block computes of a chunk, if there are no more chunks than that."""
+"""Rows of a chunk that one thread of a block computes, at most, if there are no more chunks."""
 THREADS, WARP_THREADS = kernels.THREADS, 32
 LINK_WORDS = 10
 AWAITED = -2
@@ -58,7 +58,7 @@ def write_reciprocals(words: NDArray[np.int64], starts: NDArray[np.int64], axes:
 def chunks_of(steps: StepArrays) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return for each small step its number of chunks, and the output cells of a chunk, which leave no thread idle."""
     domain = np.maximum(1, steps.headers[:, DOMAIN])
-    # Threads that share a cell, as the kernel chooses them where a chunk has as many cells as the others leave.
+    # Number of threads for a cell, as the kernel chooses it for a chunk with the remaining cells.
     sharing = np.minimum(WARP_THREADS, 1 << np.ceil(np.log2(np.maximum(1, domain / THREAD_WORK))).astype(np.int64))
     row = THREADS // sharing
     rows = np.maximum(THREAD_WORK // -(-domain // sharing), -(-steps.cells // (row * MAX_CHUNKS)))

@@ -31,7 +31,7 @@ def device_memory(cupy: Any, device: int) -> DeviceMemory:
 
 timers: dict[int, threading.Timer] = {}
 return_locks: dict[int, threading.Lock] = {}
-"""Timers that give back the memory that programs have left, and locks that are held meanwhile, by GPU."""
+"""Timers that free idle memory of earlier programs, and their locks, by GPU."""
 
 
 def keep_idle(device: int) -> None:

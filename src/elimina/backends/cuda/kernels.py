@@ -19,7 +19,7 @@ PRODUCT_THREADS = 128
 CELL_TYPES = {"int16": "i16", "int32": "i32", "int64": "i64", "uint64": "u64", "float32": "float", "float64": "double"}
 
 RING_UNITS = 3
-"""Units of streamed values that a thread has on their way, where there is room."""
+"""Units of streamed values that a thread loads ahead, if there is room."""
 
 MAX_OUTERS = 4
 """Most slow cells of a block, where a streamed value serves several of them."""
@@ -207,7 +207,7 @@ def tile_kernel(
 
     ``aligned``: dense rows start at 16-byte addresses. ``whole``: all values of the eliminated variable are in shared
     memory at once. ``units``: how much of dense rows a thread has on its way. ``outers``: most outer
-    cells that share what is streamed; only where rows are aligned.
+    cells with common streamed values; only for aligned rows.
     """
     pairs = dtype == np.int16 and dense
     policy = policy_type(semiring, dtype)
@@ -249,7 +249,7 @@ def scale_kernel(semiring: str, dtype: np.dtype[np.generic]) -> str:
 
 
 def range_kernel(semiring: str, dtype: np.dtype[np.generic]) -> str:
-    """Return the name expression of the kernel that finds the range of cells that a matrix product reads."""
+    """Return the name expression of the kernel for the range of the cells of a matrix product."""
     return f"elimina::cells_range<{semiring_type(semiring, dtype)}>"
 
 

@@ -75,7 +75,7 @@ class DeviceLayout(NamedTuple):
     copies: dict[int, Any] | None = None
 
     def phase(self, first: int, end: int, count: int) -> DeviceLayout:
-        """Return a phase of a program of so many steps that is divided among GPUs, which a large step ends.
+        """Return a phase of a program that is divided among GPUs; it ends with a large step.
 
         Small steps run with the next large one.
         """

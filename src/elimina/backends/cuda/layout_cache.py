@@ -1,4 +1,4 @@
-"""Layouts that this process keeps for programs which come again."""
+"""Layouts of earlier programs, kept in the process for equal ones."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from elimina.planning.program import Program
 from elimina.system import lock_for_a_moment
 
 MAX_KEPT_LAYOUTS = 16
-"""Layouts that this process keeps for programs which come again."""
+"""Layouts of earlier programs, kept in the process for equal ones."""
 MAX_KEPT_WORDS_BYTES = 1 << 20
 """Bytes of the longest program, likewise."""
 
@@ -25,7 +25,7 @@ _layouts_lock = lock_for_a_moment()
 
 
 def kept_layout(program: Program, multiprocessors: int, shared_bytes: int, library: bool) -> DeviceLayout:
-    """Return the layout of a whole program, the one of an earlier call where that had the same steps."""
+    """Return the layout of a whole program, from an earlier call with the same steps if there was one."""
     if program.words.nbytes > MAX_KEPT_WORDS_BYTES:
         return lay_out(program, multiprocessors, shared_bytes, None, library)
     kind = program.semiring, program.dtype.name, program.keep, program.decode, program.variables, program.arena_cells
@@ -48,7 +48,7 @@ def kept_layout(program: Program, multiprocessors: int, shared_bytes: int, libra
 
 
 def _digest(words: NDArray[np.int64]) -> bytes:
-    """Return a digest of a program's records, which a plan that is kept has always in the same array."""
+    """Return a digest of a program's records; a kept plan always has them in the same array."""
     with _layouts_lock:
         entry = _digests.get(id(words))
         if entry is None:

@@ -56,7 +56,7 @@ class MatrixLaunch(NamedTuple):
         number: Number of the step.
         record_at: Start of its record in the words.
         rows, columns, depth, batch: Shape of a call.
-        lhs, rhs, out: Matrices that are multiplied, and that of the result.
+        lhs, rhs, out: Matrices to multiply, and the result's matrix.
         places: Cells to add to the three matrices' offsets, for each call.
         sources: Steps that wrote lhs and rhs; -1 for a factor.
         scalar: Place of the product of the messages' scales among the scalars.

@@ -76,7 +76,7 @@ class MatrixQueue:
             record: Address of the step's record.
             arena: Address of the arena.
             peaks: Address of the steps' output ranges.
-            stop: Address of the flag that ends what is queued.
+            stop: Address of the flag that ends queued work.
         """
         blas, sources = self._backend.blas, matrix.sources
         alpha = self._scalars_at + self._dtype.itemsize * matrix.scalar

@@ -1,4 +1,4 @@
-"""Device memory that this process keeps between programs, of which all that is idle can be given back."""
+"""Device memory that this process keeps between programs; idle blocks can be freed."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Block:
         self.size, self.address = size, int(self._memory.ptr)
 
     def use(self, stream: Any) -> None:
-        """Let work that is queued in a stream from now on use the block, after all that used it before."""
+        """Let later work of a stream use the block, after all its earlier users."""
         if self._stream is not None and stream.ptr != self._stream.ptr:
             stream.wait_event(self._freed)
         self._stream = stream
@@ -138,7 +138,7 @@ class DeviceMemory:
             return block
 
     def _after_release(self, allocate: Callable[[int], T], size: int) -> T:
-        """Allocate; where the GPU lacks the memory, give back what is idle and try once more."""
+        """Allocate memory; if the GPU lacks it, free idle blocks and try once more."""
         try:
             return allocate(size)
         except (MemoryError, self._cupy.cuda.runtime.CUDARuntimeError) as error:

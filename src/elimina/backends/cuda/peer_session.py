@@ -55,9 +55,9 @@ def copy_words(
 
 
 class PeerSession(CudaSession):
-    """A program that is divided among GPUs, on one of them, which reads the arenas of the others.
+    """One GPU's session of a program that is divided among GPUs; it reads the arenas of the others.
 
-    What is queued runs after what was queued before.
+    Queued work runs after earlier queued work.
     """
 
     def __init__(self, backend: CudaDevice, program: Program, factors: NDArray[np.generic]) -> None:
@@ -120,7 +120,7 @@ class PeerSession(CudaSession):
         return self._backend.cupy.ndarray((2,), np.float64, self._cuda.MemoryPointer(memory, 0))
 
     def follow(self, peers: Sequence[Any]) -> None:
-        """Let what is queued from now on wait, on the GPU, for all that other sessions have queued by now."""
+        """Let later work wait, on the GPU, for all work that other sessions have queued so far."""
         with self._here():
             for peer in peers:
                 self._backend.reach(peer._backend)

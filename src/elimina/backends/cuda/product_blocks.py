@@ -18,7 +18,7 @@ READ_BYTE_COST = 0.75
 VECTOR_READ_COST = 2.5
 """Cost of reading a vector from shared memory, for cells of 4 bytes; wider ones take longer to combine."""
 SPREAD_READ_SHARE = 0.5
-"""Share of it that reading a vector of A costs where each of its cells is spread over a register."""
+"""Relative cost of reading a vector of A if each of its cells is spread over a register."""
 SINGLE_BLOCK_COST = 0.5
 """Cost of a combination where only one block fits a multiprocessor."""
 TAIL_WAVES = 0.7
@@ -180,7 +180,7 @@ def _cut_columns(
 
 @functools.lru_cache(maxsize=1024)
 def _passes_of_a_block(passes: int, max_splits: int) -> tuple[int, ...]:
-    """Return the passes that a block may take, the most first, for up to ``max_splits`` blocks that share so many."""
+    """Return the possible numbers of passes of a block, the largest first, for up to ``max_splits`` blocks."""
     splits = *range(1, min(passes, MAX_SPLITS, max_splits) + 1), min(passes, max_splits)
     return tuple(sorted({-(-passes // split) for split in splits}, reverse=True))
 

@@ -24,7 +24,7 @@ from elimina.planning.record import (
 )
 
 MAX_ROW_CELLS = 1 << 16
-"""Cells of the longest row that is made for the sake of where rows start."""
+"""Number of cells of the longest row that is made for aligned starts of rows."""
 
 
 def rearrange(record: list[int], outer: Sequence[int], mid: Sequence[int], order: Sequence[int]) -> None:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 STAGE_BYTES = 32 << 20
 """Bytes of each of the two pinned buffers that a large copy goes through."""
 MAX_WRITERS = 8
-"""Most threads that write what is fetched: new memory is had at 1 to 2.5 GB/s by each, the GPU sends 55 GB/s."""
+"""Most threads that copy fetched data: each writes new memory at 1 to 2.5 GB/s, the GPU sends 55 GB/s."""
 MAX_MARKS = 64
 """Most reports of progress in a run."""
 MIN_MARKED_WORK = 1 << 34
@@ -340,7 +340,7 @@ class CudaSession:
         """Return the recording of a part's launches, which another session at the same addresses may have made."""
         layout, where = part.layout, (part.words_at, part.state_at, self._base)
         blas = self._backend.blas if any(isinstance(launch, MatrixLaunch) for launch in layout.launches) else None
-        # A graph runs in the stream that it was recorded for, whose memory may have become another one's.
+        # A graph runs in its own stream, whose memory another program may use meanwhile.
         key = self._backend.number, self._stream.ptr, *where, blas, self._program.parameter
         if key not in layout.recordings and len(layout.recordings) >= MAX_RECORDINGS:
             layout.recordings.clear()

@@ -49,7 +49,7 @@ class _AxisSplit(NamedTuple):
 
 
 def outers_of(sharing: int) -> int:
-    """Outer cells that a block takes of so many that share what is streamed: about the same in all blocks."""
+    """Outer cells for a block among those with common streamed values: about the same number in all blocks."""
     return -(-sharing // -(-sharing // MAX_OUTERS))
 
 

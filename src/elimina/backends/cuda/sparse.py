@@ -219,7 +219,7 @@ class CudaSparseDevice:
             ):
                 yield
         except DeviceError as error:
-            # How many tuples a step makes is not known before: too many may still be made in slices.
+            # The number of tuples of a step is not known in advance; too many may still fit in slices.
             if isinstance(error.__cause__, MemoryError):
                 raise MemoryLimitError(f"a sparse step makes more tuples than fit: {error}") from error
             raise

@@ -18,7 +18,7 @@ MAX_WAVES = 6
 BUILD_CELL_COST = 8.0
 """Cost of one cell of an rhs table, in rows of the product."""
 STREAM_SETUP_FACTOR = 3.5
-"""Relative cost of starting a block that streams, whose memory is idle meanwhile; twice that without a ring."""
+"""Relative cost of starting a streaming block, while memory is idle; twice that without a ring."""
 MAX_COLUMNS = 128
 """Most threads beside each other along a streamed row: with more, the rhs is large and middle cells are few."""
 LARGE_DOMAIN = 64

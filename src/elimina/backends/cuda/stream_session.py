@@ -94,7 +94,7 @@ class StreamSession(TiledSession):
         for tile, following in with_following(tiles, TILES_AHEAD):
             slot = tile.number % RECORDS
             if tile.number > first + RECORDS:
-                # That tile is over: its packed words, here and on the device, are free.
+                # The tile has ended, so its packed words are free, here and on the device.
                 events[DOWN][slot].synchronize()
             self._queue(tile, events, max(first, tile.number - RECORDS))
             for later in following:

@@ -39,7 +39,7 @@ class TileLaunch(NamedTuple):
     work: int
 
     def kernel_names(self, semiring: str, dtype: np.dtype[np.generic]) -> tuple[str]:
-        """Return the name of the kernel that it runs, which belongs to a semiring and a dtype."""
+        """Return the name of its kernel for a semiring and a dtype."""
         return (self.kernel.name,)
 
     @property

@@ -27,7 +27,7 @@ from elimina.planning.step import LEVEL
 
 MAX_DECODE_AXES = 1024
 MAX_FOREST_WORK = 1 << 22
-"""Rows of the largest step that is done that way."""
+"""Largest number of rows of such a step."""
 MAX_FOREST_JOIN_WORK = 1 << 15
 """Likewise, of a join or a moment-matching step."""
 MAX_FOREST_REUSING_WORK = 1 << 14

@@ -66,7 +66,7 @@ class TupleBounds:
 
         Args:
             number: Number of the step.
-            parts: The tables that are joined as tuples, and what they are to the step.
+            parts: Tables to join as tuples, with their roles in the step.
             looked_up: Its other tables, joined as soon as all of their variables are there.
         """
         under = {id(rows): self._under(operand) for operand, rows in parts}
@@ -92,10 +92,10 @@ class BoundFilters:
     Args:
         device: Device of the tuples.
         forbidden: Totals from this on are not wanted.
-        rest: Tables that bound what is not to be joined; all are of the tuples' dtype, from 0 to ``forbidden``.
+        rest: Tables that bound the remaining factors; all have the tuples' dtype, from 0 to ``forbidden``.
         under: Tables that bound each joined table, by its ``id``.
         dense: Tables that are joined as soon as all of their variables are there.
-        others: A number that bounds what is not connected with all of these.
+        others: A number that bounds all unconnected factors.
         cells: Most cells of a table that bounds are joined to; larger ones stay as they are. None: ``CELLS``.
     """
 
@@ -131,7 +131,7 @@ class BoundFilters:
 
     def _without(self, tables: Sequence[DenseLookup], variable: int, scope: Collection[int]) -> list[DenseLookup]:
         result = [bound for bound in tables if variable not in bound.scope]
-        # What is large is bounded by itself.
+        # A large table is bounded separately.
         with_variable = [_shrunk(bound, variable, scope, self._cells) for bound in tables if variable in bound.scope]
         for part in _mini_buckets(with_variable, self._cells):
             joined = self._sum(part)

@@ -140,7 +140,7 @@ class SparseDevice(Protocol):
 
 
 def check_semiring(semiring: str, dtype: np.dtype[Any], parameter: float) -> None:
-    """Check that sparse tables have a semiring in a dtype, and that joins cannot wrap.
+    """Check that sparse tables support a semiring and a dtype, and that joins cannot overflow.
 
     Raises:
         InputError: They have not, or the forbidden cost is too near the dtype's end.

@@ -198,7 +198,7 @@ class SparseTables:
             return self.project(result.rows, eliminate)._replace(candidates=result.candidates)
 
         if common is not None and _is_scattered(lhs, rhs, common):
-            # What is joined before anything is eliminated may be too much.
+            # A join without elimination may have too many tuples.
             with contextlib.suppress(MemoryLimitError):
                 return join_by(None)
         return join_by(common)
@@ -315,7 +315,7 @@ def _expected_runs(rows: SparseTable, variable: int) -> float:
 def join_layout(lhs: SparseTable, rhs: SparseTable, last: int | None) -> KeyLayout:
     """Return the layout of a join: shared variables, the left table's own, the right one's own, and ``last``.
 
-    Within each part the order is that of the larger table, which then needs no sorting more often.
+    Within each part the order is that of the larger table, which then mostly needs no sorting.
     """
     sizes = dict(zip(lhs.layout.scope + rhs.layout.scope, lhs.layout.sizes + rhs.layout.sizes, strict=True))
     larger, smaller = (lhs, rhs) if len(lhs.values) >= len(rhs.values) else (rhs, lhs)

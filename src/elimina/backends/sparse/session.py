@@ -54,7 +54,7 @@ class SparseSession:
     """A program with ``sparse``: see ``Session``. Dense steps run on the backend itself, as programs of their own.
 
     The plan chooses the steps that work on tuples, by its predictions of the messages. A step becomes a dense one if
-    the tables that it reads turn out to be so full that this takes less memory.
+    its input tables turn out to be so full that dense cells take less memory.
 
     Args:
         backend: Runs the dense steps.
@@ -184,7 +184,7 @@ class SparseSession:
         """Join the inputs of the step, and eliminate its variable."""
         step = self._sparse.steps[number]
         read = [self._read(operand) for operand in step.operands]
-        # How many tuples bounds will leave is not known.
+        # The number of tuples that pass the bounds is unknown.
         may_be_dense = self._bounds is None and not self._listed_cells(step)
         if may_be_dense and self._is_smaller_dense(step, self._expected(step, read)):
             count_path("rows-turned-dense")

@@ -21,7 +21,7 @@ def owners(
     """Decide on the owner of each variable.
 
     A variable that an agent must host belongs to it. Variables that are to be hosted together belong to the agent of
-    the first of them that has one by now. Each other variable (with those that are to be hosted with it) belongs, in
+    the first of them that already has one. Each other variable (with those that are to be hosted with it) belongs, in
     turn, to the agent with the fewest variables, the first such one: with enough agents, one agent a variable.
 
     Args:

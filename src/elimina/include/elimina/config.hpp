@@ -1,4 +1,4 @@
-// The one place that knows which compiler reads these headers: a host compiler, nvcc or NVRTC.
+// The one place that depends on the compiler of these headers: a host compiler, nvcc or NVRTC.
 #pragma once
 
 #if defined(__CUDACC__)

@@ -25,7 +25,7 @@ struct Bounds {
 struct Part {
   u32 members, count, words;
   i32 list;
-  u32 free, has_free;      // where the mask of values that no member has begins; whether there is one
+  u32 free, has_free;      // begin of the mask of values without a member; true if there is one
   u64 board, rows;         // where its scratch memory begins, in words of 64 bits
   u32 first_loss, losses;  // room for what is found
   u32 first_label;

@@ -99,7 +99,7 @@ struct Stage {
     });
   }
 
-  // The same for a key whose cell in each table, as its address, is the sum of what two keys add to it.
+  // The same for a key: the address of its cell in each table is the sum of the offsets of two keys.
   ELIMINA_HD bool admits(const i64* one, const i64* other, Value& value) const {
     return admits(value, [&](i64 n) { return *reinterpret_cast<const Value*>(one[n] + other[n]); });
   }

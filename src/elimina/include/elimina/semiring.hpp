@@ -138,7 +138,7 @@ template <class T>
 struct Count {
   using Value = T;
   using Sum = T;
-  // A count that is 0 modulo a prime does not show that there was nothing to count.
+  // A count of 0 modulo a prime does not prove that the count is 0.
   static constexpr bool scaled = false, is_arithmetic = false, is_empty_zero = false;
   T modulus;
   ELIMINA_HD T one() const { return 1; }

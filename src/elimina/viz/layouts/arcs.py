@@ -17,7 +17,7 @@ _CURVE = np.hstack([(1 - _SHARES) ** 2, 2 * _SHARES * (1 - _SHARES), _SHARES**2]
 """Points along a quadratic curve, by its three."""
 
 _MAX_CHECKS = 300_000
-"""Pairs of an arc and a box up to which arcs avoid boxes, which takes about a second."""
+"""Number of pairs of an arc and a box up to which arcs avoid boxes, in about a second."""
 
 
 def arc_bends(edges: Sequence[Edge], places: Points, levels: Sequence[int], halves: Points) -> list[Points]:

@@ -1,4 +1,4 @@
-"""Separation of nodes that overlap, and the turn of a layout that suits a page."""
+"""Separation of overlapping nodes, and rotation of a layout to fit a page."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _ANGLES = 45
 
 _MAX_PUSHES = 2000
 _PUSHES_BEFORE_GROWTH, _GROWTH = 100, 1.05
-"""Rounds after which what still overlaps gets more room, and the factor by which the places move apart then."""
+"""Number of rounds after which overlapping nodes get more room, and the factor by which places then move apart."""
 
 _PUSH_SHARE = 0.35
 """Share of an overlap that each of both boxes moves in a round."""
 
 
 def turned(places: Points) -> Points:
-    """Return places that are turned into the smallest frame, with its longer side across, which suits a page."""
+    """Return places rotated into the smallest frame, with its longer side horizontal, for a page."""
     centred: Points = places - places.mean(axis=0)
     angles = np.linspace(0, np.pi / 2, _ANGLES, endpoint=False)
     turns = [centred @ np.array([[np.cos(a), -np.sin(a)], [np.sin(a), np.cos(a)]]) for a in angles]
@@ -30,7 +30,7 @@ def turned(places: Points) -> Points:
 
 
 def separated(places: Points, widths: Points, heights: Points) -> Points:
-    """Return the places of boxes that are pushed away from one another, along the axis that takes less."""
+    """Return the places of boxes after pushing them apart, along the axis with the smaller overlap."""
     places, count = places.copy(), len(places)
     for number in range(1, _MAX_PUSHES + 1):
         a, b = near_pairs(places[:, 0], float(widths.max(initial=0.0)))

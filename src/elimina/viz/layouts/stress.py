@@ -13,7 +13,7 @@ from elimina.viz.diagram import Edge, Points
 _PIVOTS = 50
 _ROUNDS, _SPARSE_ROUNDS = 120, 60
 _MAX_NODES_OF_ALL_PAIRS = 400
-"""Nodes of a component up to which the distances of all pairs count, which take the square of the nodes."""
+"""Number of nodes of a component up to which all pairs have distances, with memory for their square."""
 
 _TOLERANCE = 1e-4
 
