@@ -51,7 +51,7 @@ BANNED = re.compile(
 
 RIDDLES = re.compile(
     r"\bis (one|a \w+) of (its|their) own\b|\b(is|are|was|were) told\b(?! apart)|"
-    r"\bthere (is|are|was|were) no\b[^.;:]*\bthat\b|\b(leaves|left) of\b|\bby now\b|\bin no hurry\b|\bwhoever\b",
+    r"\bthere (is|are|was|were) no\b[^.;:,]*\bthat\b|\b(leaves|left) of\b|\bby now\b|\bin no hurry\b|\bwhoever\b",
     re.IGNORECASE,
 )
 """Phrases that a reader has to solve before they say something."""

@@ -78,7 +78,7 @@ def _read_header(text: Text) -> str:
     while _expect(text, b"property", b"}") == b"property":
         _skip_property(text)
     name = " ".join(words)
-    return "" if name == "unknown" else name  # what writers put where there is no name
+    return "" if name == "unknown" else name  # the default of writers
 
 
 def _read_variable(text: Text, builder: NetworkBuilder) -> None:

@@ -280,7 +280,7 @@ def cases_from_frame(frame: Any, model: Model, *, indices: bool = False, ignore_
 
 
 def states_in_frame(frame: Any, names: Sequence[str]) -> dict[str, list[State]]:
-    """Return the states that occur in columns of a frame, sorted where they can be compared.
+    """Return the states in columns of a frame, sorted if they can be compared.
 
     The states of a column of categories are its categories, in their order.
 

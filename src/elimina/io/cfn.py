@@ -44,7 +44,7 @@ _MAX_INTEGER_CHARACTERS = 400
 _MAX_EXACT_INTEGER = 2**52
 
 _MIN_TOTAL_TO_DOUBLE = 10**12
-"""Float total from which on a bound that is larger by 1 may be taken for the same number (1e-13 of it)."""
+"""Float total from which a bound larger by 1 may round to the same number (1e-13 of it)."""
 
 _MAX_FLOAT = Fraction(np.finfo(np.float64).max.item())
 _Values = NDArray[Any]
@@ -426,7 +426,7 @@ def _plain(cost: float) -> str:
 
 
 def _forbidden_cost(table: Table, sign: int, reach: Fraction) -> str:
-    """Return a cost so high that an assignment with it reaches the bound, whatever the other functions add."""
+    """Return a cost so high that an assignment with it reaches the bound for any other costs."""
     cost = max(math.ceil(reach), 0)
     if table.values.dtype.kind == "i":
         return str(sign * min(cost, FORBIDDEN))

@@ -1,4 +1,4 @@
-"""Weighted automata that read a scope, for cost functions whose links become tables."""
+"""Weighted automata over a scope, for cost functions whose links become tables."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ _MAGIC = {".gz": b"\x1f\x8b", ".xz": b"\xfd7zXZ\0"}
 _OTHER_COMPRESSIONS = re.compile(rb"(?P<bzip2>BZh[1-9]1AY&SY)|(?P<zstd>\x28\xb5\x2f\xfd)|(?P<zip>PK\x03\x04)")
 """First bytes of data that another program has to unpack."""
 _MAX_COMPARED_NAMES = 1000
-"""Names of a folder that are compared with that of a missing file."""
+"""Number of names of a folder that are compared with the name of a missing file."""
 
 
 def load(path: Path) -> bytes:
