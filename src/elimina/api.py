@@ -101,7 +101,7 @@ def solve(
 
     Marginals come from one junction tree, or from several eliminations that each leave out the variables irrelevant to
     a group of queries. ``solve`` chooses the structure with the shorter estimated time, and ``stats["structure"]``
-    names it. The eliminations rely on distributions that sum to 1, which is checked when a network is read or made.
+    names it. The eliminations need distributions with a sum of 1; this is checked when a network is read or made.
 
     Args:
         model: Any model, a network of pgmpy or pyAgrum, or the path of a file that ``elimina.read`` takes.

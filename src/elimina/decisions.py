@@ -169,7 +169,7 @@ class InfluenceDiagram(DecisionNetwork):
                 one, the answer is their expected utility, and its status ``exact``.
             restarts: Number of further, random starts where the diagram is not soluble; the best answer is returned.
             seed: Random seed of the starts.
-            time_limit: Time limit in seconds. A call that reaches it, or that Ctrl-C ends, returns the best policies so
+            time_limit: Time limit in seconds. At the limit, or after Ctrl-C, the call returns the best policies so
                 far.
             options: Settings for experts: ``device``, ``memory``, the order and its search, ``threads`` and ``dtype``.
 

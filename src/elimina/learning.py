@@ -45,8 +45,8 @@ def fit(
             -> that of its table, a number or an array of the table's shape, and 0 for other variables. Where all counts
             are 0, a distribution is uniform, or in EM that of the iteration before.
         tied: Groups of variables whose families share one table. Their tables need the same shape.
-        time_limit: Time limit of the whole call, in seconds. A call that reaches it, or that Ctrl-C ends, returns the
-            best fit so far.
+        time_limit: Time limit of the whole call, in seconds. At the limit, or after Ctrl-C, the best fit so far is the
+            answer.
         options: Settings of expectation maximisation, ``progress``, the device and the memory limit.
 
     Returns:

@@ -333,8 +333,8 @@ _THREADS_SHARE = 0.5
 def available_threads(root: str | os.PathLike[str] = "") -> int:
     """Return the number of processors that this process may keep busy.
 
-    That is limited by its affinity, its control groups' quotas, and the room that ``RLIMIT_AS`` (``ulimit -v``) and
-    ``RLIMIT_DATA`` leave to its threads.
+    Limits are its affinity, its control groups' quotas, and the room that ``RLIMIT_AS`` (``ulimit -v``) and
+    ``RLIMIT_DATA`` leave for its threads.
 
     Args:
         root: Folder of ``proc`` and ``sys``.

@@ -1,4 +1,4 @@
-"""Networks with decisions: chance variables, decisions with what they observe, and utilities that are added up."""
+"""Networks with decisions: chance variables, decisions with their observations, and utilities with a common sum."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Labels of data frames and series: which cell of a table belongs to which labels.
+"""Labels of data frames and series, and the cells of tables that belong to them.
 
 pandas sorts rows and columns by their labels, so the order of its cells says nothing about the order of states. Nothing
 here imports pandas: a table with labels is recognised by its index.

@@ -38,7 +38,7 @@ _INTEGER_TEXT = re.compile(r"[+-]?[0-9]{1,1000}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class StateIndex:
-    """An index that stands for a state, for variables whose states have other names.
+    """An index in the place of a state, for variables with named states.
 
     Attributes:
         index: Index of the state, from 0 on.
