@@ -18,28 +18,35 @@ _CELLS_PER_CHUNK = 1 << 18
 
 
 def csv_chunks(
-    variables: Sequence[Variable], indices: NDArray[np.int32], log_weights: NDArray[np.float64] | None
+    variables: Sequence[Variable],
+    indices: NDArray[np.int32],
+    logs: NDArray[np.float64] | None,
+    last_column: str = LOG_WEIGHT,
 ) -> Iterator[str]:
     """Yield the text of a CSV file, part by part.
 
     Args:
         variables: Variables of the columns.
-        indices: Index of each sample's state, shape ``(samples, variables)``.
-        log_weights: Natural logarithms of the weights; None: all samples count alike.
+        indices: Index of each sample's state, shape ``(samples, variables)``; -1 for an empty cell.
+        logs: Numbers of a last column; None: there is none.
+        last_column: Name of that column.
     """
     text = io.StringIO()
     rows = csv.writer(text, lineterminator="\n")
-    rows.writerow([*(v.name for v in variables), *([] if log_weights is None else [LOG_WEIGHT])])
+    rows.writerow([*(v.name for v in variables), *([] if logs is None else [last_column])])
     # Indices are the texts of states without names.
-    states = [None if v.states is None else np.array(texts_of(v), dtype=object) for v in variables]
+    states = [None if v.states is None else np.array([*texts_of(v), ""], dtype=object) for v in variables]
+    has_gaps = bool((indices < 0).any())
     step = max(1, _CELLS_PER_CHUNK // max(1, len(variables)))
     for start in range(0, len(indices), step):
         block = indices[start : start + step]
         columns = [
             (column if own is None else own[column]).tolist() for own, column in zip(states, block.T, strict=True)
         ]
-        if log_weights is not None:
-            columns.append([repr(log) for log in log_weights[start : start + step].tolist()])
+        if has_gaps:
+            columns = [["" if cell == -1 else cell for cell in column] for column in columns]
+        if logs is not None:
+            columns.append([repr(log) for log in logs[start : start + step].tolist()])
         rows.writerows(zip(*columns, strict=True) if columns else [()] * len(block))
         yield text.getvalue()
         text.seek(0)

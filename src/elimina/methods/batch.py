@@ -254,7 +254,8 @@ class Batch:
         asked: The variables whose marginals are asked for; None for all.
         options: Planning options.
         count: The cases to expect, which the choice of the device and of a chunk's size depends on.
-        families: Scopes of the joint marginals of ``propagate``, each within that of a factor; ``run`` needs none.
+        families: Scopes of the joint marginals that are asked for besides, each within that of a factor.
+        maximised: True for max-marginals: all tables are logarithms, and the sum is that of the best product.
 
     Raises:
         InputError: The model has costs, or an option makes no sense.
@@ -273,8 +274,12 @@ class Batch:
         options: Options,
         count: int,
         families: Sequence[tuple[int, ...]] = (),
+        *,
+        maximised: bool = False,
     ) -> None:
-        self.model, self.columns = model, tuple(columns)
+        self.model, self.columns, self.families = model, tuple(columns), tuple(families)
+        # Scaled messages share a power of two over all cases: one that is much less likely may be lost, never silently.
+        self._semirings = ("min-sum",) if maximised else ("sum-product", "log-sum-exp")
         self._asked = tuple(range(len(model.variables)) if asked is None else asked)
         self._query = None if asked is None else self._asked
         # Variables of one state are in no table.
@@ -365,9 +370,12 @@ class Batch:
         around = CASE_COLUMN_SECONDS * (len(self.columns) + len(plan.outputs)) + 1e-6 * len(plan.steps)
         return int(around / max(1e-9, (plan.seconds - 1e-6 * len(plan.steps)) / _CASE_MULTIPLE))
 
-    def suits(self, columns: Sequence[int], asked: Sequence[int] | None, count: int) -> bool:
+    def suits(
+        self, columns: Sequence[int], asked: Sequence[int] | None, count: int, families: Sequence[tuple[int, ...]] = ()
+    ) -> bool:
         """Return whether this batch was made for so many cases with these columns and queries."""
-        return (tuple(columns), asked) == (self.columns, self._query) and count <= self._enough
+        question = tuple(columns), asked, tuple(families)
+        return question == (self.columns, self._query, self.families) and count <= self._enough
 
     def use_tables(self, model: Model) -> None:
         """Answer with other tables over the same scopes from now on, on the same plan."""
@@ -391,9 +399,10 @@ class Batch:
             if table.shape[1] == 1:
                 table[:] = 1.0
         log_sums = np.empty(count)
+        joints = [np.zeros((*self._shape(family), count)) for family in self.families]
         way = self._choose(values)
         if way is None:
-            steps = self.propagate(values, functools.partial(self._write, shares, log_sums))
+            steps = self.propagate(values, functools.partial(self._write, shares, joints, log_sums))
             chunks = -(-count // self.cases)
         else:
             sequence = way.sequence(values)
@@ -408,9 +417,15 @@ class Batch:
         if impossible.any():
             for table in marginals.values():
                 table[impossible] = 0.0
+            for joint in joints:
+                joint[..., impossible] = 0.0
         named = {self.model.variables[v].name: table for v, table in marginals.items()}
         variables = tuple(self.model.variables[v] for v in marginals)
-        return Posteriors(named, log_sums / math.log(10), variables)
+        tables = {
+            tuple(self.model.variables[v].name for v in family): np.moveaxis(joint, -1, 0)
+            for family, joint in zip(self.families, joints, strict=True)
+        }
+        return Posteriors(named, log_sums / math.log(10), variables, joints=tables or None)
 
     def propagate(self, values: Codes, receive: Callable[[Chunk], Received]) -> Generator[Received]:
         """Propagate cases chunk by chunk.
@@ -433,14 +448,22 @@ class Batch:
 
         Their shape is ``(cells, cases)``, or ``(cells, 1)`` if all cases are alike.
         """
+        for table in self.family_tables(chunk):
+            yield normalised(table.reshape(-1, table.shape[-1]), chunk[0].logarithmic)
+
+    def family_tables(self, chunk: Chunk) -> Iterator[Floats]:
+        """Yield tables in proportion to the joint posteriors of each family, or their logarithms.
+
+        An axis for each variable of the family is followed by that of the cases, which has length 1 if all are alike.
+        """
         answer, rows = chunk
         tables = iter(answer.tables[len(self._outputs) :])
-        for family in self._families:
-            if not family:
-                yield np.ones((1, 1))
-                continue
-            table = next(tables)[..., : rows.stop - rows.start]
-            yield normalised(table.reshape(-1, table.shape[-1]), answer.logarithmic)
+        for family, wide in zip(self.families, self._families, strict=True):
+            table = next(tables)[..., : rows.stop - rows.start] if wide else np.ones(1)
+            yield table.reshape(*self._shape(family), table.shape[-1])
+
+    def _shape(self, family: Sequence[int]) -> tuple[int, ...]:
+        return tuple(self.model.variables[v].size for v in family)
 
     def _choose(self, values: Codes) -> CaseByCase | None:
         """Return the method with the least estimated time; None for chunks."""
@@ -495,19 +518,22 @@ class Batch:
                     shares[self._parts[v], part] = tables[v].T
                 yield
 
-    def _write(self, shares: Floats, log_sums: Floats, chunk: Chunk) -> None:
+    def _write(self, shares: Floats, joints: Sequence[Floats], log_sums: Floats, chunk: Chunk) -> None:
         """Write the answer to a chunk into its rows."""
         answer, rows = chunk
         count = rows.stop - rows.start
         parts = [self._parts[v] for v in self._outputs.values()]
         done = np.zeros(len(parts), dtype=bool)
         if parts and answer.zone.dtype == np.float64 and not answer.logarithmic:
-            places = np.column_stack((answer.places.columns(answer.zone), [part.start for part in parts]))
+            columns = answer.places.columns(answer.zone)[: len(parts)]
+            places = np.column_stack((columns, [part.start for part in parts]))
             done = normalise_columns(answer.zone, places, shares[:, rows])
         if not done.all():
-            for is_done, table, part in zip(done, answer.tables, parts, strict=True):
+            for is_done, table, part in zip(done, answer.tables[: len(parts)], parts, strict=True):
                 if not is_done:
                     normalised(table[:, :count], answer.logarithmic, out=shares[part, rows])
+        for joint, table in zip(joints, self.joint_tables(chunk), strict=True):
+            joint.reshape(-1, joint.shape[-1])[:, rows] = table
         log_sums[rows] = np.broadcast_to(answer.log_sum, self.cases)[:count]
 
     def _propagate(
@@ -519,8 +545,7 @@ class Batch:
         codes[:, : len(values)] = values.T[wide]
         columns = [v for v, has_values in zip(self.columns, wide, strict=True) if has_values]
         observed = dict(zip(columns, codes, strict=True))
-        # Scaled messages share a power of two over all cases: one that is much less likely may be lost, never silently.
-        for semiring in ("sum-product", "log-sum-exp"):
+        for semiring in self._semirings:
             if semiring not in propagators:
                 propagators[semiring] = Propagator(planned, semiring)
             propagators[semiring].observe(observed)

@@ -56,9 +56,11 @@ class EstimatedBatch:
         self._options = options._replace(threads=1, memory=max(1, self.peak_bytes // self.threads))
         self._orders: dict[tuple[int, ...], tuple[int, ...]] = {}
 
-    def suits(self, columns: Sequence[int], asked: Sequence[int] | None, _count: int) -> bool:
+    def suits(
+        self, columns: Sequence[int], asked: Sequence[int] | None, _count: int, families: Sequence[tuple[int, ...]] = ()
+    ) -> bool:
         """Return whether this batch was made for cases with these columns and queries."""
-        return (tuple(columns), asked) == (self.columns, self._query)
+        return (tuple(columns), asked) == (self.columns, self._query) and not families
 
     def run(self, values: Codes, progress: Callable[[float], None] | None = None) -> Posteriors:
         """Answer cases.
@@ -111,7 +113,12 @@ class EstimatedBatch:
 
 
 def batch_of(
-    model: Model, columns: Sequence[int], asked: Sequence[int] | None, options: Options, count: int
+    model: Model,
+    columns: Sequence[int],
+    asked: Sequence[int] | None,
+    options: Options,
+    count: int,
+    families: Sequence[tuple[int, ...]] = (),
 ) -> Batch | EstimatedBatch:
     """Return a batch of exact answers if its plan fits into memory, and otherwise one of estimates.
 
@@ -121,6 +128,7 @@ def batch_of(
         asked: The variables whose marginals are asked for; None for all.
         options: Planning options.
         count: The cases to expect.
+        families: Scopes of joint marginals that are asked for besides, each in that of a factor; these are exact.
 
     Raises:
         InputError: The model has costs, or an option makes no sense.
@@ -128,8 +136,8 @@ def batch_of(
         DeviceError: The device is missing or cannot be used.
     """
     try:
-        return Batch(model, columns, asked, options, count)
+        return Batch(model, columns, asked, options, count, families)
     except MemoryLimitError:
-        if options.exact or options.needs_gpu:
+        if options.exact or options.needs_gpu or families:
             raise
         return EstimatedBatch(model, columns, asked, options)

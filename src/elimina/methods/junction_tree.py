@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from elimina import arguments
 from elimina.display import Displayed, bar, bytes_text, count_text, sample, seconds_text
 from elimina.errors import ImpossibleEvidenceError, InputError, MemoryLimitError
-from elimina.io.cases import as_cases, labels_of
+from elimina.io.cases import Cases, as_cases, labels_of
 from elimina.io.sources import EvidenceLike, ModelLike, as_evidence, as_model
 from elimina.methods.bucket_elimination import eliminate
 from elimina.methods.information import entropy, mutual_information, rounding_of
@@ -24,6 +24,7 @@ from elimina.methods.joint_estimation import estimated_joint
 from elimina.methods.marginals import joint_table
 from elimina.methods.posterior_estimation import ESTIMATE_SECONDS, error_of, posteriors_within
 from elimina.methods.small_networks import SmallAnswer, SmallNetwork, is_small, rewritten_for_sums
+from elimina.model.cells import UNOBSERVED
 from elimina.model.model import Model, variable_index, variable_indices
 from elimina.model.named_table import NamedTable, NamedTables
 from elimina.model.states import State
@@ -35,7 +36,7 @@ from elimina.planning.tree_statistics import Statistics, tree_statistics
 from elimina.problem.evidence import Observed, with_factors, with_leaves
 from elimina.problem.merging import Merged
 from elimina.problem.observations import assignment_of, changes_of, evidence_of, impossible_text
-from elimina.problem.preparation import Problem, condition, prepare, with_units
+from elimina.problem.preparation import Problem, condition, prepare, with_scopes, with_units
 from elimina.problem.rewriting import is_rewritten
 from elimina.problem.semirings import SEMIRINGS
 from elimina.result import Marginals, Result
@@ -49,13 +50,14 @@ from elimina.running.propagator import WHOLE_SECONDS, Propagator
 from elimina.system import cached_property, memory_errors_in_words
 
 if TYPE_CHECKING:
-    from elimina.methods.batch import Batch
+    from elimina.methods.batch import Batch, ObservedCases
     from elimina.methods.estimated_batch import EstimatedBatch
     from elimina.methods.evidence_cases import EvidenceCases
     from elimina.methods.observation_impact import Conflict, Impacts
     from elimina.methods.observation_value import ObservationValues
     from elimina.methods.parameter_sensitivity import Sensitivities
     from elimina.methods.relevant_explanation import Explanations
+    from elimina.methods.row_assignments import RowAssignments, RowDecoder
     from elimina.running.propagated_tables import Posteriors
 
 logger = logging.getLogger("elimina")
@@ -151,6 +153,10 @@ class JunctionTree(Displayed):
         # Evidence, a tree of the model at this evidence, with fewer values, the observed values, and the variables that
         # have fewer.
         self._merged: tuple[dict[int, int | Array], JunctionTree, dict[int, int], Mapping[int, Merged]] | None = None
+        # A model, families, and the model with a table over each.
+        self._joined: tuple[Model, tuple[tuple[int, ...], ...], Model] | None = None
+        # The plan of the rows' assignments, and what it was made for.
+        self._decoder: tuple[tuple[Any, ...], RowDecoder] | None = None
         # A model, the variables of cases, and a model with fewer values of all others.
         self._summed: tuple[Model, frozenset[int], Model] | None = None
         # Free variables and scopes of an optimum, and its plan.
@@ -784,6 +790,7 @@ class JunctionTree(Displayed):
         names: Sequence[str | int] | None = None,
         progress: Callable[[float], None] | None = None,
         *,
+        joints: Sequence[Sequence[str | int]] = (),
         indices: bool = False,
         ignore_extra: bool = False,
     ) -> Posteriors:
@@ -799,6 +806,7 @@ class JunctionTree(Displayed):
                 mapping from names to sequences, a list of mappings, or an array of shape ``(cases, variables)``.
             names: The variables whose marginals are computed; None for all.
             progress: Function to call with the share of the cases that is done, now and then.
+            joints: Sets of variables whose joint posteriors are computed, too: ``Posteriors.joints``.
             indices: Read the cells as indices of states, -1 unobserved, instead of states.
             ignore_extra: Ignore columns that are not variables of the model.
 
@@ -806,30 +814,219 @@ class JunctionTree(Displayed):
             InputError: A column is not a variable, or a cell is not a state of its variable or may be one of several.
             MemoryLimitError: Not even a few cases fit, and the options ask for exact answers or a GPU.
         """
-        from elimina.methods.batch import with_observations
         from elimina.methods.estimated_batch import batch_of
+
+        observed, model = self._observed_cases(cases, indices, ignore_extra)
+        columns, values = observed.columns, observed.values
+        asked = None if names is None else tuple(dict.fromkeys(variable_indices(self.model, names, "names")))
+        families = tuple(self._joint_scope(scope) for scope in joints)
+        if families:
+            model = self._with_joints(model, families)
+        if asked is not None and is_rewritten(model):
+            model = self._model_of_cases(model, frozenset((*columns, *asked, *itertools.chain(*families))))
+        if (
+            self._batch is None
+            or self._batch.model is not model
+            or not self._batch.suits(columns, asked, len(values), families)
+        ):
+            if self._batch is not None:
+                self._batch.close()
+            options = self._options
+            if asked is None and self.is_exact and not families:
+                options = options._replace(order=self.plan.order)
+            self._batch = None
+            batch = batch_of(model, columns, asked, options, len(values), families)
+            self._make_room(batch.peak_bytes)
+            self._batch = batch
+        posteriors = self._batch.run(values, progress)._replace(labels=labels_of(cases))
+        posteriors.mark_impossible(observed.contradicted)
+        return posteriors
+
+    def _observed_cases(self, cases: Any, indices: bool, ignore_extra: bool) -> tuple[ObservedCases, Model]:
+        """Return cases with the evidence of the tree, and the model with its likelihoods."""
+        from elimina.methods.batch import with_observations
 
         named, codes = as_cases(cases, self.model, indices=indices, ignore_extra=ignore_extra)
         if self._weighted is None or self._weighted[0] is not self._known:
             self._weighted = self._known, with_factors(self.model, self._known)
-        columns, values, contradicted = with_observations(named, codes, self._weighted[1].values)
-        asked = None if names is None else tuple(dict.fromkeys(variable_indices(self.model, names, "names")))
-        model = self._weighted[1].model
-        if asked is not None and is_rewritten(model):
-            model = self._model_of_cases(model, frozenset((*columns, *asked)))
-        if self._batch is None or self._batch.model is not model or not self._batch.suits(columns, asked, len(values)):
-            if self._batch is not None:
-                self._batch.close()
-            options = self._options
-            if asked is None and self.is_exact:
-                options = options._replace(order=self.plan.order)
-            self._batch = None
-            batch = batch_of(model, columns, asked, options, len(values))
-            self._make_room(batch.peak_bytes)
-            self._batch = batch
-        posteriors = self._batch.run(values, progress)._replace(labels=labels_of(cases))
-        posteriors.mark_impossible(contradicted)
-        return posteriors
+        observed = self._weighted[1]
+        return with_observations(named, codes, observed.values), observed.model
+
+    def _joint_scope(self, names: Sequence[str | int]) -> tuple[int, ...]:
+        """Return the variables of a joint posterior, each of them once."""
+        scope = tuple(variable_indices(self.model, names, "joints"))
+        for place, v in enumerate(scope):
+            if v in scope[:place]:
+                raise InputError(f"joints names {self.model.variables[v].name!r} twice in {list(names)}; write it once")
+        return scope
+
+    def _with_joints(self, model: Model, families: tuple[tuple[int, ...], ...]) -> Model:
+        """Return a model with a table over each family, which is kept for the next cases."""
+        if self._joined is None or self._joined[0] is not model or self._joined[1] != families:
+            self._joined = model, families, with_scopes(model, families)
+        return self._joined[2]
+
+    def log_likelihoods(self, cases: Any, *, indices: bool = False, ignore_extra: bool = False) -> Array:
+        """Return the natural logarithm of the probability of each case's observations; see ``batch``.
+
+        Example:
+            >>> import elimina
+            >>> tree = elimina.JunctionTree(elimina.Model.from_cpds({"a": [0.25, 0.75]}))
+            >>> tree.log_likelihoods({"a": [1, None]}).round(4).tolist()
+            [-0.2877, 0.0]
+        """
+        return self.batch(cases, (), indices=indices, ignore_extra=ignore_extra).log_evidence
+
+    def predict_proba(self, cases: Any, name: str | int, *, indices: bool = False, ignore_extra: bool = False) -> Array:
+        """Return the posterior of a variable in each case, shape ``(cases, states)``; zeros if a case is impossible.
+
+        A column of the variable is left out of the evidence: see ``batch`` for the cases.
+
+        Example:
+            >>> import elimina
+            >>> cpds = {"rain": [0.8, 0.2], ("wet", "rain"): [[0.9, 0.3], [0.1, 0.7]]}
+            >>> tree = elimina.JunctionTree(elimina.Model.from_cpds(cpds))
+            >>> tree.predict_proba({"wet": [1, 0]}, "rain").round(3).tolist()
+            [[0.364, 0.636], [0.923, 0.077]]
+            >>> tree.predict({"wet": [1, 0]}, "rain").tolist()
+            [1, 0]
+        """
+        target = variable_indices(self.model, [name], "name")[0]
+        columns, values = as_cases(cases, self.model, indices=indices, ignore_extra=ignore_extra)
+        others = [place for place, v in enumerate(columns) if v != target]
+        features = Cases(tuple(columns[place] for place in others), values[:, others])
+        posteriors = self.batch(features, [target])
+        return np.ascontiguousarray(posteriors.marginals[self.model.variables[target].name])
+
+    def predict_log_proba(
+        self, cases: Any, name: str | int, *, indices: bool = False, ignore_extra: bool = False
+    ) -> Array:
+        """Return the natural logarithms of ``predict_proba``."""
+        with np.errstate(divide="ignore"):
+            logs: Array = np.log(self.predict_proba(cases, name, indices=indices, ignore_extra=ignore_extra))
+        return logs
+
+    def predict(self, cases: Any, name: str | int, *, indices: bool = False, ignore_extra: bool = False) -> Array:
+        """Return the most probable state of a variable in each case, given its other cells: see ``predict_proba``.
+
+        Raises:
+            ImpossibleEvidenceError: A case has probability 0, so it has no most probable state.
+        """
+        posteriors = self.predict_proba(cases, name, indices=indices, ignore_extra=ignore_extra)
+        impossible = posteriors.sum(axis=1) == 0
+        if impossible.any():
+            raise ImpossibleEvidenceError(
+                f"row {impossible.argmax()}: the case has probability 0, so it has no most probable state"
+            )
+        return state_array(self.model[name], posteriors.argmax(axis=1))
+
+    @_alone
+    @_IN_WORDS
+    def mpe_batch(
+        self,
+        cases: Any,
+        progress: Callable[[float], None] | None = None,
+        *,
+        indices: bool = False,
+        ignore_extra: bool = False,
+    ) -> RowAssignments:
+        """Return the most probable assignment of all variables in each case; for the arguments see ``batch``.
+
+        Raises:
+            InputError: As ``batch``.
+            MemoryLimitError: Not even a few cases fit.
+
+        Example:
+            >>> import elimina
+            >>> cpds = {"rain": [0.8, 0.2], ("wet", "rain"): [[0.9, 0.3], [0.1, 0.7]]}
+            >>> tree = elimina.JunctionTree(elimina.Model.from_cpds(cpds))
+            >>> tree.mpe_batch({"wet": [1, 0]}).states["rain"].tolist()
+            [1, 0]
+        """
+        return self._assigned(cases, None, progress, indices, ignore_extra, is_drawn=False)
+
+    @_alone
+    @_IN_WORDS
+    def sample_batch(
+        self,
+        cases: Any,
+        seed: int | None = None,
+        progress: Callable[[float], None] | None = None,
+        *,
+        indices: bool = False,
+        ignore_extra: bool = False,
+    ) -> RowAssignments:
+        """Draw an assignment of all variables in each case from its posterior; for the arguments see ``batch``.
+
+        Args:
+            cases: Cases.
+            seed: Random seed; None: other samples in each call.
+            progress: Function to call with the share of the cases that is done, now and then.
+            indices: Read the cells as indices of states.
+            ignore_extra: Ignore columns that are not variables of the model.
+
+        Raises:
+            InputError: As ``batch``, or ``seed`` is negative.
+            MemoryLimitError: Not even a few cases fit.
+        """
+        seed = None if seed is None else arguments.integer("seed", seed, 0, taken="an integer, or None for any")
+        return self._assigned(cases, seed, progress, indices, ignore_extra, is_drawn=True)
+
+    def fill(self, frame: Any, *, ignore_extra: bool = False) -> Any:
+        """Return a frame whose missing cells have the states of each row's most probable assignment.
+
+        Args:
+            frame: A data frame of pandas, Polars or Arrow, which keeps its other columns, or a mapping from names to
+                sequences. Variables without a column are added.
+            ignore_extra: Keep columns that are not variables of the model, which are an error otherwise.
+
+        Raises:
+            InputError: As ``batch``.
+            ImpossibleEvidenceError: A row has probability 0.
+            MemoryLimitError: Not even a few rows fit.
+
+        Example:
+            >>> import elimina
+            >>> cpds = {"rain": [0.8, 0.2], ("wet", "rain"): [[0.9, 0.3], [0.1, 0.7]]}
+            >>> tree = elimina.JunctionTree(elimina.Model.from_cpds(cpds))
+            >>> filled = tree.fill({"wet": [1, 0, None]})
+            >>> filled["rain"].tolist(), filled["wet"].tolist()
+            ([1, 0, 0], [1, 0, 0])
+        """
+        from elimina.io.filled_frames import with_columns
+
+        best = self.mpe_batch(frame, ignore_extra=ignore_extra)
+        impossible = np.isneginf(best.log10_probability)
+        if impossible.any():
+            raise ImpossibleEvidenceError(f"row {impossible.argmax()} has probability 0, so it cannot be filled")
+        return with_columns(frame, best.states)
+
+    def _assigned(
+        self,
+        cases: Any,
+        seed: int | None,
+        progress: Callable[[float], None] | None,
+        indices: bool,
+        ignore_extra: bool,
+        *,
+        is_drawn: bool,
+    ) -> RowAssignments:
+        from elimina.methods.row_assignments import RowAssignments, RowDecoder
+
+        observed, model = self._observed_cases(cases, indices, ignore_extra)
+        count = len(observed.values)
+        # A plan for more rows suits fewer.
+        size = 1 << count.bit_length()
+        key = model, observed.columns, size, is_drawn
+        if self._decoder is None or self._decoder[0] != key:
+            if self._decoder is not None:
+                self._decoder[1].close()
+            self._decoder = None
+            self._decoder = key, RowDecoder(model, observed.columns, self._options, count, is_drawn=is_drawn)
+        codes, logs = self._decoder[1].run(observed.values, seed, progress)
+        codes[observed.contradicted] = UNOBSERVED
+        logs[observed.contradicted] = -math.inf
+        return RowAssignments(self.model.variables, codes, logs / math.log(10), labels_of(cases))
 
     def _model_of_cases(self, model: Model, whole: frozenset[int]) -> Model:
         """Return a model with fewer values of all variables but some, which is kept for the next cases."""
@@ -842,6 +1039,8 @@ class JunctionTree(Displayed):
         """Give the device's memory back; the next query takes it again."""
         if self._batch is not None:
             self._batch.close()
+        if self._decoder is not None:
+            self._decoder[1].close()
         if self._merged is not None:
             self._merged[1].close()
         for propagator in self._propagators.values():

@@ -253,6 +253,29 @@ def with_units(model: Model, besides: Collection[int] = ()) -> Model:
     return Model(model.variables, [*model.factors, *ones], sense=model.sense, constant=model.constant)
 
 
+def with_scopes(model: Model, scopes: Iterable[Sequence[int]]) -> Model:
+    """Return the model with a factor of ones over each scope that is in that of no factor.
+
+    Args:
+        model: Any model.
+        scopes: Sets of variables.
+    """
+    holders: dict[int, list[frozenset[int]]] = {}
+    for factor in model.factors:
+        scope = frozenset(factor.scope)
+        for v in scope:
+            holders.setdefault(v, []).append(scope)
+    added = [
+        scope
+        for scope in dict.fromkeys(map(tuple, scopes))
+        if scope and not any(holder.issuperset(scope) for holder in holders.get(scope[0], ()))
+    ]
+    if not added:
+        return model
+    ones = [Table(scope, (), sizes=[model.sizes[v] for v in scope], rows=(), default=1.0) for scope in added]
+    return Model(model.variables, [*model.factors, *ones], sense=model.sense, constant=model.constant)
+
+
 def relevant_factors(
     model: Model, children: Sequence[int], evidence: Collection[int], query: Collection[int] | None
 ) -> Sequence[int]:

@@ -54,7 +54,7 @@ class OutputPlaces:
         if self._columns is None:
             start, item = zone.__array_interface__["data"][0], zone.itemsize
             rows = []
-            for table in self.tables(zone):
+            for table in (table for table in self.tables(zone) if table.ndim == 2):
                 step, following = table.strides
                 at = table.__array_interface__["data"][0] - start
                 rows.append((at, len(table) * item, step, following if table.shape[1] > 1 else 0))
@@ -216,6 +216,8 @@ class Posteriors(NamedTuple):
         errors: float64 array of shape ``(cases,)``: the estimated error of each case, which is the mean Hellinger
             distance of its marginals from the exact ones; 0 where these are exact, NaN where it is unknown. None if all
             cases are exact.
+        joints: Names of variables -> float64 array of shape ``(cases, size, ...)``: their joint posteriors, as far as
+            these were asked for; zeros where a case is impossible. None if none were.
     """
 
     marginals: dict[str, Floats]
@@ -223,6 +225,7 @@ class Posteriors(NamedTuple):
     variables: tuple[Variable, ...]
     labels: Any = None
     errors: Floats | None = None
+    joints: dict[tuple[str, ...], Floats] | None = None
 
     @property
     def statuses(self) -> NDArray[np.str_]:
@@ -241,7 +244,7 @@ class Posteriors(NamedTuple):
             self.log10_evidence[cases] = -np.inf
             if self.errors is not None:
                 self.errors[cases] = 0.0
-            for table in self.marginals.values():
+            for table in (*self.marginals.values(), *(self.joints or {}).values()):
                 table[cases] = 0.0
 
     def to_frame(self, library: Library = "pandas") -> Any:

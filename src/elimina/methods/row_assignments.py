@@ -1,0 +1,195 @@
+"""Assignments of all variables to the rows of a frame: the most probable one, or one that is drawn.
+
+The cliques of a junction tree are decoded from the roots on, for all rows of a chunk at once (Dawid 1992).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina.display import html_of, sample, text_of
+from elimina.io.cases import Codes
+from elimina.io.sample_files import csv_chunks
+from elimina.methods.batch import Batch, Chunk
+from elimina.model.cells import UNOBSERVED
+from elimina.model.model import Model
+from elimina.model.variable import Variable, state_array
+from elimina.planning.machine import KEPT_TREE_RUNS
+from elimina.planning.options import Options
+from elimina.planning.ordering import elimination_order
+from elimina.planning.tree import junction_tree, plan_tree
+from elimina.problem.cases import prepare_batch
+from elimina.problem.preparation import with_scopes, with_units
+from elimina.system import frame_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from elimina.system import Library
+
+Floats = NDArray[np.float64]
+
+LOG10_PROBABILITY = "log10_probability"
+"""Name of the last column: base-10 logarithm of the probability of a row's assignment."""
+
+
+class RowAssignments(NamedTuple):
+    """An assignment of all variables to each row of a frame.
+
+    Attributes:
+        variables: Variables of the columns.
+        indices: Index of each state, int32 of shape ``(rows, variables)``; -1 where a row is impossible.
+        log10_probability: Base-10 logarithm of the product of all factors for each assignment, shape ``(rows,)``; minus
+            infinity where a row is impossible. That of what was observed, for assignments that are drawn.
+        labels: Index of the pandas frame that held the rows; None for other rows.
+    """
+
+    variables: tuple[Variable, ...]
+    indices: NDArray[np.int32]
+    log10_probability: Floats
+    labels: Any = None
+
+    @property
+    def states(self) -> dict[str, NDArray[Any]]:
+        """States by the variables' names; None where a row is impossible."""
+        columns = {}
+        for variable, codes in zip(self.variables, self.indices.T, strict=True):
+            column = state_array(variable, codes)
+            if (codes < 0).any():
+                column = column.astype(object)
+                column[codes < 0] = None
+            columns[variable.name] = column
+        return columns
+
+    def to_frame(self, library: Library = "pandas") -> Any:
+        """Return a data frame with a row for each row, and a column for each variable.
+
+        Args:
+            library: ``pandas``, ``polars`` or ``pyarrow`` (a ``Table``).
+
+        Raises:
+            TypeError: ``library`` is not text.
+            InputError: It is another one, or not installed.
+        """
+        return frame_of(self.states, library, self.labels)
+
+    def csv_chunks(self) -> Iterator[str]:
+        """Yield the text of a CSV file with a column for each variable, then ``log10_probability``."""
+        return csv_chunks(self.variables, self.indices, self.log10_probability, LOG10_PROBABILITY)
+
+    def __repr__(self) -> str:
+        return text_of("RowAssignments", self._figures())
+
+    def _repr_html_(self) -> str:
+        return html_of("RowAssignments", self._figures())
+
+    def _figures(self) -> list[tuple[str, str]]:
+        impossible = int(np.isneginf(self.log10_probability).sum())
+        return [
+            ("rows", f"{len(self.indices):,}, {impossible:,} of them impossible"),
+            ("variables", sample((v.name for v in self.variables), len(self.variables))),
+        ]
+
+
+class _Clique(NamedTuple):
+    """A clique whose separator has been decoded: the places of its axes, and the sizes of the other ones."""
+
+    separator: tuple[int, ...]
+    others: tuple[int, ...]
+    axes: tuple[int, ...]
+    sizes: tuple[int, ...]
+
+
+class RowDecoder:
+    """Assigns states to all variables of rows that observe the same variables, or some of these.
+
+    Args:
+        model: A probability model.
+        columns: The variables that some row may observe.
+        options: Planning options.
+        count: The rows to expect.
+        is_drawn: True if assignments are drawn from the posterior; False for the most probable ones.
+
+    Raises:
+        MemoryLimitError: The cliques of a few rows do not fit.
+        DeviceError: The device is missing or cannot be used.
+    """
+
+    def __init__(
+        self, model: Model, columns: Sequence[int], options: Options, count: int, *, is_drawn: bool = False
+    ) -> None:
+        problem = prepare_batch(with_units(model), columns, None, 1)
+        order = elimination_order(problem, options, runs=KEPT_TREE_RUNS)
+        cliques = junction_tree(plan_tree(problem.groups.scopes, model.sizes, order))[::-1]
+        scopes = [clique.scope for clique in cliques]
+        # The planner keeps a clique together if it is the scope of a table.
+        joined = with_scopes(model, scopes)
+        self._sizes, self._is_drawn = model.sizes, is_drawn
+        self._cliques = [_clique(clique.scope, clique.separator, model.sizes) for clique in cliques]
+        own = options._replace(order=tuple(order))
+        self._batch = Batch(joined, columns, (), own, count, scopes, maximised=not is_drawn)
+
+    def run(
+        self, values: Codes, seed: int | None = None, progress: Callable[[float], None] | None = None
+    ) -> tuple[NDArray[np.int32], Floats]:
+        """Assign states to rows.
+
+        Args:
+            values: int32 array of shape ``(rows, columns)``: value indices, -1 where there is none.
+            seed: Random seed of assignments that are drawn; None for any.
+            progress: Called now and then with the share of the rows that is done.
+
+        Returns:
+            Indices of states, shape ``(rows, variables)``, and natural logarithms: of the product of all factors, or
+            of the sum of these products if assignments are drawn.
+        """
+        count = len(values)
+        draws = np.random.default_rng(seed).random((len(self._cliques), count)) if self._is_drawn else None
+        indices = np.zeros((count, len(self._sizes)), dtype=np.int32)
+        logs = np.empty(count)
+
+        def decode(chunk: Chunk) -> int:
+            answer, rows = chunk
+            logs[rows] = np.broadcast_to(answer.log_sum, self._batch.cases)[: rows.stop - rows.start]
+            self._decode(chunk, indices[rows], None if draws is None else draws[:, rows])
+            return int(rows.stop)
+
+        for done in self._batch.propagate(values, decode):
+            if progress is not None:
+                progress(done / count)
+        indices[np.isneginf(logs)] = UNOBSERVED
+        return indices, logs
+
+    def close(self) -> None:
+        """Give the memory back."""
+        self._batch.close()
+
+    def _decode(self, chunk: Chunk, indices: NDArray[np.int32], draws: Floats | None) -> None:
+        """Write the states of a chunk, one clique after another."""
+        every = np.arange(len(indices))
+        for number, (clique, table) in enumerate(zip(self._cliques, self._batch.family_tables(chunk), strict=True)):
+            cases = every if table.shape[-1] > 1 else np.zeros(len(every), dtype=np.intp)
+            separators = tuple(indices[:, v] for v in clique.separator)
+            cells = table.transpose(clique.axes)[(*separators, cases)].reshape(len(every), -1)
+            if draws is None:
+                chosen = cells.argmax(axis=1)
+            else:
+                if chunk[0].logarithmic:
+                    highs = cells.max(axis=1, keepdims=True)
+                    cells = np.exp(cells - np.where(np.isfinite(highs), highs, 0.0))
+                sums = cells.cumsum(axis=1)
+                # A number below the total never reaches a cell of probability 0 behind it.
+                chosen = (sums <= draws[number][:, None] * sums[:, -1:]).sum(axis=1)
+                chosen = np.minimum(chosen, cells.shape[1] - 1)
+            for v, codes in zip(clique.others, np.unravel_index(chosen, clique.sizes), strict=True):
+                indices[:, v] = codes
+
+
+def _clique(scope: Sequence[int], separator: Sequence[int], sizes: Sequence[int]) -> _Clique:
+    others = tuple(v for v in scope if v not in separator)
+    axes = (*(scope.index(v) for v in separator), len(scope), *(scope.index(v) for v in others))
+    return _Clique(tuple(separator), others, axes, tuple(sizes[v] for v in others))
