@@ -49,6 +49,7 @@ MILLISECONDS = {
     "elimina.methods.junction_tree -> elimina.methods.observation_value": 5.8,
     "elimina.methods.junction_tree -> elimina.methods.parameter_sensitivity": 2.9,
     "elimina.methods.junction_tree -> elimina.methods.relevant_explanation": 3.2,
+    "elimina.methods.junction_tree -> elimina.methods.row_assignments": 13,
     "elimina.methods.junction_tree -> elimina.methods.sampling": 1.5,
     "elimina.methods.slice_bounds -> elimina.methods.and_or_search": 25,
     "elimina.methods.slice_bounds -> elimina.methods.cost_shifting": 10,

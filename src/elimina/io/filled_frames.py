@@ -11,7 +11,7 @@ from elimina import arguments
 
 
 def with_columns(frame: Any, columns: Mapping[str, NDArray[Any]]) -> Any:
-    """Return a frame with some columns replaced or added; the given one stays as it is.
+    """Return a frame with some columns replaced or added, and do not change its argument.
 
     Args:
         frame: A data frame of pandas, Polars or Arrow, or a mapping from names to sequences, which gives a dict.
@@ -23,12 +23,11 @@ def with_columns(frame: Any, columns: Mapping[str, NDArray[Any]]) -> Any:
     if hasattr(frame, "iloc"):
         return frame.assign(**columns)
     if hasattr(frame, "with_columns"):
-        package = __import__(type(frame).__module__.partition(".")[0])
-        return frame.with_columns([package.Series(name, cells) for name, cells in columns.items()])
+        return frame.with_columns(type(frame)(dict(columns)).get_columns())
     if hasattr(frame, "set_column"):
         for name, cells in columns.items():
-            place = frame.schema.get_field_index(name)
-            frame = frame.append_column(name, [cells]) if place < 0 else frame.set_column(place, name, [cells])
+            position = frame.schema.get_field_index(name)
+            frame = frame.append_column(name, [cells]) if position < 0 else frame.set_column(position, name, [cells])
         return frame
     if isinstance(frame, Mapping):
         return {**frame, **columns}

@@ -993,13 +993,11 @@ class JunctionTree(Displayed):
             >>> filled["rain"].tolist(), filled["wet"].tolist()
             ([1, 0, 0], [1, 0, 0])
         """
-        from elimina.io.filled_frames import with_columns
-
         best = self.mpe_batch(frame, ignore_extra=ignore_extra)
         impossible = np.isneginf(best.log10_probability)
         if impossible.any():
             raise ImpossibleEvidenceError(f"row {impossible.argmax()} has probability 0, so it cannot be filled")
-        return with_columns(frame, best.states)
+        return best.fill(frame)
 
     def _assigned(
         self,

@@ -1,4 +1,4 @@
-"""Assignments of all variables to the rows of a frame: the most probable one, or one that is drawn.
+"""Assignments of states to all variables in the rows of a frame: most probable ones, and samples.
 
 The cliques of a junction tree are decoded from the roots on, for all rows of a chunk at once (Dawid 1992).
 """
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from elimina.display import html_of, sample, text_of
 from elimina.io.cases import Codes
+from elimina.io.filled_frames import with_columns
 from elimina.io.sample_files import csv_chunks
 from elimina.methods.batch import Batch, Chunk
 from elimina.model.cells import UNOBSERVED
@@ -77,6 +78,10 @@ class RowAssignments(NamedTuple):
         """
         return frame_of(self.states, library, self.labels)
 
+    def fill(self, frame: Any) -> Any:
+        """Return a frame of the same rows with these states in its cells; see ``JunctionTree.fill``."""
+        return with_columns(frame, self.states)
+
     def csv_chunks(self) -> Iterator[str]:
         """Yield the text of a CSV file with a column for each variable, then ``log10_probability``."""
         return csv_chunks(self.variables, self.indices, self.log10_probability, LOG10_PROBABILITY)
@@ -130,8 +135,8 @@ class RowDecoder:
         joined = with_scopes(model, scopes)
         self._sizes, self._is_drawn = model.sizes, is_drawn
         self._cliques = [_clique(clique.scope, clique.separator, model.sizes) for clique in cliques]
-        own = options._replace(order=tuple(order))
-        self._batch = Batch(joined, columns, (), own, count, scopes, maximised=not is_drawn)
+        ordered = options._replace(order=tuple(order))
+        self._batch = Batch(joined, columns, (), ordered, count, scopes, maximised=not is_drawn)
 
     def run(
         self, values: Codes, seed: int | None = None, progress: Callable[[float], None] | None = None
