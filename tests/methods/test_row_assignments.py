@@ -245,3 +245,19 @@ def test_assignments_become_frames_and_text(tree):
 def test_errors_name_the_culprit(tree, call, problem):
     with pytest.raises(InputError, match=problem):
         call(tree)
+
+
+def test_assignments_take_the_memory_that_a_batch_keeps():
+    """Both fit into the limit alone, and not together."""
+    names = [f"v{i}" for i in range(6)]
+    leaf = np.random.default_rng(0).dirichlet([1, 1, 1], [3] * 6)
+    model = Model.from_cpds({("leaf", *names): np.moveaxis(leaf, -1, 0), **{name: [0.2, 0.3, 0.5] for name in names}})
+    rows = {"leaf": [0, 1, 2] * 4}
+    for memory, is_kept in (("400KiB", False), ("1GiB", True)):
+        tree = JunctionTree(model, device="cpu", memory=memory)
+        first = tree.batch(rows).marginals["v0"]
+        assert tree.mpe_batch(rows).log10_probability[0] == pytest.approx(
+            tree.mpe_batch({"leaf": [0]}).log10_probability
+        )
+        assert any(tree._batch._propagators) == is_kept
+        np.testing.assert_array_equal(tree.batch(rows).marginals["v0"], first)

@@ -155,8 +155,7 @@ class JunctionTree(Displayed):
         self._merged: tuple[dict[int, int | Array], JunctionTree, dict[int, int], Mapping[int, Merged]] | None = None
         # A model, families, and the model with a table over each.
         self._joined: tuple[Model, tuple[tuple[int, ...], ...], Model] | None = None
-        # The plan of the rows' assignments, and what it was made for.
-        self._decoder: tuple[tuple[Any, ...], RowDecoder] | None = None
+        self._decoder: RowDecoder | None = None
         # A model, the variables of cases, and a model with fewer values of all others.
         self._summed: tuple[Model, frozenset[int], Model] | None = None
         # Free variables and scopes of an optimum, and its plan.
@@ -1012,16 +1011,15 @@ class JunctionTree(Displayed):
         from elimina.methods.row_assignments import RowAssignments, RowDecoder
 
         observed, model = self._observed_cases(cases, indices, ignore_extra)
-        count = len(observed.values)
-        # A plan for more rows suits fewer.
-        size = 1 << count.bit_length()
-        key = model, observed.columns, size, is_drawn
-        if self._decoder is None or self._decoder[0] != key:
+        columns, count = observed.columns, len(observed.values)
+        if self._decoder is None or not self._decoder.suits(model, columns, count, is_drawn=is_drawn):
             if self._decoder is not None:
-                self._decoder[1].close()
+                self._decoder.close()
             self._decoder = None
-            self._decoder = key, RowDecoder(model, observed.columns, self._options, count, is_drawn=is_drawn)
-        codes, logs = self._decoder[1].run(observed.values, seed, progress)
+            decoder = RowDecoder(model, columns, self._options, count, is_drawn=is_drawn)
+            self._make_room(decoder.peak_bytes)
+            self._decoder = decoder
+        codes, logs = self._decoder.run(observed.values, seed, progress)
         codes[observed.contradicted] = UNOBSERVED
         logs[observed.contradicted] = -math.inf
         return RowAssignments(self.model.variables, codes, logs / math.log(10), labels_of(cases))
@@ -1038,7 +1036,7 @@ class JunctionTree(Displayed):
         if self._batch is not None:
             self._batch.close()
         if self._decoder is not None:
-            self._decoder[1].close()
+            self._decoder.close()
         if self._merged is not None:
             self._merged[1].close()
         for propagator in self._propagators.values():
@@ -1050,7 +1048,8 @@ class JunctionTree(Displayed):
         """Release the memory of earlier queries, if it does not fit beside so many bytes."""
         if not self.is_exact:
             return
-        taken = len(self._propagators) * self.plan.peak_bytes + (0 if self._batch is None else self._batch.peak_bytes)
+        taken = len(self._propagators) * self.plan.peak_bytes
+        taken += sum(kept.peak_bytes for kept in (self._batch, self._decoder) if kept is not None)
         if taken + size > self.plan.memory_limit:
             self.close()
 

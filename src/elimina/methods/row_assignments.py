@@ -133,10 +133,21 @@ class RowDecoder:
         scopes = [clique.scope for clique in cliques]
         # The planner keeps a clique together if it is the scope of a table.
         joined = with_scopes(model, scopes)
-        self._sizes, self._is_drawn = model.sizes, is_drawn
+        self._model, self._sizes, self._is_drawn = model, model.sizes, is_drawn
+        self._scopes = scopes
         self._cliques = [_clique(clique.scope, clique.separator, model.sizes) for clique in cliques]
         ordered = options._replace(order=tuple(order))
         self._batch = Batch(joined, columns, (), ordered, count, scopes, maximised=not is_drawn)
+
+    @property
+    def peak_bytes(self) -> int:
+        """Bytes that the tables of all threads may take."""
+        return self._batch.peak_bytes
+
+    def suits(self, model: Model, columns: Sequence[int], count: int, *, is_drawn: bool) -> bool:
+        """Return whether this decoder was made for so many rows with these columns."""
+        is_same = self._model is model and self._is_drawn == is_drawn
+        return is_same and self._batch.suits(columns, (), count, self._scopes)
 
     def run(
         self, values: Codes, seed: int | None = None, progress: Callable[[float], None] | None = None
