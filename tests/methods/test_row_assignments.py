@@ -261,3 +261,26 @@ def test_assignments_take_the_memory_that_a_batch_keeps():
         )
         assert any(tree._batch._propagators) == is_kept
         np.testing.assert_array_equal(tree.batch(rows).marginals["v0"], first)
+
+
+@pytest.mark.parametrize("seed", range(1, 5))
+def test_rows_are_answered_as_pyagrum_answers_each(seed):
+    gum = pytest.importorskip("pyagrum")
+    pytest.importorskip("pandas")
+    gum.initRandom(seed)
+    network = gum.fastBN("a[2]->b[3]->d[2];a->c[2]->d;c->e[4];b->f[2]")
+    frame = elimina.sample(network, 12, seed=seed).to_frame()
+    frame = frame.mask(np.random.default_rng(seed).random(frame.shape) < 0.5)
+    tree, single, pair = JunctionTree(network), gum.LazyPropagation(network), gum.LazyPropagation(network)
+    shares = tree.predict_proba(frame.drop(columns="a"), "a")
+    joint = tree.batch(frame, joints=[["b", "c"]]).joints["b", "c"]
+    pair.addJointTarget({"b", "c"})
+    for number, row in enumerate(frame.to_dict("records")):
+        observed = {name: int(cell) for name, cell in row.items() if cell == cell}
+        if observed.keys().isdisjoint(("b", "c")):
+            pair.setEvidence(observed)
+            expected = pair.jointPosterior({"b", "c"})
+            table = [[expected[{"b": b, "c": c}] for c in range(2)] for b in range(3)]
+            np.testing.assert_allclose(joint[number], table, atol=1e-12)
+        single.setEvidence({name: code for name, code in observed.items() if name != "a"})
+        np.testing.assert_allclose(shares[number], single.posterior("a").toarray(), atol=1e-12)
