@@ -11,7 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import elimina
-from elimina import ImpossibleEvidenceError, InputError, JunctionTree, Model
+from elimina import ImpossibleEvidenceError, InputError, JunctionTree, Model, Options
 from tests.devices import on_devices
 from tests.methods.test_batch import random_cases
 from tests.random_models import models
@@ -201,6 +201,59 @@ def test_frames_of_other_libraries_are_filled(tree):
     assert tree.fill(polars.DataFrame(columns)).to_dict(as_series=False) == expected
     pyarrow = pytest.importorskip("pyarrow")
     assert tree.fill(pyarrow.table(columns)).to_pydict() == expected
+
+
+READ_CELLS = [
+    # States, cells as a reader of files gives them, the filled column.
+    (["FALSE", "TRUE"], [True, None, False], [True, True, False]),
+    (["FALSE", "TRUE"], [False, None, False], [False, True, False]),
+    (["0", "1"], [1.0, None, 0.0], [1.0, 1.0, 0.0]),
+    (["0", "1"], [0.0, None, 0.0], [0.0, 1.0, 0.0]),
+    ([False, True], ["False", None, "False"], ["False", "True", "False"]),
+    (["a", "b"], ["a", None, "a"], ["a", "b", "a"]),
+]
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow", "dict"])
+@pytest.mark.parametrize(("states", "cells", "expected"), READ_CELLS)
+def test_filled_cells_look_like_those_of_their_column(library, states, cells, expected):
+    tree = JunctionTree(Model.from_cpds({"x": [0.4, 0.6]}, states={"x": states}))
+    columns = {"x": cells}
+    if library == "dict":
+        filled = tree.fill(columns)["x"]
+    else:
+        module = pytest.importorskip(library)
+        frame = module.table(columns) if library == "pyarrow" else module.DataFrame(columns)
+        column = tree.fill(frame)["x"]
+        filled = column.to_pylist() if library == "pyarrow" else list(column)
+    assert filled == expected
+    assert [type(cell) for cell in filled] == [type(cell) for cell in expected]
+
+
+def test_categories_are_filled():
+    pandas = pytest.importorskip("pandas")
+    tree = JunctionTree(Model.from_cpds({"x": [0.4, 0.6]}, states={"x": ["a", "b"]}))
+    for categories in (["a", "b"], ["a"]):
+        frame = pandas.DataFrame({"x": pandas.Categorical(["a", None], categories=categories)})
+        filled = tree.fill(frame)["x"]
+        assert filled.tolist() == ["a", "b"]
+        assert filled.cat.categories.tolist() == ["a", "b"]
+        assert frame["x"].isna().tolist() == [False, True]
+    polars = pytest.importorskip("polars")
+    series = tree.fill(polars.DataFrame({"x": polars.Series(["a", None], dtype=polars.Enum(["a", "b"]))}))["x"]
+    assert series.to_list() == ["a", "b"]
+    assert series.dtype == polars.Enum(["a", "b"])
+    pyarrow = pytest.importorskip("pyarrow")
+    table = pyarrow.table({"x": pyarrow.array(["a", None]).dictionary_encode()})
+    assert tree.fill(table)["x"].to_pylist() == ["a", "b"]
+
+
+def test_samples_are_the_same_in_any_chunks(tree):
+    rows = {"wet": [0, 1, None] * 50}
+    whole = tree.sample_batch(rows, seed=3).indices
+    small = JunctionTree(tree.model, options=Options(memory=1 << 12, threads=1))
+    np.testing.assert_array_equal(small.sample_batch(rows, seed=3).indices, whole)
+    assert (tree.sample_batch(rows, seed=4).indices != whole).any()
 
 
 def test_an_impossible_row_is_named(tree):

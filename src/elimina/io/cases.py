@@ -170,7 +170,7 @@ def _variables(names: Sequence[Any], model: Model, ignore_extra: bool) -> dict[i
     Raises:
         InputError: A column is not a variable and must not be ignored, no column is a variable, or two are the same.
     """
-    extra = [place for place, name in enumerate(names) if _is_extra(name, model)]
+    extra = [place for place, name in enumerate(names) if is_extra(name, model)]
     if extra and not ignore_extra:
         try:
             model.index(names[extra[0]])
@@ -188,7 +188,7 @@ def _variables(names: Sequence[Any], model: Model, ignore_extra: bool) -> dict[i
 _IGNORE_EXTRA_HINT = "(ignore_extra=True of JunctionTree.batch, --ignore-extra)"
 
 
-def _is_extra(name: Any, model: Model) -> bool:
+def is_extra(name: Any, model: Model) -> bool:
     """Return whether a column's name is not that of a variable, nor its index."""
     if isinstance(name, str) or model.find(str(name)) is not None:
         return model.find(str(name)) is None
@@ -256,7 +256,7 @@ def cases_from_frame(frame: Any, model: Model, *, indices: bool = False, ignore_
     elif hasattr(frame, "columns") and hasattr(frame, "iloc"):
         columns = {}
         for i, name in enumerate(frame.columns):
-            if name in columns and not (ignore_extra and _is_extra(name, model)):
+            if name in columns and not (ignore_extra and is_extra(name, model)):
                 raise InputError(f"two columns of the frame are named {name!r}")
             columns[name] = frame.iloc[:, i]
         if not columns:

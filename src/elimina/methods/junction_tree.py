@@ -17,6 +17,7 @@ from elimina import arguments
 from elimina.display import Displayed, bar, bytes_text, count_text, sample, seconds_text
 from elimina.errors import ImpossibleEvidenceError, InputError, MemoryLimitError
 from elimina.io.cases import Cases, as_cases, labels_of
+from elimina.io.filled_frames import filled_frame
 from elimina.io.sources import EvidenceLike, ModelLike, as_evidence, as_model
 from elimina.methods.bucket_elimination import eliminate
 from elimina.methods.information import entropy, mutual_information, rounding_of
@@ -854,8 +855,8 @@ class JunctionTree(Displayed):
     def _joint_scope(self, names: Sequence[str | int]) -> tuple[int, ...]:
         """Return the variables of a joint posterior, each of them once."""
         scope = tuple(variable_indices(self.model, names, "joints"))
-        for place, v in enumerate(scope):
-            if v in scope[:place]:
+        for position, v in enumerate(scope):
+            if v in scope[:position]:
                 raise InputError(f"joints names {self.model.variables[v].name!r} twice in {list(names)}; write it once")
         return scope
 
@@ -892,8 +893,8 @@ class JunctionTree(Displayed):
         """
         target = variable_indices(self.model, [name], "name")[0]
         columns, values = as_cases(cases, self.model, indices=indices, ignore_extra=ignore_extra)
-        others = [place for place, v in enumerate(columns) if v != target]
-        features = Cases(tuple(columns[place] for place in others), values[:, others])
+        others = [position for position, v in enumerate(columns) if v != target]
+        features = Cases(tuple(columns[position] for position in others), values[:, others])
         posteriors = self.batch(features, [target])
         return np.ascontiguousarray(posteriors.marginals[self.model.variables[target].name])
 
@@ -975,8 +976,9 @@ class JunctionTree(Displayed):
         """Return a frame whose missing cells have the states of each row's most probable assignment.
 
         Args:
-            frame: A data frame of pandas, Polars or Arrow, which keeps its other columns, or a mapping from names to
-                sequences. Variables without a column are added.
+            frame: A data frame of pandas, Polars or Arrow, which keeps its other cells and columns, or a mapping from
+                names to sequences. Columns keep their types where these can hold the states, and variables without a
+                column are added.
             ignore_extra: Keep columns that are not variables of the model, which are an error otherwise.
 
         Raises:
@@ -989,14 +991,15 @@ class JunctionTree(Displayed):
             >>> cpds = {"rain": [0.8, 0.2], ("wet", "rain"): [[0.9, 0.3], [0.1, 0.7]]}
             >>> tree = elimina.JunctionTree(elimina.Model.from_cpds(cpds))
             >>> filled = tree.fill({"wet": [1, 0, None]})
-            >>> filled["rain"].tolist(), filled["wet"].tolist()
+            >>> filled["rain"], filled["wet"]
             ([1, 0, 0], [1, 0, 0])
         """
-        best = self.mpe_batch(frame, ignore_extra=ignore_extra)
+        cases = as_cases(frame, self.model, ignore_extra=ignore_extra)
+        best = self.mpe_batch(cases)
         impossible = np.isneginf(best.log10_probability)
         if impossible.any():
             raise ImpossibleEvidenceError(f"row {impossible.argmax()} has probability 0, so it cannot be filled")
-        return best.fill(frame)
+        return filled_frame(frame, self.model, cases, best.indices)
 
     def _assigned(
         self,

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from elimina.display import html_of, sample, text_of
 from elimina.io.cases import Codes
-from elimina.io.filled_frames import with_columns
 from elimina.io.sample_files import csv_chunks
 from elimina.methods.batch import Batch, Chunk
 from elimina.model.cells import UNOBSERVED
@@ -36,6 +35,9 @@ Floats = NDArray[np.float64]
 
 LOG10_PROBABILITY = "log10_probability"
 """Name of the last column: base-10 logarithm of the probability of a row's assignment."""
+
+_DRAWS_PER_BLOCK = 4
+"""Numbers of 64 bits that one step of the generator Philox gives."""
 
 
 class RowAssignments(NamedTuple):
@@ -78,10 +80,6 @@ class RowAssignments(NamedTuple):
         """
         return frame_of(self.states, library, self.labels)
 
-    def fill(self, frame: Any) -> Any:
-        """Return a frame of the same rows with these states in its cells; see ``JunctionTree.fill``."""
-        return with_columns(frame, self.states)
-
     def csv_chunks(self) -> Iterator[str]:
         """Yield the text of a CSV file with a column for each variable, then ``log10_probability``."""
         return csv_chunks(self.variables, self.indices, self.log10_probability, LOG10_PROBABILITY)
@@ -101,7 +99,14 @@ class RowAssignments(NamedTuple):
 
 
 class _Clique(NamedTuple):
-    """A clique whose separator has been decoded: the places of its axes, and the sizes of the other ones."""
+    """A clique whose separator is decoded before it.
+
+    Attributes:
+        separator: Its variables that are decoded before it.
+        others: Its other variables.
+        axes: Axes of its table, those of the separator first, then that of the cases.
+        sizes: Sizes of the other variables.
+    """
 
     separator: tuple[int, ...]
     others: tuple[int, ...]
@@ -164,14 +169,15 @@ class RowDecoder:
             of the sum of these products if assignments are drawn.
         """
         count = len(values)
-        draws = np.random.default_rng(seed).random((len(self._cliques), count)) if self._is_drawn else None
+        key = int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0])
         indices = np.zeros((count, len(self._sizes)), dtype=np.int32)
         logs = np.empty(count)
 
         def decode(chunk: Chunk) -> int:
             answer, rows = chunk
             logs[rows] = np.broadcast_to(answer.log_sum, self._batch.cases)[: rows.stop - rows.start]
-            self._decode(chunk, indices[rows], None if draws is None else draws[:, rows])
+            draws = _draws(key, rows, len(self._cliques)) if self._is_drawn else None
+            self._decode(chunk, indices[rows], draws)
             return int(rows.stop)
 
         for done in self._batch.propagate(values, decode):
@@ -199,10 +205,17 @@ class RowDecoder:
                     cells = np.exp(cells - np.where(np.isfinite(highs), highs, 0.0))
                 sums = cells.cumsum(axis=1)
                 # A number below the total never reaches a cell of probability 0 behind it.
-                chosen = (sums <= draws[number][:, None] * sums[:, -1:]).sum(axis=1)
+                chosen = (sums <= draws[:, number, None] * sums[:, -1:]).sum(axis=1)
                 chosen = np.minimum(chosen, cells.shape[1] - 1)
             for v, codes in zip(clique.others, np.unravel_index(chosen, clique.sizes), strict=True):
                 indices[:, v] = codes
+
+
+def _draws(key: int, rows: slice, count: int) -> Floats:
+    """Return random numbers in [0, 1) for rows, shape ``(rows, count)`` or wider, which are the same in each chunk."""
+    blocks = -(-count // _DRAWS_PER_BLOCK)
+    bits = np.random.Philox(key=key).advance(rows.start * blocks)
+    return np.random.Generator(bits).random((rows.stop - rows.start, blocks * _DRAWS_PER_BLOCK))
 
 
 def _clique(scope: Sequence[int], separator: Sequence[int], sizes: Sequence[int]) -> _Clique:
