@@ -135,16 +135,46 @@ def test_cases_with_a_query(elimina, asia, tmp_path):
         assert found["posteriors"][:2].tolist() == [[1, 0], [0.5, 0.5]]
 
 
+@pytest.mark.parametrize("evidence", ["", "x0=1", "x1=0:0.25|1:1", "x0=0,x1=1"])
+def test_probabilities_and_best_assignments_of_cases(elimina, asia, tmp_path, evidence):
+    (tmp_path / "cases.csv").write_text(CASES)
+    options = ["--cases", "cases.csv", *(["--evidence", evidence] if evidence else [])]
+    model = library.read(asia)
+    tree = library.JunctionTree(model, evidence=parse_assignments(evidence, model) if evidence else None)
+    cases = read_cases(tmp_path / "cases.csv", model)
+    assert elimina("solve", asia, "--task", "pr", *options, "-o", "sums.csv") == (0, "", "")
+    head, *lines = (tmp_path / "sums.csv").read_text().split()
+    assert head == "log10_evidence"
+    assert [float(line) for line in lines] == pytest.approx(tree.batch(cases).log10_evidence)
+    assert elimina("solve", asia, "--task", "mpe", *options, "-o", "best.csv") == (0, "", "")
+    head, *lines = (tmp_path / "best.csv").read_text().split()
+    assert head == "x0,x1,log10_probability"
+    best = tree.mpe_batch(cases)
+    impossible = np.isneginf(best.log10_probability)
+    assert impossible.any()
+    for row, line in enumerate(lines):
+        *states, log = line.split(",")
+        assert states == ["", ""] if impossible[row] else best.indices[row].astype(str).tolist()
+        assert float(log) == pytest.approx(best.log10_probability[row])
+
+
 def test_no_cases(elimina, asia, tmp_path):
     (tmp_path / "cases.csv").write_text("x1\n")
     assert elimina("solve", asia, "--task", "mar", "--cases", "cases.csv", "-o", "out.csv").code == 0
     assert (tmp_path / "out.csv").read_text().count("\n") == 1
+    assert elimina("solve", asia, "--task", "mpe", "--cases", "cases.csv", "-o", "out.csv").code == 0
+    assert (tmp_path / "out.csv").read_text() == "x0,x1,log10_probability\n"
 
 
 @pytest.mark.parametrize(
     ("options", "code", "problem"),
     [
-        (["--task", "pr", "-o", "o.csv"], 2, "--task pr: use --task mar"),
+        (["--task", "count", "-o", "o.csv"], 2, "--task count: use --task mar, pr or mpe"),
+        (["--task", "pr"], 2, "add -o FILE (.csv, .parquet or .npz)"),
+        (["--task", "mpe"], 2, "add -o FILE (.csv)"),
+        (["--task", "mpe", "-o", "o.npz"], 1, "assignments are written to .csv"),
+        (["--task", "pr", "-o", "o.csv", "--query", "x1"], 2, "--query cannot be combined"),
+        (["--task", "mpe", "-o", "o.csv", "--local", "1"], 2, "leave --cluster and --local out"),
         (["--task", "mar"], 2, "add -o FILE"),
         (["--task", "mar", "-o", "o.csv", "--evidence", "z=1"], 1, "the model has no variable 'z'"),
         (["--task", "mar", "-o", "o.csv", "--format", "json"], 2, "--format: leave them out; the suffix of -o"),

@@ -1,23 +1,27 @@
-"""Cases of ``elimina solve --cases``: posteriors of one model for each row of a table."""
+"""Cases of ``elimina solve --cases``: the answer to one task of one model for each row of a table."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 import numpy as np
 
 from elimina.cli.options import call_options, evidence_of, query_of
+from elimina.errors import InputError
 from elimina.io.cases import read_cases
+from elimina.io.files import save, suffix_of
 from elimina.io.posteriors import open_posteriors
-from elimina.methods.batch import Batch, with_observations
+from elimina.methods.batch import Batch, ObservedCases, with_observations
 from elimina.methods.estimated_batch import EstimatedBatch, batch_of
+from elimina.methods.row_assignments import RowDecoder
 from elimina.methods.small_networks import rewritten_for_sums
 from elimina.model.model import Model, variable_indices
+from elimina.planning.options import Options
 from elimina.problem import observations as evidence_module
 from elimina.problem.evidence import Observed, with_factors
-from elimina.problem.tasks import described
 from elimina.progress import Progress
 
 if TYPE_CHECKING:
@@ -33,37 +37,61 @@ _CELLS_AT_ONCE = 1 << 22
 def solve_cases(
     model: Model, file: str, output: str | None, options: dict[str, Any], client: Client | None = None
 ) -> None:
-    """Answer ``solve MODEL --task mar --cases FILE -o OUTPUT``, on a cluster if there is one.
+    """Answer ``solve MODEL --cases FILE -o OUTPUT`` for a task of ``_WRITERS``, on a cluster if there is one.
 
     Raises:
         UsageError: An option does not go with cases.
         FormatError: The file of cases is malformed.
         MemoryLimitError: Not even a few cases fit.
     """
-    if not described(options["task"]).is_marginal:
-        raise click.UsageError(f"--cases cannot be combined with --task {options['task']}: use --task mar")
+    task = options["task"]
+    if task not in _WRITERS:
+        raise click.UsageError(f"--cases cannot be combined with --task {task}: use --task mar, pr or mpe")
     if output is None:
-        raise click.UsageError("--cases needs a file for the posteriors: add -o FILE (.csv, .parquet or .npz)")
+        suffixes = ".csv" if task == "mpe" else ".csv, .parquet or .npz"
+        raise click.UsageError(f"--cases needs a file for the answers: add -o FILE ({suffixes})")
+    if options["query"] and task != "mar":
+        raise click.UsageError(f"--query cannot be combined with --cases and --task {task}: leave it out")
+    if client is not None and task == "mpe":
+        raise click.UsageError("--task mpe answers cases on this machine only: leave --cluster and --local out")
     evidence = evidence_module.evidence_of(model, evidence_of(options["evidence"], model))
     columns, codes = read_cases(file, model, ignore_extra=options["ignore_extra"])
     observed = with_factors(model, evidence)
     cases = with_observations(columns, codes, observed.values)
-    named = query_of(options["query"], model)
-    asked = None if named is None else variable_indices(model, named, "query")
-    summed = observed.model
-    if asked is not None:
-        summed = rewritten_for_sums(Observed(summed, {}), {*cases.columns, *asked}).model
-    count = len(cases.values)
     planning = call_options(options, model)
+    _WRITERS[task](_Question(observed.model, cases, planning, query_of(options["query"], model), output, client))
+
+
+class _Question(NamedTuple):
+    """Cases of a model with the likelihoods of the evidence, and the file for the answers."""
+
+    model: Model
+    cases: ObservedCases
+    options: Options
+    query: Sequence[str | int] | None
+    output: str
+    client: Client | None
+
+
+def _write_sums(question: _Question) -> None:
+    _write_marginals(question._replace(query=()))
+
+
+def _write_marginals(question: _Question) -> None:
+    model, cases, planning, query, output, client = question
+    asked = None if query is None else variable_indices(model, query, "query")
+    if asked is not None:
+        model = rewritten_for_sums(Observed(model, {}), {*cases.columns, *asked}).model
+    count = len(cases.values)
     variables = model.variables if asked is None else [model.variables[v] for v in asked]
-    rows = _CELLS_AT_ONCE // sum(v.size for v in variables)
+    rows = _CELLS_AT_ONCE // max(1, sum(v.size for v in variables))
     batch: Batch | EstimatedBatch | ClusterBatch
     if client is not None:
         from elimina.distributed import ClusterBatch
 
-        batch = ClusterBatch(client, summed, cases.columns, asked, planning, count)
+        batch = ClusterBatch(client, model, cases.columns, asked, planning, count)
     else:
-        batch = batch_of(summed, cases.columns, asked, planning, count)
+        batch = batch_of(model, cases.columns, asked, planning, count)
         if isinstance(batch, Batch):
             rows = max(batch.cases * batch.threads, rows)
     with Progress() as progress, open_posteriors(output, variables, has_errors=not batch.is_exact) as writer:
@@ -71,15 +99,38 @@ def solve_cases(
             progress.start(batch.planned.plan, count / (batch.cases * batch.threads))
         for start in range(0, count, rows):
             values = cases.values[start : start + rows]
-            found = batch.run(values, _part(progress, start / count, len(values) / count))
-            found.mark_impossible(cases.contradicted[start : start + rows])
-            table = np.concatenate([found.marginals[v.name] for v in variables], axis=1)
+            posteriors = batch.run(values, _part(progress, start / count, len(values) / count))
+            posteriors.mark_impossible(cases.contradicted[start : start + rows])
+            table = np.concatenate(
+                [np.empty((len(values), 0)), *(posteriors.marginals[v.name] for v in variables)], axis=1
+            )
             # Nothing follows from a case that is impossible; the file says so by empty cells.
-            table[found.log10_evidence == -np.inf] = np.nan
-            notes = () if found.errors is None else (found.statuses, found.errors)
-            writer.write(table, found.log10_evidence, *notes)
+            table[posteriors.log10_evidence == -np.inf] = np.nan
+            notes = () if posteriors.errors is None else (posteriors.statuses, posteriors.errors)
+            writer.write(table, posteriors.log10_evidence, *notes)
     if isinstance(batch, Batch):
         batch.close()
+
+
+def _write_assignments(question: _Question) -> None:
+    model, cases, planning, _, output, _ = question
+    path = Path(output)
+    if suffix_of(path) != "csv":
+        raise InputError(f"{path}: assignments are written to .csv, .csv.gz and .csv.xz files")
+    decoder = RowDecoder(model, cases.columns, planning, len(cases.values))
+    with Progress() as progress:
+        progress.start(decoder.plan, len(cases.values) / decoder.rows_at_once)
+        assignments = decoder.assignments(cases, progress=progress.update)
+    decoder.close()
+    save(path, assignments.csv_chunks())
+
+
+_WRITERS: dict[str, Callable[[_Question], None]] = {
+    "mar": _write_marginals,
+    "pr": _write_sums,
+    "mpe": _write_assignments,
+}
+"""Function that answers cases, by task."""
 
 
 def _part(progress: Progress, done: float, share: float) -> Callable[[float], None]:

@@ -64,7 +64,7 @@ FORMATS = ("human", "json", "uai")
 @time_limit_option
 @format_options(*FORMATS)
 @output_option()
-@file_option("--cases", help="Table of cases, .csv or .parquet (mar).")
+@file_option("--cases", help="Table of cases, .csv or .parquet (mar, pr, mpe).")
 @option("--ignore-extra", is_flag=True, group="expert", help="Ignore columns of --cases that are not variables.")
 @cluster_options
 @source_option

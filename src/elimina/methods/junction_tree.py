@@ -25,7 +25,6 @@ from elimina.methods.joint_estimation import estimated_joint
 from elimina.methods.marginals import joint_table
 from elimina.methods.posterior_estimation import ESTIMATE_SECONDS, error_of, posteriors_within
 from elimina.methods.small_networks import SmallAnswer, SmallNetwork, is_small, rewritten_for_sums
-from elimina.model.cells import UNOBSERVED
 from elimina.model.model import Model, variable_index, variable_indices
 from elimina.model.named_table import NamedTable, NamedTables
 from elimina.model.states import State
@@ -1011,7 +1010,7 @@ class JunctionTree(Displayed):
         *,
         is_drawn: bool,
     ) -> RowAssignments:
-        from elimina.methods.row_assignments import RowAssignments, RowDecoder
+        from elimina.methods.row_assignments import RowDecoder
 
         observed, model = self._observed_cases(cases, indices, ignore_extra)
         columns, count = observed.columns, len(observed.values)
@@ -1022,10 +1021,7 @@ class JunctionTree(Displayed):
             decoder = RowDecoder(model, columns, self._options, count, is_drawn=is_drawn)
             self._make_room(decoder.peak_bytes)
             self._decoder = decoder
-        codes, logs = self._decoder.run(observed.values, seed, progress)
-        codes[observed.contradicted] = UNOBSERVED
-        logs[observed.contradicted] = -math.inf
-        return RowAssignments(self.model.variables, codes, logs / math.log(10), labels_of(cases))
+        return self._decoder.assignments(observed, labels_of(cases), seed, progress)
 
     def _model_of_cases(self, model: Model, whole: frozenset[int]) -> Model:
         """Return a model with fewer values of all variables but some, which is kept for the next cases."""

@@ -5,6 +5,7 @@ The cliques of a junction tree are decoded from the roots on, for all rows of a 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from elimina.display import html_of, sample, text_of
 from elimina.io.cases import Codes
 from elimina.io.sample_files import csv_chunks
-from elimina.methods.batch import Batch, Chunk
+from elimina.methods.batch import Batch, Chunk, ObservedCases
 from elimina.model.cells import UNOBSERVED
 from elimina.model.model import Model
 from elimina.model.variable import Variable, state_array
@@ -29,6 +30,7 @@ from elimina.system import frame_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from elimina.planning.plan import Plan
     from elimina.system import Library
 
 Floats = NDArray[np.float64]
@@ -149,10 +151,40 @@ class RowDecoder:
         """Bytes that the tables of all threads may take."""
         return self._batch.peak_bytes
 
+    @property
+    def plan(self) -> Plan:
+        """The plan of a chunk of rows."""
+        return self._batch.planned.plan
+
+    @property
+    def rows_at_once(self) -> int:
+        """Rows that all threads answer at a time."""
+        return self._batch.cases * self._batch.threads
+
     def suits(self, model: Model, columns: Sequence[int], count: int, *, is_drawn: bool) -> bool:
         """Return whether this decoder was made for so many rows with these columns."""
         is_same = self._model is model and self._is_drawn == is_drawn
         return is_same and self._batch.suits(columns, (), count, self._scopes)
+
+    def assignments(
+        self,
+        cases: ObservedCases,
+        labels: Any = None,
+        seed: int | None = None,
+        progress: Callable[[float], None] | None = None,
+    ) -> RowAssignments:
+        """Assign states to the rows of cases: see ``run``.
+
+        Args:
+            cases: Cases with the columns of the decoder.
+            labels: Index of the pandas frame that holds them.
+            seed: Random seed of assignments that are drawn; None for any.
+            progress: Called now and then with the share of the rows that is done.
+        """
+        indices, logs = self.run(cases.values, seed, progress)
+        indices[cases.contradicted] = UNOBSERVED
+        logs[cases.contradicted] = -math.inf
+        return RowAssignments(self._model.variables, indices, logs / math.log(10), labels)
 
     def run(
         self, values: Codes, seed: int | None = None, progress: Callable[[float], None] | None = None
