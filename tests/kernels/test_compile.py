@@ -83,6 +83,13 @@ def test_divide_kernel(compiler):
         assert compile_names([kernels.DIVIDE], architecture, quick=architecture != 90) == "", architecture
 
 
+def test_wave_kernels(compiler):
+    known, compile_names = compiler
+    names = [f"elimina::waves_{name}" for name in ("beliefs", "messages", "sums")]
+    for architecture in sorted({*OTHERS, 90, max(known)}):
+        assert compile_names(names, architecture, quick=architecture != 90) == "", architecture
+
+
 def test_kernels_about_the_library(compiler):
     known, compile_names = compiler
     names = []

@@ -42,6 +42,7 @@ MILLISECONDS = {
     "elimina.cp.reading -> elimina.cp.xcsp3.reader": 25,
     "elimina.cp.search_run -> elimina.cp.bound_schedule": 54,
     "elimina.io.cfn -> elimina.io.cfn_functions": 4.1,
+    "elimina.methods.belief_waves -> elimina.backends.cuda.message_waves": 27,
     "elimina.methods.junction_tree -> elimina.methods.batch": 6.5,
     "elimina.methods.junction_tree -> elimina.methods.estimated_batch": 11,
     "elimina.methods.junction_tree -> elimina.methods.evidence_cases": 2.0,

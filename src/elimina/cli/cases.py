@@ -37,7 +37,7 @@ _CELLS_AT_ONCE = 1 << 22
 def solve_cases(
     model: Model, file: str, output: str | None, options: dict[str, Any], client: Client | None = None
 ) -> None:
-    """Answer ``solve MODEL --cases FILE -o OUTPUT`` for a task of ``_WRITERS``, on a cluster if there is one.
+    """Answer ``solve MODEL --cases FILE -o OUTPUT`` for a task of ``_WAYS``, on a cluster if there is one.
 
     Raises:
         UsageError: An option does not go with cases.
@@ -45,21 +45,21 @@ def solve_cases(
         MemoryLimitError: Not even a few cases fit.
     """
     task = options["task"]
-    if task not in _WRITERS:
+    if task not in _WAYS:
         raise click.UsageError(f"--cases cannot be combined with --task {task}: use --task mar, pr or mpe")
+    way = _WAYS[task]
     if output is None:
-        suffixes = ".csv" if task == "mpe" else ".csv, .parquet or .npz"
-        raise click.UsageError(f"--cases needs a file for the answers: add -o FILE ({suffixes})")
-    if options["query"] and task != "mar":
+        raise click.UsageError(f"--cases needs a file for the answers: add -o FILE ({way.suffixes})")
+    if options["query"] and not way.takes_query:
         raise click.UsageError(f"--query cannot be combined with --cases and --task {task}: leave it out")
-    if client is not None and task == "mpe":
-        raise click.UsageError("--task mpe answers cases on this machine only: leave --cluster and --local out")
+    if client is not None and not way.runs_on_clusters:
+        raise click.UsageError(f"--task {task} answers cases on this machine only: leave --cluster and --local out")
     evidence = evidence_module.evidence_of(model, evidence_of(options["evidence"], model))
     columns, codes = read_cases(file, model, ignore_extra=options["ignore_extra"])
     observed = with_factors(model, evidence)
     cases = with_observations(columns, codes, observed.values)
     planning = call_options(options, model)
-    _WRITERS[task](_Question(observed.model, cases, planning, query_of(options["query"], model), output, client))
+    way.write(_Question(observed.model, cases, planning, query_of(options["query"], model), output, client))
 
 
 class _Question(NamedTuple):
@@ -125,12 +125,28 @@ def _write_assignments(question: _Question) -> None:
     save(path, assignments.csv_chunks())
 
 
-_WRITERS: dict[str, Callable[[_Question], None]] = {
-    "mar": _write_marginals,
-    "pr": _write_sums,
-    "mpe": _write_assignments,
+class _Way(NamedTuple):
+    """How a task is answered for cases.
+
+    Attributes:
+        write: Writes the answers.
+        suffixes: Suffixes of the files that they are written to.
+        takes_query: True if a query says which variables are asked for.
+        runs_on_clusters: True if workers of a cluster may answer.
+    """
+
+    write: Callable[[_Question], None]
+    suffixes: str
+    takes_query: bool = False
+    runs_on_clusters: bool = True
+
+
+_WAYS = {
+    "mar": _Way(_write_marginals, ".csv, .parquet or .npz", takes_query=True),
+    "pr": _Way(_write_sums, ".csv, .parquet or .npz"),
+    "mpe": _Way(_write_assignments, ".csv", runs_on_clusters=False),
 }
-"""Function that answers cases, by task."""
+"""By task."""
 
 
 def _part(progress: Progress, done: float, share: float) -> Callable[[float], None]:

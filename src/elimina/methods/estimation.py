@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from elimina.methods.belief_waves import belief_waves
 from elimina.methods.block_gibbs import block_gibbs
 from elimina.methods.estimate_choice import Candidate, choose_estimate
 from elimina.methods.generalised_belief_propagation import generalised_belief_propagation
@@ -37,6 +38,7 @@ class Method(NamedTuple):
 
 
 METHODS = (
+    Method(belief_waves, 1, 0.2),
     Method(propagate, 1, 0.2),
     Method(generalised_belief_propagation, 2, 0.3),
     Method(incremental_trees, 2, 0.4),

@@ -18,8 +18,9 @@ INCLUDE = Path(__file__).parents[2] / "include"
 def source(name: str) -> str:
     """Return the text of the file that defines a kernel, by its name expression."""
     file = name.removeprefix("elimina::").partition("<")[0]
-    if file.startswith("rows_"):
-        file = "rows"
+    for prefix in ("rows", "waves"):
+        if file.startswith(f"{prefix}_"):
+            file = prefix
     if file in ("product_scale", "cells_range", "extremes"):
         file = "matrix"
     return (KERNELS / f"{file}.cu").read_text(encoding="utf-8")

@@ -1,0 +1,129 @@
+"""Belief propagation on a GPU: waves of all beliefs, then of all messages (``kernels/waves.cu``)."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina.backends.cuda.device import CudaDevice
+from elimina.backends.cuda.kernels import THREADS
+from elimina.backends.factor_classes import FactorClass
+
+BLOCKS_PER_MULTIPROCESSOR = 16
+"""Most blocks of a launch: each thread then takes several variables or factors."""
+
+Floats = NDArray[np.float64]
+
+
+class _Edges(NamedTuple):
+    """Messages that each variable receives: the first cell of each, and the step to its next one."""
+
+    starts: NDArray[np.int32]
+    firsts: NDArray[np.int32]
+    strides: NDArray[np.int32]
+
+
+def _edges(variables: int, classes: Sequence[FactorClass]) -> _Edges:
+    receivers, firsts, strides = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    base = 0
+    for factors in classes:
+        offsets = itertools.accumulate(factors.sizes[:-1], initial=0)
+        for offset, scope in zip(offsets, factors.scopes, strict=True):
+            receivers.append(scope)
+            firsts.append(base + offset * factors.factor_count + np.arange(factors.factor_count))
+            strides.append(np.full(factors.factor_count, factors.factor_count))
+        base += factors.message_cells
+    receiver = np.concatenate(receivers)
+    order = np.argsort(receiver, kind="stable")
+    starts = np.searchsorted(receiver[order], np.arange(variables + 1))
+    first, stride = np.concatenate(firsts)[order], np.concatenate(strides)[order]
+    return _Edges(starts.astype(np.int32), first.astype(np.int32), stride.astype(np.int32))
+
+
+class MessageWaves:
+    """Beliefs and messages in a GPU's memory.
+
+    Use it within ``arrays()`` of the device. All messages are 1 at first.
+
+    Args:
+        device: The GPU.
+        cupy: CuPy, as the device lends it.
+        sizes: Number of states of each variable.
+        biases: Logarithms of the variables' own factors, those of one variable after another.
+        classes: Factors of two variables or more.
+    """
+
+    def __init__(
+        self, device: CudaDevice, cupy: Any, sizes: NDArray[np.int64], biases: Floats, classes: Sequence[FactorClass]
+    ) -> None:
+        self._device, self._cupy, self._variables = device, cupy, len(sizes)
+        starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
+        edges = _edges(len(sizes), classes)
+        self._starts, self._biases = cupy.asarray(starts), cupy.asarray(biases)
+        self._edges = [cupy.asarray(numbers) for numbers in edges]
+        self._beliefs = [cupy.zeros(len(biases)) for _ in range(2)]
+        self._normalisers, self._residual = cupy.empty(len(sizes)), cupy.zeros(1)
+        cells = sum(factors.message_cells for factors in classes)
+        self._messages = [cupy.zeros(cells) for _ in range(2)]
+        bounds = list(itertools.accumulate((factors.message_cells for factors in classes), initial=0))
+        self._classes = [
+            (
+                factors.factor_count,
+                np.int32(len(factors.sizes)),
+                cupy.asarray(np.array(factors.sizes, dtype=np.int32)),
+                cupy.asarray(np.ascontiguousarray(starts[factors.scopes])),
+                cupy.asarray(np.ascontiguousarray(factors.tables)),
+            )
+            for factors in classes
+        ]
+        self._parts = [slice(*ends) for ends in itertools.pairwise(bounds)]
+        self._update_beliefs()
+
+    def _launch(self, name: str, threads: int, arguments: tuple[Any, ...]) -> None:
+        blocks = min(-(-threads // THREADS), BLOCKS_PER_MULTIPROCESSOR * self._device.multiprocessors)
+        self._device.function(f"elimina::{name}")((max(1, blocks),), (THREADS,), arguments)
+
+    def _update_beliefs(self) -> None:
+        self._beliefs.reverse()
+        lists = self._starts, self._biases, *self._edges
+        numbers = self._messages[0], self._beliefs[1], self._beliefs[0], self._normalisers, self._residual
+        self._launch("waves_beliefs", self._variables, (self._variables, *lists, *numbers))
+
+    def run(self, waves: int, damping: float) -> float:
+        """Pass messages.
+
+        Args:
+            waves: Number of waves.
+            damping: Share of the message before in a new one.
+
+        Returns:
+            The largest change of a probability in the last wave.
+        """
+        for _ in range(waves):
+            self._messages.reverse()
+            for arguments, part in zip(self._classes, self._parts, strict=True):
+                messages = self._messages[1][part], self._messages[0][part]
+                tables = (*arguments, self._beliefs[0], *messages, float(damping))
+                self._launch("waves_messages", arguments[0], tables)
+            self._residual.fill(0)
+            self._update_beliefs()
+        return float(self._residual[0])
+
+    def log_sum(self) -> float:
+        """Return Bethe's approximation of the sum's natural logarithm, which holds where messages have converged."""
+        total = float(self._normalisers.sum())
+        for arguments, part in zip(self._classes, self._parts, strict=True):
+            logs = self._cupy.empty(arguments[0])
+            self._launch("waves_sums", arguments[0], (*arguments, self._beliefs[0], self._messages[0][part], logs))
+            total += float(logs.sum())
+        return total if not math.isnan(total) else -math.inf
+
+    def marginals(self) -> Floats:
+        """Return the probabilities of all states, those of one variable after another."""
+        marginals: Floats = self._cupy.asnumpy(self._cupy.exp(self._beliefs[0]))
+        return marginals

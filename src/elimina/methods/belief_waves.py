@@ -1,0 +1,148 @@
+"""Belief propagation in waves on a GPU: for models of very many small factors.
+
+All messages of a wave are computed at the same time from those of the wave before (Pearl 1988, "Probabilistic Reasoning
+in Intelligent Systems", section 4.4), damped where they do not settle.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina.backends.factor_classes import FactorClass
+from elimina.backends.gpu_start import outlasts_gpu_start
+from elimina.backends.registry import find_cuda
+from elimina.errors import DeviceError
+from elimina.methods.factor_lists import FactorList, factors_of, table_bytes
+from elimina.methods.sum_estimate import Limits, SumEstimate
+from elimina.planning.options import Options
+from elimina.problem.preparation import Problem
+
+if TYPE_CHECKING:
+    from elimina.backends.cuda.device import CudaDevice
+    from elimina.backends.cuda.message_waves import MessageWaves
+
+METHOD = "belief propagation in waves"
+
+TOLERANCE = 1e-6
+"""Change of a probability that does not count."""
+
+ROUND_WAVES, MAX_WAVES = 32, 2048
+"""Waves between checks of the residual, and the most: what moves by then seldom settles."""
+
+DAMPINGS, MIN_PROGRESS = (0.25, 0.5, 0.8), 0.5
+"""Damping after each round that fails to reduce the residual by this factor."""
+
+UNKNOWN_ERROR = 0.5
+"""Estimated error of marginals that are compared with no others."""
+
+MAX_AXES, MAX_CELLS = 8, 1 << 10
+"""Most variables and cells of a factor: a thread passes all of its messages."""
+
+EXPECTED_WAVES, CPU_CELLS_PER_SECOND = 100, 3e7
+"""Waves until messages settle, and cells of messages that a CPU passes in a second: a GPU's start has to pay."""
+
+
+class _Arrays(NamedTuple):
+    """Factors as the waves take them."""
+
+    biases: NDArray[np.float64]
+    classes: list[FactorClass]
+
+
+def arrays_of(factors: FactorList, sizes: NDArray[np.int64]) -> _Arrays:
+    """Return the factors of one variable as logarithms, and the others by their sizes.
+
+    Args:
+        factors: Factors of a problem.
+        sizes: Number of states of each variable.
+    """
+    starts, members = factors.scopes
+    axes = np.diff(starts)
+    cells = np.multiply.reduceat(sizes[members], starts[:-1]) if len(members) else np.empty(0, dtype=np.int64)
+    offsets = np.cumsum(cells) - cells
+    first_states = np.cumsum(sizes) - sizes
+    biases = np.zeros(int(sizes.sum()))
+    classes = []
+    for count in np.unique(axes):
+        numbers = np.flatnonzero(axes == count)
+        scopes = members[starts[numbers] + np.arange(count)[:, None]]
+        shapes, shape_of = np.unique(sizes[scopes], axis=1, return_inverse=True)
+        for shape, axis_sizes in enumerate(shapes.T):
+            chosen = np.flatnonzero(shape_of.ravel() == shape)
+            at = offsets[numbers[chosen]] + np.arange(axis_sizes.prod())[:, None]
+            tables, scope = factors.values[at], scopes[:, chosen]
+            if count == 1:
+                with np.errstate(divide="ignore"):
+                    np.add.at(biases, first_states[scope] + np.arange(axis_sizes[0])[:, None], np.log(tables))
+            else:
+                classes.append(FactorClass(tuple(axis_sizes.tolist()), scope, tables))
+    return _Arrays(biases, classes)
+
+
+def belief_waves(problem: Problem, options: Options, limits: Limits) -> Iterator[SumEstimate]:
+    """Yield the estimate of belief propagation, if a GPU may be used and is worth its start.
+
+    Args:
+        problem: Problem of a sum of products.
+        options: Options of the call.
+        limits: Limits of time and memory.
+    """
+    if not options.may_use_gpu or table_bytes(problem) > limits.memory_bytes:
+        return
+    sizes = np.array([problem.model.sizes[v] for v in problem.free], dtype=np.int64)
+    starts, members = problem.network[1:]
+    cells = np.multiply.reduceat(sizes[members].astype(np.float64), starts[:-1]) if len(members) else np.empty(0)
+    if not len(cells) or cells.max() > MAX_CELLS or np.diff(starts).max() > MAX_AXES:
+        return
+    seconds = EXPECTED_WAVES * float(sizes[members].sum()) / CPU_CELLS_PER_SECOND
+    if not options.needs_gpu and not outlasts_gpu_start(seconds):
+        return
+    gpu = find_cuda()
+    if gpu is None:
+        return
+    factors = factors_of(problem)
+    if factors.log_scale == -math.inf:
+        yield SumEstimate(METHOD, -math.inf, 0.0)
+        return
+    device = cast("CudaDevice", gpu)
+    # CuPy, which calls on the CPU need not load.
+    from elimina.backends.cuda.message_waves import MessageWaves
+
+    try:
+        with device.arrays() as cupy:
+            waves = MessageWaves(device, cupy, sizes, *arrays_of(factors, sizes))
+            yield from _estimates(waves, sizes, factors.log_scale, limits)
+    except DeviceError:
+        # The methods on the CPU go on.
+        return
+
+
+def _estimates(
+    waves: MessageWaves, sizes: NDArray[np.int64], log_scale: float, limits: Limits
+) -> Iterator[SumEstimate]:
+    count, failures, residual = 0, 0, math.inf
+    while residual > TOLERANCE and count < MAX_WAVES:
+        before = residual
+        residual = waves.run(ROUND_WAVES, DAMPINGS[min(failures, len(DAMPINGS) - 1)])
+        count += ROUND_WAVES
+        failures += residual > MIN_PROGRESS * before
+        if limits.is_over and residual > TOLERANCE:
+            yield from _estimate(waves, sizes, log_scale, residual, count)
+    yield from _estimate(waves, sizes, log_scale, residual, count)
+
+
+def _estimate(
+    waves: MessageWaves, sizes: NDArray[np.int64], log_scale: float, residual: float, count: int
+) -> Iterator[SumEstimate]:
+    log_z = waves.log_sum()
+    if log_z == -math.inf:
+        # Messages may have left the range of floats, which proves nothing.
+        return
+    errors = np.full(len(sizes), min(1.0, UNKNOWN_ERROR + residual))
+    figures = {"waves": count, "residual": residual}
+    yield SumEstimate(METHOD, log_z + log_scale, math.inf, waves.marginals(), errors, figures=figures)
