@@ -14,12 +14,12 @@ import itertools
 import time
 
 import numpy as np
-from record import Record
 
 from elimina._core import RegionGraph, RegionPropagation
 from elimina.backends.cuda.message_waves import MessageWaves
 from elimina.backends.factor_classes import FactorClass, wave_bytes
 from elimina.backends.registry import get_backend
+from record import Record
 
 WAVES, SWEEPS, REPEATS = 100, 3, 5
 
@@ -59,7 +59,7 @@ def main() -> None:
     record = Record(
         "message-waves",
         ("variables", "states", "wave, ms", "GB/s", "of a copy", "CPU sweep, ms", "times the CPU"),
-        "A square grid. The copy moves as many bytes as a wave; the CPU's sweep passes the same messages in one thread.",
+        "A square grid. The copy moves a wave's bytes; the CPU's sweep passes the same messages in one thread.",
     )
     for states in args.states:
         sizes, biases, classes = grid(args.side, states)
