@@ -65,11 +65,11 @@ def main() -> None:
         sizes, biases, classes = grid(args.side, states)
         with device.arrays() as cupy:
             waves = MessageWaves(device, cupy, sizes, biases, classes)
-            waves.run(WAVES, 0.25)
+            waves.run(WAVES // 2, 0.25)
             times = []
             for _ in range(REPEATS):
                 started = time.perf_counter()
-                residual = waves.run(WAVES, 0.25)
+                residual = waves.run(WAVES // 2, 0.25)
                 times.append((time.perf_counter() - started) / WAVES)
             moved = wave_bytes(sizes, classes)
             source = cupy.zeros(moved // 16)

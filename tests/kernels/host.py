@@ -20,6 +20,7 @@ SHIM = """
 #include <limits>
 #define __device__
 #define __global__ extern "C"
+#define ELIMINA_ROOM(name) static double name[1 << 16]
 using i64 = std::int64_t;
 using i32 = std::int32_t;
 using std::exp, std::fabs, std::fmax, std::log;
@@ -56,10 +57,14 @@ class HostDevice:
         subprocess.run(command, check=True, timeout=120)
         self._library = ctypes.CDLL(str(library))
 
-    def function(self, name):
+    def function(self, name, shared=0):
         """Return a kernel, which is launched as CuPy's are."""
         kernel = getattr(self._library, name.removeprefix("elimina::"))
-        return lambda blocks, threads, arguments: kernel(*map(_argument, arguments))
+        return lambda blocks, threads, arguments, shared_mem=0: kernel(*map(_argument, arguments))
+
+    def recorded(self, work):
+        """Return work that nothing records."""
+        return work
 
 
 def _argument(value):

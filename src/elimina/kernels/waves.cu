@@ -4,8 +4,11 @@
 
 namespace elimina {
 
-constexpr double kLeastMessage = 1e-130;
-constexpr int kMostAxes = 8;
+constexpr double kLeastMessage = 1e-130, kLeastLog = -299.33606208922593;
+
+#ifndef ELIMINA_ROOM
+#define ELIMINA_ROOM(name) extern __shared__ double name[]
+#endif
 
 // Raises a maximum of numbers that are at least 0, once for each warp.
 __device__ void raise_to(double* maximum, double value) {
@@ -42,89 +45,110 @@ __global__ void waves_beliefs(i64 variables, const i32* starts, const double* bi
   raise_to(residual, change);
 }
 
-// A factor of a class: where its tables, messages and the beliefs of its variables are.
+// A factor of a class: where its tables, messages and the beliefs of its variables are, and room for numbers of its own in shared memory.
 struct WaveFactor {
   i64 count, number;
   int axes;
   const i32* sizes;
   const i32* scopes;  // start of each variable's belief, axis by axis
   const double *tables, *beliefs, *messages;
+  double* room;
+  i32 step;
 
-  __device__ i32 belief(int axis) const { return scopes[i64(axis) * count + number]; }
-  __device__ i64 message(i64 offset) const { return offset * count + number; }
-  __device__ double table(i64 cell) const { return tables[cell * count + number]; }
+  __device__ i64 at(i64 offset) const { return offset * count + number; }
+  __device__ double& own(i64 slot) const { return room[slot * step]; }
 
-  // Logarithm of the product of what an axis's variable receives from others.
-  __device__ double cavity(int axis, i64 offset, i32 state) const {
-    return beliefs[belief(axis) + state] - messages[message(offset + state)];
+  // Writes what each axis's variable receives from others, over its largest number; returns the logarithm of the product of these.
+  __device__ double set_cavities() const {
+    double log_scale = 0;
+    i64 offset = 0;
+    for (int a = 0; a < axes; ++a) {
+      const double* belief = beliefs + scopes[at(a)];
+      double peak = -std::numeric_limits<double>::infinity();
+      for (i32 x = 0; x < sizes[a]; ++x) {
+        const double log = belief[x] - messages[at(offset + x)];
+        own(offset + x) = log;
+        peak = fmax(peak, log);
+      }
+      for (i32 x = 0; x < sizes[a]; ++x) own(offset + x) = exp(own(offset + x) - peak);
+      log_scale += peak;
+      offset += sizes[a];
+    }
+    return log_scale;
   }
 
-  // Sum of the table's cells at one state of an axis (-1: of all cells), times the cavities of the other axes.
-  __device__ double sum(int axis, i32 state, const double* peaks) const {
-    i64 cells = 1;
-    for (int a = 0; a < axes; ++a)
+  // Sum of the table's cells at one state of an axis (-1: of all cells), times what the other axes receive.
+  __device__ double sum(int axis, i32 state) const {
+    i32 cells = 1, last = 0;
+    for (int a = 0; a < axes; ++a) {
+      last += sizes[a];
       if (a != axis) cells *= sizes[a];
+    }
     double total = 0;
-    for (i64 i = 0; i < cells; ++i) {
-      i64 rest = i, cell = 0, step = 1, offset = 0;
-      double log = 0;
-      for (int a = axes - 1; a >= 0; --a) offset += sizes[a];
+    for (i32 i = 0; i < cells; ++i) {
+      i32 rest = i, cell = 0, stride = 1, offset = last;
+      double weight = 1;
       for (int a = axes - 1; a >= 0; --a) {
         offset -= sizes[a];
         i32 value = state;
         if (a != axis) {
-          value = i32(rest % sizes[a]);
+          value = rest % sizes[a];
           rest /= sizes[a];
-          log += cavity(a, offset, value) - peaks[a];
+          weight *= own(offset + value);
         }
-        cell += step * value;
-        step *= sizes[a];
+        cell += stride * value;
+        stride *= sizes[a];
       }
-      const double weight = table(cell);
-      if (weight > 0) total += weight * exp(log);
+      total += weight * tables[at(cell)];
     }
     return total;
   }
-
-  __device__ void find_peaks(double* peaks) const {
-    i64 offset = 0;
-    for (int a = 0; a < axes; ++a) {
-      double peak = -std::numeric_limits<double>::infinity();
-      for (i32 x = 0; x < sizes[a]; ++x) peak = fmax(peak, cavity(a, offset, x));
-      peaks[a] = peak;
-      offset += sizes[a];
-    }
-  }
 };
+
+// Replaces the message of an axis by sums, in logarithms and damped.
+template <class Sums>
+__device__ void send(const WaveFactor& factor, double* messages, int axis, i64 offset, double damping, Sums sums) {
+  double peak = 0;
+  for (i32 x = 0; x < factor.sizes[axis]; ++x) peak = fmax(peak, sums(x));
+  const double log_peak = log(fmax(peak, kLeastMessage));
+  for (i32 x = 0; x < factor.sizes[axis]; ++x) {
+    const double message = fmax(log(fmax(sums(x), kLeastMessage)) - log_peak, kLeastLog);
+    const i64 at = factor.at(offset + x);
+    messages[at] = message + damping * (messages[at] - message);
+  }
+}
 
 // Messages of a class: sums of each factor's table, times what its other variables receive from others. `damping`: share of the message before.
 __global__ void waves_messages(i64 count, i32 axes, const i32* sizes, const i32* scopes, const double* tables,
-                               const double* beliefs, const double* before, double* messages, double damping) {
+                               const double* beliefs, double* messages, const double* damping) {
+  ELIMINA_ROOM(room);
+  const double share = *damping;
   for (i64 k = i64(blockIdx.x) * blockDim.x + threadIdx.x; k < count; k += i64(gridDim.x) * blockDim.x) {
-    const WaveFactor factor{count, k, axes, sizes, scopes, tables, beliefs, before};
-    double peaks[kMostAxes];
-    if (axes > 2) factor.find_peaks(peaks);
-    i64 offset = 0;
-    for (int a = 0; a < axes; ++a) {
-      double peak = -std::numeric_limits<double>::infinity();
-      for (i32 x = 0; x < sizes[a]; ++x) {
-        double sum = 0;
-        if (axes == 2) {
-          const i64 row = a ? 1 : sizes[1], column = a ? sizes[1] : 1, other = a ? 0 : sizes[0];
-          for (i32 y = 0; y < sizes[1 - a]; ++y)
-            sum += factor.table(row * x + column * y) * exp(factor.cavity(1 - a, other, y));
-        } else {
-          sum = factor.sum(a, x, peaks);
+    const WaveFactor factor{count, k, axes, sizes, scopes, tables, beliefs, messages, room + threadIdx.x, i32(blockDim.x)};
+    factor.set_cavities();
+    if (axes == 2) {
+      // Both messages by one look at each cell. The row's sum takes the place of what its state received, which is needed no longer.
+      const i32 rows = sizes[0], columns = sizes[1];
+      for (i32 y = 0; y < columns; ++y) factor.own(rows + columns + y) = 0;
+      for (i32 x = 0; x < rows; ++x) {
+        const double received = factor.own(x);
+        double total = 0;
+        for (i32 y = 0; y < columns; ++y) {
+          const double cell = tables[factor.at(i64(x) * columns + y)];
+          total += cell * factor.own(rows + y);
+          factor.own(rows + columns + y) += cell * received;
         }
-        const double message = log(fmax(sum, kLeastMessage));
-        messages[factor.message(offset + x)] = message;
-        peak = fmax(peak, message);
+        factor.own(x) = total;
       }
-      for (i32 x = 0; x < sizes[a]; ++x) {
-        const i64 at = factor.message(offset + x);
-        const double message = fmax(messages[at] - peak, log(kLeastMessage));
-        messages[at] = message + damping * (before[at] - message);
-      }
+      send(factor, messages, 0, 0, share, [&](i32 x) { return factor.own(x); });
+      send(factor, messages, 1, rows, share, [&](i32 y) { return factor.own(rows + columns + y); });
+      continue;
+    }
+    i32 offset = 0, last = 0;
+    for (int a = 0; a < axes; ++a) last += sizes[a];
+    for (int a = 0; a < axes; ++a) {
+      for (i32 x = 0; x < sizes[a]; ++x) factor.own(last + x) = factor.sum(a, x);
+      send(factor, messages, a, offset, share, [&](i32 x) { return factor.own(last + x); });
       offset += sizes[a];
     }
   }
@@ -133,12 +157,11 @@ __global__ void waves_messages(i64 count, i32 axes, const i32* sizes, const i32*
 // Logarithm of each factor's sum, of the table times what its variables receive from others.
 __global__ void waves_sums(i64 count, i32 axes, const i32* sizes, const i32* scopes, const double* tables,
                            const double* beliefs, const double* messages, double* logs) {
+  ELIMINA_ROOM(room);
   for (i64 k = i64(blockIdx.x) * blockDim.x + threadIdx.x; k < count; k += i64(gridDim.x) * blockDim.x) {
-    const WaveFactor factor{count, k, axes, sizes, scopes, tables, beliefs, messages};
-    double peaks[kMostAxes], log_scale = 0;
-    factor.find_peaks(peaks);
-    for (int a = 0; a < axes; ++a) log_scale += peaks[a];
-    logs[k] = log_scale + log(factor.sum(-1, 0, peaks));
+    const WaveFactor factor{count, k, axes, sizes, scopes, tables, beliefs, messages, room + threadIdx.x, i32(blockDim.x)};
+    const double log_scale = factor.set_cavities();
+    logs[k] = log_scale + log(factor.sum(-1, 0));
   }
 }
 

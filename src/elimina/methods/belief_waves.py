@@ -7,6 +7,7 @@ in Intelligent Systems", section 4.4), damped where they do not settle.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple, cast
 
@@ -32,7 +33,10 @@ TOLERANCE = 1e-6
 """Change of a probability that does not count."""
 
 ROUND_WAVES, MAX_WAVES = 32, 2048
-"""Waves between checks of the residual, and the most: what moves by then seldom settles."""
+"""Waves, an even number, between checks of the residual, and the most: what moves by then seldom settles."""
+
+MIN_TIME_SHARE = 0.25
+"""Time of the waves, over that of their preparation, up to which they go on when time is up."""
 
 DAMPINGS, MIN_PROGRESS = (0.25, 0.5, 0.8), 0.5
 """Damping after each round that fails to reduce the residual by this factor."""
@@ -71,16 +75,20 @@ def arrays_of(factors: FactorList, sizes: NDArray[np.int64]) -> _Arrays:
     for count in np.unique(axes):
         numbers = np.flatnonzero(axes == count)
         scopes = members[starts[numbers] + np.arange(count)[:, None]]
-        shapes, shape_of = np.unique(sizes[scopes], axis=1, return_inverse=True)
-        for shape, axis_sizes in enumerate(shapes.T):
-            chosen = np.flatnonzero(shape_of.ravel() == shape)
-            at = offsets[numbers[chosen]] + np.arange(axis_sizes.prod())[:, None]
+        axis_sizes = sizes[scopes]
+        shape_of = np.zeros(len(numbers), dtype=np.int64)
+        for axis in axis_sizes:
+            shape_of = np.unique(shape_of * (axis.max() + 1) + axis, return_inverse=True)[1]
+        for shape in range(int(shape_of.max()) + 1):
+            chosen = np.flatnonzero(shape_of == shape)
+            shape_sizes = axis_sizes[:, chosen[0]]
+            at = offsets[numbers[chosen]] + np.arange(shape_sizes.prod())[:, None]
             tables, scope = factors.values[at], scopes[:, chosen]
             if count == 1:
                 with np.errstate(divide="ignore"):
-                    np.add.at(biases, first_states[scope] + np.arange(axis_sizes[0])[:, None], np.log(tables))
+                    np.add.at(biases, first_states[scope] + np.arange(shape_sizes[0])[:, None], np.log(tables))
             else:
-                classes.append(FactorClass(tuple(axis_sizes.tolist()), scope, tables))
+                classes.append(FactorClass(tuple(shape_sizes.tolist()), scope, tables))
     return _Arrays(biases, classes)
 
 
@@ -102,6 +110,7 @@ def belief_waves(problem: Problem, options: Options, limits: Limits) -> Iterator
     seconds = EXPECTED_WAVES * float(sizes[members].sum()) / CPU_CELLS_PER_SECOND
     if not options.needs_gpu and not outlasts_gpu_start(seconds):
         return
+    started = time.monotonic()
     gpu = find_cuda()
     if gpu is None:
         return
@@ -116,22 +125,22 @@ def belief_waves(problem: Problem, options: Options, limits: Limits) -> Iterator
     try:
         with device.arrays() as cupy:
             waves = MessageWaves(device, cupy, sizes, *arrays_of(factors, sizes))
-            yield from _estimates(waves, sizes, factors.log_scale, limits)
+            yield from _estimates(waves, sizes, factors.log_scale, limits, time.monotonic() - started)
     except DeviceError:
         # The methods on the CPU go on.
         return
 
 
 def _estimates(
-    waves: MessageWaves, sizes: NDArray[np.int64], log_scale: float, limits: Limits
+    waves: MessageWaves, sizes: NDArray[np.int64], log_scale: float, limits: Limits, preparation: float
 ) -> Iterator[SumEstimate]:
-    count, failures, residual = 0, 0, math.inf
+    count, failures, residual, started = 0, 0, math.inf, time.monotonic()
     while residual > TOLERANCE and count < MAX_WAVES:
         before = residual
-        residual = waves.run(ROUND_WAVES, DAMPINGS[min(failures, len(DAMPINGS) - 1)])
+        residual = waves.run(ROUND_WAVES // 2, DAMPINGS[min(failures, len(DAMPINGS) - 1)])
         count += ROUND_WAVES
         failures += residual > MIN_PROGRESS * before
-        if limits.is_over and residual > TOLERANCE:
+        if limits.is_over and time.monotonic() - started > MIN_TIME_SHARE * preparation and residual > TOLERANCE:
             yield from _estimate(waves, sizes, log_scale, residual, count)
     yield from _estimate(waves, sizes, log_scale, residual, count)
 

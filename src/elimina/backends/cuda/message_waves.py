@@ -17,6 +17,9 @@ from elimina.backends.factor_classes import FactorClass
 BLOCKS_PER_MULTIPROCESSOR = 16
 """Most blocks of a launch: each thread then takes several variables or factors."""
 
+ROOM_BYTES, MIN_THREADS = 48 << 10, 16
+"""Shared memory of a block, for the numbers of its threads' factors, and the fewest threads that it may be cut to."""
+
 Floats = NDArray[np.float64]
 
 
@@ -45,6 +48,15 @@ def _edges(variables: int, classes: Sequence[FactorClass]) -> _Edges:
     return _Edges(starts.astype(np.int32), first.astype(np.int32), stride.astype(np.int32))
 
 
+class _Launch(NamedTuple):
+    """Launches for a class of factors: their number and sizes, what all its kernels take first, and its messages."""
+
+    factors: int
+    sizes: tuple[int, ...]
+    arguments: tuple[Any, ...]
+    messages: Any
+
+
 class MessageWaves:
     """Beliefs and messages in a GPU's memory.
 
@@ -67,59 +79,77 @@ class MessageWaves:
         self._starts, self._biases = cupy.asarray(starts), cupy.asarray(biases)
         self._edges = [cupy.asarray(numbers) for numbers in edges]
         self._beliefs = [cupy.zeros(len(biases)) for _ in range(2)]
-        self._normalisers, self._residual = cupy.empty(len(sizes)), cupy.zeros(1)
-        cells = sum(factors.message_cells for factors in classes)
-        self._messages = [cupy.zeros(cells) for _ in range(2)]
-        bounds = list(itertools.accumulate((factors.message_cells for factors in classes), initial=0))
+        self._normalisers, self._residual, self._damping = cupy.empty(len(sizes)), cupy.zeros(1), cupy.zeros(1)
+        bounds = itertools.accumulate((factors.message_cells for factors in classes), initial=0)
+        self._messages = cupy.zeros(sum(factors.message_cells for factors in classes))
         self._classes = [
-            (
+            _Launch(
                 factors.factor_count,
-                np.int32(len(factors.sizes)),
-                cupy.asarray(np.array(factors.sizes, dtype=np.int32)),
-                cupy.asarray(np.ascontiguousarray(starts[factors.scopes])),
-                cupy.asarray(np.ascontiguousarray(factors.tables)),
+                factors.sizes,
+                (
+                    factors.factor_count,
+                    np.int32(len(factors.sizes)),
+                    cupy.asarray(np.array(factors.sizes, dtype=np.int32)),
+                    cupy.asarray(np.ascontiguousarray(starts[factors.scopes])),
+                    cupy.asarray(np.ascontiguousarray(factors.tables)),
+                ),
+                self._messages[slice(*ends)],
             )
-            for factors in classes
+            for factors, ends in zip(classes, itertools.pairwise(bounds), strict=True)
         ]
-        self._parts = [slice(*ends) for ends in itertools.pairwise(bounds)]
         self._update_beliefs()
+        # Kernels are compiled before they are recorded.
+        self._two_waves()
+        self._messages.fill(0)
+        self._update_beliefs()
+        self._recorded = device.recorded(self._two_waves)
 
-    def _launch(self, name: str, threads: int, arguments: tuple[Any, ...]) -> None:
-        blocks = min(-(-threads // THREADS), BLOCKS_PER_MULTIPROCESSOR * self._device.multiprocessors)
-        self._device.function(f"elimina::{name}")((max(1, blocks),), (THREADS,), arguments)
+    def _launch(self, name: str, count: int, arguments: tuple[Any, ...], threads: int, shared: int = 0) -> None:
+        blocks = max(1, min(-(-count // threads), BLOCKS_PER_MULTIPROCESSOR * self._device.multiprocessors))
+        self._device.function(f"elimina::{name}", shared)((blocks,), (threads,), arguments, shared_mem=shared)
+
+    def _launch_class(self, name: str, launch: _Launch, *arguments: Any) -> None:
+        slots = sum(launch.sizes) + max(launch.sizes)
+        threads = THREADS
+        while threads > MIN_THREADS and 8 * slots * threads > ROOM_BYTES:
+            threads //= 2
+        self._launch(name, launch.factors, (*launch.arguments, *arguments), threads, 8 * slots * threads)
 
     def _update_beliefs(self) -> None:
         self._beliefs.reverse()
         lists = self._starts, self._biases, *self._edges
-        numbers = self._messages[0], self._beliefs[1], self._beliefs[0], self._normalisers, self._residual
-        self._launch("waves_beliefs", self._variables, (self._variables, *lists, *numbers))
+        numbers = self._messages, self._beliefs[1], self._beliefs[0], self._normalisers, self._residual
+        self._launch("waves_beliefs", self._variables, (self._variables, *lists, *numbers), THREADS)
 
-    def run(self, waves: int, damping: float) -> float:
+    def _two_waves(self) -> None:
+        # Beliefs change places twice, so that a record of both can be repeated.
+        for _ in range(2):
+            for launch in self._classes:
+                self._launch_class("waves_messages", launch, self._beliefs[0], launch.messages, self._damping)
+            self._residual.fill(0)
+            self._update_beliefs()
+
+    def run(self, pairs: int, damping: float) -> float:
         """Pass messages.
 
         Args:
-            waves: Number of waves.
+            pairs: Number of pairs of waves, at least 1.
             damping: Share of the message before in a new one.
 
         Returns:
             The largest change of a probability in the last wave.
         """
-        for _ in range(waves):
-            self._messages.reverse()
-            for arguments, part in zip(self._classes, self._parts, strict=True):
-                messages = self._messages[1][part], self._messages[0][part]
-                tables = (*arguments, self._beliefs[0], *messages, float(damping))
-                self._launch("waves_messages", arguments[0], tables)
-            self._residual.fill(0)
-            self._update_beliefs()
+        self._damping.fill(damping)
+        for _ in range(pairs):
+            self._recorded()
         return float(self._residual[0])
 
     def log_sum(self) -> float:
         """Return Bethe's approximation of the sum's natural logarithm, which holds where messages have converged."""
         total = float(self._normalisers.sum())
-        for arguments, part in zip(self._classes, self._parts, strict=True):
-            logs = self._cupy.empty(arguments[0])
-            self._launch("waves_sums", arguments[0], (*arguments, self._beliefs[0], self._messages[0][part], logs))
+        for launch in self._classes:
+            logs = self._cupy.empty(launch.factors)
+            self._launch_class("waves_sums", launch, self._beliefs[0], launch.messages, logs)
             total += float(logs.sum())
         return total if not math.isnan(total) else -math.inf
 
