@@ -6,6 +6,8 @@ namespace elimina {
 
 constexpr double kLeastMessage = 1e-130, kLeastLog = -299.33606208922593;
 
+constexpr i32 kFlight = 4;  // cells of a table on their way at a time
+
 #ifndef ELIMINA_ROOM
 #define ELIMINA_ROOM(name) extern __shared__ double name[]
 #endif
@@ -133,10 +135,17 @@ __global__ void waves_messages(i64 count, i32 axes, const i32* sizes, const i32*
       for (i32 x = 0; x < rows; ++x) {
         const double received = factor.own(x);
         double total = 0;
-        for (i32 y = 0; y < columns; ++y) {
-          const double cell = tables[factor.at(i64(x) * columns + y)];
-          total += cell * factor.own(rows + y);
-          factor.own(rows + columns + y) += cell * received;
+        for (i32 first = 0; first < columns; first += kFlight) {
+          double cells[kFlight];
+#pragma unroll
+          for (i32 i = 0; i < kFlight; ++i)
+            if (first + i < columns) cells[i] = tables[factor.at(i64(x) * columns + first + i)];
+#pragma unroll
+          for (i32 i = 0; i < kFlight; ++i) {
+            if (first + i >= columns) continue;
+            total += cells[i] * factor.own(rows + first + i);
+            factor.own(rows + columns + first + i) += cells[i] * received;
+          }
         }
         factor.own(x) = total;
       }
