@@ -126,7 +126,7 @@ def _write_assignments(question: _Question) -> None:
 
 
 class _Way(NamedTuple):
-    """How a task is answered for cases.
+    """Answer to a task for cases.
 
     Attributes:
         write: Writes the answers.
