@@ -6,10 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from elimina import arguments
-from elimina.errors import TimeLimitError
+from elimina.errors import InputError, TimeLimitError
 from elimina.io.sources import ModelLike
+from elimina.methods.dynamic_model import DynamicModel
 from elimina.methods.family_counts import Families, prior_counts
 from elimina.methods.parameter_learning import Fit, FitOptions, FitQuestion, fit_parameters, fitted_network, rows_of
+from elimina.methods.sequence_learning import SequenceQuestion, fit_sequences, slice_families
 from elimina.model.states import State
 from elimina.strategies.call import Call
 from elimina.system import memory_errors_in_words
@@ -20,43 +22,51 @@ DEFAULT_OPTIONS = FitOptions()
 @memory_errors_in_words("while it fitted parameters")
 @arguments.with_options(FitOptions._fields, "elimina.FitOptions")
 def fit(
-    structure: ModelLike | Mapping[str, Sequence[str]],
+    structure: ModelLike | Mapping[str, Sequence[str]] | DynamicModel,
     frame: Any,
     *,
     states: Mapping[str, int | Sequence[State]] | None = None,
     prior: float | Mapping[str, Any] = 1.0,
     tied: Iterable[Sequence[str | int]] = (),
+    lengths: Sequence[int] | None = None,
     time_limit: float | None = None,
     options: FitOptions = DEFAULT_OPTIONS,
-) -> Fit:
+) -> Fit[Any]:
     """Fit the conditional distributions of a Bayesian network to data.
 
     Complete data are counted. Where cells are missing, expectation maximisation (EM) finds a local optimum: the rows
     are propagated in batches, equal rows once. Cells are taken to be missing at random. A variable without a column is
     latent: all of its cells are missing.
 
+    The distributions of a ``DynamicModel`` are fitted to sequences: each family is counted over all slices, which is
+    the Baum-Welch algorithm where the model is a hidden Markov model. A variable that has the same distribution in the
+    first slice as in later ones keeps one for both.
+
     Args:
-        structure: A Bayesian network (a model, a network of pgmpy or pyAgrum, or the path of a file), or a mapping from
-            each variable's name to the names of its parents.
+        structure: A Bayesian network (a model, a network of pgmpy or pyAgrum, or the path of a file), a mapping from
+            each variable's name to the names of its parents, or a ``DynamicModel``.
         frame: The data, a row for each case: what ``JunctionTree.batch`` takes, or the path of a .csv or .parquet file.
+            For a ``DynamicModel``, observations as ``DynamicModel.filter`` takes them, a row for each slice.
         states: Variable -> its states, or their number, where the structure is a mapping. Left out, they are those that
             occur in its column, sorted, or the categories of a column of categories.
         prior: Pseudo-count that is added to each cell's count (Dirichlet prior), 0 for maximum likelihood; or variable
             -> that of its table, a number or an array of the table's shape, and 0 for other variables. Where all counts
-            are 0, a distribution is uniform, or in EM that of the iteration before.
+            are 0, a distribution is uniform, or in EM that of the iteration before. Variables of a ``DynamicModel`` are
+            ``rain[0]`` in the first slice, and ``rain[1]`` in later ones.
         tied: Groups of variables whose families share one table. Their tables need the same shape.
+        lengths: Numbers of slices of several sequences, whose rows follow each other.
         time_limit: Time limit of the whole call, in seconds. At the limit, or after Ctrl-C, the best fit so far is the
             answer.
         options: Settings of expectation maximisation, ``progress``, the device and the memory limit.
 
     Returns:
-        The network with the fitted distributions, and the log-likelihood after each iteration.
+        The network, or ``DynamicModel``, with the fitted distributions, and the log-likelihood after each iteration.
 
     Raises:
         TypeError: An argument has the wrong type.
         InputError: The structure is not a Bayesian network, a column is not a variable, a cell is not a state, there is
             no row, or an argument is out of range.
-        ImpossibleEvidenceError: A row has probability 0 under the starting tables of the structure.
+        ImpossibleEvidenceError: A row, or a sequence, has probability 0 under the starting tables of the structure.
         MemoryLimitError: The messages of a few rows do not fit.
         DeviceError: The device is missing or cannot be used.
         TimeLimitError: The time limit passed before the first iteration.
@@ -75,14 +85,22 @@ def fit(
     if not isinstance(options, FitOptions):
         raise arguments.wrong_type("options", options, "elimina.FitOptions")
     checked = options.checked()
-    fits: list[Fit] = []
+    fits: list[Fit[Any]] = []
 
-    def report(best: Fit) -> None:
+    def report(best: Fit[Any]) -> None:
         fits[:] = [best]
         if checked.progress is not None:
             call.notify(checked.progress, best)
 
-    def work() -> Fit:
+    def work() -> Fit[Any]:
+        if isinstance(structure, DynamicModel):
+            _check_left_out("states", states is None, "an elimina.DynamicModel has states")
+            _check_left_out("tied", not tied, "a variable that has one distribution in all slices keeps one")
+            sequences = structure.sequences_of(frame, lengths)
+            slices = slice_families(structure)
+            asked = SequenceQuestion(structure, slices, sequences, prior_counts(prior, slices))
+            return fit_sequences(asked, checked, report)
+        _check_left_out("lengths", lengths is None, "they are about the sequences of an elimina.DynamicModel")
         model = fitted_network(structure, frame, states)
         families = Families.of(model, tied)
         cases = rows_of(frame, model, ignore_extra=checked.ignore_extra)
@@ -94,3 +112,8 @@ def fit(
         if not fits:
             raise
         return fits[0].with_end("interrupt" if isinstance(error, KeyboardInterrupt) else "time-limit")
+
+
+def _check_left_out(argument: str, is_left_out: bool, reason: str) -> None:
+    if not is_left_out:
+        raise InputError(f"{argument} does not go with this structure: {reason}; leave it out")

@@ -126,4 +126,5 @@ class BayesNetClassifier(_base.ClassifierMixin, _base.BaseEstimator):  # type: i
         columns, codes = features.columns + labels.columns, np.hstack([features.values, labels.values])
         if len(columns) < len(model.variables) or (codes < 0).any():
             raise InputError("fit needs a column for each variable, and no missing cell")
-        return fit(model, Cases(columns, codes), prior=self.smoothing).model
+        fitted: Model = fit(model, Cases(columns, codes), prior=self.smoothing).model
+        return fitted

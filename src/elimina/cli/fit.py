@@ -24,6 +24,7 @@ from elimina.cli.options import (
 from elimina.cli.terminal import Command, option
 from elimina.learning import fit as fit_network
 from elimina.methods.parameter_learning import Fit, FitOptions
+from elimina.model.model import Model
 from elimina.progress import Progress
 from elimina.strategies.call import Call
 
@@ -82,7 +83,7 @@ def fit(
     reading = time.monotonic() - started
     with Progress() as progress, naming_time_limit(time_limit, reading):
 
-        def show(best: Fit) -> None:
+        def show(best: Fit[Model]) -> None:
             progress.show(f"iteration {best.iterations}, log-likelihood {best.log_likelihood:.6g}", math.inf)
 
         settings = FitOptions(

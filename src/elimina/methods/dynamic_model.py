@@ -218,7 +218,7 @@ class DynamicModel(DynamicNetwork, Displayed):
             MemoryLimitError: The posteriors, or the messages, need more memory.
             TypeError: An argument has the wrong type.
         """
-        sequences, chosen = self._read(observations, lengths), options_of(options, device, memory)
+        sequences, chosen = self.sequences_of(observations, lengths), options_of(options, device, memory)
         return self._collect(sequences, variables, chosen, is_smoothed=False)
 
     @_IN_WORDS
@@ -255,7 +255,7 @@ class DynamicModel(DynamicNetwork, Displayed):
             MemoryLimitError: Likewise.
             TypeError: Likewise.
         """
-        sequences, chosen = self._read(observations, lengths), options_of(options, device, memory)
+        sequences, chosen = self.sequences_of(observations, lengths), options_of(options, device, memory)
         return self._collect(sequences, variables, chosen, is_smoothed=True)
 
     @_IN_WORDS
@@ -286,7 +286,7 @@ class DynamicModel(DynamicNetwork, Displayed):
             MemoryLimitError: The messages need more memory.
             TypeError: See ``filter``.
         """
-        sequences, checked = self._read(observations, lengths), _checked(options_of(options, device, memory))
+        sequences, checked = self.sequences_of(observations, lengths), _checked(options_of(options, device, memory))
         totals = np.zeros(len(sequences.codes))
         with self._lock:
             for part in self._engine(checked).filtered(sequences, _limits(checked), (), keeps_states=False):
@@ -328,7 +328,7 @@ class DynamicModel(DynamicNetwork, Displayed):
             TypeError: Likewise.
         """
         steps = arguments.integer("steps", steps, 0)
-        sequences, chosen = self._read(observations, lengths), options_of(options, device, memory)
+        sequences, chosen = self.sequences_of(observations, lengths), options_of(options, device, memory)
         asked = range(len(self.variables)) if variables is None else self._indices(variables)
         extended = sequences.extended(steps)
         answer = self._collect(extended, asked, chosen, is_smoothed=False, culprits=sequences)
@@ -372,7 +372,7 @@ class DynamicModel(DynamicNetwork, Displayed):
             MemoryLimitError: The messages, or a table of all pairs of joint states, need more memory.
             TypeError: See ``filter``.
         """
-        sequences, checked = self._read(observations, lengths), _checked(options_of(options, device, memory))
+        sequences, checked = self.sequences_of(observations, lengths), _checked(options_of(options, device, memory))
         with self._lock:
             states, scores = self._engine(checked).best_paths(sequences, _limits(checked))
         impossible = np.flatnonzero(np.isneginf(scores))
@@ -418,7 +418,8 @@ class DynamicModel(DynamicNetwork, Displayed):
         others = [v for v in range(len(self.variables)) if v not in self.interface]
         return others[0] if len(others) == 1 else None
 
-    def _read(self, observations: Any, lengths: Any) -> Sequences:
+    def sequences_of(self, observations: Any, lengths: Sequence[int] | None = None) -> Sequences:
+        """Return observations as arrays: see ``filter``."""
         return read_sequences(self.initial, self._sole_observed, observations, lengths)
 
     def _indices(self, variables: Sequence[str | int]) -> list[int]:

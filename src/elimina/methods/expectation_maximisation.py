@@ -6,6 +6,7 @@ Each iteration propagates the rows in batches, and adds up the joint posteriors 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -34,14 +35,60 @@ class Iterate(NamedTuple):
     log_posterior: float
 
 
-class _Expectation(NamedTuple):
-    """Expected counts of the families, and the logarithm of the probability of all rows."""
+class Expectation(NamedTuple):
+    """Expected counts of the families, and the logarithm of the probability of all data."""
 
     counts: list[Floats]
     log_likelihood: float
 
 
-class ExpectationMaximisation:
+class ExpectationMaximisation(ABC):
+    """Expectation maximisation of the tables of some families.
+
+    Args:
+        families: Families of the network.
+        prior: Pseudo-counts of each family.
+    """
+
+    def __init__(self, families: Families, prior: Sequence[Floats]) -> None:
+        self._families, self._prior = families, prior
+
+    @property
+    @abstractmethod
+    def is_complete(self) -> bool:
+        """True if no cell is missing, so that one iteration is enough."""
+
+    @abstractmethod
+    def expectation(self, tables: Sequence[Floats]) -> Expectation:
+        """Return the expected counts under some tables.
+
+        Raises:
+            ImpossibleEvidenceError: Some data have probability 0.
+        """
+
+    @abstractmethod
+    def close(self) -> None:
+        """Give the memory back."""
+
+    def iterates(self, tables: Sequence[Floats]) -> Iterator[Iterate]:
+        """Yield the starting tables, then those of one iteration after another, without end.
+
+        Args:
+            tables: Starting tables; tied families have equal ones.
+
+        Raises:
+            ImpossibleEvidenceError: Some data have probability 0.
+        """
+        current = list(tables)
+        while True:
+            expected = self.expectation(current)
+            log_prior = log_likelihood_of(self._prior, current)
+            yield Iterate(current, expected.log_likelihood, expected.log_likelihood + log_prior)
+            counts = [count + prior for count, prior in zip(expected.counts, self._prior, strict=True)]
+            current = self._families.tables_of(counts, fallback=current)
+
+
+class RowMaximisation(ExpectationMaximisation):
     """Expectation maximisation on one set of rows.
 
     Args:
@@ -56,7 +103,7 @@ class ExpectationMaximisation:
     """
 
     def __init__(self, families: Families, rows: WeightedRows, prior: Sequence[Floats], options: Options) -> None:
-        self._families, self._prior = families, prior
+        super().__init__(families, prior)
         is_whole = rows.is_whole
         self._complete_counts = counts_of(rows.chosen(is_whole), families)
         self._rows = rows.chosen(~is_whole)
@@ -71,35 +118,21 @@ class ExpectationMaximisation:
         """True if no cell is missing, so that one iteration is enough."""
         return not len(self._rows.values)
 
-    def iterates(self, tables: Sequence[Floats]) -> Iterator[Iterate]:
-        """Yield the starting tables, then those of one iteration after another, without end.
-
-        Args:
-            tables: Starting tables; tied families have equal ones.
-
-        Raises:
-            ImpossibleEvidenceError: A row has probability 0.
-        """
-        current = list(tables)
-        while True:
-            expected = self._expectation(current)
-            yield Iterate(current, expected.log_likelihood, expected.log_likelihood + self._log_prior(current))
-            counts = [count + prior for count, prior in zip(expected.counts, self._prior, strict=True)]
-            current = self._families.tables_of(counts, fallback=current)
-
     def close(self) -> None:
         """Give the memory back."""
         if self._batch is not None:
             self._batch.close()
 
-    def _log_prior(self, tables: Sequence[Floats]) -> float:
-        return log_likelihood_of(self._prior, tables)
+    def expectation(self, tables: Sequence[Floats]) -> Expectation:
+        """Return the expected counts under some tables.
 
-    def _expectation(self, tables: Sequence[Floats]) -> _Expectation:
+        Raises:
+            ImpossibleEvidenceError: A row has probability 0.
+        """
         totals = [counts.copy() for counts in self._complete_counts]
         log_likelihood = log_likelihood_of(totals, tables)
         if self._batch is None:
-            return _Expectation(totals, log_likelihood)
+            return Expectation(totals, log_likelihood)
         self._batch.use_tables(self._families.with_tables(tables))
         begin = 0
         for counts, logs in self._batch.propagate(self._rows.values[:, self._observed], self._chunk_counts):
@@ -114,7 +147,7 @@ class ExpectationMaximisation:
             for total, count in zip(totals, counts, strict=True):
                 total += count.reshape(total.shape)
             begin = rows.stop
-        return _Expectation(totals, log_likelihood)
+        return Expectation(totals, log_likelihood)
 
     def _chunk_counts(self, chunk: Chunk) -> tuple[list[Floats], Floats]:
         """Return the expected counts of a chunk, and the natural logarithm of each row's probability."""

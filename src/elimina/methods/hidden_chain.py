@@ -36,6 +36,9 @@ _MATRIX_COPIES = 6
 _MAX_LOG_ERROR = 1e-8
 """Difference of the two passes' log-probabilities up to which no small number that matters was lost."""
 
+_LEAST_PREDICTION = 1e-290
+"""Probability of a joint state given the slices before it, below which quotients of it may be too large for a float."""
+
 _MAX_LISTED_ROWS = 4096
 """Combinations of observations whose likelihoods are computed once for all sequences."""
 
@@ -66,6 +69,20 @@ class Part(NamedTuple):
 
     rows: slice
     states: Floats
+    log_totals: Floats
+
+
+class FamilyCounts(NamedTuple):
+    """Expected counts of families.
+
+    Attributes:
+        initial: Counts of the family of each variable in first slices.
+        later: Counts in later slices.
+        log_totals: Natural logarithm of the probability of each slice's observations given those before.
+    """
+
+    initial: list[Floats]
+    later: list[Floats]
     log_totals: Floats
 
 
@@ -376,6 +393,92 @@ class HiddenChain:
             for s in sorted(suspects):
                 yield self._smooth_in_logs(sequences, slice(int(group.starts[s]), int(group.starts[s + 1])), limits)
 
+    def family_counts(self, sequences: Sequences, limits: RunLimits) -> FamilyCounts:
+        """Return the expected counts of the families of the first slice and of later ones (Baum and others, 1970).
+
+        Args:
+            sequences: Observations.
+            limits: Limits of the run.
+
+        Raises:
+            MemoryLimitError: The distributions of the joint states of all slices do not fit.
+        """
+        count = len(sequences.codes)
+        limits.check_messages(self.states, 3 * count, count)
+        filtered, smoothed = np.zeros((count, self.states)), np.zeros((count, self.states))
+        totals = np.zeros(count)
+        for part in self._filter(sequences, limits, keeps_states=True):
+            filtered[part.rows], totals[part.rows] = part.states, part.log_totals
+        for part in self._smooth(sequences, limits):
+            smoothed[part.rows] = part.states
+        firsts = sequences.firsts
+        axes, interface = len(self._sizes), self._network.interface
+        start = smoothed[firsts].sum(axis=0).reshape(self._sizes)
+        moves = self._moves(sequences, filtered, smoothed).reshape(self._sizes * 2)
+        size = len(self._network.variables)
+        initial, later = {}, {}
+        for v in interface:
+            initial[v] = _marginal(start, interface, self._network.initial.factors[v].scope)
+            pair = (*interface, *(u + size for u in interface))
+            later[v] = _marginal(moves, pair, self._network.transition.factors[v].scope)
+        for v in self._leaves:
+            scopes = self._network.initial.factors[v].scope, self._network.transition.factors[v].scope
+            for is_first, counts, scope in ((True, initial, scopes[0]), (False, later, scopes[1])):
+                table = self._leaf_counts(v, sequences, smoothed, firsts == is_first, is_first)
+                shift = 0 if is_first else size
+                members = (v + shift, *(u + shift for u in interface))
+                counts[v] = _marginal(table.reshape(-1, *self._sizes) if axes else table[:, 0], members, scope)
+        variables = range(size)
+        return FamilyCounts([initial[v] for v in variables], [later[v] for v in variables], totals)
+
+    def _moves(self, sequences: Sequences, filtered: Floats, smoothed: Floats) -> Floats:
+        """Return the expected number of moves from each joint state to each other one."""
+        later = np.flatnonzero(~sequences.firsts)
+        before, after = filtered[later - 1], smoothed[later]
+        predicted = before @ self._transition
+        is_lost = (after > 0) & (predicted < _LEAST_PREDICTION)
+        quotients = np.divide(after, predicted, out=np.zeros_like(after), where=(after > 0) & ~is_lost)
+        moves = self._transition * (before.T @ quotients)
+        # Predictions that a float cannot hold: their sequences are filtered again in logarithms.
+        for n in np.flatnonzero(is_lost.any(axis=1)).tolist():
+            row = int(later[n])
+            first = int(sequences.starts[np.searchsorted(sequences.starts, row, side="right") - 1])
+            with np.errstate(divide="ignore"):
+                messages, _ = self._log_messages(sequences, slice(first, row), True, np.log(self._start))
+            joint = messages[-1][:, None] + self._log_transition
+            columns = is_lost[n]
+            joint = joint[:, columns] - np.logaddexp.reduce(joint[:, columns], axis=0)
+            moves[:, columns] += np.exp(joint) * after[n, columns]
+        return moves
+
+    def _leaf_counts(
+        self, v: int, sequences: Sequences, smoothed: Floats, chosen: NDArray[np.bool_], is_first: bool
+    ) -> Floats:
+        """Return the expected counts of the states of a variable outside the interface with the joint states.
+
+        Args:
+            v: The variable.
+            sequences: Observations.
+            smoothed: Distributions of the joint states of all slices.
+            chosen: Slices that are counted, as a mask.
+            is_first: True if they are the first ones of sequences.
+        """
+        emission = self._emission(v, is_first)[:-1]
+        counts = np.zeros_like(emission)
+        rows = np.flatnonzero(chosen)
+        if v in sequences.columns:
+            codes = sequences.codes[rows, sequences.columns.index(v)]
+            seen, observed = rows[codes >= 0], codes[codes >= 0]
+            for s in range(self.states):
+                counts[:, s] = np.bincount(observed, smoothed[seen, s], minlength=len(counts))
+            rows = rows[codes < 0]
+        weights = np.ones((len(rows), len(emission)))
+        if v in sequences.logs:
+            weights = scaled_likelihoods(sequences.logs[v][rows])[0]
+        masses = weights @ emission
+        quotients = np.divide(smoothed[rows], masses, out=np.zeros_like(masses), where=masses > 0)
+        return counts + emission * (weights.T @ quotients)
+
     def best_paths(self, sequences: Sequences, limits: RunLimits) -> tuple[dict[int, Ints], Floats]:
         """Return the most probable states of the interface, and the logarithm of their joint probability.
 
@@ -581,3 +684,10 @@ def _spread(values: NDArray[np.float64], axes: Sequence[int], count: int) -> NDA
     for axis, size in zip(axes, values.shape, strict=True):
         shape[axis] = size
     return values.transpose(order).reshape(shape)
+
+
+def _marginal(counts: Floats, members: Sequence[int], scope: Sequence[int]) -> Floats:
+    """Return the sums of counts over variables, whose axes are those of ``members``, as a table over some of them."""
+    axes = [members.index(v) for v in scope]
+    summed: Floats = counts.sum(axis=tuple(axis for axis in range(counts.ndim) if axis not in axes))
+    return summed.transpose(np.argsort(np.argsort(axes)))

@@ -6,7 +6,7 @@ import logging
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Generic, Literal, NamedTuple, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +16,9 @@ from elimina.display import Displayed, Row
 from elimina.errors import InputError
 from elimina.io.cases import Cases, as_cases, read_cases, states_in_frame
 from elimina.io.sources import ModelLike, as_model
-from elimina.methods.expectation_maximisation import ExpectationMaximisation, Iterate, is_converged
+from elimina.methods.expectation_maximisation import ExpectationMaximisation, Iterate, RowMaximisation, is_converged
 from elimina.methods.family_counts import Families, counts_of, weighted_rows
+from elimina.model.dynamic_network import DynamicNetwork
 from elimina.model.model import Model
 from elimina.model.parents import listed_parents, network_of_parents
 from elimina.model.states import State
@@ -27,32 +28,36 @@ logger = logging.getLogger("elimina")
 
 Floats = NDArray[np.float64]
 
+Fitted = TypeVar("Fitted", bound=Model | DynamicNetwork)
+
 Start = Literal["counts", "model"]
 
 FitEnd = Literal["converged", "max-iterations", "time-limit", "interrupt"]
+
+NO_ROWS = "the data have no rows: fit needs at least one"
 
 START_COUNT = 1.0
 """Count that each cell of a starting table has besides the rows that observe its family, so that none is 0."""
 
 
-class Fit(Displayed):
+class Fit(Displayed, Generic[Fitted]):
     """Parameters that were fitted to data.
 
     Attributes:
-        model: Network with the fitted distributions.
+        model: Network, or dynamic model, with the fitted distributions.
         log_likelihoods: Natural logarithm of the probability of all rows under the starting tables, and after each
             iteration. Without a prior none is less than the one before.
         log_posteriors: The same, plus the logarithm of each probability times its pseudo-count. None is less than the
             one before.
         iterations: Number of iterations; 0 if no cell is missing.
         ended_by: ``converged``, ``max-iterations``, ``time-limit`` or ``interrupt``.
-        rows: Number of rows of the data.
+        rows: Number of rows of the data, those of all sequences.
         start: Number of the start that led here: 0 for the first one, then the restarts.
     """
 
     def __init__(
         self,
-        model: Model,
+        model: Fitted,
         log_likelihoods: Sequence[float],
         log_posteriors: Sequence[float],
         *,
@@ -80,7 +85,7 @@ class Fit(Displayed):
         """Natural logarithm of the probability of all rows under the fitted model."""
         return self.log_likelihoods[-1]
 
-    def with_end(self, ended_by: FitEnd) -> Fit:
+    def with_end(self, ended_by: FitEnd) -> Fit[Fitted]:
         """Return the same fit with another end."""
         logs = self.log_likelihoods, self.log_posteriors
         return Fit(self.model, *logs, ended_by=ended_by, rows=self.rows, start=self.start)
@@ -120,7 +125,7 @@ class FitOptions(NamedTuple):
     tolerance: float = 1e-5
     max_iterations: int = 100
     ignore_extra: bool = False
-    progress: Callable[[Fit], None] | None = None
+    progress: Callable[[Fit[Any]], None] | None = None
     device: str | None = None
     memory: int | str | None = None
     planning: Options = DEFAULT
@@ -201,11 +206,11 @@ def rows_of(frame: Any, model: Model, *, ignore_extra: bool) -> Cases:
     else:
         cases = as_cases(frame, model, ignore_extra=ignore_extra)
     if not len(cases.values):
-        raise InputError("the data have no rows: fit needs at least one")
+        raise InputError(NO_ROWS)
     return cases
 
 
-def fit_parameters(question: FitQuestion, options: FitOptions, report: Callable[[Fit], None]) -> Fit:
+def fit_parameters(question: FitQuestion, options: FitOptions, report: Callable[[Fit[Model]], None]) -> Fit[Model]:
     """Fit parameters to data.
 
     Args:
@@ -217,24 +222,59 @@ def fit_parameters(question: FitQuestion, options: FitOptions, report: Callable[
         ImpossibleEvidenceError: A row has probability 0 under the starting tables of the model.
         MemoryLimitError: The messages of a few rows do not fit.
     """
-    families, prior = question.families, question.prior
+    families = question.families
     rows = weighted_rows(question.cases, len(families.model.variables))
-    count = len(question.cases.values)
-    observed = counts_of(rows, families)
+    work = RowMaximisation(families, rows, question.prior, options.planning)
+    data = FitData(families, question.prior, counts_of(rows, families), len(question.cases.values))
+    return best_fit(work, data, families.with_tables, options, report)
 
-    def fit_of(start: int, iterates: Sequence[Iterate], ended_by: FitEnd) -> Fit:
+
+class FitData(NamedTuple):
+    """Data of a fit, as its starts and its end need them.
+
+    Attributes:
+        families: Families of the network.
+        prior: Pseudo-counts of each family.
+        observed: Counts of the rows that observe a whole family.
+        rows: Number of rows.
+    """
+
+    families: Families
+    prior: list[Floats]
+    observed: list[Floats]
+    rows: int
+
+
+def best_fit(
+    work: ExpectationMaximisation,
+    data: FitData,
+    model_of: Callable[[Sequence[Floats]], Fitted],
+    options: FitOptions,
+    report: Callable[[Fit[Fitted]], None],
+) -> Fit[Fitted]:
+    """Return the best fit of all starts, and close the work.
+
+    Args:
+        work: Expectation maximisation on the data.
+        data: The data.
+        model_of: Function that returns the model with some tables.
+        options: See ``fit_parameters``.
+        report: Likewise.
+    """
+    families = data.families
+
+    def fit_of(start: int, iterates: Sequence[Iterate], ended_by: FitEnd) -> Fit[Fitted]:
         logs = [iterate.log_likelihood for iterate in iterates], [iterate.log_posterior for iterate in iterates]
-        return Fit(families.with_tables(iterates[-1].tables), *logs, ended_by=ended_by, rows=count, start=start)
+        return Fit(model_of(iterates[-1].tables), *logs, ended_by=ended_by, rows=data.rows, start=start)
 
-    work = ExpectationMaximisation(families, rows, prior, options.planning)
     try:
         if work.is_complete:
             tables = families.tables_of(
-                [counts + pseudo_counts for counts, pseudo_counts in zip(observed, prior, strict=True)]
+                [counts + pseudo_counts for counts, pseudo_counts in zip(data.observed, data.prior, strict=True)]
             )
             return fit_of(0, [next(work.iterates(tables))], "converged")
-        best: Fit | None = None
-        for number, start in enumerate(_starts(question, options, observed)):
+        best: Fit[Fitted] | None = None
+        for number, start in enumerate(_starts(data, options)):
             iterates: list[Iterate] = []
             for iterate in work.iterates(start):
                 # Only the logarithms of earlier iterations are needed.
@@ -242,7 +282,7 @@ def fit_parameters(question: FitQuestion, options: FitOptions, report: Callable[
                 logger.info(
                     "start %d, iteration %d: log-likelihood %.10g", number, len(iterates) - 1, iterate.log_likelihood
                 )
-                is_close = is_converged([past.log_posterior for past in iterates], count, options.tolerance)
+                is_close = is_converged([past.log_posterior for past in iterates], data.rows, options.tolerance)
                 is_last = is_close or len(iterates) > options.max_iterations
                 fit = fit_of(number, iterates, "converged" if is_close else "max-iterations")
                 if best is None or best.start == number or fit.log_posteriors[-1] > best.log_posteriors[-1]:
@@ -256,11 +296,11 @@ def fit_parameters(question: FitQuestion, options: FitOptions, report: Callable[
         work.close()
 
 
-def _starts(question: FitQuestion, options: FitOptions, observed: Sequence[Floats]) -> Iterator[list[Floats]]:
+def _starts(data: FitData, options: FitOptions) -> Iterator[list[Floats]]:
     """Yield starting tables: the first ones, then those of the restarts."""
-    families = question.families
+    families = data.families
     random = np.random.default_rng(options.seed)
-    observed_leaders = _observed_leaders(families, observed)
+    observed_leaders = _observed_leaders(families, data.observed)
 
     def drawn() -> list[Floats]:
         return [random.exponential(size=shape) for shape in families.sizes]
@@ -273,7 +313,7 @@ def _starts(question: FitQuestion, options: FitOptions, observed: Sequence[Float
             [
                 counts + START_COUNT + pseudo_counts if leader in observed_leaders else weights
                 for counts, pseudo_counts, weights, leader in zip(
-                    observed, question.prior, drawn(), families.leaders, strict=True
+                    data.observed, data.prior, drawn(), families.leaders, strict=True
                 )
             ]
         )
