@@ -159,9 +159,9 @@ class InfluenceDiagram(DecisionNetwork):
     ) -> Result:
         """Return policies of maximum expected utility.
 
-        The diagram is solved one decision after another (single policy updating). That is optimal where the diagram is
-        soluble, as each one without forgetting is, and the status is ``optimal``. Otherwise, it is repeated until no
-        single policy can be improved: a local optimum, whose status is ``feasible``.
+        The diagram is solved one decision after another (single policy updating). The answer is optimal if the diagram
+        is soluble; diagrams without forgetting always are. Otherwise, this is repeated until no single policy can be
+        improved. The answer is then a local optimum, with the status ``feasible``.
 
         Args:
             evidence: Observed variables, as in ``elimina.plan``, which no decision affects.

@@ -69,7 +69,7 @@ def fit_sequences(
     Args:
         question: The data.
         options: Options, as ``FitOptions.checked`` returns them.
-        report: Function that is called with the fit of each iteration that is the best so far.
+        report: Function to call with the best fit so far, after each iteration that improves it.
 
     Raises:
         ImpossibleEvidenceError: A sequence has probability 0 under the starting tables of the model.
