@@ -644,7 +644,7 @@ def test_a_million_steps_keep_few_messages():
 def test_pairs_of_joint_states_must_fit():
     model = without_chain(UMBRELLA)
     with pytest.raises(MemoryLimitError, match=r"4 pairs of joint states .*mpe\(\)"):
-        model._engine(Options().checked()).best_paths(model._read({"umbrella": ["yes"]}, None), RunLimits(20, 1))
+        model._engine(Options().checked()).best_paths(model.sequences_of({"umbrella": ["yes"]}, None), RunLimits(20, 1))
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
 """Formats of all files in one table: their suffixes, what they hold, and the marks of formats that share a suffix.
 
 The package of a content reads and writes its formats. The module of ``elimina.io`` that is named like the format has
-the ``CODEC`` of models, and ``DIAGRAMS`` for influence diagrams. The module of ``elimina.dcop.formats`` has the ``CODEC``
-of distributed problems. ``elimina.cp`` reads constraint models and tours.
+the ``CODEC`` of models, and ``DIAGRAMS`` for influence diagrams. The module of ``elimina.dcop.formats`` has the
+``CODEC`` of distributed problems. ``elimina.cp`` reads constraint models and tours.
 """
 
 from __future__ import annotations
