@@ -69,6 +69,12 @@ def plan(
         InputError: An option or the evidence does not fit the model, or the file of the model cannot be read.
         DeviceError: The device is missing or cannot be used.
         UnsupportedError: The task or the dtype has no sparse tables, and the options ask for them.
+
+    Example:
+        >>> import elimina
+        >>> plan = elimina.plan("examples/radio.wcsp")
+        >>> plan.width, plan.fits
+        (6, True)
     """
     chosen = task_of(task)
     checked = options_of(options, device, memory).planning.checked(chosen)
@@ -127,6 +133,14 @@ def solve(
         DeviceError: The device is missing, unusable or (a GPU) out of memory, and nothing is known.
         TimeLimitError: The time limit passed, and nothing is known.
         KeyboardInterrupt: The user interrupted, and nothing is known.
+
+    Example:
+        >>> import elimina
+        >>> result = elimina.solve("examples/pump.bif", "mar", evidence={"Alarm": "on", "Noise": "loud"})
+        >>> round(result.marginals["Bearing"]["worn"], 3)
+        0.853
+        >>> elimina.solve("examples/radio.wcsp", "count").value
+        2689226840840601600
     """
     chosen = task_of(task)
     time_limit = arguments.seconds("time_limit", time_limit)
@@ -176,6 +190,12 @@ def sample(
         DeviceError: The device is missing or cannot be used.
         TimeLimitError: The time limit passed.
         KeyboardInterrupt: The user interrupted.
+
+    Example:
+        >>> import elimina
+        >>> samples = elimina.sample("examples/pump.bif", 3, evidence={"Alarm": "on"}, seed=1)
+        >>> samples["Alarm"].tolist()
+        ['on', 'on', 'on']
     """
     count = arguments.integer("count", count, 0)
     seed = None if seed is None else arguments.integer("seed", seed, 0, taken="an integer, or None for any")

@@ -4,20 +4,50 @@ from __future__ import annotations
 
 
 class EliminaError(Exception):
-    """Base of every error that elimina raises on purpose."""
+    """Base of every error that elimina raises on purpose.
+
+    Example:
+        >>> import elimina
+        >>> try:
+        ...     elimina.read("missing.bif")
+        ... except elimina.EliminaError as error:
+        ...     print(type(error).__name__, error)
+        InputError cannot read missing.bif: No such file or directory
+    """
 
 
 class InputError(EliminaError, ValueError):
-    """A model, an option or a piece of evidence that cannot be used as given."""
+    """A model, an option or a piece of evidence that cannot be used as given.
+
+    Example:
+        >>> import elimina
+        >>> try:
+        ...     elimina.Model.from_arrays({"a": 2}, [(("a",), [1, 2, 3])])
+        ... except elimina.InputError as error:
+        ...     print(error)
+        factor 0 has 3 values for variable 'a', which has 2
+    """
 
 
 class FormatError(InputError):
-    """A malformed file.
+    r"""A malformed file.
 
     Args:
         path: The file as the user named it.
         line: The line where reading stopped, from 1; None where lines have no meaning.
         problem: Description of the expected and the actual contents.
+
+    Example:
+        >>> import elimina
+        >>> from pathlib import Path
+        >>> _ = Path("broken.uai").write_text("MARKOV\n1\ntwo\n")
+        >>> try:
+        ...     elimina.read("broken.uai")
+        ... except elimina.FormatError as error:
+        ...     print(error)
+        ...     print(error.line)
+        broken.uai:3: expected a domain size, found 'two'
+        3
     """
 
     def __init__(self, path: str, line: int | None, problem: str) -> None:
@@ -31,24 +61,73 @@ class FormatError(InputError):
 
 
 class UnsupportedError(InputError):
-    """A well-formed input that uses something elimina does not handle."""
+    """A well-formed input that uses something elimina does not handle.
+
+    Example:
+        >>> import elimina
+        >>> costs = elimina.Model.from_arrays({"a": 2, "b": 2}, [(("a", "b"), [[2**54, 0], [0, 2**54]])])
+        >>> try:
+        ...     next(elimina.iterate_best(costs))
+        ... except elimina.UnsupportedError as error:
+        ...     print("the costs are too large")
+        the costs are too large
+    """
 
 
 class ImpossibleEvidenceError(EliminaError, ValueError):
-    """The evidence has probability 0, so there is no posterior."""
+    """The evidence has probability 0, so there is no posterior.
+
+    Example:
+        >>> import elimina
+        >>> tree = elimina.JunctionTree("examples/pump.bif", evidence={"Power": "out", "Pump": "running"})
+        >>> try:
+        ...     tree.marginals(["Bearing"])
+        ... except elimina.ImpossibleEvidenceError as error:
+        ...     print(str(error)[:56])
+        the evidence (Power=out, Pump=running) has probability 0
+    """
 
 
 # Clusters make errors again by the first base, which has to be the one with a memory layout of its own.
 class MemoryLimitError(MemoryError, EliminaError):
-    """A plan needs more memory than it may use, and nothing was allocated; or the process ran out of memory."""
+    """A plan needs more memory than it may use, and nothing was allocated; or the process ran out of memory.
+
+    Example:
+        >>> import elimina
+        >>> from elimina.generate import grid_model
+        >>> grid = grid_model(20, 4, 0.1)
+        >>> try:
+        ...     elimina.solve(grid, "count", memory="4MiB", options=elimina.Options(exact=True))
+        ... except elimina.MemoryLimitError as error:
+        ...     print(str(error)[:14])
+        the plan needs
+    """
 
 
 class DeviceError(EliminaError, RuntimeError):
-    """The asked-for device is missing, unusable or out of memory."""
+    """The asked-for device is missing, unusable or out of memory.
+
+    Example:
+        >>> import elimina
+        >>> try:
+        ...     elimina.solve("examples/radio.wcsp", device="cuda:4095")
+        ... except elimina.DeviceError as error:
+        ...     print("no such device")
+        no such device
+    """
 
 
 class TimeLimitError(EliminaError, TimeoutError):
-    """The time limit passed before the answer was known."""
+    """The time limit passed before the answer was known.
+
+    Example:
+        >>> import elimina
+        >>> try:
+        ...     elimina.solve("examples/pump.bif", "mar", time_limit=1e-9)
+        ... except elimina.TimeLimitError as error:
+        ...     print(str(error)[:29])
+        the time limit of 1e-09 s pas
+    """
 
 
 class DcopError(EliminaError, RuntimeError):

@@ -72,6 +72,14 @@ class Bounds(NamedTuple):
         lower: Lower bound; None if it is unknown. If costs are maximised, the value of the best assignment.
         upper: Upper bound; None if it is unknown. If costs are minimised, the value of the best assignment.
         nodes: Nodes of the search so far.
+
+    Example:
+        >>> import elimina
+        >>> seen = []
+        >>> options = elimina.Options(on_bounds=seen.append, method="search")
+        >>> result = elimina.solve("examples/radio.wcsp", options=options)
+        >>> seen[-1].lower, seen[-1].upper
+        (1352, 1352)
     """
 
     seconds: float
@@ -114,6 +122,12 @@ class Interval(NamedTuple):
         low: Lower end; minus infinity if there is none.
         high: Upper end; infinity if there is none.
         level: Least probability that the interval contains the exact number.
+
+    Example:
+        >>> import elimina
+        >>> interval = elimina.Interval(low=-3.2, high=-3.0, level=0.95)
+        >>> interval.low < -3.1 < interval.high
+        True
     """
 
     low: float
@@ -265,6 +279,12 @@ class Result(Displayed):
             ``sliced`` (names of the variables conditioned on) and ``slices_skipped``; with sparse tables
             ``rows_made`` (tuples considered) and ``rows_filtered``; with a checkpoint ``resumed_slices`` and
             ``resumed_steps``.
+
+    Example:
+        >>> import elimina
+        >>> result = elimina.solve("examples/pump.bif", evidence={"Alarm": "on", "Noise": "loud"})
+        >>> result.status, result.assignment["Bearing"]
+        ('optimal', 'worn')
     """
 
     status: Status

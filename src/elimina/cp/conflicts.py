@@ -12,6 +12,17 @@ class Conflict(NamedTuple):
     Attributes:
         names: Names of the constraints, in the order in which they were posted.
         is_minimal: Without any one of them there is a solution; False if time did not suffice to find out.
+
+    Example:
+        >>> from elimina import cp
+        >>> m = cp.Model()
+        >>> x = m.int_var(0, 9, "x")
+        >>> for name, condition in {"small": x < 3, "even": x % 2 == 0, "large": x > 5}.items():
+        ...     with m.named(name):
+        ...         m.add(condition)
+        >>> conflict = m.conflict()
+        >>> conflict.names, conflict.is_minimal
+        (('small', 'large'), True)
     """
 
     names: tuple[str, ...]

@@ -59,6 +59,13 @@ class Expression(Slotted):
         model: Model of the variables.
         constant: Constant term.
         name: Name of a variable; empty for other expressions.
+
+    Example:
+        >>> from elimina import cp
+        >>> m = cp.Model()
+        >>> x, y = m.int_var(0, 9, "x"), m.int_var(0, 9, "y")
+        >>> 2 * x - y + 3
+        2*x - y + 3
     """
 
     # The terms are the first `_length` of a list that sums which begin alike share: sum(variables) copies none of them.
@@ -224,6 +231,13 @@ class Condition(Slotted, ABC):
 
     ``&``, ``|``, ``~``, ``^`` and `implies` of conditions and Booleans make conditions. As an operand of ``+``, ``-``,
     ``*``, ``sum``, comparisons and functions, a condition is the Boolean `truth`.
+
+    Example:
+        >>> from elimina import cp
+        >>> m = cp.Model()
+        >>> x, y = m.int_var(0, 9, "x"), m.int_var(0, 9, "y")
+        >>> (x < 3) | ~(y >= 2)
+        (x <= 2) | (y <= 1)
     """
 
     __slots__ = ("_truth",)
@@ -316,6 +330,14 @@ class Relation(Condition):
     Attributes:
         left: The expression.
         name: ``eq``, ``ne`` or ``le``.
+
+    Example:
+        >>> from elimina import cp
+        >>> m = cp.Model()
+        >>> x = m.int_var(0, 9, "x")
+        >>> m.add(2 * x >= 15)
+        >>> m.solve()[x] >= 8
+        True
     """
 
     __slots__ = ("left", "name")
@@ -356,6 +378,14 @@ class Combination(Condition):
 
     Raises:
         InputError: A part is neither a condition nor a Boolean.
+
+    Example:
+        >>> from elimina import cp
+        >>> m = cp.Model()
+        >>> x, y = m.int_var(0, 9, "x"), m.int_var(0, 9, "y")
+        >>> m.add((x > 8) & (y < 1))
+        >>> m.solve()[[x, y]]
+        [9, 0]
     """
 
     __slots__ = ("name", "parts")

@@ -51,6 +51,17 @@ class Model(CopyableModel, DerivedConstraints, Displayed):
     """A constraint model: variables, constraints, an objective and orderings for the search.
 
     Nothing is propagated before `solve`; a model may be solved again, with more constraints.
+
+    Example:
+        >>> from elimina import cp
+        >>> m = cp.Model()
+        >>> x, y = m.int_var(0, 9, "x"), m.int_var(0, 9, "y")
+        >>> m.add(x + y == 12)
+        >>> m.add(x < y)
+        >>> m.maximize(x)
+        >>> result = m.solve()
+        >>> result[x], result[y]
+        (5, 7)
     """
 
     def __init__(self) -> None:

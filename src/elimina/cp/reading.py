@@ -31,6 +31,11 @@ def read(path: str | os.PathLike[str]) -> Model:
         UnsupportedError: An item is well formed, but not supported.
         InputError: The file cannot be read, or its suffix is that of a graphical model or of a tour problem.
         MemoryLimitError: Memory ran out.
+
+    Example:
+        >>> from elimina import cp
+        >>> cp.read("examples/queens.fzn").solve().status
+        'feasible'
     """
     path = arguments.file("path", path)
     suffix = suffix_of(path)

@@ -68,6 +68,15 @@ class SearchOptions(NamedTuple):
         gap: End the search once the bounds are this close, relative to the one closer to 0: 0.01 or ``"1%"``.
         on_bounds: Function to call with new bounds (``elimina.Bounds``) of the objective.
         progress: Function to call with the figures of the search so far (as in ``Result.stats``), now and then.
+
+    Example:
+        >>> from elimina import cp
+        >>> m = cp.Model()
+        >>> queens = m.int_vars(8, 0, 7, "q")
+        >>> for step in (-1, 0, 1):
+        ...     m.all_different(queen + step * row for row, queen in enumerate(queens))
+        >>> m.solve(options=cp.SearchOptions(restarts="none")).status
+        'feasible'
     """
 
     node_limit: int | None = None

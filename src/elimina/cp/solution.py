@@ -22,6 +22,13 @@ class Solution(Mapping[str, int]):
     The keys of the mapping are the names of variables that have one. ``solution[x]`` also takes a variable, an
     expression, a condition, which is 1 if it holds, or a list of them, for which it returns a list. A solution of a
     copied or pickled model takes the variables of the original.
+
+    Example:
+        >>> from elimina import cp
+        >>> m = cp.Model()
+        >>> x = m.int_var(1, 3, "x")
+        >>> [solution[x] for solution in m.solutions()]
+        [1, 2, 3]
     """
 
     def __init__(self, model: ExpressionModel, values: npt.NDArray[np.int64], names: dict[str, int]) -> None:

@@ -54,6 +54,11 @@ class AgentProfile:
     Attributes:
         name: Name, unique in its problem.
         capacity: Room for computations, in the file's unit; None if it is not limited.
+
+    Example:
+        >>> from elimina import dcop
+        >>> dcop.AgentProfile("Ada", capacity=20.0)
+        AgentProfile(name='Ada', capacity=20.0)
     """
 
     name: str
@@ -67,6 +72,14 @@ class Problem:
         model: Variables and cost functions; its sense is ``min-cost`` or ``max-cost``.
         agents: Agents in index order; an agent may own several variables, or none.
         owners: Index of the agent that owns each variable of the model.
+
+    Example:
+        >>> import elimina
+        >>> from elimina import dcop
+        >>> model = elimina.Model.from_arrays({"a": 2, "b": 2}, [(("a", "b"), [[3, 0], [1, 2]])])
+        >>> problem = dcop.Problem(model, [dcop.AgentProfile("Ada"), dcop.AgentProfile("Bob")], owners=[0, 1])
+        >>> dcop.solve(problem).assignment
+        {'a': 0, 'b': 1}
     """
 
     def __init__(self, model: Model, agents: Sequence[AgentProfile], owners: Sequence[int]) -> None:

@@ -48,6 +48,13 @@ class Network(NamedTuple):
         crashes: Agent -> number of the received message at which it crashes; it keeps only its log of messages.
         downtime: Simulated time until a crashed agent restarts, in seconds; infinity for never.
         seed: Random seed.
+
+    Example:
+        >>> from elimina import dcop
+        >>> problem = dcop.read("examples/meetings.yaml")
+        >>> network = dcop.Network(delay=0.1, loss=0.2, seed=1)
+        >>> dcop.solve(problem, network=network).status
+        'optimal'
     """
 
     order: Order = "time"

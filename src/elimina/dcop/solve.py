@@ -126,6 +126,12 @@ class AgentOptions(NamedTuple):
         listener: Function that receives each delivery.
         on_forecast: Function that receives the forecast of ``mb-dpop`` before it begins.
         progress: Function that receives the share of the work done (``mb-dpop``), again and again.
+
+    Example:
+        >>> from elimina import dcop
+        >>> problem = dcop.read("examples/meetings.yaml")
+        >>> dcop.solve(problem, "adpop", options=dcop.AgentOptions(ibound=1)).status
+        'bounded'
     """
 
     ibound: int | None = None
@@ -186,6 +192,13 @@ def solve(
             in it, and there is no time limit; or the process ran out of memory.
         DeviceError: The device is missing, unusable or out of memory.
         DcopError: Messages were lost for good, or an agent did not come back.
+
+    Example:
+        >>> from elimina import dcop
+        >>> problem = dcop.read("examples/meetings.yaml")
+        >>> result = dcop.solve(problem)
+        >>> result.status, result.value
+        ('optimal', 5)
     """
     begun = time.monotonic()
     if not isinstance(problem, Problem):

@@ -86,6 +86,12 @@ def read_evidence(path: str | os.PathLike[str], model: Model) -> dict[str, State
         FormatError: The file fits no dialect (see ``elimina.io.evidence_files``) or names a variable or value that
             the model does not have.
         InputError: The file cannot be read.
+
+    Example:
+        >>> import elimina
+        >>> model = elimina.read("examples/relay.uai")
+        >>> elimina.read_evidence("examples/relay.uai.evid", model)
+        {'x9': 1, 'x12': 0, 'x13': 2}
     """
     observed = parse_file(arguments.file("path", path), open_text, lambda text: parse(text, model))
     return named([model.variables[v] for v in observed], observed.values())

@@ -77,6 +77,12 @@ def read(path: str | os.PathLike[str], *, format: str | None = None, check: bool
         UnsupportedError: The file uses a feature that elimina does not handle.
         InputError: The format is unknown or the file cannot be read.
         MemoryLimitError: A table is too large, or the process ran out of memory.
+
+    Example:
+        >>> import elimina
+        >>> model = elimina.read("examples/pump.bif")
+        >>> len(model.variables), model.variables[0].name
+        (12, 'Season')
     """
     path = arguments.file("path", path)
     codec = _codec_of(path, format)
@@ -146,6 +152,13 @@ def write(model: Model, path: str | os.PathLike[str], *, format: str | None = No
 
     Raises:
         InputError: The format cannot hold the model, is unknown, or the file cannot be written.
+
+    Example:
+        >>> import elimina
+        >>> model = elimina.read("examples/radio.wcsp")
+        >>> elimina.write(model, "radio.cfn")
+        >>> len(elimina.read("radio.cfn").variables)
+        30
     """
     if not isinstance(model, Model):
         raise arguments.wrong_type("model", model, "a Model")

@@ -34,6 +34,12 @@ def from_pgmpy(network: Any, *, check: bool = True) -> Model:
         InputError: It is none of these, a row of a distribution does not sum to 1, a variable has no distribution or
             factor, or factors disagree on a variable's states.
         UnsupportedError: A distribution is not given by a table, or the network is dynamic.
+
+    Example:
+        >>> import elimina
+        >>> network = elimina.to_pgmpy(elimina.read("examples/pump.bif"))
+        >>> elimina.from_pgmpy(network).variables[0].states
+        ('dry', 'wet')
     """
     factors = _factors(network)
     states = states_of_factors(factors)
@@ -139,6 +145,12 @@ def to_pgmpy(model: Model) -> Any:
 
     Raises:
         InputError: pgmpy is not installed, or a factor or the constant is too large to be written out.
+
+    Example:
+        >>> import elimina
+        >>> network = elimina.to_pgmpy(elimina.read("examples/pump.bif"))
+        >>> len(network.nodes())
+        12
     """
     models, factors = import_package("pgmpy", "pgmpy.models"), import_package("pgmpy", "pgmpy.factors.discrete")
     model = convert_sense(model, "probability")

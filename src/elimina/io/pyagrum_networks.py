@@ -34,6 +34,12 @@ def from_pyagrum(network: Any, *, check: bool = True) -> Model:
     Raises:
         InputError: It is neither, or a row of a distribution does not sum to 1.
         UnsupportedError: It is an influence diagram.
+
+    Example:
+        >>> import elimina
+        >>> network = elimina.to_pyagrum(elimina.read("examples/pump.bif"))
+        >>> elimina.from_pyagrum(network).variables[0].states
+        ('dry', 'wet')
     """
     if hasattr(network, "utility"):
         raise UnsupportedError(
@@ -125,6 +131,12 @@ def to_pyagrum(model: Model) -> Any:
 
     Raises:
         InputError: pyAgrum is not installed, or a factor or the constant is too large to be written out.
+
+    Example:
+        >>> import elimina
+        >>> network = elimina.to_pyagrum(elimina.read("examples/pump.bif"))
+        >>> network.size()
+        12
     """
     gum = import_package("pyagrum", "pyagrum")
     model = _with_increasing_states(convert_sense(model, "probability"))

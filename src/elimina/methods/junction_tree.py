@@ -122,6 +122,13 @@ class JunctionTree(Displayed):
         MemoryLimitError: The messages need more memory, and the options ask for exact answers or a GPU; nothing was
             allocated.
         DeviceError: The device is missing or cannot be used.
+
+    Example:
+        >>> import elimina
+        >>> tree = elimina.JunctionTree("examples/pump.bif")
+        >>> tree.set_evidence({"Alarm": "on", "Noise": "loud"})
+        >>> print(tree.marginals(["Bearing"])["Bearing"].round(3))
+        [0.147 0.853]
     """
 
     @_IN_WORDS

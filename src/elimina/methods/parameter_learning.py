@@ -53,6 +53,12 @@ class Fit(Displayed, Generic[Fitted]):
         ended_by: ``converged``, ``max-iterations``, ``time-limit`` or ``interrupt``.
         rows: Number of rows of the data, those of all sequences.
         start: Number of the start that led here: 0 for the first one, then the restarts.
+
+    Example:
+        >>> import elimina
+        >>> fit = elimina.fit({"rain": []}, {"rain": ["no", "no", "yes", "no"]}, prior=0)
+        >>> fit.model.factors[0].values.tolist(), fit.converged
+        ([0.75, 0.25], True)
     """
 
     def __init__(
@@ -117,6 +123,14 @@ class FitOptions(NamedTuple):
         device: Device, as in ``plan``.
         memory: Memory limit, as in ``plan``.
         planning: Settings of the plan for experts: the order and its search, and ``threads``.
+
+    Example:
+        >>> import elimina
+        >>> data = {"rain": ["no", "no", "yes", None]}
+        >>> options = elimina.FitOptions(restarts=2, seed=3)
+        >>> fit = elimina.fit({"rain": []}, data, prior=0, options=options)
+        >>> fit.model.factors[0].values.round(2).tolist()
+        [0.67, 0.33]
     """
 
     start: Start = "counts"

@@ -36,6 +36,14 @@ class Samples(Displayed, Mapping[str, NDArray[Any]]):
             where the proposal misses likely assignments.
         log10_z: Base-10 logarithm of the model's sum given the evidence; an unbiased estimate of the sum if the samples
             are weighted.
+
+    Example:
+        >>> import elimina
+        >>> samples = elimina.sample("examples/pump.bif", 5, evidence={"Alarm": "on"}, seed=1)
+        >>> samples.indices.shape, samples.is_exact
+        ((5, 12), True)
+        >>> set(samples["Alarm"].tolist())
+        {'on'}
     """
 
     def __init__(

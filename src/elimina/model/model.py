@@ -44,6 +44,13 @@ class Model(Displayed):
         children: Child of each factor: factor i is the conditional distribution of ``children[i]`` given the rest of
             its scope. None if the model is not a Bayesian network.
         name: Name of the model, any text.
+
+    Example:
+        >>> import elimina
+        >>> variables = [elimina.Variable("a", 2), elimina.Variable("b", 2)]
+        >>> model = elimina.Model(variables, [elimina.Table([0, 1], [[0, 3], [2, 1]])])
+        >>> model.score(model.indices_of({"a": 1, "b": 0}))
+        2
     """
 
     def __init__(

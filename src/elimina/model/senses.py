@@ -45,6 +45,12 @@ def convert_sense(model: Model, sense: Sense, *, decimals: int | None = 7, scale
         TypeError: An argument has the wrong type.
         InputError: A finite cost would become the probability 0 (then give a smaller ``scale``), or an argument makes
             no sense.
+
+    Example:
+        >>> import elimina
+        >>> costs = elimina.Model.from_arrays({"a": 2}, [(("a",), [1, 3])])
+        >>> elimina.io.convert_sense(costs, "max-cost").tables[0].values
+        array([-1, -3])
     """
     if not isinstance(model, Model):
         raise arguments.wrong_type("model", model, "a Model")

@@ -42,6 +42,13 @@ class StateIndex:
 
     Attributes:
         index: Index of the state, from 0 on.
+
+    Example:
+        >>> import elimina
+        >>> evidence = {"Alarm": elimina.StateIndex(1)}
+        >>> result = elimina.solve("examples/pump.bif", "mar", evidence=evidence, query=["Power"])
+        >>> round(result.marginals["Power"]["out"], 3)
+        0.094
     """
 
     index: int

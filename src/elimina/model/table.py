@@ -74,6 +74,15 @@ class Table(Slotted):
         rows: Listed tuples of a sparse table, each at most once: an int32 array of shape ``(len(values), len(scope))``.
             None if the table is dense.
         default: Value of all tuples that a sparse table does not list. None if the table is dense.
+
+    Example:
+        >>> import elimina
+        >>> table = elimina.Table([0, 1], [[0, 3], [2, 1]])
+        >>> print(table.scope, table.values.tolist())
+        (0, 1) [[0, 3], [2, 1]]
+        >>> rare = elimina.Table([0, 1], [5], sizes=[1000, 1000], rows=[[3, 4]], default=0)
+        >>> len(rare.rows)
+        1
     """
 
     __slots__ = ("default", "rows", "scope", "sizes", "values")

@@ -44,6 +44,11 @@ class Variable(Slotted):
         name: Name, unique in its model.
         size: Number of states.
         states: The states as Python objects, in the order of the tables; None if they are ``0, ..., size - 1``.
+
+    Example:
+        >>> import elimina
+        >>> elimina.Variable("Noise", 2, ["quiet", "loud"])
+        Variable('Noise', 2, states=('quiet', 'loud'))
     """
 
     __slots__ = ("_indices", "_readings", "name", "size", "states")

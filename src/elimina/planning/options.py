@@ -118,6 +118,13 @@ class Options(NamedTuple):
         on_bounds: Function to call with the bounds, now and then, if they or the nodes of a search have changed.
         progress: Function to call with the share of the work that is done, from 0 to 1. True: shows the phase, the
             bounds and the time of the call, on a terminal or in a notebook.
+
+    Example:
+        >>> import elimina
+        >>> options = elimina.Options(method="mbe", ibound=2)
+        >>> result = elimina.solve("examples/radio.wcsp", options=options)
+        >>> result.status
+        'bounded'
     """
 
     device: str = "auto"

@@ -217,6 +217,12 @@ class Plan(NamedTuple):
         minibuckets: Partition of the buckets; None: the plan is exact.
         planning_bytes: Bytes that planning and the records take, a part of the host's.
         shortfall: Figures for the error, where the plan does not fit.
+
+    Example:
+        >>> import elimina
+        >>> plan = elimina.plan("examples/pump.bif", "mar")
+        >>> plan.width, plan.fits
+        (3, True)
     """
 
     task: str

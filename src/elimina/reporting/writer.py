@@ -63,6 +63,12 @@ class Report:
     Attributes:
         html: The page, one file that needs no other and no network.
         result: The answer; None if there is none.
+
+    Example:
+        >>> import elimina
+        >>> page = elimina.report("examples/radio.wcsp")
+        >>> page.result.value
+        1352
     """
 
     def __init__(self, html: str, result: Result | None) -> None:
@@ -134,6 +140,11 @@ def report(
     Raises:
         TypeError: An argument has the wrong type.
         InputError: An option or the evidence does not fit the model, or the file of the model cannot be read.
+
+    Example:
+        >>> import elimina
+        >>> page = elimina.report("examples/pump.bif", evidence={"Alarm": "on"})
+        >>> page.save("report.html")
     """
     limit = arguments.seconds("time_limit", time_limit)
     settings = options_of(options, None, memory)

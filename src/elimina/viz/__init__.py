@@ -56,6 +56,10 @@ def plot(
         TypeError: An argument has the wrong type.
         InputError: matplotlib is not installed, or an option is wrong.
         ImpossibleEvidenceError: The evidence has probability 0, and posteriors are computed.
+
+    Example:
+        >>> import elimina
+        >>> elimina.viz.plot("examples/pump.bif").save("pump.svg")
     """
     model = as_model(model)
     arguments.choice("what", what, get_args(What))
@@ -120,6 +124,11 @@ def plot_joint(table: NamedTable) -> Picture:
     Raises:
         TypeError: ``table`` is no ``NamedTable``.
         InputError: matplotlib is not installed, or the table has another number of variables.
+
+    Example:
+        >>> import elimina
+        >>> tree = elimina.JunctionTree("examples/pump.bif")
+        >>> elimina.viz.plot_joint(tree.joint(["Pump", "Flow"])).save("joint.svg")
     """
     if not isinstance(table, NamedTable):
         raise arguments.wrong_type("table", table, "an elimina.NamedTable, such as JunctionTree.joint returns")
@@ -145,6 +154,11 @@ def plot_sensitivities(sensitivities: Sensitivities, *, change: float = 0.1, cou
     Raises:
         TypeError: An argument has the wrong type.
         InputError: matplotlib is not installed, or an argument is out of range.
+
+    Example:
+        >>> import elimina
+        >>> tree = elimina.JunctionTree("examples/pump.bif", evidence={"Alarm": "on"})
+        >>> elimina.viz.plot_sensitivities(tree.sensitivities({"Bearing": "worn"})).save("tornado.svg")
     """
     if not isinstance(sensitivities, Sensitivities):
         raise arguments.wrong_type("sensitivities", sensitivities, "what JunctionTree.sensitivities returns")

@@ -72,6 +72,11 @@ class Picture:
 
     Args:
         figure: Figure of matplotlib.
+
+    Example:
+        >>> import elimina
+        >>> picture = elimina.viz.plot("examples/pump.bif")
+        >>> picture.save("pump.pdf")
     """
 
     def __init__(self, figure: Any) -> None:

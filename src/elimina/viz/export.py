@@ -38,6 +38,10 @@ def write_graph(
         TypeError: An argument has the wrong type.
         InputError: The suffix is another one, the model has no such variable, or the file cannot hold a name or be
             written.
+
+    Example:
+        >>> import elimina
+        >>> elimina.viz.write_graph("examples/pump.bif", "pump.graphml")
     """
     if result is not None and not isinstance(result, Result):
         raise arguments.wrong_type("result", result, "an elimina.Result, or None")

@@ -45,6 +45,12 @@ def read(path: str | os.PathLike[str], *, format: str | None = None) -> Problem:
         UnsupportedError: The file uses a feature that elimina does not handle.
         MemoryLimitError: The table of a function that is given by an expression is too large.
         InputError: The format is unknown, the file cannot be read, or a package for it is not installed.
+
+    Example:
+        >>> from elimina import dcop
+        >>> problem = dcop.read("examples/meetings.yaml")
+        >>> len(problem.agents), len(problem.model.variables)
+        (4, 5)
     """
     path = arguments.file("path", path)
     codec = _codec_of(path, format)
@@ -67,6 +73,13 @@ def write(problem: Problem, path: str | os.PathLike[str], *, format: str | None 
     Raises:
         TypeError: It is not a problem.
         InputError: The format cannot hold the problem, is unknown, or the file cannot be written.
+
+    Example:
+        >>> from elimina import dcop
+        >>> problem = dcop.read("examples/meetings.yaml")
+        >>> dcop.write(problem, "meetings.json")
+        >>> len(dcop.read("meetings.json").agents)
+        4
     """
     if not isinstance(problem, Problem):
         raise arguments.wrong_type("problem", problem, "an elimina.dcop.Problem (Problem.from_model makes one)")
