@@ -32,7 +32,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def run_command(work: Callable[[], int], is_process: bool) -> None:
-    """Exit with the code that some work returns, or with that of a signal.
+    """Exit with the code of some work, or with that of a signal.
 
     Args:
         work: The command.

@@ -57,7 +57,7 @@ def check_no_input(option: str, output: Path, *inputs: str | None) -> None:
     Args:
         option: Name of the option.
         output: File to be written.
-        inputs: Files that are read, and what else the options of files may hold.
+        inputs: Input files, and further possible contents of the options' files.
     """
     for file in inputs:
         if file is not None and output.exists() and os.path.exists(file) and output.samefile(file):
@@ -135,7 +135,7 @@ def memory_option(help: str) -> Callable[[Decorated], Decorated]:
 
 
 _NAMED_READING_SHARE = 0.01
-"""Share of a time limit from which the time of reading is named where the limit passed."""
+"""Share of a time limit from which an error about the limit names the time of reading."""
 
 time_limit_option = seconds_option("--time-limit", group="limits", help="Time limit in seconds, reading included.")
 
@@ -420,7 +420,7 @@ def _one_query(source: str, model: Model) -> list[int]:
 
 
 def call_options(parameters: dict[str, Any], model: Model) -> Options:
-    """Return the options of a call from the parameters of a command, read with the model where that is needed."""
+    """Return the options of a call from the parameters of a command, read with the model if needed."""
     values = {record.name: parameters[record.name] for record in OPTIONS if record.name in parameters}
     for name, read in _READ_WITH_MODEL.items():
         if name in values:

@@ -29,7 +29,7 @@ _PATIENCE = 0.1
 """Seconds after a time limit for the library to end by itself."""
 
 _AGAIN = 0.01
-"""Seconds after which an exception that Python has dropped is raised again."""
+"""Seconds after which an exception dropped by Python is raised again."""
 
 _SHELL = 128
 """Shells show a process that a signal ended by this number more than the signal's."""
@@ -89,7 +89,7 @@ def release() -> None:
 def alarm(seconds: float) -> None:
     """Interrupt the command if it has not ended when its time limit passes.
 
-    Whatever answers Ctrl-C then answers the limit, also in phases that do not look at the time.
+    Code that answers Ctrl-C then answers the limit, also in phases without checks of the time.
 
     Args:
         seconds: Time from now on.
@@ -103,7 +103,7 @@ def remaining(time_limit: float | None, seconds: float) -> float | None:
 
 
 def _drop(dropped: Any) -> None:
-    """Raise signals again that came while a destructor or a callback of the interpreter ran, which cannot raise."""
+    """Raise signals again that came during a destructor or a callback of the interpreter, where exceptions are lost."""
     if dropped.exc_type is KeyboardInterrupt and _State.came is not None:
         _State.is_dropped = True
         signal.setitimer(signal.ITIMER_REAL, _AGAIN)

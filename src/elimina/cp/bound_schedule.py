@@ -33,7 +33,7 @@ _WITHOUT_TABLES = (
     *("cumulative", "no_overlap", "transition_times", "diffn", "reservoir"),
     *("circuit", "subcircuit", "inverse", "bin_packing_load", "nvalue", "weighted_circuit"),
 )
-"""Constraints whose tables join so many variables that elimination does not end."""
+"""Constraints whose tables join too many variables for elimination."""
 
 
 class PausedSearch(NamedTuple):
@@ -81,7 +81,7 @@ class BoundRow(NamedTuple):
         applies: Returns whether the method is worth its time.
         method: Yields its results within a number of seconds.
         seconds: Time budget in seconds.
-        time_share: Share of the time that remains, if that is less.
+        time_share: Share of the remaining time, if that is less.
     """
 
     name: str

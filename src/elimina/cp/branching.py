@@ -15,7 +15,7 @@ SearchRule = tuple[ViewRows, str, str]
 def search_rules(
     model_rules: Sequence[SearchRule], variables: ViewRows, objective: ViewRows | None
 ) -> list[SearchRule]:
-    """Return the rules of a search, where an objective that has no rule is decided after the others.
+    """Return the rules of a search; an objective without a rule is decided last.
 
     Its domain is halved, towards the best value: single values would be improved one by one.
 

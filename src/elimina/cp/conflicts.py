@@ -36,7 +36,7 @@ def minimal_conflict(names: Sequence[str], is_infeasible: Callable[[Sequence[str
 
     Args:
         names: Different names.
-        is_infeasible: Returns whether the constraints of some names are infeasible; False where that is not known.
+        is_infeasible: Function that returns True if the constraints of some names are known to be infeasible.
     """
 
     def part(background: Sequence[str], is_changed: bool, candidates: Sequence[str]) -> list[str]:

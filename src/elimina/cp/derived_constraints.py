@@ -49,7 +49,7 @@ class DerivedConstraints(GlobalConstraints):
         return quotient, remainder
 
     def whole_power(self, x: Operand, y: Operand) -> Expression:
-        """Return a new variable that is x to the power y, which is at least 0; 0 to the power 0 is 1.
+        """Return a new variable equal to x to the power y, for y of at least 0; 0 to the power 0 is 1.
 
         Raises:
             InputError: y may be negative, or the power is beyond 2^52.

@@ -68,7 +68,7 @@ class Expression(Slotted):
         2*x - y + 3
     """
 
-    # The terms are the first `_length` of a list that sums which begin alike share: sum(variables) copies none of them.
+    # Terms are the first `_length` of a list, shared by sums with the same beginning: sum(variables) copies nothing.
     __slots__ = ("_length", "_listed", "_terms", "constant", "model", "name")
 
     def __init__(self, model: ExpressionModel, terms: Mapping[int, int], constant: int = 0, name: str = "") -> None:

@@ -63,7 +63,7 @@ class GlobalConstraints(ABC):
         return z
 
     def quotient(self, x: Operand, y: Operand) -> Expression:
-        """Return a new variable that is x divided by y, which is not 0; truncated towards 0, bounds consistent."""
+        """Return a new variable equal to x divided by y (not 0), truncated towards 0, bounds consistent."""
         largest = max(map(abs, self.bounds(x)))
         z = self.result_var(-largest, largest, (x,))
         self.post("int_div", x, y, z)
@@ -179,7 +179,7 @@ class GlobalConstraints(ABC):
                 there are solutions with both bounds, holes apart (López-Ortiz, Quimper, Tromp and van Beek, IJCAI
                 2003); ``domain``: there is one with each value (Régin, AAAI 1994), unless values are more than 2^20
                 apart: then it is ``bounds``.
-            side: Device that filters where consistency is ``domain``; ``auto``: the faster one, for each call.
+            side: Device that filters if consistency is ``domain``; ``auto``: the faster one, for each call.
 
         Raises:
             InputError: The consistency or the side is another.

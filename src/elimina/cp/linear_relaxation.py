@@ -234,7 +234,7 @@ def _relation(relaxation: LinearRelaxation, arguments: _Views, *, name: str) -> 
 
 
 def _reified(relaxation: LinearRelaxation, name: str, arguments: _Views, is_equivalence: bool) -> Iterator[Form]:
-    """Yield the form of a Boolean that a relation over one variable defines, or that bounds a sum."""
+    """Yield the form of a Boolean from a relation over one variable or from the bound of a sum."""
     *related, (boolean,) = arguments
     terms_of, kind, sign = _RELATIONS[name]
     terms = [(sign * factor, x) for factor, x in terms_of(related) if factor]

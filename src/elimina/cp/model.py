@@ -501,7 +501,7 @@ class Model(CopyableModel, DerivedConstraints, Displayed):
 
         Raises:
             InputError: A constraint or an option cannot be used as given.
-            DeviceError: ``cuda`` without a GPU that can be used, or one that fails.
+            DeviceError: ``cuda`` without a usable GPU, or with a failing one.
             MemoryLimitError: Memory ran out before there was a solution.
         """
         if not isinstance(options, SearchOptions):

@@ -103,7 +103,7 @@ class SearchRun:
         """Post the constraints, and search to the end or to a limit.
 
         Args:
-            start: Function that posts the constraints and returns a search that has not begun.
+            start: Function that posts the constraints and returns a new search.
             limit: Number of solutions to end after; None if there is no limit.
             keep_all: True if all solutions are part of the answer.
             on_solution: Function to call with each solution; it ends the search by returning False.

@@ -1,4 +1,4 @@
-"""Warnings where a proof depends on limits of variables to which a file gives no bounds."""
+"""Warnings about proofs that depend on the default limits of unbounded variables."""
 
 from __future__ import annotations
 

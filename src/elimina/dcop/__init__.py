@@ -1,4 +1,4 @@
-"""Distributed constraint optimisation: problems whose variables belong to agents, and the agents that solve them."""
+"""Distributed constraint optimisation: problems, with an agent as owner of each variable, and the agents."""
 
 from elimina.dcop.agent import Agent
 from elimina.dcop.formats import read, write

@@ -235,7 +235,7 @@ class Agent:
 
 
 class Agreement(NamedTuple):
-    """A pseudo-tree that agents have agreed on, and the messages that they exchanged for it.
+    """A pseudo-tree after the agents' agreement, and the messages of that phase.
 
     Attributes:
         listed: The problem's cost functions.

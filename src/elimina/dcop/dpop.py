@@ -136,7 +136,7 @@ class Bucket:
 
         Args:
             engine: Engine that computes the tables.
-            room: Bytes that may be used besides what the agent holds; None: no limit.
+            room: Bytes besides those that the agent holds; None: no limit.
             send: Sender of messages to other variables.
 
         Raises:

@@ -64,7 +64,7 @@ def plan_bucket(
 ) -> Plan:
     """Plan the elimination of variable 0 from tables; their places in the arena are those of a plan's factors.
 
-    The integer that stands for 'forbidden' is the largest one that the dtype allows, so that plans of one shape are
+    The integer for 'forbidden' is the largest one of the dtype, so that plans of one shape are
     equal whatever their costs.
 
     Args:
@@ -363,12 +363,12 @@ class GpuPool:
         return combinations >= LEAST_WORK
 
     def submit(self, work: Callable[[Engine], Any], tables: Sequence[Any], then: Callable[[Any], None]) -> None:
-        """Have work done by the first engine that is idle, by that which holds most of its tables if several are.
+        """Have work done by the first idle engine; among several, by the one that holds most of its tables.
 
         Args:
             work: Work of an engine.
             tables: Tables that it reads.
-            then: Function that receives its result, in the thread that calls ``collect``.
+            then: Function that receives its result, in the thread of ``collect``.
         """
         self._waiting.append(_GpuWork(work, tables, then))
         self._begin()

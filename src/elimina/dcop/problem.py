@@ -1,4 +1,4 @@
-"""A distributed problem (a model of costs whose variables belong to agents), what each agent knows, and messages."""
+"""A distributed problem (a model of costs with an owner for each variable), the views of agents, and messages."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class CostsError(InputError):
     Args:
         owner: ``variable``, or what of it.
         variable: Index of the variable: agents know no names.
-        problem: Description of what is wrong, and what to do.
+        problem: Description of the error, and advice.
     """
 
     def __init__(self, owner: str, variable: int, problem: str) -> None:
@@ -325,7 +325,7 @@ def _values_bytes(variables: int) -> int:
 
 
 class Label(NamedTuple):
-    """Variables that a subtree depends on, for the parent, where tables may be too large (MB-DPOP: ``dcop/dpop.py``).
+    """Variables on which a subtree depends, for its parent, if tables may be too large (MB-DPOP: ``dcop/dpop.py``).
 
     Attributes:
         separator: Ancestors, each with its visit and its number of values.
@@ -468,7 +468,7 @@ def begin(place: Traversal, send: Send) -> None:
 
 
 def hear(place: Traversal, source: int, body: Body, send: Send) -> None:
-    """Let a variable react to what another one sent, which is of a kind of ``TRAVERSAL``."""
+    """Let a variable process a message of a kind of ``TRAVERSAL``."""
     fields = cast("tuple[int, ...]", body)
     _forward(place.receive(source, _NUMBERS[type(body)], fields[0], fields[1] if len(fields) > 1 else 0), send)
 

@@ -120,7 +120,7 @@ class AgentOptions(NamedTuple):
         agents: Device that agents compute on: ``cpu``, ``cuda``, a GPU such as ``cuda:1``, or several such as
             ``cuda:0,cuda:1``. Several eliminate variables at the same time, those of different subtrees of the
             pseudo-tree. If one fails, all agents start again on the others.
-        heuristic: Heuristic that chooses the roots and the neighbour that the traversal visits next.
+        heuristic: Heuristic for the roots and for the traversal's next neighbour.
         seed: Random seed of the heuristic ``random``.
         timer: Clock in seconds that measures the agents' work for the simulated clocks.
         listener: Function that receives each delivery.
@@ -343,7 +343,7 @@ class _SimulatedRun:
         return simulation.agents, figures
 
     def begin(self) -> None:
-        """End the setup, where that has not been done."""
+        """End the setup, unless it has ended."""
         if not self._has_begun:
             self._has_begun = True
             self._call.mark("setup")

@@ -186,7 +186,7 @@ def _figures(
         agreement: The agents' pseudo-tree, and their clocks.
         network: A reliable network.
         work: Work of the agents.
-        seconds: Time that all of it took, of which each has a share by its operations.
+        seconds: Time of all eliminations, divided among them by operations.
         watch: Called now and then with 0 operations.
     """
     owners, places, tally = problem.owners, agreement.places, Tally()

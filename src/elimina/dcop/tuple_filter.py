@@ -27,7 +27,7 @@ from elimina.errors import MemoryLimitError
 from elimina.planning.key_layout import KeyLayout
 
 _BYTES_OF_A_ROW = 48
-"""A row that is made takes that much, with what it is made from."""
+"""Bytes of a row under construction, its sources included."""
 
 _WIDEST = {"int32": 1 << 29, "int64": 1 << 61}
 """The largest number for 'forbidden'."""
@@ -77,7 +77,7 @@ class _Scale(NamedTuple):
 
 
 class FilterBucket(Bucket):
-    """A ``Bucket`` that sends only those tuples of exact tables that pass bounds from tables within the i-bound."""
+    """A ``Bucket`` that sends only tuples of exact tables within the bounds of tables of the i-bound."""
 
     def _set_up(self) -> None:
         self._spent: int | None = None

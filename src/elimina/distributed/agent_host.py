@@ -154,7 +154,7 @@ class AgentHost:
         self._inbox.put(partial(self._take, batch))
 
     async def adopt(self, views: Sequence[AgentView], places: dict[str, Places]) -> None:
-        """Start agents of a worker that was lost, in the pseudo-tree that is known."""
+        """Start agents of a lost worker, in the known pseudo-tree."""
         self._inbox.put(partial(self._adopt, views, places))
 
     async def redirect(self, hosts: dict[str, int], lost: Sequence[int], addresses: dict[int, tuple[str, str]]) -> None:
@@ -300,7 +300,7 @@ class AgentHost:
         self._traffic = Traffic(traffic.messages, traffic.bytes, largest, transferred)
 
     def _route(self, packet: _Packet) -> None:
-        """Send a packet; to an agent whose worker was lost it is sent when it is known where the agent is."""
+        """Send a packet; for an agent of a lost worker, send it once the agent's new place is known."""
         if packet.message.receiver in self._agents:
             self._local.append(packet)
             return

@@ -72,10 +72,10 @@ _NEWS_SECONDS = 2.0
 """Seconds after which all agent hosts are asked for news, should an event have been lost."""
 
 _ANSWER_SECONDS = 1.0
-"""After which it is looked whether a worker that was asked is still there."""
+"""Seconds without an answer after which a worker's presence is checked."""
 
 _REACH_SECONDS = 60.0
-"""After which a worker that cannot be reached, but is not lost, ends the run."""
+"""Seconds after which an unreachable worker that is not lost ends the run."""
 
 _REPLACEMENT_SECONDS = 20.0
 """Seconds to wait for new workers when all were lost."""

@@ -410,7 +410,7 @@ class Tasks:
             time.sleep(_AGAIN_SECONDS)
 
     def _look(self) -> None:
-        """Look which workers are lost and which have joined."""
+        """Find lost and new workers."""
         now = set(known_workers(self._client))
         self.lost += len(self.workers.keys() - now)
         self.workers = {address: worker for address, worker in self.workers.items() if address in now}

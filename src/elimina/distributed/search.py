@@ -176,7 +176,7 @@ class _Running(NamedTuple):
 
 
 class ClusterSearch(SearchState):
-    """A search that can be continued, on the workers present at that time.
+    """A resumable search, on the workers present at each time.
 
     Args:
         problem: Problem of the task ``mpe``.
@@ -300,7 +300,7 @@ class ClusterSearch(SearchState):
         return self.bound is not None and self._bound_of_nodes() == self.bound
 
     def _bound_of_nodes(self) -> int | float | None:
-        """Return the bound that the open nodes prove, or the limit below which nothing is left."""
+        """Return the bound that the open nodes prove, or the limit if none is left."""
         if self._units is None or self._job is None or self._top is None:
             return None
         ends = [running.nodes.least for running in self._running.values() if running.nodes is not None]

@@ -55,13 +55,13 @@ MEMORY_SHARE = 0.6
 """Share of a worker's memory that its plans may take; Dask halts workers that use more than 0.8 of it."""
 
 WORTH_SECONDS = 0.5
-"""Estimated time of a plan that fits from which it is divided all the same."""
+"""Estimated time from which a plan is divided although it fits."""
 
 _SHARES = 8
 """Tasks for each worker at most: a lost one costs little, and all end at about the same time."""
 
 _FEW = 64
-"""Tasks whose dealing takes no time that matters."""
+"""Number of tasks that take a negligible time to hand out."""
 
 _AHEAD = 2
 """Tasks of each worker that are submitted: the later one is, the better a solution it knows."""
@@ -72,7 +72,7 @@ _SUMMED = ("slices_skipped", "rows_made", "rows_filtered")
 
 
 class Job(NamedTuple):
-    """Data that all tasks of a run share, and the seconds that they took to make, by phase."""
+    """Common data of all tasks of a run, and the seconds of making them, by phase."""
 
     problem: Problem
     plan: Plan
@@ -169,7 +169,7 @@ def run_slices(
     Args:
         tasks: Tasks on the workers.
         job: Job from ``plan_on``.
-        run: The call, which keeps what slices find.
+        run: The call, which keeps the slices' bounds and assignments.
         asked: Options with the listeners: see ``solve_slices``.
         tried: Known bounds on the optimum.
 
@@ -257,7 +257,7 @@ class _Shares:
     Args:
         tasks: Tasks on the workers.
         job: Job to run.
-        run: The call, which keeps what they find.
+        run: The call, which keeps their bounds and assignments.
         progress: See ``solve_slices``.
         tried: Known bounds on the optimum.
 

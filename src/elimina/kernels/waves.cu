@@ -129,7 +129,7 @@ __global__ void waves_messages(i64 count, i32 axes, const i32* sizes, const i32*
     const WaveFactor factor{count, k, axes, sizes, scopes, tables, beliefs, messages, room + threadIdx.x, i32(blockDim.x)};
     factor.set_cavities();
     if (axes == 2) {
-      // Both messages by one look at each cell. The row's sum takes the place of what its state received, which is needed no longer.
+      // Both messages in one pass over the cells. The row sum overwrites the received message of its state, which has been used.
       const i32 rows = sizes[0], columns = sizes[1];
       for (i32 y = 0; y < columns; ++y) factor.own(rows + columns + y) = 0;
       for (i32 x = 0; x < rows; ++x) {

@@ -95,7 +95,7 @@ PACKING_SECONDS = 4.0
 """Seconds of soft local consistency on packings before other searches, whose bounds are weak there."""
 
 MAX_RIVAL_REST = 0.5
-"""Share of its tree that a rival has left, relative to that of the search before it, up to which it takes its place."""
+"""Remaining share of a rival's tree, relative to that of the search before it, up to which it takes its place."""
 
 
 def check_costs(problem: Problem) -> None:
@@ -261,7 +261,7 @@ class _AlternatingSearch(SearchState):
                 return
 
     def best_order(self, problem: Problem, order_so_far: tuple[int, ...], seconds: float) -> tuple[int, ...]:
-        """Return the known order, or one of a few found in these seconds: that whose small mini-buckets bound best.
+        """Return the known order, or the one of a few quick orders whose small mini-buckets bound best.
 
         Threads divide the orders between them.
         """
@@ -310,7 +310,7 @@ class _AlternatingSearch(SearchState):
 
     @property
     def closeness(self) -> float:
-        """The gap that is left, as a share of that of soft local consistency, whose bound may rise only at the end."""
+        """The remaining gap as a share of that of soft local consistency, whose bound may rise only at the end."""
         search = self.paused.consistency
         if search is None or self.score is None or self.bound is None:
             return 1.0

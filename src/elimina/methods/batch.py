@@ -254,7 +254,7 @@ class Batch:
         asked: The variables whose marginals are asked for; None for all.
         options: Planning options.
         count: The cases to expect, which the choice of the device and of a chunk's size depends on.
-        families: Scopes of the joint marginals that are asked for besides, each within that of a factor.
+        families: Scopes of further joint marginals, each within the scope of a factor.
         maximised: True for max-marginals: all tables are logarithms, and the sum is that of the best product.
 
     Raises:
@@ -432,7 +432,7 @@ class Batch:
 
         Args:
             values: int32 array of shape ``(cases, columns)``: value indices, -1 where there is none.
-            receive: Function that is called with the answer to each chunk, in the threads that made them.
+            receive: Function that gets the answer to each chunk, in that chunk's thread.
 
         Yields:
             The results of ``receive``, in the sequence of the cases.
@@ -454,7 +454,7 @@ class Batch:
     def family_tables(self, chunk: Chunk) -> Iterator[Floats]:
         """Yield tables in proportion to the joint posteriors of each family, or their logarithms.
 
-        An axis for each variable of the family is followed by that of the cases, which has length 1 if all are alike.
+        An axis for each variable of the family is followed by that of the cases, of length 1 if all are alike.
         """
         answer, rows = chunk
         tables = iter(answer.tables[len(self._outputs) :])

@@ -30,7 +30,7 @@ _MAX_KEY = 2.0**53
 """Keys of partial assignments are whole numbers that floats hold."""
 
 _MIN_WIDTH, _MAX_WIDTH, _WIDTH_GROWTH = 1 << 10, 1 << 19, 8
-"""Partial assignments that the first search keeps, the most that one keeps, and the growth from search to search."""
+"""Number of partial assignments of the first search, largest number, and growth from search to search."""
 
 
 class BeamResult(NamedTuple):
@@ -150,7 +150,7 @@ def _last_reads(graph: JoinGraph) -> dict[int, int]:
 
 
 def _bytes_of_one(graph: JoinGraph, tables: Sequence[Floats]) -> float:
-    """Return the bytes of one partial assignment and all that extend it by a variable, where they are most."""
+    """Return the most bytes of one partial assignment and its extensions by a variable."""
     last_reads, held, max_bytes = _last_reads(graph), 1, 1.0
     ends = Counter(last_reads.values())
     for number in reversed(range(len(graph.buckets))):

@@ -36,7 +36,7 @@ ROUND_WAVES, MAX_WAVES = 32, 2048
 """Waves, an even number, between checks of the residual, and the most: what moves by then seldom settles."""
 
 MIN_TIME_SHARE = 0.25
-"""Time of the waves, over that of their preparation, up to which they go on when time is up."""
+"""Largest time of waves relative to their preparation at which they continue after the time limit."""
 
 DAMPINGS, MIN_PROGRESS = (0.25, 0.5, 0.8), 0.5
 """Damping after each round that fails to reduce the residual by this factor."""

@@ -54,7 +54,7 @@ class _Level(NamedTuple):
 
     Attributes:
         size: Number of values.
-        offsets: Place of each table that the choice decides, and of each message that it replaces.
+        offsets: Place of each table of the choice, and of each message that it replaces.
         strides: Strides of the variable in the tables; 0 in the messages.
         signs: 1 for tables, -1 for messages.
         levels: Levels that they depend on, one table or message after another.
@@ -230,7 +230,7 @@ class BestAssignments:
 
 
 def _messages(problem: Problem, options: Options) -> tuple[Heuristic, dict[str, Any]]:
-    """Run an elimination that keeps its messages, or where it does not fit one with mini-buckets; with its figures."""
+    """Run an elimination with all messages, or with mini-buckets if it does not fit; return it with its figures."""
     order = elimination_order(problem, options)
     backend = backend_of(options)
     # The tables of each variable's own bucket are needed, so no step may eliminate several.

@@ -50,7 +50,7 @@ PILOT_POWERS = (*np.geomspace(1.0, 0.01, 20).tolist(), 0.0)
 """Powers of a pilot run, from which those of the replicas are chosen."""
 
 PILOT_SWEEPS = 20
-"""Sweeps of a pilot run that count, after as many that do not."""
+"""Number of counted sweeps of a pilot run, after as many uncounted ones."""
 
 POWER_STEP, MAX_POWERS = 1.0, 48
 """Standard deviations of the logarithm of the product of all factors from one power to the next; most powers."""
@@ -202,7 +202,7 @@ class _Answer(NamedTuple):
         return bool(ratio > STUCK_RATIO and self.by_chains.mean() > MIN_STUCK_ERROR)
 
     def estimate(self, log_z: float | None, log_z_error: float) -> SumEstimate:
-        """Return the estimate: halves differ where chains drift, whole chains where each stays in some of the modes."""
+        """Return the estimate: halves differ if chains drift, whole chains if each stays in some of the modes."""
         return SumEstimate(METHOD, log_z, log_z_error, self.shares, np.maximum(self.by_chains, self.by_halves))
 
 

@@ -53,7 +53,7 @@ _TRIAL_EVALUATIONS = 12
 """Evaluations of each side in a trial: the gap after them tells which order is best."""
 
 _RUNG_SHARES = (0.2, 1.0)
-"""Shares of the remaining time of the rungs: rising i-bounds, of which the last one has all that is left."""
+"""Shares of the remaining time for rising i-bounds; the last one gets the rest."""
 
 _RUNG_EVALUATIONS = 40
 """Evaluations of each side for which there is to be time at an i-bound: by then most of the gain is made."""
@@ -87,7 +87,7 @@ _ASSIGNMENT_SHARE = 0.1
 """Share of the time for a local search for an assignment, where no message leads to one."""
 
 _STALLED_STEPS, _STALLED_GAIN = 10, 2e-3
-"""Steps whose gain, relative to the gap (or to 1), is so small that a rung ends."""
+"""Number of steps with a small gain, relative to the gap (or to 1), after which an i-bound ends."""
 
 _WEIGHT_SCALES: dict[Bound, float] = {"upper": 3.0, "lower": 0.3}
 """Changes of a weight's logarithm for each of a shift. From below, weights that change early end at a bad optimum."""
@@ -319,7 +319,7 @@ class BoundedSide:
         return float(np.logaddexp.reduce(bounds)) - _ULPS * len(bounds) * sys.float_info.epsilon
 
     def fix_best(self, assignments: NDArray[np.int32], is_fixed: NDArray[np.bool_]) -> None:
-        """Fix variables to the values of that assignment which gives the best bound."""
+        """Fix variables to the values of the assignment with the best bound."""
         best, best_values = -math.inf, None
         for values in np.unique(np.where(is_fixed, assignments, -1), axis=0).astype(np.int32):
             self._buckets.fix(values)
@@ -530,7 +530,7 @@ class BoundOptimisation:
         return bounds
 
     def _orders(self) -> Iterator[Sequence[int]]:
-        """Yield different orders that are quickly made, or the one that is asked for."""
+        """Yield different quick orders, or the requested one."""
         if not isinstance(self._options.order, str):
             yield elimination_order(self._problem, self._options)
             return
@@ -603,7 +603,7 @@ class BoundOptimisation:
         return np.array([self._allowed[v] for v in self._order], dtype=np.int32)
 
     def _improve_sides(self, runs: Sequence[_SideRun], end: float) -> Iterator[SumBounds]:
-        """Improve sides until a time, or until they stall: together, or that which gained most in its last turn."""
+        """Improve sides until a time, or until they stall: together, or the one that gained most in its last turn."""
         while True:
             gap = self._upper - self._lower
             least = _STALLED_GAIN * (gap if math.isfinite(gap) else 1.0)

@@ -61,7 +61,7 @@ class ShiftedTables(NamedTuple):
 
     Attributes:
         problem: One of costs to be minimised, over the same variables. An assignment's total is ``scale`` times that of
-            the original problem, negated where that is maximised.
+            the original problem, negated for a maximisation.
         scale: An int if costs are integers, else 1.0.
         sign: -1 where the original's totals are maximised.
         slack: Largest change of an assignment's total by rounding, where costs are floats.

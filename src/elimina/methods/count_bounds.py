@@ -49,7 +49,7 @@ def optima_at_most(problem: Problem, total: float, options: Options, seconds: fl
     Args:
         problem: Problem of the task ``mpe`` with integer costs.
         total: Total in the model's units.
-        options: Options with the memory that may be used, the seed of orders, and an order that is asked for.
+        options: Options with the available memory, the seed of orders, and a requested order.
         seconds: Time limit in seconds.
     """
     sizes = [size for v, size in enumerate(problem.model.sizes) if v not in problem.fixed]

@@ -484,7 +484,7 @@ class DynamicModel(DynamicNetwork, Displayed):
         return posteriors
 
     def _impossible(self, sequences: Sequences, number: int, options: Options) -> ImpossibleEvidenceError:
-        """Return the error about a sequence of probability 0, which names the first slice that cannot be."""
+        """Return the error about a sequence of probability 0; it names the first impossible slice."""
         sequence = sequences.one(number)
         row = 0
         for part in self._engine(options).filtered(sequence, _limits(options), (), keeps_states=False):

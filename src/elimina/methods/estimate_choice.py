@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from elimina.methods.sum_estimate import SumEstimate, hellinger_distances
 
 DOUBT_SHARE = 0.25
-"""Share of the distance from another method's estimate that counts as error, where no samples decide."""
+"""Share of the distance from another method's estimate that counts as error, if no samples decide."""
 
 TRUST_FACTOR = 3.0
-"""Times the least error that the estimate of a method with more trust may have, where no samples decide."""
+"""Largest error of a more trusted method relative to the least error, if no samples decide."""
 
 SIGNIFICANT_DEVIATIONS = 2.0
 """Standard deviations that tell a distance from the noise of samples, or two sums from each other."""
@@ -88,7 +88,7 @@ def _measured(estimate: SumEstimate, judge: SumEstimate, sizes: NDArray[np.int64
     deviation = noise * math.sqrt(2 / len(sizes))
     if square - noise > SIGNIFICANT_DEVIATIONS * deviation:
         return _with_error(estimate, math.sqrt((square - noise) / square) * float(distances.mean()))
-    # All that is measured is a limit: the truth is between that and what the method says.
+    # Each measured distance is a limit: the truth is between it and the method's own error.
     limit = judge.error * len(sizes) ** -0.25
     return _with_error(estimate, math.sqrt(min(estimate.error, limit) * limit))
 

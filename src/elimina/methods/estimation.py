@@ -49,7 +49,7 @@ METHODS = (
 
 
 LEADER_FACTOR = 3.0
-"""Times its share of the time that the method has whose estimate stands: more of its samples are what helps most."""
+"""Factor on the time share of the method with the current estimate, because more of its samples help most."""
 
 
 class _Run:
@@ -141,7 +141,7 @@ class Estimation:
                 return
 
     def _turn(self, run: _Run) -> float:
-        """Return the time of a method by its share, which is larger for the one whose estimate stands."""
+        """Return the time of a method by its share, which is larger for the current estimate's method."""
         leads = self.best is not None and run.best is not None and run.best.shares is self.best.shares
         return run.turn / LEADER_FACTOR if leads else run.turn
 

@@ -86,7 +86,7 @@ class Families(NamedTuple):
 
         Args:
             counts: Counts of each family, pseudo-counts included.
-            fallback: Tables whose rows are taken where all counts of a combination of parents are 0; None: uniform.
+            fallback: Tables with the rows for combinations of parents without counts; None: uniform.
         """
         summed: dict[int, Floats] = {}
         for number, leader in enumerate(self.leaders):

@@ -1,4 +1,4 @@
-"""The optimum of a problem by elimination that keeps only tuples which can be part of a better solution.
+"""Optimisation by elimination that keeps only possible tuples of better solutions.
 
 Function filtering (M. Sanchez, J. Larrosa, P. Meseguer, "Improving tree decomposition methods with function
 filtering", IJCAI 2005; I. Brito, P. Meseguer, "Improving DPOP with function filtering", AAMAS 2010) drops each tuple of

@@ -46,7 +46,7 @@ INNER_SWEEPS, INNER_PRECISION = 4, 0.3
 """Most inner sweeps of the double loop; share of the outer change down to which they go on."""
 
 RUNG_TIME_SHARE, MAX_REST = 0.2, 1e-3
-"""Share of the remaining time after which the next graph begins, and the largest residual from which it does."""
+"""Share of the remaining time after which the next graph begins, and the largest residual for its beginning."""
 
 MIN_CELL_GROWTH = 1.5
 """Growth of the regions from which a change of the marginals tells the error."""

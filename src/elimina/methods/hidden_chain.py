@@ -34,7 +34,7 @@ _MATRIX_COPIES = 6
 """Matrices of transitions at once: the array, its logarithms, and those of the core."""
 
 _MAX_LOG_ERROR = 1e-8
-"""Difference of the two passes' log-probabilities up to which no small number that matters was lost."""
+"""Difference of the two passes' log-probabilities up to which no relevant small number was lost."""
 
 _LEAST_PREDICTION = 1e-290
 """Probability of a joint state given the slices before it, below which quotients of it may be too large for a float."""

@@ -58,7 +58,7 @@ _MIN_EFFICIENCY = 0.25
 """Effective size, as a share of independent samples, below which they become particle filters."""
 
 _GOOD_EFFICIENCY, _MIN_MIXTURE_EFFICIENCY = 0.5, 0.1
-"""Efficiencies from which mini-buckets need no join graph beside them, and from which a mixture beats filters."""
+"""Efficiencies from which mini-buckets need no join graph, and from which a mixture beats filters."""
 
 _DEVIATIONS = 2.0
 """Standard errors from a sum to what it hardly lies below, or above."""
@@ -280,7 +280,7 @@ def importance_sampling(problem: Problem, options: Options, limits: Limits) -> I
         race.draw(max(turn, _QUICK_SECONDS))
         turn *= 2
         estimate = race.best.estimate(race.upper)
-        # Estimates of one proposal follow each other: an error that grows shows what the last one did not know.
+        # Estimates of one proposal form a sequence: a growing error shows that the last one was too confident.
         if best is None or not is_new or race.best.least_sum >= least_sum:
             best, least_sum, is_new = estimate, race.best.least_sum, False
         yield best._replace(upper=race.upper)

@@ -63,13 +63,13 @@ _STEADY_CHANGE = 0.01
 """Mean change in the last pass, relative to the first one's, from which trees did not converge."""
 
 _LEAST_CONTRACTION = 0.5
-"""Change of a pass, relative to that of the one before, from which passes do not converge."""
+"""Change of a pass, relative to the one before, from which passes diverge."""
 
 _MAX_REPETITIONS, _MAX_ORDERS = 2, 9
 """Sequences with forecasts for an order, if passes do not converge, and orders with cliques of the largest size."""
 
 _PASSES_SHARE, _LARGE_CHANGE = 0.35, 0.05
-"""Estimated error as a share of what passes changed, if that is little; mean change of which it is half that share.
+"""Estimated error as a share of the passes' change, if that is small; mean change at which it is half that share.
 Fitted to files of the UAI competitions, as are the next numbers."""
 
 _PASSES_RATIO, _LOG_RUNGS_TIMES = 0.6, 2.0
@@ -77,7 +77,7 @@ _PASSES_RATIO, _LOG_RUNGS_TIMES = 0.6, 2.0
 difference to that of other trees."""
 
 _REPEATED_SHARE = 1e-6
-"""Difference between two sequences, as a share of what passes changed, below which they are the same."""
+"""Difference between two sequences, as a share of the passes' change, below which they are the same."""
 
 
 class _Pass(NamedTuple):
@@ -132,7 +132,7 @@ class _Final(NamedTuple):
     Attributes:
         marginals: Its answers.
         has_converged: True if the passes converged.
-        errors: Part of the marginals' errors that what passes changed tells.
+        errors: Part of the marginals' errors estimated from the passes' changes.
     """
 
     marginals: _Pass
@@ -331,7 +331,7 @@ class _Estimator:
         )
 
     def _errors_of_passes(self, first: _Pass, current: _Pass) -> NDArray[np.float64]:
-        """Return the errors of the marginals that what passes changed tells."""
+        """Return the errors of the marginals estimated from the passes' changes."""
         passes = self._distances(current, first)
         return passes * _PASSES_SHARE / (1 + float(passes.mean()) / _LARGE_CHANGE) if len(passes) else passes
 

@@ -31,7 +31,7 @@ def entropy(table: Floats) -> float:
 def divergence(table: Floats, other: Floats, rounding: float) -> float:
     """Return the relative entropy (Kullback and Leibler 1951) of a distribution to another one.
 
-    It is summed from terms that are not negative, and 0 where both distributions are equal but for rounding.
+    It is a sum of non-negative terms, and 0 if both distributions are equal up to rounding.
 
     Args:
         table: Distribution.

@@ -174,7 +174,7 @@ class JoinGraph:
             _add(table, run, np.where(np.isinf(total), np.inf, moved))
 
     def _hand_down(self, tables: Sequence[Floats]) -> None:
-        """Distribute every parent's costs among its children, which have given all that they had."""
+        """Distribute every parent's costs among its children after these have sent all of theirs."""
         waiting = [len(node.children) for node in self._nodes]
         for number in reversed(range(len(self._nodes))):
             node = self._nodes[number]
@@ -192,7 +192,7 @@ class JoinGraph:
 
 
 def _merge(axes: Sequence[tuple[int, bool]]) -> _Runs:
-    """Neighbouring axes that are kept, or that are not, as one: sizes, those of a message, and the axes it lacks."""
+    """Merge neighbouring axes, all kept or all dropped: sizes, those of a message, and the dropped axes."""
     merged: list[tuple[int, bool]] = []
     for kept, run in itertools.groupby(axes, key=lambda axis: axis[1]):
         merged.append((math.prod(size for size, _ in run), kept))
@@ -227,7 +227,7 @@ MIN_PASS_GAIN = 1e-8
 """A pass there that raises the bound by less of the tables' spread is the last one."""
 
 BEAM_SHARE, BEAM_STEP_SECONDS = 0.4, 1e-3
-"""Share of a graph's time that is left to this search, and the seconds that a variable takes it."""
+"""Share of a graph's time for this search, and its seconds for a variable."""
 
 
 class ClusterUnits(NamedTuple):

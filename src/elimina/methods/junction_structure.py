@@ -246,7 +246,7 @@ def _nearest(factors: int, groups: Sequence[_QueryGroup]) -> int:
 
 
 def _maximal(marks: Mapping[int, int]) -> list[int]:
-    """Return the sets that no other one contains, largest first, where one that has another one's mark contains it."""
+    """Return the maximal sets, largest first; a set with another one's mark contains that one."""
     once = twice = 0
     for factors in marks:
         twice |= once & factors

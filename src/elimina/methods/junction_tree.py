@@ -70,7 +70,7 @@ _MIN_QUERIES_FOR_PLAN = 3
 """Sets of evidence after which a small network gets a plan: it costs about as much as these queries."""
 
 _PART_SECONDS = 4e-4
-"""Propagation up to which all posteriors are computed where a few are asked for: a part takes as long to look up."""
+"""Propagation time up to which all posteriors are computed for a query of a few: finding a part takes as long."""
 
 _TRIAL_ORDER_SECONDS = 0.1
 """Seconds of the search for an order of a joint distribution, where the messages of the model do not fit."""
@@ -985,7 +985,7 @@ class JunctionTree(Displayed):
             frame: A data frame of pandas, Polars or Arrow, which keeps its other cells and columns, or a mapping from
                 names to sequences. Columns keep their types where these can hold the states, and variables without a
                 column are added.
-            ignore_extra: Keep columns that are not variables of the model, which are an error otherwise.
+            ignore_extra: Keep columns without a variable of the model; otherwise they are an error.
 
         Raises:
             InputError: As ``batch``.

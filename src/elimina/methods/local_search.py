@@ -31,7 +31,7 @@ it visits each cell at most, on average: small models take milliseconds."""
 
 
 class AssignmentSearch:
-    """A local search that continues where its last time budget ended.
+    """A resumable local search, from the end of its last time budget.
 
     Args:
         problem: Problem of the task ``mpe``, with free variables.
@@ -51,7 +51,7 @@ class AssignmentSearch:
             problem: Problem of the task ``mpe``.
             memory: Bytes that it may take.
             seed: Random seed.
-            threads: Most searches that run side by side, of which the best assignment counts.
+            threads: Largest number of parallel searches; the best assignment counts.
         """
         if not problem.free or not can_copy(cells_of(problem), len(problem.groups), memory):
             return None

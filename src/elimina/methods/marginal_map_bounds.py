@@ -39,7 +39,7 @@ _ASSIGNMENT_SHARE = 0.4
 """Share of a rung's time for the sum that an assignment has."""
 
 _STALLED_STEPS, _STALLED_GAIN = 10, 1e-2
-"""Steps whose gain (of the natural logarithm) is so small that a sum of weights ends."""
+"""Number of steps with a small gain (in the natural logarithm) after which a sum of weights ends."""
 
 
 def improve_marginal_map(

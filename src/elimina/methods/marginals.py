@@ -54,7 +54,7 @@ def posteriors(inquiry: MarginalQuery, execution: Execution, options: Options, s
     Args:
         inquiry: Posteriors that are asked for.
         execution: The structure's problem, its plan, and where to run it.
-        options: Options of the elimination that finds the evidence's probability where the structure does not give it.
+        options: Options of the elimination for the evidence's probability, if the structure does not give it.
         seconds: Time spent so far by phase; it goes into the result's statistics.
 
     Raises:

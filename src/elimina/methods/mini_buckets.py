@@ -241,7 +241,7 @@ class Heuristic(NamedTuple):
         Gumbel noise.
 
         Args:
-            session: Session that holds the messages, from which each variable's are read once for all assignments.
+            session: Session with the messages; each variable's messages are read once for all assignments.
             count: Number of assignments.
         """
         noise = np.random.default_rng(0)

@@ -110,7 +110,7 @@ class Conflict(RowTable[ObservationConflict]):
 
     Attributes:
         bits: Logarithm to base 2 of the product of the observations' probabilities over the probability of all of them.
-            A positive number says that they do not fit together in this model, or that a rare case explains them.
+            A positive number means a misfit in this model, or a rare case behind the observations.
     """
 
     fields = ObservationConflict._fields

@@ -37,7 +37,7 @@ FitEnd = Literal["converged", "max-iterations", "time-limit", "interrupt"]
 NO_ROWS = "the data have no rows: fit needs at least one"
 
 START_COUNT = 1.0
-"""Count that each cell of a starting table has besides the rows that observe its family, so that none is 0."""
+"""Initial count of each cell of a table, besides the rows that observe its family, so that no cell is 0."""
 
 
 class Fit(Displayed, Generic[Fitted]):
@@ -189,7 +189,7 @@ def fitted_network(
 
     Args:
         structure: A network, or variable -> its parents.
-        frame: Data, whose columns have the states that ``states`` lacks.
+        frame: Data with the states that ``states`` lacks.
         states: Variable -> its states, or their number, where the structure is a mapping.
 
     Raises:

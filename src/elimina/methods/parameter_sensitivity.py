@@ -56,7 +56,7 @@ class Sensitivity(NamedTuple):
     def at(self, value: float) -> float:
         """Return the posterior of the query if the parameter had another value, from 0 to 1.
 
-        The result is NaN where that makes the evidence impossible.
+        The result is NaN if the change makes the evidence impossible.
         """
         likelihood = self.c * value + self.d
         return min(1.0, max(0.0, (self.a * value + self.b) / likelihood)) if likelihood > 0 else float("nan")

@@ -23,7 +23,7 @@ from elimina.running.host import host_memory
 from elimina.running.plan_choice import plan_problem
 
 ESTIMATE_SECONDS = 1.0
-"""Seconds of estimates that are the answer, where nothing limits the time."""
+"""Seconds for estimates without a time limit."""
 
 
 class PosteriorEstimation:

@@ -44,7 +44,7 @@ _ZERO_SUM = "the model's sum is 0, so there are no samples: remove some of the e
 
 
 class Proposal(NamedTuple):
-    """A distribution that samples are drawn from, and what their weights are relative to.
+    """A sampling distribution, and the reference of its weights.
 
     Attributes:
         sampler: Sampler that draws all variables.

@@ -22,7 +22,7 @@ _MAX_CHANGE = 4.0
 """Largest change of a parameter in a step."""
 
 _SUFFICIENT_DECREASE = 1e-4
-"""Share of the decrease that the slope promises from which a step is taken (Armijo's rule)."""
+"""Accepted share of the decrease predicted by the slope (Armijo's rule)."""
 
 _MIN_STEP = 1e-6
 """Shortest step that is tried, relative to the direction."""

@@ -63,7 +63,7 @@ class SliceTree:
 
     @staticmethod
     def _join(variables: list[Variable], factors: list[Table], members: Sequence[int], name: str) -> int | None:
-        """Return the variable that has the joint states of others, which is added unless there is one of them."""
+        """Return the variable with the joint states of others, a new one if necessary."""
         if len(members) < 2:
             return members[0] if members else None
         sizes = [variables[v].size for v in members]

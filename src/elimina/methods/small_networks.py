@@ -84,7 +84,7 @@ class SmallAnswer(NamedTuple):
 
 
 class SmallNetwork:
-    """A model that is so small that each question is answered by a plan of its own.
+    """A model small enough for a plan of its own for each question.
 
     Args:
         model: Any model; of probabilities, for sums and posteriors.

@@ -89,7 +89,7 @@ class CoreUnits(NamedTuple):
 
 
 class SoftConsistency:
-    """A search that continues where its last time budget ended.
+    """A resumable search, from the end of its last time budget.
 
     Attributes:
         units: Units of the core's costs.

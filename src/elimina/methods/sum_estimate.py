@@ -1,4 +1,4 @@
-"""Estimates of sums and of marginals: what approximate methods yield, and the limits that they are given."""
+"""Estimates of sums and marginals: results and limits of approximate methods."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def log10_interval(interval: Interval | None, log_factor: float = 0.0) -> Interv
 
     Args:
         interval: The interval, if there is one.
-        log_factor: Natural logarithm of a factor by which what is estimated is multiplied.
+        log_factor: Natural logarithm of a factor on the estimate.
     """
     if interval is None:
         return None

@@ -49,7 +49,7 @@ def bounded_task(
 
     Args:
         problem: Problem of one of ``TASKS``.
-        options: Options with the memory that may be used, the seed of orders, and an order that is asked for.
+        options: Options with the available memory, the seed of orders, and a requested order.
         deadline: Deadline by the clock.
         learn: Called with each improvement.
         clock: Returns the time in seconds.

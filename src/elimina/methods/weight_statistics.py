@@ -19,7 +19,7 @@ from elimina.result import Interval
 Floats = NDArray[np.float64]
 
 LEVEL = 0.95
-"""Level of intervals: the share of them that contain what was estimated, at least."""
+"""Level of intervals: the least share of them that contain the true value."""
 
 _BINS_PER_UNIT = 1024
 """Bins of weights for each unit of their natural logarithm: rounding to them costs the interval 0.0004 in log10."""

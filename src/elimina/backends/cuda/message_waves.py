@@ -145,7 +145,7 @@ class MessageWaves:
         return float(self._residual[0])
 
     def log_sum(self) -> float:
-        """Return Bethe's approximation of the sum's natural logarithm, which holds where messages have converged."""
+        """Return Bethe's approximation of the sum's natural logarithm, valid after convergence."""
         total = float(self._normalisers.sum())
         for launch in self._classes:
             logs = self._cupy.empty(launch.factors)
