@@ -174,6 +174,17 @@ def test_chains_that_stay_in_their_modes_get_replicas() -> None:
     assert hellinger_distances(answers[-1].shares, exact(problem), sizes_of(problem)).mean() < 0.1
 
 
+def test_sums_beyond_the_range_of_floats_are_unknown() -> None:
+    """A uniform assignment of these variables has a product of about 1e-4200: no chain at power 0 draws another."""
+    pairs = itertools.combinations(range(8), 2)
+    model = Model.from_arrays([2] * 8, [(pair, [[1, 1e-300], [1e-300, 1]]) for pair in pairs], sense="probability")
+    problem = prepare(model, "mar", {})
+    factors, limits = method.factors_of(problem), Limits(time.monotonic() + 600, 1 << 24)
+    chains = method._Chains(factors, sizes_of(problem), np.array([1.0, 0.0]), 2, 0)
+    chains.advance(limits)
+    assert chains.log_z() == (None, np.inf)
+
+
 def test_forbidden_tuples_and_tables_beyond_the_memory_have_no_estimate() -> None:
     equal = Model.from_arrays([2, 2], [((0, 1), np.eye(2)), ((0,), [1.0, 2.0])], sense="probability")
     assert estimates(prepare(equal, "mar", {}), 1) == []

@@ -11,10 +11,11 @@ import pytest
 from elimina.methods import estimation as module
 from elimina.methods.estimate_choice import DOUBT_SHARE
 from elimina.methods.estimation import Estimation, Method
-from elimina.methods.sum_estimate import SumEstimate, hellinger_distances
+from elimina.methods.sum_estimate import Limits, SumEstimate, hellinger_distances
 from elimina.model.model import Model
 from elimina.planning.options import Options
 from elimina.problem.preparation import prepare
+from tests.methods.test_generalised_belief_propagation import grid
 
 PROBLEM = prepare(Model.from_arrays([2], [((0,), [1, 3])], sense="probability"), "mar", {})
 
@@ -101,3 +102,14 @@ def test_a_method_without_an_estimate_waits_for_more_time(monkeypatch: pytest.Mo
     running = Estimation(PROBLEM, Options(), 1 << 20)
     for expected in (["b"], [], ["a"]):
         assert [answer.method for answer in running.improve(time.monotonic() + 60)] == expected
+
+
+@pytest.mark.parametrize("coupling", [30.0, 200.0])
+@pytest.mark.parametrize("approximation", module.METHODS, ids=lambda row: row.run.__name__)
+def test_no_method_proves_that_a_positive_model_is_impossible(approximation: Method, coupling: float) -> None:
+    problem = prepare(grid(7, 7, coupling), "mar", {})
+    limits = Limits(time.monotonic() + 1.5, 1 << 18)
+    for estimate in approximation.run(problem, Options(device="cpu"), limits):
+        assert not estimate.is_zero
+        if limits.is_over:
+            break

@@ -137,13 +137,19 @@ class _Chains:
         return self.rounds[math.ceil(BURN_IN_SHARE * len(self.rounds)) :] or self.rounds
 
     def log_z(self) -> tuple[float | None, float]:
-        """Return the estimated logarithm of the sum, and its standard error; None without the power 0."""
+        """Return the estimated logarithm of the sum, and its standard error; None where chains do not tell it.
+
+        They need the power 0, and powers so close that each ratio of sums is within the range of floats.
+        """
         if self.powers[-1] != 0:
             return None, math.inf
         moments = _total(self._settled()).moments
         # The mean of a product to the difference of two powers is the ratio of their sums.
+        ratios = moments[:, 1:, 3] / moments[:, 1:, 0]
+        if not (ratios > 0).all():
+            return None, math.inf
         pooled = np.log(moments[:, 1:, 3].sum(axis=0) / moments[:, 1:, 0].sum(axis=0)).sum()
-        by_chain = np.log(moments[:, 1:, 3] / moments[:, 1:, 0]).sum(axis=1)
+        by_chain = np.log(ratios).sum(axis=1)
         error = float(by_chain.std(ddof=1)) / math.sqrt(self._count)
         return float(np.log(self._sizes).sum() + pooled + self._factors.log_scale), error
 

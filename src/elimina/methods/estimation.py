@@ -87,7 +87,7 @@ class _Run:
         if estimate is None:
             self.is_done = True
             return
-        self.is_waiting = estimate.shares is None and estimate.log_z != -math.inf
+        self.is_waiting = estimate.shares is None and not estimate.is_zero
         is_better = self.best is None or self.method.is_sampled or estimate.error <= self.best.error
         if not self.is_waiting and is_better:
             self.best = estimate

@@ -83,7 +83,7 @@ def estimated_posteriors(inquiry: MarginalQuery, estimate: SumEstimate) -> Resul
     """
     structure, problem = inquiry.structure, inquiry.structure.problem
     stats: dict[str, Any] = {**NO_PLAN, "method": estimate.method, **estimate.figures}
-    if estimate.log_z == -math.inf:
+    if estimate.is_zero:
         return Result("infeasible", "mar", log10_z=-math.inf, stats=stats)
     assert estimate.shares is not None
     sizes = _integers([problem.model.sizes[v] for v in problem.free])

@@ -74,9 +74,14 @@ class SumEstimate(NamedTuple):
     figures: Mapping[str, int | float | str] = MappingProxyType({})
 
     @property
+    def is_zero(self) -> bool:
+        """True if the sum is proved to be 0; samples and messages that left the range of floats prove nothing."""
+        return self.log_z == -math.inf and self.log_z_error == 0
+
+    @property
     def error(self) -> float:
         """Mean of the estimated errors of the marginals: 0 if the sum is 0, infinity if there are none."""
-        if self.log_z == -math.inf:
+        if self.is_zero:
             return 0.0
         if self.errors is None:
             return math.inf

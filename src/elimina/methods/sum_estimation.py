@@ -73,9 +73,9 @@ class SumEstimation:
                 self._of_graphs = estimate
                 self.estimate = self._combined()
                 yield estimated_sum(self.estimate, self._task)
-            if self._limits.is_over or estimate.log_z == -math.inf:
+            if self._limits.is_over or estimate.is_zero:
                 break
-        if self.estimate is not None and (self.estimate.log_z == -math.inf or self.estimate.log_z_error == 0):
+        if self.estimate is not None and self.estimate.log_z_error == 0:
             return
         self._limits.deadline = deadline
         for estimate in self._samples:
@@ -99,7 +99,7 @@ class SumEstimation:
         """Return the estimate of samples or of a join graph: the one of less error, and the other's contradiction."""
         graphs, samples = self._of_graphs, self._of_samples
         if samples is None or graphs is None or -math.inf in (samples.log_z, graphs.log_z):
-            combined = samples if graphs is None or (samples is not None and samples.log_z == -math.inf) else graphs
+            combined = samples if graphs is None or (samples is not None and samples.is_zero) else graphs
             assert combined is not None
         else:
             assert graphs.log_z is not None
@@ -128,7 +128,7 @@ def estimated_sum(estimate: SumEstimate, task: Task) -> Result:
     """
     stats = {**NO_PLAN, "method": estimate.method, **estimate.figures}
     assert estimate.log_z is not None
-    if estimate.log_z == -math.inf:
+    if estimate.is_zero:
         proven = Result("exact", task, 0, 0, 0) if described(task).is_count else sum_between(-math.inf, -math.inf)
         return proven.replace(stats=stats)
     upper: int | float | None = None
