@@ -24,6 +24,7 @@ namespace {
 using Numbers = nb::ndarray<const std::int64_t, nb::c_contig, nb::device::cpu>;
 using RuleOfSearch = std::tuple<Numbers, std::string, std::string>;
 using RelaxationOfSearch = std::tuple<Numbers, std::optional<double>>;
+using HintsOfSearch = std::tuple<Numbers, Numbers>;
 using RestartsOfSearch = std::tuple<std::string, double, double>;
 
 constexpr std::int64_t kMostVariables = std::int64_t{1} << 27;
@@ -112,6 +113,15 @@ Relaxation relaxation_of(Model& model, const RelaxationOfSearch& given) {
     throw nb::value_error("the share of variables that keep their values is from 0 to 1");
   Relaxation result{argument_of(xs), kept};
   for (View& x : result.xs) x = model.known(x);
+  return result;
+}
+
+std::vector<Hint> hints_of(Model& model, const HintsOfSearch& given) {
+  const auto& [xs, values] = given;
+  const Argument views = argument_of(xs);
+  if (values.ndim() != 1 || values.shape(0) != views.size()) throw nb::value_error("each hinted view has one value");
+  std::vector<Hint> result;
+  for (std::size_t i = 0; i < views.size(); ++i) result.push_back({model.known(views[i]), values.data()[i]});
   return result;
 }
 
@@ -261,7 +271,8 @@ void bind_cp(nb::module_& m) {
           [](Searching* self, const nb::tuple& copies, const std::vector<RuleOfSearch>& rules,
              const std::optional<Numbers>& minimise, const std::optional<RestartsOfSearch>& restarts,
              const std::optional<RelaxationOfSearch>& relax, bool free, std::uint64_t seed, double seconds,
-             double nodes, double failures, std::optional<std::pair<double, bool>> portfolio) {
+             double nodes, double failures, std::optional<std::pair<double, bool>> portfolio,
+             const std::optional<HintsOfSearch>& hints) {
             if (copies.size() == 0) throw nb::value_error("a search needs a solver");
             Options options;
             std::vector<Solver*> solvers;
@@ -270,6 +281,7 @@ void bind_cp(nb::module_& m) {
               options = options_of(model, rules, minimise, restarts, relax, free, seed, seconds, nodes, failures);
               options.portfolio = options.pauses = portfolio.has_value();
               if (portfolio) std::tie(options.stretch_scale, options.has_orderings) = *portfolio;
+              if (hints) options.hints = hints_of(model, *hints);
               if (!(options.stretch_scale > 0)) throw nb::value_error("the scale of stretches is above 0");
               solvers.push_back(&model.solver);
               if (model.solver.variables() != solvers[0]->variables())
@@ -278,12 +290,12 @@ void bind_cp(nb::module_& m) {
             new (self) Searching(solvers, std::move(options));
           },
           nb::keep_alive<1, 2>(), "solvers"_a, "rules"_a, "minimise"_a.none(), "restarts"_a.none(), "relax"_a.none(),
-          "free"_a, "seed"_a, "seconds"_a, "nodes"_a, "failures"_a, "portfolio"_a = nb::none(),
+          "free"_a, "seed"_a, "seconds"_a, "nodes"_a, "failures"_a, "portfolio"_a = nb::none(), "hints"_a = nb::none(),
           "In as many threads as there are solvers, each of which was made in the same way. `portfolio`: by the "
           "schedule, in "
           "which `relax` says what neighbourhoods are made of; a factor of the failures of its stretches, and whether "
           "the "
-          "rules are the model's.")
+          "rules are the model's. `hints`: views, and the values that are tried first.")
       .def("next", &Searching::next, "poll"_a,
            "`poll` ends the search by False; so does an interruption. 'paused': after the schedule's first stretch, "
            "once.")
@@ -292,6 +304,7 @@ void bind_cp(nb::module_& m) {
       .def("adopt", &Searching::adopt, "solution"_a,
            "The values of all variables, which later solutions have to improve.")
       .def("solution", &Searching::solution, "The values of all variables.")
+      .def("origin", &Searching::origin, "Part of the schedule that reached the solution.")
       .def("statistics", &Searching::statistics);
   m.def("cp_constraint_names", &constraint_names);
   m.def(

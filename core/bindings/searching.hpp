@@ -41,6 +41,8 @@ class Searching {
 
   const Values& values() const { return search_->solution(); }
 
+  const char* origin() const { return search_->origin(); }
+
   Array<std::int64_t> solution() const { return array_of(values()); }
 
   // The bound of the objective that is minimised; none: nothing is known.

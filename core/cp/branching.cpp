@@ -175,4 +175,17 @@ bool Brancher::decide(Engine& engine, Random& random, Decision& decision) {
   return true;
 }
 
+HintBrancher::HintBrancher(Engine& engine, const std::vector<Hint>& hints)
+    : hints_(hints), first_(engine.trail().make(1, 0)) {}
+
+bool HintBrancher::decide(Engine& engine, Decision& decision) {
+  const Domains& d = engine.domains();
+  auto first = static_cast<std::size_t>(engine.trail().get(first_));
+  while (first < hints_.size() && (d.fixed(hints_[first].x) || !d.has(hints_[first].x, hints_[first].value))) ++first;
+  engine.trail().set(first_, first);
+  if (first == hints_.size()) return false;
+  decision = {hints_[first].x, Test::is, hints_[first].value};
+  return true;
+}
+
 }  // namespace elimina::cp

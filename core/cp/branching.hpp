@@ -84,6 +84,26 @@ class Brancher {
   std::size_t first_;
 };
 
+// Value that a search tries first for a view.
+struct Hint {
+  View x;
+  Value value;
+};
+
+// Decides hinted views in their order, as far as their domains have the hinted values.
+class HintBrancher {
+ public:
+  // Takes a trailed word, as `Brancher`.
+  HintBrancher(Engine& engine, const std::vector<Hint>& hints);
+
+  // False: no hint is left that may be followed.
+  bool decide(Engine& engine, Decision& decision);
+
+ private:
+  const std::vector<Hint>& hints_;
+  std::size_t first_;
+};
+
 Decision decide_value(const Domains& d, View x, ValueOrdering ordering, Random& random);
 
 }  // namespace elimina::cp

@@ -161,7 +161,7 @@ void ParallelSearch::work(Worker& worker) {
 
 void ParallelSearch::race(Worker& worker) {
   Status status;
-  while ((status = worker.search->next()) == Status::solution && offer(worker.search->solution())) {
+  while ((status = worker.search->next()) == Status::solution && offer(*worker.search)) {
   }
   if (status != Status::complete) return;
   const std::lock_guard lock(mutex_);
@@ -179,22 +179,22 @@ bool ParallelSearch::search_part(Worker& worker) {
   if (part >= parts_.size()) return false;
   worker.search->enter(parts_[part]);
   Status status;
-  while ((status = worker.search->next()) == Status::solution && offer(worker.search->solution())) {
+  while ((status = worker.search->next()) == Status::solution && offer(*worker.search)) {
   }
   return status == Status::complete;
 }
 
 // False: the search is over.
-bool ParallelSearch::offer(const Values& solution) {
+bool ParallelSearch::offer(const Search& search) {
   std::unique_lock lock(mutex_);
   room_.wait(lock, [&] { return waiting_.size() < kMostWaiting || stop_; });
   if (stop_) return false;
   if (options_.minimise) {
-    const Value value = value_of(*options_.minimise, solution);
+    const Value value = value_of(*options_.minimise, search.solution());
     if (value >= best_) return true;
     best_ = value;
   }
-  waiting_.push_back(solution);
+  waiting_.push_back({search.solution(), search.origin()});
   changed_.notify_one();
   return true;
 }

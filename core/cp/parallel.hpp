@@ -22,7 +22,8 @@ class ParallelSearch final : public Finder {
 
   // Threads go on between calls, up to a number of solutions that wait.
   Status next() override;
-  const Values& solution() const override { return solution_; }
+  const Values& solution() const override { return solution_.values; }
+  const char* origin() const override { return solution_.origin; }
   Statistics statistics() const override;
   Value bound() const override { return std::min(bound_.load(), best_.load()); }
   void raise_bound(Value bound) override;
@@ -30,6 +31,11 @@ class ParallelSearch final : public Finder {
 
  private:
   using Part = std::vector<Decision>;
+
+  struct Offer {
+    Values values;
+    const char* origin = "";
+  };
 
   struct Worker {
     std::unique_ptr<Search> search;
@@ -45,7 +51,7 @@ class ParallelSearch final : public Finder {
   void work(Worker& worker);
   void race(Worker& worker);
   bool search_part(Worker& worker);
-  bool offer(const Values& solution);
+  bool offer(const Search& search);
   void update_statistics(Worker& worker);
   bool has_ended();
   void leave();
@@ -54,7 +60,7 @@ class ParallelSearch final : public Finder {
   Options options_;
   std::vector<std::unique_ptr<Worker>> workers_;
   std::vector<Part> parts_;
-  Values solution_;
+  Offer solution_;
   std::uint64_t solutions_ = 0;
   Status end_ = Status::complete;
   std::chrono::steady_clock::time_point start_;
@@ -65,7 +71,7 @@ class ParallelSearch final : public Finder {
   std::atomic<Value> best_ = kNoValue, bound_ = kNoBound;
   std::mutex mutex_;  // of what follows
   std::condition_variable changed_, room_;
-  std::deque<Values> waiting_;
+  std::deque<Offer> waiting_;
   std::size_t next_part_ = 0;
   bool is_proven_ = false;  // by a search of the whole tree
   std::size_t running_ = 0;

@@ -98,9 +98,21 @@ void Search::begin() {
     nogoods_ = nogoods.get();
     engine_.post(std::move(nogoods));
   }
+  if (!options_.hints.empty()) begin_hints();
   outside_ = engine_.level();
   engine_.mark();
   engine_.mark();
+}
+
+// Without restarts, hints do not come before the model's orderings: a wrong one would be refuted by all that is below it.
+void Search::begin_hints() {
+  hinted_.assign(static_cast<std::size_t>(solver_.variables()), kNoValue);
+  for (const auto& [x, value] : options_.hints) {
+    Value& hinted = hinted_[static_cast<std::size_t>(x.var)];
+    if (hinted == kNoValue && (value - x.offset) % x.scale == 0) hinted = (value - x.offset) / x.scale;
+  }
+  if (!free_branchers_.empty()) phase_ = hinted_;
+  if (schedule_.restarts()) hint_brancher_.emplace(engine_, options_.hints);
 }
 
 // A free search keeps orders of tasks if the model has some.
@@ -119,6 +131,7 @@ void Search::enter(const std::vector<Decision>& decisions) {
   path_.clear();
   refuted_.clear();
   conflict_.reset();
+  hint_brancher_.reset();
   at_solution_ = is_refuted_ = false;
   has_stretch_ = true;
   // Facts of a part do not hold elsewhere.
@@ -135,7 +148,12 @@ void Search::enter(const std::vector<Decision>& decisions) {
 }
 
 std::optional<Decision> Search::decision() {
-  if (!schedule_.row().is_free) return chosen();
+  Decision hint;
+  if (hint_brancher_ && hint_brancher_->decide(engine_, hint)) return hint;
+  if (!schedule_.row().is_free) {
+    const auto decision = chosen();
+    return decision && !hinted_.empty() ? prefer(engine_.domains(), *decision, hinted_) : decision;
+  }
   // Lecoutre, Sais, Tabary and Vidal, Artificial Intelligence 2009; but the variable stays the first one above, too, once it got a value.
   const Domains& d = engine_.domains();
   std::optional<Decision> decision;
@@ -147,7 +165,8 @@ std::optional<Decision> Search::decision() {
     if (order_brancher_) decision = order_brancher_->decide(engine_);
     if (!decision) decision = chosen();
   }
-  return decision ? prefer(*decision) : decision;
+  if (!decision || phase_.empty() || (order_brancher_ && order_brancher_->is_start(decision->x))) return decision;
+  return prefer(d, *decision, phase_);
 }
 
 std::optional<Decision> Search::chosen() {
@@ -212,11 +231,20 @@ Search::Turn Search::descend() {
   return Turn::go_on;
 }
 
-Decision Search::prefer(const Decision& decision) const {
+Decision Search::prefer(const Domains& d, const Decision& decision, const Values& preferred) {
   const View x = decision.x;
-  if (phase_.empty() || (order_brancher_ && order_brancher_->is_start(x))) return decision;
-  const Value value = x.scale * phase_[static_cast<std::size_t>(x.var)] + x.offset;
-  return engine_.domains().has(x, value) ? Decision{x, Test::is, value} : decision;
+  const Value inner = preferred[static_cast<std::size_t>(x.var)];
+  return inner != kNoValue && d.has(x.var, inner) ? Decision{x, Test::is, x.scale * inner + x.offset} : decision;
+}
+
+const char* Search::stretch() const {
+  if (hint_brancher_) return "hints";
+  const Row& row = schedule_.row();
+  switch (row.scope) {
+    case Scope::neighbourhood: return "neighbourhood";
+    case Scope::target: return "target";
+    default: return row.is_free ? "free search" : "orderings";
+  }
 }
 
 Search::Turn Search::found() {
@@ -225,6 +253,7 @@ Search::Turn Search::found() {
   for (int v = 0; v < solver_.variables(); ++v) solution_[static_cast<std::size_t>(v)] = solver_.domains().lo(v);
   if (options_.minimise) best_ = solver_.domains().lo(*options_.minimise);
   if (!free_branchers_.empty()) phase_ = solution_;
+  origin_ = stretch();
   at_solution_ = true;
   return Turn::solution;
 }
@@ -318,6 +347,7 @@ Search::Turn Search::restart() {
   path_.clear();
   refuted_.clear();
   failed_ = has_stretch_ = false;
+  hint_brancher_.reset();
   return std::exchange(options_.pauses, false) ? Turn::paused : Turn::go_on;
 }
 

@@ -20,6 +20,8 @@ struct Options {
   // Searches near the incumbent take turns with complete ones. By Luby's sequence unless other restarts are given. Needs an
   // objective.
   std::optional<Relaxation> relax;
+  // Values that are tried first. A search with restarts begins by deciding these views; wrong hints cost it one stretch.
+  std::vector<Hint> hints;
   // dom/wdeg, the last conflict's variable first, values of the last solution first, restarts by Luby's sequence unless others
   // are given.
   bool free = false;
@@ -60,6 +62,8 @@ class Finder {
   virtual Status next() = 0;
   // The last one: of all variables.
   virtual const Values& solution() const = 0;
+  // Part of the schedule that reached the last solution.
+  virtual const char* origin() const = 0;
   virtual Statistics statistics() const = 0;
   // A value below which no solution has its objective, or kNoBound.
   virtual Value bound() const = 0;
@@ -98,6 +102,7 @@ class Search final : public Finder {
   void leave();
 
   const Values& solution() const override { return solution_; }
+  const char* origin() const override { return origin_; }
   Statistics statistics() const override { return statistics_; }
   Value bound() const override;
   void raise_bound(Value bound) override;
@@ -135,7 +140,9 @@ class Search final : public Finder {
   bool bounded();
   bool back();
   std::optional<Decision> chosen();
-  Decision prefer(const Decision& decision) const;
+  static Decision prefer(const Domains& d, const Decision& decision, const Values& preferred);
+  void begin_hints();
+  const char* stretch() const;
   std::optional<Turn> spent();
   double elapsed() const;
 
@@ -152,7 +159,10 @@ class Search final : public Finder {
   std::vector<ValueOrdering> value_orderings_;  // of each variable, where the search is free
   Random random_;
   std::optional<Neighbourhood> neighbourhood_, neighbourhood_of_orders_;
-  Values solution_, phase_;
+  // By variable; kNoValue: none. Hints are preferred by the model's orderings, saved values where the search is free.
+  Values solution_, phase_, hinted_;
+  std::optional<HintBrancher> hint_brancher_;  // until the first restart
+  const char* origin_ = "";
   std::optional<Value> best_;
   Value bound_ = kNoBound;
   Target target_;

@@ -17,6 +17,9 @@ _MOST_ROWS = 40
 _BAR_WIDTH = 120
 """Pixels of the bar of a probability of 1."""
 
+_MOST_SHOWN_GAP = 9.99
+"""Gap, relative, up to which a log shows it."""
+
 Row = tuple[str, str]
 
 
@@ -171,3 +174,18 @@ def seconds_text(seconds: float) -> str:
     return (
         f"{number:.1f} {unit}" if number < 9.95 else f"{number:.0f} {unit}" if number < 1e4 else f"{number:.0e} {unit}"
     )
+
+
+def improvement_line(seconds: float, value: int | None, bound: int | None, gap: float, origin: str) -> str:
+    """Return a line of the log of a search.
+
+    Args:
+        seconds: Time since the call began.
+        value: Value of the best solution; None without one.
+        bound: Bound that no solution is beyond; None if it is unknown.
+        gap: Distance of both, relative to the one that is closer to 0.
+        origin: Part of the search that improved one of them.
+    """
+    texts = ["-" if number is None else f"{number:,}" for number in (value, bound)]
+    share = f"{100 * gap:.1f} %" if gap <= _MOST_SHOWN_GAP else "-"
+    return f"{seconds:8.2f} s  value {texts[0]:>10}  bound {texts[1]:>10}  gap {share:>7}  {origin}"

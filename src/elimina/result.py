@@ -99,6 +99,25 @@ class Bounds(NamedTuple):
             return math.inf
 
 
+class Objective(NamedTuple):
+    """Value and bounds of one of several objectives.
+
+    Attributes:
+        value: Value in the assignment.
+        lower_bound: Lower bound on the best value, where those before it keep theirs; None if it is unknown.
+        upper_bound: Upper bound, as ``lower_bound``.
+    """
+
+    value: int
+    lower_bound: int | float | None
+    upper_bound: int | float | None
+
+    @property
+    def gap(self) -> float:
+        """Distance of the bounds, relative to the one that is closer to 0; infinity if one is unknown."""
+        return Bounds(0.0, self.lower_bound, self.upper_bound).gap
+
+
 class RankedAssignment(NamedTuple):
     """An assignment in the sequence of the best ones.
 
@@ -274,6 +293,10 @@ class Result(Displayed):
         ended_by: Cause that ended the run early; None if nothing did.
         solutions: All solutions in the order found, if a constraint search was asked for them; not part of the JSON
             object.
+        objectives: Values and bounds of several objectives of a constraint model, the most important one first; empty:
+            there is one, or none. Not part of the JSON object.
+        core: Assumptions of a constraint search that contradict each other and the constraints; not part of the JSON
+            object.
         stats: Figures of the run: ``induced_width``, ``largest_table`` and ``total_cells`` (cells), ``peak_bytes``,
             ``seconds`` (by phase, and ``total``), ``device``, ``dtype``; with slices ``slices`` (their number),
             ``sliced`` (names of the variables conditioned on) and ``slices_skipped``; with sparse tables
@@ -305,6 +328,8 @@ class Result(Displayed):
     ended_by: EndedBy | None = None
     stats: Mapping[str, Any] = field(default_factory=dict)
     solutions: Sequence[Mapping[str, Any]] = ()
+    objectives: Sequence[Objective] = ()
+    core: Sequence[Any] = ()
 
     def __post_init__(self) -> None:
         if isinstance(self.marginals, NoMarginals):
@@ -353,7 +378,7 @@ class Result(Displayed):
         posteriors the key ``marginal_bounds``, and only an estimate the keys ``error`` and ``interval``.
         """
         known = {"schema": SCHEMA, **{one.name: getattr(self, one.name) for one in dataclasses.fields(self)}}
-        del known["solutions"]
+        del known["solutions"], known["objectives"], known["core"]
         if isinstance(self.marginals, NoMarginals):
             known["marginals"] = None
         if not self.marginal_bounds:

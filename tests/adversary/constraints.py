@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from elimina import Bounds, cp
 from tests import calls
 from tests.adversary.case import Case, Defect, Setting
-from tests.adversary.rules import RULES
+from tests.adversary.rules import RELATIONS, RULES
 
 MOST_ASSIGNMENTS = 3000
 VALUE_ORDERINGS = (
@@ -51,15 +51,31 @@ def make(rng: random.Random, setting: Setting) -> Case:
             posts.append([name, data])
     objective = None
     if rng.random() < 0.5:
-        objective = [rng.choice([1, -1]), [rng.choice([-2, -1, 0, 1, 1, 3]) for _ in domains], rng.randint(-3, 3)]
+        # Of several objectives, each has a row of factors.
+        rows = [[rng.choice([-2, -1, 0, 1, 1, 3]) for _ in domains] for _ in range(rng.choice([1, 1, 1, 2, 3]))]
+        objective = [rng.choice([1, -1]), rows, rng.randint(-3, 3)]
     return {
         "domains": domains,
         "posts": posts,
         "objective": objective,
+        "hints": {str(rng.randrange(len(domains))): rng.randint(-3, 6) for _ in range(rng.choice([0, 0, 1, 3, 6]))},
+        "assumptions": [_assumption(rng, domains) for _ in range(rng.choice([0, 0, 0, 1, 3, 5]))],
         "options": _options(rng, objective is not None, setting.device),
         "rule": [rng.choice(VARIABLE_ORDERINGS), rng.choice(VALUE_ORDERINGS)] if rng.random() < 0.3 else None,
         "what": rng.choice(["all", "all", "one", "propagated", "to_model"]),
     }
+
+
+def _assumption(rng: random.Random, domains: list[list[int]]) -> list[Any]:
+    x = rng.randrange(len(domains))
+    return [x, rng.choice(list(RELATIONS)), rng.choice(domains[x]), rng.random() < 0.2]
+
+
+def _assumed(xs: Sequence[Any], assumption: list[Any]) -> Any:
+    """Return a comparison; or a condition that has it on both sides."""
+    x, name, value, is_combined = assumption
+    relation = RELATIONS[name](xs[x], value)
+    return relation | RELATIONS[name](xs[x], value) if is_combined else relation
 
 
 def _options(rng: random.Random, has_objective: bool, device: str) -> dict[str, Any]:
@@ -97,9 +113,13 @@ class Built:
             RULES[name].post(self.model, self.xs, data)
         self.sign = 0
         if case["objective"] is not None:
-            self.sign, self.factors, self.constant = case["objective"]
-            aim = self.model.sum(f * x for f, x in zip(self.factors, self.xs, strict=True)) + self.constant
-            (self.model.minimize if self.sign > 0 else self.model.maximize)(aim)
+            self.sign, self.rows, self.constant = case["objective"]
+            aims = [
+                self.model.sum(f * x for f, x in zip(row, self.xs, strict=True)) + self.constant for row in self.rows
+            ]
+            (self.model.minimize if self.sign > 0 else self.model.maximize)(aims if len(aims) > 1 else aims[0])
+        self.model.hint({f"x{x}": value for x, value in case.get("hints", {}).items()})
+        self.assumptions = case.get("assumptions", [])
         if case["rule"] is not None:
             self.model.search(self.xs, *case["rule"])
         self.solutions = [
@@ -108,14 +128,22 @@ class Built:
             if all(RULES[name].holds(values, data) for name, data in case["posts"])
         ]
 
-    def worth(self, values: tuple[int, ...]) -> int:
-        """The objective's value."""
-        return self.constant + sum(f * x for f, x in zip(self.factors, values, strict=True))
+    def worths(self, values: tuple[int, ...]) -> list[int]:
+        """The values of the objectives."""
+        return [self.constant + sum(f * x for f, x in zip(row, values, strict=True)) for row in self.rows]
 
-    def best(self) -> int | None:
-        """The optimum; None if there is no solution."""
-        worths = map(self.worth, self.solutions)
-        return (min if self.sign > 0 else max)(worths, default=None)
+    def best_of_all(self) -> list[int]:
+        """The optima of the objectives in turn, where there is a solution."""
+        return (min if self.sign > 0 else max)(map(self.worths, self.solutions))
+
+    def best(self) -> int:
+        """The optimum of the first objective."""
+        return self.best_of_all()[0]
+
+    def assuming(self, numbers: Iterable[int]) -> list[tuple[int, ...]]:
+        """The solutions in which some assumptions hold."""
+        chosen = [self.assumptions[number] for number in numbers]
+        return [values for values in self.solutions if all(_assumed(values, one) for one in chosen)]
 
 
 def check(case: Case) -> None:
@@ -140,6 +168,8 @@ def _check_domains(built: Built) -> None:
 
 
 def _check_bridge(built: Built) -> None:
+    if built.sign and len(built.rows) > 1:
+        return
     graphical = built.model.to_model()
     result = calls.solve(graphical, threads=1, device="cpu")
     if (result.status == "infeasible") != (not built.solutions):
@@ -155,9 +185,22 @@ def _check_search(case: Case, built: Built) -> None:
     has_limit = bool({"node_limit", "fail_limit", "gap"} & case["options"].keys())
     bounds: list[Bounds] = []
     options = {**case["options"], "on_bounds": bounds.append} if built.sign else case["options"]
-    result = calls.search(built.model, all_solutions=case["what"] == "all", **options)
+    assumptions = [_assumed(built.xs, one) for one in built.assumptions]
+    result = calls.search(
+        built.model,
+        all_solutions=case["what"] == "all",
+        **options,
+        **({"assumptions": assumptions} if assumptions else {}),
+    )
+    if assumptions:
+        _check_core(
+            built,
+            [number for one in result.core for number, other in enumerate(assumptions) if other is one],
+            result.status,
+        )
+        built.solutions = built.assuming(range(len(assumptions)))
     ends = [(one.lower, one.upper) for one in bounds] + [(result.lower_bound, result.upper_bound)]
-    for lower, upper in ends if built.sign and built.solutions else ():
+    for lower, upper in ends if built.sign and built.solutions and len(built.rows) == 1 else ():
         best = built.best()
         if (lower is not None and lower > best) or (upper is not None and upper < best):
             raise Defect(f"the bounds are {lower} to {upper}, but the optimum is {best}")
@@ -175,8 +218,15 @@ def _check_search(case: Case, built: Built) -> None:
     if result.stats["complete"] and not known and result.status != "infeasible":
         raise Defect(f"{result.status}, but there is no solution")
     if built.sign and known:
-        if result.status == "optimal" and result.value != built.best():
-            raise Defect(f"the optimum is {built.best()}, not {result.value}")
+        values = [one.value for one in result.objectives] or [result.value]
+        if result.status == "optimal" and values != built.best_of_all():
+            raise Defect(f"the optimum is {built.best_of_all()}, not {values}")
+        for one, best in zip(result.objectives, built.best_of_all(), strict=False):
+            lower, upper = one.lower_bound, one.upper_bound
+            if (lower is not None and lower > best) or (upper is not None and upper < best):
+                raise Defect(f"the bounds are {lower} to {upper}, but the optimum is {best}")
+            if one.value != best:
+                break
         if result.status != "optimal" and not has_limit:
             raise Defect(f"the status is {result.status}, though nothing stops the search")
     elif (
@@ -185,6 +235,18 @@ def _check_search(case: Case, built: Built) -> None:
         and not (len(set(found)) == len(known) == len(result.solutions))
     ):
         raise Defect(f"{len(result.solutions)} solutions ({len(set(found))} of them distinct), not {len(known)}")
+
+
+def _check_core(built: Built, core: list[int], status: str) -> None:
+    if status != "infeasible":
+        if core:
+            raise Defect(f"{status}, with a core of {core}")
+        return
+    if built.assuming(core):
+        raise Defect(f"the core {core} has the solution {built.assuming(core)[0]}")
+    for number in core:
+        if not built.assuming(other for other in core if other != number):
+            raise Defect(f"the core {core} does not need {number}")
 
 
 def smaller(case: Case) -> Iterator[Case]:
@@ -198,12 +260,15 @@ def smaller(case: Case) -> Iterator[Case]:
         yield {**case, "objective": None}
     if case["rule"] is not None:
         yield {**case, "rule": None}
+    yield from ({**case, name: type(case[name])()} for name in ("hints", "assumptions") if case.get(name))
     for x, domain in enumerate(domains):
         for value in domain if len(domain) > 1 else []:
             yield {**case, "domains": [*domains[:x], [v for v in domain if v != value], *domains[x + 1 :]]}
     last = len(domains) - 1
-    if last > 0 and not any(_names(data, last) for _, data in posts):
-        objective = case["objective"] and [case["objective"][0], case["objective"][1][:-1], case["objective"][2]]
+    is_named = str(last) in case.get("hints", {}) or any(one[0] == last for one in case.get("assumptions", []))
+    if last > 0 and not is_named and not any(_names(data, last) for _, data in posts):
+        aim = case["objective"]
+        objective = aim and [aim[0], [row[:-1] for row in aim[1]], aim[2]]
         yield {**case, "domains": domains[:-1], "objective": objective}
 
 

@@ -109,13 +109,13 @@ def test_options_that_change_no_answer(tmp_path: Path) -> None:
 
 
 def test_ignored_annotations_are_named_once_without_being_asked(tmp_path: Path) -> None:
-    warm = ":: warm_start([x], [2])"
-    result = run(tmp_path, f"{THREE}solve {warm} {warm} :: restart_odd(3) :: seq_search([float_search([])]) satisfy;")
+    novel = ":: novel_start([x], [2])"
+    result = run(tmp_path, f"{THREE}solve {novel} {novel} :: restart_odd(3) :: seq_search([float_search([])]) satisfy;")
     assert result.returncode == 0
     assert result.stdout == "x = 1;\n----------\n"
     assert result.stderr.splitlines() == [
         f"fzn-elimina: warning: the annotation {name} of the solve item is ignored"
-        for name in ("warm_start", "restart_odd", "float_search")
+        for name in ("novel_start", "restart_odd", "float_search")
     ]
 
 

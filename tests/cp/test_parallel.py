@@ -49,7 +49,7 @@ def test_threads_change_no_answer(made: tuple[cp.Model, int], threads: int, free
 def test_solutions_get_better() -> None:
     model, _ = golomb(6)
     seen: list[int] = []
-    result = model.solve(threads=4, on_solution=lambda s: seen.append(s[model._objective]))
+    result = model.solve(threads=4, on_solution=lambda s: seen.append(s[model.objective]))
     assert (result.status, result.value) == ("optimal", 17)
     assert seen == sorted(set(seen), reverse=True)
 

@@ -282,3 +282,91 @@ def test_nothing_to_place() -> None:
     model.no_overlap_2d([], [], [], [])
     model.reservoir([], [], 0, 0)
     assert model.solve().status == "feasible"
+
+
+@pytest.mark.parametrize("options", [{}, {"free": True}, {"lns": True}, {"restarts": "none"}, {"threads": 2}], ids=str)
+@pytest.mark.parametrize("kind", ["no_overlap", "cumulative", "no_overlap_2d"])
+@pytest.mark.parametrize("seed", range(6))
+def test_optional_tasks_agree_with_enumeration(kind: str, options: dict[str, Any], seed: int) -> None:
+    """The most profitable choice of three tasks, each with a presence, a start and perhaps a duration to be chosen."""
+    rng = random.Random(seed)
+    profits = [rng.randint(1, 5) for _ in range(3)]
+    lengths = [sorted({rng.randint(0, 3), rng.randint(1, 4)}) for _ in range(3)]
+    optional = [rng.random() < 0.8 for _ in range(3)]
+    demands, heights, rows = [[rng.randint(1, 3) for _ in range(3)] for _ in range(3)]
+    horizon, capacity = 5, rng.randint(3, 4)
+
+    def starts(length: int) -> range:
+        return range(horizon - length + 1)
+
+    best = None
+    for present in itertools.product((0, 1), repeat=3):
+        if any(not p and not o for p, o in zip(present, optional, strict=True)):
+            continue
+        for durations in itertools.product(*(range(x[0], x[-1] + 1) for x in lengths)):
+            for begins in itertools.product(*map(starts, durations)):
+                tasks = [(begins[i], durations[i], demands[i], rows[i], heights[i]) for i in range(3) if present[i]]
+                value = sum(p * (profit + d) for p, profit, d in zip(present, profits, durations, strict=True))
+                if are_allowed(kind, tasks, capacity) and (best is None or value > best):
+                    best = value
+
+    m = cp.Model()
+    tasks = [
+        m.interval_var((0, horizon), (x[0], x[-1]), optional=is_optional, name=f"task {i}")
+        for i, (x, is_optional) in enumerate(zip(lengths, optional, strict=True))
+    ]
+    for task in tasks:
+        m.add(task.end <= horizon)
+    if kind == "no_overlap":
+        m.no_overlap(tasks)
+    elif kind == "cumulative":
+        m.cumulative(tasks, demands=demands, capacity=capacity)
+    else:
+        sides = [m.interval_var(row, height) for row, height in zip(rows, heights, strict=True)]
+        m.no_overlap_2d(tasks, sides)
+    m.maximize(sum(task.presence * (profit + task.duration) for task, profit in zip(tasks, profits, strict=True)))
+    result = calls.search(m, **options)
+    assert (result.status, result.value) == (("infeasible", None) if best is None else ("optimal", best))
+    for task in tasks if best is not None else ():
+        begin = result[task.start]
+        assert result[task] == ((begin, begin + result[task.duration]) if result[task.presence] else None)
+
+
+def are_allowed(kind: str, tasks: Sequence[tuple[int, int, int, int, int]], capacity: int) -> bool:
+    if kind == "cumulative":
+        loads = [sum(r for s, d, r, _, _ in tasks if s <= time < s + d) for time in range(10)]
+        return max(loads) <= capacity
+    if kind == "no_overlap":
+        return are_apart([((s,), (d,)) for s, d, _, _, _ in tasks], False)
+    return are_apart([((s, y), (d, h)) for s, d, _, y, h in tasks], False)
+
+
+def test_precedence_holds_between_present_tasks() -> None:
+    m = cp.Model()
+    first, second = (m.interval_var((0, 4), 2, optional=True) for _ in range(2))
+    m.precedence(first, second, delay=1)
+    seen = {(s[first], s[second]) for s in m.solve(all_solutions=True).solutions}
+    spans = [(s, s + 2) for s in range(5)]
+    both = {(a, b) for a in spans for b in spans if a[1] + 1 <= b[0]}
+    assert seen == both | {(a, None) for a in spans} | {(None, b) for b in spans} | {(None, None)}
+
+
+@pytest.mark.parametrize(
+    ("act", "message"),
+    [
+        (lambda m, x, t: m.no_overlap([t, x]), "is a task, and .* is not"),
+        (lambda m, x, t: m.no_overlap([t], [3]), "have durations: leave the list of durations out"),
+        (lambda m, x, t: m.no_overlap([t], presences=[1]), "have presences: leave the list of presences out"),
+        (lambda m, x, t: m.no_overlap([x]), "is no interval_var: give the starts' durations"),
+        (lambda m, x, t: m.cumulative([t, t], demands=[1], capacity=1), "2 starts and 1 demands: each task"),
+        (lambda m, x, t: m.no_overlap_2d([t], [x], None, [1]), "intervals for both sides"),
+        (lambda m, x, t: m.interval_var(x, (-1, 2)), "the duration .* may be negative"),
+        (lambda m, x, t: m.interval_var((0, 1, 2), 2), "a pair of bounds"),
+        (lambda m, x, t: m.interval_var(x, 1, optional=x), "a condition is 0 or 1"),
+        (lambda m, x, t: m.precedence(x, t), "a task of precedence"),
+    ],
+)
+def test_refused_intervals(act: Callable[[cp.Model, cp.Expression, cp.IntervalVar], object], message: str) -> None:
+    m = cp.Model()
+    with pytest.raises((InputError, TypeError), match=message):
+        act(m, m.int_var(0, 9), m.interval_var((0, 9), 2))

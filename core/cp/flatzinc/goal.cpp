@@ -40,6 +40,7 @@ Options Instance::options() {
       options.relax->xs.insert(options.relax->xs.end(), rules_[i].xs.begin(), rules_[i].xs.end());
   options.rules = rules_;
   options.has_orderings = given > 0;
+  options.hints = hints_;
   options.restarts = restarts_;
   return options;
 }
@@ -102,10 +103,12 @@ void Instance::add_annotation(const Term& annotation) {
   if (annotation.kind != Kind::atom && annotation.kind != Kind::call) return;
   const std::string name(document_.text(annotation));
   const Terms arguments = annotation.kind == Kind::call ? document_.items(annotation) : Terms{};
-  if (name == "seq_search" && arguments.size() == 1 && arguments[0].kind == Kind::array)
+  if ((name == "seq_search" || name == "warm_start_array") && arguments.size() == 1 && arguments[0].kind == Kind::array)
     return add_rules(document_.items(arguments[0]));
   if ((name == "int_search" || name == "bool_search") && arguments.size() >= 3) return add_search(arguments);
   if (name == "relax_and_reconstruct" && arguments.size() >= 2) return add_relaxation(arguments);
+  if ((name == "warm_start" || name == "warm_start_int" || name == "warm_start_bool") && arguments.size() == 2)
+    return add_hints(arguments);
   if (name.starts_with("restart_")) return add_restarts(name.substr(8), arguments);
   add_note("the annotation " + name + " of the solve item is ignored");
 }
@@ -144,6 +147,19 @@ void Instance::add_relaxation(Terms arguments) {
                     "expected the share of variables that keep their values in relax_and_reconstruct, from 0 to 100");
   relaxation.kept = static_cast<double>(share.value) / 100;
   relaxation_ = std::move(relaxation);
+}
+
+// MiniZinc lists annotations from the last to the first one; of several hints for a variable, the search follows the first.
+void Instance::add_hints(Terms arguments) {
+  const Place place = document_.solve.place;
+  const Argument xs = argument(arguments[0], place, "what is hinted"), values = argument(arguments[1], place, "a hint");
+  if (xs.size() != values.size())
+    throw Malformed(place, "expected as many values as variables in a warm_start, found " +
+                               std::to_string(values.size()) + " for " + std::to_string(xs.size()));
+  for (std::size_t i = 0; i < xs.size(); ++i) {
+    if (values[i].var >= 0) throw Malformed(place, "expected numbers or Booleans as the values of a warm_start");
+    if (xs[i].var >= 0) hints_.push_back({xs[i], values[i].offset});
+  }
 }
 
 void Instance::add_restarts(const std::string& kind, Terms arguments) {

@@ -71,6 +71,7 @@ class Instance {
   void add_annotation(const Term& annotation);
   void add_search(Terms arguments);
   void add_relaxation(Terms arguments);
+  void add_hints(Terms arguments);
   void add_restarts(const std::string& kind, Terms arguments);
   void add_default_rules(const std::optional<View>& objective);
   std::string known_choice(const std::string& kind, const Term& choice, const std::string& instead);
@@ -85,6 +86,7 @@ class Instance {
   std::vector<bool> is_free_;    // of the sink's variables: nothing bounds them
   std::vector<bool> is_posted_;  // constraints that ties express
   std::vector<Rule> rules_;
+  std::vector<Hint> hints_;
   Restarts restarts_;
   bool has_restarts_ = false;
   std::optional<Relaxation> relaxation_;

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from elimina.cli import run_command, signals
+from elimina.display import improvement_line
 from elimina.version import __version__
 
 if TYPE_CHECKING:
@@ -116,7 +117,12 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     )
     output = parser.add_argument_group("Output").add_argument
     output("-s", "--statistics", action="store_true", help="print statistics at the end")
-    output("-v", "--verbose", action="store_true", help="report the size of the model, on standard error")
+    output(
+        "-v",
+        "--verbose",
+        action="store_true",
+        help="report the size of the model and each better solution, on standard error",
+    )
     output("--version", action="version", version=f"%(prog)s {__version__}", help="print the version and exit")
     output("-h", "--help", action="help", help="show this message and exit")
     options = parser.parse_args(arguments)
@@ -217,6 +223,8 @@ class _FlatZincRun:
         try:
             while (state := search.next(self._may_continue)) == "solution":
                 count, last = count + 1, model.show(search)
+                if options.verbose and not model.is_satisfaction:
+                    self._log(model, search)
                 if shows_each:
                     self._write(last)
                 if model.is_satisfaction and count == limit:
@@ -231,6 +239,11 @@ class _FlatZincRun:
         elif state != "solution":
             self._end(count > 0)
         return code
+
+    def _log(self, model: FlatZinc, search: CpSearch) -> None:
+        value, bound = model.objective(search), model.bound(search)
+        gap = float("inf") if bound is None else abs(value - bound) / max(min(abs(value), abs(bound)), 1e-12)
+        _complain(improvement_line(time.monotonic() - self._started, value, bound, gap, search.origin()))
 
     def _end(self, is_solved: bool) -> int:
         """Write that the search ended early, and the cause."""

@@ -323,6 +323,7 @@ DEVICES = ("auto", "cpu", "cuda")
 @format_options("human", "json")
 @output_option()
 @source_option
+@verbose_option
 def cp(
     file: str,
     threads: int,

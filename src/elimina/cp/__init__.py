@@ -5,6 +5,7 @@ from __future__ import annotations
 from elimina._core import cp_constraint_names as constraint_names
 from elimina.cp.conflicts import Conflict
 from elimina.cp.expressions import Combination, Condition, Expression, Relation
+from elimina.cp.intervals import IntervalVar
 from elimina.cp.model import Model
 from elimina.cp.reading import read
 from elimina.cp.search_options import SearchOptions
@@ -16,6 +17,7 @@ __all__ = [
     "Condition",
     "Conflict",
     "Expression",
+    "IntervalVar",
     "Model",
     "Relation",
     "Result",

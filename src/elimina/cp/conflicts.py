@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
+
+Name = TypeVar("Name")
 
 
 class Conflict(NamedTuple):
@@ -29,7 +31,7 @@ class Conflict(NamedTuple):
     is_minimal: bool
 
 
-def minimal_conflict(names: Sequence[str], is_infeasible: Callable[[Sequence[str]], bool]) -> list[str]:
+def minimal_conflict(names: Sequence[Name], is_infeasible: Callable[[Sequence[Name]], bool]) -> list[Name]:
     """Return a minimal part of the names whose constraints are infeasible, as those of all names are.
 
     It halves the names again and again (QuickXplain; Junker, AAAI 2004).
@@ -39,7 +41,7 @@ def minimal_conflict(names: Sequence[str], is_infeasible: Callable[[Sequence[str
         is_infeasible: Function that returns True if the constraints of some names are known to be infeasible.
     """
 
-    def part(background: Sequence[str], is_changed: bool, candidates: Sequence[str]) -> list[str]:
+    def part(background: Sequence[Name], is_changed: bool, candidates: Sequence[Name]) -> list[Name]:
         if is_changed and is_infeasible(background):
             return []
         if len(candidates) == 1:

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from elimina.arguments import flag, wrong_type
-from elimina.cp.expressions import Condition, Expression, Operand
+from elimina.cp.expressions import Condition, Expression, Operand, boolean
+from elimina.cp.intervals import IntervalVar, Task, intervals_of
 from elimina.cp.operands import MAX_INTEGER, several, whole, whole_array
 from elimina.errors import InputError
 from elimina.model.labels import LabelledTable, labelled_table, listed
@@ -391,19 +392,115 @@ class GlobalConstraints(ABC):
         self.post("nvalue", z, xs)
         return z
 
+    def interval_var(
+        self,
+        start: Operand | tuple[int, int],
+        duration: Operand | tuple[int, int],
+        optional: bool | Operand = False,
+        name: str = "",
+    ) -> IntervalVar:
+        """Make a task for `no_overlap`, `cumulative`, `no_overlap_2d` and `precedence`.
+
+        The start and the duration of an absent task are free.
+
+        Args:
+            start: Start, or its bounds.
+            duration: Duration, or its bounds; at least 0.
+            optional: True if the search may leave the task out, or a Boolean that is 1 if it takes place.
+            name: Name of the task; its new variables are ``NAME.start``, ``NAME.duration`` and ``NAME.presence``.
+
+        Raises:
+            InputError: The duration may be negative, or bounds exclude all values.
+
+        Example:
+            >>> from elimina import cp
+            >>> m = cp.Model()
+            >>> tasks = [m.interval_var((0, 9), hours, optional=True) for hours in (3, 4, 5)]
+            >>> for task in tasks:
+            ...     m.add(task.end <= 9)
+            >>> m.no_overlap(tasks)
+            >>> m.maximize(sum(task.presence * hours for task, hours in zip(tasks, (3, 4, 5))))
+            >>> m.solve().value
+            9
+        """
+        ends = self._interval_end(start, f"{name}.start" if name else "")
+        length = self._interval_end(duration, f"{name}.duration" if name else "")
+        if self.bounds(length)[0] < 0:
+            raise InputError(f"interval_var {name}: the duration {length} may be negative: let it be at least 0")
+        presence: Operand
+        if isinstance(optional, bool):
+            presence = self.int_var(0, 1, f"{name}.presence" if name else "") if optional else 1
+        else:
+            presence = boolean(optional)
+        return IntervalVar(self.expression(ends), length, presence, name)
+
+    def _interval_end(self, x: Operand | tuple[int, int], name: str) -> Operand:
+        if not isinstance(x, tuple):
+            return x
+        if len(x) != 2:
+            raise InputError(f"interval_var gets an expression or a pair of bounds, not {x!r}")
+        return self.int_var(*x, name)
+
+    def precedence(self, before: IntervalVar, after: IntervalVar, delay: Operand = 0) -> None:
+        """Make a task start at the end of another one or later, if both are present.
+
+        Args:
+            before: The task that comes first.
+            after: The task that follows.
+            delay: Least time between them.
+        """
+        for task in (before, after):
+            if not isinstance(task, IntervalVar):
+                raise wrong_type("a task of precedence", task, "an interval_var")
+        optional = [task.presence for task in (before, after) if not isinstance(task.presence, int)]
+        absent = [task for task in (before, after) if isinstance(task.presence, int) and not task.presence]
+        if not absent:
+            order = before.end + delay <= after.start
+            self.add(order, only_if=self.all_of(optional) if len(optional) > 1 else next(iter(optional), None))
+
     def cumulative(
-        self, starts: Sequence[Operand], durations: Sequence[Operand], demands: Sequence[Operand], capacity: Operand
+        self,
+        starts: Sequence[Task],
+        durations: Sequence[Operand] | None = None,
+        demands: Sequence[Operand] = (),
+        capacity: Operand = 1,
+        presences: Sequence[Operand] | None = None,
     ) -> None:
         """Limit the demands of the tasks that run at the same time to the capacity.
 
         By their time-table, time-table edge finding (Vilim, CPAIOR 2011) and the order of two that exclude each other.
+
+        Args:
+            starts: Starts of the tasks, or tasks of `interval_var`.
+            durations: Durations, at least 0; None for tasks of `interval_var`.
+            demands: Demand of each task, at least 0.
+            capacity: Limit of the sum of demands at any time.
+            presences: Booleans of the tasks: 0 if one is absent. None: all are present.
+
+        Raises:
+            InputError: The lists differ in length.
+
+        Example:
+            >>> from elimina import cp
+            >>> m = cp.Model()
+            >>> tasks = [m.interval_var((0, 5), 3, optional=True) for _ in range(4)]
+            >>> m.cumulative(tasks, demands=[1, 2, 2, 3], capacity=3)
+            >>> m.add(sum(task.presence for task in tasks) >= 3)
+            >>> m.minimize(m.maximum(task.end for task in tasks))
+            >>> m.solve().value
+            6
         """
-        self.post("cumulative", *(several(xs, "cumulative") for xs in (starts, durations, demands)), capacity)
+        tasks = _tasks("cumulative", starts, durations, presences, demands=demands)
+        present = [
+            demand if isinstance(presence, int) and presence == 1 else self.expression(presence) * demand
+            for presence, demand in zip(tasks["presences"], tasks["demands"], strict=True)
+        ]
+        self.post("cumulative", tasks["starts"], tasks["durations"], present, capacity)
 
     def no_overlap(
         self,
-        starts: Sequence[Operand],
-        durations: Sequence[Operand],
+        starts: Sequence[Task],
+        durations: Sequence[Operand] | None = None,
         presences: Sequence[Operand] | None = None,
         transition_times: ArrayLike | None = None,
         *,
@@ -417,8 +514,8 @@ class GlobalConstraints(ABC):
         first (Grimes and Hebrard, INFORMS Journal on Computing 27, 2015).
 
         Args:
-            starts: Starts of the tasks.
-            durations: Durations, at least 0.
+            starts: Starts of the tasks, or tasks of `interval_var`.
+            durations: Durations, at least 0; None for tasks of `interval_var`.
             presences: Booleans of the tasks: 0 if one is absent. None: all are present.
             transition_times: Least time from the end of each task (row) to the start of each other task (column) that
                 comes later, immediately or not; implies ``strict``.
@@ -436,7 +533,7 @@ class GlobalConstraints(ABC):
             >>> m.solve().value
             9
         """
-        tasks = _records("no_overlap", "task", starts=starts, durations=durations, presences=presences)
+        tasks = _tasks("no_overlap", starts, durations, presences)
         _check_sizes("no_overlap", "duration", tasks["durations"])
         is_strict = flag("strict", strict) or transition_times is not None
         self.post("no_overlap_strict" if is_strict else "no_overlap", *tasks.values())
@@ -453,10 +550,10 @@ class GlobalConstraints(ABC):
 
     def no_overlap_2d(
         self,
-        xs: Sequence[Operand],
-        ys: Sequence[Operand],
-        widths: Sequence[Operand],
-        heights: Sequence[Operand],
+        xs: Sequence[Task],
+        ys: Sequence[Task],
+        widths: Sequence[Operand] | None = None,
+        heights: Sequence[Operand] | None = None,
         presences: Sequence[Operand] | None = None,
         *,
         strict: bool = False,
@@ -467,10 +564,10 @@ class GlobalConstraints(ABC):
         (Beldiceanu and Contejean, Mathematical and Computer Modelling 20, 1994).
 
         Args:
-            xs: Left sides of the boxes.
-            ys: Lower sides.
-            widths: Widths, at least 0.
-            heights: Heights, at least 0.
+            xs: Left sides of the boxes, or their intervals of `interval_var`.
+            ys: Lower sides, or intervals; a box is absent if one of its intervals is.
+            widths: Widths, at least 0; None for intervals.
+            heights: Heights, at least 0; None for intervals.
             presences: Booleans of the boxes: 0 if one is absent. None: all are present.
             strict: Boxes without an area do not lie inside another one, either.
 
@@ -485,10 +582,24 @@ class GlobalConstraints(ABC):
             >>> len(m.solve(all_solutions=True).solutions)
             8
         """
-        boxes = _records("no_overlap_2d", "box", xs=xs, ys=ys, widths=widths, heights=heights, presences=presences)
+        lefts, widths, present_in_x = _split_intervals("no_overlap_2d", xs, widths)
+        lows, heights, present_in_y = _split_intervals("no_overlap_2d", ys, heights)
+        if present_in_x is not None and present_in_y is not None and presences is None:
+            presences = [self._both(x, y) for x, y in zip(present_in_x, present_in_y, strict=False)]
+        elif present_in_x is not None or present_in_y is not None:
+            raise InputError("no_overlap_2d: give intervals for both sides and no presences, or numbers for all")
+        boxes = _records("no_overlap_2d", "box", xs=lefts, ys=lows, widths=widths, heights=heights, presences=presences)
         _check_sizes("no_overlap_2d", "width", boxes["widths"])
         _check_sizes("no_overlap_2d", "height", boxes["heights"])
         self.post("diffn" if flag("strict", strict) else "diffn_nonstrict", *boxes.values())
+
+    def _both(self, x: Operand, y: Operand) -> Operand:
+        if x is y:
+            return x
+        if isinstance(x, int) or isinstance(y, int):
+            constant, other = (x, y) if isinstance(x, int) else (y, x)
+            return other if constant else 0
+        return self.all_of([x, y])
 
     def reservoir(
         self,
@@ -575,6 +686,36 @@ def checked_automaton(
         if not 0 <= state < states:
             raise InputError(f"{name}: there is no state {state}: they are 0 to {states - 1}")
     return listed_transitions, ends
+
+
+def _split_intervals(
+    name: str, tasks: Sequence[Task], durations: Sequence[Operand] | None
+) -> tuple[list[Any], list[Any], list[Operand] | None]:
+    """Return the starts, the durations and the presences of tasks; of starts and durations, None for the presences."""
+    starts = several(tasks, name)
+    intervals = intervals_of(name, starts)
+    if intervals is None:
+        if durations is None and starts:
+            raise InputError(f"{name}: {starts[0]} is no interval_var: give the starts' durations, too")
+        return starts, several(durations or (), name), None
+    if durations is not None:
+        raise InputError(f"{name}: tasks of interval_var have durations: leave the list of durations out")
+    return [x.start for x in intervals], [x.duration for x in intervals], [x.presence for x in intervals]
+
+
+def _tasks(
+    name: str,
+    tasks: Sequence[Task],
+    durations: Sequence[Operand] | None,
+    presences: Sequence[Operand] | None,
+    **columns: Any,
+) -> dict[str, list[Any]]:
+    """Return the starts, durations and presences of tasks, and further lists with an item for each of them."""
+    starts, lengths, present = _split_intervals(name, tasks, durations)
+    if present is not None and presences is not None:
+        raise InputError(f"{name}: tasks of interval_var have presences: leave the list of presences out")
+    present = present if presences is None else several(presences, name)
+    return _records(name, "task", starts=starts, durations=lengths, **columns, presences=present)
 
 
 def _records(name: str, what: str, **columns: Any) -> dict[str, list[Any]]:

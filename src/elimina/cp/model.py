@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,8 +21,10 @@ from elimina.cp.domains import PropagatedDomains
 from elimina.cp.expressions import Combination, Condition, Expression, Operand, Relation, boolean
 from elimina.cp.from_graphical import add_costs
 from elimina.cp.gpu_filtering import Device, accelerate
+from elimina.cp.hints import Hints, hint_rows, read_hints
+from elimina.cp.lexicographic import Aim, solve_in_turn
 from elimina.cp.operands import MAX_INTEGER, Numbers, is_of_numbers, several, whole, whole_array
-from elimina.cp.posting import MAX_VARIABLES, Declaration, build_solver, call_core, is_view, view_of
+from elimina.cp.posting import MAX_VARIABLES, Declaration, Post, build_solver, call_core, is_view, view_of
 from elimina.cp.search_options import (
     DEFAULT_OPTIONS,
     MAX_THREADS,
@@ -69,12 +71,13 @@ class Model(CopyableModel, DerivedConstraints, Displayed):
         self._variables: list[Declaration] = []
         self._names: dict[int, str] = {}
         self._taken: set[str] = set()
-        self._posts: list[tuple[str, Sequence[Numbers]]] = []
+        self._posts: list[Post] = []
         # First post, last post and name of each named block.
         self._blocks: list[tuple[int, int, str]] = []
         self._rules: list[SearchRule] = []
-        self._objective: Expression | None = None
-        self._sign = 1
+        # The most important objective comes first.
+        self._aims: list[Aim] = []
+        self._hints: Hints = {}
         # Variables without bounds in a file, and those whose bounds follow from theirs.
         self._unbounded: set[int] = set()
 
@@ -104,11 +107,11 @@ class Model(CopyableModel, DerivedConstraints, Displayed):
         kinds = Counter(name for name, _ in self._posts)
         texts = [f"{count:,} {name}" for name, count in kinds.most_common()]
         names = list(self._names.values())
-        aim = "minimise" if self._sign > 0 else "maximise"
+        texts_of_aims = [f"{'minimise' if sign > 0 else 'maximise'} {aim}" for aim, sign in self._aims]
         return [
             ("variables", f"{len(self._variables):,}" + (f": {sample(names, len(names))}" if names else "")),
             ("constraints", sample(texts, len(texts)) or "none"),
-            ("objective", "none" if self._objective is None else f"{aim} {self._objective}"),
+            ("objective", ", then ".join(texts_of_aims) or "none"),
         ]
 
     def __getitem__(self, name: str) -> Expression:
@@ -201,13 +204,13 @@ class Model(CopyableModel, DerivedConstraints, Displayed):
 
     @property
     def objective(self) -> Expression | None:
-        """The expression that is minimised or maximised; None if there is none."""
-        return self._objective
+        """The expression that is minimised or maximised, the first one of several; None if there is none."""
+        return self._aims[0].expression if self._aims else None
 
     @property
     def sign(self) -> int:
         """1 if the objective is minimised, -1 if it is maximised."""
-        return self._sign
+        return self._aims[0].sign if self._aims else 1
 
     def unproven_limits(self, incumbent: int | None = None) -> list[str]:
         """Return the names of variables without bounds in the file whose limits a complete search relies on.
@@ -220,21 +223,21 @@ class Model(CopyableModel, DerivedConstraints, Displayed):
         if not self._unbounded:
             return []
         bounds, posts = [(variable.lo, variable.hi) for variable in self._variables], list(self._posts)
-        if incumbent is not None and self._objective is not None:
-            aim = self._objective * self._sign
+        if incumbent is not None and self.objective is not None:
+            aim = self.objective * self.sign
             factors = whole_array(list(aim.terms.values()))
             variables = np.array([(var, 1, 0) for var in aim.terms], dtype=np.int64).reshape(-1, 3)
-            largest = whole_array([incumbent * self._sign - 1 - aim.constant])
+            largest = whole_array([incumbent * self.sign - 1 - aim.constant])
             posts.append(("int_lin_le", [factors, variables, largest]))
         return [self.name_of(var) for var in cp_variables_beyond_limits(bounds, sorted(self._unbounded), posts)]
 
     def is_unbounded(self) -> bool:
         """Return whether every solution can be improved; False if that is not proven."""
-        aim = self._objective
+        aim = self.objective
         if not self._unbounded or aim is None or not is_view(aim):
             return False
         bounds = [(variable.lo, variable.hi) for variable in self._variables]
-        return cp_falls_without_end(bounds, sorted(self._unbounded), self._posts, view_of(aim * self._sign))
+        return cp_falls_without_end(bounds, sorted(self._unbounded), self._posts, view_of(aim * self.sign))
 
     def name_of(self, var: int) -> str:
         """Return the name of a variable's number."""
@@ -306,16 +309,8 @@ class Model(CopyableModel, DerivedConstraints, Displayed):
 
     def _compare(self, relation: Relation, guard: Expression | None, suffix: str) -> None:
         self._check(relation.left)
-        factors = np.array(list(relation.left.terms.values()), dtype=object)
-        if len(factors) and max(abs(f) for f in factors) > MAX_INTEGER:
-            raise InputError(f"{relation}: a coefficient is beyond 2^52")
-        if abs(relation.left.constant) > MAX_INTEGER:
-            raise InputError(f"{relation}: the constant is beyond 2^52")
-        variables = np.array([(var, 1, 0) for var in relation.left.terms], dtype=np.int64).reshape(-1, 3)
-        arguments = [factors.astype(np.int64), variables, np.array([-relation.left.constant])]
-        if guard is not None:
-            arguments.append(self._view(guard))
-        self._posts.append((f"int_lin_{relation.name}{suffix}", arguments))
+        name, arguments = _post_of(relation)
+        self._posts.append((name + suffix, arguments if guard is None else [*arguments, self._view(guard)]))
 
     def _combine(self, condition: Combination, guard: Expression | None, suffix: str) -> None:
         if suffix == "_reif":
@@ -403,10 +398,27 @@ class Model(CopyableModel, DerivedConstraints, Displayed):
     def _with_blocks(self, names: Sequence[str]) -> Model:
         """Return a view of this model without its objective and the constraints that have other names."""
         left_out = {number for start, end, name in self._blocks if name not in names for number in range(start, end)}
+        return self._variant([post for number, post in enumerate(self._posts) if number not in left_out], [])
+
+    def _variant(self, posts: list[Post], aims: list[Aim]) -> Model:
+        """Return a view of this model with other constraints and objectives."""
         model = Model.__new__(Model)
         model.__dict__.update(self.__dict__)
-        model._posts = [post for number, post in enumerate(self._posts) if number not in left_out]
-        model._objective = None
+        model._posts, model._aims = posts, aims
+        return model
+
+    def with_aim(self, aim: Aim, bounds: Sequence[tuple[Aim, int]], start: Solution | None) -> Model:
+        """Return a view of the model with one objective.
+
+        Args:
+            aim: The objective.
+            bounds: Other objectives, and values than which they may not be worse.
+            start: Solution that is tried first; None: there is none.
+        """
+        limits = [_post_of(expression * sign <= value * sign) for (expression, sign), value in bounds]
+        model = self._variant([*self._posts, *limits], [aim])
+        if start is not None:
+            model._hints = read_hints(self, start)
         return model
 
     def sum(self, xs: Iterable[Operand]) -> Expression:
@@ -420,18 +432,60 @@ class Model(CopyableModel, DerivedConstraints, Displayed):
                 terms[var] = terms.get(var, 0) + factor
         return Expression(self, terms, constant)
 
-    def minimize(self, objective: Operand) -> None:
-        """Look for a solution with the least value of an expression."""
+    def minimize(self, objective: Operand | Iterable[Operand]) -> None:
+        """Look for a solution with the least value of an expression, or of several in turn.
+
+        Args:
+            objective: The expression. Of several, the most important one comes first: a later one counts among the
+                solutions in which those before it have their best values. ``-x`` maximises x.
+
+        Example:
+            >>> from elimina import cp
+            >>> m = cp.Model()
+            >>> x, y = m.int_vars(2, 0, 9)
+            >>> m.add(x + y >= 5)
+            >>> m.minimize([x + y, -x])
+            >>> result = m.solve()
+            >>> result[[x, y]], [objective.value for objective in result.objectives]
+            ([5, 0], [5, -5])
+        """
         self._aim(objective, 1)
 
-    def maximize(self, objective: Operand) -> None:
-        """Look for a solution with the greatest value of an expression."""
+    def maximize(self, objective: Operand | Iterable[Operand]) -> None:
+        """Look for a solution with the greatest value of an expression, or of several in turn: see `minimize`."""
         self._aim(objective, -1)
 
-    def _aim(self, objective: Operand, sign: int) -> None:
-        objective = self.expression(objective)
-        self._check(objective)
-        self._objective, self._sign = objective, sign
+    def _aim(self, objective: Operand | Iterable[Operand], sign: int) -> None:
+        expressions = [self.expression(x) for x in (objective if isinstance(objective, Iterable) else [objective])]
+        if not expressions:
+            raise InputError("there is no objective in the list: give at least one")
+        for expression in expressions:
+            self._check(expression)
+        self._aims = [Aim(expression, sign) for expression in expressions]
+
+    def hint(self, values: Mapping[Expression | Condition | str, int] | Solution) -> None:
+        """Set values that searches try first; hints that are wrong cost time only.
+
+        A search that restarts begins by deciding the hinted variables, and prefers their values until there is a
+        solution. Later calls add hints; they come before earlier ones.
+
+        Args:
+            values: Values of variables, expressions, conditions or names, or a solution.
+
+        Raises:
+            InputError: A value is not a whole number within 2^52, or a variable is not of this model.
+
+        Example:
+            >>> from elimina import cp
+            >>> m = cp.Model()
+            >>> x, y = m.int_vars(2, 0, 9)
+            >>> m.add(x + y == 9)
+            >>> m.hint({x: 4})
+            >>> m.solve()[[x, y]]
+            [4, 5]
+        """
+        hints = read_hints(self, values)
+        self._hints = hints | {view: value for view, value in self._hints.items() if view not in hints}
 
     def search(
         self,
@@ -470,6 +524,7 @@ class Model(CopyableModel, DerivedConstraints, Displayed):
         seed: int = 0,
         device: Device = "auto",
         on_solution: Callable[[Solution], object] | None = None,
+        assumptions: Sequence[Operand] = (),
         options: SearchOptions = DEFAULT_OPTIONS,
     ) -> Result:
         """Search for a solution, the best one, or all.
@@ -485,6 +540,9 @@ class Model(CopyableModel, DerivedConstraints, Displayed):
             device: Device that filters domain-consistent AllDifferent: ``cpu``, ``cuda``, or ``auto`` for the faster
                 one.
             on_solution: Function to call with each solution; if it returns False, the search ends.
+            assumptions: Conditions and Booleans that have to hold in this search only. If there is no solution,
+                ``Result.core`` has those that contradict each other and the constraints; none of them can be left out,
+                unless the time limit comes first.
             options: Settings for experts.
 
         Returns:
@@ -492,7 +550,8 @@ class Model(CopyableModel, DerivedConstraints, Displayed):
             is ``optimal`` if that solution is proven to be the best, otherwise ``feasible``; ``infeasible``; or
             ``unknown`` without a solution. Where a file gives variables no bounds, and the proof depends on the
             limits that they get, ``ended_by`` is ``domain-limit``. ``value`` is the value of the objective;
-            ``lower_bound``, ``upper_bound`` and ``gap`` say how far it may be from the best one.
+            ``lower_bound``, ``upper_bound`` and ``gap`` say how far it may be from the best one. Of several objectives
+            these are the first one's, and ``objectives`` has those of all.
             ``assignment`` maps names to values; ``result[x]`` is the value of a variable or expression, or a list of
             several. ``ended_by`` names the limit or Ctrl-C. ``stats`` has ``complete`` (True if there are no other,
             or no better, solutions), ``nodes``, ``failures``, ``solutions``, ``restarts``, ``nogoods`` (recorded
@@ -506,19 +565,63 @@ class Model(CopyableModel, DerivedConstraints, Displayed):
         """
         if not isinstance(options, SearchOptions):
             raise wrong_type("options", options, "elimina.cp.SearchOptions")
-        all_solutions, free = flag("all_solutions", all_solutions), flag("free", options.free)
+        all_solutions = flag("all_solutions", all_solutions)
+        flag("free", options.free)
         if solution_limit is not None and whole(solution_limit, "a solution limit") < 0:
             raise InputError(f"solution_limit is {solution_limit}; it must be a number that is at least 0")
         if on_solution is not None and not callable(on_solution):
             raise InputError(f"on_solution is a function that gets each solution, not {on_solution!r}")
-        aim = self._objective
-        task = "satisfy" if aim is None else "minimise" if self._sign > 0 else "maximise"
+
+        def solve_alone(model: Model, seconds: float | None) -> Result:
+            return model._solve_alone(
+                all_solutions, solution_limit, seconds, threads, seed, device, on_solution, options
+            )
+
+        assumed = [self._assumed(x) for x in several(assumptions, "assumptions")]
+        model = self._variant([*self._posts, *assumed], self._aims) if assumed else self
+        started = time.monotonic()
+        if len(self._aims) > 1:
+            result = solve_in_turn(model, self._aims, time_limit, solve_alone)
+        else:
+            result = solve_alone(model, time_limit)
+        if result.status != "infeasible" or not assumed:
+            return result
+        deadline = started + limit_of("time_limit", time_limit)
+
+        def is_infeasible(numbers: Sequence[int]) -> bool:
+            variant = self._variant([*self._posts, *(assumed[number] for number in numbers)], [])
+            remaining = max(0.0, deadline - time.monotonic())
+            return variant.solve(time_limit=remaining, threads=threads, seed=seed).status == "infeasible"
+
+        core = minimal_conflict(range(len(assumed)), is_infeasible)
+        return result.replace(core=tuple(assumptions[number] for number in sorted(core)))
+
+    def _assumed(self, condition: Operand) -> Post:
+        """Return the constraint of an assumption; a condition made of others gets a Boolean, as in an expression."""
+        relation = condition if isinstance(condition, Relation) else self.expression(boolean(condition)) == 1
+        self._check(relation.left)
+        return _post_of(relation)
+
+    def _solve_alone(
+        self,
+        all_solutions: bool,
+        solution_limit: int | None,
+        time_limit: float | None,
+        threads: int,
+        seed: int,
+        device: Device,
+        on_solution: Callable[[Solution], object] | None,
+        options: SearchOptions,
+    ) -> Result:
+        """Search with one objective, or none: see `solve`."""
+        aim = self.objective
+        task = "satisfy" if aim is None else "minimise" if self.sign > 0 else "maximise"
         run = SearchRun(self, task, time_limit, options)
         is_first = solution_limit is None and not all_solutions and aim is None
         # Restarts would delay a search for all solutions.
         is_portfolio = options.is_portfolio and (aim is not None or is_first or solution_limit == 1)
         is_relaxed = flag("lns", options.lns) or (is_portfolio and aim is not None)
-        settings = options.pace, self._relaxed() if is_relaxed else None, free, seed
+        settings = options.pace, self._relaxed() if is_relaxed else None, options.free, seed
         portfolio = (options.stretch_scale, bool(self._rules)) if is_portfolio else None
         with memory_in_words(threads):
             return run.answer(
@@ -547,6 +650,7 @@ class Model(CopyableModel, DerivedConstraints, Displayed):
             MemoryLimitError: Memory ran out.
             KeyboardInterrupt: Ctrl-C.
         """
+        self._check_single_aim("solutions() lists solutions by one objective", "use solve")
         run = SearchRun(self, "satisfy", time_limit, DEFAULT_OPTIONS)
         incumbent: Solution | None = None
         with memory_in_words():
@@ -560,7 +664,7 @@ class Model(CopyableModel, DerivedConstraints, Displayed):
         if state == "stopped":
             raise KeyboardInterrupt
         if state == "complete":
-            value = None if incumbent is None or self._objective is None else incumbent[self._objective]
+            value = None if incumbent is None or self.objective is None else incumbent[self.objective]
             warn_of_missing_bounds(self.unproven_limits(value))
 
     @memory_in_words()
@@ -591,6 +695,7 @@ class Model(CopyableModel, DerivedConstraints, Displayed):
                 variables have the same name.
             MemoryLimitError: Memory ran out.
         """
+        self._check_single_aim("a graphical model has one objective", "add them up with weights")
         if names := self.unproven_limits():
             raise InputError(
                 f"{missing_bounds_text(names)}; a table holds all values of its variables: {bounds_advice(names)}"
@@ -599,18 +704,18 @@ class Model(CopyableModel, DerivedConstraints, Displayed):
 
     def posted(self) -> PostedModel:
         """Return everything that was posted."""
-        aim = self._objective
+        aim = self.objective
         return PostedModel(
             self._variables,
             self._names,
             self._posts,
             None if aim is None else aim.terms,
             0 if aim is None else aim.constant,
-            "min-cost" if self._sign > 0 else "max-cost",
+            "min-cost" if self.sign > 0 else "max-cost",
         )
 
     def _build(self, deadline: float | None = None) -> tuple[CpSolver, ViewRows | None]:
-        aim = None if self._objective is None else self._objective * self._sign
+        aim = None if self.objective is None else self.objective * self.sign
         return build_solver(self._variables, self._posts, aim, deadline)
 
     def _start(
@@ -631,8 +736,14 @@ class Model(CopyableModel, DerivedConstraints, Displayed):
         rules = search_rules(self._rules, self._all_views(), objective)
         # In several threads, the search goes on with its solvers while others read the domains.
         run.domains = solver if threads == 1 else self._build(run.deadline)[0] if portfolio is not None else solver
-        search: CpSearch = call_core(CpSearch, solvers, rules, objective, *settings, *run.limits, portfolio)
+        search: CpSearch = call_core(
+            CpSearch, solvers, rules, objective, *settings, *run.limits, portfolio, hint_rows(self._hints)
+        )
         return search
+
+    def _check_single_aim(self, problem: str, advice: str) -> None:
+        if len(self._aims) > 1:
+            raise InputError(f"{problem}, and the model has {len(self._aims)}: {advice}")
 
     def _relaxed(self) -> tuple[ViewRows, None]:
         return np.concatenate([xs for xs, _, _ in self._rules]) if self._rules else self._all_views(), None
@@ -645,7 +756,7 @@ class Model(CopyableModel, DerivedConstraints, Displayed):
 
     def solution_of(self, values: npt.NDArray[np.int64]) -> Solution:
         """Return a solution with the values of all variables."""
-        return Solution(self, values, {name: var for var, name in self._names.items()})
+        return Solution(self, values[: len(self._variables)], {name: var for var, name in self._names.items()})
 
     def _check(self, x: Expression) -> None:
         if x.model is not self:
@@ -695,3 +806,18 @@ class Model(CopyableModel, DerivedConstraints, Displayed):
                 return self._views(argument)
             return whole_array(argument)
         return whole_array([argument])
+
+
+def _post_of(relation: Relation) -> Post:
+    """Return the constraint of a relation, without its Boolean.
+
+    Raises:
+        InputError: A number is too large.
+    """
+    factors = np.array(list(relation.left.terms.values()), dtype=object)
+    if len(factors) and max(abs(f) for f in factors) > MAX_INTEGER:
+        raise InputError(f"{relation}: a coefficient is beyond 2^52")
+    if abs(relation.left.constant) > MAX_INTEGER:
+        raise InputError(f"{relation}: the constant is beyond 2^52")
+    variables = np.array([(var, 1, 0) for var in relation.left.terms], dtype=np.int64).reshape(-1, 3)
+    return f"int_lin_{relation.name}", [factors.astype(np.int64), variables, np.array([-relation.left.constant])]

@@ -20,6 +20,10 @@ _MAX_SCALE = 2**30
 """Largest factor of a view of a variable in the core."""
 
 
+Post = tuple[str, Sequence[Numbers]]
+"""Name of a constraint in the core, and its arguments."""
+
+
 class Declaration(NamedTuple):
     """A variable before the solver is built: its bounds, and its values where the domain has holes."""
 
@@ -30,7 +34,7 @@ class Declaration(NamedTuple):
 
 def build_solver(
     variables: Iterable[Declaration],
-    posts: Iterable[tuple[str, Sequence[Numbers]]],
+    posts: Iterable[Post],
     objective: Expression | None,
     deadline: float | None,
 ) -> tuple[CpSolver, ViewRows | None]:

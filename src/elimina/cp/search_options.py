@@ -67,6 +67,10 @@ class SearchOptions(NamedTuple):
             optimum can still be proven.
         gap: End the search once the bounds are this close, relative to the one closer to 0: 0.01 or ``"1%"``.
         on_bounds: Function to call with new bounds (``elimina.Bounds``) of the objective.
+        log: Function to call with a line of text at each improvement: time, value, bound, gap, and the part of the
+            search that made it: ``hints``, ``orderings``, ``free search``, ``neighbourhood``, ``target``,
+            ``elimination``, or ``bound`` and ``proof`` for a bound alone. The logger ``elimina`` has these lines at its
+            level INFO.
         progress: Function to call with the figures of the search so far (as in ``Result.stats``), now and then.
 
     Example:
@@ -88,6 +92,7 @@ class SearchOptions(NamedTuple):
     lns: bool = False
     gap: float | str = 0.0
     on_bounds: Callable[[Bounds], object] | None = None
+    log: Callable[[str], object] | None = None
     progress: Callable[[dict[str, Any]], object] | None = None
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 from collections.abc import Callable
@@ -17,10 +18,13 @@ from elimina.cp.search_options import SearchOptions
 from elimina.cp.solution import Solution
 from elimina.cp.to_graphical import PostedModel
 from elimina.cp.unbounded import warn_of_missing_bounds
+from elimina.display import improvement_line
 from elimina.errors import InputError
 from elimina.result import Bounds, EndedBy, Result, Status
 from elimina.strategies.direct_call import DirectCall
 from elimina.system import InWords, memory_errors_in_words
+
+logger = logging.getLogger("elimina")
 
 _UNLIMITED = 10**18
 """Limits above it are none."""
@@ -75,6 +79,10 @@ class SearchRun:
         if options.on_bounds is not None and not callable(options.on_bounds):
             raise wrong_type("on_bounds", options.on_bounds, "a function that gets bounds, or None")
         self._progress, self._on_bounds = options.progress, options.on_bounds
+        if options.log is not None and not callable(options.log):
+            raise wrong_type("log", options.log, "a function that gets a line of text, or None")
+        self._log = options.log or (logger.info if logger.isEnabledFor(logging.INFO) else None)
+        self._origin = ""
         self._reported: tuple[int | None, int | None] = (None, None)
         self._is_close = False
         self._search: CpSearch | None = None
@@ -130,9 +138,10 @@ class SearchRun:
     ) -> EndedBy | None:
         count, deadline = 0, self.deadline
 
-        def accept(values: npt.NDArray[np.int64]) -> bool:
+        def accept(values: npt.NDArray[np.int64], origin: str) -> bool:
             """Return whether the listener of solutions lets the search go on."""
             nonlocal count
+            self._origin = origin
             self._last = solution = self._model.solution_of(values)
             count += 1
             if keep_all:
@@ -153,7 +162,7 @@ class SearchRun:
                 if self._is_complete or self._is_close:
                     return None if self._is_complete else "gap"
                 return "interrupt" if state == "stopped" else self._limit_of(search)
-            elif not accept(search.solution()):
+            elif not accept(search.solution(), search.origin()):
                 return "interrupt"
             if not self._report_bounds(search):
                 return "gap"
@@ -164,7 +173,7 @@ class SearchRun:
 
     def _poll(self, search: CpSearch) -> Callable[[], bool]:
         progress = self._progress
-        if progress is None and self._on_bounds is None and self._gap == 0:
+        if progress is None and not self._watches_bounds:
             return never_stop
 
         def report() -> bool:
@@ -174,19 +183,30 @@ class SearchRun:
 
         return report
 
+    @property
+    def _watches_bounds(self) -> bool:
+        return self._on_bounds is not None or self._log is not None or self._gap > 0
+
     def _report_bounds(self, search: CpSearch) -> bool:
         """Report new bounds, and return whether they are further apart than the gap."""
-        if self._model.objective is None or (self._on_bounds is None and self._gap == 0):
+        if self._model.objective is None or not self._watches_bounds:
             return True
         ends = self._bounds(search)
         if ends == self._reported:
             return True
-        self._reported = ends
+        before, self._reported = self._reported, ends
         bounds = Bounds(self._call.age, *ends, search.statistics()["nodes"])
         if self._on_bounds is not None:
             self._on_bounds(bounds)
+        incumbent = 1 if self._model.sign > 0 else 0
+        self._write_log(ends, self._origin if ends[incumbent] != before[incumbent] else "bound")
         self._is_close = 0 < bounds.gap <= self._gap
         return not self._is_close
+
+    def _write_log(self, ends: tuple[int | None, int | None], origin: str) -> None:
+        if self._log is not None:
+            value, bound = reversed(ends) if self._model.sign > 0 else ends
+            self._log(improvement_line(self._call.age, value, bound, Bounds(0.0, *ends).gap, origin))
 
     def _bounds(self, search: CpSearch | None) -> tuple[int | None, int | None]:
         """Return the lower and the upper bound of the objective."""
@@ -200,7 +220,7 @@ class SearchRun:
         far = None if bound is None or self._model.unproven_limits(sign * bound) else sign * bound
         return (far, value) if sign > 0 else (value, far)
 
-    def _add_findings(self, search: CpSearch, accept: Callable[[npt.NDArray[np.int64]], bool]) -> EndedBy | None:
+    def _add_findings(self, search: CpSearch, accept: Callable[[npt.NDArray[np.int64], str], bool]) -> EndedBy | None:
         """Add what other methods know of the problem to the search; return the cause for which it has to end."""
         from elimina.cp.bound_schedule import PausedSearch, findings_of
 
@@ -214,7 +234,7 @@ class SearchRun:
                 search.adopt(finding.solution.tolist())
                 solution = self._model.solution_of(finding.solution)
                 if (self._last is None or sign * solution[aim] < sign * self._last[aim]) and not accept(
-                    finding.solution
+                    finding.solution, "elimination"
                 ):
                     return "interrupt"
             if finding.lower_bound is not None:
@@ -250,6 +270,8 @@ class SearchRun:
             status = "feasible" if value is None or not self._is_complete else "optimal"
             status = "unbounded" if is_unbounded else status
         lower, upper = (value, value) if status == "optimal" else self._bounds(self._search)
+        if status == "optimal" and self._reported != (value, value):
+            self._write_log((value, value), "proof")
         if status in ("infeasible", "unbounded"):
             lower, upper = (value, None) if self._task == "maximise" else (None, value)
         for name in ("seconds", "interrupted"):

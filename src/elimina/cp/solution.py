@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from elimina.cp.expressions import Combination, Expression, ExpressionModel, Relation
+from elimina.cp.intervals import IntervalVar
 from elimina.display import sample
 from elimina.errors import InputError
 
@@ -20,8 +21,9 @@ class Solution(Mapping[str, int]):
     """A value for each variable.
 
     The keys of the mapping are the names of variables that have one. ``solution[x]`` also takes a variable, an
-    expression, a condition, which is 1 if it holds, or a list of them, for which it returns a list. A solution of a
-    copied or pickled model takes the variables of the original.
+    expression, a condition, which is 1 if it holds, a task of `Model.interval_var`, which is its start and its end, or
+    None if it is absent, or a list of them, for which it returns a list. A solution of a copied or pickled model takes
+    the variables of the original.
 
     Example:
         >>> from elimina import cp
@@ -47,9 +49,22 @@ class Solution(Mapping[str, int]):
             return int(_COMPARISONS[what.name](self[what.left], 0))
         if isinstance(what, Combination):
             return int((all if what.name == "and" else any)(self[what.parts]))
+        if isinstance(what, IntervalVar):
+            return (self[what.start], self[what.end]) if self[what.presence] else None
         if isinstance(what, Iterable):
             return [self[x] for x in what]
         return what
+
+    def numbered(self, model: ExpressionModel) -> dict[int, int]:
+        """Return the values of the variables that a model shares, by their numbers.
+
+        Raises:
+            InputError: There is none.
+        """
+        shared = {var: value for var, value in enumerate(self._values.tolist()) if self._shares(model, var)}
+        if len(self._values) and not shared:
+            raise InputError("the solution is of another model: none of its variables is one of this model")
+        return shared
 
     def _shares(self, model: ExpressionModel, var: int) -> bool:
         return model is self._model or model.maker(var) == self._model.maker(var)

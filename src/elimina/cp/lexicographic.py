@@ -1,0 +1,96 @@
+"""Several objectives, the most important one first."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol, Self, TypeVar
+
+from elimina.cp.expressions import Expression
+from elimina.cp.solution import Solution
+from elimina.result import Objective, Result, phase_seconds
+
+
+class Aim(NamedTuple):
+    """An expression that is minimised (sign 1) or maximised (sign -1)."""
+
+    expression: Expression
+    sign: int
+
+
+class AimedModel(Protocol):
+    """The methods of a constraint model that solving for several objectives takes."""
+
+    def with_aim(self, aim: Aim, bounds: Sequence[tuple[Aim, int]], start: Solution | None) -> Self:
+        """Return a view of the model with one objective, bounds on those before it, and a solution to start from."""
+
+
+M = TypeVar("M", bound=AimedModel)
+
+
+def solve_in_turn(
+    model: M, aims: Sequence[Aim], time_limit: float | None, solve: Callable[[M, float | None], Result]
+) -> Result:
+    """Optimise each objective among the solutions in which those before it keep their values.
+
+    Args:
+        model: The model.
+        aims: Objectives, the most important one first.
+        time_limit: Time limit in seconds for all of them.
+        solve: Function that solves a model of one objective within a number of seconds.
+    """
+    started = time.monotonic()
+    bounds: list[tuple[Aim, int]] = []
+    results: list[Result] = []
+    incumbent: Solution | None = None
+    for aim in aims:
+        remaining = None if time_limit is None else max(0.0, time_limit - (time.monotonic() - started))
+        result = solve(model.with_aim(aim, bounds, incumbent), remaining)
+        results.append(result)
+        if not isinstance(result.assignment, Solution):
+            break
+        incumbent = result.assignment
+        bounds.append((aim, incumbent[aim.expression]))
+        if result.status != "optimal" and result.ended_by != "gap":
+            break
+    return _merged(results, aims, incumbent)
+
+
+def _merged(results: Sequence[Result], aims: Sequence[Aim], incumbent: Solution | None) -> Result:
+    """Return the answer to all objectives: the last solution, the status of all, and the bounds of each."""
+    first, last = results[0], results[-1]
+    stats = dict(last.stats)
+    for name in ("nodes", "failures", "solutions", "restarts", "nogoods", "propagations"):
+        if name in stats:
+            stats[name] = sum(result.stats.get(name, 0) for result in results)
+    if "peak_depth" in stats:
+        stats["peak_depth"] = max(result.stats.get("peak_depth", 0) for result in results)
+    phases: dict[str, float] = {}
+    for result in results:
+        for phase, seconds in result.stats["seconds"].items():
+            phases[phase] = phases.get(phase, 0.0) + seconds
+    stats["seconds"] = phase_seconds(phases, phases["total"])
+    solutions = [solution for result in results for solution in result.solutions]
+    if incumbent is None:
+        return first.replace(stats=stats)
+    objectives = []
+    for number, aim in enumerate(aims):
+        value = incumbent[aim.expression]
+        # A later stage may improve an objective whose optimum was not proven.
+        far = results[number].bound(aim.sign) if number < len(results) else None
+        ends = (far, value) if aim.sign == 1 else (value, far)
+        objectives.append(Objective(value, *ends))
+    is_optimal = len(results) == len(aims) and all(result.status == "optimal" for result in results)
+    is_unbounded = any(result.status == "unbounded" for result in results)
+    ended_by = next((result.ended_by for result in reversed(results) if result.ended_by is not None), None)
+    return first.replace(
+        status="optimal" if is_optimal else "unbounded" if is_unbounded else "feasible",
+        value=objectives[0].value,
+        lower_bound=objectives[0].lower_bound,
+        upper_bound=objectives[0].upper_bound,
+        assignment=incumbent,
+        ended_by=None if is_optimal else ended_by,
+        stats={**stats, "complete": is_optimal},
+        solutions=solutions,
+        objectives=tuple(objectives),
+    )
