@@ -8,11 +8,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from elimina import Bounds, cp
+from elimina.cp.decompositions import DECOMPOSITIONS
 from tests import calls
 from tests.adversary.case import Case, Defect, Setting
 from tests.adversary.rules import RELATIONS, RULES
 
 MOST_ASSIGNMENTS = 3000
+REIFIED = frozenset(DECOMPOSITIONS).intersection(RULES) - {"clause"}
+"""Constraints that are also posted as conditions; a clause may have no variable."""
 VALUE_ORDERINGS = (
     "indomain_min",
     "indomain_max",
@@ -48,7 +51,8 @@ def make(rng: random.Random, setting: Setting) -> Case:
         name = rng.choice(list(RULES))
         data = RULES[name].draw(rng, domains)
         if data is not None:
-            posts.append([name, data])
+            control = _control(rng, domains) if name in REIFIED and rng.random() < 0.6 else []
+            posts.append([name, data, *control])
     objective = None
     if rng.random() < 0.5:
         # Of several objectives, each has a row of factors.
@@ -64,6 +68,11 @@ def make(rng: random.Random, setting: Setting) -> Case:
         "rule": [rng.choice(VARIABLE_ORDERINGS), rng.choice(VALUE_ORDERINGS)] if rng.random() < 0.3 else None,
         "what": rng.choice(["all", "all", "one", "propagated", "to_model"]),
     }
+
+
+def _control(rng: random.Random, domains: list[list[int]]) -> list[Any]:
+    x = rng.randrange(len(domains))
+    return [rng.choice(["iff", "only_if", "implied", "equal", "denied"]), x, rng.choice(domains[x])]
 
 
 def _assumption(rng: random.Random, domains: list[list[int]]) -> list[Any]:
@@ -100,17 +109,44 @@ def _options(rng: random.Random, has_objective: bool, device: str) -> dict[str, 
     return options
 
 
+class Recorder:
+    """A model for the functions that post a rule: it keeps the condition of the constraint instead."""
+
+    def __init__(self) -> None:
+        self.conditions: list[Any] = []
+
+    def __getattr__(self, name: str) -> Any:
+        def record(*arguments: Any, **keywords: Any) -> None:
+            self.conditions.append(getattr(cp, name)(*arguments, **keywords))
+
+        return record
+
+
+def _holds(values: Sequence[int], name: str, data: list[Any], how: str = "", x: int = 0, value: int = 0) -> bool:
+    is_true = bool(RULES[name].holds(values, data))
+    is_demanded = values[x] == value
+    if how in ("iff", "equal"):
+        return is_true == is_demanded
+    if how == "denied":
+        return not is_true or is_demanded
+    return is_true or (bool(how) and not is_demanded)
+
+
 class Built:
     """A model, its variables, and all of its solutions by brute force."""
 
     def __init__(self, case: Case) -> None:
         self.model = cp.Model()
+        self.conditions: list[tuple[Any, str, list[Any]]] = []
         self.xs = []
         for number, domain in enumerate(case["domains"]):
             is_whole = domain == list(range(domain[0], domain[-1] + 1))
             self.xs.append(self.model.int_var(*(domain[0], domain[-1]) if is_whole else (domain,), name=f"x{number}"))
-        for name, data in case["posts"]:
-            RULES[name].post(self.model, self.xs, data)
+        for name, data, *control in case["posts"]:
+            if control:
+                self._post_reified(name, data, *control)
+            else:
+                RULES[name].post(self.model, self.xs, data)
         self.sign = 0
         if case["objective"] is not None:
             self.sign, self.rows, self.constant = case["objective"]
@@ -125,8 +161,23 @@ class Built:
         self.solutions = [
             values
             for values in itertools.product(*case["domains"])
-            if all(RULES[name].holds(values, data) for name, data in case["posts"])
+            if all(_holds(values, *post) for post in case["posts"])
         ]
+
+    def _post_reified(self, name: str, data: list[Any], how: str, x: int, value: int) -> None:
+        recorder = Recorder()
+        RULES[name].post(recorder, self.xs, data)  # type: ignore[arg-type]
+        (condition,) = recorder.conditions
+        control = self.xs[x] == value
+        if how == "implied":
+            self.model.add(control.implies(condition))
+        elif how == "equal":
+            self.model.add(condition == control)
+        elif how == "denied":
+            self.model.add(~condition | control)
+        else:
+            self.model.add(condition, **{how: control})
+        self.conditions.append((condition, name, data))
 
     def worths(self, values: tuple[int, ...]) -> list[int]:
         """The values of the objectives."""
@@ -208,6 +259,10 @@ def _check_search(case: Case, built: Built) -> None:
     found = [tuple(solution[built.xs]) for solution in result.solutions]
     if result.assignment is not None:
         found.append(tuple(result[built.xs]))
+    for solution in result.solutions[:3]:
+        for condition, name, data in built.conditions:
+            if solution[condition] != int(RULES[name].holds(solution[built.xs], data)):
+                raise Defect(f"{condition} is {solution[condition]} in {solution[built.xs]}")
     wrong = [values for values in found if values not in known]
     if wrong:
         raise Defect(f"{wrong[0]} is not a solution")
@@ -254,6 +309,8 @@ def smaller(case: Case) -> Iterator[Case]:
     posts, domains = case["posts"], case["domains"]
     for i in range(len(posts)):
         yield {**case, "posts": posts[:i] + posts[i + 1 :]}
+        if len(posts[i]) > 2:
+            yield {**case, "posts": [*posts[:i], posts[i][:2], *posts[i + 1 :]]}
     for name in case["options"]:
         yield {**case, "options": {key: value for key, value in case["options"].items() if key != name}}
     if case["objective"] is not None:
@@ -266,7 +323,7 @@ def smaller(case: Case) -> Iterator[Case]:
             yield {**case, "domains": [*domains[:x], [v for v in domain if v != value], *domains[x + 1 :]]}
     last = len(domains) - 1
     is_named = str(last) in case.get("hints", {}) or any(one[0] == last for one in case.get("assumptions", []))
-    if last > 0 and not is_named and not any(_names(data, last) for _, data in posts):
+    if last > 0 and not is_named and not any(_names(post[1:], last) for post in posts):
         aim = case["objective"]
         objective = aim and [aim[0], [row[:-1] for row in aim[1]], aim[2]]
         yield {**case, "domains": domains[:-1], "objective": objective}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
@@ -44,6 +45,10 @@ class GlobalConstraints(ABC):
     @abstractmethod
     def expression(self, x: Operand) -> Expression:
         """Return an expression of an operand."""
+
+    @abstractmethod
+    def sum(self, xs: Iterable[Operand]) -> Expression:
+        """Return the sum of expressions."""
 
     @abstractmethod
     def add(self, condition: Operand, *, iff: Operand | None = None, only_if: Operand | None = None) -> None:
@@ -114,6 +119,14 @@ class GlobalConstraints(ABC):
     def clause(self, positive: Iterable[Operand], negative: Iterable[Operand] = ()) -> None:
         """Require that a Boolean of one list is 1, or a Boolean of another list is 0."""
         self.post("bool_clause", several(positive, "clause"), several(negative, "clause"))
+
+    def holds_member(self, x: Operand, values: Sequence[int]) -> Expression:
+        """Return a new Boolean that is 1 exactly if an expression has one of some values."""
+        if not values:
+            return self.expression(0)
+        b = self.bool_var()
+        self.post("set_in_reif", x, values, b)
+        return b
 
     def member(self, x: Operand, values: Iterable[int]) -> None:
         """Restrict a variable to a set of values; domain consistent."""
@@ -260,11 +273,7 @@ class GlobalConstraints(ABC):
             InputError: A row has another length.
         """
         xs = several(xs, "table")
-        listed = [tuple(several(row, "a row of table")) for row in several(rows, "table")]
-        for row in listed:
-            if len(row) != len(xs):
-                raise InputError(f"table: the row {row} has {len(row)} values for {len(xs)} variables")
-        self.post("table_int", xs, [x for row in listed for x in row])
+        self.post("table_int", xs, [x for row in rows_of(len(xs), rows) for x in row])
 
     def add_cost(self, xs: Sequence[Operand], costs: ArrayLike | Mapping[tuple[int, ...], float]) -> Expression:
         """Return a cost function (a soft constraint): a new variable that is its cost, for an objective to add up.
@@ -490,7 +499,7 @@ class GlobalConstraints(ABC):
             >>> m.solve().value
             6
         """
-        tasks = _tasks("cumulative", starts, durations, presences, demands=demands)
+        tasks = tasks_of("cumulative", starts, durations, presences, demands=demands)
         present = [
             demand if isinstance(presence, int) and presence == 1 else self.expression(presence) * demand
             for presence, demand in zip(tasks["presences"], tasks["demands"], strict=True)
@@ -533,19 +542,13 @@ class GlobalConstraints(ABC):
             >>> m.solve().value
             9
         """
-        tasks = _tasks("no_overlap", starts, durations, presences)
-        _check_sizes("no_overlap", "duration", tasks["durations"])
+        tasks = tasks_of("no_overlap", starts, durations, presences)
+        check_sizes("no_overlap", "duration", tasks["durations"])
         is_strict = flag("strict", strict) or transition_times is not None
         self.post("no_overlap_strict" if is_strict else "no_overlap", *tasks.values())
         if transition_times is None:
             return
-        times, count = _array("transition_times", transition_times), len(tasks["starts"])
-        if times.shape != (count, count) and (count or times.size):
-            raise InputError(
-                f"no_overlap: {count} tasks need transition times of shape ({count}, {count}), not {times.shape}"
-            )
-        numbers = [whole(time, "a transition time") for time in times.ravel().tolist()]
-        _check_sizes("no_overlap", "transition time", numbers)
+        numbers = list(itertools.chain(*transitions_of(len(tasks["starts"]), transition_times)))
         self.post("transition_times", *tasks.values(), numbers)
 
     def no_overlap_2d(
@@ -582,24 +585,8 @@ class GlobalConstraints(ABC):
             >>> len(m.solve(all_solutions=True).solutions)
             8
         """
-        lefts, widths, present_in_x = _split_intervals("no_overlap_2d", xs, widths)
-        lows, heights, present_in_y = _split_intervals("no_overlap_2d", ys, heights)
-        if present_in_x is not None and present_in_y is not None and presences is None:
-            presences = [self._both(x, y) for x, y in zip(present_in_x, present_in_y, strict=False)]
-        elif present_in_x is not None or present_in_y is not None:
-            raise InputError("no_overlap_2d: give intervals for both sides and no presences, or numbers for all")
-        boxes = _records("no_overlap_2d", "box", xs=lefts, ys=lows, widths=widths, heights=heights, presences=presences)
-        _check_sizes("no_overlap_2d", "width", boxes["widths"])
-        _check_sizes("no_overlap_2d", "height", boxes["heights"])
+        boxes = boxes_of(self, xs, ys, widths, heights, presences)
         self.post("diffn" if flag("strict", strict) else "diffn_nonstrict", *boxes.values())
-
-    def _both(self, x: Operand, y: Operand) -> Operand:
-        if x is y:
-            return x
-        if isinstance(x, int) or isinstance(y, int):
-            constant, other = (x, y) if isinstance(x, int) else (y, x)
-            return other if constant else 0
-        return self.all_of([x, y])
 
     def reservoir(
         self,
@@ -632,15 +619,8 @@ class GlobalConstraints(ABC):
             >>> m.solve().value
             3
         """
-        events = _records("reservoir", "event", times=times, changes=changes, presences=presences)
-        least, greatest = whole(min_level, "min_level"), whole(max_level, "max_level")
-        if not least <= 0 <= greatest:
-            raise InputError(
-                f"reservoir: the level begins at 0, which is not within {least}..{greatest}: add an event of the "
-                "initial level before all others, and widen the limits to contain 0"
-            )
-        numbers = [whole(change, "a change") for change in events["changes"]]
-        self.post("reservoir", events["times"], numbers, events["presences"], least, greatest)
+        events, least, greatest = events_of(times, changes, min_level, max_level, presences)
+        self.post("reservoir", *events.values(), least, greatest)
 
     def lex_less(self, xs: Sequence[Operand], ys: Sequence[Operand]) -> None:
         """Order two sequences lexicographically: the first one comes strictly before the second."""
@@ -666,6 +646,92 @@ class GlobalConstraints(ABC):
         self.post("bin_packing_load", *(several(xs, "bin_packing_load") for xs in (loads, bins)), plain)
 
 
+def rows_of(count: int, rows: Iterable[Sequence[int]]) -> list[tuple[int, ...]]:
+    """Return the tuples of a table as tuples.
+
+    Raises:
+        InputError: A row has not as many values as the table has variables.
+    """
+    listed_rows = [tuple(several(row, "a row of table")) for row in several(rows, "table")]
+    for row in listed_rows:
+        if len(row) != count:
+            raise InputError(f"table: the row {row} has {len(row)} values for {count} variables")
+    return listed_rows
+
+
+def transitions_of(count: int, transition_times: ArrayLike) -> list[list[int]]:
+    """Return the transition times between each two tasks.
+
+    Raises:
+        InputError: They have another shape, or one is negative.
+    """
+    times = _array("transition_times", transition_times)
+    if times.shape != (count, count) and (count or times.size):
+        raise InputError(
+            f"no_overlap: {count} tasks need transition times of shape ({count}, {count}), not {times.shape}"
+        )
+    numbers = [[whole(time, "a transition time") for time in row] for row in times.tolist()]
+    check_sizes("no_overlap", "transition time", itertools.chain(*numbers))
+    return numbers
+
+
+def boxes_of(
+    model: GlobalConstraints,
+    xs: Sequence[Task],
+    ys: Sequence[Task],
+    widths: Sequence[Operand] | None,
+    heights: Sequence[Operand] | None,
+    presences: Sequence[Operand] | None,
+) -> dict[str, list[Any]]:
+    """Return the sides, the sizes and the presences of boxes.
+
+    Raises:
+        InputError: The lists differ in length, or a size is negative.
+    """
+    lefts, widths, present_in_x = split_intervals("no_overlap_2d", xs, widths)
+    lows, heights, present_in_y = split_intervals("no_overlap_2d", ys, heights)
+    if present_in_x is not None and present_in_y is not None and presences is None:
+        presences = [_both(model, x, y) for x, y in zip(present_in_x, present_in_y, strict=False)]
+    elif present_in_x is not None or present_in_y is not None:
+        raise InputError("no_overlap_2d: give intervals for both sides and no presences, or numbers for all")
+    boxes = records_of("no_overlap_2d", "box", xs=lefts, ys=lows, widths=widths, heights=heights, presences=presences)
+    check_sizes("no_overlap_2d", "width", boxes["widths"])
+    check_sizes("no_overlap_2d", "height", boxes["heights"])
+    return boxes
+
+
+def _both(model: GlobalConstraints, x: Operand, y: Operand) -> Operand:
+    if x is y:
+        return x
+    if isinstance(x, int) or isinstance(y, int):
+        constant, other = (x, y) if isinstance(x, int) else (y, x)
+        return other if constant else 0
+    return model.all_of([x, y])
+
+
+def events_of(
+    times: Sequence[Operand],
+    changes: Sequence[int],
+    min_level: int,
+    max_level: int,
+    presences: Sequence[Operand] | None,
+) -> tuple[dict[str, list[Any]], int, int]:
+    """Return the times, changes and presences of the events of a reservoir, and its limits.
+
+    Raises:
+        InputError: The lists differ in length, or the limits exclude 0, the level at the beginning.
+    """
+    events = records_of("reservoir", "event", times=times, changes=changes, presences=presences)
+    least, greatest = whole(min_level, "min_level"), whole(max_level, "max_level")
+    if not least <= 0 <= greatest:
+        raise InputError(
+            f"reservoir: the level begins at 0, which is not within {least}..{greatest}: add an event of the "
+            "initial level before all others, and widen the limits to contain 0"
+        )
+    events["changes"] = [whole(change, "a change") for change in events["changes"]]
+    return events, least, greatest
+
+
 def checked_automaton(
     name: str, transitions: Sequence[Mapping[int, int]], start: int, accepting: Iterable[int]
 ) -> tuple[list[Mapping[int, int]], list[int]]:
@@ -688,7 +754,7 @@ def checked_automaton(
     return listed_transitions, ends
 
 
-def _split_intervals(
+def split_intervals(
     name: str, tasks: Sequence[Task], durations: Sequence[Operand] | None
 ) -> tuple[list[Any], list[Any], list[Operand] | None]:
     """Return the starts, the durations and the presences of tasks; of starts and durations, None for the presences."""
@@ -703,7 +769,7 @@ def _split_intervals(
     return [x.start for x in intervals], [x.duration for x in intervals], [x.presence for x in intervals]
 
 
-def _tasks(
+def tasks_of(
     name: str,
     tasks: Sequence[Task],
     durations: Sequence[Operand] | None,
@@ -711,14 +777,14 @@ def _tasks(
     **columns: Any,
 ) -> dict[str, list[Any]]:
     """Return the starts, durations and presences of tasks, and further lists with an item for each of them."""
-    starts, lengths, present = _split_intervals(name, tasks, durations)
+    starts, lengths, present = split_intervals(name, tasks, durations)
     if present is not None and presences is not None:
         raise InputError(f"{name}: tasks of interval_var have presences: leave the list of presences out")
     present = present if presences is None else several(presences, name)
-    return _records(name, "task", starts=starts, durations=lengths, **columns, presences=present)
+    return records_of(name, "task", starts=starts, durations=lengths, **columns, presences=present)
 
 
-def _records(name: str, what: str, **columns: Any) -> dict[str, list[Any]]:
+def records_of(name: str, what: str, **columns: Any) -> dict[str, list[Any]]:
     """Return lists with an item for each task, box or event; where there are no presences, all are present."""
     presences = columns.pop("presences")
     lists: dict[str, list[Any]] = {column: several(items, name) for column, items in columns.items()}
@@ -731,7 +797,12 @@ def _records(name: str, what: str, **columns: Any) -> dict[str, list[Any]]:
     return lists
 
 
-def _check_sizes(name: str, what: str, sizes: Iterable[Any]) -> None:
+def check_sizes(name: str, what: str, sizes: Iterable[Any]) -> None:
+    """Check sizes that are numbers.
+
+    Raises:
+        InputError: One is negative.
+    """
     for size in sizes:
         if not isinstance(size, Expression | Condition) and whole(size, f"a {what}") < 0:
             raise InputError(f"{name}: a {what} is at least 0, not {size}")

@@ -16,10 +16,12 @@ from elimina.arguments import choice, flag, shown, with_options, wrong_type
 from elimina.cp.branching import SearchRule, search_rules
 from elimina.cp.conflicts import Conflict, minimal_conflict
 from elimina.cp.copies import CopyableModel
+from elimina.cp.decompositions import DECOMPOSITIONS
 from elimina.cp.derived_constraints import DerivedConstraints
 from elimina.cp.domains import PropagatedDomains
 from elimina.cp.expressions import Combination, Condition, Expression, Operand, Relation, boolean
 from elimina.cp.from_graphical import add_costs
+from elimina.cp.global_conditions import GlobalCondition
 from elimina.cp.gpu_filtering import Device, accelerate
 from elimina.cp.hints import Hints, hint_rows, read_hints
 from elimina.cp.lexicographic import Aim, solve_in_turn
@@ -304,6 +306,8 @@ class Model(CopyableModel, DerivedConstraints, Displayed):
             self._combine(condition, guard, suffix)
         elif isinstance(condition, Relation):
             self._compare(condition, guard, suffix)
+        elif isinstance(condition, GlobalCondition):
+            self._post_global(condition, guard, iff is not None)
         else:
             self._compare(self.expression(boolean(condition)) == 1, guard, suffix)
 
@@ -319,7 +323,30 @@ class Model(CopyableModel, DerivedConstraints, Displayed):
             for part in condition.parts:
                 self.add(self.expression(part) if isinstance(part, int) else part, only_if=guard)
         else:
-            self.clause(condition.parts, [] if guard is None else [guard])
+            parts = [*condition.parts, *([] if guard is None else [1 - guard])]
+            of_last = next((part for part in parts if isinstance(part, GlobalCondition)), None)
+            if of_last is None:
+                self.clause(parts)
+            else:
+                others = [part for part in parts if part is not of_last]
+                self.add(of_last, only_if=1 - (self.any_of(others) if len(others) > 1 else self.expression(others[0])))
+
+    def _post_global(self, condition: GlobalCondition, guard: Expression | None, is_full: bool) -> None:
+        if condition.model is not self:
+            raise InputError(f"{condition} belongs to another model: use variables of this one")
+        if guard is None:
+            getattr(self, condition.name)(*condition.arguments, **condition.keywords)
+            return
+        parts = DECOMPOSITIONS[condition.name](self, *condition.arguments, **condition.keywords)
+        decomposed = parts if isinstance(parts, Condition) else self.expression(parts)
+        self.add(decomposed, **{"iff" if is_full else "only_if": guard})
+
+    def fulfils(self, condition: GlobalCondition, solution: Solution) -> bool:
+        """Return whether a global constraint holds in a solution."""
+        model = Model()
+        arguments, keywords = condition.with_values(lambda x: model.expression(solution[x]))
+        getattr(model, condition.name)(*arguments, **keywords)
+        return model.solve().status == "feasible"
 
     def holds(self, condition: Operand) -> Expression:
         """Return a new Boolean that is 1 exactly if a condition holds."""

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from elimina.cp.expressions import Combination, Expression, ExpressionModel, Relation
+from elimina.cp.global_conditions import GlobalCondition
 from elimina.cp.intervals import IntervalVar
 from elimina.display import sample
 from elimina.errors import InputError
 
 _COMPARISONS = {"eq": operator.eq, "ne": operator.ne, "le": operator.le}
+
+
+class SolvedModel(ExpressionModel, Protocol):
+    """The methods of a constraint model that its solutions use."""
+
+    def fulfils(self, condition: GlobalCondition, solution: Solution) -> bool:
+        """Return whether a global constraint holds in a solution."""
 
 
 class Solution(Mapping[str, int]):
@@ -33,7 +41,7 @@ class Solution(Mapping[str, int]):
         [1, 2, 3]
     """
 
-    def __init__(self, model: ExpressionModel, values: npt.NDArray[np.int64], names: dict[str, int]) -> None:
+    def __init__(self, model: SolvedModel, values: npt.NDArray[np.int64], names: dict[str, int]) -> None:
         self._model, self._values, self._names = model, values, names
 
     def __getitem__(self, what: Any) -> Any:
@@ -49,6 +57,8 @@ class Solution(Mapping[str, int]):
             return int(_COMPARISONS[what.name](self[what.left], 0))
         if isinstance(what, Combination):
             return int((all if what.name == "and" else any)(self[what.parts]))
+        if isinstance(what, GlobalCondition):
+            return int(self._model.fulfils(what, self))
         if isinstance(what, IntervalVar):
             return (self[what.start], self[what.end]) if self[what.presence] else None
         if isinstance(what, Iterable):
