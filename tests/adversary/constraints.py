@@ -142,7 +142,8 @@ class Built:
         for number, domain in enumerate(case["domains"]):
             is_whole = domain == list(range(domain[0], domain[-1] + 1))
             self.xs.append(self.model.int_var(*(domain[0], domain[-1]) if is_whole else (domain,), name=f"x{number}"))
-        for name, data, *control in case["posts"]:
+        self.posts = case["posts"]
+        for name, data, *control in self.posts:
             if control:
                 self._post_reified(name, data, *control)
             else:
@@ -161,7 +162,7 @@ class Built:
         self.solutions = [
             values
             for values in itertools.product(*case["domains"])
-            if all(_holds(values, *post) for post in case["posts"])
+            if all(_holds(values, *post) for post in self.posts)
         ]
 
     def _post_reified(self, name: str, data: list[Any], how: str, x: int, value: int) -> None:

@@ -20,6 +20,7 @@ from elimina.cp.decompositions import DECOMPOSITIONS
 from elimina.cp.derived_constraints import DerivedConstraints
 from elimina.cp.domains import PropagatedDomains
 from elimina.cp.expressions import Combination, Condition, Expression, Operand, Relation, boolean
+from elimina.cp.flatzinc_writer import WrittenModel, flatzinc_of
 from elimina.cp.from_graphical import add_costs
 from elimina.cp.global_conditions import GlobalCondition
 from elimina.cp.gpu_filtering import Device, accelerate
@@ -728,6 +729,34 @@ class Model(CopyableModel, DerivedConstraints, Displayed):
                 f"{missing_bounds_text(names)}; a table holds all values of its variables: {bounds_advice(names)}"
             )
         return tabulate(self.posted(), self._build()[0], min(whole(rows, "a number of rows"), _MAX_TUPLES))
+
+    def to_flatzinc(self) -> str:
+        """Return the model as FlatZinc, with its objective, its orderings and its hints.
+
+        Variables keep their names, with ``_`` in the place of characters that FlatZinc does not have. Those with names
+        are its output. Constraints have the names of MiniZinc's library (``fzn_cumulative``) where it has them, and
+        otherwise elimina's (``elimina_reservoir``); `elimina.cp.read` and ``fzn-elimina`` read all of them.
+
+        Raises:
+            UnsupportedError: A constraint has no form in FlatZinc.
+            InputError: The model has several objectives.
+
+        Example:
+            >>> from elimina import cp
+            >>> m = cp.Model()
+            >>> x, y = m.int_var(0, 9, "x"), m.int_var(0, 4, "y")
+            >>> m.add(x + 2 * y <= 9)
+            >>> m.maximize(x)
+            >>> print(m.to_flatzinc(), end="")
+            var 0..9: x :: output_var;
+            var 0..4: y :: output_var;
+            constraint int_lin_le([1, 2], [x, y], 9);
+            solve maximize x;
+        """
+        self._check_single_aim("FlatZinc has one objective", "write a model for each")
+        return flatzinc_of(
+            WrittenModel(self._variables, self._names, self._posts, self.objective, self.sign, self._rules, self._hints)
+        )
 
     def posted(self) -> PostedModel:
         """Return everything that was posted."""
