@@ -257,6 +257,28 @@ def test_objectives(tmp_path, objective, value):
     assert (result.status, result.value) == ("optimal", value)
 
 
+@pytest.mark.parametrize(
+    ("aims", "best"),
+    [
+        ('<minimize type="sum"> x[] </minimize> <maximize> x[1] </maximize>', min),
+        ("<maximize> x[2] </maximize> <minimize> x[0] </minimize> <maximize> x[1] </maximize>", max),
+    ],
+)
+def test_objectives_in_turn(tmp_path, aims, best):
+    constraint = "<sum> <list> x[] </list> <coeffs> 1 2 1 </coeffs> <condition> (ge,4) </condition> </sum>"
+    section = f'<objectives combination="lexico"> {aims} </objectives>'
+    result = read(tmp_path, problem(constraint, objective=section, kind="COP")).solve()
+    triples = [t for t in itertools.product(range(4), repeat=3) if t[0] + 2 * t[1] + t[2] >= 4]
+    worths = [(sum(t), -t[1]) if best is min else (t[2], -t[0], t[1]) for t in triples]
+    assert (result.status, tuple(objective.value for objective in result.objectives)) == ("optimal", best(worths))
+
+
+def test_other_combinations_of_objectives(tmp_path):
+    section = "<objectives> <minimize> x[0] </minimize> <minimize> x[1] </minimize> </objectives>"
+    with pytest.raises(UnsupportedError, match='in turn only: <objectives combination="lexico">'):
+        read(tmp_path, problem(objective=section, kind="COP"))
+
+
 def test_the_docs_example_becomes_tables():
     model = cp.read(Path(__file__).parents[2] / "examples" / "shifts.xml")
     assert model.solve().value == elimina.solve(model.to_model()).value

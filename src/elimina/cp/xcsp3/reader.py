@@ -58,13 +58,17 @@ class Reader:
             for section in [child for child in root.children if child.tag == tag]:
                 for child in self._document.visit(section):
                     read(child)
-        aims = [objective for child in root.children if child.tag == "objectives" for objective in child.children]
-        if len(aims) > 1:
+        sections = [child for child in root.children if child.tag == "objectives"]
+        aims = [objective for section in sections for objective in section.children]
+        if len(aims) > 1 and any(section.attributes.get("combination") != "lexico" for section in sections):
             self._document.line = aims[1].line
-            raise UnsupportedError("several objectives are not supported")
-        for objective in aims:
-            self._document.line = objective.line
-            self._objective(objective)
+            raise UnsupportedError('several objectives are supported in turn only: <objectives combination="lexico">')
+        expressions = []
+        for aim in aims:
+            self._document.line = aim.line
+            expressions.append(self._objective(aim) * (1 if aim.tag == aims[0].tag else -1))
+        if aims:
+            (self._model.minimize if aims[0].tag == "minimize" else self._model.maximize)(expressions)
         return self._model
 
     def _variable(self, element: Element) -> None:
@@ -219,7 +223,7 @@ class Reader:
                 window += [each[(turn * step + i) % len(each)] for i in range(size)]
             self._constraint(_filled(template, window, width - 1))
 
-    def _objective(self, element: Element) -> None:
+    def _objective(self, element: Element) -> Expression:
         if element.tag not in ("minimize", "maximize"):
             raise TextError(f"expected <minimize> or <maximize>, found <{element.tag}>")
         contents = ElementContents(element)
@@ -240,8 +244,8 @@ class Reader:
                 ](xs)
         else:
             raise UnsupportedError(f"an objective of the type {kind} is not supported")
-        (model.minimize if element.tag == "minimize" else model.maximize)(objective)
         contents.check()
+        return model.expression(objective)
 
 
 def _check_frame(element: Element, *attributes: str) -> None:
