@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from elimina import InputError, cp
+from tests import calls
 
 from .test_fzn_cli import run
 
@@ -92,13 +93,13 @@ def test_assumptions_hold_in_one_search_only() -> None:
     b = m.bool_var()
     m.add(x + y == 9)
     m.add(x >= 6, only_if=b)
-    assert m.solve(assumptions=[b, y <= 5])[b] == 1
-    result = m.solve(assumptions=[x >= 0, b, (y > 4) | (y > 7), x != 3])
+    assert calls.search(m, assumptions=[b, y <= 5])[b] == 1
+    result = calls.search(m, assumptions=[x >= 0, b, (y > 4) | (y > 7), x != 3])
     assert result.status == "infeasible"
     assert [str(assumption) for assumption in result.core] == [str(b), f"({y} >= 5) | ({y} >= 8)"]
     assert m.solve().core == ()
     m.minimize(x)
-    assert m.solve(assumptions=[b]).value == 6
+    assert calls.search(m, assumptions=[b]).value == 6
     assert m.solve().value == 0
 
 
@@ -106,7 +107,7 @@ def test_a_model_without_a_solution_has_an_empty_core() -> None:
     m = cp.Model()
     x = m.int_var(0, 9)
     m.add(x > 9)
-    result = m.solve(assumptions=[x > 3])
+    result = calls.search(m, assumptions=[x > 3])
     assert (result.status, result.core) == ("infeasible", ())
 
 
@@ -114,9 +115,9 @@ def test_refused_assumptions() -> None:
     m = cp.Model()
     x = m.int_var(0, 9)
     with pytest.raises(InputError, match="a condition is 0 or 1"):
-        m.solve(assumptions=[x])
+        calls.search(m, assumptions=[x])
     with pytest.raises(InputError, match="another model"):
-        m.solve(assumptions=[cp.Model().int_var(0, 9) > 3])
+        calls.search(m, assumptions=[cp.Model().int_var(0, 9) > 3])
 
 
 WARM = """array [1..3] of int: v = [5, 1, 4];

@@ -552,7 +552,6 @@ class Model(CopyableModel, DerivedConstraints, Displayed):
         seed: int = 0,
         device: Device = "auto",
         on_solution: Callable[[Solution], object] | None = None,
-        assumptions: Sequence[Operand] = (),
         options: SearchOptions = DEFAULT_OPTIONS,
     ) -> Result:
         """Search for a solution, the best one, or all.
@@ -568,9 +567,6 @@ class Model(CopyableModel, DerivedConstraints, Displayed):
             device: Device that filters domain-consistent AllDifferent: ``cpu``, ``cuda``, or ``auto`` for the faster
                 one.
             on_solution: Function to call with each solution; if it returns False, the search ends.
-            assumptions: Conditions and Booleans that have to hold in this search only. If there is no solution,
-                ``Result.core`` has those that contradict each other and the constraints; none of them can be left out,
-                unless the time limit comes first.
             options: Settings for experts.
 
         Returns:
@@ -605,7 +601,8 @@ class Model(CopyableModel, DerivedConstraints, Displayed):
                 all_solutions, solution_limit, seconds, threads, seed, device, on_solution, options
             )
 
-        assumed = [self._assumed(x) for x in several(assumptions, "assumptions")]
+        assumptions = several(options.assumptions, "assumptions")
+        assumed = [self._assumed(x) for x in assumptions]
         model = self._variant([*self._posts, *assumed], self._aims) if assumed else self
         started = time.monotonic()
         if len(self._aims) > 1:

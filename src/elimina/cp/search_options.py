@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
 from elimina.arguments import choice, flag, number, shown
+from elimina.cp.expressions import Operand
 from elimina.errors import InputError
 from elimina.result import Bounds
 
@@ -71,6 +72,9 @@ class SearchOptions(NamedTuple):
             search that made it: ``hints``, ``orderings``, ``free search``, ``neighbourhood``, ``target``,
             ``elimination``, or ``bound`` and ``proof`` for a bound alone. The logger ``elimina`` has these lines at its
             level INFO.
+        assumptions: Conditions and Booleans that have to hold in this search only. If there is no solution,
+            ``Result.core`` has those that contradict each other and the constraints; none of them can be left out,
+            unless the time limit comes first.
         progress: Function to call with the figures of the search so far (as in ``Result.stats``), now and then.
 
     Example:
@@ -93,6 +97,7 @@ class SearchOptions(NamedTuple):
     gap: float | str = 0.0
     on_bounds: Callable[[Bounds], object] | None = None
     log: Callable[[str], object] | None = None
+    assumptions: Sequence[Operand] = ()
     progress: Callable[[dict[str, Any]], object] | None = None
 
     @property
