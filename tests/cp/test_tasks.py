@@ -357,7 +357,7 @@ def test_precedence_holds_between_present_tasks() -> None:
         (lambda m, x, t: m.no_overlap([t, x]), "is a task, and .* is not"),
         (lambda m, x, t: m.no_overlap([t], [3]), "have durations: leave the list of durations out"),
         (lambda m, x, t: m.no_overlap([t], presences=[1]), "have presences: leave the list of presences out"),
-        (lambda m, x, t: m.no_overlap([x]), "is no interval_var: give the starts' durations"),
+        (lambda m, x, t: m.no_overlap([x]), "is a start: give the durations, too"),
         (lambda m, x, t: m.cumulative([t, t], demands=[1], capacity=1), "2 starts and 1 demands: each task"),
         (lambda m, x, t: m.no_overlap_2d([t], [x], None, [1]), "intervals for both sides"),
         (lambda m, x, t: m.interval_var(x, (-1, 2)), "the duration .* may be negative"),

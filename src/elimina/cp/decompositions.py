@@ -137,7 +137,7 @@ def _regular(
     start: int,
     accepting: Iterable[int],
 ) -> Operand:
-    """Return a Boolean that is the last symbol of words of an automaton that accepts all."""
+    """Return a Boolean: the last symbol of a word, of an automaton that accepts all words."""
     moves, ends = checked_automaton("regular", transitions, start, accepting)
     symbols = sorted({symbol for of_state in moves for symbol in of_state})
     other = symbols[-1] + 1 if symbols else 0
@@ -287,7 +287,7 @@ def _lexicographic(name: str, is_strict: bool) -> Decomposition:
         firsts, seconds = _expressions(model, name, xs), _expressions(model, name, ys)
         result: Operand = int(len(firsts) < len(seconds) + (not is_strict))
         for x, y in reversed(list(zip(firsts, seconds, strict=False))):
-            # As a Boolean of its own: conditions of conditions would be as deep as the sequences are long.
+            # A Boolean for each position: nested conditions would exceed Python's recursion limit.
             rest = result.truth if isinstance(result, Condition) else result
             result = (x < y) | ((x == y) & rest)
         return result

@@ -105,7 +105,7 @@ _SINGLE_ARGUMENTS: dict[str, frozenset[int]] = {
     "array_int_maximum": frozenset({0}),
     "array_int_minimum": frozenset({0}),
 }
-"""Positions of arguments that are one value, of constraints that take lists too."""
+"""Positions of single values among the arguments of constraints that take lists."""
 
 
 def flatzinc_of(model: WrittenModel) -> str:

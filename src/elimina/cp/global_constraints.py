@@ -762,7 +762,7 @@ def split_intervals(
     intervals = intervals_of(name, starts)
     if intervals is None:
         if durations is None and starts:
-            raise InputError(f"{name}: {starts[0]} is no interval_var: give the starts' durations, too")
+            raise InputError(f"{name}: {starts[0]} is a start: give the durations, too, or tasks of interval_var")
         return starts, several(durations or (), name), None
     if durations is not None:
         raise InputError(f"{name}: tasks of interval_var have durations: leave the list of durations out")

@@ -18,7 +18,7 @@ class IntervalVar(Slotted):
     Attributes:
         start: Start of the task.
         duration: Duration, at least 0.
-        presence: 1 if the task takes place, 0 if it is absent; a number where that is not decided by the search.
+        presence: 1 if the task takes place, 0 if it is absent; a number if the task is not optional.
         name: Name of the task.
     """
 

@@ -29,9 +29,9 @@ class Solution(Mapping[str, int]):
     """A value for each variable.
 
     The keys of the mapping are the names of variables that have one. ``solution[x]`` also takes a variable, an
-    expression, a condition, which is 1 if it holds, a task of `Model.interval_var`, which is its start and its end, or
-    None if it is absent, or a list of them, for which it returns a list. A solution of a copied or pickled model takes
-    the variables of the original.
+    expression, a condition (1 if it holds), a task of `Model.interval_var` (its start and end; None if it is absent),
+    or a list of them, for which it returns a list. A solution of a copied or pickled model takes the variables of the
+    original.
 
     Example:
         >>> from elimina import cp
