@@ -124,6 +124,14 @@ class DerivedConstraints(GlobalConstraints):
         Args:
             values: The values, in their order.
             xs: Variables or expressions.
+
+        Example:
+            >>> from elimina import cp
+            >>> m = cp.Model()
+            >>> xs = m.int_vars(3, 1, 3)
+            >>> m.value_precede([1, 2, 3], xs)
+            >>> len(m.solve(all_solutions=True).solutions)
+            5
         """
         expressions = [self.expression(x) for x in several(xs, "value_precede")]
         values = [whole(value, "a value") for value in several(values, "value_precede")]

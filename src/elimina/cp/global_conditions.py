@@ -29,6 +29,14 @@ class GlobalCondition(Condition):
 
     Raises:
         InputError: No argument has a variable.
+
+    Example:
+        >>> from elimina import cp
+        >>> m = cp.Model()
+        >>> xs = m.int_vars(2, 0, 2)
+        >>> m.add(~cp.all_different(xs))
+        >>> [solution[xs] for solution in m.solutions()]
+        [[0, 0], [1, 1], [2, 2]]
     """
 
     __slots__ = ("_model", "arguments", "keywords", "name")

@@ -117,7 +117,16 @@ class GlobalConstraints(ABC):
         return b
 
     def clause(self, positive: Iterable[Operand], negative: Iterable[Operand] = ()) -> None:
-        """Require that a Boolean of one list is 1, or a Boolean of another list is 0."""
+        """Require that a Boolean of one list is 1, or a Boolean of another list is 0.
+
+        Example:
+            >>> from elimina import cp
+            >>> m = cp.Model()
+            >>> a, b = m.bool_vars(2)
+            >>> m.clause([a], [b])
+            >>> len(m.solve(all_solutions=True).solutions)
+            3
+        """
         self.post("bool_clause", several(positive, "clause"), several(negative, "clause"))
 
     def holds_member(self, x: Operand, values: Sequence[int]) -> Expression:
@@ -129,7 +138,16 @@ class GlobalConstraints(ABC):
         return b
 
     def member(self, x: Operand, values: Iterable[int]) -> None:
-        """Restrict a variable to a set of values; domain consistent."""
+        """Restrict a variable to a set of values; domain consistent.
+
+        Example:
+            >>> from elimina import cp
+            >>> m = cp.Model()
+            >>> x = m.int_var(0, 9)
+            >>> m.member(x, [1, 4])
+            >>> [solution[x] for solution in m.solutions()]
+            [1, 4]
+        """
         self.post("set_in", x, several(values, "member"))
 
     def element(self, items: Sequence[Any] | NDArray[Any], index: Operand | tuple[Operand, ...]) -> Expression:
@@ -197,6 +215,14 @@ class GlobalConstraints(ABC):
 
         Raises:
             InputError: The consistency or the side is another.
+
+        Example:
+            >>> from elimina import cp
+            >>> m = cp.Model()
+            >>> xs = m.int_vars(3, 0, 2)
+            >>> m.all_different(xs)
+            >>> len(m.solve(all_solutions=True).solutions)
+            6
         """
         listed = several(xs, "all_different")
         if not isinstance(consistency, str) or consistency not in ("value", "bounds", "domain"):
@@ -207,7 +233,16 @@ class GlobalConstraints(ABC):
         self.post(f"all_different_{consistency}{suffix}", listed)
 
     def all_different_except_0(self, xs: Iterable[Operand]) -> None:
-        """Require different values for the variables that are not 0."""
+        """Require different values for the variables that are not 0.
+
+        Example:
+            >>> from elimina import cp
+            >>> m = cp.Model()
+            >>> xs = m.int_vars(2, 0, 2)
+            >>> m.all_different_except_0(xs)
+            >>> len(m.solve(all_solutions=True).solutions)
+            7
+        """
         self.post("all_different_except_0", several(xs, "all_different_except_0"))
 
     def circuit(self, successors: Sequence[Operand], side: Side = "auto") -> None:
@@ -215,6 +250,14 @@ class GlobalConstraints(ABC):
 
         Raises:
             InputError: The side is another.
+
+        Example:
+            >>> from elimina import cp
+            >>> m = cp.Model()
+            >>> successors = m.int_vars(3, 0, 2)
+            >>> m.circuit(successors)
+            >>> [solution[successors] for solution in m.solutions()]
+            [[1, 2, 0], [2, 0, 1]]
         """
         listed = several(successors, "circuit")
         self.post("circuit" + _suffix("circuit", side), listed)
@@ -224,6 +267,14 @@ class GlobalConstraints(ABC):
 
         Raises:
             InputError: The side is another.
+
+        Example:
+            >>> from elimina import cp
+            >>> m = cp.Model()
+            >>> successors = m.int_vars(3, 0, 2)
+            >>> m.subcircuit(successors)
+            >>> len(m.solve(all_solutions=True).solutions)
+            6
         """
         listed = several(successors, "subcircuit")
         self.post("subcircuit" + _suffix("subcircuit", side), listed)
@@ -271,6 +322,14 @@ class GlobalConstraints(ABC):
 
         Raises:
             InputError: A row has another length.
+
+        Example:
+            >>> from elimina import cp
+            >>> m = cp.Model()
+            >>> xs = m.int_vars(2, 0, 3)
+            >>> m.table(xs, [(0, 3), (2, 1)])
+            >>> [solution[xs] for solution in m.solutions()]
+            [[0, 3], [2, 1]]
         """
         xs = several(xs, "table")
         self.post("table_int", xs, [x for row in rows_of(len(xs), rows) for x in row])
@@ -358,6 +417,14 @@ class GlobalConstraints(ABC):
 
         Raises:
             InputError: A state does not exist.
+
+        Example:
+            >>> from elimina import cp
+            >>> m = cp.Model()
+            >>> bits = m.int_vars(4, 0, 1)
+            >>> m.regular(bits, [{0: 0, 1: 1}, {0: 0}], 0, [0, 1])  # no two 1 in a row
+            >>> len(m.solve(all_solutions=True).solutions)
+            8
         """
         transitions, ends = checked_automaton("regular", transitions, start, accepting)
         states = len(transitions)
@@ -388,6 +455,14 @@ class GlobalConstraints(ABC):
             xs: Variables or expressions.
             counts: Value -> how many of the variables have it.
             closed: They have no other values.
+
+        Example:
+            >>> from elimina import cp
+            >>> m = cp.Model()
+            >>> xs = m.int_vars(3, 0, 2)
+            >>> m.cardinality(xs, {0: 2})
+            >>> len(m.solve(all_solutions=True).solutions)
+            6
         """
         name = "global_cardinality_closed" if flag("closed", closed) else "global_cardinality"
         if not isinstance(counts, Mapping):
@@ -457,6 +532,15 @@ class GlobalConstraints(ABC):
             before: The task that comes first.
             after: The task that follows.
             delay: Least time between them.
+
+        Example:
+            >>> from elimina import cp
+            >>> m = cp.Model()
+            >>> first, second = m.interval_var((0, 4), 2), m.interval_var((0, 4), 1)
+            >>> m.precedence(first, second)
+            >>> m.minimize(second.start)
+            >>> m.solve()[second]
+            (2, 3)
         """
         for task in (before, after):
             if not isinstance(task, IntervalVar):
@@ -623,15 +707,43 @@ class GlobalConstraints(ABC):
         self.post("reservoir", *events.values(), least, greatest)
 
     def lex_less(self, xs: Sequence[Operand], ys: Sequence[Operand]) -> None:
-        """Order two sequences lexicographically: the first one comes strictly before the second."""
+        """Order two sequences lexicographically: the first one comes strictly before the second.
+
+        Example:
+            >>> from elimina import cp
+            >>> m = cp.Model()
+            >>> xs, ys = m.bool_vars(2), m.bool_vars(2)
+            >>> m.lex_less(xs, ys)
+            >>> len(m.solve(all_solutions=True).solutions)
+            6
+        """
         self.post("lex_less", several(xs, "lex_less"), several(ys, "lex_less"))
 
     def lex_lesseq(self, xs: Sequence[Operand], ys: Sequence[Operand]) -> None:
-        """Order two sequences lexicographically: the first one comes before the second, or equals it."""
+        """Order two sequences lexicographically: the first one comes before the second, or equals it.
+
+        Example:
+            >>> from elimina import cp
+            >>> m = cp.Model()
+            >>> xs, ys = m.bool_vars(2), m.bool_vars(2)
+            >>> m.lex_lesseq(xs, ys)
+            >>> len(m.solve(all_solutions=True).solutions)
+            10
+        """
         self.post("lex_lesseq", several(xs, "lex_lesseq"), several(ys, "lex_lesseq"))
 
     def inverse(self, xs: Sequence[Operand], ys: Sequence[Operand]) -> None:
-        """Require ``xs[i] == j`` exactly if ``ys[j] == i``."""
+        """Require ``xs[i] == j`` exactly if ``ys[j] == i``.
+
+        Example:
+            >>> from elimina import cp
+            >>> m = cp.Model()
+            >>> xs, ys = m.int_vars(3, 0, 2), m.int_vars(3, 0, 2)
+            >>> m.inverse(xs, ys)
+            >>> m.add(xs[0] == 2)
+            >>> m.solve()[ys[2]]
+            0
+        """
         self.post("inverse", several(xs, "inverse"), several(ys, "inverse"))
 
     def bin_packing_load(self, loads: Sequence[Operand], bins: Sequence[Operand], sizes: Sequence[int]) -> None:
@@ -641,6 +753,14 @@ class GlobalConstraints(ABC):
             loads: Loads of the bins.
             bins: Bins of the items.
             sizes: Sizes of the items, at least 0.
+
+        Example:
+            >>> from elimina import cp
+            >>> m = cp.Model()
+            >>> bins = m.int_vars(3, 0, 1)
+            >>> m.bin_packing_load([5, 5], bins, [2, 3, 5])
+            >>> [solution[bins] for solution in m.solutions()]
+            [[0, 0, 1], [1, 1, 0]]
         """
         plain = [whole(x, "a size") for x in several(sizes, "bin_packing_load")]
         self.post("bin_packing_load", *(several(xs, "bin_packing_load") for xs in (loads, bins)), plain)

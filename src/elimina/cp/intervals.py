@@ -20,6 +20,14 @@ class IntervalVar(Slotted):
         duration: Duration, at least 0.
         presence: 1 if the task takes place, 0 if it is absent; a number if the task is not optional.
         name: Name of the task.
+
+    Example:
+        >>> from elimina import cp
+        >>> m = cp.Model()
+        >>> task = m.interval_var((2, 5), 3)
+        >>> m.minimize(task.end)
+        >>> m.solve()[task]
+        (2, 5)
     """
 
     __slots__ = ("duration", "name", "presence", "start")
