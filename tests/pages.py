@@ -51,7 +51,10 @@ IMPLIED_NEEDS = {
 }
 # Plain commands, without the shell's signs, and without workers: these are processes of their own.
 OWN_COMMANDS = re.compile(r"(?:elimina (?!.*--local)[^\n|<>&$;*]*\n)+")
-MEASURED = re.compile(r"\b\d+(\.\d+)?(e-?\d+)? (us|ms|s|min|bytes|[KMG]iB)\b")
+TIME = re.compile(r"\b\d+(\.\d+)?(e-?\d+)? (us|ms|s|min)\b")
+SIZE = re.compile(r"\b(\d+(?:\.\d+)?(?:e-?\d+)?) (bytes|[KMG]iB)\b")
+UNITS = {"bytes": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+TOLERANCE = 0.05  # share by which a size may differ from the one on the page
 SECONDS = 120  # limit on a block of commands, several times what the slowest takes on a loaded machine
 
 
@@ -93,19 +96,38 @@ def blocks(page: Path) -> Iterator[Block]:
 
 
 def plain(text: str) -> str:
-    """Return the text without what differs between runs and machines: times, sizes of memory, runs of spaces."""
-    text = MEASURED.sub("FIGURE", text)
+    """Return the text without what differs between runs and machines: times, limits of memory, runs of spaces."""
+    text = TIME.sub("FIGURE", text)
     text = re.sub(r"^(memory limit:).*$", r"\1", text, flags=re.MULTILINE)
     return "\n".join(re.sub(r" +", " ", line).rstrip() for line in text.splitlines())
 
 
 def agrees(expected: str, printed: str) -> bool:
-    """Compare a text with the expected one: ``...`` stands for the rest of a line, alone on a line for any lines."""
-    pattern = "".join(
-        r"(?:.*\n)*" if line == "..." else re.escape(line).replace(re.escape("..."), ".*") + r"\n"
-        for line in plain(expected).splitlines()
+    """Compare a text with the expected one: ``...`` stands for the rest of a line, alone on a line for any lines.
+
+    Sizes of memory may differ by ``TOLERANCE``.
+    """
+    lines = plain(expected).splitlines()
+    pattern = "".join(r"(?:.*\n)*" if line == "..." else _pattern(line) + r"\n" for line in lines)
+    match = re.fullmatch(pattern, f"{plain(printed)}\n")
+    if match is None:
+        return False
+    sizes = [size for line in lines for size in SIZE.findall(line)]
+    return all(
+        abs(_bytes(*size) - _bytes(*found)) <= TOLERANCE * _bytes(*size)
+        for size, found in zip(sizes, zip(match.groups()[::2], match.groups()[1::2], strict=True), strict=True)
     )
-    return re.fullmatch(pattern, f"{plain(printed)}\n") is not None
+
+
+def _pattern(line: str) -> str:
+    """Return the pattern of a line; each size of memory has two groups, number and unit."""
+    parts = SIZE.split(line)
+    texts = [re.escape(part).replace(re.escape("..."), ".*") for part in parts[::3]]
+    return SIZE.pattern.join(texts)
+
+
+def _bytes(number: str, unit: str) -> float:
+    return float(number) * UNITS[unit]
 
 
 class Runner:

@@ -69,6 +69,8 @@ def test_blocks_that_are_not_run_have_a_reason(page):
 def test_what_a_block_prints_is_compared():
     assert pages.agrees("value: 3\ntime: 2 ms\n", "value:   3\ntime: 17 s\n")
     assert pages.agrees("a: 1 ...\n...\nb: 2\n", "a: 1 2 3\nx\ny\nb: 2\n")
+    assert pages.agrees("memory: 2.0 KiB\nof 1.0 GiB ...\n", "memory: 2010 bytes\nof 1.01 GiB more\n")
+    assert not pages.agrees("memory: 2.0 KiB\n", "memory: 880 bytes\n")
     assert not pages.agrees("value: 3\n", "value: 4\n")
     assert not pages.agrees("value: 3\n", "value: 3\nmore\n")
 
