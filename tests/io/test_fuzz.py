@@ -16,6 +16,8 @@ from elimina.errors import FormatError, InputError, UnsupportedError
 from elimina.io.posteriors import read_marginals
 from tests.io.test_bif import NET
 from tests.io.test_cfn import RELAXED, STRICT
+from tests.io.test_diagrams import BIFXML as DECISIONS
+from tests.io.test_diagrams import XDSL as GENIE_DECISIONS
 from tests.io.test_net import NET as HUGIN
 from tests.io.test_uai import BAYES, ERGO, MARKOV
 from tests.io.test_wcsp import SMALL
@@ -51,7 +53,11 @@ SOURCES = [
     ("m.xmlbif", XMLBIF),
     ("m.net", HUGIN),
     ("m.xdsl", XDSL),
+    ("d.bifxml", DECISIONS),
+    ("d.xdsl", GENIE_DECISIONS),
 ]
+"""Names and contents of files; those named d hold influence diagrams."""
+
 NUMBERS = [
     "-1",
     "0",
@@ -68,11 +74,15 @@ NUMBERS = [
 fuzz = settings(max_examples=300, deadline=2000, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
+def read(path):
+    return (elimina.InfluenceDiagram.read if path.name.startswith("d.") else eio.read)(path, check=False)
+
+
 def read_or_refuse(path, data):
     path.write_bytes(data)
     message = ""
     try:
-        return eio.read(path, check=False)
+        return read(path)
     except InputError as error:
         message = str(error)
     assert message.startswith(str(path))
@@ -85,12 +95,12 @@ def test_truncation(tmp_path, name, source):
     data = source.rstrip().encode()
     whole = read_or_refuse(tmp_path / name, data)
     assert whole is not None
-    closed = {"cfn": b"}", "bif": b"}", "net": b"}", "xmlbif": b">", "xdsl": b">"}.get(name[2:])
+    closed = {"cfn": b"}", "bif": b"}", "net": b"}", "xmlbif": b">", "bifxml": b">", "xdsl": b">"}.get(name[2:])
     last = data.rindex(closed) if closed else max(data.rfind(b" "), data.rfind(b"\n")) + 1
     for end in range(last + 1):
         (tmp_path / name).write_bytes(data[:end])
         with pytest.raises((FormatError, UnsupportedError)):
-            eio.read(tmp_path / name, check=False)
+            read(tmp_path / name)
 
 
 @fuzz
@@ -126,7 +136,20 @@ def test_mutated_bytes(tmp_path, data):
 @fuzz
 @given(
     name=st.sampled_from(
-        ["m.uai", "m.erg", "m.wcsp", "m.cfn", "m.bif", "m.xml", "m.net", "m.xdsl", "m.uai.gz", "m.cfn.xz"]
+        [
+            "m.uai",
+            "m.erg",
+            "m.wcsp",
+            "m.cfn",
+            "m.bif",
+            "m.xml",
+            "m.net",
+            "m.xdsl",
+            "d.xml",
+            "d.xdsl",
+            "m.uai.gz",
+            "m.cfn.xz",
+        ]
     ),
     raw=st.binary(max_size=60),
 )
