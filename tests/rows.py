@@ -22,9 +22,7 @@ def all_rows(rows: tuple[Row, ...]) -> Iterator[Row]:
 
 def row_of(task: str, name: str) -> Row:
     """Return the row of a task's schedule with a name."""
-    rows = rows_of(task)
-    assert rows is not None
-    (row,) = {id(row): row for row in all_rows(rows) if row.name == name}.values()
+    (row,) = {id(row): row for row in all_rows(rows_of(task)) if row.name == name}.values()
     return row
 
 
@@ -38,8 +36,6 @@ def change_row(monkeypatch: pytest.MonkeyPatch, name: str, **changes: Any) -> No
         inner = (row._replace(rows=with_changes(row.rows)) for row in rows)
         return tuple(row._replace(**changes) if row.name == name else row for row in inner)
 
-    for task, rows in schedule.SCHEDULE.items():
-        monkeypatch.setitem(schedule.SCHEDULE, task, with_changes(rows))
-    for module in map(import_module, MODULES.values()):
+    for module in [schedule, *map(import_module, MODULES.values())]:
         monkeypatch.setattr(module, "ROWS", with_changes(module.ROWS))
     assert changed, f"there is no row named {name!r}"

@@ -17,7 +17,6 @@ from elimina.progress import Progress
 from elimina.result import Bounds, RankedAssignment, Result
 from elimina.strategies.answering import answer_question
 from elimina.strategies.call import Call
-from elimina.strategies.call_plan import plan_call
 from elimina.system import memory_errors_in_words
 
 if TYPE_CHECKING:
@@ -76,6 +75,8 @@ def plan(
         >>> plan.width, plan.fits
         (6, True)
     """
+    from elimina.strategies.call_plan import plan_call
+
     chosen = task_of(task)
     checked = options_of(options, device, memory).planning.checked(chosen)
     before = system.resident_memory()

@@ -21,7 +21,7 @@ from elimina.methods import cost_shifting, slice_bounds, weighted_mini_buckets
 from elimina.planning.devices import device_name
 from elimina.planning.machine import GPU_OPEN_START, cuda_machine
 from elimina.problem.preparation import prepare
-from elimina.running import host, plan_choice
+from elimina.running import host, plan_choice, shared_plans
 from elimina.running.pool import spread
 from tests import calls
 from tests.cpu_devices import CpuDevice
@@ -357,12 +357,12 @@ def test_bounds_of_several_gpus(gpus, monkeypatch, runs, together):
 def test_plans_are_cut_where_that_gains_alone(gpus, monkeypatch):
     model, options = costs(7, 6), {"method": "eliminate", "order": "min-fill"}
     whole = calls.solve(model, device="cpu", **options)
-    monkeypatch.setattr(plan_choice, "MIN_SHARED_PLAN_SECONDS", 0.0)
+    monkeypatch.setattr(shared_plans, "MIN_SHARED_PLAN_SECONDS", 0.0)
     gpus(*(Gpu() for _ in range(4)))
-    monkeypatch.setattr(plan_choice, "MAX_SHARED_TIME_SHARE", 0.0)
+    monkeypatch.setattr(shared_plans, "MAX_SHARED_TIME_SHARE", 0.0)
     found = calls.solve(model, device=GPUS, **options)
     assert "slices" not in found.stats
-    monkeypatch.setattr(plan_choice, "MAX_SHARED_TIME_SHARE", 100.0)
+    monkeypatch.setattr(shared_plans, "MAX_SHARED_TIME_SHARE", 100.0)
     found = calls.solve(model, device=GPUS, **options)
     assert found.stats["slices"] > 1
     same(found, whole)
@@ -401,16 +401,16 @@ def test_all_gpus_are_taken_where_that_gains_alone(monkeypatch, free):
         assert count == 2
         return plan._replace(seconds=cut[0], form=SimpleNamespace(slices=2, variables=(0,), gpus=1))
 
-    monkeypatch.setattr(plan_choice, "gpu_count", lambda backend: 2)
-    monkeypatch.setattr(plan_choice, "with_other_gpus", others)
-    monkeypatch.setattr(plan_choice, "shared_plan", shared)
+    monkeypatch.setattr(shared_plans, "gpu_count", lambda backend: 2)
+    monkeypatch.setattr(shared_plans, "with_other_gpus", others)
+    monkeypatch.setattr(shared_plans, "shared_plan", shared)
     monkeypatch.setattr(Gpu, "machine", one.machine._replace(start=1.0), raising=False)
     problem = prepare(model, "mpe", {})
     order = [*planned.order]
     # A cut that makes nothing faster, a plan no longer than a start, and one that gains.
     for seconds, cut[0], is_asked in ((9.0, 17.0, False), (2.2, 2.2, False), (9.0, 9.0, True)):
         plan = planned._replace(seconds=seconds)
-        backend, found = plan_choice._shared_out(one, problem, order, Options("auto", None), plan)
+        backend, found = shared_plans.shared_out(one, problem, order, Options("auto", None), plan)
         assert bool(asked) == is_asked
         is_shared = is_asked and free > 0
         assert (isinstance(backend, DeviceGroup), found is not plan) == (is_shared, is_shared)

@@ -20,12 +20,13 @@ from elimina.planning import shards
 from elimina.planning.machine import cuda_machine
 from elimina.planning.options import Options
 from elimina.planning.planner import Elimination, make_plan
-from elimina.planning.program import boxes, pack
+from elimina.planning.program import pack
+from elimina.planning.shard_copies import boxes
 from elimina.planning.shard_program import Exchange, GpuTable, Range, lengths_of
 from elimina.planning.shards import make_shards
 from elimina.planning.step import FactorLayout
 from elimina.problem.preparation import prepare
-from elimina.running import host, plan_choice
+from elimina.running import host, plan_choice, shared_plans
 from elimina.running.encoding import encode
 from tests import calls
 from tests.behaviour.test_several_devices import Gpu, SlowGpu
@@ -40,7 +41,7 @@ def divide(monkeypatch, divisions=None):
     for name in ("DIVIDED_SECONDS", "GPU_COPY_SECONDS", "GPU_JOIN_SECONDS"):
         monkeypatch.setattr(shards, name, 0.0)
     for name in ("MIN_SHARED_PLAN_SECONDS", "MIN_SHARDED_PLAN_SECONDS"):
-        monkeypatch.setattr(plan_choice, name, -1.0)
+        monkeypatch.setattr(shared_plans, name, -1.0)
     if divisions is not None:
         chosen = shards._DivisionSearch._divisions
 
@@ -55,7 +56,7 @@ def divide(monkeypatch, divisions=None):
         found = made(*given)
         return found and found._replace(seconds=0.0)
 
-    monkeypatch.setattr(plan_choice, "make_shards", first)
+    monkeypatch.setattr(shared_plans, "make_shards", first)
 
 
 @pytest.fixture
@@ -291,17 +292,17 @@ def test_the_planner_takes_what_is_fastest():
     problem, order = strip(10, 20, 8)
     one = plan_choice._plan_for(gpus, problem, order, options)
     assert one.form.gpus == 1
-    _, found = plan_choice._shared_out(gpus, problem, order, options, one)
+    _, found = shared_plans.shared_out(gpus, problem, order, options, one)
     assert found.form.gpus == 2
     assert found.fits
     figures = json.loads(found.to_json())
     assert (figures["gpus"], figures["slices"]) == (2, None)
     assert "GPUs:                 2; " in str(found)
     roomy = DeviceGroup([SeenCuda(12 * GIB)])
-    assert plan_choice._shared_out(roomy, problem, order, options, one)[1] is one
+    assert shared_plans.shared_out(roomy, problem, order, options, one)[1] is one
     easy, ordered = strip(8, 8, 4)
     plan = plan_choice._plan_for(gpus, easy, ordered, options)
-    assert plan_choice._shared_out(gpus, easy, ordered, options, plan)[1].form.gpus == 1
+    assert shared_plans.shared_out(gpus, easy, ordered, options, plan)[1].form.gpus == 1
 
 
 @pytest.mark.parametrize("runs", [0, 1, 5])

@@ -24,7 +24,7 @@ from elimina.planning.planner import Elimination, make_plan
 from elimina.problem.preparation import prepare
 from elimina.running.host import turn_share
 from elimina.running.planned_problem import PlannedProblem
-from elimina.strategies import call_plan, conditions, optimum_strategies, schedule
+from elimina.strategies import call_plan, conditions, optimum_schedule, optimum_strategies
 from elimina.strategies import facts as facts_module
 from elimina.strategies import portfolio as portfolio_module
 from elimina.strategies.call import Call
@@ -45,7 +45,7 @@ LARGE = grid_model(12, 4, 0.3, seed=1)
 
 
 def test_large_problems_are_filtered_small_ones_are_not(monkeypatch):
-    monkeypatch.setattr(schedule, "SHORTEST_FILTER_SECONDS", 60.0)
+    monkeypatch.setattr(optimum_schedule, "SHORTEST_FILTER_SECONDS", 60.0)
     # Soft local consistency would end before filtering begins.
     monkeypatch.setattr(conditions, "SEARCH_START_SECONDS_PER_VARIABLE", math.inf)
     seen = []
@@ -141,7 +141,7 @@ def test_filtering_takes_a_second_at_most_before_soft_local_consistency(monkeypa
     (first, glance), (second, filtered), (third, turn) = strategies[:3]
     assert (first, second, third) == ("search", "filter", "search")
     assert glance["first_turn"] == row_of("mpe", "soft local consistency").seconds
-    assert filtered["seconds"] == min(seconds, schedule.LONGEST_FILTER_SECONDS)
+    assert filtered["seconds"] == min(seconds, optimum_schedule.LONGEST_FILTER_SECONDS)
     assert (turn["rounds"], turn.get("first_turn")) == (0, None)
 
 
@@ -262,7 +262,7 @@ def refused(_problem, _options, run, *_, **__):
 def test_filtering_gives_way_to_a_plan_that_fits(monkeypatch):
     monkeypatch.setattr(conditions, "LONG_ELIMINATION_CELLS", 10)
     monkeypatch.setattr(Order, "seconds_at", lambda *_: 0.0)
-    monkeypatch.setattr(schedule, "SHORTEST_FILTER_SECONDS", 0.0)
+    monkeypatch.setattr(optimum_schedule, "SHORTEST_FILTER_SECONDS", 0.0)
     monkeypatch.setattr(optimum_strategies, "by_search", refused)
     result = elimina.solve(random_model(12, 6, 0.6, 0.0, seed=1), device="cpu")
     assert (result.status, "method" in result.stats) == ("optimal", False)
@@ -271,7 +271,7 @@ def test_filtering_gives_way_to_a_plan_that_fits(monkeypatch):
 def test_bounds_are_the_answer_where_elimination_ends_too_late(monkeypatch):
     monkeypatch.setattr(conditions, "LONG_ELIMINATION_CELLS", 10)
     monkeypatch.setattr(Order, "seconds_at", lambda *_: 0.0)
-    monkeypatch.setattr(schedule, "SHORTEST_FILTER_SECONDS", 0.0)
+    monkeypatch.setattr(optimum_schedule, "SHORTEST_FILTER_SECONDS", 0.0)
     monkeypatch.setattr(optimum_strategies, "by_search", refused)
 
     def late(*_):

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina.backends.protocols import Backend, GpuBackend, Session
-from elimina.backends.sharded_session import ShardedSession
 from elimina.planning.machine import Machine
 from elimina.planning.program import Program
 
@@ -40,6 +39,8 @@ class DeviceGroup:
     def open(self, program: Program, factors: NDArray[np.generic]) -> Session:
         """Put a program on the first device, or a divided one on all: see ``Backend.open``."""
         if program.shards is not None:
+            from elimina.backends.sharded_session import ShardedSession
+
             return ShardedSession(self.members[: program.shards.gpus], program, factors)
         return self.members[0].open(program, factors)
 

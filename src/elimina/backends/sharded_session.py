@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from elimina._core import Stop, Stopped, obey, stopped
 from elimina.backends.protocols import Backend, Progress, RunOutput
 from elimina.errors import DeviceError
-from elimina.planning.program import Program, boxes, work_of
+from elimina.planning.program import Program, work_of
+from elimina.planning.shard_copies import boxes
 from elimina.planning.shard_program import Phase
 
 if TYPE_CHECKING:

@@ -14,7 +14,8 @@ import click
 
 from elimina import dcop as distributed
 from elimina.cli import signals
-from elimina.cli.models import source_of, source_option, verbose_option, write_answer
+from elimina.cli.model_input import source_of, source_option, verbose_option
+from elimina.cli.model_output import write_answer
 from elimina.cli.options import (
     check_writable,
     choice_option,

@@ -10,7 +10,8 @@ from typing import Any
 import click
 
 from elimina.cli import signals
-from elimina.cli.models import read_model, reading_options, save, source_of, source_option
+from elimina.cli.model_input import read_model, reading_options, source_of, source_option
+from elimina.cli.model_output import save
 from elimina.cli.options import (
     call_options,
     check_writable,

@@ -11,7 +11,7 @@ import click
 from elimina import api
 from elimina.cli import signals
 from elimina.cli.dcop import heuristic_option, read_problem
-from elimina.cli.models import explaining, read_with_total, reading_options, source_of, source_option
+from elimina.cli.model_input import explaining, read_with_total, reading_options, source_of, source_option
 from elimina.cli.options import (
     check_writable,
     evidence_of,

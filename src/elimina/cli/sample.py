@@ -10,7 +10,7 @@ import click
 
 from elimina import api
 from elimina.cli import signals
-from elimina.cli.models import explaining, read_with_total, reading_options, source_of, source_option
+from elimina.cli.model_input import explaining, read_with_total, reading_options, source_of, source_option
 from elimina.cli.options import (
     call_options,
     check_writable,

@@ -11,7 +11,7 @@ import click
 
 from elimina import api
 from elimina.cli import signals
-from elimina.cli.models import explaining, read_with_total, reading_options, source_of, source_option
+from elimina.cli.model_input import explaining, read_with_total, reading_options, source_of, source_option
 from elimina.cli.options import (
     call_options,
     check_no_input,
@@ -34,9 +34,8 @@ from elimina.cli.options import (
 from elimina.cli.terminal import Command, labelled, option, show, tracing
 from elimina.display import bytes_text, count_text, seconds_text
 from elimina.errors import InputError
-from elimina.io.cost_function_tables import is_auxiliary
 from elimina.io.files import save
-from elimina.io.posteriors import write_marginals
+from elimina.model.auxiliary_variables import is_auxiliary
 from elimina.model.model import Model
 from elimina.planning.solve_methods import SOLVE_METHODS, OptimumMethod, SolveMethod
 from elimina.problem.tasks import described
@@ -273,6 +272,8 @@ def _uai(result: Result, model: Model) -> str:
             )
         if len(result.marginals) < len(model.variables):
             raise InputError("format uai holds the marginals of all variables: leave --query out or use --format json")
+        from elimina.io.posteriors import write_marginals
+
         return write_marginals(list(values.values()) for values in result.marginals.values()).rstrip("\n")
     if result.assignment is None:
         raise InputError("there is no assignment to write in format uai: use --format human or json")

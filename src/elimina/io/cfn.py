@@ -25,9 +25,10 @@ from numpy.typing import NDArray
 from elimina._core import Text, TextError
 from elimina.errors import InputError, UnsupportedError
 from elimina.io.codecs import Codec
-from elimina.io.cost_function_tables import CostFunctionTables, auxiliary_variables
+from elimina.io.cost_function_tables import CostFunctionTables
 from elimina.io.listed_tuples import table_of_tuples
 from elimina.io.parsing import token_text
+from elimina.model.auxiliary_variables import auxiliary_variables
 from elimina.model.model import Model
 from elimina.model.table import FORBIDDEN, Sense, Table
 from elimina.model.variable import MAX_STATES, Variable, texts_of

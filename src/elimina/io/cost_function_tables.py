@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -23,7 +22,6 @@ from elimina.errors import UnsupportedError
 from elimina.io.chains import Chain, State, sum_of_costs
 from elimina.io.listed_tuples import table_of_tuples
 from elimina.model.table import FORBIDDEN, Table
-from elimina.model.variable import Variable
 
 _MAX_SINGLE_TABLE_CELLS = 1024
 _MAX_CARDINALITY_CELLS = 10**6
@@ -36,8 +34,6 @@ _MAX_DERIVATION_STEPS = 10**7
 
 _NO_DERIVATION = FORBIDDEN // 4
 """The cost of a word without a derivation: three of them do not overflow."""
-
-_AUXILIARY = re.compile(r"_s?[0-9]+")
 
 
 @dataclass
@@ -362,13 +358,3 @@ def gap_to(comparator: str, bound: int) -> Callable[[int], int]:
     if comparator not in gaps:
         raise TextError(f"expected one of {', '.join(gaps)}, found {comparator[:40]!r}")
     return gaps[comparator]
-
-
-def auxiliary_variables(sizes: Sequence[int]) -> list[Variable]:
-    """Return new variables with names that no file uses: _s0, _s1, ..."""
-    return [Variable(f"_s{i}", size) for i, size in enumerate(sizes)]
-
-
-def is_auxiliary(name: str) -> bool:
-    """Return whether a name is one that ``auxiliary`` or the conversion of a constraint model gives: _s0, _12."""
-    return _AUXILIARY.fullmatch(name) is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
+from importlib import import_module
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,8 +13,6 @@ from elimina import arguments
 from elimina.errors import InputError
 from elimina.io.evidence_files import read_evidence
 from elimina.io.model_files import read
-from elimina.io.pgmpy_networks import from_pgmpy
-from elimina.io.pyagrum_networks import from_pyagrum
 from elimina.model.cells import UNOBSERVED, index_of_cell
 from elimina.model.model import Model
 from elimina.model.states import Evidence, StateIndex
@@ -30,8 +29,11 @@ class OtherNetwork(Protocol):
 ModelLike = Model | OtherNetwork | str | os.PathLike[str]
 """A model, a network of pgmpy or pyAgrum, or the path of a file that holds a model."""
 
-CONVERTERS: dict[str, Callable[[Any], Model]] = {"pgmpy": from_pgmpy, "pyagrum": from_pyagrum}
-"""Functions that convert the networks of other packages, by the package's name."""
+CONVERTERS = {
+    "pgmpy": ("elimina.io.pgmpy_networks", "from_pgmpy"),
+    "pyagrum": ("elimina.io.pyagrum_networks", "from_pyagrum"),
+}
+"""Module and function that convert the networks of another package: they are loaded where such a network comes."""
 
 
 class LabelledRow(Protocol):
@@ -73,7 +75,9 @@ def as_model(model: ModelLike) -> Model:
     # Users derive classes of their own.
     for package in (base.__module__.partition(".")[0] for base in type(model).__mro__):
         if package in CONVERTERS:
-            return CONVERTERS[package](model)
+            module, function = CONVERTERS[package]
+            convert: Callable[[Any], Model] = getattr(import_module(module), function)
+            return convert(model)
     taken = "a Model, a network of pgmpy or pyAgrum, or the path of a file that elimina.read takes"
     raise arguments.wrong_type("model", model, taken)
 

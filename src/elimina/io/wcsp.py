@@ -23,11 +23,12 @@ from numpy.typing import NDArray
 from elimina._core import Text, TextError
 from elimina.errors import InputError, UnsupportedError
 from elimina.io.codecs import Codec
-from elimina.io.cost_function_tables import CostFunctionTables, auxiliary_variables
+from elimina.io.cost_function_tables import CostFunctionTables
 from elimina.io.keywords import BINARY, GLOBAL, add_binary, add_global
 from elimina.io.listed_tuples import DENSE_CELLS_PER_TUPLE, MAX_DENSE_CELLS, table_of_tuples
 from elimina.io.parsing import token_text
 from elimina.io.uai import numbered, read_count
+from elimina.model.auxiliary_variables import auxiliary_variables
 from elimina.model.model import Model
 from elimina.model.senses import integer_costs
 from elimina.model.table import FORBIDDEN, Table

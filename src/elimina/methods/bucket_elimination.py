@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from importlib import import_module
 
-from elimina.methods.counting import count
-from elimina.methods.optimum import optimum
-from elimina.methods.partition_function import partition
-from elimina.methods.segments import optimum_in_segments
 from elimina.planning.plan import Form, Plan
 from elimina.planning.segment_form import Segments
 from elimina.problem.semirings import SEMIRINGS, Answer
@@ -15,14 +12,18 @@ from elimina.result import Result
 from elimina.running.advice import check_fits
 from elimina.running.execution import Execution, statistics
 
-_ANSWERS: dict[Answer, Callable[[Execution, dict[str, float]], Result]] = {
-    "optimum": optimum,
-    "sum": partition,
-    "count": count,
-}
+Run = Callable[[Execution, dict[str, float]], Result]
+"""A run of a plan, which adds to the seconds of its phases."""
 
-_RUNS: dict[type[Form], Callable[[Execution, dict[str, float]], Result]] = {Segments: optimum_in_segments}
-"""Runs of forms that plan again as they run."""
+_ANSWERS: dict[Answer, tuple[str, str]] = {
+    "optimum": ("elimina.methods.optimum", "optimum"),
+    "sum": ("elimina.methods.partition_function", "partition"),
+    "count": ("elimina.methods.counting", "count"),
+}
+"""Module and function of a plan's run by the answer of its semiring: each module is loaded when it is first used."""
+
+_RUNS: dict[type[Form], tuple[str, str]] = {Segments: ("elimina.methods.segments", "optimum_in_segments")}
+"""Module and function of the runs of forms that plan again as they run."""
 
 
 def eliminate(execution: Execution, seconds: Mapping[str, float]) -> Result:
@@ -42,16 +43,18 @@ def eliminate(execution: Execution, seconds: Mapping[str, float]) -> Result:
     clock = dict(seconds)
     resumed = _resumed(execution)
     try:
-        answer = _answer_of(plan)(execution, clock)
+        answer = _run_of(plan)(execution, clock)
     finally:
         if execution.checkpoint is not None:
             execution.checkpoint.flush()
     return answer.replace(task=plan.task, stats={**statistics(execution, clock), **answer.stats, **resumed})
 
 
-def _answer_of(plan: Plan) -> Callable[[Execution, dict[str, float]], Result]:
+def _run_of(plan: Plan) -> Run:
     """Return the function that runs a plan."""
-    return _RUNS.get(type(plan.form)) or _ANSWERS[SEMIRINGS[plan.semiring].answer]
+    module, function = _RUNS.get(type(plan.form)) or _ANSWERS[SEMIRINGS[plan.semiring].answer]
+    run: Run = getattr(import_module(module), function)
+    return run
 
 
 def _resumed(execution: Execution) -> dict[str, int]:

@@ -6,7 +6,6 @@ import logging
 import math
 import time
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +14,6 @@ from elimina.display import bytes_text, sample, seconds_text
 from elimina.errors import MemoryLimitError
 from elimina.methods.bucket_elimination import eliminate
 from elimina.methods.junction_structure import MarginalQuery
-from elimina.methods.sum_estimate import SumEstimate, log10_interval
 from elimina.model.model import Model
 from elimina.model.table import Table
 from elimina.model.variable import Variable
@@ -27,7 +25,6 @@ from elimina.planning.plan import Plan
 from elimina.problem.preparation import Problem, prepare
 from elimina.result import Marginals, Result
 from elimina.running.advice import check_fits, check_kept
-from elimina.running.combination import NO_PLAN
 from elimina.running.execution import Execution, statistics
 from elimina.running.plan_choice import plan_problem
 from elimina.running.planned_problem import PlannedProblem
@@ -72,42 +69,6 @@ def posteriors(inquiry: MarginalQuery, execution: Execution, options: Options, s
         return Result("infeasible", "mar", log10_z=log10_z, stats=stats)
     marginals = _propagated(inquiry, execution.problem, execution.plan, answer)
     return Result("exact", "mar", log10_z=log10_z, marginals=marginals, stats=stats)
-
-
-def estimated_posteriors(inquiry: MarginalQuery, estimate: SumEstimate) -> Result:
-    """Return the answer that an estimate for an inquiry's structure gives.
-
-    Args:
-        inquiry: Posteriors that are asked for.
-        estimate: Estimate of the sum of the structure's problem, and of its marginals.
-    """
-    structure, problem = inquiry.structure, inquiry.structure.problem
-    stats: dict[str, Any] = {**NO_PLAN, "method": estimate.method, **estimate.figures}
-    if estimate.is_zero:
-        return Result("infeasible", "mar", log10_z=-math.inf, stats=stats)
-    assert estimate.shares is not None
-    sizes = _integers([problem.model.sizes[v] for v in problem.free])
-    starts = np.full(len(problem.model.variables), -1)
-    starts[_integers(problem.free)] = np.cumsum(sizes) - sizes
-    marginals = _collected(inquiry, starts, estimate.shares)
-    log10_z = interval = None
-    if estimate.log_z is not None and structure.trees == 1 and inquiry.complete:
-        log10_z = (estimate.log_z + structure.log_states) / math.log(10)
-        interval = log10_interval(estimate.interval, structure.log_states)
-        stats["log10_z_error"] = estimate.log_z_error / math.log(10)
-    error = _error_of_asked(inquiry, estimate)
-    return Result("estimated", "mar", log10_z=log10_z, marginals=marginals, error=error, interval=interval, stats=stats)
-
-
-def _error_of_asked(inquiry: MarginalQuery, estimate: SumEstimate) -> float:
-    """Return the mean error of the marginals that are asked for; those of known states have none."""
-    if estimate.errors is None:
-        return estimate.error
-    variables, sources = inquiry.structure.wanted
-    place = {v: number for number, v in enumerate(inquiry.structure.problem.free)}
-    asked = set(inquiry.asked)
-    places = [place[source] for v, source in zip(variables, sources, strict=True) if v in asked and source in place]
-    return float(estimate.errors[places].mean()) if places else 0.0
 
 
 def _propagate(execution: Execution, clock: dict[str, float]) -> PropagatedTables:
@@ -194,10 +155,10 @@ def _propagated(inquiry: MarginalQuery, problem: Problem, plan: Plan, answer: Pr
     shares, starts = answer.shares()
     begins = np.full(len(problem.model.variables), -1)
     begins[Outputs.packed(plan.outputs).scopes.members] = starts
-    return _collected(inquiry, begins, shares)
+    return marginals_asked(inquiry, begins, shares)
 
 
-def _collected(inquiry: MarginalQuery, begins: NDArray[np.int64], shares: NDArray[np.float64]) -> Marginals:
+def marginals_asked(inquiry: MarginalQuery, begins: NDArray[np.int64], shares: NDArray[np.float64]) -> Marginals:
     """Return the marginals that are asked for; a known state has probability 1.
 
     Args:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from elimina.errors import InputError
-from elimina.methods.slice_bounds import SliceBounds, bound_slices
 from elimina.model.model import Model
 from elimina.planning.plan import Plan
 from elimina.problem.preparation import Problem
@@ -24,6 +23,7 @@ from elimina.running.scales import roots
 from elimina.running.sweep import Sweep
 
 if TYPE_CHECKING:
+    from elimina.methods.slice_bounds import SliceBounds
     from elimina.running.checkpoint import State
 
 
@@ -135,6 +135,8 @@ def initial_state(execution: Execution) -> State:
 
 def _slice_bounds(execution: Execution, state: State) -> SliceBounds | None:
     """Return the bounds of the slices, kept in the state because they decide the sequence, after a first solution."""
+    from elimina.methods.slice_bounds import SliceBounds, bound_slices
+
     if state["done"] == 0 and "bounds" not in state:
         bounds_and_values = bound_slices(execution)
         state["bounds"] = (

@@ -5,18 +5,23 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
 
 from elimina.errors import MemoryLimitError
 from elimina.methods.estimation import Estimation
 from elimina.methods.junction_structure import MarginalQuery, Structure
-from elimina.methods.marginals import estimated_posteriors, posteriors
+from elimina.methods.marginals import marginals_asked, posteriors
 from elimina.methods.small_networks import rewritten_for_sums
+from elimina.methods.sum_estimate import SumEstimate, log10_interval
 from elimina.planning.options import Options
 from elimina.planning.ordering import rough_order
 from elimina.problem.evidence import Observed
 from elimina.problem.preparation import prepare
 from elimina.result import Result
 from elimina.running.advice import does_not_fit
+from elimina.running.combination import NO_PLAN
 from elimina.running.estimate_memory import FLOAT_BYTES, METHOD_MEMORY_SHARE, QUICK_ORDER_FACTOR, can_write_tables
 from elimina.running.execution import Execution
 from elimina.running.host import host_memory
@@ -46,7 +51,7 @@ class PosteriorEstimation:
     def best(self) -> Result | None:
         """Answer of the estimate that stands; None: there is none."""
         estimate = self._estimation.best
-        return None if estimate is None else estimated_posteriors(self._inquiry, estimate)
+        return None if estimate is None else _estimated_posteriors(self._inquiry, estimate)
 
     def improve(self, deadline: float) -> Iterator[Result]:
         """Yield answers as better estimates are made, until a time.
@@ -55,7 +60,7 @@ class PosteriorEstimation:
             deadline: By ``time.monotonic``.
         """
         for estimate in self._estimation.improve(deadline):
-            yield estimated_posteriors(self._inquiry, estimate)
+            yield _estimated_posteriors(self._inquiry, estimate)
 
 
 def posteriors_within(observed: Observed, asked: Sequence[int], options: Options, seconds: float) -> Result:
@@ -97,3 +102,41 @@ def error_of(result: Result) -> float:
     if result.status != "estimated":
         return 0.0
     return math.nan if result.error is None or math.isinf(result.error) else result.error
+
+
+def _estimated_posteriors(inquiry: MarginalQuery, estimate: SumEstimate) -> Result:
+    """Return the answer that an estimate for an inquiry's structure gives.
+
+    Args:
+        inquiry: Posteriors that are asked for.
+        estimate: Estimate of the sum of the structure's problem, and of its marginals.
+    """
+    structure, problem = inquiry.structure, inquiry.structure.problem
+    stats: dict[str, Any] = {**NO_PLAN, "method": estimate.method, **estimate.figures}
+    if estimate.is_zero:
+        return Result("infeasible", "mar", log10_z=-math.inf, stats=stats)
+    assert estimate.shares is not None
+    sizes = np.array([problem.model.sizes[v] for v in problem.free], dtype=np.int64)
+    starts = np.full(len(problem.model.variables), -1)
+    starts[list(problem.free)] = np.cumsum(sizes) - sizes
+    marginals = marginals_asked(inquiry, starts, estimate.shares)
+    log10_z = interval = None
+    if estimate.log_z is not None and structure.trees == 1 and inquiry.complete:
+        log10_z = (estimate.log_z + structure.log_states) / math.log(10)
+        interval = log10_interval(estimate.interval, structure.log_states)
+        stats["log10_z_error"] = estimate.log_z_error / math.log(10)
+    error = _error_of_asked(inquiry, estimate)
+    return Result("estimated", "mar", log10_z=log10_z, marginals=marginals, error=error, interval=interval, stats=stats)
+
+
+def _error_of_asked(inquiry: MarginalQuery, estimate: SumEstimate) -> float:
+    """Return the mean error of the marginals that are asked for; those of known states have none."""
+    if estimate.errors is None:
+        return estimate.error
+    variables, sources = inquiry.structure.wanted
+    positions = {v: number for number, v in enumerate(inquiry.structure.problem.free)}
+    asked = set(inquiry.asked)
+    asked_positions = [
+        positions[source] for v, source in zip(variables, sources, strict=True) if v in asked and source in positions
+    ]
+    return float(estimate.errors[asked_positions].mean()) if asked_positions else 0.0

@@ -6,14 +6,12 @@ product of the domain sizes of the variable and of its separator (its neighbours
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import chain
 from os import PathLike
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,8 +40,7 @@ MAX_CELLS = 10**18
 MAX_SEED = 2**64 - 1
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
+class Order(NamedTuple):
     """An elimination order and its figures, all exact.
 
     Attributes:
@@ -158,7 +155,7 @@ def find_partial_order(
 
     found = search(*_flat(sizes, scopes), math.log2(max_cells), seed)
     order = _with_figures(sizes, tuple(found.order.tolist()), found.messages, "min-fill", found.seconds)
-    return dataclasses.replace(order, is_complete=found.is_complete)
+    return order._replace(is_complete=found.is_complete)
 
 
 def evaluate_order(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from typing import cast
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from elimina._core import SEARCH_SHARE, WORTH_A_SEARCH
 from elimina.errors import InputError
+from elimina.model.auxiliary_variables import is_auxiliary
 from elimina.model.table import Scopes
 from elimina.planning.machine import BOTH_PASSES, cpu_machine
 from elimina.planning.options import Options
@@ -54,7 +54,7 @@ def rough_order(problem: Problem, options: Options) -> Order:
     if len(sizes) >= _MIN_RELEASED_VARIABLES:
         # The many small pieces of the search's graph would stay beside the large ones of the plan.
         release_memory()
-    return dataclasses.replace(result, order=tuple([problem.free[v] for v in result.order]))
+    return result._replace(order=tuple([problem.free[v] for v in result.order]))
 
 
 def quick_order(problem: Problem, options: Options, seconds: float) -> Order:
@@ -68,7 +68,7 @@ def quick_order(problem: Problem, options: Options, seconds: float) -> Order:
         threads=options.host_threads,
         cells_per_second=CELLS_PER_SECOND,
     )
-    return dataclasses.replace(result, order=tuple([problem.free[v] for v in result.order]))
+    return result._replace(order=tuple([problem.free[v] for v in result.order]))
 
 
 def is_settled(order: Order) -> bool:
@@ -202,8 +202,6 @@ def _complete_order(problem: Problem, order: Sequence[int | str]) -> tuple[int, 
     free = set(problem.free)
     if not free <= seen:
         missing = [v for v in problem.free if v not in seen]
-        from elimina.io.cost_function_tables import is_auxiliary
-
         if all(is_auxiliary(model.variables[v].name) for v in missing):
             return _complete_order(problem, _with_auxiliary(problem, variables, missing))
         raise InputError(

@@ -17,7 +17,7 @@ import numpy as np
 from elimina.planning.machine import GPU_COPY_SECONDS, GPU_JOIN_SECONDS, GPU_LINK, GPU_RUN_BYTES, Machine
 from elimina.planning.packed_steps import Steps
 from elimina.planning.plan import MAX_BYTES, Plan
-from elimina.planning.program import boxes
+from elimina.planning.shard_copies import boxes
 from elimina.planning.shard_program import Division, Exchange, GpuTable, Phase, Range, Shards, lengths_of
 from elimina.planning.step import Operand, Step
 from elimina.problem.semirings import SEMIRINGS

@@ -2,46 +2,30 @@
 
 from __future__ import annotations
 
-import functools
-import math
 import time
 from collections.abc import Sequence
 
 from elimina.backends.cpu import CpuBackend
-from elimina.backends.device_group import DeviceGroup, devices_of, gpu_count, reach_each_other
+from elimina.backends.device_group import DeviceGroup, devices_of
 from elimina.backends.gpu_start import is_cupy_installed, outlasts_gpu_start
 from elimina.backends.protocols import Backend
-from elimina.backends.registry import find_cuda, get_backend, with_other_gpus
+from elimina.backends.registry import find_cuda, get_backend
 from elimina.errors import DeviceError
-from elimina.planning.machine import cuda_machine, machine_of
+from elimina.planning.machine import machine_of
 from elimina.planning.options import Options
 from elimina.planning.order import CELLS_PER_SECOND, Order
 from elimina.planning.ordering import elimination_order
-from elimina.planning.plan import RESIDENT, Plan
+from elimina.planning.plan import Plan
 from elimina.planning.planner import MIN_INCUMBENT_SECONDS, Conditioning, Elimination, make_plan
-from elimina.planning.shards import make_shards
-from elimina.planning.slicing import make_finer_plan
 from elimina.planning.sparse import make_sparse_plan
 from elimina.problem.preparation import Problem
 from elimina.problem.semirings import INTEGERS
 from elimina.running.fused_steps import with_fused_steps
-from elimina.running.host import backend_of, elimination_on, limits_of
+from elimina.running.host import backend_of, elimination_on
 from elimina.running.mini_bucket_plans import bound_side, bounding_plan
-from elimina.running.plan_forms import FormRow, fitting_plan, shared_seconds, try_forms
+from elimina.running.plan_forms import fitting_plan
 from elimina.running.planned_problem import PlannedProblem, PlanRecipe
 from elimina.running.sparse_plans import sparse_plan
-
-MIN_SHARED_PLAN_SECONDS = 0.3
-"""Estimated seconds of a plan on one GPU from which a plan for several is made."""
-
-MIN_SHARDED_PLAN_SECONDS = 1.0
-"""Estimated seconds of a plan on one GPU from which dividing it among the GPUs is tried; trying takes a while."""
-
-MAX_SHARED_TIME_SHARE = 0.85
-"""Share of one GPU's time that several may take at most: estimates are not exact."""
-
-SLICES_EACH = (1, 4, 16)
-"""Slices for each GPU that are tried: more of them end at more nearly the same time."""
 
 
 def plan_problem(
@@ -84,7 +68,9 @@ def plan_problem(
     if is_hasty and is_slow and isinstance(backend, CpuBackend) and plan.dtype in INTEGERS[1:]:
         plan = _plan_for(backend, problem, order, options, refinements)
     if not isinstance(backend, CpuBackend):
-        backend, plan = _shared_out(backend, problem, order, options, plan)
+        from elimina.running.shared_plans import shared_out
+
+        backend, plan = shared_out(backend, problem, order, options, plan)
     return PlannedProblem(problem, plan, backend, {"order": ordered - started, "plan": time.perf_counter() - ordered})
 
 
@@ -102,98 +88,6 @@ def _plan_for(
     if options.ibound is not None:
         return bounding_plan(elimination, options, bound_side(problem))
     return fitting_plan(backend, elimination, options, refinements)
-
-
-def _shared_out(
-    backend: Backend, problem: Problem, order: Sequence[int], options: Options, plan: Plan
-) -> tuple[Backend, Plan]:
-    """Return all permitted GPUs and a plan in slices for them, if they are expected to be faster together."""
-    start = cuda_machine().start if options.chooses_device else 0.0
-    if plan.fits and plan.seconds - backend.machine.start < MIN_SHARED_PLAN_SECONDS + start:
-        return backend, plan
-    if plan.minibuckets is not None:
-        # Bounds from above and from below, where there are both, are independent.
-        if bound_side(problem) is None:
-            return backend, plan
-        return with_other_gpus(backend, plan.peak_bytes) if options.chooses_device else backend, plan
-    # The gain is known before other GPUs are opened, which takes a while.
-    count = gpu_count(backend) if options.chooses_device else len(devices_of(backend))
-    shared = shared_plan(backend, count, problem, options, plan)
-    most = MAX_SHARED_TIME_SHARE * shared_seconds(plan, backend, 1) if plan.fits else math.inf
-    if shared is plan or start + shared_seconds(shared, backend, count) >= most:
-        return backend, plan
-    gpus = with_other_gpus(backend, shared.peak_bytes) if options.chooses_device else backend
-    # Some of them may have no memory left.
-    count = len(devices_of(gpus))
-    is_gain = start + shared_seconds(shared, gpus, count) < most
-    return (gpus, shared) if is_gain and shared.form.gpus <= count else (backend, plan)
-
-
-class SharedSearch:
-    """A search for a plan that several devices share.
-
-    Args:
-        backend: The devices.
-        count: Number of them.
-        problem: Problem of the plan.
-        options: Planning options.
-        plan: The plan on one of them.
-
-    Attributes:
-        plans: Plans made so far, each within the memory of one device.
-    """
-
-    def __init__(self, backend: Backend, count: int, problem: Problem, options: Options, plan: Plan) -> None:
-        self.backend, self.count, self.plan = backend, count, plan
-        self.machine, self.memory = limits_of(backend, options)
-        limit = min(plan.memory_limit, self.memory)
-        self.plans = [plan._replace(memory_limit=limit)] if plan.fits else []
-        # Slices are taken from the variables of the order, and those that were conditioned on before.
-        order = (*plan.order, *plan.form.variables)
-        self.elimination = Elimination(problem, order, self.machine, limit, options.dtype)
-        self.max_slices = options.max_slices
-
-    @property
-    def may_have_shards(self) -> bool:
-        """True if the devices reach each other's memory, and the plan takes long."""
-        is_slow = not self.plan.fits or self.plan.seconds - self.machine.start > MIN_SHARDED_PLAN_SECONDS
-        return is_slow and reach_each_other(self.backend, self.count)
-
-    @property
-    def may_have_slices(self) -> bool:
-        """True if the plan may be cut into slices that the devices share."""
-        return self.plan.fits and self.plan.form.is_resident and self.max_slices > 0
-
-    def shards(self) -> Plan | None:
-        """Return a plan whose tables are divided among the devices."""
-        return make_shards(self.plan.whole._replace(form=RESIDENT), self.machine, self.count, self.memory)
-
-    def slices(self, times: int) -> Plan:
-        """Return a plan in so many slices for each device."""
-        return make_finer_plan(self.elimination, self.plans[0], self.count * times)
-
-
-SHARED_FORMS: tuple[FormRow[SharedSearch], ...] = (
-    FormRow("shards", lambda search: search.may_have_shards, SharedSearch.shards),
-    *(
-        FormRow("slices", lambda search: search.may_have_slices, functools.partial(SharedSearch.slices, times=times))
-        for times in SLICES_EACH
-    ),
-)
-"""The forms on several devices, besides the one on one of them."""
-
-
-def shared_plan(backend: Backend, count: int, problem: Problem, options: Options, plan: Plan) -> Plan:
-    """Return a plan that ``count`` devices finish first, which may be the plan itself.
-
-    They share slices, or all of them compute parts of one plan's tables.
-    """
-    if count == 1 or plan.sparse is not None or not problem.described.merges_slices or options.ibound is not None:
-        return plan
-    search = SharedSearch(backend, count, problem, options, plan)
-    try_forms(SHARED_FORMS, search)
-    allowed = [shared for shared in search.plans if shared.fits and shared.form.slices <= max(1, search.max_slices)]
-    return min(allowed, key=lambda shared: shared_seconds(shared, backend, count), default=plan)
 
 
 def without_lost_devices(planned: PlannedProblem, options: Options) -> PlannedProblem | None:

@@ -315,7 +315,7 @@ class _DeviceSlices:
 
     def _expect(self, session: Session) -> None:
         """Tell a new session which steps will run again: those of the fastest variable's values most often."""
-        if isinstance(session, ExpectingSession):
+        if self._variables and isinstance(session, ExpectingSession):
             for level in range(1, len(self._variables) + 1):
                 session.expect(self._steps_from(bisect.bisect_left(self._levels, level)))
 

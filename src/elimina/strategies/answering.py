@@ -18,9 +18,6 @@ from elimina.problem.tasks import Task, described
 from elimina.result import OPEN_STATUSES, Result, own_assignment
 from elimina.running.garbage_collection import set_aside
 from elimina.strategies.call import Call
-from elimina.strategies.portfolio import Question, Solver
-from elimina.strategies.strategy import pursue
-from elimina.strategies.task_portfolio import task_portfolio
 
 if TYPE_CHECKING:
     from elimina.running.checkpoint import Checkpoint
@@ -71,6 +68,10 @@ def answer_question(
             )
 
     def work() -> None:
+        from elimina.strategies.portfolio import Question, Solver
+        from elimina.strategies.strategy import pursue
+        from elimina.strategies.task_portfolio import task_portfolio
+
         with call.phase("read"):
             read_model = as_model(model)
         if not models:

@@ -25,6 +25,7 @@ from elimina.running.budget import Budget
 from elimina.running.execution import statistics
 from elimina.running.host import host_memory
 from elimina.running.plan_choice import plan_on
+from elimina.strategies import count_schedule, optimum_schedule
 from elimina.strategies.call import InnerCall
 from elimina.strategies.facts import Facts
 from elimina.strategies.portfolio import Question, Solver
@@ -79,7 +80,7 @@ def count_optima(facts: Facts, _: Row) -> Portfolio:
     idle = set(range(len(model.variables))).difference(plan.order, planned.problem.fixed)
     rest = Model([model.variables[v] for v in (*plan.order, *idle)], tables, sense="probability")
     own = options._replace(order="auto", dtype=None)
-    return (yield from scheduled(Solver(Question(rest, "count", {}, None), own, part)))
+    return (yield from scheduled(Solver(Question(rest, "count", {}, None), own, part), count_schedule.ROWS))
 
 
 def _counted(result: Result, counted: Result) -> Result:
@@ -130,7 +131,7 @@ def _bounded_optima(facts: Facts, failure: MemoryLimitError) -> Portfolio:
         return counted(best)
 
     part = InnerCall(run, incomplete, "optimum")
-    search = scheduled(Solver(question._replace(task="mpe", query=None), options, part))
+    search = scheduled(Solver(question._replace(task="mpe", query=None), options, part), optimum_schedule.ROWS)
     yield from until_answered(part, search)
     best = part.best_result
     if best is None or best.status == "infeasible":

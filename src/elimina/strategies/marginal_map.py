@@ -21,6 +21,7 @@ from elimina.running.budget import Budget
 from elimina.running.execution import Execution, Progress, statistics
 from elimina.running.planned_problem import PlannedProblem
 from elimina.running.propagator import Propagator
+from elimina.strategies import optimum_schedule
 from elimina.strategies.call import InnerCall
 from elimina.strategies.facts import Facts
 from elimina.strategies.portfolio import Question, Solver
@@ -62,7 +63,11 @@ def marginal_map(facts: Facts, _: Row) -> Portfolio:
         on_plan=None,
         progress=None,
     )
-    return (yield from scheduled(Solver(Question(rest, "mpe", {}, None), own, InnerCall(run, whole, "max"))))
+    return (
+        yield from scheduled(
+            Solver(Question(rest, "mpe", {}, None), own, InnerCall(run, whole, "max")), optimum_schedule.ROWS
+        )
+    )
 
 
 class Summed(NamedTuple):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import logging
 import math
 from collections.abc import Iterator, Sequence
@@ -14,7 +13,6 @@ from elimina.display import bytes_text, count_text, seconds_text
 from elimina.errors import DeviceError, InputError
 from elimina.methods.bucket_elimination import eliminate
 from elimina.methods.first_bounds import bounds_of_task, first_bounds
-from elimina.methods.local_search import first_assignment
 from elimina.methods.paused_search import PausedSearch
 from elimina.model.model import Model
 from elimina.model.states import Evidence
@@ -141,6 +139,8 @@ class Solver:
 
     def complete(self, hint: Evidence) -> None:
         """Complete the user's assignment, and keep it as the best one so far."""
+        from elimina.methods.local_search import first_assignment
+
         with self.run.phase("hint"):
             model = self.question.model
             states = values_there(model, assignment_of(model, hint, "hint"), self.problem.model)
@@ -200,7 +200,7 @@ class Solver:
             found = quick_order(self.problem, self.options, seconds)
         if rough.total_cells < found.total_cells:
             # So much time has gone into it that a search of the same length is not worth while.
-            found = dataclasses.replace(rough, method=found.method, seconds=rough.seconds + found.seconds)
+            found = rough._replace(method=found.method, seconds=rough.seconds + found.seconds)
         assert self._first is not None
         self._first = self._first._replace(rough=found)
         return found

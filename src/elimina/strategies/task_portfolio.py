@@ -1,27 +1,29 @@
-"""The schedule of all tasks, those included whose answer takes a question within the question."""
+"""The schedule of each task, by the module that holds its rows."""
 
 from __future__ import annotations
 
 from importlib import import_module
 
 from elimina.strategies.portfolio import Solver
-from elimina.strategies.schedule import SCHEDULE, Rows, scheduled
+from elimina.strategies.schedule import Rows, scheduled
 from elimina.strategies.strategy import Portfolio
 
 MODULES = {
+    "mpe": "elimina.strategies.optimum_schedule",
+    "pr": "elimina.strategies.sum_schedule",
+    "mar": "elimina.strategies.marginal_schedule",
+    "count": "elimina.strategies.count_schedule",
     "mmap": "elimina.strategies.marginal_map",
     "count-optima": "elimina.strategies.count_optima",
     "kbest": "elimina.strategies.k_best",
 }
-"""Modules with the ``ROWS`` of tasks whose methods other tasks do without: they are loaded where they are asked for."""
+"""Modules with the ``ROWS`` of tasks that have more methods than elimination: each is loaded when it is asked for."""
 
 
-def rows_of(task: str) -> Rows | None:
-    """Return the rows of a task; None if elimination alone answers it."""
-    if task in MODULES:
-        rows: Rows = import_module(MODULES[task]).ROWS
-        return rows
-    return SCHEDULE.get(task)
+def rows_of(task: str) -> Rows:
+    """Return the rows of a task."""
+    rows: Rows = import_module(MODULES.get(task, "elimina.strategies.schedule")).ROWS
+    return rows
 
 
 def task_portfolio(solver: Solver) -> Portfolio:

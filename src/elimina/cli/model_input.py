@@ -1,0 +1,150 @@
+"""Models that commands read: files and standard input, with the options of reading and the library's notices."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from elimina.cli.terminal import option, show_notices, together
+from elimina.errors import InputError
+from elimina.io.files import suffix_of
+from elimina.io.formats import by_suffix, format_of
+from elimina.io.model_files import read
+from elimina.model.model import Model
+
+if TYPE_CHECKING:
+    pass
+
+
+def _be_verbose(context: click.Context, option: click.Parameter, value: bool) -> None:
+    if value:
+        show_notices(logging.INFO)
+
+
+verbose_option = option(
+    "-v",
+    "--verbose",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_be_verbose,
+    group="output",
+    help="Log what is done and why, on standard error.",
+)
+reading_options = together(
+    option("--no-check", is_flag=True, group="expert", help="Accept distributions that do not sum to 1 as they are."),
+    verbose_option,
+)
+"""Options of commands that read models: ``--no-check``, whose value is ``no_check``, and ``-v``."""
+
+_ELSEWHERE = {
+    "MiniZinc": "run 'elimina install-minizinc' once, then 'minizinc --solver elimina' on this file; to solve a small "
+    "model by elimina solve, compile it to a .fzn file first ('minizinc -c')",
+    "tour": "use 'elimina tsp'",
+}
+"""Contents that other commands solve."""
+
+
+def _note_format(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
+    context.meta[__name__] = value
+
+
+source_option = option(
+    "--from",
+    metavar="FORMAT",
+    group="expert",
+    expose_value=False,
+    callback=_note_format,
+    help="Format of a model on standard input (FILE is -): a suffix, such as wcsp or uai.gz.",
+)
+"""``--from``, the format of a model on standard input."""
+
+
+def source_of(path: str) -> str:
+    """Return the name of a source: that of its file, or ``-.FORMAT`` of standard input.
+
+    Raises:
+        InputError: Standard input lacks its format, or a file has one besides its suffix.
+    """
+    context = click.get_current_context(silent=True)
+    form = None if context is None else context.meta.get(__name__)
+    if path != "-":
+        if form is not None:
+            raise InputError(
+                f"--from {form} is for standard input (-), not for {path}: "
+                f"leave it out, or write - --from {form} < {path}"
+            )
+        return path
+    if form is None:
+        example = "fzn" if context is not None and context.info_name == "cp" else "wcsp"
+        raise InputError(f"standard input has no suffix: name its format by --from, such as --from {example}")
+    return f"-.{form.removeprefix('.')}"
+
+
+def read_model(path: str, *, no_check: bool = False) -> Model:
+    """Read a model: see ``read_with_total``."""
+    return read_with_total(path, no_check=no_check)[0]
+
+
+def read_with_total(path: str, *, no_check: bool = False) -> tuple[Model, str | None]:
+    """Read a model; constraints become tables, and of a distributed problem only the costs count.
+
+    Args:
+        path: The file, as ``source_of`` names it.
+        no_check: True if a network's probabilities are taken as they are.
+
+    Returns:
+        The model, and the name of the objective's variable if the model lacks it: its value is the total.
+
+    Raises:
+        InputError: It cannot be read, or a constraint's table would be too large.
+    """
+    form = format_of(Path(path))
+    content = None if form is None else form.content
+    if content in _ELSEWHERE:
+        raise InputError(f"{path} is not a graphical model: {_ELSEWHERE[content]}")
+    if content == "constraints":
+        return _tabulated(path)
+    if content == "distributed problem":
+        from elimina import dcop
+
+        return dcop.read(path).model, None
+    if form is None and Path(path).exists() and not Path(path).is_dir():
+        suffix = suffix_of(Path(path))
+        known = ", ".join(by_suffix("model", "constraints", "distributed problem"))
+        raise InputError(
+            f"{path}: unknown suffix {suffix and '.' + suffix!r}; models are {known} (perhaps with .gz or .xz), and "
+            "'elimina tsp' reads .tsp files; a file of another name is read from standard input, such as "
+            f"- --from wcsp < {path}"
+        )
+    return read(path, check=not no_check), None
+
+
+def _tabulated(path: str) -> tuple[Model, str | None]:
+    from elimina.cp.reading import read as read_constraints
+
+    constraints = read_constraints(path)
+    model, aim = constraints.to_model(), constraints.objective
+    if aim is None or aim.constant or list(aim.terms.values()) != [1]:
+        return model, None
+    name = str(aim)
+    return model, None if any(v.name == name for v in model.variables) else name
+
+
+@contextlib.contextmanager
+def explaining(total: str | None) -> Iterator[None]:
+    """Explain the error about the objective's variable, which the model lacks: see ``read_with_total``."""
+    try:
+        yield
+    except InputError as error:
+        if total is None or not str(error).startswith(f"the model has no variable {total!r}"):
+            raise
+        raise InputError(
+            f"{total!r} is the variable of the objective, which the cost tables do not have: its value is that of the "
+            "answer; to fix it, add a constraint to the file that sets it"
+        ) from None

@@ -1,0 +1,44 @@
+"""Models and answers that commands write."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from elimina.cli.terminal import show
+from elimina.io.files import save as save_text
+from elimina.io.files import suffix_of
+from elimina.io.model_files import write
+from elimina.model.model import Model
+from elimina.model.senses import convert_sense
+from elimina.result import Result
+
+if TYPE_CHECKING:
+    from elimina.dcop import Problem
+
+
+def save(model: Model, target: str, problem: Problem | None = None) -> None:
+    """Write a model, or a distributed problem if the suffix is that of one."""
+    from elimina.dcop import Problem, formats
+
+    suffix = suffix_of(Path(target))
+    if suffix not in formats.FORMATS or (suffix == "xml" and model.sense == "probability"):
+        write(model, target)
+        return
+    if problem is None:
+        problem = Problem.from_model(convert_sense(model, "min-cost") if model.sense == "probability" else model)
+    formats.write(problem, target)
+
+
+def write_answer(result: Result, text_of: Callable[[Result], str], format_: str, output: str | None) -> None:
+    """Write an answer to its file, or print it."""
+    text = result.to_json() if format_ == "json" else text_of(result)
+    if output is not None:
+        save_text(Path(output), [text, "\n"])
+    elif format_ == "json":
+        click.echo(text)
+    else:
+        show(text)

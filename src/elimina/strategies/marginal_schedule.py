@@ -1,0 +1,102 @@
+"""The schedule of posterior marginals: elimination, estimates and bounds, with their conditions and budgets."""
+
+from __future__ import annotations
+
+from elimina.strategies import conditions as when
+from elimina.strategies import elimination as eliminate
+from elimina.strategies import estimate_strategies as estimate
+from elimina.strategies.facts import Facts
+from elimina.strategies.posterior_bounds import posterior_bounds
+from elimina.strategies.row import Row
+from elimina.strategies.schedule import HINT, RUN, Rows
+
+FIRST_ESTIMATES_SECONDS, FIRST_ESTIMATES_TIME_SHARE = 0.3, 0.25
+"""Seconds of estimates before a search for an order, and before a plan that may be exact: the most, and as a share of
+the time that remains."""
+
+ESTIMATES_SECONDS = 1.0
+"""Seconds of estimates without a time limit: such an answer takes two seconds."""
+
+POSTERIOR_BOUNDS_TIME_SHARE = 0.5
+"""Share of the time that remains for bounds on the posterior of one variable."""
+
+
+def seconds_of_first_estimates(facts: Facts) -> float:
+    """Return the seconds of estimates before an exact answer is tried."""
+    return min(FIRST_ESTIMATES_SECONDS, FIRST_ESTIMATES_TIME_SHARE * facts.call.seconds)
+
+
+def seconds_of_estimates(facts: Facts) -> float:
+    """Return the seconds of estimates that are the answer: all that a time limit leaves."""
+    return ESTIMATES_SECONDS if facts.call.deadline is None else facts.call.seconds
+
+
+def seconds_of_posterior_bounds(facts: Facts) -> float:
+    """Return the seconds of bounds on a posterior, after which estimates continue."""
+    return POSTERIOR_BOUNDS_TIME_SHARE * facts.call.seconds
+
+
+MARGINAL_PLANS: Rows = (
+    Row("plan", "elimination is the only exact method", eliminate.plan_as_asked, ends="failed"),
+    Row(
+        "estimates before the plan runs",
+        "a call that is ended early still answers",
+        estimate.estimates,
+        (when.ESTIMATES_ARE_ALLOWED, when.PLAN_FITS, when.PLAN_IS_LONG, when.TABLES_FIT),
+        seconds=seconds_of_first_estimates,
+    ),
+    Row(
+        "estimates instead of a late plan",
+        "elimination has no answer before its end",
+        estimate.estimates,
+        (when.ESTIMATES_ARE_ALLOWED, when.PLAN_FITS, when.PLAN_ENDS_TOO_LATE, when.TABLES_FIT),
+        seconds=seconds_of_estimates,
+        ends="answered",
+    ),
+    RUN,
+)
+
+ESTIMATES_ARE_ALL = (
+    when.ESTIMATES_ARE_ALLOWED,
+    when.ORDER_IS_OPEN,
+    when.SLICES_ARE_OPEN,
+    when.ORDER_IS_FAR_TOO_LARGE,
+    when.TABLES_FIT,
+    when.NO_PLAN_ON_TUPLES_FITS,
+)
+"""Conditions of estimates without a search for an order."""
+
+ROWS: Rows = (
+    HINT,
+    Row(
+        "first estimates",
+        "the search for an order takes longer, and a call that is ended early still answers",
+        estimate.estimates,
+        (when.ESTIMATES_ARE_ALLOWED, when.ORDER_IS_OPEN, when.QUICK_ORDER_DOES_NOT_FIT, when.TABLES_FIT),
+        seconds=seconds_of_first_estimates,
+    ),
+    Row(
+        "bounds on one posterior",
+        "they hold always, which no estimate does, and take two bounded sums for each state",
+        posterior_bounds,
+        (*ESTIMATES_ARE_ALL, when.ONE_POSTERIOR_IS_ASKED, when.HAS_TIME_LIMIT),
+        seconds=seconds_of_posterior_bounds,
+    ),
+    Row(
+        "estimates instead of a plan",
+        "a longer search for an order would not make a plan fit",
+        estimate.estimates,
+        ESTIMATES_ARE_ALL,
+        seconds=seconds_of_estimates,
+        ends="answered",
+    ),
+    Row("elimination", "it is exact", eliminate.elimination, ends="answered", rows=MARGINAL_PLANS),
+    Row(
+        "estimates",
+        "no plan fits",
+        estimate.estimates,
+        (when.ESTIMATES_ARE_ALLOWED, when.ELIMINATION_DID_NOT_FIT, when.TABLES_FIT),
+        seconds=seconds_of_estimates,
+        ends="always",
+    ),
+)

@@ -1,0 +1,262 @@
+"""The schedule of the optimum: search, filtering and elimination, with their conditions and budgets."""
+
+from __future__ import annotations
+
+from elimina.planning.machine import cpu_machine
+from elimina.strategies import conditions as when
+from elimina.strategies import elimination as eliminate
+from elimina.strategies import optimum_strategies as optimum
+from elimina.strategies.facts import Facts
+from elimina.strategies.optimum_strategies import LONGEST_SEARCH_SECONDS
+from elimina.strategies.row import Row
+from elimina.strategies.schedule import BEGIN, RUN, Rows
+
+SHORTEST_FILTER_SECONDS, LONGEST_FILTER_SECONDS = 0.2, 1.0
+"""Seconds of the first filtering, which is as long as the elimination: SPOT5 ends within them, colourings not in a
+minute."""
+
+ROUND_SECONDS_PER_SECOND = 4.0
+"""Seconds of a round of mini-buckets for each estimated second of elimination, which ends soon otherwise."""
+
+FRESH_MEMORY_FACTOR = 2.0
+"""Times by which new memory may take longer than is estimated, as it does on virtual machines."""
+
+LONGEST_CLUSTERS_SECONDS, CLUSTERS_TIME_SHARE = 40.0, 0.5
+"""Seconds of passes over clusters on a GPU: the most, and a share of the time that remains."""
+
+
+def seconds_of_first_filtering(facts: Facts) -> float:
+    """Return the seconds of elimination, within limits."""
+    seconds = facts.seconds_in(facts.quick_order)
+    return max(SHORTEST_FILTER_SECONDS, min(LONGEST_FILTER_SECONDS, seconds))
+
+
+def seconds_of_round(facts: Facts) -> float:
+    """Return the seconds of a round of mini-buckets: no more than elimination is worth."""
+    expected = facts.seconds_in(facts.searched_order)
+    return min(when.MINI_BUCKET_SECONDS, ROUND_SECONDS_PER_SECOND * expected)
+
+
+def seconds_of_plan(facts: Facts) -> float:
+    """Return about the seconds that the plan takes."""
+    doubtful = (FRESH_MEMORY_FACTOR - 1) * facts.plan.peak_bytes / cpu_machine(1).fresh
+    return min(facts.plan.seconds + doubtful, LONGEST_SEARCH_SECONDS)
+
+
+def seconds_of_clusters(facts: Facts) -> float:
+    """Return the seconds of passes over clusters."""
+    return min(LONGEST_CLUSTERS_SECONDS, CLUSTERS_TIME_SHARE * facts.call.seconds)
+
+
+BEFORE_PLANNING: Rows = (
+    Row(
+        "soft local consistency",
+        "it proves easy optima at once",
+        optimum.first_turn_of_search,
+        (when.SEARCH_IS_QUICKER,),
+        seconds=0.02,
+        is_shared=True,
+    ),
+    Row(
+        "local search",
+        "a good assignment narrows all that follows",
+        optimum.local_search,
+        seconds=0.05,
+        is_shared=True,
+    ),
+    Row(
+        "filter",
+        "SPOT5 ends within a second",
+        optimum.filtered_elimination,
+        (when.CAN_FILTER, when.QUICK_ORDER_FITS),
+        seconds=seconds_of_first_filtering,
+        is_shared=True,
+    ),
+    Row(
+        "soft local consistency again",
+        "it has the first turn of any search",
+        optimum.second_turn_of_search,
+        (when.SEARCH_IS_QUICKER, when.ELIMINATION_IS_NOT_HOPELESS),
+    ),
+    Row(
+        "filter for bounds",
+        "filtering bounds with mini-buckets, too, before soft local consistency has more time",
+        optimum.filtered_elimination,
+        (when.CAN_FILTER, when.QUICK_ORDER_DOES_NOT_FIT, when.FILTER_IS_FIRST),
+        seconds=0.3,
+        is_shared=True,
+    ),
+    Row(
+        "with a better order",
+        "easy problems have ended by now",
+        conditions=(when.SEARCH_IS_QUICKER,),
+        rows=(
+            Row(
+                "soft local consistency for a number of nodes",
+                "nodes prove many optima whose elimination is hard; a second is the most on slow machines",
+                optimum.nodes_of_search,
+                (when.ELIMINATION_IS_HARD,),
+                seconds=1.0,
+                is_shared=True,
+            ),
+            Row(
+                "before a search for the plan's order",
+                "the plan takes longer than these",
+                conditions=(when.ELIMINATION_IS_NOT_SHORT,),
+                rows=(
+                    Row(
+                        "soft local consistency for long",
+                        "large domains leave mini-buckets few variables, so it bounds better than they do",
+                        optimum.turn_of_search,
+                        (when.MINI_BUCKETS_ARE_LOOSE,),
+                        seconds=4.0,
+                        is_shared=True,
+                    ),
+                    Row(
+                        "search by mini-buckets",
+                        "a search by the messages of small tables ends many problems before a plan is made",
+                        optimum.round_of_search,
+                        seconds=seconds_of_round,
+                    ),
+                    Row(
+                        "soft local consistency for a second",
+                        "the plan is long, or does not fit",
+                        optimum.turn_of_search,
+                        (when.MINI_BUCKETS_ARE_TIGHT, when.SECOND_TURN_IS_WORTH_IT),
+                        seconds=1.0,
+                        is_shared=True,
+                    ),
+                    Row(
+                        "filter for long",
+                        "the plan is long, or does not fit",
+                        optimum.filtered_elimination,
+                        (when.MINI_BUCKETS_ARE_TIGHT, when.SECOND_TURN_IS_WORTH_IT, when.CAN_FILTER),
+                        seconds=2.0,
+                        is_shared=True,
+                    ),
+                ),
+            ),
+        ),
+    ),
+)
+"""Rows before a plan is made."""
+
+OPTIMUM_PLANS: Rows = (
+    Row(
+        "plan without slices",
+        "search may be faster than slices",
+        eliminate.plan_whole,
+        (when.TRIES_OTHERS_FIRST,),
+        ends="failed",
+    ),
+    Row(
+        "plan",
+        "elimination is asked for, or slices are",
+        eliminate.plan_as_asked,
+        (when.PLAN_IS_ASKED,),
+        ends="failed",
+    ),
+    Row(
+        "before the plan runs",
+        "the plan is at hand if they do not answer",
+        eliminate.searches_before_running,
+        (when.TRIES_OTHERS_FIRST, when.PLAN_HAS_SMALL_STEPS),
+        rows=(
+            Row(
+                "clusters on a GPU",
+                "passes over clusters bound problems whose plan does not fit, if there is a GPU",
+                optimum.clusters,
+                (when.PLAN_DOES_NOT_FIT, when.MAY_USE_GPU, when.CLUSTERS_ARE_SHIFTED),
+                seconds=seconds_of_clusters,
+            ),
+            Row(
+                "search before slices",
+                "slices take longer than a plan that fits",
+                optimum.search_before_running,
+                (when.PLAN_DOES_NOT_FIT,),
+                seconds=LONGEST_SEARCH_SECONDS,
+            ),
+            Row(
+                "search before the plan runs",
+                "it may be faster than the plan, and at most doubles its time",
+                optimum.search_before_running,
+                (when.PLAN_FITS, when.PLAN_IS_LONG),
+                seconds=seconds_of_plan,
+            ),
+        ),
+    ),
+    Row(
+        "plan in slices",
+        "slices need less memory",
+        eliminate.plan_in_slices,
+        (
+            when.TRIES_OTHERS_FIRST,
+            when.PLAN_HAS_SMALL_STEPS,
+            when.PLAN_DOES_NOT_FIT,
+            when.SLICES_ARE_AUTO,
+            when.PLAN_IS_WITHIN_REACH,
+        ),
+    ),
+    Row(
+        "search and filter to the end",
+        "no plan fits",
+        optimum.search_to_the_end,
+        (when.ANY_METHOD, when.PLAN_DOES_NOT_FIT),
+        seconds=LONGEST_SEARCH_SECONDS,
+        ends="always",
+    ),
+    Row(
+        "search to the end",
+        "search has bounds at any time, elimination only at its end",
+        optimum.search_to_the_end,
+        (when.TRIES_OTHERS_FIRST, when.PLAN_ENDS_TOO_LATE),
+        seconds=LONGEST_SEARCH_SECONDS,
+        ends="answered",
+    ),
+    RUN,
+)
+"""Rows that plan and run, for each choice of tables."""
+
+ELIMINATE_OPTIMUM: Rows = (
+    Row(
+        "mini-buckets",
+        "the user asks for bounds",
+        eliminate.mini_buckets,
+        (when.METHOD_IS_MBE,),
+        ends="always",
+        rows=OPTIMUM_PLANS,
+    ),
+    Row("elimination", "it is exact", eliminate.elimination, ends="always", rows=OPTIMUM_PLANS),
+)
+
+ROWS: Rows = (
+    *BEGIN,
+    Row(
+        "search",
+        "the user asks for it",
+        optimum.requested_search,
+        (when.NO_CHECKPOINT, when.SEARCH_IS_ASKED),
+        ends="always",
+    ),
+    Row(
+        "filter",
+        "the user asks for it, or gives an upper bound, which filtering uses best",
+        optimum.filtered_elimination,
+        (when.NO_CHECKPOINT, when.OPTIMUM_IS_ASKED),
+        ends="always",
+    ),
+    Row(
+        "before a plan is made",
+        "the search for an order and the plan take a second, and easy problems less",
+        conditions=(
+            when.NO_CHECKPOINT,
+            when.METHOD_IS_AUTO,
+            when.NO_SHORT_PLAN_ON_TUPLES,
+            when.DTYPE_IS_OPEN,
+            when.SLICES_ARE_OPEN,
+            when.ELIMINATION_IS_LONG,
+        ),
+        rows=BEFORE_PLANNING,
+    ),
+    *ELIMINATE_OPTIMUM,
+)

@@ -1,0 +1,163 @@
+"""The schedule of a sum of products: elimination, estimates and bounds, with their conditions and budgets."""
+
+from __future__ import annotations
+
+from elimina.strategies import conditions as when
+from elimina.strategies import elimination as eliminate
+from elimina.strategies import estimate_strategies as estimate
+from elimina.strategies.facts import Facts
+from elimina.strategies.row import Row
+from elimina.strategies.schedule import BEGIN, PLAN_AND_RUN, RUN, Rows
+
+FIRST_SUM_ESTIMATES_SECONDS, SUM_ESTIMATES_SECONDS, SUM_ESTIMATES_TIME_SHARE = 1.0, 2.0, 0.25
+"""Seconds of estimates of a sum or a count beside its bounds: before a search for an order, and after it without a time
+limit; the share of the time that remains is the most in both cases."""
+
+QUICK_BOUNDS_SECONDS, OPTIMISED_BOUNDS_SECONDS = 1.0, 12.0
+"""Seconds of bounds on a sum before the search for a good order, and of those that are the answer where there is no
+time limit: the gap of a 40 x 40 Ising grid in 64 MB narrows slowly from then on."""
+
+
+def seconds_of_first_sum_estimates(facts: Facts) -> float:
+    """Return the seconds of estimates of a sum before an exact answer is tried."""
+    return min(FIRST_SUM_ESTIMATES_SECONDS, SUM_ESTIMATES_TIME_SHARE * facts.call.seconds)
+
+
+def seconds_of_sum_estimates(facts: Facts) -> float:
+    """Return the seconds of estimates of a sum, after which its bounds are improved."""
+    return SUM_ESTIMATES_SECONDS if facts.call.deadline is None else SUM_ESTIMATES_TIME_SHARE * facts.call.seconds
+
+
+def seconds_of_optimised_bounds(facts: Facts) -> float:
+    """Return the seconds of optimised bounds: all that a time limit leaves."""
+    return OPTIMISED_BOUNDS_SECONDS if facts.call.deadline is None else facts.call.seconds
+
+
+ESTIMATES_STAND_BESIDE_BOUNDS = (
+    when.NO_CHECKPOINT,
+    when.ESTIMATES_ARE_ALLOWED,
+    when.TABLES_ARE_OPEN,
+    when.IBOUND_IS_OPEN,
+    when.TABLES_FIT,
+)
+"""Conditions of estimates of a sum or a count."""
+
+SUM_PLANS: Rows = (
+    Row("plan", "elimination is the only exact method", eliminate.plan_as_asked, ends="failed"),
+    Row(
+        "estimates of the sum",
+        "a number with its error says more than bounds alone, which are improved after it",
+        estimate.estimates,
+        (when.PLAN_DOES_NOT_FIT, *ESTIMATES_STAND_BESIDE_BOUNDS),
+        seconds=seconds_of_sum_estimates,
+    ),
+    Row(
+        "estimates of the sum before a late plan",
+        "elimination has no answer before its end",
+        estimate.estimates,
+        (when.PLAN_FITS, when.PLAN_ENDS_TOO_LATE, *ESTIMATES_STAND_BESIDE_BOUNDS),
+        seconds=seconds_of_sum_estimates,
+    ),
+    Row(
+        "optimised mini-buckets instead",
+        "optimised weights and shifts bound a sum closer than larger mini-buckets",
+        eliminate.sum_bounds,
+        (
+            when.NO_CHECKPOINT,
+            when.ESTIMATES_ARE_ALLOWED,
+            when.IBOUND_IS_OPEN,
+            when.SHIFTS_BUCKETS,
+            when.ON_HOST,
+            when.PLAN_DOES_NOT_FIT,
+        ),
+        seconds=seconds_of_optimised_bounds,
+        ends="answered",
+    ),
+    Row(
+        "mini-buckets instead",
+        "they bound the sum, as no plan fits",
+        eliminate.largest_mini_buckets,
+        (when.NO_CHECKPOINT, when.MAY_BE_BOUNDED, when.IBOUND_IS_OPEN, when.PLAN_DOES_NOT_FIT),
+        ends="always",
+        rows=PLAN_AND_RUN,
+    ),
+    RUN,
+)
+
+BOUNDS_COME_FIRST = (
+    when.NO_CHECKPOINT,
+    when.MAY_BE_BOUNDED,
+    when.ORDER_IS_OPEN,
+    when.NOT_SPARSE,
+    when.TABLES_CAN_BE_DENSE,
+    when.BOUNDS_ARE_QUICKER,
+)
+"""Conditions of bounds before the search for a good order."""
+
+ROWS: Rows = (
+    *BEGIN,
+    Row(
+        "first estimates of the sum",
+        "bounds and the search for an order take longer, and a call that is ended early still answers",
+        estimate.estimates,
+        (*BOUNDS_COME_FIRST, *ESTIMATES_STAND_BESIDE_BOUNDS, when.QUICK_ORDER_DOES_NOT_FIT),
+        seconds=seconds_of_first_sum_estimates,
+    ),
+    Row(
+        "optimised mini-buckets instead of a plan",
+        "a longer search for an order would not make a plan fit, and takes their time",
+        eliminate.sum_bounds,
+        (
+            *BOUNDS_COME_FIRST,
+            when.METHOD_IS_AUTO,
+            when.IBOUND_IS_OPEN,
+            when.DTYPE_IS_OPEN,
+            when.SHIFTS_BUCKETS,
+            when.ON_HOST,
+            when.SLICES_ARE_OPEN,
+            when.QUICK_ORDER_IS_FAR_TOO_LARGE,
+            when.NO_PLAN_ON_TUPLES_FITS,
+        ),
+        seconds=seconds_of_optimised_bounds,
+        ends="answered",
+    ),
+    Row(
+        "quick bounds",
+        "small mini-buckets bound a large sum before the search for a good order",
+        eliminate.sum_bounds,
+        (*BOUNDS_COME_FIRST, when.IBOUND_IS_OPEN, when.DTYPE_IS_OPEN, when.SHIFTS_BUCKETS, when.ON_HOST),
+        seconds=QUICK_BOUNDS_SECONDS,
+    ),
+    Row(
+        "quick bounds as asked",
+        "small mini-buckets bound a large sum before the search for a good order",
+        eliminate.quick_bounds,
+        (*BOUNDS_COME_FIRST, when.HAS_NO_BOUNDS),
+    ),
+    Row(
+        "optimised mini-buckets",
+        "optimised weights and shifts bound a sum closer than larger mini-buckets",
+        eliminate.sum_bounds,
+        (
+            when.NO_CHECKPOINT,
+            when.METHOD_IS_MBE,
+            when.IBOUND_IS_OPEN,
+            when.DTYPE_IS_OPEN,
+            when.SHIFTS_BUCKETS,
+            when.ON_HOST,
+            when.TABLES_CAN_BE_DENSE,
+            when.ELIMINATION_IS_LONG,
+        ),
+        seconds=seconds_of_optimised_bounds,
+        ends="answered",
+    ),
+    Row(
+        "mini-buckets",
+        "the user asks for bounds",
+        eliminate.mini_buckets,
+        (when.METHOD_IS_MBE,),
+        ends="always",
+        rows=SUM_PLANS,
+    ),
+    Row("elimination", "it is exact", eliminate.elimination, ends="always", rows=SUM_PLANS),
+)
