@@ -9,7 +9,8 @@ from typing import Any
 import click
 
 from elimina.cli import signals
-from elimina.cli.models import source_of, source_option, verbose_option, write_answer
+from elimina.cli.model_input import source_of, source_option, verbose_option
+from elimina.cli.model_output import write_answer
 from elimina.cli.options import (
     call_options,
     check_writable,
