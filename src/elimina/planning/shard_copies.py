@@ -1,4 +1,4 @@
-"""Copies between GPUs that share one plan's tables: which cells each GPU takes from which other one."""
+"""Copies between the GPUs that share one plan: the cells that each takes from another."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The schedule: rows that all tasks share, and those of a task that elimination alone answers.
+"""The schedule: rows of all tasks, and the rows of a task with no method besides elimination.
 
 A row is a method with its conditions, its budget and the reasons of both. Tasks with more methods have rows of their
 own, in modules that ``task_portfolio`` names.
