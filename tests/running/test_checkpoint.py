@@ -19,7 +19,7 @@ from elimina import system
 from elimina.backends.sparse.session import SparseSession
 from elimina.errors import InputError
 from elimina.generate import grid_model
-from elimina.methods import optimum, slice_bounds
+from elimina.methods import slice_bounds
 from elimina.model.model import Model
 from elimina.model.table import FORBIDDEN
 from elimina.running import checkpoint as module
@@ -168,7 +168,7 @@ def test_slices_by_their_bounds_go_on(share, tmp_path, at_once, monkeypatch):
     assert expected.stats["slices_skipped"] > 0
     with pytest.raises(Stop):
         calls.solve(model, **options, checkpoint=tmp_path / "c", progress=stop_after(int(share * len(reports))))
-    monkeypatch.setattr(optimum, "bound_slices", None)
+    monkeypatch.setattr(slice_bounds, "bound_slices", None)
     found = calls.solve(model, **options, checkpoint=tmp_path / "c")
     same(found, expected, "mpe")
     assert found.stats["slices_skipped"] == expected.stats["slices_skipped"]

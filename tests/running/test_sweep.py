@@ -16,7 +16,7 @@ from elimina.backends.cpu import CpuBackend
 from elimina.backends.cuda import session
 from elimina.backends.cuda.events import has_passed
 from elimina.generate import grid_model
-from elimina.methods import optimum, slice_bounds
+from elimina.methods import slice_bounds
 from elimina.methods.bucket_elimination import eliminate
 from elimina.methods.slice_bounds import bound_slices
 from elimina.planning.options import Options
@@ -153,7 +153,7 @@ def test_memory_is_reserved_before_slices_are_bounded(monkeypatch):
     seen = []
     monkeypatch.setattr(CpuBackend, "reserve", lambda backend, program: seen.append(program.semiring), raising=False)
     plain = slice_bounds.bound_slices
-    monkeypatch.setattr(optimum, "bound_slices", lambda execution: seen.append("bounds") or plain(execution))
+    monkeypatch.setattr(slice_bounds, "bound_slices", lambda execution: seen.append("bounds") or plain(execution))
     model = grid_model(6, 3, 0.0, seed=2)
     memory = elimina.plan(model, device="cpu").peak_bytes // 4
     calls.solve(model, device="cpu", method="eliminate", memory=memory, slices=10**6)
