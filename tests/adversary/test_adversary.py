@@ -30,6 +30,7 @@ CASES = {
     "tsp": 700,
     "files": 550,
     "dialects": 1000,
+    "keywords": 100,
     "cli": 350,
     "misuse": 1000,
     "successions": 60,

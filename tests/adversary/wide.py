@@ -5,6 +5,7 @@ An answer is bounds, or an error of one line, and all that prints it takes numbe
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Iterator
 
@@ -15,8 +16,11 @@ from elimina import EliminaError, InputError, MemoryLimitError, Model, Table, Ti
 from tests import calls
 from tests.adversary.case import Case, Defect, Setting
 
-SECONDS = 1.0
-"""Time limit of a call."""
+SECONDS, CLIQUE_SECONDS = 1.0, 4.0
+"""Time limit of a call; of one on a clique, whose first order takes a second."""
+
+CLIQUE_VARIABLES = 320
+"""Variables of ten states whose clique has more cells than a float holds."""
 
 _PLAIN = (InputError, MemoryLimitError, TimeLimitError, UnsupportedError)
 _SIZES = [1, 2, 3, 10, 10, 300, 2**20, 2**31 - 1]
@@ -26,9 +30,10 @@ _TASKS = ["mpe", "mpe", "pr", "pr", "mar", "mmap", "count", "count-optima"]
 
 def make(rng: random.Random, setting: Setting) -> Case:
     """Make a random model and a call."""
-    # A graph of degree 12 has an induced width of a third of its variables.
-    is_dense = rng.random() < 0.3
-    count = 1100 if is_dense else rng.choice([3, 40, 300, 1100])
+    # A graph of degree 12 has an induced width of a third of its variables, and takes long to order; a clique does not.
+    chance = rng.random()
+    is_clique, is_dense = chance < 0.15, chance < 0.3
+    count = CLIQUE_VARIABLES if is_clique else 1100 if is_dense else rng.choice([3, 40, 300, 1100])
     task = rng.choice(_TASKS)
     sums = task in ("pr", "mar", "mmap")
     return {
@@ -36,7 +41,8 @@ def make(rng: random.Random, setting: Setting) -> Case:
         "sizes": [10] if is_dense else [rng.choice(_SIZES) for _ in range(rng.choice([1, 1, 2, 3]))],
         "variables": count,
         "lengths": [rng.choice([count, count // 2 + 1, min(count, 64)]) for _ in range(rng.choice([0, 1, 1, 2]))],
-        "pairs": 6 * count if is_dense else rng.choice([0, count, 6 * count]),
+        "pairs": 0 if is_clique else 6 * count if is_dense else rng.choice([0, count, 6 * count]),
+        "is_clique": is_clique,
         "sense": "probability" if sums else rng.choice(["probability", "min-cost", "max-cost"]),
         "task": task,
         "plans": rng.random() < 0.3,
@@ -69,6 +75,11 @@ def build(case: Case) -> Model:
         if shape[0] * shape[1] <= 100:
             cells = np.array([rng.randint(1, 9) for _ in range(shape[0] * shape[1])]).reshape(shape)
             tables.append(Table(scope, cells / 2 if is_sum else cells))
+    if case["is_clique"]:
+        weights = [np.array([rng.randint(1, 9) for _ in range(100)]).reshape(10, 10) for _ in range(9)]
+        kinds = [cells / 2 if is_sum else cells for cells in weights]
+        pairs = enumerate(itertools.combinations(range(len(sizes)), 2))
+        tables += [Table(pair, kinds[number % len(kinds)]) for number, pair in pairs]
     return Model([Variable(f"x{v}", size) for v, size in enumerate(sizes)], tables, sense=case["sense"])
 
 
@@ -82,7 +93,8 @@ def check(case: Case) -> None:
             str(plan), repr(plan), plan.to_json()
             return
         known: list[elimina.Bounds] = []
-        call = {"time_limit": SECONDS, "on_bounds": known.append, **asked, **case["options"]}
+        limit = CLIQUE_SECONDS if case["is_clique"] else SECONDS
+        call = {"time_limit": limit, "on_bounds": known.append, **asked, **case["options"]}
         found = calls.solve(model, case["task"], **call)
     except _PLAIN as error:
         if "\n" in str(error):
