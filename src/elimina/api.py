@@ -264,7 +264,7 @@ def iterate_best(
     """
     from elimina.methods.best_assignments import ranked_assignments
 
-    within = arguments.number("within", within)
+    within = arguments.real("within", within)
     if within < 0:
         raise InputError(f"within is {within}; it must not be negative")
     distance = arguments.integer("distance", distance, 1)

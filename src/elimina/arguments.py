@@ -173,10 +173,28 @@ def number(name: str, given: Any, taken: str = "a number") -> int | float:
     except (TypeError, ValueError):
         raise wrong_type(name, given, taken) from None
     except OverflowError:
-        raise InputError(f"{name} is {shown(given)}, which is out of the range of a float") from None
+        raise _beyond_floats(name, given) from None
     if math.isnan(value):
         raise InputError(f"{name} is NaN; it takes {taken}")
     return value
+
+
+def real(name: str, given: Any, taken: str = "a number") -> float:
+    """Return a real number as a float.
+
+    Raises:
+        TypeError: It is not a real number.
+        InputError: It is NaN, or an integer that no float holds.
+    """
+    value = number(name, given, taken)
+    try:
+        return float(value)
+    except OverflowError:
+        raise _beyond_floats(name, given) from None
+
+
+def _beyond_floats(name: str, given: Any) -> InputError:
+    return InputError(f"{name} is {shown(given)}, which is out of the range of a float")
 
 
 def seconds(name: str, given: Any) -> float | None:

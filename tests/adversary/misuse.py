@@ -27,6 +27,7 @@ WRONG = (
         "[1, 2]",
         "[0.5, 0.5]",
         "(1, 2)",
+        "[10**400, 1]",
         "{1}",
         "{}",
     ),
@@ -38,6 +39,7 @@ WRONG = (
         "{'x0': [0.5]}",
         "{'x0': [nan, 1]}",
         "{'x0': 1.0}",
+        "{'x0': [10**400, 1]}",
         "{'x9': 0}",
     ),
     *("{'x0': True}", "{None: 0}", "{'x0': [-1, 2]}", "{'x0': 10**30}", "{(0, 1): 2}", "[{}]", "[(0, 1)]", "[[]]"),
@@ -53,6 +55,7 @@ TREE = ("order", "order_seconds", "seed", "threads", "dtype")
 PLANNING = ("device", "memory", *TREE, "slices", "scratch", "tables", "ibound", "shift", "partition")
 SOLVING = (*PLANNING, "method", "upper_bound", "hint", "gap", "on_plan", "on_bounds", "progress", "checkpoint")
 SEARCH = ("all_solutions", "solution_limit", "time_limit", "threads", "seed", "device", "on_solution", "options")
+FIT_OPTIONS = ("start", "restarts", "seed", "tolerance", "max_iterations", "device", "memory", "planning")
 SEARCH_OPTIONS = ("node_limit", "fail_limit", "restarts", "restart_scale", "restart_growth", "free", "lns")
 CALLS = (
     *(f"solve(costs, {name}=@)" for name in (*ARGUMENTS, "time_limit")),
@@ -65,6 +68,12 @@ CALLS = (
     *(f"JunctionTree(network, options=Options({name}=@)).marginals()" for name in TREE),
     *(f"problem().solve({name}=@)" for name in SEARCH),
     *(f"problem().solve(options=cp.SearchOptions({name}=@))" for name in SEARCH_OPTIONS),
+    *(f"list(islice(iterate_best(costs, {name}=@), 3))" for name in (*ARGUMENTS[1:2], *ARGUMENTS[3:], "within")),
+    "list(islice(iterate_best(costs, distance=@), 3))",
+    *(f"fit(network, rows, {name}=@)" for name in ("states", "prior", "tied", "time_limit", "options")),
+    *(f"fit(network, rows, options=FitOptions({name}=@))" for name in FIT_OPTIONS),
+    *("fit(@, rows)", "fit(network, @)", "sample(@, 2)", "sample(network, @)"),
+    *(f"sample(network, 2, {name}=@)" for name in ("evidence", "seed", "device", "memory", "time_limit")),
     *("solve(@)", "plan(@)", "JunctionTree(@)", "read(@)", "write(@, '/tmp/x.uai')", "write(costs, @)"),
     *("JunctionTree(network).set_evidence(@)", "JunctionTree(network).update(@)", "JunctionTree(network).marginals(@)"),
     *("JunctionTree(network).max_marginals(@)", "JunctionTree(network).joint(@)", "JunctionTree(network).sample(@)"),
@@ -121,12 +130,15 @@ HEADER = """from fractions import Fraction
 from math import inf, nan
 from pathlib import Path
 import numpy as np
-from elimina import JunctionTree, Model, Options, Table, Variable, cp, plan, read, solve, write
+from itertools import islice
+from elimina import FitOptions, JunctionTree, Model, Options, Table, Variable, cp, fit, iterate_best, plan, read, sample
+from elimina import solve, write
 costs = Model.from_arrays([2, 3], [([0, 1], [[1, 2, 3], [3, 2, 1]])])
 network = Model(
     [Variable('x0', 2, ['a', 'b']), Variable('x1', 2)],
     [Table([0], [0.25, 0.75]), Table([0, 1], [[0.5, 0.5], [0.1, 0.9]])], sense='probability', children=[0, 1],
 )
+rows = {'x0': ['a', 'b', None], 'x1': [0, 1, 1]}
 def given(post):
     model = cp.Model()
     post(model, model.int_vars(2, 0, 1))

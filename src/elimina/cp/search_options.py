@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
-from elimina.arguments import choice, flag, number, shown
+from elimina.arguments import choice, flag, real, shown
 from elimina.cp.expressions import Operand
 from elimina.errors import InputError
 from elimina.result import Bounds
@@ -120,10 +120,10 @@ class SearchOptions(NamedTuple):
 
 
 def _number_from_one(name: str, given: Any) -> float:
-    value = number(name, given, "a number that is at least 1")
+    value = real(name, given, "a number that is at least 1")
     if not value >= 1:
         raise InputError(f"{name} is {shown(given)}; it must be at least 1")
-    return float(value)
+    return value
 
 
 DEFAULT_OPTIONS = SearchOptions()

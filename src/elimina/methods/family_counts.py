@@ -144,11 +144,13 @@ def prior_counts(prior: float | Mapping[str, Any], families: Families) -> list[F
 def _pseudo_counts(title: str, counts: Any, shape: tuple[int, ...]) -> Floats:
     """Return the pseudo-counts of a table from a number or an array."""
     if not isinstance(counts, np.ndarray | list | tuple):
-        counts = arguments.number(title, counts, "a number, or an array of the table's shape")
+        counts = arguments.real(title, counts, "a number, or an array of the table's shape")
     try:
         table = np.asarray(counts, dtype=np.float64)
     except (TypeError, ValueError):
         raise arguments.wrong_type(title, counts, "a number, or an array of the table's shape") from None
+    except OverflowError:
+        raise InputError(f"the {title} is {arguments.shown(counts)}, which is out of the range of a float") from None
     if table.shape not in ((), shape):
         raise InputError(f"the {title} has the shape {table.shape}; the table has the shape {shape}")
     is_valid = np.isfinite(table) & (table >= 0)

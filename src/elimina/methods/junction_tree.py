@@ -1152,7 +1152,7 @@ def _checked_costs(model: Model, costs: Mapping[str, float] | None) -> dict[int,
     arguments.check_mapping("costs", costs)
     checked = {}
     for name, cost in costs.items():
-        number = float(arguments.number(f"costs[{name!r}]", cost))
+        number = arguments.real(f"costs[{name!r}]", cost)
         if not 0 <= number < math.inf:
             raise InputError(f"costs[{name!r}] is {number}: give a finite cost that is not negative")
         checked[variable_index(model, name)] = number

@@ -153,7 +153,7 @@ class FitOptions(NamedTuple):
         """
         arguments.choice("start", self.start, get_args(Start))
         arguments.function("progress", self.progress)
-        tolerance = float(arguments.number("tolerance", self.tolerance))
+        tolerance = arguments.real("tolerance", self.tolerance)
         if not 0 <= tolerance < math.inf:
             raise InputError(f"tolerance is {tolerance}; it must be finite and not negative")
         return self._replace(

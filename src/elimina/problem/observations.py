@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina.arguments import check_mapping
+from elimina.arguments import check_mapping, shown
 from elimina.errors import InputError
 from elimina.model.cells import indices_of_labels, without_point
 from elimina.model.labels import labelled_table
@@ -108,6 +108,11 @@ def observation_of(variable: Variable, observation: Any) -> int | Likelihoods:
         weights = likelihood_array.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise InputError(f"the likelihoods of variable {variable.name!r} are not numbers: {observation!r}") from error
+    except OverflowError:
+        raise InputError(
+            f"the likelihoods of variable {variable.name!r} are {shown(observation)}; they must be within the "
+            "range of a float"
+        ) from None
     if weights.shape != (variable.size,):
         raise InputError(
             f"variable {variable.name!r} has {variable.size} states and got likelihoods of shape {weights.shape}"
