@@ -341,3 +341,47 @@ def test_small_sizes_as_text_need_a_unit(text):
     assert arguments.memory_size("memory", 1000) == 1000
     assert arguments.parse_size("1000B") == arguments.parse_size("1kB") == 1000
     assert arguments.parse_size("1048576") == 2**20
+
+
+BEYOND_FLOATS = 10**400
+NETWORK = elimina.Model(
+    [elimina.Variable("x0", 2), elimina.Variable("x1", 2)],
+    [Table([0], [0.25, 0.75]), Table([0, 1], [[0.5, 0.5], [0.1, 0.9]])],
+    sense="probability",
+    children=[0, 1],
+)
+FIT_ROWS = {"x0": [0, 1, None], "x1": [0, 1, 1]}
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (lambda: calls.search(cp.Model(), restart_scale=BEYOND_FLOATS), "restart_scale"),
+        (lambda: calls.search(cp.Model(), restarts="geometric", restart_growth=BEYOND_FLOATS), "restart_growth"),
+        (lambda: elimina.fit(NETWORK, FIT_ROWS, prior=BEYOND_FLOATS), "prior"),
+        (lambda: elimina.fit(NETWORK, FIT_ROWS, prior={"x0": [BEYOND_FLOATS, 1]}), "prior of 'x0'"),
+        (lambda: calls.fit(NETWORK, FIT_ROWS, tolerance=BEYOND_FLOATS), "tolerance"),
+        (lambda: elimina.iterate_best(COSTS, within=BEYOND_FLOATS), "within"),
+        (lambda: elimina.JunctionTree(NETWORK).observation_values("x0", costs={"x1": BEYOND_FLOATS}), r"costs\['x1'\]"),
+        (lambda: elimina.solve(NETWORK, "mar", evidence={"x0": [BEYOND_FLOATS, 1]}), "likelihoods of variable 'x0'"),
+    ],
+)
+def test_integers_beyond_floats(call, name):
+    with pytest.raises(InputError, match=rf"{name} (is|are) .*range of a float$"):
+        call()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("time_limit", 1j, "time_limit is 1j"),
+        ("time_limit", np.array([1, 2]), "time_limit is array"),
+        ("tied", 3, "tied is 3"),
+        ("tied", np.array("x"), "tied is array"),
+        ("options", 3, "options is 3"),
+        ("options", elimina.FitOptions(planning=3), "planning is 3"),
+    ],
+)
+def test_wrong_arguments_of_a_fit_are_named(name, value, message):
+    with pytest.raises(TypeError, match=rf"^{message}"):
+        elimina.fit(NETWORK, FIT_ROWS, **{name: value})

@@ -81,7 +81,7 @@ def fit(
         >>> fit.converged, round(fit.log_likelihood, 4)
         (True, -2.7726)
     """
-    call = Call("fit", time_limit)
+    call = Call("fit", arguments.seconds("time_limit", time_limit))
     if not isinstance(options, FitOptions):
         raise arguments.wrong_type("options", options, "elimina.FitOptions")
     checked = options.checked()

@@ -56,9 +56,14 @@ class Families(NamedTuple):
         number = {child: n for n, child in enumerate(model.children)}
         leaders = list(range(len(model.factors)))
         grouped: set[int] = set()
-        if isinstance(tied, str | Mapping) or not isinstance(tied, Iterable):
-            raise arguments.wrong_type("tied", tied, "groups of variables, such as [['a', 'b'], ['c', 'd']]")
-        for group in tied:
+        accepted = "groups of variables, such as [['a', 'b'], ['c', 'd']]"
+        if isinstance(tied, str | Mapping):
+            raise arguments.wrong_type("tied", tied, accepted)
+        try:
+            groups = list(tied)
+        except TypeError:  # an array without axes has an iterator, too
+            raise arguments.wrong_type("tied", tied, accepted) from None
+        for group in groups:
             children = variable_indices(model, group, "a group of tied")
             for child in children:
                 if child in grouped:

@@ -153,6 +153,8 @@ class FitOptions(NamedTuple):
         """
         arguments.choice("start", self.start, get_args(Start))
         arguments.function("progress", self.progress)
+        if not isinstance(self.planning, Options):
+            raise arguments.wrong_type("planning", self.planning, "elimina.Options")
         tolerance = arguments.real("tolerance", self.tolerance)
         if not 0 <= tolerance < math.inf:
             raise InputError(f"tolerance is {tolerance}; it must be finite and not negative")
