@@ -21,6 +21,9 @@ from elimina.model.model import Model
 from tests.adversary.case import Case, Defect, Setting
 
 STATES = ["low", "_0_25]", "[0_1_5]", "a/b", "1", "very-high", "größe", "Ja", "x#1", "state_2"]
+UNICODE = ("utf-8", "utf-8-sig", "utf-16")
+"""Encodings that each reader of text takes."""
+
 Content = dict[str, Any]
 
 
@@ -89,7 +92,7 @@ def _number(rng: random.Random, value: float) -> str:
     return rng.choice(forms)
 
 
-def _encoded(rng: random.Random, text: str, encodings: Sequence[str] = ("utf-8", "utf-8-sig", "latin-1")) -> bytes:
+def _encoded(rng: random.Random, text: str, encodings: Sequence[str] = (*UNICODE, "latin-1")) -> bytes:
     return text.replace("\n", rng.choice(["\n", "\n", "\r\n"])).encode(rng.choice(encodings))
 
 
@@ -259,7 +262,7 @@ def _write_clauses(rng: random.Random, content: Content, fault: str | None) -> t
         lines.insert(rng.randrange(1, len(lines) + 1), rng.choice(["c p show 1 0", "c ind 1 0"]))
     if not is_weighted and (fault == "text after the end" or rng.random() < 0.2):
         lines += ["%", "0", *(["1 0"] if fault == "text after the end" else [])]
-    return ".wcnf" if is_weighted else ".cnf", _encoded(rng, "\n".join(lines) + "\n", ["utf-8"])
+    return ".wcnf" if is_weighted else ".cnf", _encoded(rng, "\n".join(lines) + "\n", UNICODE)
 
 
 def _compare_clauses(content: Content, path: Path) -> None:
@@ -301,12 +304,16 @@ def _write_cfn(rng: random.Random, content: Content, fault: str | None) -> tuple
         costs["f0"]["costs"][0] = "nan"
     if fault == "an unknown keyword":
         costs["f0"] = {"scope": ["v0"], "type": "smstdp", "params": []}
+    problem = {"name": "p", "mustbe": bound}
+    if suffix == ".json":
+        problem = _shuffled(rng, problem)
+        costs = {name: _shuffled(rng, function) for name, function in costs.items()}
     top = {
-        "problem": {"name": "p", "mustbe": bound},
+        "problem": problem,
         "variables": {f"v{v}": size for v, size in enumerate(content["sizes"])},
         "functions": costs,
     }
-    text = json.dumps(top, indent=rng.choice([None, 1, 4]))
+    text = json.dumps(_shuffled(rng, top) if suffix == ".json" else top, indent=rng.choice([None, 1, 4]))
     if suffix == ".cfn":
         if rng.random() < 0.5:
             text = text.replace('"', "")
@@ -314,7 +321,12 @@ def _write_cfn(rng: random.Random, content: Content, fault: str | None) -> tuple
             text = text.replace(",", "").replace(":", " ")
         if rng.random() < 0.5:
             text = text.replace("]", "]// a: {\n").replace("{", "{\n# b }\n", 3)
-    return suffix, _encoded(rng, text, ["utf-8", "utf-8-sig"])
+    return suffix, _encoded(rng, text, UNICODE)
+
+
+def _shuffled(rng: random.Random, pairs: dict[str, Any]) -> dict[str, Any]:
+    """Return an object of JSON with its keys in another order, which means nothing."""
+    return dict(rng.sample(list(pairs.items()), len(pairs)))
 
 
 def _compare_cfn(content: Content, path: Path) -> None:
@@ -373,7 +385,7 @@ def _write_yaml(rng: random.Random, content: Content, fault: str | None) -> tupl
         node[other] = node.pop(key)
     items = list(top.items())
     rng.shuffle(items)
-    return ".yaml", _encoded(rng, "".join(f"{key}: {_flow(value)}\n" for key, value in items), ["utf-8"])
+    return ".yaml", _encoded(rng, "".join(f"{key}: {_flow(value)}\n" for key, value in items), UNICODE)
 
 
 def _flow(value: Any) -> str:
@@ -423,7 +435,7 @@ def _write_tsp(rng: random.Random, content: Content, fault: str | None) -> tuple
     rows = [f"{i} {_number(rng, float(x))}\t{_number(rng, float(y))}" for i, (x, y) in enumerate(content["points"], 1)]
     rng.shuffle(rows)
     lines += rows + rng.choice([[cased("EOF")], [], ["", cased("EOF"), "ignored"]])
-    return ".tsp", _encoded(rng, "\n".join(rng.choice(["", " "]) + line for line in lines) + "\n", ["utf-8"])
+    return ".tsp", _encoded(rng, "\n".join(rng.choice(["", " "]) + line for line in lines) + "\n", UNICODE)
 
 
 def _compare_tsp(content: Content, path: Path) -> None:

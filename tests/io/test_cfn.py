@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+import random
 import time
 
 import numpy as np
@@ -247,3 +249,57 @@ def test_a_json_file_may_be_a_cost_function_network(tmp_path, start):
     path.write_text('{"agents": {}}')
     with pytest.raises(InputError, match="distributed problems are for"):
         eio.read(path)
+
+
+KEYS = {
+    "top": ["problem", "variables", "functions"],
+    "problem": ["name", "mustbe"],
+    "function": ["scope", "defaultcost", "costs"],
+}
+
+
+@pytest.mark.parametrize("suffix", ["json", "cfn"])
+@pytest.mark.parametrize("seed", range(12))
+def test_keys_of_json_come_in_any_order(tmp_path, suffix, seed):
+    """Objects of JSON have no order but for the variables, whose order numbers them."""
+    rng = random.Random(seed)
+
+    def shuffled(pairs, keys):
+        return {key: pairs[key] for key in rng.sample(keys, len(keys)) if key in pairs}
+
+    functions = {
+        "f": {"scope": ["costs", "b"], "defaultcost": 0.25, "costs": [0, 1, 0.1234567890123456789, 1, 1, "inf"]},
+        "g": {"scope": ["b"], "costs": [3, 1e-1]},
+    }
+    top = {
+        "problem": shuffled({"name": "größe", "mustbe": "<10.000"}, KEYS["problem"]),
+        "variables": {"costs": ["x", "y"], "b": 2},
+        "functions": {name: shuffled(function, KEYS["function"]) for name, function in functions.items()},
+    }
+    path = tmp_path / f"m.{suffix}"
+    path.write_text(json.dumps(shuffled(top, KEYS["top"]), indent=rng.choice([None, 2]), ensure_ascii=seed % 2 == 0))
+    model = eio.read(path)
+    assert ([v.name for v in model.variables], model.name) == (["costs", "b"], "größe")
+    first = {(0, 0): 0.25, (0, 1): 0.123, (1, 0): 0.25, (1, 1): math.inf}
+    for values, cost in first.items():
+        expected = cost + (3, 0.1)[values[1]]
+        assert model.score(values) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('{"functions": {}, "variables": {"a": 2}}', "expected 'problem', found 'variables'"),
+        ('{"functions": {"f": {"costs": [1]}}, "problem": {"mustbe": "<9"}, "variables": {}}', "expected 'scope'"),
+        ('{"functions": [1, 2], "problem": 3, "variables": {"a": 2}}', "expected '{' or"),
+        ('{"functions": {"f": {"costs": [1, 2]}}, "problem": {"mustbe": "<9"}', "expected"),
+        ('{"functions": 1, "functions": 2}', "expected 'problem'"),
+    ],
+)
+def test_faults_of_json_in_another_order(tmp_path, text, problem):
+    path = tmp_path / "m.json"
+    path.write_text(text)
+    with pytest.raises(FormatError, match=problem) as caught:
+        eio.read(path)
+    assert str(caught.value).startswith(str(path))
+    assert "\n" not in str(caught.value)

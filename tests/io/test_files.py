@@ -8,7 +8,7 @@ import os
 import stat
 import subprocess
 import sys
-from codecs import BOM_UTF8
+from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -89,6 +89,22 @@ def test_a_byte_order_mark_is_left_out(tmp_path, name):
     described = [[(v.name, v.size, v.states) for v in model.variables] for model in (marked, plain)]
     assert described[0] == described[1]
     assert len(marked.factors) == len(plain.factors)
+
+
+@pytest.mark.parametrize("mark", [BOM_UTF16_LE, BOM_UTF16_BE])
+@pytest.mark.parametrize("name", ["m.uai", "m.bif", "m.wcsp", "m.cfn", "m.cnf"])
+def test_utf16_with_a_byte_order_mark(tmp_path, name, mark):
+    """Windows' shells write redirected output so."""
+    encoding = "utf-16-le" if mark == BOM_UTF16_LE else "utf-16-be"
+    text = MARKED[name].decode().replace('"name": "name"', '"name": "größe"').replace("off", "größer")
+    (tmp_path / name).write_bytes(mark + text.encode(encoding))
+    (tmp_path / f"plain-{name}").write_text(text)
+    marked, plain = eio.read(tmp_path / name), eio.read(tmp_path / f"plain-{name}")
+    assert marked.name == plain.name
+    assert [(v.name, v.states) for v in marked.variables] == [(v.name, v.states) for v in plain.variables]
+    (tmp_path / name).write_bytes(mark + text.encode(encoding)[:-1])
+    with pytest.raises(FormatError, match=f"{name}: expected UTF-16 text, as its byte order mark says: truncated data"):
+        eio.read(tmp_path / name)
 
 
 @pytest.mark.parametrize(("ending", "pack"), [(".gz", gzip.compress), (".xz", lzma.compress)])
@@ -184,7 +200,7 @@ def test_a_pipe_is_written_to(tmp_path):
 
 def test_text_that_is_not_utf8(tmp_path):
     path = tmp_path / "m.wcsp"
-    path.write_bytes(b"\xff\xfe 1 2 0 10\n2\n")
+    path.write_bytes(b"\xff\xfd 1 2 0 10\n2\n")
     with pytest.raises(FormatError, match="UTF-8"):
         eio.read(path)
 

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from elimina._core import Text, TextError
 from elimina.errors import InputError, UnsupportedError
+from elimina.io.cfn_json import in_order
 from elimina.io.codecs import Codec
 from elimina.io.cost_function_tables import CostFunctionTables
 from elimina.io.listed_tuples import table_of_tuples
@@ -49,7 +50,11 @@ _MIN_TOTAL_TO_DOUBLE = 10**12
 
 _MAX_FLOAT = Fraction(np.finfo(np.float64).max.item())
 _Values = NDArray[Any]
-_open_text = partial(Text, blanks=",:", marks="{}[]", quotes=True, block_comments=True, line_comments=True)
+_text_of = partial(Text, blanks=",:", marks="{}[]", quotes=True, block_comments=True, line_comments=True)
+
+
+def _open_text(data: bytes) -> Text:
+    return _text_of(in_order(data))
 
 
 def parse(text: Text) -> Model:

@@ -9,7 +9,7 @@ import os
 import re
 import stat
 import sys
-from codecs import BOM_UTF8
+from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
@@ -45,7 +45,7 @@ def load(path: Path) -> bytes:
 def unpacked(path: Path, data: bytes) -> bytes:
     """Return a file's data, decompressed if its name ends in .gz or .xz, or if they begin as gzip or xz data.
 
-    A byte order mark, which some editors put before UTF-8 text, is left out.
+    A byte order mark, which some editors put before text, is left out, and UTF-16 becomes UTF-8.
 
     Raises:
         TextError: The data are damaged, cut off or followed by something else, or another program has to unpack them.
@@ -58,13 +58,25 @@ def unpacked(path: Path, data: bytes) -> bytes:
             raise TextError(
                 f"the file holds {other_kind.lastgroup} data, and only gzip and xz are read: unpack it first"
             )
-        return data.removeprefix(BOM_UTF8)
+        return _in_utf8(data)
     kind = {".gz": "gzip", ".xz": "xz"}[suffix]
     if not data:
         raise TextError(f"expected {kind} data, but the file is empty")
     if not data.startswith(_MAGIC[suffix]):
         raise TextError(f"expected {kind} data: if the file is not compressed, leave {suffix} out of its name")
-    return (_gunzip(data) if suffix == ".gz" else _unxz(data)).removeprefix(BOM_UTF8)
+    return _in_utf8(_gunzip(data) if suffix == ".gz" else _unxz(data))
+
+
+def _in_utf8(data: bytes) -> bytes:
+    """Return text in UTF-8 without a byte order mark; a mark of UTF-16, as Windows' shells write it, tells that one."""
+    if not data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+        return data.removeprefix(BOM_UTF8)
+    try:
+        text = data.decode("utf-16")
+    except UnicodeDecodeError as error:
+        raise TextError(f"expected UTF-16 text, as its byte order mark says: {error.reason}") from None
+    # The declaration of XML names its encoding.
+    return data if text.startswith("<?xml") else text.encode(errors="surrogatepass")
 
 
 def _similar_file_hint(path: Path) -> str:

@@ -62,7 +62,8 @@ _CFN_START = re.compile(rb'(?:\s|#[^\n]*|//[^\n]*)*\{\s*"?problem"?[\s:]*[{\[]')
 
 
 def _is_cfn(data: bytes) -> bool:
-    return _CFN_START.match(data) is not None
+    # JSON's objects have no order; problems of agents in JSON have no functions.
+    return _CFN_START.match(data) is not None or (b'"functions"' in data and b'"agents"' not in data)
 
 
 def _is_xmlbif(data: bytes) -> bool:
