@@ -42,7 +42,8 @@ def make(rng: random.Random, setting: Setting) -> Case:
         domain = _domain(rng, name)
         domains[name] = domain if total * len(domain) <= MOST_ASSIGNMENTS else domain[:1]
         total *= len(domains[name])
-    kinds = [rng.choice(sorted(DRAWS)) for _ in range(rng.choice([1, 1, 1, 2, 2, 3]))]
+    # Intensions have far more forms than other kinds.
+    kinds = [rng.choice([*sorted(DRAWS), *["intension"] * 3]) for _ in range(rng.choice([1, 1, 1, 2, 2, 3]))]
     return {
         "domains": domains,
         "constraints": [{"kind": kind, **DRAWS[kind](rng)} for kind in kinds],
@@ -103,7 +104,7 @@ def _truth(rng: random.Random, depth: int) -> Any:
                       [*RELATIONS, "not", "and", "or", "xor", "iff", "imp", "in", "notin"])  # fmt: skip
     below = max(depth - 1, 0)
     if name in RELATIONS:
-        return [name, *(_integer(rng, below) for _ in range(rng.choice([2, 2, 2, 3])))]
+        return [name, *(_integer(rng, below) for _ in range(rng.choice([2, 2, 3])))]
     if name in ("in", "notin"):
         members = [rng.choice([rng.randint(-1, 3), rng.randint(-1, 3), _integer(rng, 0)]) for _ in range(3)]
         return [name, _integer(rng, below), ["set", *members[: rng.randint(1, 3)]]]
@@ -529,13 +530,14 @@ class _Writer:
         """Write a slide over one or two lists; return what it stands for, too."""
         rng, constraints = self.rng, []
         count = rng.choice([1, 1, 2])
-        lists = [_variables(rng, 3, 5) for _ in range(count)]
-        collects = [rng.randint(1, 2) for _ in lists] if count == 2 else [rng.randint(2, 3)]
-        offsets = [rng.randint(1, 2) if count == 1 else 1 for _ in lists]
-        is_circular = rng.random() < 0.3
-        if count == 2:
-            size = min(len(xs) for xs in lists)
-            lists, collects, is_circular = [xs[:size] for xs in lists], [collects[0]] * 2, False
+        offsets = [rng.randint(1, 2) for _ in range(count)]
+        if count == 1:
+            lists, collects, is_circular = [_variables(rng, 3, 5)], [rng.randint(2, 3)], rng.random() < 0.3
+        else:
+            # The first list tells how many windows there are; the other one may be longer than they need.
+            collects, windows, is_circular = [rng.randint(1, 2) for _ in offsets], rng.randint(1, 3), False
+            sizes = [(windows - 1) * step + size for size, step in zip(collects, offsets, strict=True)]
+            lists = [rng.sample(NAMES, sizes[0]), rng.sample(NAMES, sizes[1] + rng.randint(0, 1))]
         width = sum(collects)
         function = ["le", ["add", *(f"%{i}" for i in range(width))], rng.randint(1, 4)]
         places = range(0, len(lists[0]) if is_circular else len(lists[0]) - collects[0] + 1, offsets[0])

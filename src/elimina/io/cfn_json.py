@@ -35,7 +35,8 @@ class _Pairs(list[tuple[str, Any]]):
 def in_order(data: bytes) -> bytes:
     """Return a network's text with its keys in the order of the format; what is not JSON is returned as it is."""
     functions = data.find(b'"functions"')
-    heads = data[:_HEAD_BYTES], data[max(0, functions) :][:_HEAD_BYTES]
+    start = max(0, functions)
+    heads = data[:_HEAD_BYTES], data[start : start + _HEAD_BYTES]
     if functions >= data.find(b'"variables"') and not any(map(_OTHER_ORDER.search, heads)):
         return data
     try:
