@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import math
 
 import numpy as np
@@ -11,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import elimina
-from elimina import InputError, Model, TimeLimitError, UnsupportedError
+from elimina import InputError, MemoryLimitError, Model, TimeLimitError, UnsupportedError
 from elimina.backends.cpu import CpuBackend
 from elimina.generate import grid_model, random_model
 from elimina.methods import and_or_search as search_module
@@ -422,3 +423,28 @@ def test_integers_as_probabilities_are_no_costs():
     for question in ({"method": "filter"}, {"upper_bound": 3}, {"task": "count-optima"}):
         with pytest.raises(UnsupportedError, match=r"(integer|for) costs"):
             calls.solve(model, **question)
+
+
+def rows_taken(monkeypatch, caplog, model, task, **options):
+    """Return the names of the rows that a question takes if each strategy fails, without their work."""
+    monkeypatch.setattr(logging.getLogger("elimina"), "propagate", True)
+    caplog.set_level(logging.INFO, logger="elimina")
+    checked = Options("cpu", threads=1, order_seconds=0.05, **options).checked(task)
+    portfolio = schedule.scheduled(Solver(Question(model, task, {}, None), checked, Call(task)))
+    with contextlib.suppress(StopIteration):
+        next(portfolio)
+        while True:
+            portfolio.send(Attempt(None, MemoryLimitError("no memory")))
+    texts = [record.getMessage() for record in caplog.records]
+    return [text.removeprefix("next: ").split(" (")[0].split(",")[0] for text in texts if text.startswith("next: ")]
+
+
+@pytest.mark.parametrize(("side", "row"), [(20, "mini-buckets instead"), (40, "quick bounds as asked")])
+def test_a_sum_that_does_not_fit_takes_the_bounds_of_mini_buckets_by_default(monkeypatch, caplog, side, row):
+    """Optimised ones come first; where they fail, those of the method ``mbe`` follow."""
+    rng, factors = np.random.default_rng(0), grid_model(side, 2).factors
+    model = Model.from_arrays([2] * side**2, [(f.scope, rng.random((2, 2))) for f in factors], sense="probability")
+    taken = rows_taken(monkeypatch, caplog, model, "pr", memory=10**6, slices="never")
+    optimised = [place for place, name in enumerate(taken) if name.startswith("optimised mini-buckets instead")]
+    assert optimised
+    assert taken.index(row) > optimised[0]
