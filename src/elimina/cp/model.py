@@ -646,7 +646,7 @@ class Model(CopyableModel, DerivedConstraints, Displayed):
         # Restarts would delay a search for all solutions.
         is_portfolio = options.is_portfolio and (aim is not None or is_first or solution_limit == 1)
         is_relaxed = flag("lns", options.lns) or (is_portfolio and aim is not None)
-        settings = options.pace, self._relaxed() if is_relaxed else None, options.free, seed
+        settings = options.pace, self._relaxed() if is_relaxed else None, flag("free", options.free), seed
         portfolio = (options.stretch_scale, bool(self._rules)) if is_portfolio else None
         with memory_in_words(threads):
             return run.answer(
