@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from typing import Any
 
@@ -12,14 +11,15 @@ from elimina.generate import grid_model
 from elimina.io import convert_sense
 from elimina.planning.options import Options
 from elimina.problem.tasks import Task
-from elimina.strategies import conditions, schedule
+from elimina.strategies import conditions, marginal_schedule, optimum_schedule, sum_schedule
 from elimina.strategies.call import Call
 from elimina.strategies.facts import Facts
 from elimina.strategies.portfolio import Question, Solver
 from elimina.strategies.row import Condition
 
 CONDITIONS = {name: value for name, value in vars(conditions).items() if isinstance(value, Condition)}
-BUDGETS = {name: value for name, value in vars(schedule).items() if name.startswith("seconds_of_")}
+SCHEDULES = (marginal_schedule, optimum_schedule, sum_schedule)
+BUDGETS = [value for module in SCHEDULES for name, value in vars(module).items() if name.startswith("seconds_of_")]
 SUMS = ("pr", "mar")
 
 
@@ -32,8 +32,8 @@ def facts_of(task: Task, width: int, states: int, monkeypatch: pytest.MonkeyPatc
     solver = Solver(Question(model, task, {}, query), options, Call(task, 100.0))
     solver.begin()
     prepared = solver.plan(options)
-    order = dataclasses.replace(
-        solver.rough_order(), width=width, total_cells=9 * states ** (width + 1), largest_table=states**width
+    order = solver.rough_order()._replace(
+        width=width, total_cells=9 * states ** (width + 1), largest_table=states**width
     )
     monkeypatch.setattr(solver, "rough_order", lambda: order)
     monkeypatch.setattr(solver, "quick_order", lambda seconds: order)
@@ -53,7 +53,7 @@ def test_widths_beyond_floats(monkeypatch: pytest.MonkeyPatch, task: Any, states
             continue
         if condition.holds(facts):
             assert condition.text(facts), name
-    for budget in BUDGETS.values():
+    for budget in BUDGETS:
         assert 0 <= budget(facts) < math.inf
     for name in ("ELIMINATION_IS_LONG", "ELIMINATION_IS_HOPELESS", "ELIMINATION_IS_HARD", "QUICK_ORDER_DOES_NOT_FIT"):
         assert CONDITIONS[name].holds(facts)

@@ -34,6 +34,7 @@ from elimina.strategies.facts import Facts
 from elimina.strategies.portfolio import Question, Solver
 from elimina.strategies.row import walk
 from elimina.strategies.strategy import Attempt, Strategy
+from elimina.strategies.task_portfolio import task_portfolio
 from tests import calls
 from tests.random_models import models
 from tests.reference import brute
@@ -430,7 +431,7 @@ def rows_taken(monkeypatch, caplog, model, task, **options):
     monkeypatch.setattr(logging.getLogger("elimina"), "propagate", True)
     caplog.set_level(logging.INFO, logger="elimina")
     checked = Options("cpu", threads=1, order_seconds=0.05, **options).checked(task)
-    portfolio = schedule.scheduled(Solver(Question(model, task, {}, None), checked, Call(task)))
+    portfolio = task_portfolio(Solver(Question(model, task, {}, None), checked, Call(task)))
     with contextlib.suppress(StopIteration):
         next(portfolio)
         while True:
