@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 
 from elimina import cp
@@ -370,3 +371,22 @@ def test_refused_intervals(act: Callable[[cp.Model, cp.Expression, cp.IntervalVa
     m = cp.Model()
     with pytest.raises((InputError, TypeError), match=message):
         act(m, m.int_var(0, 9), m.interval_var((0, 9), 2))
+
+
+DURATIONS: list[Callable[[cp.Model, list[cp.Expression], Any], None]] = [
+    lambda model, starts, ones: model.cumulative(starts, ones, ones, 1),
+    lambda model, starts, ones: model.no_overlap(starts, ones),
+    lambda model, starts, ones: model.no_overlap_2d(starts, [0, 0], ones, ones),
+]
+
+
+@pytest.mark.parametrize("listed", [list, tuple, np.array])
+@pytest.mark.parametrize("post", DURATIONS)
+def test_durations_in_any_sequence(post: Any, listed: Callable[[list[int]], Any]) -> None:
+    model = cp.Model()
+    starts = model.int_vars(2, 0, 1)
+    post(model, starts, listed([1, 1]))
+    assert len(model.solve(all_solutions=True).solutions) == 2
+    for wrong in ([], [1]):
+        with pytest.raises(InputError):
+            post(model, starts, listed(wrong))

@@ -883,7 +883,7 @@ def split_intervals(
     if intervals is None:
         if durations is None and starts:
             raise InputError(f"{name}: {starts[0]} is a start: give the durations, too, or tasks of interval_var")
-        return starts, several(durations or (), name), None
+        return starts, several(() if durations is None else durations, name), None
     if durations is not None:
         raise InputError(f"{name}: tasks of interval_var have durations: leave the list of durations out")
     return [x.start for x in intervals], [x.duration for x in intervals], [x.presence for x in intervals]
