@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from elimina.methods import estimation as module
+from elimina.methods import sum_estimate
 from elimina.methods.estimate_choice import DOUBT_SHARE
 from elimina.methods.estimation import Estimation, Method
 from elimina.methods.sum_estimate import Limits, SumEstimate, hellinger_distances
@@ -16,6 +17,7 @@ from elimina.model.model import Model
 from elimina.planning.options import Options
 from elimina.problem.preparation import prepare
 from tests.methods.test_generalised_belief_propagation import grid
+from tests.ticking import let_looks_take
 
 PROBLEM = prepare(Model.from_arrays([2], [((0,), [1, 3])], sense="probability"), "mar", {})
 
@@ -80,19 +82,20 @@ def test_a_deadline_ends_a_turn_and_the_next_one_goes_on(monkeypatch: pytest.Mon
 
 
 def test_turns_are_shared_by_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = let_looks_take(0.0, monkeypatch, module, sum_estimate)
     turns = []
 
     def busy(name: str, seconds: float) -> Callable[..., Iterator[SumEstimate]]:
         def run(*_: object) -> Iterator[SumEstimate]:
             while True:
-                time.sleep(seconds)
+                clock.advance(seconds)
                 turns.append(name)
                 yield estimate(name, 0.3, 0.3)
 
         return run
 
     monkeypatch.setattr(module, "METHODS", (Method(busy("short", 0.01), 1, 0.5), Method(busy("long", 0.05), 1, 0.5)))
-    list(Estimation(PROBLEM, Options(), 1 << 20).improve(time.monotonic() + 1))
+    list(Estimation(PROBLEM, Options(), 1 << 20).improve(clock.monotonic() + 1))
     assert turns.count("short") >= 2 * turns.count("long") >= 2
 
 
