@@ -1,4 +1,4 @@
-"""Imports between the modules of the package: all of them, those inside functions and those only for types included."""
+"""Imports between the modules of the package: all of them, those in functions, for types and by tables included."""
 
 from __future__ import annotations
 
@@ -37,15 +37,25 @@ def modules() -> dict[str, Path]:
 
 
 def imports() -> list[Import]:
-    """Return all imports between modules of the package."""
+    """Return all imports between modules of the package, and those that a table of modules makes."""
     paths = modules()
-    return [
+    trees = {name: ast.parse(path.read_text("utf-8")) for name, path in paths.items()}
+    statements = [
         Import(name, imported, is_inside)
-        for name, path in paths.items()
-        for node, is_inside in _statements(ast.parse(path.read_text("utf-8")), False)
+        for name, tree in trees.items()
+        for node, is_inside in _statements(tree, False)
         for imported in _targets(node, paths)
         if imported != name
     ]
+    return statements + [
+        Import(name, imported, False) for name, tree in trees.items() for imported in _listed(tree, paths) - {name}
+    ]
+
+
+def _listed(tree: ast.AST, paths: dict[str, Path]) -> set[str]:
+    """Return the modules that tables name as texts, to be loaded when a row is used; texts name packages as folders."""
+    texts = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    return {text for text in texts & paths.keys() if paths[text].name != "__init__.py"}
 
 
 def _statements(node: ast.AST, is_inside: bool) -> Iterator[tuple[ast.Import | ast.ImportFrom, bool]]:

@@ -69,7 +69,7 @@ void circuit(T t, const std::string& name, std::size_t list, Value first) {
   t.post(name + t.side(), {t.shifted(list, -first)});
 }
 
-// Values of each array are places of the other one.
+// Values of each array are indices of the other one.
 void inverse(T t, Value first, Value inverse_first) {
   t.post("inverse", {t.shifted(0, -inverse_first), t.shifted(1, -first)});
 }
@@ -177,9 +177,9 @@ void boolean_sum(T t, const std::string& relation, bool at_least, Value gap) {
 }
 
 // Boxes by two lists of origins and two of sizes.
-void boxes(T t, const char* name, const std::array<std::size_t, 4>& places) {
+void boxes(T t, const char* name, const std::array<std::size_t, 4>& lists) {
   std::vector<Argument> arguments;
-  for (const std::size_t place : places) arguments.push_back(t.list(place));
+  for (const std::size_t number : lists) arguments.push_back(t.list(number));
   arguments.push_back(ones(arguments[0].size()));
   t.post(name, arguments);
 }
@@ -216,14 +216,14 @@ void first_of(T t) {
   }
 }
 
-// The place of the first extreme, which counts from `first`.
-void extreme_place(T t, std::size_t place, Value first, bool least) {
+// The index of the first extreme, which counts from `first`.
+void extreme_index(T t, std::size_t index, Value first, bool least) {
   const Argument xs = least ? negated(t.list(0)) : t.list(0);
   if (xs.empty()) throw Refused("an extreme of no variables does not exist");
-  t.post("int_le", {one(first), t.list(place)});
-  t.post("int_le", {t.list(place), one(first + static_cast<Value>(xs.size()) - 1)});
+  t.post("int_le", {one(first), t.list(index)});
+  t.post("int_le", {t.list(index), one(first + static_cast<Value>(xs.size()) - 1)});
   for (std::size_t i = 0; i < xs.size(); ++i) {
-    const View chosen = t.truth("int_eq", {t.list(place), one(first + static_cast<Value>(i))});
+    const View chosen = t.truth("int_eq", {t.list(index), one(first + static_cast<Value>(i))});
     for (std::size_t k = 0; k < xs.size(); ++k)
       if (k != i) t.post(k < i ? "int_lt_imp" : "int_le_imp", {one(xs[k]), one(xs[i]), one(chosen)});
   }
@@ -422,10 +422,10 @@ const std::unordered_map<std::string_view, Translate>& table() {
        }},
       {"jacop_maximum", [](T t) { renamed(t, "array_int_maximum", {0, 1}); }},
       {"jacop_minimum", [](T t) { renamed(t, "array_int_minimum", {0, 1}); }},
-      {"jacop_maximum_arg_int", [](T t) { t.expect(3), extreme_place(t, 1, t.value(2), false); }},
-      {"jacop_maximum_arg_bool", [](T t) { t.expect(3), extreme_place(t, 1, t.value(2), false); }},
-      {"jacop_minimum_arg_int", [](T t) { t.expect(3), extreme_place(t, 1, t.value(2), true); }},
-      {"jacop_minimum_arg_bool", [](T t) { t.expect(3), extreme_place(t, 1, t.value(2), true); }},
+      {"jacop_maximum_arg_int", [](T t) { t.expect(3), extreme_index(t, 1, t.value(2), false); }},
+      {"jacop_maximum_arg_bool", [](T t) { t.expect(3), extreme_index(t, 1, t.value(2), false); }},
+      {"jacop_minimum_arg_int", [](T t) { t.expect(3), extreme_index(t, 1, t.value(2), true); }},
+      {"jacop_minimum_arg_bool", [](T t) { t.expect(3), extreme_index(t, 1, t.value(2), true); }},
       // Gecode's.
       {"array_int_lq", [](T t) { renamed(t, "lex_lesseq", {0, 1}); }},
       {"array_bool_lq", [](T t) { renamed(t, "lex_lesseq", {0, 1}); }},
@@ -435,10 +435,10 @@ const std::unordered_map<std::string_view, Translate>& table() {
       {"gecode_circuit", [](T t) { t.expect(2), circuit(t, "circuit", 1, t.value(0)); }},
       {"gecode_bin_packing_load", [](T t) { t.expect(4), bins(t, t.list(0), 1, t.value(3), 2); }},
       {"gecode_int_pow", [](T t) { renamed(t, "int_pow", {0, 1, 2}); }},
-      {"gecode_maximum_arg_int_offset", [](T t) { t.expect(3), extreme_place(t, 2, t.value(1), false); }},
-      {"gecode_maximum_arg_bool_offset", [](T t) { t.expect(3), extreme_place(t, 2, t.value(1), false); }},
-      {"gecode_minimum_arg_int_offset", [](T t) { t.expect(3), extreme_place(t, 2, t.value(1), true); }},
-      {"gecode_minimum_arg_bool_offset", [](T t) { t.expect(3), extreme_place(t, 2, t.value(1), true); }},
+      {"gecode_maximum_arg_int_offset", [](T t) { t.expect(3), extreme_index(t, 2, t.value(1), false); }},
+      {"gecode_maximum_arg_bool_offset", [](T t) { t.expect(3), extreme_index(t, 2, t.value(1), false); }},
+      {"gecode_minimum_arg_int_offset", [](T t) { t.expect(3), extreme_index(t, 2, t.value(1), true); }},
+      {"gecode_minimum_arg_bool_offset", [](T t) { t.expect(3), extreme_index(t, 2, t.value(1), true); }},
       {"gecode_nooverlap", [](T t) { t.expect(4), boxes(t, "diffn", {0, 2, 1, 3}); }},
       {"gecode_schedule_unary", [](T t) { t.expect(2), in_turn(t, "no_overlap_strict", 0, 1, {}); }},
       {"gecode_schedule_unary_optional", [](T t) { t.expect(3), in_turn(t, "no_overlap_strict", 0, 1, t.list(2)); }},
@@ -449,7 +449,7 @@ const std::unordered_map<std::string_view, Translate>& table() {
       {"chuffed_circuit", [](T t) { t.expect(2), circuit(t, "circuit", 0, t.value(1)); }},
       {"chuffed_subcircuit", [](T t) { t.expect(2), circuit(t, "subcircuit", 0, t.value(1)); }},
       {"chuffed_cumulative_vars", [](T t) { renamed(t, "cumulative", {0, 1, 2, 3}); }},
-      {"chuffed_maximum_arg_bool", [](T t) { t.expect(3), extreme_place(t, 2, t.value(1), false); }},
+      {"chuffed_maximum_arg_bool", [](T t) { t.expect(3), extreme_index(t, 2, t.value(1), false); }},
       {"chuffed_seq_precede", precede_in_sequence},
       {"chuffed_value_precede", [](T t) { t.expect(3), precede(t, t.view(0), t.view(1), t.list(2)); }},
       // OR-Tools'.
@@ -463,8 +463,8 @@ const std::unordered_map<std::string_view, Translate>& table() {
        [](T t) { t.expect(4), bins(t, loads_within(t, 0), 1, t.list(2).empty() ? 0 : t.list(2)[0].offset, 3); }},
       {"ortools_global_cardinality", [](T t) { t.expect(4), cardinality(t, t.value(3) != 0); }},
       {"ortools_global_cardinality_low_up", [](T t) { t.expect(5), cardinality_within(t, t.value(4) != 0); }},
-      {"ortools_arg_max_int", [](T t) { t.expect(4), extreme_place(t, 1, t.value(2), t.value(3) < 0); }},
-      {"ortools_arg_max_bool", [](T t) { t.expect(4), extreme_place(t, 1, t.value(2), t.value(3) < 0); }},
+      {"ortools_arg_max_int", [](T t) { t.expect(4), extreme_index(t, 1, t.value(2), t.value(3) < 0); }},
+      {"ortools_arg_max_bool", [](T t) { t.expect(4), extreme_index(t, 1, t.value(2), t.value(3) < 0); }},
       {"ortools_cumulative_opt", [](T t) { t.expect(5), optional_cumulative(t, 1, 0, 4); }},
       {"ortools_disjunctive_strict_opt", [](T t) { t.expect(3), in_turn(t, "no_overlap_strict", 1, 2, t.list(0)); }},
       {"ortools_precede_chain_int", [](T t) { t.expect(2), precede_in_chain(t, t.list(0), t.list(1)); }},
@@ -475,8 +475,8 @@ const std::unordered_map<std::string_view, Translate>& table() {
 }  // namespace
 
 Translate translation_of(std::string_view name) {
-  const auto place = table().find(name);
-  return place == table().end() ? nullptr : place->second;
+  const auto entry = table().find(name);
+  return entry == table().end() ? nullptr : entry->second;
 }
 
 std::vector<std::string> translated_names() {

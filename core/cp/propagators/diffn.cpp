@@ -12,13 +12,13 @@ namespace {
 
 class Boxes final : public Propagator {
  public:
-  Boxes(std::array<Views, 2> places, std::array<Views, 2> sizes, Views presences, bool is_strict)
-      : Propagator(Priority::quadratic), places_(std::move(places)), sizes_(std::move(sizes)),
+  Boxes(std::array<Views, 2> origins, std::array<Views, 2> sizes, Views presences, bool is_strict)
+      : Propagator(Priority::quadratic), origins_(std::move(origins)), sizes_(std::move(sizes)),
         presences_(std::move(presences)), is_strict_(is_strict) {}
 
   void attach(Engine& engine) override {
     for (std::size_t i = 0; i < presences_.size(); ++i)
-      for (const View x : {places_[0][i], places_[1][i], sizes_[0][i], sizes_[1][i], presences_[i]})
+      for (const View x : {origins_[0][i], origins_[1][i], sizes_[0][i], sizes_[1][i], presences_[i]})
         engine.subscribe(*this, x, kBounds, static_cast<int>(i));
   }
 
@@ -59,51 +59,51 @@ class Boxes final : public Propagator {
   bool may_vanish(const Domains& d, std::size_t i) const { return d.lo(sizes_[0][i]) == 0 || d.lo(sizes_[1][i]) == 0; }
 
   bool may_precede(const Domains& d, const Side& side) const {
-    const Views &places = places_[side.axis], &sizes = sizes_[side.axis];
-    return d.lo(places[side.first]) + d.lo(sizes[side.first]) <= d.hi(places[side.second]);
+    const Views &origins = origins_[side.axis], &sizes = sizes_[side.axis];
+    return d.lo(origins[side.first]) + d.lo(sizes[side.first]) <= d.hi(origins[side.second]);
   }
 
   bool order(Domains& d, const Side& side) const {
-    const View place = places_[side.axis][side.first], size = sizes_[side.axis][side.first],
-               next = places_[side.axis][side.second];
-    return d.set_lo(next, d.lo(place) + d.lo(size)) && d.set_hi(place, d.hi(next) - d.lo(size)) &&
-           d.set_hi(size, d.hi(next) - d.lo(place));
+    const View origin = origins_[side.axis][side.first], size = sizes_[side.axis][side.first],
+               next = origins_[side.axis][side.second];
+    return d.set_lo(next, d.lo(origin) + d.lo(size)) && d.set_hi(origin, d.hi(next) - d.lo(size)) &&
+           d.set_hi(size, d.hi(next) - d.lo(origin));
   }
 
-  std::array<Views, 2> places_, sizes_;
+  std::array<Views, 2> origins_, sizes_;
   Views presences_;
   bool is_strict_;
 };
 
 // Boxes that a line crosses are not higher together than the room for all of them.
-void post_crossings(ConstraintCall& call, const std::array<Views, 2>& places, const std::array<Views, 2>& sizes) {
+void post_crossings(ConstraintCall& call, const std::array<Views, 2>& origins, const std::array<Views, 2>& sizes) {
   const Domains& d = call.engine().domains();
   for (std::size_t axis = 0; axis < 2; ++axis) {
     Value first = kLimit, last = -kLimit;
-    for (std::size_t i = 0; i < places[axis].size(); ++i) {
-      first = std::min(first, d.lo(places[axis][i]));
-      last = std::max(last, d.hi(places[axis][i]) + d.hi(sizes[axis][i]));
+    for (std::size_t i = 0; i < origins[axis].size(); ++i) {
+      first = std::min(first, d.lo(origins[axis][i]));
+      last = std::max(last, d.hi(origins[axis][i]) + d.hi(sizes[axis][i]));
     }
     if (last - first > kLimit) continue;
-    post_shared_resource(call, places[1 - axis], sizes[1 - axis], sizes[axis],
+    post_shared_resource(call, origins[1 - axis], sizes[1 - axis], sizes[axis],
                          call.fixed(std::max<Value>(last - first, 0)));
   }
 }
 
 void post(ConstraintCall& call, bool is_strict) {
   for (std::size_t k = 1; k < 5; ++k) call.same_length(0, k);
-  const std::array<Views, 2> places{call.views(0), call.views(1)}, sizes{call.views(2), call.views(3)};
+  const std::array<Views, 2> origins{call.views(0), call.views(1)}, sizes{call.views(2), call.views(3)};
   const Views presences = call.booleans(4);
   const Domains& d = call.engine().domains();
-  call.engine().post(std::make_unique<Boxes>(places, sizes, presences, is_strict));
+  call.engine().post(std::make_unique<Boxes>(origins, sizes, presences, is_strict));
   const bool all_present =
       std::all_of(presences.begin(), presences.end(), [&](View present) { return d.lo(present) == 1; });
-  if (all_present && presences.size() > 2) post_crossings(call, places, sizes);
+  if (all_present && presences.size() > 2) post_crossings(call, origins, sizes);
 }
 
 }  // namespace
 
-// Arguments: places on two axes, sizes on them, presences. Boxes without an area overlap nothing; strictly, none lies inside another.
+// Arguments: origins on two axes, sizes on them, presences. Boxes without an area overlap nothing; strictly, none lies inside another.
 void post_boxes(ConstraintCall& call) { post(call, false); }
 void post_strict_boxes(ConstraintCall& call) { post(call, true); }
 
