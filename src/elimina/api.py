@@ -264,13 +264,13 @@ def iterate_best(
     """
     from elimina.methods.best_assignments import ranked_assignments
 
-    within = arguments.real("within", within)
-    if within < 0:
+    value_distance = arguments.real("within", within)
+    if value_distance < 0:
         raise InputError(f"within is {within}; it must not be negative")
     distance = arguments.integer("distance", distance, 1)
     checked = options_of(options, device, memory).only_for("elimina.iterate_best").checked()
     asked = as_model(model)
-    return ranked_assignments(asked, as_evidence(evidence, asked), checked, within, distance)
+    return ranked_assignments(asked, as_evidence(evidence, asked), checked, value_distance, distance)
 
 
 @contextlib.contextmanager

@@ -60,7 +60,7 @@ def test_usage(elimina, arguments, problem):
         ("a.uai", b"MARKOV\n1\n2\n1\n1 0\n2\n0.5 nan\n", "a.uai:7: "),
         ("a.wcsp", b"a 1 2 1 9\n2\n1 0 0 1\n0 3 junk\n", "a.wcsp:4: "),
         ("a.wcsp", b"a 1 99999999999999999999 0 9\n2\n", "a.wcsp:1: "),
-        ("a.cfn", b"\xff\xfe\x00", "a.cfn:1: "),
+        ("a.cfn", b"\xff\xfe\x00", "a.cfn: expected UTF-16 text"),
         ("a.bif", b"", "a.bif:1: "),
         ("a.wcsp.gz", b"", "a.wcsp.gz: expected gzip data, but the file is empty"),
         (

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import dataclasses
 import math
 import os
 import signal
@@ -449,8 +448,8 @@ def test_no_search_where_it_takes_longer_than_the_run_that_it_saves():
     problem = prepare(model, "mpe", {})
     options = Options().planning.checked("mpe")
     rough = ordering.rough_order(problem, options)
-    rough = dataclasses.replace(rough, order=rough.order[::-1], seconds=3600.0)
+    rough = rough._replace(order=rough.order[::-1], seconds=3600.0)
     assert ordering.elimination_order(problem, options, rough) == rough.order
     # Any order that a search finds has less work than this one says, however short the search is.
-    poor = dataclasses.replace(rough, seconds=0.0, total_cells=1000 * rough.total_cells)
+    poor = rough._replace(seconds=0.0, total_cells=1000 * rough.total_cells)
     assert ordering.elimination_order(problem, options, poor) != rough.order
