@@ -6,6 +6,7 @@ pages of the site.
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -29,13 +30,15 @@ PROJECT_PAGES = (
     "bench/RESULTS.md",
     "bench/results/*.md",
 )
+DOCS_LINK = re.compile(r"(\]\((?:\.\./)*)docs/")
+"""Link to a page of ``docs``, which is the root of the site."""
 
 
 def on_files(files: Files, config: Any, **_: Any) -> Files:
     """Add the pages that lie outside of ``docs``, at the same paths."""
     for pattern in PROJECT_PAGES:
         for page in sorted(ROOT.glob(pattern)):
-            text = page.read_text().replace("](docs/", "](")
+            text = DOCS_LINK.sub(r"\1", page.read_text())
             files.append(File.generated(config, str(page.relative_to(ROOT)), content=text))
     return files
 

@@ -69,7 +69,7 @@ def plan(
         DeviceError: The device is missing or cannot be used.
         UnsupportedError: The task or the dtype has no sparse tables, and the options ask for them.
 
-    Example:
+    Examples:
         >>> import elimina
         >>> plan = elimina.plan("examples/radio.wcsp")
         >>> plan.width, plan.fits
@@ -135,7 +135,7 @@ def solve(
         TimeLimitError: The time limit passed, and nothing is known.
         KeyboardInterrupt: The user interrupted, and nothing is known.
 
-    Example:
+    Examples:
         >>> import elimina
         >>> result = elimina.solve("examples/pump.bif", "mar", evidence={"Alarm": "on", "Noise": "loud"})
         >>> round(result.marginals["Bearing"]["worn"], 3)
@@ -192,7 +192,7 @@ def sample(
         TimeLimitError: The time limit passed.
         KeyboardInterrupt: The user interrupted.
 
-    Example:
+    Examples:
         >>> import elimina
         >>> samples = elimina.sample("examples/pump.bif", 3, evidence={"Alarm": "on"}, seed=1)
         >>> samples["Alarm"].tolist()
@@ -253,7 +253,7 @@ def iterate_best(
         DeviceError: The device is missing or cannot be used.
         UnsupportedError: The sum of integer costs may exceed 2^53.
 
-    Example:
+    Examples:
         >>> import itertools
         >>> import elimina
         >>> model = elimina.Model.from_arrays({"a": ["x", "y"], "b": 2}, [(("a", "b"), [[3, 1], [0, 2]])])

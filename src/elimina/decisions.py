@@ -94,7 +94,7 @@ class InfluenceDiagram(DecisionNetwork):
         InputError: A distribution is wrong (see ``Model``), a variable has none, arcs form a cycle, a utility is not
             finite, there is no decision, or decisions that should not forget have no order.
 
-    Example:
+    Examples:
         >>> import elimina
         >>> diagram = elimina.InfluenceDiagram.from_tables(
         ...     chance={"rain": [0.7, 0.3], ("forecast", "rain"): [[0.8, 0.2], [0.2, 0.8]]},
@@ -187,7 +187,7 @@ class InfluenceDiagram(DecisionNetwork):
             TimeLimitError: The time limit passed, and no policies are known.
             KeyboardInterrupt: The user interrupted, and no policies are known.
 
-        Example:
+        Examples:
             >>> import elimina
             >>> diagram = elimina.InfluenceDiagram.from_tables(
             ...     chance={"rain": [0.7, 0.3]},
@@ -247,7 +247,7 @@ class InfluenceDiagram(DecisionNetwork):
             TimeLimitError: The time limit passed.
             TypeError: See ``solve``.
 
-        Example:
+        Examples:
             >>> import elimina
             >>> diagram = elimina.InfluenceDiagram.from_tables(
             ...     chance={"rain": [0.7, 0.3], ("forecast", "rain"): [[0.8, 0.2], [0.2, 0.8]]},

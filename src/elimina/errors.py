@@ -6,7 +6,7 @@ from __future__ import annotations
 class EliminaError(Exception):
     """Base of every error that elimina raises on purpose.
 
-    Example:
+    Examples:
         >>> import elimina
         >>> try:
         ...     elimina.read("missing.bif")
@@ -19,7 +19,7 @@ class EliminaError(Exception):
 class InputError(EliminaError, ValueError):
     """A model, an option or a piece of evidence that cannot be used as given.
 
-    Example:
+    Examples:
         >>> import elimina
         >>> try:
         ...     elimina.Model.from_arrays({"a": 2}, [(("a",), [1, 2, 3])])
@@ -37,7 +37,7 @@ class FormatError(InputError):
         line: The line where reading stopped, from 1; None where lines have no meaning.
         problem: Description of the expected and the actual contents.
 
-    Example:
+    Examples:
         >>> import elimina
         >>> from pathlib import Path
         >>> _ = Path("broken.uai").write_text("MARKOV\n1\ntwo\n")
@@ -63,7 +63,7 @@ class FormatError(InputError):
 class UnsupportedError(InputError):
     """A well-formed input that uses something elimina does not handle.
 
-    Example:
+    Examples:
         >>> import elimina
         >>> costs = elimina.Model.from_arrays({"a": 2, "b": 2}, [(("a", "b"), [[2**54, 0], [0, 2**54]])])
         >>> try:
@@ -77,7 +77,7 @@ class UnsupportedError(InputError):
 class ImpossibleEvidenceError(EliminaError, ValueError):
     """The evidence has probability 0, so there is no posterior.
 
-    Example:
+    Examples:
         >>> import elimina
         >>> tree = elimina.JunctionTree("examples/pump.bif", evidence={"Power": "out", "Pump": "running"})
         >>> try:
@@ -92,7 +92,7 @@ class ImpossibleEvidenceError(EliminaError, ValueError):
 class MemoryLimitError(MemoryError, EliminaError):
     """A plan needs more memory than it may use, and nothing was allocated; or the process ran out of memory.
 
-    Example:
+    Examples:
         >>> import elimina
         >>> from elimina.generate import grid_model
         >>> grid = grid_model(20, 4, 0.1)
@@ -107,7 +107,7 @@ class MemoryLimitError(MemoryError, EliminaError):
 class DeviceError(EliminaError, RuntimeError):
     """The asked-for device is missing, unusable or out of memory.
 
-    Example:
+    Examples:
         >>> import elimina
         >>> try:
         ...     elimina.solve("examples/radio.wcsp", device="cuda:4095")
@@ -120,7 +120,7 @@ class DeviceError(EliminaError, RuntimeError):
 class TimeLimitError(EliminaError, TimeoutError):
     """The time limit passed before the answer was known.
 
-    Example:
+    Examples:
         >>> import elimina
         >>> try:
         ...     elimina.solve("examples/pump.bif", "mar", time_limit=1e-9)

@@ -72,7 +72,7 @@ def fit(
         TimeLimitError: The time limit passed before the first iteration.
         KeyboardInterrupt: The user interrupted before the first iteration.
 
-    Example:
+    Examples:
         >>> import elimina
         >>> data = {"rain": ["no", "no", "yes", "yes"], "wet": ["no", "no", "yes", None]}
         >>> fit = elimina.fit({"rain": [], "wet": ["rain"]}, data, prior=0)

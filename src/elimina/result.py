@@ -73,7 +73,7 @@ class Bounds(NamedTuple):
         upper: Upper bound; None if it is unknown. If costs are minimised, the value of the best assignment.
         nodes: Nodes of the search so far.
 
-    Example:
+    Examples:
         >>> import elimina
         >>> seen = []
         >>> options = elimina.Options(on_bounds=seen.append, method="search")
@@ -142,7 +142,7 @@ class Interval(NamedTuple):
         high: Upper end; infinity if there is none.
         level: Least probability that the interval contains the exact number.
 
-    Example:
+    Examples:
         >>> import elimina
         >>> interval = elimina.Interval(low=-3.2, high=-3.0, level=0.95)
         >>> interval.low < -3.1 < interval.high
@@ -303,7 +303,7 @@ class Result(Displayed):
             ``rows_made`` (tuples considered) and ``rows_filtered``; with a checkpoint ``resumed_slices`` and
             ``resumed_steps``.
 
-    Example:
+    Examples:
         >>> import elimina
         >>> result = elimina.solve("examples/pump.bif", evidence={"Alarm": "on", "Noise": "loud"})
         >>> result.status, result.assignment["Bearing"]

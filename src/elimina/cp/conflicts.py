@@ -15,7 +15,7 @@ class Conflict(NamedTuple):
         names: Names of the constraints, in the order in which they were posted.
         is_minimal: Without any one of them there is a solution; False if time did not suffice to find out.
 
-    Example:
+    Examples:
         >>> from elimina import cp
         >>> m = cp.Model()
         >>> x = m.int_var(0, 9, "x")

@@ -92,7 +92,7 @@ class DerivedConstraints(GlobalConstraints):
     def sort(self, xs: Iterable[Operand]) -> list[Expression]:
         """Return new variables for the values of several in ascending order.
 
-        Example:
+        Examples:
             >>> from elimina import cp
             >>> m = cp.Model()
             >>> xs = m.int_vars(3, 0, 5)
@@ -125,7 +125,7 @@ class DerivedConstraints(GlobalConstraints):
             values: The values, in their order.
             xs: Variables or expressions.
 
-        Example:
+        Examples:
             >>> from elimina import cp
             >>> m = cp.Model()
             >>> xs = m.int_vars(3, 1, 3)

@@ -60,7 +60,7 @@ class Expression(Slotted):
         constant: Constant term.
         name: Name of a variable; empty for other expressions.
 
-    Example:
+    Examples:
         >>> from elimina import cp
         >>> m = cp.Model()
         >>> x, y = m.int_var(0, 9, "x"), m.int_var(0, 9, "y")
@@ -232,7 +232,7 @@ class Condition(Slotted, ABC):
     ``&``, ``|``, ``~``, ``^`` and `implies` of conditions and Booleans make conditions. As an operand of ``+``, ``-``,
     ``*``, ``sum``, comparisons and functions, a condition is the Boolean `truth`.
 
-    Example:
+    Examples:
         >>> from elimina import cp
         >>> m = cp.Model()
         >>> x, y = m.int_var(0, 9, "x"), m.int_var(0, 9, "y")
@@ -331,7 +331,7 @@ class Relation(Condition):
         left: The expression.
         name: ``eq``, ``ne`` or ``le``.
 
-    Example:
+    Examples:
         >>> from elimina import cp
         >>> m = cp.Model()
         >>> x = m.int_var(0, 9, "x")
@@ -379,7 +379,7 @@ class Combination(Condition):
     Raises:
         InputError: A part is neither a condition nor a Boolean.
 
-    Example:
+    Examples:
         >>> from elimina import cp
         >>> m = cp.Model()
         >>> x, y = m.int_var(0, 9, "x"), m.int_var(0, 9, "y")

@@ -30,7 +30,7 @@ class GlobalCondition(Condition):
     Raises:
         InputError: No argument has a variable.
 
-    Example:
+    Examples:
         >>> from elimina import cp
         >>> m = cp.Model()
         >>> xs = m.int_vars(2, 0, 2)

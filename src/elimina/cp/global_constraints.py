@@ -119,7 +119,7 @@ class GlobalConstraints(ABC):
     def clause(self, positive: Iterable[Operand], negative: Iterable[Operand] = ()) -> None:
         """Require that a Boolean of one list is 1, or a Boolean of another list is 0.
 
-        Example:
+        Examples:
             >>> from elimina import cp
             >>> m = cp.Model()
             >>> a, b = m.bool_vars(2)
@@ -140,7 +140,7 @@ class GlobalConstraints(ABC):
     def member(self, x: Operand, values: Iterable[int]) -> None:
         """Restrict a variable to a set of values; domain consistent.
 
-        Example:
+        Examples:
             >>> from elimina import cp
             >>> m = cp.Model()
             >>> x = m.int_var(0, 9)
@@ -163,7 +163,7 @@ class GlobalConstraints(ABC):
             InputError: There are no items, something is not a whole number, or there are more or fewer positions than
                 dimensions.
 
-        Example:
+        Examples:
             >>> from elimina import cp
             >>> m = cp.Model()
             >>> row, column = m.int_vars(2, 0, 1)
@@ -216,7 +216,7 @@ class GlobalConstraints(ABC):
         Raises:
             InputError: The consistency or the side is another.
 
-        Example:
+        Examples:
             >>> from elimina import cp
             >>> m = cp.Model()
             >>> xs = m.int_vars(3, 0, 2)
@@ -235,7 +235,7 @@ class GlobalConstraints(ABC):
     def all_different_except_0(self, xs: Iterable[Operand]) -> None:
         """Require different values for the variables that are not 0.
 
-        Example:
+        Examples:
             >>> from elimina import cp
             >>> m = cp.Model()
             >>> xs = m.int_vars(2, 0, 2)
@@ -251,7 +251,7 @@ class GlobalConstraints(ABC):
         Raises:
             InputError: The side is another.
 
-        Example:
+        Examples:
             >>> from elimina import cp
             >>> m = cp.Model()
             >>> successors = m.int_vars(3, 0, 2)
@@ -268,7 +268,7 @@ class GlobalConstraints(ABC):
         Raises:
             InputError: The side is another.
 
-        Example:
+        Examples:
             >>> from elimina import cp
             >>> m = cp.Model()
             >>> successors = m.int_vars(3, 0, 2)
@@ -323,7 +323,7 @@ class GlobalConstraints(ABC):
         Raises:
             InputError: A row has another length.
 
-        Example:
+        Examples:
             >>> from elimina import cp
             >>> m = cp.Model()
             >>> xs = m.int_vars(2, 0, 3)
@@ -418,7 +418,7 @@ class GlobalConstraints(ABC):
         Raises:
             InputError: A state does not exist.
 
-        Example:
+        Examples:
             >>> from elimina import cp
             >>> m = cp.Model()
             >>> bits = m.int_vars(4, 0, 1)
@@ -456,7 +456,7 @@ class GlobalConstraints(ABC):
             counts: Value -> how many of the variables have it.
             closed: They have no other values.
 
-        Example:
+        Examples:
             >>> from elimina import cp
             >>> m = cp.Model()
             >>> xs = m.int_vars(3, 0, 2)
@@ -496,7 +496,7 @@ class GlobalConstraints(ABC):
         Raises:
             InputError: The duration may be negative, or bounds exclude all values.
 
-        Example:
+        Examples:
             >>> from elimina import cp
             >>> m = cp.Model()
             >>> tasks = [m.interval_var((0, 9), hours, optional=True) for hours in (3, 4, 5)]
@@ -533,7 +533,7 @@ class GlobalConstraints(ABC):
             after: The task that follows.
             delay: Least time between them.
 
-        Example:
+        Examples:
             >>> from elimina import cp
             >>> m = cp.Model()
             >>> first, second = m.interval_var((0, 4), 2), m.interval_var((0, 4), 1)
@@ -573,7 +573,7 @@ class GlobalConstraints(ABC):
         Raises:
             InputError: The lists differ in length.
 
-        Example:
+        Examples:
             >>> from elimina import cp
             >>> m = cp.Model()
             >>> tasks = [m.interval_var((0, 5), 3, optional=True) for _ in range(4)]
@@ -617,7 +617,7 @@ class GlobalConstraints(ABC):
         Raises:
             InputError: The lists differ in length, a duration or a transition time is negative.
 
-        Example:
+        Examples:
             >>> from elimina import cp
             >>> m = cp.Model()
             >>> starts = m.int_vars(3, 0, 9)
@@ -661,7 +661,7 @@ class GlobalConstraints(ABC):
         Raises:
             InputError: The lists differ in length, a width or a height is negative.
 
-        Example:
+        Examples:
             >>> from elimina import cp
             >>> m = cp.Model()
             >>> xs, ys = m.int_vars(2, 0, 1), m.int_vars(2, 0, 1)
@@ -694,7 +694,7 @@ class GlobalConstraints(ABC):
         Raises:
             InputError: The lists differ in length, or the limits exclude 0, the level at the beginning.
 
-        Example:
+        Examples:
             >>> from elimina import cp
             >>> m = cp.Model()
             >>> delivery, sale = m.int_var(3, 9), m.int_var(0, 9)
@@ -709,7 +709,7 @@ class GlobalConstraints(ABC):
     def lex_less(self, xs: Sequence[Operand], ys: Sequence[Operand]) -> None:
         """Order two sequences lexicographically: the first one comes strictly before the second.
 
-        Example:
+        Examples:
             >>> from elimina import cp
             >>> m = cp.Model()
             >>> xs, ys = m.bool_vars(2), m.bool_vars(2)
@@ -722,7 +722,7 @@ class GlobalConstraints(ABC):
     def lex_lesseq(self, xs: Sequence[Operand], ys: Sequence[Operand]) -> None:
         """Order two sequences lexicographically: the first one comes before the second, or equals it.
 
-        Example:
+        Examples:
             >>> from elimina import cp
             >>> m = cp.Model()
             >>> xs, ys = m.bool_vars(2), m.bool_vars(2)
@@ -735,7 +735,7 @@ class GlobalConstraints(ABC):
     def inverse(self, xs: Sequence[Operand], ys: Sequence[Operand]) -> None:
         """Require ``xs[i] == j`` exactly if ``ys[j] == i``.
 
-        Example:
+        Examples:
             >>> from elimina import cp
             >>> m = cp.Model()
             >>> xs, ys = m.int_vars(3, 0, 2), m.int_vars(3, 0, 2)
@@ -754,7 +754,7 @@ class GlobalConstraints(ABC):
             bins: Bins of the items.
             sizes: Sizes of the items, at least 0.
 
-        Example:
+        Examples:
             >>> from elimina import cp
             >>> m = cp.Model()
             >>> bins = m.int_vars(3, 0, 1)

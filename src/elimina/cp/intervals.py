@@ -21,7 +21,7 @@ class IntervalVar(Slotted):
         presence: 1 if the task takes place, 0 if it is absent; a number if the task is not optional.
         name: Name of the task.
 
-    Example:
+    Examples:
         >>> from elimina import cp
         >>> m = cp.Model()
         >>> task = m.interval_var((2, 5), 3)

@@ -57,7 +57,7 @@ class Model(CopyableModel, DerivedConstraints, Displayed):
 
     Nothing is propagated before `solve`; a model may be solved again, with more constraints.
 
-    Example:
+    Examples:
         >>> from elimina import cp
         >>> m = cp.Model()
         >>> x, y = m.int_var(0, 9, "x"), m.int_var(0, 9, "y")
@@ -285,7 +285,7 @@ class Model(CopyableModel, DerivedConstraints, Displayed):
         Raises:
             InputError: It is not a condition, or one of another model, or both Booleans are given.
 
-        Example:
+        Examples:
             >>> from elimina import cp
             >>> m = cp.Model()
             >>> x, y = m.int_vars(2, 0, 9)
@@ -388,7 +388,7 @@ class Model(CopyableModel, DerivedConstraints, Displayed):
             TimeLimitError: It is not known in time whether there is a solution.
             KeyboardInterrupt: Ctrl-C.
 
-        Example:
+        Examples:
             >>> from elimina import cp
             >>> m = cp.Model()
             >>> early, late = m.int_vars(2, 0, 23)
@@ -467,7 +467,7 @@ class Model(CopyableModel, DerivedConstraints, Displayed):
             objective: The expression. Of several, the most important one comes first: a later one counts among the
                 solutions in which those before it have their best values. ``-x`` maximises x.
 
-        Example:
+        Examples:
             >>> from elimina import cp
             >>> m = cp.Model()
             >>> x, y = m.int_vars(2, 0, 9)
@@ -503,7 +503,7 @@ class Model(CopyableModel, DerivedConstraints, Displayed):
         Raises:
             InputError: A value is not a whole number within 2^52, or a variable is not of this model.
 
-        Example:
+        Examples:
             >>> from elimina import cp
             >>> m = cp.Model()
             >>> x, y = m.int_vars(2, 0, 9)
@@ -738,7 +738,7 @@ class Model(CopyableModel, DerivedConstraints, Displayed):
             UnsupportedError: A constraint has no form in FlatZinc.
             InputError: The model has several objectives.
 
-        Example:
+        Examples:
             >>> from elimina import cp
             >>> m = cp.Model()
             >>> x, y = m.int_var(0, 9, "x"), m.int_var(0, 4, "y")

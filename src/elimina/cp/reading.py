@@ -32,7 +32,7 @@ def read(path: str | os.PathLike[str]) -> Model:
         InputError: The file cannot be read, or its suffix is that of a graphical model or of a tour problem.
         MemoryLimitError: Memory ran out.
 
-    Example:
+    Examples:
         >>> from elimina import cp
         >>> cp.read("examples/queens.fzn").solve().status
         'feasible'

@@ -77,7 +77,7 @@ class SearchOptions(NamedTuple):
             unless the time limit comes first.
         progress: Function to call with the figures of the search so far (as in ``Result.stats``), now and then.
 
-    Example:
+    Examples:
         >>> from elimina import cp
         >>> m = cp.Model()
         >>> queens = m.int_vars(8, 0, 7, "q")

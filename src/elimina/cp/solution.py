@@ -33,7 +33,7 @@ class Solution(Mapping[str, int]):
     or a list of them, for which it returns a list. A solution of a copied or pickled model takes the variables of the
     original.
 
-    Example:
+    Examples:
         >>> from elimina import cp
         >>> m = cp.Model()
         >>> x = m.int_var(1, 3, "x")

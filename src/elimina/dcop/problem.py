@@ -55,7 +55,7 @@ class AgentProfile:
         name: Name, unique in its problem.
         capacity: Room for computations, in the file's unit; None if it is not limited.
 
-    Example:
+    Examples:
         >>> from elimina import dcop
         >>> dcop.AgentProfile("Ada", capacity=20.0)
         AgentProfile(name='Ada', capacity=20.0)
@@ -73,7 +73,7 @@ class Problem:
         agents: Agents in index order; an agent may own several variables, or none.
         owners: Index of the agent that owns each variable of the model.
 
-    Example:
+    Examples:
         >>> import elimina
         >>> from elimina import dcop
         >>> model = elimina.Model.from_arrays({"a": 2, "b": 2}, [(("a", "b"), [[3, 0], [1, 2]])])

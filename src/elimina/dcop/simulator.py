@@ -49,7 +49,7 @@ class Network(NamedTuple):
         downtime: Simulated time until a crashed agent restarts, in seconds; infinity for never.
         seed: Random seed.
 
-    Example:
+    Examples:
         >>> from elimina import dcop
         >>> problem = dcop.read("examples/meetings.yaml")
         >>> network = dcop.Network(delay=0.1, loss=0.2, seed=1)

@@ -127,7 +127,7 @@ class AgentOptions(NamedTuple):
         on_forecast: Function that receives the forecast of ``mb-dpop`` before it begins.
         progress: Function that receives the share of the work done (``mb-dpop``), again and again.
 
-    Example:
+    Examples:
         >>> from elimina import dcop
         >>> problem = dcop.read("examples/meetings.yaml")
         >>> dcop.solve(problem, "adpop", options=dcop.AgentOptions(ibound=1)).status
@@ -193,7 +193,7 @@ def solve(
         DeviceError: The device is missing, unusable or out of memory.
         DcopError: Messages were lost for good, or an agent did not come back.
 
-    Example:
+    Examples:
         >>> from elimina import dcop
         >>> problem = dcop.read("examples/meetings.yaml")
         >>> result = dcop.solve(problem)

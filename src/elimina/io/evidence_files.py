@@ -87,7 +87,7 @@ def read_evidence(path: str | os.PathLike[str], model: Model) -> dict[str, State
             the model does not have.
         InputError: The file cannot be read.
 
-    Example:
+    Examples:
         >>> import elimina
         >>> model = elimina.read("examples/relay.uai")
         >>> elimina.read_evidence("examples/relay.uai.evid", model)

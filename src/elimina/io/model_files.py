@@ -78,7 +78,7 @@ def read(path: str | os.PathLike[str], *, format: str | None = None, check: bool
         InputError: The format is unknown or the file cannot be read.
         MemoryLimitError: A table is too large, or the process ran out of memory.
 
-    Example:
+    Examples:
         >>> import elimina
         >>> model = elimina.read("examples/pump.bif")
         >>> len(model.variables), model.variables[0].name
@@ -153,7 +153,7 @@ def write(model: Model, path: str | os.PathLike[str], *, format: str | None = No
     Raises:
         InputError: The format cannot hold the model, is unknown, or the file cannot be written.
 
-    Example:
+    Examples:
         >>> import elimina
         >>> model = elimina.read("examples/radio.wcsp")
         >>> elimina.write(model, "radio.cfn")

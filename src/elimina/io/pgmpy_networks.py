@@ -35,7 +35,7 @@ def from_pgmpy(network: Any, *, check: bool = True) -> Model:
             factor, or factors disagree on a variable's states.
         UnsupportedError: A distribution is not given by a table, or the network is dynamic.
 
-    Example:
+    Examples:
         >>> import elimina
         >>> network = elimina.to_pgmpy(elimina.read("examples/pump.bif"))
         >>> elimina.from_pgmpy(network).variables[0].states
@@ -146,7 +146,7 @@ def to_pgmpy(model: Model) -> Any:
     Raises:
         InputError: pgmpy is not installed, or a factor or the constant is too large to be written out.
 
-    Example:
+    Examples:
         >>> import elimina
         >>> network = elimina.to_pgmpy(elimina.read("examples/pump.bif"))
         >>> len(network.nodes())

@@ -35,7 +35,7 @@ def from_pyagrum(network: Any, *, check: bool = True) -> Model:
         InputError: It is neither, or a row of a distribution does not sum to 1.
         UnsupportedError: It is an influence diagram.
 
-    Example:
+    Examples:
         >>> import elimina
         >>> network = elimina.to_pyagrum(elimina.read("examples/pump.bif"))
         >>> elimina.from_pyagrum(network).variables[0].states
@@ -132,7 +132,7 @@ def to_pyagrum(model: Model) -> Any:
     Raises:
         InputError: pyAgrum is not installed, or a factor or the constant is too large to be written out.
 
-    Example:
+    Examples:
         >>> import elimina
         >>> network = elimina.to_pyagrum(elimina.read("examples/pump.bif"))
         >>> network.size()

@@ -70,7 +70,7 @@ class DynamicModel(DynamicNetwork, Displayed):
         InputError: A model is not a Bayesian network, both disagree about a variable's states, or a variable has no
             distribution.
 
-    Example:
+    Examples:
         >>> import elimina
         >>> model = elimina.DynamicModel.from_cpds(
         ...     initial={"rain": [0.5, 0.5], ("umbrella", "rain"): [[0.8, 0.1], [0.2, 0.9]]},
@@ -142,7 +142,7 @@ class DynamicModel(DynamicNetwork, Displayed):
         Raises:
             InputError: The shapes do not fit each other, or a row misses 1 by more than 0.001.
 
-        Example:
+        Examples:
             >>> import elimina
             >>> start, transition = [0.6, 0.4], [[0.7, 0.3], [0.4, 0.6]]
             >>> model = elimina.DynamicModel.hidden_markov(start, transition, [[0.9, 0.1], [0.2, 0.8]])
@@ -540,7 +540,7 @@ class OnlineFilter(Displayed):
         count: Number of slices so far.
         log_likelihood: Natural logarithm of the probability of all observations so far.
 
-    Example:
+    Examples:
         >>> import elimina
         >>> start, transition = [0.6, 0.4], [[0.7, 0.3], [0.4, 0.6]]
         >>> model = elimina.DynamicModel.hidden_markov(start, transition, [[0.9, 0.1], [0.2, 0.8]])

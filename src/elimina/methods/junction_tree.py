@@ -123,7 +123,7 @@ class JunctionTree(Displayed):
             allocated.
         DeviceError: The device is missing or cannot be used.
 
-    Example:
+    Examples:
         >>> import elimina
         >>> tree = elimina.JunctionTree("examples/pump.bif")
         >>> tree.set_evidence({"Alarm": "on", "Noise": "loud"})
@@ -597,7 +597,7 @@ class JunctionTree(Displayed):
             InputError: There is no such variable, or it is observed.
             MemoryLimitError: The cases do not fit into memory.
 
-        Example:
+        Examples:
             >>> import elimina
             >>> cpds = {"rain": [0.8, 0.2], "sprinkler": [0.9, 0.1], ("wet", "rain", "sprinkler"): [
             ...     [[0.95, 0.2], [0.1, 0.05]], [[0.05, 0.8], [0.9, 0.95]]]}
@@ -620,7 +620,7 @@ class JunctionTree(Displayed):
             ImpossibleEvidenceError: An observation has probability 0 without the others.
             MemoryLimitError: The cases do not fit into memory.
 
-        Example:
+        Examples:
             >>> import elimina
             >>> cpds = {"flu": [0.9, 0.1], ("fever", "flu"): [[0.95, 0.2], [0.05, 0.8]]}
             >>> tree = elimina.JunctionTree(elimina.Model.from_cpds(cpds), evidence={"flu": 1, "fever": 0})
@@ -652,7 +652,7 @@ class JunctionTree(Displayed):
                 not finite.
             MemoryLimitError: The cases do not fit into memory.
 
-        Example:
+        Examples:
             >>> import elimina
             >>> cpds = {"flu": [0.9, 0.1], ("fever", "flu"): [[0.95, 0.2], [0.05, 0.8]]}
             >>> tree = elimina.JunctionTree(elimina.Model.from_cpds(cpds))
@@ -686,7 +686,7 @@ class JunctionTree(Displayed):
                 network.
             MemoryLimitError: The posteriors of the families do not fit into memory.
 
-        Example:
+        Examples:
             >>> import elimina
             >>> cpds = {"flu": [0.9, 0.1], ("fever", "flu"): [[0.95, 0.2], [0.05, 0.8]]}
             >>> tree = elimina.JunctionTree(elimina.Model.from_cpds(cpds), evidence={"fever": 1})
@@ -738,7 +738,7 @@ class JunctionTree(Displayed):
             MemoryLimitError: The joint distribution of the targets does not fit into memory.
             TypeError: The targets are a set, which has no order.
 
-        Example:
+        Examples:
             >>> import elimina
             >>> cpds = {"flu": [0.9, 0.1], ("fever", "flu"): [[0.95, 0.2], [0.05, 0.8]]}
             >>> tree = elimina.JunctionTree(elimina.Model.from_cpds(cpds), evidence={"fever": 1})
@@ -875,7 +875,7 @@ class JunctionTree(Displayed):
     def log_likelihoods(self, cases: Any, *, indices: bool = False, ignore_extra: bool = False) -> Array:
         """Return the natural logarithm of the probability of each case's observations; see ``batch``.
 
-        Example:
+        Examples:
             >>> import elimina
             >>> tree = elimina.JunctionTree(elimina.Model.from_cpds({"a": [0.25, 0.75]}))
             >>> tree.log_likelihoods({"a": [1, None]}).round(4).tolist()
@@ -888,7 +888,7 @@ class JunctionTree(Displayed):
 
         A column of the variable is left out of the evidence: see ``batch`` for the cases.
 
-        Example:
+        Examples:
             >>> import elimina
             >>> cpds = {"rain": [0.8, 0.2], ("wet", "rain"): [[0.9, 0.3], [0.1, 0.7]]}
             >>> tree = elimina.JunctionTree(elimina.Model.from_cpds(cpds))
@@ -942,7 +942,7 @@ class JunctionTree(Displayed):
             InputError: As ``batch``.
             MemoryLimitError: Not even a few cases fit.
 
-        Example:
+        Examples:
             >>> import elimina
             >>> cpds = {"rain": [0.8, 0.2], ("wet", "rain"): [[0.9, 0.3], [0.1, 0.7]]}
             >>> tree = elimina.JunctionTree(elimina.Model.from_cpds(cpds))
@@ -992,7 +992,7 @@ class JunctionTree(Displayed):
             ImpossibleEvidenceError: A row has probability 0.
             MemoryLimitError: Not even a few rows fit.
 
-        Example:
+        Examples:
             >>> import elimina
             >>> cpds = {"rain": [0.8, 0.2], ("wet", "rain"): [[0.9, 0.3], [0.1, 0.7]]}
             >>> tree = elimina.JunctionTree(elimina.Model.from_cpds(cpds))

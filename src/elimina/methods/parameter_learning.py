@@ -54,7 +54,7 @@ class Fit(Displayed, Generic[Fitted]):
         rows: Number of rows of the data, those of all sequences.
         start: Number of the start that led here: 0 for the first one, then the restarts.
 
-    Example:
+    Examples:
         >>> import elimina
         >>> fit = elimina.fit({"rain": []}, {"rain": ["no", "no", "yes", "no"]}, prior=0)
         >>> fit.model.factors[0].values.tolist(), fit.converged
@@ -124,7 +124,7 @@ class FitOptions(NamedTuple):
         memory: Memory limit, as in ``plan``.
         planning: Settings of the plan for experts: the order and its search, and ``threads``.
 
-    Example:
+    Examples:
         >>> import elimina
         >>> data = {"rain": ["no", "no", "yes", None]}
         >>> options = elimina.FitOptions(restarts=2, seed=3)

@@ -37,7 +37,7 @@ class Samples(Displayed, Mapping[str, NDArray[Any]]):
         log10_z: Base-10 logarithm of the model's sum given the evidence; an unbiased estimate of the sum if the samples
             are weighted.
 
-    Example:
+    Examples:
         >>> import elimina
         >>> samples = elimina.sample("examples/pump.bif", 5, evidence={"Alarm": "on"}, seed=1)
         >>> samples.indices.shape, samples.is_exact

@@ -73,7 +73,7 @@ class DynamicNetwork:
         Raises:
             InputError: ``count`` is less than 1.
 
-        Example:
+        Examples:
             >>> import elimina
             >>> model = elimina.DynamicModel.hidden_markov([0.6, 0.4], [[0.7, 0.3], [0.4, 0.6]])
             >>> [variable.name for variable in model.unroll(3)]

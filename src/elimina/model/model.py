@@ -45,7 +45,7 @@ class Model(Displayed):
             its scope. None if the model is not a Bayesian network.
         name: Name of the model, any text.
 
-    Example:
+    Examples:
         >>> import elimina
         >>> variables = [elimina.Variable("a", 2), elimina.Variable("b", 2)]
         >>> model = elimina.Model(variables, [elimina.Table([0, 1], [[0, 3], [2, 1]])])
@@ -286,7 +286,7 @@ class Model(Displayed):
                 because a table has labels and another has none, a row misses 1 by more than 0.001, or the parents form
                 a cycle.
 
-        Example:
+        Examples:
             >>> from elimina import Model, solve
             >>> model = Model.from_cpds(
             ...     {
@@ -380,7 +380,7 @@ class Model(Displayed):
         Raises:
             InputError: There is no such variable, or the model is not a Bayesian network.
 
-        Example:
+        Examples:
             >>> from elimina import Model
             >>> Model.from_cpds({"a": [0.5, 0.5], ("b", "a"): [[0.9, 0.2], [0.1, 0.8]]}).parents("b")
             ['a']
@@ -425,7 +425,7 @@ class Model(Displayed):
         Raises:
             InputError: There is no such variable, one is in two of the sets, or the model is not a Bayesian network.
 
-        Example:
+        Examples:
             >>> from elimina import Model
             >>> table = [[0.9, 0.2], [0.1, 0.8]]
             >>> chain = Model.from_cpds({"a": [0.5, 0.5], ("b", "a"): table, ("c", "b"): table})
@@ -455,7 +455,7 @@ class Model(Displayed):
             InputError: There is no such variable or state, a variable has two, or the model is not a Bayesian network.
             TypeError: ``interventions`` is not a mapping.
 
-        Example:
+        Examples:
             >>> from elimina import Model, solve
             >>> model = Model.from_cpds({"rain": [0.8, 0.2], ("wet", "rain"): [[0.9, 0.25], [0.1, 0.75]]})
             >>> solve(model.do(wet=1), "mar").marginals["rain"][1]

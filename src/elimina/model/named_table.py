@@ -59,7 +59,7 @@ class NamedTable(_NumbersOfStates, NDArrayOperatorsMixin):
     NumPy's functions and operators take it as its array, and it has the array's attributes and methods, such as
     ``shape``, ``sum``, ``argmax`` and ``tolist``. What they return is a plain array or a number.
 
-    Example:
+    Examples:
         >>> import elimina
         >>> cpds = {"rain": [0.8, 0.2], ("wet", "rain"): [[0.9, 0.3], [0.1, 0.7]]}
         >>> model = elimina.Model.from_cpds(cpds, states={"rain": ["no", "yes"], "wet": ["no", "yes"]})

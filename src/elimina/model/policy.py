@@ -17,7 +17,7 @@ class Policy(NamedTable):
     Texts and frames have a row for each combination of observations with the state that is chosen there; rows of
     probability 0 are left out.
 
-    Example:
+    Examples:
         >>> import elimina
         >>> diagram = elimina.InfluenceDiagram.from_tables(
         ...     chance={"rain": [0.7, 0.3], ("forecast", "rain"): [[0.8, 0.2], [0.2, 0.8]]},

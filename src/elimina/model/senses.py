@@ -46,7 +46,7 @@ def convert_sense(model: Model, sense: Sense, *, decimals: int | None = 7, scale
         InputError: A finite cost would become the probability 0 (then give a smaller ``scale``), or an argument makes
             no sense.
 
-    Example:
+    Examples:
         >>> import elimina
         >>> costs = elimina.Model.from_arrays({"a": 2}, [(("a",), [1, 3])])
         >>> elimina.io.convert_sense(costs, "max-cost").tables[0].values

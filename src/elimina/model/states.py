@@ -43,7 +43,7 @@ class StateIndex:
     Attributes:
         index: Index of the state, from 0 on.
 
-    Example:
+    Examples:
         >>> import elimina
         >>> evidence = {"Alarm": elimina.StateIndex(1)}
         >>> result = elimina.solve("examples/pump.bif", "mar", evidence=evidence, query=["Power"])

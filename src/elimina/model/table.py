@@ -75,7 +75,7 @@ class Table(Slotted):
             None if the table is dense.
         default: Value of all tuples that a sparse table does not list. None if the table is dense.
 
-    Example:
+    Examples:
         >>> import elimina
         >>> table = elimina.Table([0, 1], [[0, 3], [2, 1]])
         >>> print(table.scope, table.values.tolist())

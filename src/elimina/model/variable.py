@@ -45,7 +45,7 @@ class Variable(Slotted):
         size: Number of states.
         states: The states as Python objects, in the order of the tables; None if they are ``0, ..., size - 1``.
 
-    Example:
+    Examples:
         >>> import elimina
         >>> elimina.Variable("Noise", 2, ["quiet", "loud"])
         Variable('Noise', 2, states=('quiet', 'loud'))

@@ -119,7 +119,7 @@ class Options(NamedTuple):
         progress: Function to call with the share of the work that is done, from 0 to 1. True: shows the phase, the
             bounds and the time of the call, on a terminal or in a notebook.
 
-    Example:
+    Examples:
         >>> import elimina
         >>> options = elimina.Options(method="mbe", ibound=2)
         >>> result = elimina.solve("examples/radio.wcsp", options=options)

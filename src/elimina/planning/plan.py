@@ -218,7 +218,7 @@ class Plan(NamedTuple):
         planning_bytes: Bytes that planning and the records take, a part of the host's.
         shortfall: Figures for the error, where the plan does not fit.
 
-    Example:
+    Examples:
         >>> import elimina
         >>> plan = elimina.plan("examples/pump.bif", "mar")
         >>> plan.width, plan.fits

@@ -64,7 +64,7 @@ class Report:
         html: The page, one file that needs no other and no network.
         result: The answer; None if there is none.
 
-    Example:
+    Examples:
         >>> import elimina
         >>> page = elimina.report("examples/radio.wcsp")
         >>> page.result.value
@@ -141,7 +141,7 @@ def report(
         TypeError: An argument has the wrong type.
         InputError: An option or the evidence does not fit the model, or the file of the model cannot be read.
 
-    Example:
+    Examples:
         >>> import elimina
         >>> page = elimina.report("examples/pump.bif", evidence={"Alarm": "on"})
         >>> page.save("report.html")

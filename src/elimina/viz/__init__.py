@@ -57,7 +57,7 @@ def plot(
         InputError: matplotlib is not installed, or an option is wrong.
         ImpossibleEvidenceError: The evidence has probability 0, and posteriors are computed.
 
-    Example:
+    Examples:
         >>> import elimina
         >>> elimina.viz.plot("examples/pump.bif").save("pump.svg")
     """
@@ -125,7 +125,7 @@ def plot_joint(table: NamedTable) -> Picture:
         TypeError: ``table`` is no ``NamedTable``.
         InputError: matplotlib is not installed, or the table has another number of variables.
 
-    Example:
+    Examples:
         >>> import elimina
         >>> tree = elimina.JunctionTree("examples/pump.bif")
         >>> elimina.viz.plot_joint(tree.joint(["Pump", "Flow"])).save("joint.svg")
@@ -155,7 +155,7 @@ def plot_sensitivities(sensitivities: Sensitivities, *, change: float = 0.1, cou
         TypeError: An argument has the wrong type.
         InputError: matplotlib is not installed, or an argument is out of range.
 
-    Example:
+    Examples:
         >>> import elimina
         >>> tree = elimina.JunctionTree("examples/pump.bif", evidence={"Alarm": "on"})
         >>> elimina.viz.plot_sensitivities(tree.sensitivities({"Bearing": "worn"})).save("tornado.svg")

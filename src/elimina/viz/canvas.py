@@ -73,7 +73,7 @@ class Picture:
     Args:
         figure: Figure of matplotlib.
 
-    Example:
+    Examples:
         >>> import elimina
         >>> picture = elimina.viz.plot("examples/pump.bif")
         >>> picture.save("pump.pdf")

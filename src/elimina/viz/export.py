@@ -39,7 +39,7 @@ def write_graph(
         InputError: The suffix is another one, the model has no such variable, or the file cannot hold a name or be
             written.
 
-    Example:
+    Examples:
         >>> import elimina
         >>> elimina.viz.write_graph("examples/pump.bif", "pump.graphml")
     """

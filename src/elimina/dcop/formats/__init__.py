@@ -46,7 +46,7 @@ def read(path: str | os.PathLike[str], *, format: str | None = None) -> Problem:
         MemoryLimitError: The table of a function that is given by an expression is too large.
         InputError: The format is unknown, the file cannot be read, or a package for it is not installed.
 
-    Example:
+    Examples:
         >>> from elimina import dcop
         >>> problem = dcop.read("examples/meetings.yaml")
         >>> len(problem.agents), len(problem.model.variables)
@@ -74,7 +74,7 @@ def write(problem: Problem, path: str | os.PathLike[str], *, format: str | None 
         TypeError: It is not a problem.
         InputError: The format cannot hold the problem, is unknown, or the file cannot be written.
 
-    Example:
+    Examples:
         >>> from elimina import dcop
         >>> problem = dcop.read("examples/meetings.yaml")
         >>> dcop.write(problem, "meetings.json")
