@@ -3,7 +3,7 @@
     python bench/message_waves.py [--side 1000] [--states 2 4 16] [--save]
 
 The model is a grid with random weights. A wave's bytes are those of its tables, messages, beliefs and lists, each once
-(`elimina.backends.factor_classes.wave_bytes`); the copy beside it reads and writes as many.
+(`wave_bytes`); the copy beside it reads and writes as many.
 The CPU's sweeps are those of region propagation with the same regions (Bethe's approximation), in one thread.
 """
 
@@ -17,7 +17,7 @@ import numpy as np
 
 from elimina._core import RegionGraph, RegionPropagation
 from elimina.backends.cuda.message_waves import MessageWaves
-from elimina.backends.factor_classes import FactorClass, wave_bytes
+from elimina.backends.factor_classes import FactorClass
 from elimina.backends.registry import get_backend
 from record import Record
 
@@ -33,6 +33,17 @@ def grid(side: int, states: int) -> tuple[np.ndarray, np.ndarray, list[FactorCla
         tables = np.exp(0.5 * rng.normal(size=(states * states, one.size)))
         classes.append(FactorClass((states, states), np.stack([one.ravel(), other.ravel()]), tables / tables.max(0)))
     return np.full(side * side, states), 0.3 * rng.normal(size=side * side * states), classes
+
+
+def wave_bytes(sizes: np.ndarray, classes: list[FactorClass]) -> int:
+    """Return the bytes that a wave reads and writes, each number once: tables, messages, beliefs and lists."""
+    states, edges = int(sizes.sum()), sum(factors.scopes.size for factors in classes)
+    messages = sum(factors.message_cells for factors in classes)
+    tables = sum(factors.tables.size for factors in classes)
+    read_beliefs = messages
+    beliefs_wave = 8 * (messages + 3 * states + len(sizes)) + 8 * edges + 8 * len(sizes)
+    messages_wave = 8 * (tables + 2 * messages + read_beliefs) + 4 * edges
+    return beliefs_wave + messages_wave
 
 
 def seconds_on_cpu(sizes: np.ndarray, biases: np.ndarray, classes: list[FactorClass]) -> float:

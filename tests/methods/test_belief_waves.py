@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 from elimina._core import RegionGraph, RegionPropagation
 from elimina.backends.cuda.message_waves import MessageWaves
-from elimina.backends.factor_classes import wave_bytes
 from elimina.methods import belief_waves
 from elimina.methods.factor_lists import factors_of
 from elimina.methods.sum_estimate import Limits
@@ -113,16 +112,6 @@ def test_messages_of_small_factors_are_far_from_the_end_of_floats(lent):
     waves = waves_of(model, *lent)[2]
     waves.run(50, 0.25)
     assert np.isfinite(waves.marginals()).all()
-
-
-def test_a_wave_counts_its_bytes():
-    """A pair of variables of two states: tables, messages, beliefs and lists, each once."""
-    model = Model.from_arrays([2, 2], [((0, 1), np.ones((2, 2)))], sense="probability")
-    factors = factors_of(prepare(model, "mar", {}))
-    classes = belief_waves.arrays_of(factors, np.array([2, 2])).classes
-    beliefs = 8 * (4 + 4 + 4 + 4 + 2) + 4 * (2 + 2 + 2 + 2)
-    messages = 8 * (4 + 4 + 4 + 4) + 4 * 2
-    assert wave_bytes(np.array([2, 2]), classes) == beliefs + messages
 
 
 @given(st.integers(0, 2**32 - 1))

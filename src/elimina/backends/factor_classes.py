@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -33,14 +32,3 @@ class FactorClass(NamedTuple):
     def message_cells(self) -> int:
         """Cells of the messages to their variables."""
         return sum(self.sizes) * self.factor_count
-
-
-def wave_bytes(sizes: NDArray[np.int64], classes: Sequence[FactorClass]) -> int:
-    """Return the bytes that a wave reads and writes, each number once: tables, messages, beliefs and lists."""
-    states, edges = int(sizes.sum()), sum(factors.scopes.size for factors in classes)
-    messages = sum(factors.message_cells for factors in classes)
-    tables = sum(factors.tables.size for factors in classes)
-    read_beliefs = messages
-    beliefs_wave = 8 * (messages + 3 * states + len(sizes)) + 8 * edges + 8 * len(sizes)
-    messages_wave = 8 * (tables + 2 * messages + read_beliefs) + 4 * edges
-    return beliefs_wave + messages_wave

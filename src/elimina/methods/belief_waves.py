@@ -6,6 +6,7 @@ in Intelligent Systems", section 4.4), damped where they do not settle.
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 from collections.abc import Iterator
@@ -14,6 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from elimina._core import stopped
+from elimina.backends.device_group import devices_of
 from elimina.backends.factor_classes import FactorClass
 from elimina.backends.gpu_start import outlasts_gpu_start
 from elimina.backends.registry import find_cuda
@@ -22,10 +25,13 @@ from elimina.methods.factor_lists import FactorList, factors_of, table_bytes
 from elimina.methods.sum_estimate import Limits, SumEstimate
 from elimina.planning.options import Options
 from elimina.problem.preparation import Problem
+from elimina.running.host import backend_of
 
 if TYPE_CHECKING:
     from elimina.backends.cuda.device import CudaDevice
     from elimina.backends.cuda.message_waves import MessageWaves
+
+logger = logging.getLogger("elimina")
 
 METHOD = "belief propagation in waves"
 
@@ -111,14 +117,14 @@ def belief_waves(problem: Problem, options: Options, limits: Limits) -> Iterator
     if not options.needs_gpu and not outlasts_gpu_start(seconds):
         return
     started = time.monotonic()
-    gpu = find_cuda()
-    if gpu is None:
+    backend = backend_of(options) if options.needs_gpu else find_cuda()
+    if backend is None:
         return
     factors = factors_of(problem)
     if factors.log_scale == -math.inf:
         yield SumEstimate(METHOD, -math.inf, 0.0)
         return
-    device = cast("CudaDevice", gpu)
+    device = cast("CudaDevice", devices_of(backend)[0])
     # CuPy, which calls on the CPU need not load.
     from elimina.backends.cuda.message_waves import MessageWaves
 
@@ -126,9 +132,8 @@ def belief_waves(problem: Problem, options: Options, limits: Limits) -> Iterator
         with device.arrays() as cupy:
             waves = MessageWaves(device, cupy, sizes, *arrays_of(factors, sizes))
             yield from _estimates(waves, sizes, factors.log_scale, limits, time.monotonic() - started)
-    except DeviceError:
-        # The methods on the CPU go on.
-        return
+    except DeviceError as error:
+        logger.warning("a GPU failed, and the CPU estimates without it: %s", error)
 
 
 def _estimates(
@@ -140,7 +145,8 @@ def _estimates(
         residual = waves.run(ROUND_WAVES // 2, DAMPINGS[min(failures, len(DAMPINGS) - 1)])
         count += ROUND_WAVES
         failures += residual > MIN_PROGRESS * before
-        if limits.is_over and time.monotonic() - started > MIN_TIME_SHARE * preparation and residual > TOLERANCE:
+        has_minimum = stopped() or time.monotonic() - started > MIN_TIME_SHARE * preparation
+        if limits.is_over and has_minimum and residual > TOLERANCE:
             yield from _estimate(waves, sizes, log_scale, residual, count)
     yield from _estimate(waves, sizes, log_scale, residual, count)
 
