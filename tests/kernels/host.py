@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import shutil
 import subprocess
@@ -61,6 +62,11 @@ class HostDevice:
         """Return a kernel, which is launched as CuPy's are."""
         kernel = getattr(self._library, name.removeprefix("elimina::"))
         return lambda blocks, threads, arguments, shared_mem=0: kernel(*map(_argument, arguments))
+
+    @contextlib.contextmanager
+    def arrays(self):
+        """Lend NumPy in place of CuPy."""
+        yield HostArrays()
 
     def recorded(self, work):
         """Return work that nothing records."""

@@ -133,6 +133,25 @@ def test_arrays_hold_all_factors(seed):
     assert log == pytest.approx(math.log(weight), abs=1e-9)
 
 
+def test_the_method_settles_and_gives_way_between_estimates(host, monkeypatch):
+    monkeypatch.setattr(belief_waves, "backend_of", lambda options: host)
+    monkeypatch.setattr(belief_waves, "MIN_TIME_SHARE", 0.0)
+    monkeypatch.setattr(belief_waves, "ROUND_WAVES", 2)
+    model = grid(12, 12, 0.3)
+    problem = prepare(model, "mar", {})
+    limits = Limits(0.0, 1 << 26)
+    estimates = belief_waves.belief_waves(problem, Options(device="cuda"), limits)
+    first = next(estimates)
+    assert first.figures["residual"] > belief_waves.TOLERANCE
+    limits.deadline = time.monotonic() + 60
+    last = list(estimates)[-1]
+    assert last.figures["residual"] <= belief_waves.TOLERANCE
+    _, factors, waves = waves_of(model, host, HostArrays())
+    waves.run(300, 0.25)
+    assert last.log_z == pytest.approx(waves.log_sum() + factors.log_scale, abs=1e-3)
+    np.testing.assert_allclose(last.shares, waves.marginals(), atol=1e-5)
+
+
 def test_no_gpu_no_estimate():
     problem = prepare(grid(3, 3, 0.3), "mar", {})
     limits = Limits(time.monotonic() + 5, 1 << 24)

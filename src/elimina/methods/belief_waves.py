@@ -131,33 +131,46 @@ def belief_waves(problem: Problem, options: Options, limits: Limits) -> Iterator
     try:
         with device.arrays() as cupy:
             waves = MessageWaves(device, cupy, sizes, *arrays_of(factors, sizes))
-            yield from _estimates(waves, sizes, factors.log_scale, limits, time.monotonic() - started)
+        yield from _estimates(device, waves, sizes, factors.log_scale, limits, time.monotonic() - started)
     except DeviceError as error:
         logger.warning("a GPU failed, and the CPU estimates without it: %s", error)
 
 
 def _estimates(
-    waves: MessageWaves, sizes: NDArray[np.int64], log_scale: float, limits: Limits, preparation: float
+    device: CudaDevice,
+    waves: MessageWaves,
+    sizes: NDArray[np.int64],
+    log_scale: float,
+    limits: Limits,
+    preparation: float,
 ) -> Iterator[SumEstimate]:
+    # Other methods have their turns between estimates, so that the device is not held then.
     count, failures, residual, started = 0, 0, math.inf, time.monotonic()
     while residual > TOLERANCE and count < MAX_WAVES:
         before = residual
-        residual = waves.run(ROUND_WAVES // 2, DAMPINGS[min(failures, len(DAMPINGS) - 1)])
+        with device.arrays():
+            residual = waves.run(ROUND_WAVES // 2, DAMPINGS[min(failures, len(DAMPINGS) - 1)])
         count += ROUND_WAVES
         failures += residual > MIN_PROGRESS * before
         has_minimum = stopped() or time.monotonic() - started > MIN_TIME_SHARE * preparation
         if limits.is_over and has_minimum and residual > TOLERANCE:
-            yield from _estimate(waves, sizes, log_scale, residual, count)
-    yield from _estimate(waves, sizes, log_scale, residual, count)
+            yield from _estimate(device, waves, sizes, log_scale, residual, count)
+    yield from _estimate(device, waves, sizes, log_scale, residual, count)
 
 
 def _estimate(
-    waves: MessageWaves, sizes: NDArray[np.int64], log_scale: float, residual: float, count: int
+    device: CudaDevice,
+    waves: MessageWaves,
+    sizes: NDArray[np.int64],
+    log_scale: float,
+    residual: float,
+    count: int,
 ) -> Iterator[SumEstimate]:
-    log_z = waves.log_sum()
+    with device.arrays():
+        log_z, marginals = waves.log_sum(), waves.marginals()
     if log_z == -math.inf:
         # Messages may have left the range of floats, which proves nothing.
         return
     errors = np.full(len(sizes), min(1.0, UNKNOWN_ERROR + residual))
     figures = {"waves": count, "residual": residual}
-    yield SumEstimate(METHOD, log_z + log_scale, math.inf, waves.marginals(), errors, figures=figures)
+    yield SumEstimate(METHOD, log_z + log_scale, math.inf, marginals, errors, figures=figures)
