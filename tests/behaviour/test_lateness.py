@@ -44,6 +44,7 @@ def call(limit):
     try:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         elimina.solve(problem, task, device="cpu", time_limit=limit, options=elimina.Options(threads=1))
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
     except (elimina.TimeLimitError, KeyboardInterrupt):
         pass
     signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -135,7 +135,7 @@ def test_a_thread_that_ends_without_an_answer(monkeypatch, place):
         raise MemoryError
 
     monkeypatch.setattr(threading, "excepthook", lambda _: None)
-    monkeypatch.setattr(call_thread, "idle_threads", [])
+    call_thread.end_idle_threads()
     monkeypatch.setattr(call_thread.CallThread, place, end)
     costs = elimina.Model.from_arrays([2], [((0,), [1, 2])])
     if place == "rest":
@@ -159,6 +159,32 @@ def test_an_answer_that_no_event_announces(monkeypatch):
     run = Call("mpe")
     run._events = Full()
     assert run.answer(lambda: run.report(answer)).value == 1
+    # Nor does the thread that has ended serve the next call.
+    assert elimina.solve(elimina.Model.from_arrays([2], [((0,), [1, 2])]), device="cpu").value == 1
+
+
+def test_a_thread_that_ends_while_it_rests(monkeypatch):
+    """The next call gets another thread."""
+    wait, has_rested = call_thread.CallThread._next, threading.Event()
+
+    def end_at_rest(self):
+        if self.is_free:
+            has_rested.set()
+            raise MemoryError
+        return wait(self)
+
+    monkeypatch.setattr(threading, "excepthook", lambda _: None)
+    call_thread.end_idle_threads()
+    monkeypatch.setattr(call_thread.CallThread, "_next", end_at_rest)
+    costs = elimina.Model.from_arrays([2], [((0,), [1, 2])])
+    for _ in range(3):
+        has_rested.clear()
+        assert elimina.solve(costs, device="cpu").value == 1
+        assert has_rested.wait(60)
+        for thread in threading.enumerate():
+            if isinstance(thread, call_thread.CallThread):
+                thread.join(60)
+        assert not call_thread.idle_threads
 
 
 @pytest.mark.parametrize("lost", [{0}, {1}, {0, 1}])

@@ -67,27 +67,35 @@ class CallThread(threading.Thread):
 
     def run(self) -> None:
         """Do what comes."""
-        while (work := self._next()) is not None:
-            self.is_free = False
-            work()
-            # The call's tables go with it.
-            del work
-            if not self.is_free:
-                return
+        try:
+            while (work := self._next()) is not None:
+                self.is_free = False
+                work()
+                # The call's tables go with it.
+                del work
+                if not self.is_free:
+                    return
+        finally:
+            # A lack of memory may end it while it rests.
+            self._leave()
 
     def _next(self) -> Callable[[], None] | None:
         while True:
             try:
                 return self.works.get(timeout=IDLE_THREAD_SECONDS)
             except Empty:
-                with _hiring_lock:
-                    if self in idle_threads:
-                        idle_threads.remove(self)
-                    if self.works.empty():
-                        return None
+                if self._leave():
+                    return None
+
+    def _leave(self) -> bool:
+        """Rest no longer; return whether no call has come meanwhile."""
+        with _hiring_lock:
+            if self in idle_threads:
+                idle_threads.remove(self)
+            return self.works.empty()
 
     def rest(self) -> None:
-        """Be there for another call. Little of the present one is left: the next work waits for it."""
+        """Be there for another call."""
         with _hiring_lock:
             self.is_free = True
             idle_threads.append(self)
@@ -114,7 +122,8 @@ def do_in_thread(work: Callable[[], None]) -> threading.Thread:
 
 
 @atexit.register
-def _end_idle_threads() -> None:
+def end_idle_threads() -> None:
+    """End the threads that wait for another call."""
     with _hiring_lock:
         threads = list(idle_threads)
         idle_threads.clear()

@@ -250,9 +250,10 @@ class Call(Clock):
             obey(None)
             if self._is_forgotten:
                 self._forget()
+            self._events.put(None)
+            # Last: a thread that fails before it must not be there for another call.
             if is_kept and isinstance(own, CallThread):
                 own.rest()
-            self._events.put(None)
 
     def _attend(self, worker: Thread) -> EndedBy | None:
         """Call listeners until the work ends or the time is up.
