@@ -79,10 +79,6 @@ def start_thread(thread: threading.Thread) -> None:
         raise MemoryLimitError(_NO_THREAD) from error
 
 
-LOST_LOOKS = 20
-"""Looks in a row that see a dead thread and no result of it, before it counts as lost."""
-
-
 def lost_thread() -> MemoryLimitError:
     """Return the error of a thread that ended without a result: nothing but a lack of memory ends one so."""
     return MemoryLimitError(

@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 from elimina._core import Stop, Stopped, obey, stopped
 from elimina.errors import DeviceError, MemoryLimitError
 from elimina.running.call_thread import IDLE_POLL_SECONDS, shielded
-from elimina.system import LOST_LOOKS, lost_thread, start_thread
+from elimina.system import lost_thread, start_thread
 
 logger = logging.getLogger("elimina")
 
@@ -106,7 +106,7 @@ class _Pool(Generic[Member, Item, Found]):
             if not self._working:
                 raise
         known: dict[int, Found | None] = {}
-        place = lost_looks = 0
+        place = 0
         while place < len(self._items):
             if place in known:
                 yield known.pop(place)
@@ -117,8 +117,7 @@ class _Pool(Generic[Member, Item, Found]):
             except Empty:
                 if stopped():
                     raise Stopped from None
-                lost_looks = lost_looks + 1 if self._has_lost_member else 0
-                if lost_looks >= LOST_LOOKS:
+                if self._lost_member:
                     raise lost_thread() from None
                 continue
             if isinstance(found, BaseException):
@@ -127,7 +126,7 @@ class _Pool(Generic[Member, Item, Found]):
                 known[found[0]] = found[1]
 
     @property
-    def _has_lost_member(self) -> bool:
+    def _lost_member(self) -> bool:
         """True if a member ended without its results, and without an error."""
         running = sum(thread.is_alive() for thread in self._threads)
         return bool(self._open) and running < self._working and self._found.empty()

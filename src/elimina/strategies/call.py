@@ -261,7 +261,6 @@ class Call(Clock):
         Args:
             worker: Thread that does the work.
         """
-        lost_looks = 0
         while True:
             # A signal that another thread receives does not wake this one.
             try:
@@ -269,9 +268,7 @@ class Call(Clock):
             except Empty:
                 if self.seconds <= 0:
                     return "time-limit"
-                is_lost = not worker.is_alive() and self._events.empty()
-                lost_looks = lost_looks + 1 if is_lost else 0
-                if lost_looks >= system.LOST_LOOKS:
+                if not worker.is_alive() and self._events.empty():
                     self._error = self._error or system.lost_thread()
                     return None
                 self._prepare_fallback()
