@@ -29,7 +29,7 @@ CLAIMS = (
 
 COLOURS = ("#3949ab", "#00897b", "#e53935", "#8e24aa")
 GREY = "#888"
-LEFT, WIDTH, ROW = 230, 720, 26
+LEFT, WIDTH, ROW = 240, 730, 26
 _POWERS = -1.3, 4.1
 """Ends of the axis of ratios, as powers of ten."""
 
