@@ -62,43 +62,6 @@ RELATIVE = re.compile(
 )
 """Words that begin a relative clause: two of them in one line need a second reading."""
 
-CHAINED = {
-    "core/approx": 2,
-    "core/bindings": 2,
-    "core/consistency": 1,
-    "core/cp": 2,
-    "core/cp/flatzinc": 1,
-    "core/cp/propagators": 3,
-    "core/dcop": 1,
-    "core/exec": 2,
-    "core/plan": 1,
-    "core/tables": 1,
-    "src/elimina": 2,
-    "src/elimina/adapters/pgmpy": 1,
-    "src/elimina/backends": 2,
-    "src/elimina/backends/cuda": 1,
-    "src/elimina/backends/sparse": 3,
-    "src/elimina/cli": 4,
-    "src/elimina/cp": 3,
-    "src/elimina/cp/xcsp3": 2,
-    "src/elimina/dcop": 6,
-    "src/elimina/dcop/formats": 2,
-    "src/elimina/distributed": 1,
-    "src/elimina/include/elimina": 5,
-    "src/elimina/io": 12,
-    "src/elimina/kernels": 2,
-    "src/elimina/methods": 19,
-    "src/elimina/model": 2,
-    "src/elimina/planning": 7,
-    "src/elimina/problem": 3,
-    "src/elimina/reporting": 2,
-    "src/elimina/running": 9,
-    "src/elimina/strategies": 8,
-    "src/elimina/viz": 4,
-    "src/elimina/viz/layouts": 1,
-}
-"""Folder -> lines that still chain relative clauses. Numbers only fall: rewrite the lines that you touch."""
-
 SECTION = re.compile(r"^( *)(Args|Attributes|Returns|Yields):$", re.MULTILINE)
 
 

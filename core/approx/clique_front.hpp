@@ -25,8 +25,7 @@ class CliqueFront : public CliqueForest {
   // Removes edges of a variable until its cliques can be joined to a table of at most `most_cells` cells.
   void separate(int variable, i64 most_cells);
 
-  // Removes a variable from a clique of a path and from the cliques on that side of an edge, but not from cliques that
-  // are needed.
+  // Removes a variable from a clique of a path and from the cliques on that side of an edge, except for needed ones.
   void shorten(std::span<const int> path, std::size_t position, std::span<const int> needed);
 
  private:

@@ -1,7 +1,7 @@
 // Sequences of clique trees of bounded size, linked by approximate distributions.
 //
-// A clique tree grows by factors and eliminations as long as its cliques stay within a bound. Then its front, the
-// cliques that later factors share, is approximated by smaller cliques, with which the next tree begins (Bathla and
+// A clique tree grows by factors and eliminations as long as its cliques stay within a bound. Then its front (the
+// cliques shared with later factors) is approximated by smaller cliques, and these begin the next tree (Bathla and
 // Vasudevan 2023, "IBIA: an incremental build-infer-approximate framework for approximate inference of partition
 // function"). Marginals also depend on later trees: both directions are messages of expectation propagation (Minka
 // 2001) over the cliques of the fronts, so that further passes improve the approximations of the fronts, too.

@@ -1,4 +1,4 @@
-// A search that a Python program continues from solution to solution, and that its listener may end.
+// A search that Python continues from solution to solution; its listener may end it.
 #pragma once
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>

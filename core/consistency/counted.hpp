@@ -12,8 +12,8 @@ bool is_packing(const network::Network& model);
 // Replaces the table of all cells by a table of counts, for functions of this form.
 void count(Function& f, const std::vector<int>& size);
 
-// Replaces functions that only forbid a pair of values by functions that allow at most one value of a clique of such
-// pairs.
+// Replaces functions that forbid one pair of values each: a function over a clique of such pairs allows at most one of
+// its values.
 void join_pairs(std::vector<Function>& functions, const std::vector<int>& size);
 
 }  // namespace elimina::consistency

@@ -7,7 +7,7 @@
 
 namespace elimina::cp {
 
-// A decision that was taken, or that was refuted under the decisions before it.
+// A decision, taken or refuted under the decisions before it.
 struct Step {
   Decision decision;
   bool refuted;

@@ -169,7 +169,7 @@ class Search final : public Finder {
   Statistics statistics_;
   std::chrono::steady_clock::time_point start_;
   std::uint64_t calls_before_ = 0, failures_at_restart_ = 0, calls_at_restart_ = 0;
-  std::size_t outside_ = 0;  // the level at which the search restarts, and below which it continues
+  std::size_t outside_ = 0;  // level outside the search: its root is the next one
   double spent_before_ = 0, next_poll_ = 0;
   bool begun_ = false, left_ = false, failed_ = false, at_solution_ = false, out_of_time_ = false, is_refuted_ = false,
        is_infeasible_ = false, is_part_ = false, has_stretch_ = true;

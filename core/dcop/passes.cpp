@@ -48,8 +48,7 @@ class Passes {
     if (!--silent_[variable]) ready_.push_back(variable);
   }
 
-  // Let an agent choose the values of its variables that have received values, and eliminate the variables that are
-  // ready.
+  // Let an agent choose values of variables whose separators have values, and eliminate its ready variables.
   void act() {
     while (!ready_.empty() || !told_.empty()) {
       if (!told_.empty()) {

@@ -7,8 +7,7 @@
 
 namespace elimina {
 
-// Names that begin with cuda need a GPU, names with avx512 that instruction set, names with vector any vector
-// instructions.
+// Prefixes name requirements: cuda a GPU, avx512 that instruction set, vector any vector instructions.
 // clang-format off
 #define ELIMINA_PATHS(path)                                  \
   /* steps on dense tables (core/exec/dense) */              \

@@ -4,8 +4,7 @@
 
 namespace elimina::plan {
 
-// Number of cells from which trailing axes make a row that starts at a multiple of the vector size: padding then costs
-// little.
+// Cells from which a row of trailing axes starts at a multiple of the vector size: padding then costs little.
 constexpr i64 kRowCells = 1024, kLongRowBytes = 64;
 
 constexpr i64 kSmallWork = 4096;             // combinations below which a step is not worth a split

@@ -341,8 +341,7 @@ class Encoder {
     written.exact.push_back(exact);
   }
 
-  // Write the product of a box, whose range becomes that of the stored numbers; returns true if all positive products
-  // are normal numbers.
+  // Write the product of a box and its stored range; returns true if all positive products are normal numbers.
   bool store_product(Box& box) {
     store(box.start, box.count, total_);
     bool is_normal = true;

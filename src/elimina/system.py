@@ -460,7 +460,7 @@ def _way_up(top: str, shown: str, path: str) -> Iterator[str]:
     Args:
         top: Folder where it is mounted.
         shown: The group that is mounted there.
-        path: The process' group. Containers may see a path that lies outside of what is mounted: then only that counts.
+        path: Group of the process. In a container it may lie outside ``top``: then only ``top`` counts.
     """
     inside = os.path.relpath(path or "/", shown)
     parts = [] if inside == "." or inside.startswith("..") else inside.split("/")

@@ -102,7 +102,7 @@ class Reader {
     if ((++items_ & kPatience) == 0 && poll_ && !poll_()) throw Abandoned{};
   }
 
-  // Term or list that the document makes from the terms that `read` pushes.
+  // The term or list made of the terms that `read` pushes.
   template <class Make, class Read>
   auto gathered(Make make, Read read) {
     const std::size_t base = stack_.size();

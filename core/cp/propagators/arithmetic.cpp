@@ -238,7 +238,7 @@ class Power final : public Ternary {
     return p >= least;
   }
 
-  // The least x whose largest power reaches z, and the largest x whose least power is at most z.
+  // Bounds of x: the least one with a power of at least min z, and the largest one with a power of at most max z.
   bool narrow_base(Domains& d) const {
     const Value none = d.hi(x_) + 1;
     const Value lo = first(d.lo(x_), none, [&](Value x) { return reaches(x, d.hi(y_), d.lo(z_)); });

@@ -16,7 +16,7 @@ namespace {
 // has to be visited (Francis and Stuckey, Constraints 2014, with components instead of subtrees of one search).
 //
 // Successors with a value join nodes to paths. A path is one node here, named by its last node; its row has the values
-// of that node's successor, which are first nodes of paths once AllDifferent has run. In most cases all paths but the
+// of that node's successor: once AllDifferent has run, these are first nodes of paths. In most cases all paths but the
 // root form one component. Two searches from one of them confirm this; only otherwise are the components computed.
 class Connected final : public Propagator {
  public:

@@ -267,7 +267,7 @@ void Matching::close(Engine& engine, const Part& part, const Word* values) {
   }
 }
 
-// The first component on the path: that of the free values, or of a variable that reaches all others.
+// Finds the first component: the variables with a path to free values, else the component of one that reaches all.
 void Matching::find_core(const Domains& d, const Part& part) {
   rest_.assign(order_.begin() + part.first, order_.begin() + part.last);
   core_.clear();

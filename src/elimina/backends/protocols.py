@@ -65,7 +65,7 @@ class Session(Protocol):
         ...
 
     def load_peaks(self, peaks: NDArray[np.float64], first: int = 0) -> None:
-        """Write ``Run.peaks`` of another session, for steps that read messages of that session.
+        """Set the output ranges recorded by another session (``Run.peaks``), for steps that read its messages.
 
         Args:
             peaks: Output ranges of successive steps.
@@ -80,7 +80,7 @@ class Session(Protocol):
 
 @runtime_checkable
 class SlicingSession(Session, Protocol):
-    """A session that skips the cells that contradict observed values."""
+    """A session that computes only the cells consistent with observed values."""
 
     def fix(self, values: NDArray[np.int32]) -> None:
         """Compute only the cells with given values of variables from now on.

@@ -18,8 +18,8 @@ def main(arguments: list[str] | None = None) -> None:
     Its exit codes: 0 finished, 1 error, 2 usage, 130 ended by SIGINT, 143 ended by SIGTERM.
 
     Args:
-        arguments: Those of a command that a program runs within its own process, which gets its handlers of signals
-            back; None: those of this process.
+        arguments: Arguments of a command that runs within a program: its signal handlers are restored afterwards.
+            None: the arguments of this process.
     """
 
     def work() -> int:

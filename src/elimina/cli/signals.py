@@ -1,7 +1,7 @@
 """Signals that end a command: SIGINT (Ctrl-C), SIGTERM, and the alarm of a time limit.
 
-The first one raises KeyboardInterrupt, which the library answers with what it knows; the second one ends the process at
-once. Only the standard library's smallest modules are imported here, so that the handlers stand before anything loads.
+The first one raises KeyboardInterrupt, and the library returns the results so far. The second one ends the process at
+once. Only small modules of the standard library are imported here, so that the handlers are set before anything loads.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def remaining(time_limit: float | None, seconds: float) -> float | None:
 
 
 def _drop(dropped: Any) -> None:
-    """Raise signals again that came during a destructor or a callback of the interpreter, where exceptions are lost."""
+    """Raise a signal again if its exception was lost in a destructor or a callback of the interpreter."""
     if dropped.exc_type is KeyboardInterrupt and _State.came is not None:
         _State.is_dropped = True
         signal.setitimer(signal.ITIMER_REAL, _AGAIN)

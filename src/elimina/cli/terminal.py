@@ -137,7 +137,7 @@ _HEADINGS: dict[Group, str] = {
 
 
 class Option(click.Option):
-    """An option that belongs to a group of the help, and whose value may be given once, unless it takes several.
+    """An option in a group of the help; it may be given once, unless it takes several values.
 
     Args:
         names: Its names, as of ``click.Option``.

@@ -88,10 +88,14 @@ class ConstraintTables:
             self.tables.append(ConstraintTable(tuple(scope), rows, self.origin))
 
     def where(self, views: Sequence[View], holds: Callable[..., Mask]) -> None:
-        """Add the assignments of some views that fulfil a condition, which gets an array of values for each view.
+        """Add the assignments of some views for which a condition holds.
+
+        Args:
+            views: Views of the scope.
+            holds: Condition: takes an array of values for each view, and returns a mask.
 
         Raises:
-            InputError: There are too many.
+            InputError: There are too many assignments.
             Infeasible: There is none.
         """
         scope, columns, view_values = self._grid(views)

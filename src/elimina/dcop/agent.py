@@ -58,8 +58,8 @@ class Agent:
     With filtering, ADPOP runs first.
 
     Its host calls ``start``, then ``receive`` for each message, and after each of these calls ``work`` as long
-    as it ``has_work``; what a call returns is sent before the next one, so that others do not wait for work that does
-    not concern them. Each message has to arrive once, and may overtake others.
+    as it ``has_work``. The host sends the messages of a call before the next call, so that their receivers do not wait
+    for unrelated work. Each message has to arrive once, and may overtake others.
 
     Each variable has its own place in the pseudo-tree; variables of one agent exchange no messages.
     Agents are deterministic: an agent that is restarted and gets the same messages in the same order sends the same.

@@ -327,10 +327,10 @@ class CycleBucket(Bucket):
     """A ``Bucket`` that keeps messages small, in the manner of MB-DPOP.
 
     A. Petcu and B. Faltings, "MB-DPOP: a new memory-bounded algorithm for distributed optimization", IJCAI 2007: labels
-    tell ancestors what their descendants' tables depend on, and which variables are cut. A variable that is cut asks
-    for its children's tables for each of its values in turn, in the context of the values of ancestors that are cut
-    themselves, and puts what it hears together; so no message has more cells than a limit. When values are chosen,
-    tables of other contexts than the best one are asked for again.
+    tell ancestors the scopes of their descendants' tables, and which variables are cut. A cut variable requests its
+    children's tables for each of its values in turn, given the values of ancestors that are cut, and combines them. So
+    no message has more cells than a limit. When values are chosen, tables of other contexts than the best one are
+    requested again.
     """
 
     def _set_up(self) -> None:

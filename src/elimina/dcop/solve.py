@@ -47,12 +47,12 @@ _MORE = 8
 def early_answer(problem: Problem, agents: Iterable[Finished] = ()) -> Result:
     """Return bounds on the optimum before the agents have finished.
 
-    The bound is that of the pseudo-trees' roots where all of them know one, else the sum of the cost functions' best
-    costs. The assignment is the agents' own where it is complete, or that of a local search, whichever is better.
+    The bound is the sum of the bounds of the pseudo-trees' roots if all of them have one, else of the cost functions'
+    best costs. The assignment is the better one of the agents' (if complete) and of a local search.
 
     Args:
         problem: Problem of the agents.
-        agents: The agents as they were when the run ended; none of a run that did not begin.
+        agents: State of the agents at the end of the run; empty if it did not begin.
     """
     model, agents = problem.model, list(agents)
     simple_bounds = first_bounds(prepare(model, "mpe", {}), math.inf)
@@ -183,8 +183,8 @@ def solve(
         figures, ``stats`` has ``algorithm``, ``agents`` (their number), ``gpus`` and ``bytes_between_gpus``
         (several GPUs), ``simulated_seconds``, ``nonconcurrent_operations``, ``messages``, ``message_bytes`` (by kind),
         ``network_load`` (bytes of all), ``largest_message`` (bytes), ``repeated`` (transmissions), ``depth`` (of the
-        pseudo-tree), ``ibound``, ``filtering``; with ``filtering`` also ``rows_sent`` and ``dense_rows`` (of the tables
-        that they are from). ``peak_bytes`` is that of the agent that needs most.
+        pseudo-tree), ``ibound``, ``filtering``; with ``filtering`` also ``rows_sent`` and ``dense_rows`` (of the
+        whole tables). ``peak_bytes`` is the largest peak of an agent.
 
     Raises:
         InputError: An option makes no sense, or costs are too far apart for exact integers.

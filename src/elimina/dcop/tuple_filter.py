@@ -1,10 +1,10 @@
 """Filtering of UTIL messages: tables within an i-bound, then exact tables of the tuples that may be optimal.
 
-What is bounded first tells each variable what its subtree costs at least (ADPOP), an assignment what is to be beaten,
-and, on the way down, what all outside the subtree costs at least (mini-bucket tree elimination: R. Mateescu,
-R. Dechter, K. Kask, AAAI 2002). Exact tables are then sent as rows, without those that cannot be part of anything
-better (function filtering: M. Sanchez, J. Larrosa, P. Meseguer, IJCAI 2005; for DPOP: I. Brito and P. Meseguer,
-"Improving DPOP with function filtering", AAMAS 2010).
+The first phase computes bounds: a lower bound on the cost of each variable's subtree (ADPOP), an upper bound from an
+assignment, and, on the way down, a lower bound on the cost outside the subtree (mini-bucket tree elimination:
+R. Mateescu, R. Dechter, K. Kask, AAAI 2002). The second phase sends exact tables as lists of tuples, without those
+that cannot be part of a better assignment (function filtering: M. Sanchez, J. Larrosa, P. Meseguer, IJCAI 2005; for
+DPOP: I. Brito and P. Meseguer, "Improving DPOP with function filtering", AAMAS 2010).
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ _ANSWER_SECONDS = 1.0
 """Seconds without an answer after which a worker's presence is checked."""
 
 _REACH_SECONDS = 60.0
-"""Seconds after which an unreachable worker that is not lost ends the run."""
+"""Seconds after which an unreachable worker ends the run, unless it counts as lost before."""
 
 _REPLACEMENT_SECONDS = 20.0
 """Seconds to wait for new workers when all were lost."""

@@ -232,8 +232,8 @@ def cases_from_frame(frame: Any, model: Model, *, indices: bool = False, ignore_
 
     Cells are states: integers and booleans match int and bool states, and text is read as in files. Whole floats count
     as integers. None, NaN, NaT, pandas.NA and masked cells are unobserved. Packages that read files turn text into
-    Booleans and numbers, so a cell of these types that equals no state stands for the state whose text reads the same:
-    True for ``TRUE``, 1 or 1.0 for ``1`` or ``01``.
+    Booleans and numbers. A cell of these types that equals no state is therefore matched by text: True stands for
+    ``TRUE``, 1 or 1.0 for ``1`` or ``01``.
 
     Args:
         frame: A data frame (pandas, Polars, Arrow, or another with Arrow's streams or the protocol of

@@ -3,9 +3,10 @@
 An object with "problem" (a name, and "mustbe": "<bound" to minimise or ">bound" to maximise), "variables" (a list of
 states or a size each) and "functions" (a scope and full costs, or a default and tuples, or another function's name, or
 a type with parameters: see ``elimina.io.keywords``). Commas, colons and quotation marks are optional, braces and
-brackets are alike, comments start with "#" or "//". The cost "inf" forbids. Costs have as many decimals as the bound is
-written with; further ones are cut off. An assignment whose cost reaches the bound is not a solution, and an entry that
-no solution can use because of that is forbidden. Source: the description that comes with toulbar2, "The CFN format".
+brackets are alike, comments start with "#" or "//". The cost "inf" forbids. Costs have as many decimals as the bound;
+further ones are cut off. An assignment whose cost reaches the bound is not a solution. An entry is forbidden if it
+reaches the bound even with the least cost of all other functions. Source: the description that comes with toulbar2,
+"The CFN format".
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Clauses of CNF and weighted CNF: lines, literals, weights, and the tables that they become.
 
-Variable i is ``x<i>``, its states are 0 (false) and 1 (true). Lines that start with c are comments, two of which the
-model counting competitions give a meaning: "c p weight LITERAL WEIGHT 0" makes the model one of probabilities (the
-negated literal's weight is 1 minus that, unless it is given), and "c p show" lists the variables of a projected count,
-so it has to list all. Sources: the format pages of the SAT competitions, the MaxSAT evaluations and the model counting
+Variable i is ``x<i>``, its states are 0 (false) and 1 (true). Lines that start with c are comments. The model counting
+competitions give two of them a meaning: "c p weight LITERAL WEIGHT 0" makes the model one of probabilities (the negated
+literal's weight is 1 minus that, unless it is given), and "c p show" lists the variables of a projected count, so it
+has to list all. Sources: the format pages of the SAT competitions, the MaxSAT evaluations and the model counting
 competitions.
 """
 

@@ -17,7 +17,7 @@ class Codec(NamedTuple, Generic[Subject]):
 
     Attributes:
         senses: Senses that a file can have.
-        open_text: Function that makes the source that ``parse`` reads of a file's content.
+        open_text: Function that turns a file's content into the source of ``parse``.
         parse: Function that reads a model or another problem.
         render: Function that yields a file's text; None if the format is only read.
         holds: Content that not all formats have a place for: names of variables and states, an upper bound on totals,

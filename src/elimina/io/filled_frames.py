@@ -24,7 +24,7 @@ class _Library(NamedTuple):
     Attributes:
         names: Names of a frame's columns.
         cells: Cells of the column at a position, missing ones in any form.
-        with_cells: A frame with other cells in the column at a position, which keeps its type if that can hold them.
+        with_cells: A frame with other cells in the column at a position; its type stays if it can hold them.
         with_column: A frame with one more column.
     """
 

@@ -1,7 +1,7 @@
-"""Formats of all files in one table: their suffixes, what they hold, and the marks of formats that share a suffix.
+"""Formats of all files in one table: their suffixes, contents, and the marks that tell equal suffixes apart.
 
-The package of a content reads and writes its formats. The module of ``elimina.io`` that is named like the format has
-the ``CODEC`` of models, and ``DIAGRAMS`` for influence diagrams. The module of ``elimina.dcop.formats`` has the
+The package of a content reads and writes its formats. The module of ``elimina.io`` named like the format has the
+``CODEC`` of models, and ``DIAGRAMS`` for influence diagrams. The module of ``elimina.dcop.formats`` has the
 ``CODEC`` of distributed problems. ``elimina.cp`` reads constraint models and tours.
 """
 

@@ -95,7 +95,7 @@ class NetworkBuilder:
         self._factors[child] = Table([*parents, child], values)
 
     def check_distributions(self, others: Collection[int] = ()) -> None:
-        """Check that there are variables, and that all but the given ones have a distribution."""
+        """Check that the file has variables, each with a distribution unless it is in ``others``."""
         if not self._variables:
             raise TextError("expected a variable, but the file ends here")
         missing = [v.name for i, v in enumerate(self._variables) if i not in self._factors and i not in others]

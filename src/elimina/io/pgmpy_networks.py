@@ -23,8 +23,8 @@ def from_pgmpy(network: Any, *, check: bool = True) -> Model:
     """Build a model from a discrete Bayesian network, Markov network, factor graph or junction tree of pgmpy.
 
     Variables are in the order of the nodes (then of the factors); names that are not strings become their ``str``.
-    States that are str, int or bool (also of NumPy) stay what they are, others become their ``str``. A factor that
-    lists a variable's states in another order than its first factor is rearranged.
+    States of type str, int or bool (also of NumPy) are kept, others become their ``str``. Factors are rearranged to the
+    order of states in the first factor of each variable.
 
     Args:
         network: An object of pgmpy.

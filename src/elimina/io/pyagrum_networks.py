@@ -126,8 +126,8 @@ def to_pyagrum(model: Model) -> Any:
     probabilities as by ``convert_sense``. A Markov random field has one factor for a set of variables, so those over
     the same ones are multiplied, and a constant is multiplied into the first.
 
-    A variable whose states are int becomes a RangeVariable or an IntegerVariable, which has its states in increasing
-    order; another one becomes a LabelizedVariable, with states that are bool as ``True`` and ``False``.
+    A variable with int states becomes a RangeVariable or an IntegerVariable, with its states in increasing order. Any
+    other becomes a LabelizedVariable; bool states are written as ``True`` and ``False``.
 
     Raises:
         InputError: pyAgrum is not installed, or a factor or the constant is too large to be written out.

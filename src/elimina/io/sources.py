@@ -83,7 +83,7 @@ def as_model(model: ModelLike) -> Model:
 
 
 def as_evidence(evidence: EvidenceLike | None, model: Model, argument: str = "evidence") -> Evidence:
-    """Return evidence as a mapping: what a file holds, or a labelled row, whose missing cells become None.
+    """Return evidence as a mapping, read from a file or a labelled row; missing cells become None.
 
     Args:
         evidence: Evidence in any form.

@@ -263,8 +263,8 @@ def render(model: Model) -> Iterator[str]:
     """Yield the file's text.
 
     Forbidden entries are written as the upper bound; without one, it is one more than all the largest costs together.
-    Costs that are not integers are multiplied by the smallest power of ten that makes them so; the problem's name then
-    ends in "*1e" and the exponent. The model's constant becomes a function of arity 0.
+    Other costs than integers are multiplied by the smallest power of ten that makes them integers; the problem's name
+    then ends in "*1e" and the exponent. The model's constant becomes a function of arity 0.
 
     Raises:
         InputError: A cost is negative, or no power of ten makes all of them 64-bit integers.

@@ -1,8 +1,8 @@
 // Small steps, many in one launch. Blocks take entries of a list, in an order in which a step comes after all that it reads: each is
-// a step, or a chunk of the output cells of one that has much work. A block loads an entry's record, waits for what the step reads,
-// computes it, and walks on to the step that reads its output, if that is small, the only reader, and reads no output that has
-// others; where such a step waits for several, the block that finishes the last of them walks on. While a step is computed, the next
-// one's record is already being fetched. Blocks that hold earlier entries run, so none waits forever.
+// a step, or a chunk of the output cells of one that has much work. A block loads an entry's record, waits for the step's inputs,
+// and computes the step. Then it continues with the reader of its output, if that reader is small, the only one, and the only reader
+// of its other inputs, too. If such a reader waits for several steps, the block that finishes the last of them continues. While a
+// step is computed, the next one's record is already being fetched. Blocks that hold earlier entries run, so none waits forever.
 #include "level.cuh"
 #include "rows.cuh"
 

@@ -61,8 +61,8 @@ def count(execution: Execution, clock: dict[str, float]) -> Result:
 def _fits_long_integers(execution: Execution, bits: float) -> bool:
     """Return whether one run in long integers may count: on the CPU, as a whole, and within the memory.
 
-    Messages that coexist are of different subtrees, so that their bits add up to no more than those of the whole; twice
-    that where one is made of others.
+    Coexisting messages belong to different subtrees, so their bits add up to at most those of the whole. A message that
+    is being computed coexists with its operands, so twice that is needed.
     """
     plan = execution.plan
     is_free = execution.checkpoint is None and execution.share is None and plan.on_host

@@ -58,7 +58,7 @@ _MIN_EFFICIENCY = 0.25
 """Effective size, as a share of independent samples, below which they become particle filters."""
 
 _GOOD_EFFICIENCY, _MIN_MIXTURE_EFFICIENCY = 0.5, 0.1
-"""Efficiencies from which mini-buckets need no join graph, and from which a mixture beats filters."""
+"""Least efficiency of mini-buckets without a join graph, and of a mixture in place of particle filters."""
 
 _DEVIATIONS = 2.0
 """Standard errors from a sum to what it hardly lies below, or above."""

@@ -1,11 +1,11 @@
 """Estimates of sums and marginals by sequences of linked clique trees, with larger and larger cliques.
 
-A clique tree grows by factors and eliminations as long as its cliques stay within a bound. Then its front, the cliques
-that later factors share, is approximated by smaller cliques, with which the next tree begins (Bathla and Vasudevan
-2023, "IBIA: an incremental build-infer-approximate framework for approximate inference of partition function").
-Marginals need what later trees say about earlier ones. Here both directions are messages of expectation propagation
-(Minka 2001) over the cliques of the fronts, so that further passes improve the approximations of the fronts, too. The
-core (``core/approx/linked_trees.hpp``) builds the trees and passes the messages.
+A clique tree grows by factors and eliminations as long as its cliques stay within a bound. Then its front (the cliques
+shared with later factors) is approximated by smaller cliques, and these begin the next tree (Bathla and Vasudevan 2023,
+"IBIA: an incremental build-infer-approximate framework for approximate inference of partition function"). Marginals
+need what later trees say about earlier ones. Here both directions are messages of expectation propagation (Minka 2001)
+over the cliques of the fronts, so that further passes improve the approximations of the fronts, too. The core
+(``core/approx/linked_trees.hpp``) builds the trees and passes the messages.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ _MAX_REPETITIONS, _MAX_ORDERS = 2, 9
 """Sequences with forecasts for an order, if passes do not converge, and orders with cliques of the largest size."""
 
 _PASSES_SHARE, _LARGE_CHANGE = 0.35, 0.05
-"""Estimated error as a share of the passes' change, if that is small; mean change at which it is half that share.
+"""Estimated error as a share of a small change of the passes; mean change at which this share is halved.
 Fitted to files of the UAI competitions, as are the next numbers."""
 
 _PASSES_RATIO, _LOG_RUNGS_TIMES = 0.6, 2.0
@@ -312,8 +312,8 @@ class _Estimator:
     ) -> tuple[NDArray[np.float64], float]:
         """Return the estimated errors of the marginals and of the logarithm of the sum.
 
-        The errors of smaller cliques are about the differences to larger ones; those of the larger ones seldom are much
-        smaller. What further passes changed is several times the error that remains, unless they go to and fro.
+        The error of smaller cliques is about the difference to larger ones, and the error of the larger ones is seldom
+        much smaller. If passes converge, their change is several times the remaining error.
         """
         change = self._distances(current, previous)
         passes = self._distances(current, first)

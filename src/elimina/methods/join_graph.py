@@ -1,8 +1,8 @@
 """Join graphs of mini-buckets: clusters of joined tables, between which messages shift costs.
 
 Join-graph linear programming (Ihler, Flerova, Dechter and Otten 2012, "Join-graph based cost-shifting schemes",
-algorithm JGLP): each pass takes messages up the tree of mini-buckets, which leaves a bound in its roots, and hands
-shares of their sum down again. No pass lowers the bound, which starts as that of plain mini-buckets.
+algorithm JGLP): each pass takes messages up the tree of mini-buckets, sums them to a bound in its roots, and passes
+shares of the sum down again. The bound starts as that of plain mini-buckets, and no pass worsens it.
 
 The tables are arrays of NumPy, or of a GPU that NumPy's functions work on.
 """

@@ -26,8 +26,8 @@ from elimina.running.encoding import distances
 from elimina.running.memory_shares import can_copy, cells_of, threads_within
 
 MAX_COMPLETION_CELLS, MAX_COMPLETION_PASSES = 3e7, 1000
-"""Cells that local search visits at most where a hint leaves variables out or is forbidden (about 0.1 s), and how often
-it visits each cell at most, on average: small models take milliseconds."""
+"""Cells that local search visits at most to complete or repair a hint (about 0.1 s), and visits of each cell at most,
+on average: small models take milliseconds."""
 
 
 class AssignmentSearch:

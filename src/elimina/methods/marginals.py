@@ -38,8 +38,8 @@ _STATE_BYTES = 40
 """Bytes that a state's probability, and its place, take while posteriors are collected."""
 
 CONTRADICTION_SECONDS = 0.1
-"""Estimated seconds that a look for a contradiction in evidence that a query does not depend on may take; or as long as
-the query."""
+"""Estimated seconds of a check for contradictions in evidence that is irrelevant to the query, unless the query takes
+longer."""
 
 _LARGE_POSTERIOR_BYTES = 1 << 26
 """Bytes of posteriors from which the free memory is asked for."""

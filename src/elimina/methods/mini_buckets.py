@@ -45,9 +45,9 @@ class PseudoTreeTables(NamedTuple):
     dependencies"). Variables are numbered by their place in the order, so that a parent's number is above its child's.
 
     Attributes:
-        tables: int64, for each table: its offset in the arena, its home (the variable of its scope that is eliminated
-            first; -1: it is one number), the stride of that variable, its origin (the variable whose mini-bucket sent
-            it; -1: it is a factor), the number of its other variables, and each one's number and stride.
+        tables: int64, for each table: its offset in the arena, its home (the first variable of its scope to be
+            eliminated; -1: a constant), the stride of its home, its origin (the variable of the sending mini-bucket;
+            -1: a factor), the number of its other variables, and each one's number and stride.
         sizes: Domain sizes.
         parents: Parent of each variable; -1 for a root.
         starts: int64, place of each variable's first context in ``contexts``, and their number.

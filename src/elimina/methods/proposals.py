@@ -1,10 +1,10 @@
-"""Distributions to draw samples from: each variable given those that are drawn before it, by its bucket's tables.
+"""Distributions to draw samples from: each variable given the variables drawn before it, by its bucket's tables.
 
-A bucket's factors and the messages that it received are, at values of what is eliminated later, the conditional
-distribution of its variable (Dechter 1999, section 7, run backwards). Where buckets were divided, these are the
-messages of weighted mini-buckets (Liu, Fisher and Ihler 2015, "Probabilistic variational bounds for graphical models"),
-and a sample's weight is its probability in the model over that of drawing it. Their bound on the sum bounds all
-weights.
+The product of a bucket's factors and messages, at states of the variables eliminated later, is the conditional
+distribution of its variable up to a constant (Dechter 1999, section 7, run backwards). In partitioned buckets, these
+are the messages of weighted mini-buckets (Liu, Fisher and Ihler 2015, "Probabilistic variational bounds for graphical
+models"). A sample's weight is its probability in the model over that of drawing it. The bound on the sum also bounds
+all weights.
 """
 
 from __future__ import annotations

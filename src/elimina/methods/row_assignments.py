@@ -48,8 +48,8 @@ class RowAssignments(NamedTuple):
     Attributes:
         variables: Variables of the columns.
         indices: Index of each state, int32 of shape ``(rows, variables)``; -1 where a row is impossible.
-        log10_probability: Base-10 logarithm of the product of all factors for each assignment, shape ``(rows,)``; minus
-            infinity where a row is impossible. That of what was observed, for assignments that are drawn.
+        log10_probability: Base-10 logarithm of the product of all factors for each assignment, shape ``(rows,)``; for
+            samples, of the probability of the observations. Minus infinity where a row is impossible.
         labels: Index of the pandas frame that held the rows; None for other rows.
     """
 

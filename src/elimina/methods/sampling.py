@@ -55,10 +55,10 @@ _BATCH_CELLS = 1 << 20
 def draw(
     propagator: Propagator, plan: Plan, sizes: Sequence[int], count: int, seed: int
 ) -> dict[int, NDArray[np.int32]]:
-    """Draw from the distribution that a propagation was run for.
+    """Draw samples from the distribution of a propagation.
 
-    A bucket's own factors and the messages that it received are, at given values of what is eliminated later, the
-    conditional distribution of its variable (Dechter 1999, section 7, run backwards as forward sampling).
+    The product of a bucket's factors and messages, at states of the variables eliminated later, is the conditional
+    distribution of its variable up to a constant (Dechter 1999, section 7, run backwards as forward sampling).
 
     Args:
         propagator: After a run that computed the sum, so that all messages towards the roots are known.

@@ -58,7 +58,7 @@ class SmallAnswer(NamedTuple):
     """The answer of a small network.
 
     Attributes:
-        shares: Probabilities, one variable after the other; NaN where the sum is 0, empty where only that is asked for.
+        shares: Probabilities, one variable after the other; NaN if the sum is 0, empty if only the sum was requested.
         log_sum: Natural logarithm of the sum of everything.
         sum: The sum itself; 0 or infinity where no float holds it.
         width: Induced width.

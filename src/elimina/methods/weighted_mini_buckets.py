@@ -42,8 +42,8 @@ MAX_RUNG_SECONDS = 20.0
 """Estimated seconds of the first of four runs by default; the others take twice that together."""
 
 ORDERS: tuple[tuple[Method, int], ...] = (("min-degree", 0), ("min-fill", 0), ("min-fill", 1), ("min-fill", 2))
-"""Heuristics of orders that are found at once, and numbers that are added to their seeds. The first one takes least
-time. Which is best for bounds differs: those of a 40 x 40 grid in 64 MB are 6.2, 3.9, 4.6 and 2.8 apart."""
+"""Heuristics of quick orders, and numbers added to their seeds; the first one takes the least time. The best one
+differs by model: the bounds on a 40 x 40 grid in 64 MB are 6.2, 3.9, 4.6 and 2.8 apart."""
 
 _ORDER_SECONDS = 0.2
 """Limit of the search for such an order in seconds."""
@@ -239,7 +239,7 @@ def bounded_marginal_map(
         learn: Called with each bound as soon as it is known.
 
     Returns:
-        ``value`` is that of the assignment, where its sum is known exactly; else ``lower_bound`` bounds it.
+        An answer with the ``value`` of the assignment if its sum is exact; else ``lower_bound`` bounds the value.
 
     Raises:
         MemoryLimitError: Mini-buckets do not fit, either.

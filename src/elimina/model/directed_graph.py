@@ -38,8 +38,8 @@ class DirectedGraph:
     def reachable(self, variables: Collection[int], observed: Set[int]) -> set[int]:
         """Return the unobserved variables that an active path joins to some variables.
 
-        A path is active if it has no observed variable but where two of its arrows meet, and only such arrows that
-        meet at an observed variable or at an ancestor of one (Koller and Friedman, 2009, algorithm 3.1).
+        A path is active if each of its colliders (where two arrows meet) is observed or an ancestor of an observed
+        variable, and none of its other variables is observed (Koller and Friedman, 2009, algorithm 3.1).
         """
         opening = self.ancestors(observed)
         # A variable and whether the path comes from one of its parents.

@@ -49,11 +49,12 @@ def make_bounded_plan(
             records would not fit.
         seconds: Estimated time that ``auto`` may take besides the device's start.
         side: Side of the bound on a sum; None for the task ``mpe``.
-        divide: The mini-buckets for an i-bound, None where they are to be made by scopes, as without it.
+        divide: Function that returns the mini-buckets for an i-bound, or None to make them by scopes; None: always by
+            scopes.
 
     Returns:
-        The plan, which divides nothing where whole buckets are small enough. It need not fit: where the factors alone
-        do not, or the i-bound is given.
+        The plan, without a partition if whole buckets are small enough. It may not fit if the factors alone do not, or
+        if the i-bound is given.
     """
     problem, order, machine, memory = elimination[:4]
 

@@ -64,9 +64,9 @@ def operand_limits(bound: int, dtype: Dtype) -> list[int]:
 def choose_encoding(problem: Problem, operands: int, bound: int, dtype: str | None, weighted: bool = False) -> Encoding:
     """Choose the semiring and the narrowest dtype that is exact, by a proof on the range of the costs.
 
-    Every cost is shifted to be non-negative, so a partial sum at or above any bound on the optimum can never come back
-    below it: one number above that bound stands for 'forbidden', and a dtype is wide enough if it can store that number
-    once for each table that a step adds.
+    All costs are shifted to be non-negative, so a partial sum that reaches a bound on the optimum stays above it. One
+    number above the bound therefore stands for 'forbidden'. A dtype is wide enough if it can store that number times
+    the number of tables that a step adds.
     """
     if weighted:
         return Encoding("log-sum-exp", _asked(dtype, ("float64",), "bounds on sums"), -math.inf)

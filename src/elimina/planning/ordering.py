@@ -24,8 +24,8 @@ two more."""
 
 _ROUGH_SECONDS = 0.5
 _ROUGH_VARIABLE_SECONDS = 2e-4
-"""Time limit of a quick order, and the same for each variable: 50 times what it takes, because an order that a busy
-machine cuts off halfway is useless."""
+"""Time limit of a quick order in seconds, in all and for each variable: 50 times its usual time, because half an order
+is useless if the machine is busy."""
 
 _VARIABLE_SECONDS = 4e-5
 """Seconds of reductions and a greedy run for each variable, on a loaded machine, whatever the limit: half an order is
@@ -35,8 +35,8 @@ _MIN_SEARCH_PER_QUICK_ORDER = 3
 """Time of the shortest search for an order, in times of the quick order: it begins with two like it."""
 
 _MIN_PARTIAL_VARIABLES = 50_000
-"""Variables from which a quick order for marginals ends where their elimination is hopeless: marginals are estimated
-then, and the rest of the order would take most of the time."""
+"""Variables from which a quick order for marginals ends early if elimination is hopeless: marginals are estimated then,
+and the rest of the order would take most of the time."""
 
 _MIN_RELEASED_VARIABLES = 100_000
 """Variables from which the memory of a quick order is given back: 10 ms for a million."""

@@ -124,11 +124,11 @@ def log_cells(step: Step) -> float:
 
 
 def predicted_shares(domain: int, tables: Sequence[Density]) -> tuple[float, float]:
-    """Natural logarithms of the share of a step's combinations that all tables allow, and of output cells with one.
+    """Return the logarithms of two shares: of allowed combinations of a step, and of output cells with one of these.
 
-    The latter is exact for one table among full ones. Else it lies halfway between two guesses: one takes all cells for
-    independent, which is too low where tables make variables functions of others; for the other one, the table that
-    leaves the eliminated variable the fewest values decides which are left, and the rest allow each of them or not.
+    The second is exact for one table among full ones. Else it lies halfway between two guesses. The first guess treats
+    all cells as independent; it is too low if tables make variables functions of others. In the second, the table that
+    allows the fewest values of the eliminated variable selects these, and the other tables allow each with their share.
     """
     logs = [math.log(table.share) if table.share > 0 else -math.inf for table in tables]
     joint = sum(logs)
@@ -168,12 +168,12 @@ def tuples_cannot_pay(plan: Plan, problem: Problem, machine: Machine) -> bool:
 def make_sparse_plan(
     plan: Plan, problem: Problem, machine: Machine, whole: bool = False, times: float = 1.0, listed: bool = True
 ) -> Plan | None:
-    """Plan steps on rows if they are expected to take less time, or if only they fit; None if there are none.
+    """Plan steps on sparse tables if they are expected to take less time, or if only they fit; None if there are none.
 
-    Unless all steps are to work on rows, the plan that is returned fits.
+    Unless ``whole`` is set, the plan fits.
 
-    The expectation of a message's rows takes tables for independent; a run looks again once it knows better. Factors
-    that tables list are listed, where all steps that read them work on rows.
+    The expected tuples of a message assume independent tables; a run plans again when it counts more. A factor is
+    listed if all steps that read it work on sparse tables.
 
     Args:
         plan: Dense, in a dtype of ``DTYPES``.

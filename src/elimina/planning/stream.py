@@ -37,7 +37,7 @@ class Window(NamedTuple):
     Attributes:
         place: Start of the first slot on the device, or of the whole table, in elements.
         slots: Parts of the table that have room at a time; 0: all of it lies there, until its last reader has run.
-        span: Elements of a part, which is also what is from a slot to the next.
+        span: Elements of a part, and the distance between two slots.
         strides: Elements between two values of each axis of the step's output.
         domain_stride: Elements between two values of the eliminated variable.
         whole: True if the one part is the whole table, copied for the first tile.

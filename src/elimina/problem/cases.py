@@ -20,7 +20,7 @@ def prepare_batch(
     cases: int,
     families: Sequence[tuple[int, ...]] = (),
 ) -> Problem:
-    """Prepare posteriors for many cases at once: a variable that numbers them is in every table that depends on them.
+    """Prepare posteriors for many cases at once: every table that depends on the cases has their number as a variable.
 
     Each variable that some case may observe gets a factor of ones over itself and the cases, for weights.
 

@@ -96,9 +96,9 @@ def prepare(model: Model, task: Task, evidence: Mapping[int, int], query: Collec
         model: Any model.
         task: Name of the task.
         evidence: Variable index -> value index.
-        query: ``mar``: the variables whose marginals are asked for; None for all. ``joint``: those whose joint
-            distribution is asked for. What they do not depend on is left out, so the sum of what remains is then not
-            the evidence's probability. ``mmap``: those that stay when all others are summed out.
+        query: ``mar``: variables of the marginals; None for all. ``joint``: variables of the joint distribution.
+            ``mmap``: variables that are maximised. For ``mar`` and ``joint``, irrelevant variables are left out, so the
+            sum is not the probability of the evidence.
 
     Raises:
         InputError: Unknown task or variable, a value out of range, or a task that the model's sense does not define.

@@ -31,7 +31,7 @@ MIN_LARGE_DOMAIN = 1 << 12
 
 _MAX_CHAIN_CELLS = 1 << 22
 """Number of cells from which a table becomes a chain, unless the order is given: written out, it takes 10 ms.
-A table that forbids most tuples stays a list, which takes less time, while 64 bits can number its cells."""
+A table of mostly forbidden tuples stays a list if 64 bits can number its cells: lists are faster there."""
 
 _MAX_LINKS, _LINK_SHARE = 1 << 22, 1 / 256
 """Transitions for each variable of a chain, whose tables list them: the most, and as a share of the whole table's

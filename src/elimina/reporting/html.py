@@ -29,7 +29,7 @@ def short(text: object, letters: int = MAX_LETTERS) -> str:
 
 
 def name_of(model: Model, variable: int, letters: int = MAX_LETTERS) -> str:
-    """Return the name of a plan's variable, which may be one that the model does not have."""
+    """Return the name of a plan's variable; variables beyond the model's are numbered as auxiliary ones."""
     count = len(model.variables)
     return short(model.variables[variable].name, letters) if variable < count else f"auxiliary {variable - count + 1}"
 

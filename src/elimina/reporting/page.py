@@ -13,7 +13,7 @@ from elimina.reporting.html import Markup, html, short
 from elimina.version import __version__
 
 _ESCAPED = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"})
-"""Characters that could end the element of the data, or that scripts do not take in texts."""
+"""Characters that could end the element of the data, or are not allowed in strings of scripts."""
 
 _ORDER = (
     *("figures", "answer", "search", "tour", "bounds", "graph", "tree", "agents", "messages"),

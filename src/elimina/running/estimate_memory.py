@@ -14,8 +14,8 @@ WRITTEN_TABLES_SHARE = 0.25
 """Share of the memory for tables that estimates write out: their clusters take as much and more."""
 
 QUICK_ORDER_FACTOR = 256.0
-"""Memory that a quick order needs, for each byte there is, from which no search makes it fit: short ones save a factor
-of 30 at most."""
+"""Memory of a quick order relative to the memory limit, above which no search for an order makes it fit: short searches
+save a factor of 30 at most."""
 
 
 def can_write_tables(problem: Problem, memory_bytes: int) -> bool:

@@ -12,8 +12,8 @@ MIN_FUSED_SECONDS = 0.01
 """Estimated seconds from which such a plan is made; making it takes a millisecond or two."""
 
 MAX_FUSED_TIME_SHARE = 1.4
-"""Its estimated time, relative to that of steps for one variable, up to which it is taken. Estimates count all
-combinations alike, but those of one cell share what is read; measured on grids and cliques (``bench/fused.py``)."""
+"""Largest estimated time of such a plan, relative to steps for one variable. Estimates count all combinations alike,
+but combinations of one cell share their operands; measured on grids and cliques (``bench/fused.py``)."""
 
 
 def with_fused_steps(elimination: Elimination, plan: Plan) -> Plan:

@@ -14,7 +14,7 @@ _MANY_TABLES = 10_000
 """Tables of a model from which a search for garbage takes some milliseconds."""
 
 _to_undo: set[tuple[int, Callable[[], None]]] = set()
-"""Threads that suspend garbage collection or freeze objects for a while, and the functions that undo it."""
+"""Threads that have suspended garbage collection or frozen objects, with the functions to undo it."""
 
 
 @contextlib.contextmanager

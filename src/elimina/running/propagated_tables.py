@@ -213,11 +213,10 @@ class Posteriors(NamedTuple):
             observations; minus infinity where the case is impossible.
         variables: The variables of the marginals.
         labels: Index of the pandas frame that held the cases; None for other cases.
-        errors: float64 array of shape ``(cases,)``: the estimated error of each case, which is the mean Hellinger
-            distance of its marginals from the exact ones; 0 where these are exact, NaN where it is unknown. None if all
-            cases are exact.
-        joints: Names of variables -> float64 array of shape ``(cases, size, ...)``: their joint posteriors, as far as
-            these were asked for; zeros where a case is impossible. None if none were.
+        errors: float64 array of shape ``(cases,)``: the estimated error of each case, a mean Hellinger distance of its
+            marginals from the exact ones; 0 for exact cases, NaN if it is unknown. None if all cases are exact.
+        joints: Names of variables -> float64 array of shape ``(cases, size, ...)``: their requested joint
+            posteriors; zeros for impossible cases. None if none were requested.
     """
 
     marginals: dict[str, Floats]

@@ -1,7 +1,8 @@
 """Bounds on the rounding error of an optimum of floats, and checks against them.
 
 Tables are added less the best value of each (``running.encoding``), so all terms have one sign: each addition then
-changes a sum by a small part of itself. What tables cancel of each other is in the constants, which are added exactly.
+changes a sum by a small part of itself. Cancellation between tables only occurs in the constants, which are added
+exactly.
 """
 
 from __future__ import annotations

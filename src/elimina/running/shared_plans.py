@@ -113,9 +113,9 @@ SHARED_FORMS: tuple[FormRow[SharedSearch], ...] = (
 
 
 def shared_plan(backend: Backend, count: int, problem: Problem, options: Options, plan: Plan) -> Plan:
-    """Return a plan that ``count`` devices finish first, which may be the plan itself.
+    """Return the fastest plan on ``count`` devices, possibly the given one.
 
-    They share slices, or all of them compute parts of one plan's tables.
+    The devices share slices, or each computes a part of every large table of one plan.
     """
     if count == 1 or plan.sparse is not None or not problem.described.merges_slices or options.ibound is not None:
         return plan

@@ -1,7 +1,6 @@
 """The run of a plan slice by slice, or in groups of steps.
 
-Steps that do not depend on the values that change from slice to slice run once. Between groups, a checkpoint keeps the
-messages of the finished ones.
+Steps that are the same in all slices run once. Between groups, a checkpoint keeps the messages of the finished ones.
 """
 
 from __future__ import annotations
@@ -248,8 +247,8 @@ class Sweep:
 class _DeviceSlices:
     """Slices on one device, in one session at a time.
 
-    From one slice to the next, only factors with a variable whose value changes are written again, and only steps that
-    depend on it run: they are the last ones (``Form.levels``).
+    From one slice to the next, only the factors with a changed value are written again, and only the steps that depend
+    on these run: they are the last ones (``Form.levels``).
 
     Args:
         execution: The plan and the device.

@@ -38,7 +38,7 @@ FIRST_BOUNDS_AGE_SECONDS, _FIRST_SECONDS = 1.0, 5.0
 """Age of a call without results at which first bounds are made, and their time limit, in seconds."""
 
 _INTERRUPT_ITERATIONS = 100
-"""Iterations of a loop within which an exception that was raised in a thread arrives."""
+"""Iterations of a loop within which an exception raised in another thread arrives."""
 
 _INTERRUPT_SECONDS = 0.1
 """Seconds for first bounds after an interrupt, where the time limit leaves so many: the user waits for the answer."""
@@ -74,8 +74,8 @@ class Call(Clock):
     Attributes:
         best_result: Best result so far, replaced as a whole.
         sign: 1 if values are minimised, -1 if they are maximised.
-        fallback: Bounds that are made only if the call ends before anything better is known; it is given the seconds
-            that improving them may take, and returns None where there are no bounds.
+        fallback: Function that computes bounds if the call ends without a better result: takes the seconds for
+            improving them, and returns None if there are no bounds.
         fallback_after: Age in seconds of a call without results at which they are made.
     """
 

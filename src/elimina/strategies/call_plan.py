@@ -71,8 +71,8 @@ def plan_call(
         query: Query, as in ``elimina.plan``.
         options: Options of the call, already ``checked``.
         time_limit: Seconds for the whole call.
-        checkpoint: Checkpoint that stores the plan, or contains that of an interrupted run.
-        shift_seconds: After which no further pass of shifts is begun.
+        checkpoint: Checkpoint that stores the plan, or contains the plan of an interrupted run.
+        shift_seconds: Seconds after which no further pass of cost shifting is begun.
         first: Preparations, if they were made.
         refinements: Number of times that tuples exceeded the memory; see ``fitting_plan``.
 

@@ -40,19 +40,19 @@ MINI_BUCKET_SECONDS, FEW_VARIABLES, FEW_VARIABLES_SHARE = 1.0, 8, 0.65
 largest table's."""
 
 UNREACHABLE_CELLS_PER_BYTE = 2.0**10
-"""Cells of the largest table, for each byte of memory, from which a plan is made in the order that was found first. A
-search for an order seldom makes a table so much smaller."""
+"""Cells of the largest table, for each byte of memory, from which the first order is used. A search for an order seldom
+makes a table so much smaller."""
 
 ZEROS_SHARE = 0.25
 """Share of zeros among the tables' cells from which sparse tables may be much smaller than dense ones."""
 
 SEARCHED_ORDER_FACTOR = 4.0
-"""Memory that a searched order needs, for each byte there is, from which no longer search makes it fit: these save a
-factor of two."""
+"""Memory of a searched order relative to the memory limit, above which no longer search makes it fit: longer searches
+save a factor of two."""
 
 MAX_SLICED_PLAN_SECONDS = 1e7
-"""Estimated seconds from which an elimination without slices is not tried in slices, which take longer. A search for an
-order takes seconds and seldom makes an elimination a hundred times as fast (two of 56 hard files, of 2^300 cells)."""
+"""Estimated seconds of an elimination from which slices are not tried, since they take longer. A search for an order
+takes seconds and seldom makes an elimination a hundred times as fast (two of 56 hard files, of 2^300 cells)."""
 
 SEARCHED_FROM_SECONDS = 2.0
 """Estimated seconds of a plan from which search is tried first, for about as long."""
@@ -61,7 +61,7 @@ BOUNDED_FROM_SECONDS = 2.0
 """Estimated seconds of a sum's elimination from which quick bounds come first: they take 0.05 to 0.4 s."""
 
 LATE_PLAN_FACTOR = 4.0
-"""Estimated seconds of an optimum's elimination, for each second that remains, from which search goes on instead:
+"""Estimated seconds of an optimum's elimination, for each remaining second, from which search continues instead:
 estimates are seldom wrong by more."""
 
 

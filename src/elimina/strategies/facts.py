@@ -27,7 +27,7 @@ GLANCE_ORDER_SECONDS = 0.1
 """Seconds of an order search that separates long eliminations from short ones, if the quick order does not."""
 
 HOPELESS_ELIMINATION_SECONDS = 1e5
-"""Estimated seconds of an elimination in the quick order from which that search is left out: it would not make the
+"""Estimated seconds of an elimination in the quick order from which no order search is run: it would not make the
 elimination short."""
 
 SHORT_ELIMINATION_SECONDS = 0.1

@@ -40,7 +40,7 @@ def plot(
 
     Args:
         model: Any model, a network of pgmpy or pyAgrum, or the path of a file that ``elimina.read`` takes.
-        what: ``graph``: the network, with arrows where it is Bayesian, else with an edge where two variables share a
+        what: ``graph``: the network, with the arrows of a Bayesian network, else with edges between variables of one
             factor; ``posteriors``: the network with a bar for the posterior of each state inside its nodes; ``tree``:
             the junction tree of the order that elimina finds, with clique sizes as areas.
         title: Text above the picture, before its figures; None for the model's name.

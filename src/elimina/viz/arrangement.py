@@ -32,7 +32,7 @@ _MAX_SEPARATED_NODES = 2500
 """Nodes that are pushed apart; a round looks at all pairs that are near along one axis."""
 
 _TREE_DROP_SHARE = 0.55
-"""Distance of a tree's levels relative to that of a graph's layers, whose edges cross."""
+"""Distance of a tree's levels relative to a graph's layers, which need more room because edges cross."""
 
 _TALL_INCHES, _TALL_ASPECT = 12.0, 3.0
 _WIDE_ASPECT, _MIN_RADIAL_NODES = 4.0, 150

@@ -69,7 +69,7 @@ _CIRCLE = 0.115
 """Radius of a node of size 1."""
 
 _MAX_FULL_CIRCLES, _SHRINKING = 150, 0.75
-"""Number of circles that keep their size, and the exponent by which more circles shrink."""
+"""Largest number of circles of full size, and the exponent by which more circles shrink."""
 
 _CIRCLE_GAP, _CIRCLE_DROP, _CIRCLE_LINE = 0.12, 0.69, 1.3
 _CAPTION_POINTS = 6.5

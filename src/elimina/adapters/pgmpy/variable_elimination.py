@@ -380,7 +380,7 @@ class VariableElimination:
         return {name: self._known(name, state) for name, state in states.items() if not self._is_missing(name, state)}
 
     def _unobserved(self, argument: str, variables: Any, evidence: Any) -> list[str]:
-        """Return the names of variables that are asked for, none of which may be observed."""
+        """Return the names of the queried variables, and check that none of them is observed."""
         names = _named(argument, variables)
         is_list = isinstance(evidence, list | tuple | set)
         observed = set(map(str, evidence)) if is_list else self._observed(evidence).keys()

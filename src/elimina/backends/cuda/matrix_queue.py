@@ -22,10 +22,10 @@ RANGE_BYTES = 16
 
 
 class MatrixQueue:
-    """The matrix products of some launches on a device, and what they need there besides their records.
+    """The matrix products of some launches on a device, with their ranges and buffers.
 
-    Before the products run, the range of each factor that they read has to be found, once for given values. An output
-    whose two tables bound it closely enough gets that bound as its range; others are read for it.
+    Before the products run, the range of each factor that they read is computed, once for given values. The range of an
+    output is bounded by those of its two tables if that bound is tight; otherwise its cells are read.
 
     Args:
         backend: The device.

@@ -140,10 +140,10 @@ class SparseDevice(Protocol):
 
 
 def check_semiring(semiring: str, dtype: np.dtype[Any], parameter: float) -> None:
-    """Check that sparse tables support a semiring and a dtype, and that joins cannot overflow.
+    """Check that sparse tables support a semiring and a dtype without overflow of joins.
 
     Raises:
-        InputError: They have not, or the forbidden cost is too near the dtype's end.
+        InputError: They do not, or the forbidden cost is too near the dtype's end.
     """
     if semiring not in SEMIRINGS or dtype.name not in SEMIRINGS[semiring].dtypes or dtype.name not in DTYPES:
         raise InputError(f"sparse tables have no {semiring} in {dtype}: use one of {', '.join(DTYPES)}")

@@ -170,9 +170,9 @@ class SparseTables:
         Args:
             lhs: Table in any layout.
             rhs: Table in any layout, over the same domain sizes.
-            eliminate: A variable that leaves; the joined table is not stored if both tables have it.
-            last: A variable of both tables that is to be the least significant one of the result, for a join that
-                eliminates it; implied by ``eliminate``.
+            eliminate: Variable to eliminate; the joined table is not stored if both tables have it.
+            last: Least significant variable of the result, in both tables: a later join can eliminate it. Implied by
+                ``eliminate``.
             tables: Dense tables over variables of the union that are joined too.
             keep: Drops tuples of the joint table before anything is eliminated.
             max_tuples: Tuples of the result at most.
@@ -315,7 +315,7 @@ def _expected_runs(rows: SparseTable, variable: int) -> float:
 def join_layout(lhs: SparseTable, rhs: SparseTable, last: int | None) -> KeyLayout:
     """Return the layout of a join: shared variables, the left table's own, the right one's own, and ``last``.
 
-    Within each part the order is that of the larger table, which then mostly needs no sorting.
+    Each of these groups keeps the order of the larger table, so that this one seldom needs sorting.
     """
     sizes = dict(zip(lhs.layout.scope + rhs.layout.scope, lhs.layout.sizes + rhs.layout.sizes, strict=True))
     larger, smaller = (lhs, rhs) if len(lhs.values) >= len(rhs.values) else (rhs, lhs)

@@ -249,7 +249,7 @@ class Reader:
 
 
 def _check_frame(element: Element, *attributes: str) -> None:
-    """Check that an element whose children are read one by one has no other attribute and no text."""
+    """Check that an element has no text and only the given attributes; its children are read elsewhere."""
     frame = Element(element.tag, element.attributes, element.line)
     frame.add_text(element.raw_text)
     contents = ElementContents(frame)

@@ -1,4 +1,4 @@
-"""Columns of values as Python computes with them: exact, and by NumPy where that gives the same answer.
+"""Columns of values with the arithmetic of Python: exact, and computed by NumPy if that gives the same answer.
 
 A column is an array of one axis: bool, int64 (only up to 2^53 in absolute value, so that a double holds it exactly),
 float64, or object (strings, larger integers, mixtures), which is worked on element by element.

@@ -253,7 +253,7 @@ def _run(statements: Sequence[ast.stmt], cells: _Cells) -> Column:
 
 
 def _either(mask: Mask, chosen: Branch, otherwise: Branch, cells: _Cells) -> Column:
-    """Evaluate one branch where the mask is set and another one elsewhere, each only where it is needed."""
+    """Evaluate one branch where the mask is set and another one elsewhere, each only on its cells."""
     if mask.all():
         return chosen(cells)
     if not mask.any():

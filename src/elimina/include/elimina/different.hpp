@@ -1,8 +1,9 @@
 // AllDifferent's second step, strongly connected components of the residual graph, for a team of threads: the values that a part
 // loses, and how it divides. The same code serves kernels (a team is one block or several) and the host.
 //
-// Nodes are variables; a matched value is its variable's node. Variables that lead to free values are the core. What remains is
-// divided by pivots, one for each colour at a time: what leads to the pivot, what it leads to, both (a component), neither.
+// Nodes are variables; a matched value is its variable's node. Variables that lead to free values are the core. The other nodes are
+// divided by pivots, one for each colour at a time, into four sets: nodes that lead to the pivot, nodes it leads to, both (a
+// component), and neither.
 // Edges between colours are taken from the rows, so that one mask of values serves all colours (Fleischer, Hendrickson and Pinar,
 // 'On identifying strongly connected components in parallel', 2000; trimming: McLendon et al., 2005).
 #pragma once
@@ -345,8 +346,8 @@ class Division {
     team_.sync();
   }
 
-  // Nodes that lead to the pivots, and nodes that the pivots lead to. With a single pivot (-1: one for each colour) rows are those of the domains,
-  // and it ends as soon as both are all.
+  // Finds the nodes that lead to the pivots, and the nodes they lead to. With a single pivot (-1: one for each colour), the rows
+  // are the domains, and the search ends once both sets have all nodes.
   ELIMINA_HD bool reach(const i32* list, i32 alive, i32 pivot) {
     for (i32 back = 1, fore = 0; has_rounds();) {
       u32* const found = counter();
@@ -400,7 +401,7 @@ class Division {
     if (word & ~team_.load(forward_ + w)) team_.unite(forward_ + w, word);
   }
 
-  // Components are done; the others keep what their rows have of their own kind, and go on in a colour unless that is nothing.
+  // Finishes the components. The other nodes keep the values of their own set in their rows, and continue in a colour if there are any.
   ELIMINA_HD void classify(const i32* list, i32 alive, i32 first_pivot, i32 turn) {
     for (i32 i = team_.group(); i < alive; i += team_.groups()) {
       const i32 j = list ? team_.load(list + i) : i, k = remaining(j), value = match(k);

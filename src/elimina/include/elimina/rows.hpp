@@ -79,9 +79,9 @@ ELIMINA_HD bool feasible(const R& ring, typename R::Value value) {
   return ring.better(value, ring.finish(ring.start()));
 }
 
-// Dense tables that a row is checked against as it is made, in 64-bit words: the number of tables that are joined, the number
-// that only bound what the rest of the problem adds (-1: there is no budget); then for each of them the address of its values,
-// its number of terms, and the terms.
+// Dense tables for the checks of a new row, in 64-bit words: the number of joined tables; the number of tables that bound the rest
+// of the problem (-1: there is no budget); then for each of these tables the address of its values, its number of terms, and the
+// terms.
 template <class R, int W>
 struct Stage {
   using Value = typename R::Value;

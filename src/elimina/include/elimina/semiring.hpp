@@ -1,6 +1,6 @@
 // Semirings as element operations (on scalars, or on the vector types of a compiler), and the list of them. A `Sum` is the running marginal of one output cell: start(), add()
-// for each value of the eliminated variable, finish(). combine() joins the values of two tables, ones() is the marginal of so many that are one(), and better() says which of
-// two values decoding prefers.
+// for each value of the eliminated variable, finish(). combine() joins the values of two tables. ones(n) is the marginal of n values one(). better() compares two values for
+// decoding.
 //
 // `scaled`: the largest value of each message is recorded, and its readers divide it by 2^scale_exponent. `is_arithmetic`: the operations are plain arithmetic, which vector types
 // have. `is_empty_zero`: a marginal is the semiring's zero only if nothing was added to it.

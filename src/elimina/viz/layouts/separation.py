@@ -12,7 +12,7 @@ _ANGLES = 45
 
 _MAX_PUSHES = 2000
 _PUSHES_BEFORE_GROWTH, _GROWTH = 100, 1.05
-"""Number of rounds after which overlapping nodes get more room, and the factor by which places then move apart."""
+"""Rounds before a picture with overlapping nodes grows, and the factor of its growth."""
 
 _PUSH_SHARE = 0.35
 """Share of an overlap that each of both boxes moves in a round."""
