@@ -319,7 +319,7 @@ def test_a_junction_tree_that_finds_no_memory_says_so(monkeypatch):
     def fail(*given):
         raise MemoryError
 
-    monkeypatch.setattr("elimina.methods.junction_tree.SmallNetwork", fail)
+    monkeypatch.setattr("elimina.methods.compiled_tree.SmallNetwork", fail)
     with pytest.raises(MemoryLimitError, match="the process ran out of memory while it propagated"):
         elimina.JunctionTree(CHAIN)
 

@@ -1,0 +1,306 @@
+"""Posteriors, assignments and samples of many cases, whose plans are kept between calls."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina import arguments
+from elimina.errors import ImpossibleEvidenceError, InputError
+from elimina.io.cases import Cases, as_cases, labels_of
+from elimina.io.filled_frames import filled_frame
+from elimina.methods.compiled_tree import CompiledTree, Observations, memory_errors_of_trees, one_call_at_a_time
+from elimina.methods.small_networks import rewritten_for_sums
+from elimina.model.model import Model, variable_indices
+from elimina.model.variable import state_array
+from elimina.problem.evidence import Observed, with_factors
+from elimina.problem.preparation import with_scopes
+from elimina.problem.rewriting import is_rewritten
+
+if TYPE_CHECKING:
+    from elimina.methods.batch import Batch, ObservedCases
+    from elimina.methods.estimated_batch import EstimatedBatch
+    from elimina.methods.row_assignments import RowAssignments, RowDecoder
+    from elimina.running.propagated_tables import Posteriors
+
+Array = NDArray[Any]
+
+
+class CaseQueries(CompiledTree):
+    """Answers to the rows of data frames; the evidence of the tree holds in each."""
+
+    _batch: Batch | EstimatedBatch | None = None
+    _decoder: RowDecoder | None = None
+
+    _weighted: tuple[Observations, Observed] | None = None
+    """Evidence, and the model with its likelihoods as factors."""
+
+    _joined: tuple[Model, tuple[tuple[int, ...], ...], Model] | None = None
+    """A model, families, and the model with a table over each."""
+
+    _summed: tuple[Model, frozenset[int], Model] | None = None
+    """A model, the variables of cases, and a model with fewer values of all others."""
+
+    @one_call_at_a_time
+    @memory_errors_of_trees
+    def batch(
+        self,
+        cases: Any,
+        names: Sequence[str | int] | None = None,
+        progress: Callable[[float], None] | None = None,
+        *,
+        joints: Sequence[Sequence[str | int]] = (),
+        indices: bool = False,
+        ignore_extra: bool = False,
+    ) -> Posteriors:
+        """Compute the posteriors of many cases at once.
+
+        The evidence of the tree holds in each case, likelihoods included. A case that observes another state than the
+        evidence has probability 0. Many cases are propagated in one pass. Calls with the same columns share the plan,
+        unless likelihoods have changed. If the plan does not fit into memory, each case is exact if it fits alone, and
+        otherwise estimated: ``Posteriors.statuses`` and ``errors`` say which, and how well.
+
+        Args:
+            cases: ``elimina.io.cases.Cases``, or what ``elimina.io.cases.cases_from_frame`` takes: a data frame, a
+                mapping from names to sequences, a list of mappings, or an array of shape ``(cases, variables)``.
+            names: The variables whose marginals are computed; None for all.
+            progress: Function to call with the share of the cases that is done, now and then.
+            joints: Sets of variables whose joint posteriors are computed, too: ``Posteriors.joints``.
+            indices: Read the cells as indices of states, -1 unobserved, instead of states.
+            ignore_extra: Ignore columns that are not variables of the model.
+
+        Raises:
+            InputError: A column is not a variable, or a cell is not a state of its variable or may be one of several.
+            MemoryLimitError: Not even a few cases fit, and the options ask for exact answers or a GPU.
+        """
+        from elimina.methods.estimated_batch import batch_of
+
+        observed, model = self._observed_cases(cases, indices, ignore_extra)
+        columns, values = observed.columns, observed.values
+        asked = None if names is None else tuple(dict.fromkeys(variable_indices(self.model, names, "names")))
+        families = tuple(self._joint_scope(scope) for scope in joints)
+        if families:
+            model = self._with_joints(model, families)
+        if asked is not None and is_rewritten(model):
+            model = self._model_of_cases(model, frozenset((*columns, *asked, *itertools.chain(*families))))
+        if (
+            self._batch is None
+            or self._batch.model is not model
+            or not self._batch.suits(columns, asked, len(values), families)
+        ):
+            if self._batch is not None:
+                self._batch.close()
+            options = self._options
+            if asked is None and self.is_exact and not families:
+                options = options._replace(order=self.plan.order)
+            self._batch = None
+            batch = batch_of(model, columns, asked, options, len(values), families)
+            self._make_room(batch.peak_bytes)
+            self._batch = batch
+        posteriors = self._batch.run(values, progress)._replace(labels=labels_of(cases))
+        posteriors.mark_impossible(observed.contradicted)
+        return posteriors
+
+    def _observed_cases(self, cases: Any, indices: bool, ignore_extra: bool) -> tuple[ObservedCases, Model]:
+        """Return cases with the evidence of the tree, and the model with its likelihoods."""
+        from elimina.methods.batch import with_observations
+
+        named, codes = as_cases(cases, self.model, indices=indices, ignore_extra=ignore_extra)
+        if self._weighted is None or self._weighted[0] is not self._observations:
+            self._weighted = self._observations, with_factors(self.model, self._observations)
+        observed = self._weighted[1]
+        return with_observations(named, codes, observed.values), observed.model
+
+    def _joint_scope(self, names: Sequence[str | int]) -> tuple[int, ...]:
+        """Return the variables of a joint posterior, each of them once."""
+        scope = tuple(variable_indices(self.model, names, "joints"))
+        for position, v in enumerate(scope):
+            if v in scope[:position]:
+                raise InputError(f"joints names {self.model.variables[v].name!r} twice in {list(names)}; write it once")
+        return scope
+
+    def _with_joints(self, model: Model, families: tuple[tuple[int, ...], ...]) -> Model:
+        """Return a model with a table over each family, which is kept for the next cases."""
+        if self._joined is None or self._joined[0] is not model or self._joined[1] != families:
+            self._joined = model, families, with_scopes(model, families)
+        return self._joined[2]
+
+    def log_likelihoods(self, cases: Any, *, indices: bool = False, ignore_extra: bool = False) -> Array:
+        """Return the natural logarithm of the probability of each case's observations; see ``batch``.
+
+        Examples:
+            >>> import elimina
+            >>> tree = elimina.JunctionTree(elimina.Model.from_cpds({"a": [0.25, 0.75]}))
+            >>> tree.log_likelihoods({"a": [1, None]}).round(4).tolist()
+            [-0.2877, 0.0]
+        """
+        return self.batch(cases, (), indices=indices, ignore_extra=ignore_extra).log_evidence
+
+    def predict_proba(self, cases: Any, name: str | int, *, indices: bool = False, ignore_extra: bool = False) -> Array:
+        """Return the posterior of a variable in each case, shape ``(cases, states)``; zeros if a case is impossible.
+
+        A column of the variable is left out of the evidence: see ``batch`` for the cases.
+
+        Examples:
+            >>> import elimina
+            >>> cpds = {"rain": [0.8, 0.2], ("wet", "rain"): [[0.9, 0.3], [0.1, 0.7]]}
+            >>> tree = elimina.JunctionTree(elimina.Model.from_cpds(cpds))
+            >>> tree.predict_proba({"wet": [1, 0]}, "rain").round(3).tolist()
+            [[0.364, 0.636], [0.923, 0.077]]
+            >>> tree.predict({"wet": [1, 0]}, "rain").tolist()
+            [1, 0]
+        """
+        target = variable_indices(self.model, [name], "name")[0]
+        columns, values = as_cases(cases, self.model, indices=indices, ignore_extra=ignore_extra)
+        others = [position for position, v in enumerate(columns) if v != target]
+        features = Cases(tuple(columns[position] for position in others), values[:, others])
+        posteriors = self.batch(features, [target])
+        return np.ascontiguousarray(posteriors.marginals[self.model.variables[target].name])
+
+    def predict_log_proba(
+        self, cases: Any, name: str | int, *, indices: bool = False, ignore_extra: bool = False
+    ) -> Array:
+        """Return the natural logarithms of ``predict_proba``."""
+        with np.errstate(divide="ignore"):
+            logs: Array = np.log(self.predict_proba(cases, name, indices=indices, ignore_extra=ignore_extra))
+        return logs
+
+    def predict(self, cases: Any, name: str | int, *, indices: bool = False, ignore_extra: bool = False) -> Array:
+        """Return the most probable state of a variable in each case, given its other cells: see ``predict_proba``.
+
+        Raises:
+            ImpossibleEvidenceError: A case has probability 0, so it has no most probable state.
+        """
+        posteriors = self.predict_proba(cases, name, indices=indices, ignore_extra=ignore_extra)
+        impossible = posteriors.sum(axis=1) == 0
+        if impossible.any():
+            raise ImpossibleEvidenceError(
+                f"row {impossible.argmax()}: the case has probability 0, so it has no most probable state"
+            )
+        return state_array(self.model[name], posteriors.argmax(axis=1))
+
+    @one_call_at_a_time
+    @memory_errors_of_trees
+    def mpe_batch(
+        self,
+        cases: Any,
+        progress: Callable[[float], None] | None = None,
+        *,
+        indices: bool = False,
+        ignore_extra: bool = False,
+    ) -> RowAssignments:
+        """Return the most probable assignment of all variables in each case; for the arguments see ``batch``.
+
+        Raises:
+            InputError: As ``batch``.
+            MemoryLimitError: Not even a few cases fit.
+
+        Examples:
+            >>> import elimina
+            >>> cpds = {"rain": [0.8, 0.2], ("wet", "rain"): [[0.9, 0.3], [0.1, 0.7]]}
+            >>> tree = elimina.JunctionTree(elimina.Model.from_cpds(cpds))
+            >>> tree.mpe_batch({"wet": [1, 0]}).states["rain"].tolist()
+            [1, 0]
+        """
+        return self._assigned(cases, None, progress, indices, ignore_extra, is_drawn=False)
+
+    @one_call_at_a_time
+    @memory_errors_of_trees
+    def sample_batch(
+        self,
+        cases: Any,
+        seed: int | None = None,
+        progress: Callable[[float], None] | None = None,
+        *,
+        indices: bool = False,
+        ignore_extra: bool = False,
+    ) -> RowAssignments:
+        """Draw an assignment of all variables in each case from its posterior; for the arguments see ``batch``.
+
+        Args:
+            cases: Cases.
+            seed: Random seed; None: other samples in each call.
+            progress: Function to call with the share of the cases that is done, now and then.
+            indices: Read the cells as indices of states.
+            ignore_extra: Ignore columns that are not variables of the model.
+
+        Raises:
+            InputError: As ``batch``, or ``seed`` is negative.
+            MemoryLimitError: Not even a few cases fit.
+        """
+        seed = None if seed is None else arguments.integer("seed", seed, 0, taken="an integer, or None for any")
+        return self._assigned(cases, seed, progress, indices, ignore_extra, is_drawn=True)
+
+    def fill(self, frame: Any, *, ignore_extra: bool = False) -> Any:
+        """Return a frame whose missing cells have the states of each row's most probable assignment.
+
+        Args:
+            frame: A data frame of pandas, Polars or Arrow, which keeps its other cells and columns, or a mapping from
+                names to sequences. Columns keep their types where these can hold the states, and variables without a
+                column are added.
+            ignore_extra: Keep columns without a variable of the model; otherwise they are an error.
+
+        Raises:
+            InputError: As ``batch``.
+            ImpossibleEvidenceError: A row has probability 0.
+            MemoryLimitError: Not even a few rows fit.
+
+        Examples:
+            >>> import elimina
+            >>> cpds = {"rain": [0.8, 0.2], ("wet", "rain"): [[0.9, 0.3], [0.1, 0.7]]}
+            >>> tree = elimina.JunctionTree(elimina.Model.from_cpds(cpds))
+            >>> filled = tree.fill({"wet": [1, 0, None]})
+            >>> filled["rain"], filled["wet"]
+            ([1, 0, 0], [1, 0, 0])
+        """
+        cases = as_cases(frame, self.model, ignore_extra=ignore_extra)
+        best = self.mpe_batch(cases)
+        impossible = np.isneginf(best.log10_probability)
+        if impossible.any():
+            raise ImpossibleEvidenceError(f"row {impossible.argmax()} has probability 0, so it cannot be filled")
+        return filled_frame(frame, self.model, cases, best.indices)
+
+    def _assigned(
+        self,
+        cases: Any,
+        seed: int | None,
+        progress: Callable[[float], None] | None,
+        indices: bool,
+        ignore_extra: bool,
+        *,
+        is_drawn: bool,
+    ) -> RowAssignments:
+        from elimina.methods.row_assignments import RowDecoder
+
+        observed, model = self._observed_cases(cases, indices, ignore_extra)
+        columns, count = observed.columns, len(observed.values)
+        if self._decoder is None or not self._decoder.suits(model, columns, count, is_drawn=is_drawn):
+            if self._decoder is not None:
+                self._decoder.close()
+            self._decoder = None
+            decoder = RowDecoder(model, columns, self._options, count, is_drawn=is_drawn)
+            self._make_room(decoder.peak_bytes)
+            self._decoder = decoder
+        return self._decoder.assignments(observed, labels_of(cases), seed, progress)
+
+    def _model_of_cases(self, model: Model, whole: frozenset[int]) -> Model:
+        """Return a model with fewer values of all variables but some, which is kept for the next cases."""
+        if self._summed is None or self._summed[0] is not model or self._summed[1] != whole:
+            self._summed = model, whole, rewritten_for_sums(Observed(model, {}), whole).model
+        return self._summed[2]
+
+    @one_call_at_a_time
+    def close(self) -> None:
+        """Give the device's memory back; the next query takes it again."""
+        for kept in (self._batch, self._decoder):
+            if kept is not None:
+                kept.close()
+        super().close()
+
+    @property
+    def _kept_bytes(self) -> int:
+        return super()._kept_bytes + sum(kept.peak_bytes for kept in (self._batch, self._decoder) if kept is not None)

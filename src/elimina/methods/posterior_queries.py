@@ -1,0 +1,200 @@
+"""Posteriors of single variables, joint posteriors, and the probability of the evidence."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina import arguments
+from elimina.display import bytes_text
+from elimina.errors import ImpossibleEvidenceError, InputError, MemoryLimitError
+from elimina.methods.compiled_tree import CompiledTree, Observations, memory_errors_of_trees, one_call_at_a_time
+from elimina.methods.information import entropy, mutual_information
+from elimina.methods.joint_estimation import estimated_joint
+from elimina.methods.marginals import joint_table
+from elimina.methods.posterior_estimation import ESTIMATE_SECONDS, error_of, posteriors_within
+from elimina.methods.small_networks import rewritten_for_sums
+from elimina.model.model import Model, variable_indices
+from elimina.model.named_table import NamedTable, NamedTables
+from elimina.problem.evidence import with_leaves
+from elimina.problem.observations import impossible_text
+from elimina.problem.rewriting import is_rewritten
+from elimina.result import Marginals, Result
+from elimina.running.host import host_memory
+
+_TRIAL_ORDER_SECONDS = 0.1
+"""Seconds of the search for an order of a joint distribution, where the messages of the model do not fit."""
+
+
+class PosteriorQueries(CompiledTree):
+    """Posteriors given the evidence: exact, or estimated where the messages do not fit into memory."""
+
+    _estimate: tuple[Observations, Result] | None = None
+    """Evidence, and the estimated answer."""
+
+    @one_call_at_a_time
+    def marginals(self, variables: Sequence[str | int] | None = None) -> NamedTables:
+        """Posterior of each variable given the evidence: name -> ``NamedTable`` of its probabilities. See ``error``.
+
+        Args:
+            variables: Names or indices; None: all.
+
+        Raises:
+            ImpossibleEvidenceError: The evidence has probability 0.
+            InputError: There is no such variable.
+        """
+        return NamedTables(self._posteriors(variables), self.model.__getitem__, "probability")
+
+    def _posteriors(self, variables: Sequence[str | int] | None) -> dict[str, NDArray[np.float64]]:
+        """Return ``marginals`` as arrays, exact or estimated."""
+        self.error = 0.0
+        if self.is_exact:
+            return self._tables("sum-product", variables)
+        indices = None if variables is None else variable_indices(self.model, variables, "variables")
+        result = self._estimated()
+        if result.status == "infeasible":
+            raise ImpossibleEvidenceError(impossible_text(self.model, self._observations))
+        assert isinstance(result.marginals, Marginals)
+        tables = result.marginals.arrays()
+        if indices is None:
+            return tables
+        return {name: tables[name] for name in (self.model.variables[v].name for v in indices)}
+
+    def _estimated(self) -> Result:
+        """Return the posteriors of all variables from estimates, made once for a set of evidence."""
+        if self._estimate is None or self._estimate[0] is not self._observations:
+            observed, variables = with_leaves(self.model, self._observations), range(len(self.model.variables))
+            self._estimate = self._observations, posteriors_within(observed, variables, self._options, ESTIMATE_SECONDS)
+        self.error = error_of(self._estimate[1])
+        return self._estimate[1]
+
+    @one_call_at_a_time
+    def max_marginals(self, variables: Sequence[str | int] | None = None) -> NamedTables:
+        """Return the best probability with each state, relative to the best of all: see ``marginals``."""
+        return NamedTables(self._tables("min-sum", variables), self.model.__getitem__, "relative_probability")
+
+    @property
+    @one_call_at_a_time
+    def log_evidence(self) -> float:
+        """Natural logarithm of the evidence's probability (of the sum of the model); minus infinity if it is 0."""
+        if not self.is_exact:
+            log_z = self._estimated().log_z
+            return math.nan if log_z is None else log_z
+        answer = self._answer_of_small()
+        if answer is not None:
+            return answer.log_sum
+        return float(self._run("sum-product", []).log_sum) + self._fixed_log_sum
+
+    @property
+    def log10_evidence(self) -> float:
+        """Base-10 logarithm of the evidence's probability: see ``log_evidence``."""
+        return self.log_evidence / math.log(10)
+
+    def _check_possible(self) -> None:
+        if self.log_evidence == -math.inf:
+            raise ImpossibleEvidenceError(impossible_text(self.model, self._observations))
+
+    @one_call_at_a_time
+    @memory_errors_of_trees
+    def joint(self, variables: Sequence[str | int]) -> NamedTable:
+        """Posterior joint distribution of any variables, axes in the given order; each call makes a plan.
+
+        If that does not fit into memory, the distribution is estimated: see ``error``.
+
+        Raises:
+            ImpossibleEvidenceError: The evidence has probability 0.
+            InputError: There is no such variable, or one is named twice.
+            MemoryLimitError: The plan needs more memory, and the options ask for exact answers or a GPU; or the joint
+                distribution itself does.
+            TypeError: The variables are a set, which has no order.
+        """
+        arguments.in_order("variables", variables)
+        asked = variable_indices(self.model, variables, "variables")
+        return NamedTable(self._joint(asked), [self.model.variables[v] for v in asked])
+
+    @memory_errors_of_trees
+    def conditional(self, variables: Sequence[str | int], given: Sequence[str | int]) -> NamedTable:
+        """Return the posterior of some variables at each combination of states of others; each call makes a plan.
+
+        The axes are those of ``variables``, then those of ``given``. Where a combination of states of ``given`` has
+        probability 0, the numbers are NaN.
+
+        Args:
+            variables: Names or indices.
+            given: Likewise, of other variables.
+
+        Raises:
+            ImpossibleEvidenceError: The evidence has probability 0.
+            InputError: There is no such variable, or one is named twice.
+            MemoryLimitError: The plan needs more memory.
+            TypeError: The variables are a set, which has no order.
+        """
+        arguments.in_order("variables", variables)
+        arguments.in_order("given", given)
+        asked = variable_indices(self.model, variables, "variables")
+        joint = self.joint([*asked, *variable_indices(self.model, given, "given")])
+        totals = joint.array.sum(axis=tuple(range(len(asked))), keepdims=True)
+        with np.errstate(invalid="ignore"):
+            joint.array /= totals
+        return joint
+
+    def _joint(self, asked: Sequence[int]) -> NDArray[np.float64]:
+        """Return the posterior joint distribution of variables."""
+        if len(set(asked)) != len(asked):
+            twice = next(v for v in asked if asked.count(v) > 1)
+            raise InputError(f"variable {self.model.variables[twice].name!r} is named twice: name each variable once")
+        self.error = 0.0
+        if len(asked) == 1 and not is_rewritten(self.model) and self.is_exact:
+            (posterior,) = self._tables("sum-product", asked).values()
+            return posterior
+        if self.is_exact:
+            self._check_possible()
+        model, hard, merged = rewritten_for_sums(with_leaves(self.model, self._observations))
+        # The plan of a joint distribution sees only what its variables depend on.
+        if not self.is_exact and self.log10_evidence == -math.inf:
+            raise ImpossibleEvidenceError(impossible_text(self.model, self._observations))
+        needed, room = 8 * math.prod(self.model.sizes[v] for v in asked), host_memory(self._options)
+        if merged.keys() & asked and needed > room:
+            raise MemoryLimitError(
+                f"the joint distribution takes {bytes_text(needed)}, and {bytes_text(room)} may be used: ask for fewer "
+                "variables, or give more memory"
+            )
+        table = self._joint_table(model, hard, asked)
+        for axis, v in enumerate(asked):
+            if v in merged:
+                table = np.moveaxis(merged[v].spread(np.moveaxis(table, axis, -1)), -1, axis)
+            if v in hard:
+                spread = np.zeros(self.model.variables[v].size)
+                spread[hard[v]] = 1.0
+                table = table * np.expand_dims(spread, tuple(a for a in range(len(asked)) if a != axis))
+        return table
+
+    def _joint_table(self, model: Model, evidence: Mapping[int, int], asked: Sequence[int]) -> NDArray[np.float64]:
+        """Return the joint table of variables, estimated if no plan for it fits; observed ones have length 1."""
+        options = self._options._replace(order="auto")
+        if not self.is_exact:
+            options = options._replace(order_seconds=min(options.order_seconds, _TRIAL_ORDER_SECONDS))
+        try:
+            return joint_table(model, evidence, asked, options)
+        except MemoryLimitError:
+            if options.exact or options.needs_gpu:
+                raise
+        table, result = estimated_joint(model, evidence, asked, options, ESTIMATE_SECONDS)
+        if result.status == "infeasible":
+            raise ImpossibleEvidenceError(impossible_text(self.model, self._observations))
+        self.error = error_of(result)
+        return table
+
+    def entropy(self, variables: Sequence[str | int]) -> float:
+        """Entropy of the joint posterior of some variables, in bits."""
+        return entropy(self.joint(variables).array)
+
+    def mutual_information(self, one: Sequence[str | int], other: Sequence[str | int]) -> float:
+        """Information that two disjoint sets of variables have about each other given the evidence, in bits."""
+        rows, columns = variable_indices(self.model, one, "one"), variable_indices(self.model, other, "other")
+        table = self.joint([*rows, *columns]).array
+        row_count = math.prod(table.shape[: len(rows)])
+        return mutual_information(table.reshape(row_count, -1), self._rounding)
