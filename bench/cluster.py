@@ -29,11 +29,11 @@ from distributed import Client
 from elimina import Model, Table, Variable
 from elimina import solve as solve_here
 from elimina.dcop import Problem, solve
-from elimina.display import bytes_text, seconds_text
 from elimina.distributed import local, solve_agents, solve_optimum, solve_slices
 from elimina.distributed.cluster import known_workers
 from elimina.generate import grid_model
 from elimina.io.model_files import read
+from elimina.number_texts import bytes_text, seconds_text
 from elimina.planning.options import Options
 
 KILLED_AT = 100

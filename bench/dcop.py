@@ -45,12 +45,12 @@ from elimina.dcop import AgentOptions, Problem, read, solve
 from elimina.dcop.agent import agree_on_tree
 from elimina.dcop.problem import Heuristic
 from elimina.dcop.solve import DEFAULT, Algorithm
-from elimina.display import count_text, seconds_text
 from elimina.errors import DeviceError, MemoryLimitError
 from elimina.generate import grid_model, random_model, scale_free_model
 from elimina.model.model import Model
 from elimina.model.table import Table
 from elimina.model.variable import Variable
+from elimina.number_texts import count_text, seconds_text
 from elimina.result import Result
 from papers import GRID, RANDOM, SCALE_FREE, family
 from record import Record

@@ -21,10 +21,10 @@ from typing import Any
 import elimina
 from elimina.backends.registry import get_backend
 from elimina.cli.options import bytes_of
-from elimina.display import count_text
 from elimina.methods.bucket_elimination import eliminate
 from elimina.methods.cost_shifting import shift_tables
 from elimina.methods.filtering import FilterBounds, filtered_plan
+from elimina.number_texts import count_text
 from elimina.planning.options import Options
 from elimina.planning.ordering import elimination_order
 from elimina.problem.preparation import prepare

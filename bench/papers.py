@@ -18,9 +18,9 @@ import time
 from collections.abc import Callable
 
 import elimina
-from elimina.display import bytes_text, seconds_text
 from elimina.generate import grid_model, random_model, scale_free_model
 from elimina.model.model import Model
+from elimina.number_texts import bytes_text, seconds_text
 
 RANDOM = [  # n, d, p1, width, CPU, GPU
     (10, 10, 0.3, 2.9, 0.019, 0.002), (11, 10, 0.3, 3.2, 0.031, 0.002), (12, 10, 0.3, 3.6, 0.069, 0.003),

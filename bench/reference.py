@@ -22,8 +22,8 @@ import numpy as np
 
 import elimina
 from elimina.cli.options import bytes_of
-from elimina.display import bytes_text, seconds_text
 from elimina.io.posteriors import read_marginals
+from elimina.number_texts import bytes_text, seconds_text
 
 
 def cases(data: Path) -> Iterator[tuple[str, Path, str, str]]:

@@ -22,9 +22,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from elimina.display import bytes_text, seconds_text
 from elimina.distributed.slices import task_number
 from elimina.generate import grid_model
+from elimina.number_texts import bytes_text, seconds_text
 from elimina.planning.machine import SLICE_SECONDS, Machine, cuda_machine, speeds
 from elimina.planning.options import DEFAULT
 from elimina.planning.ordering import elimination_order

@@ -26,7 +26,7 @@ from pathlib import Path
 
 import elimina
 from auctions import AUCTIONS, auction
-from elimina.display import count_text
+from elimina.number_texts import count_text
 from elimina.result import Bounds, Result
 from minibuckets import TABLES, colouring
 from record import Record

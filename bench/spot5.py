@@ -22,7 +22,7 @@ from pathlib import Path
 
 import elimina
 from elimina.cli.options import bytes_of
-from elimina.display import bytes_text, count_text
+from elimina.number_texts import bytes_text, count_text
 
 CUBE = {
     "54": (965.66, 3.01), "404": (7584.12, 12.40), "503": (6347.98, 17.46), "42b": (31637.91, 58.42),

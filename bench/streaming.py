@@ -26,9 +26,9 @@ from elimina.backends.cuda.stream_session import StreamSession
 from elimina.backends.registry import get_backend
 from elimina.backends.scratch import ScratchFile
 from elimina.backends.tiled_session import TiledSession
-from elimina.display import bytes_text
 from elimina.model.model import Model
 from elimina.model.table import Table
+from elimina.number_texts import bytes_text
 from elimina.planning.machine import cuda_machine
 from elimina.planning.plan import Plan
 from elimina.planning.planner import Elimination, make_plan

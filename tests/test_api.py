@@ -19,9 +19,9 @@ from elimina.model.model import Model
 from elimina.model.states import StateIndex
 from elimina.model.table import FORBIDDEN, Table
 from elimina.model.variable import Variable
+from elimina.number_texts import number_text
 from elimina.planning import order as order_module
 from elimina.planning import ordering
-from elimina.result import number_text
 from elimina.running import sweep
 from tests import calls
 

@@ -1,4 +1,4 @@
-"""Text of answers: tables of marginals, and pandas."""
+"""Answers: their text, JSON and data frames."""
 
 from __future__ import annotations
 
@@ -10,26 +10,11 @@ import re
 import sys
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from elimina.errors import InputError
-from elimina.result import Interval, Result, marginals_table, phase_seconds, probability_text
+from elimina.result import Interval, Result
 
 MARGINALS = {"HR": {"LOW": 0.25, "NORMAL": 0.7500001, "HIGH": 0.0}, "b": {"yes": 1.0}, "c": {"0": 3e-9, "1": 1 - 3e-9}}
-
-WIDE = """\
-HR  LOW    0.250000  NORMAL 0.750000  HIGH   0
-b   yes    1
-c   0      3.00e-09  1      1-3.0e-09"""
-
-NARROW = """\
-HR  LOW    0.250000
-    NORMAL 0.750000
-    HIGH   0
-b   yes    1
-c   0      3.00e-09
-    1      1-3.0e-09"""
 
 
 def test_bounds_are_shown_beside_the_best_value():
@@ -67,54 +52,6 @@ def test_an_estimate_is_never_shown_as_exact():
     count = Result("estimated", "count", None, 3, 40, log10_z=1.0, error=None)
     assert "log10 count: about 1" in str(count)
     assert {"error", "interval"}.isdisjoint(json.loads(Result("exact", "pr", log10_z=1.0).to_json()))
-
-
-def test_tables():
-    assert [line.split() for line in marginals_table(MARGINALS, 80).splitlines()] == [
-        line.split() for line in WIDE.splitlines()
-    ]
-    assert [line.split() for line in marginals_table(MARGINALS, 10).splitlines()] == [
-        line.split() for line in NARROW.splitlines()
-    ]
-    assert marginals_table({}, 80) == ""
-
-
-LABELS = st.text("abcdefgh", min_size=1, max_size=6)
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    st.dictionaries(LABELS, st.dictionaries(LABELS, st.floats(0, 1), min_size=1, max_size=6), max_size=4),
-    st.integers(1, 60),
-)
-def test_tables_are_aligned_and_complete(marginals, width):
-    lines = marginals_table(marginals, width).splitlines()
-    found: dict[str, dict[str, str]] = {}
-    starts = set()
-    for line in lines:
-        name, *pairs = ([""] if line.startswith(" ") else []) + line.split()
-        if name:
-            found[name] = {}
-        latest = found[list(found)[-1]]
-        latest.update(zip(pairs[::2], pairs[1::2], strict=True))
-        starts.add(len(line) - len(line[max(map(len, marginals)) :].lstrip()))
-        assert len(line) <= width or len(pairs) == 2
-    assert found == {name: {la: probability_text(p) for la, p in v.items()} for name, v in marginals.items()}
-    assert len(starts) <= 1
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.floats(0, 1))
-def test_probabilities_keep_their_size(probability):
-    text = probability_text(probability)
-    value = 1 - float(text[2:]) if text.startswith("1-") else float(text)
-    assert value == pytest.approx(probability, rel=6e-3, abs=6e-7 if probability >= 5e-7 else 0)
-    assert (text in ("0", "1")) == (probability in (0, 1))
-    assert len(text) <= 10
-
-
-def test_impossible_evidence_has_no_probabilities():
-    assert probability_text(math.nan) == "nan"
 
 
 def test_text_of_a_result():
@@ -168,15 +105,6 @@ def test_states_of_the_assignment_by_name():
         answer["b"]
     with pytest.raises(InputError, match="no assignment to read 'a' from: the status is unknown"):
         Result("unknown", "mpe")["a"]
-
-
-@given(st.dictionaries(st.sampled_from(["order", "plan", "run"]), st.floats(0, 10)), st.floats(0, 100))
-def test_phases_sum_to_the_total(phases, total):
-    seconds = phase_seconds(phases, total)
-    assert sum(seconds.values()) - seconds["total"] == pytest.approx(seconds["total"], abs=1e-5)
-    assert seconds["total"] == pytest.approx(max(total, sum(phases.values())), abs=1e-5)
-    assert list(seconds)[-2:] == ["other", "total"]
-    assert phase_seconds(seconds, total) == seconds
 
 
 @pytest.mark.parametrize(

@@ -1,24 +1,21 @@
-"""Short text and HTML of objects, for a REPL and for notebooks; sizes, counts and times with units that people use."""
+"""Short text and HTML of objects, for a REPL and for notebooks."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-MOST_CHARACTERS = 1900
+MAX_CHARACTERS = 1900
 """Length of a representation, without the ellipses."""
 
-_MOST_OF_A_VALUE = 150
-_MOST_ROWS = 40
+_MAX_VALUE_CHARACTERS = 150
+_MAX_ROWS = 40
 """Rows of a table in a notebook."""
 
 _BAR_WIDTH = 120
 """Pixels of the bar of a probability of 1."""
 
-_MOST_SHOWN_GAP = 9.99
-"""Gap, relative, up to which a log shows it."""
 
 Row = tuple[str, str]
 
@@ -48,7 +45,7 @@ def figures_of(shown: Displayed) -> list[Row]:
     return shown._figures()
 
 
-def cut(text: str, most: int = MOST_CHARACTERS) -> str:
+def cut(text: str, most: int = MAX_CHARACTERS) -> str:
     """Return a text, cut to a length with an ellipsis."""
     return text if len(text) <= most else text[: most - 1] + "…"
 
@@ -66,8 +63,8 @@ def text_of(heading: str, rows: Iterable[Row]) -> str:
         heading: First line.
         rows: Names and values, a pair per line.
     """
-    lines = [f"  {name + ':':20}{cut(value, _MOST_OF_A_VALUE)}" for name, value in rows]
-    return cut("\n".join([cut(heading, _MOST_OF_A_VALUE), *lines]))
+    lines = [f"  {name + ':':20}{cut(value, _MAX_VALUE_CHARACTERS)}" for name, value in rows]
+    return cut("\n".join([cut(heading, _MAX_VALUE_CHARACTERS), *lines]))
 
 
 def html_of(heading: str, rows: Iterable[Row], *parts: str) -> str:
@@ -78,8 +75,8 @@ def html_of(heading: str, rows: Iterable[Row], *parts: str) -> str:
         rows: Names and values, a pair per line.
         parts: HTML that follows the table.
     """
-    cells = [(escaped(name), escaped(cut(value, 4 * _MOST_OF_A_VALUE))) for name, value in rows]
-    return f"<div><b>{escaped(cut(heading, _MOST_OF_A_VALUE))}</b>{_table(cells, 'th')}{''.join(parts)}</div>"
+    cells = [(escaped(name), escaped(cut(value, 4 * _MAX_VALUE_CHARACTERS))) for name, value in rows]
+    return f"<div><b>{escaped(cut(heading, _MAX_VALUE_CHARACTERS))}</b>{_table(cells, 'th')}{''.join(parts)}</div>"
 
 
 def table_of(header: Sequence[str], rows: Iterable[Sequence[str]], count: int) -> str:
@@ -90,7 +87,7 @@ def table_of(header: Sequence[str], rows: Iterable[Sequence[str]], count: int) -
         rows: Cells of the table, row by row.
         count: Number of all rows.
     """
-    cells = [[escaped(cut(cell, _MOST_OF_A_VALUE)) for cell in row] for row in islice(rows, _MOST_ROWS)]
+    cells = [[escaped(cut(cell, _MAX_VALUE_CHARACTERS)) for cell in row] for row in islice(rows, _MAX_ROWS)]
     head = "".join(f"<th>{escaped(name)}</th>" for name in header)
     return _table(cells, "td", f"<thead><tr>{head}</tr></thead>") + _more(count)
 
@@ -102,8 +99,8 @@ def bars_of(marginals: Mapping[str, Mapping[Any, float]]) -> str:
         marginals: Variable name -> {state: probability}.
     """
     rows = []
-    for name, values in islice(marginals.items(), _MOST_ROWS):
-        for number, (state, p) in enumerate(islice(values.items(), _MOST_ROWS)):
+    for name, values in islice(marginals.items(), _MAX_ROWS):
+        for number, (state, p) in enumerate(islice(values.items(), _MAX_ROWS)):
             rows.append(
                 (escaped(cut(name, 40)) if number == 0 else "", escaped(cut(str(state), 40)), bar(p), f"{p:.4g}")
             )
@@ -129,7 +126,7 @@ def _table(rows: Iterable[Sequence[str]], first: str, head: str = "") -> str:
 
 
 def _more(count: int) -> str:
-    return f"<p>and {count - _MOST_ROWS:,} more</p>" if count > _MOST_ROWS else ""
+    return f"<p>and {count - _MAX_ROWS:,} more</p>" if count > _MAX_ROWS else ""
 
 
 def escaped(text: str) -> str:
@@ -137,55 +134,3 @@ def escaped(text: str) -> str:
     from html import escape
 
     return escape(text)
-
-
-def times_text(one: int, other: int) -> str:
-    """Format a ratio: ``1.7 times``."""
-    hundredths = 100 * one // max(1, other)
-    return f"{hundredths / 100:.2f} times" if hundredths < 10**6 else f"{count_text(hundredths // 100)} times"
-
-
-def bytes_text(size: int) -> str:
-    """Format bytes: ``1.5 GiB``."""
-    for unit, power in (("GiB", 30), ("MiB", 20), ("KiB", 10)):
-        # A size that would round to 1024.0 of the smaller unit is 1.0 of this unit.
-        if size * 20480 >= 20479 << power:
-            whole = size >> power
-            return f"{count_text(whole)} {unit}" if whole > 10**6 else f"{size / (1 << power):.1f} {unit}"
-    return f"{size} byte{'s' * (size != 1)}"
-
-
-def count_text(number: int) -> str:
-    """Format a count: exact up to a million, else by powers of ten, however large."""
-    if number < 10**6:
-        return f"{number:,}"
-    exponent = math.log10(number)
-    digits = round(100 * 10 ** (exponent % 1))
-    return f"{digits / 100:.2f}e{int(exponent)}" if digits < 1000 else f"1.00e{int(exponent) + 1}"
-
-
-def seconds_text(seconds: float) -> str:
-    """Format a time: ``87 us``, ``3.2 ms``, ``4.0 h``, ``2e+09 years``."""
-    if seconds == math.inf:
-        return "more than 1e+300 years"
-    units = (("years", 3.156e7), ("days", 86400), ("h", 3600), ("min", 60), ("s", 1), ("ms", 1e-3), ("us", 1e-6))
-    unit, size = next((unit for unit in units if seconds >= unit[1]), units[-1])
-    number = seconds / size
-    return (
-        f"{number:.1f} {unit}" if number < 9.95 else f"{number:.0f} {unit}" if number < 1e4 else f"{number:.0e} {unit}"
-    )
-
-
-def improvement_line(seconds: float, value: int | None, bound: int | None, gap: float, origin: str) -> str:
-    """Return a line of the log of a search.
-
-    Args:
-        seconds: Time since the call began.
-        value: Value of the best solution; None without one.
-        bound: Bound that no solution is beyond; None if it is unknown.
-        gap: Distance of both, relative to the one that is closer to 0.
-        origin: Part of the search that improved one of them.
-    """
-    texts = ["-" if number is None else f"{number:,}" for number in (value, bound)]
-    share = f"{100 * gap:.1f} %" if gap <= _MOST_SHOWN_GAP else "-"
-    return f"{seconds:8.2f} s  value {texts[0]:>10}  bound {texts[1]:>10}  gap {share:>7}  {origin}"

@@ -8,7 +8,7 @@ import time
 from importlib import import_module
 from typing import Any
 
-from elimina.display import bytes_text, count_text, seconds_text
+from elimina.number_texts import bytes_text, count_text, seconds_text
 from elimina.planning.plan import Plan
 from elimina.result import Bounds
 

@@ -1,12 +1,10 @@
-"""Answers of all tasks, and their texts."""
+"""Answers of all tasks."""
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import itertools
 import math
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
@@ -15,11 +13,13 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from elimina.answer_texts import assignment_text, json_text, marginals_table, policies_lines
 from elimina.display import Displayed, bars_of, escaped, sample, table_of
 from elimina.errors import InputError
 from elimina.model.model import Model
 from elimina.model.named_table import states_frame
 from elimina.model.states import State
+from elimina.number_texts import ends_text, log_text, number_text, probability_text
 from elimina.problem.tasks import DESCRIPTIONS, described
 from elimina.system import cached_property
 
@@ -35,8 +35,6 @@ def own_assignment(result: Result, model: Model) -> Result:
         return result
     return result.replace(assignment={v.name: result.assignment[v.name] for v in model.variables})
 
-
-_DIGITS = 4000
 
 JUNCTION_TREE = "junction tree"
 """``stats["structure"]`` of marginals that one junction tree made."""
@@ -397,7 +395,7 @@ class Result(Displayed):
             del known["error"], known["interval"]
         elif self.interval is not None:
             known["interval"] = self.interval._asdict()
-        return "{" + ", ".join(f'"{key}": {_json(value)}' for key, value in known.items()) + "}"
+        return "{" + ", ".join(f'"{key}": {json_text(value)}' for key, value in known.items()) + "}"
 
     def to_frame(self, library: Library = "pandas") -> Any:
         """Return the answer as a data frame.
@@ -528,116 +526,3 @@ class Result(Displayed):
         width = max(12, *(len(name) + 2 for name, _ in rows))
         lines = [f"{name + ':':{width}}{text}" for name, text in rows] + policies_lines(self.policies)
         return "\n".join([*lines, marginals_table(self.marginals)] if self.marginals else lines)
-
-
-def policies_lines(policies: Mapping[str, Policy]) -> list[str]:
-    """Return lines with the policy of each decision: a row for each combination of observations."""
-    return [line for name, policy in policies.items() for line in (f"policy of {name}:", *repr(policy).split("\n"))]
-
-
-def marginals_table(marginals: Mapping[str, Mapping[Any, float]], width: int | None = None) -> str:
-    """Lay marginals out as text: a variable on each line, its states with their probabilities in columns.
-
-    Args:
-        marginals: Variable name -> {state: probability}.
-        width: Characters in a line; a variable with more continues below. None for the terminal's.
-    """
-    if width is None:
-        import shutil
-
-        width = shutil.get_terminal_size((100, 24)).columns
-    name_width = max((len(name) for name in marginals), default=0)
-    pairs = {
-        name: [(str(state), probability_text(p)) for state, p in values.items()] for name, values in marginals.items()
-    }
-    state_width = max((len(state) for cells in pairs.values() for state, _ in cells), default=0)
-    text_width = max((len(text) for cells in pairs.values() for _, text in cells), default=0)
-    across = max((width - name_width) // (3 + state_width + text_width), 1)
-    lines: list[str] = []
-    for name, cells in pairs.items():
-        texts = [f"  {state:<{state_width}} {text:<{text_width}}" for state, text in cells]
-        starts = range(0, len(texts), across)
-        lines += [f"{'' if i else name:<{name_width}}{''.join(texts[i : i + across])}".rstrip() for i in starts]
-    return "\n".join(lines)
-
-
-def probability_text(probability: float) -> str:
-    """Six decimals; a probability that these would show as 0 or 1, and is not, keeps its size or its distance."""
-    if probability in (0, 1) or not math.isfinite(probability):
-        return f"{probability:g}"
-    if probability < 5e-7:
-        return f"{probability:.2e}"
-    return f"{probability:.6f}" if 1 - probability >= 5e-7 else f"1-{1 - probability:.1e}"
-
-
-def number_text(number: float) -> str:
-    """Return a number as ``str`` writes it, but also integers of more than the 4300 digits that ``str`` refuses."""
-    if isinstance(number, float) or abs(number) < 10**_DIGITS:
-        return str(number)
-    half = int(math.log10(abs(number))) // 2
-    high, low = divmod(abs(number), 10**half)
-    return ("-" if number < 0 else "") + number_text(high) + number_text(low).rjust(half, "0")
-
-
-def log_text(log: float) -> str:
-    """Return a logarithm of a sum to 12 digits; rounding noise around 0 becomes 0."""
-    return f"{round(log, 12) + 0.0:.12g}"
-
-
-def ends_text(lower: float | None, upper: float | None) -> str:
-    """Return bounds as text: ``3 to unknown``."""
-    return " to ".join("unknown" if end is None else number_text(end) for end in (lower, upper))
-
-
-def assignment_text(assignment: Mapping[str, Any]) -> str:
-    """Return an assignment as text: ``A=yes B=no``."""
-    return " ".join(f"{name}={state}" for name, state in assignment.items())
-
-
-@contextlib.contextmanager
-def timed(clock: dict[str, float], name: str) -> Iterator[None]:
-    """Add the time of a block to a phase."""
-    started = time.perf_counter()
-    try:
-        yield
-    finally:
-        clock[name] = clock.get(name, 0.0) + time.perf_counter() - started
-
-
-def phase_seconds(phases: Mapping[str, float], total: float) -> dict[str, float]:
-    """Return ``stats["seconds"]``: the phases, ``other`` for the time between them, and the ``total`` that all sum to.
-
-    Args:
-        phases: Seconds by phase.
-        total: Wall time of the call in seconds.
-    """
-    # Whole microseconds: to round to decimals takes four times as long, a tenth of a small search.
-    micros = {phase: round(1e6 * seconds) for phase, seconds in phases.items() if phase not in ("other", "total")}
-    timed_micros = sum(micros.values())
-    total_micros = max(round(1e6 * total), timed_micros)
-    micros["other"] = total_micros - timed_micros
-    micros["total"] = total_micros
-    return {phase: count / 1e6 for phase, count in micros.items()}
-
-
-def with_reading(result: Result, seconds: float) -> Result:
-    """Return the result with the time before the call, of reading a file, as the first phase."""
-    known = result.stats.get("seconds", {})
-    total = known.get("total", sum(known.values()))
-    return result.replace(stats={**result.stats, "seconds": phase_seconds({"read": seconds, **known}, seconds + total)})
-
-
-def _json(value: Any) -> str:
-    import json
-
-    try:
-        return json.dumps(value, allow_nan=False, default=dict)
-    except ValueError:
-        # A number that is not finite, or an integer of more digits than ``str`` writes.
-        pass
-    if isinstance(value, Mapping):
-        keys = [json.dumps(key if isinstance(key, str) else _json(key)) for key in value]
-        return "{" + ", ".join(f"{key}: {_json(x)}" for key, x in zip(keys, value.values(), strict=True)) + "}"
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(map(_json, value)) + "]"
-    return "null" if isinstance(value, float) else number_text(value)

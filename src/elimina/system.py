@@ -15,8 +15,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, SupportsIndex, cast, get_args
 
 from elimina import arguments
-from elimina.display import bytes_text
 from elimina.errors import InputError, MemoryLimitError
+from elimina.number_texts import bytes_text
 
 try:
     import fcntl

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import elimina as library
-from elimina.result import number_text
+from elimina.number_texts import number_text
 from tests.cli.conftest import EXAMPLES
 
 OPTIMUM = 1352  # of examples/radio.wcsp

@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elimina._core import SHARED_WORK, Arena
-from elimina.display import bytes_text, count_text, seconds_text
 from elimina.errors import InputError, MemoryLimitError
 from elimina.model.model import Model
 from elimina.model.table import FORBIDDEN, Table
@@ -300,40 +299,6 @@ def test_postorder_finishes_each_subtree_first(data):
         assert all(tree.nodes[child].parent == node for child in children)
         sizes[node] = 1 + sum(sizes[child] for child in children)
         assert sizes[node] == 1 + max((place[node] - place[c] + sizes[c] - 1 for c in children), default=0)
-
-
-@pytest.mark.parametrize(
-    ("number", "text"),
-    [
-        (0, "0"), (999_999, "999,999"), (10**6, "1.00e6"), (9_994_999, "9.99e6"), (9_999_999, "1.00e7"),
-        (999_999_999, "1.00e9"), (123456789, "1.23e8"), (10**400 - 1, "1.00e400"), (10**400, "1.00e400"),
-    ],
-)  # fmt: skip
-def test_counts_as_text(number, text):
-    assert count_text(number) == text
-
-
-@pytest.mark.parametrize(
-    ("number", "text"),
-    [
-        (0, "0 bytes"), (1023, "1023 bytes"), (1536, "1.5 KiB"), (2**20 - 60, "1023.9 KiB"), (2**20 - 1, "1.0 MiB"),
-        (2**30 - 1, "1.0 GiB"), (3 * 2**30, "3.0 GiB"), (10**100, "9.31e90 GiB"),
-    ],
-)  # fmt: skip
-def test_bytes_as_text(number, text):
-    assert bytes_text(number) == text
-
-
-@pytest.mark.parametrize(
-    ("number", "text"),
-    [
-        (0, "0.0 us"), (8.7e-5, "87 us"), (0.0032, "3.2 ms"), (0.44, "440 ms"), (59.2, "59 s"), (90, "1.5 min"),
-        (14400, "4.0 h"), (4e5, "4.6 days"), (3.2e8, "10 years"), (1e30, "3e+22 years"),
-        (float("inf"), "more than 1e+300 years"),
-    ],
-)  # fmt: skip
-def test_seconds_as_text(number, text):
-    assert seconds_text(number) == text
 
 
 def kept(model, memory=2**30, task="mpe", single=None, **options):

@@ -15,6 +15,7 @@ import elimina
 from elimina import InputError, Model, Options, Table, Variable, api, cp, dcop
 from elimina.cp.tsplib import read_tsp
 from elimina.generate import grid_model
+from elimina.number_texts import probability_text
 from elimina.reporting import graphs, junction_trees, writer
 from elimina.reporting.answers import costly_terms
 from elimina.reporting.page_charts import step_chart
@@ -78,7 +79,7 @@ def test_a_report_of_a_network_has_all_its_parts():
     expected = elimina.solve(PUMP, "mar", evidence=evidence)
     for name, values in expected.marginals.items():
         assert name in page.texts
-        assert all(elimina.result.probability_text(p) in page.texts for p in values.values())
+        assert all(probability_text(p) in page.texts for p in values.values())
     drawing = page.drawings["graph"]
     model = elimina.read(PUMP)
     assert drawing["names"] == [v.name for v in model.variables]
@@ -181,7 +182,7 @@ def test_sensitivity_is_the_answer_without_the_observation():
         junction.set_evidence({other: state for other, state in evidence.items() if other != name})
         change = np.abs(junction.marginals(["Pump"])["Pump"] - before).sum() / 2
         assert f"{change:.4f}" in texts
-        assert elimina.result.probability_text(10 ** (whole - junction.log10_evidence)) in texts
+        assert probability_text(10 ** (whole - junction.log10_evidence)) in texts
 
 
 @pytest.mark.parametrize("task", ["mpe", "count", "pr", "mmap"])

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from elimina._core import CasePlanner
 from elimina.backends.core_session import dense_session
 from elimina.backends.protocols import Progress, RunOutput
-from elimina.display import bytes_text
 from elimina.errors import MemoryLimitError
+from elimina.number_texts import bytes_text
 from elimina.planning.arrays import view_of
 from elimina.planning.program import Program, work_of
 from elimina.planning.step import FactorLayout

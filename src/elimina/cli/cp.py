@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from elimina.answer_texts import assignment_text
 from elimina.cli import signals
 from elimina.cli.model_input import source_of, source_option, verbose_option
 from elimina.cli.model_output import write_answer
@@ -23,9 +24,10 @@ from elimina.cli.options import (
 )
 from elimina.cli.terminal import Command, labelled, option
 from elimina.cp import SearchOptions, read
-from elimina.display import count_text, seconds_text
+from elimina.number_texts import count_text, seconds_text
 from elimina.planning.option_values import read_gap
-from elimina.result import Result, assignment_text, with_reading
+from elimina.result import Result
+from elimina.running.phases import with_reading
 
 if TYPE_CHECKING:
     pass

@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from elimina import dcop as distributed
+from elimina.answer_texts import assignment_text
 from elimina.cli import signals
 from elimina.cli.model_input import source_of, source_option, verbose_option
 from elimina.cli.model_output import write_answer
@@ -41,13 +42,14 @@ from elimina.dcop.agent import Forecast
 from elimina.dcop.problem import HEURISTICS
 from elimina.dcop.simulator import ORDERS
 from elimina.dcop.solve import ALGORITHMS
-from elimina.display import bytes_text, count_text, seconds_text
 from elimina.errors import InputError
 from elimina.io.files import suffix_of
 from elimina.io.formats import by_suffix, format_of
 from elimina.io.model_files import read
+from elimina.number_texts import bytes_text, count_text, seconds_text
 from elimina.progress import Progress
-from elimina.result import Delivery, Result, assignment_text, with_reading
+from elimina.result import Delivery, Result
+from elimina.running.phases import with_reading
 
 heuristic_option = choice_option(
     "--heuristic",

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from elimina.answer_texts import marginals_table, policies_lines
 from elimina.cli import signals
 from elimina.cli.model_input import source_of, source_option, verbose_option
 from elimina.cli.model_output import write_answer
@@ -26,8 +27,9 @@ from elimina.cli.options import (
 )
 from elimina.cli.terminal import Command, labelled, option
 from elimina.decisions import InfluenceDiagram
-from elimina.display import seconds_text
-from elimina.result import Result, marginals_table, policies_lines, with_reading
+from elimina.number_texts import seconds_text
+from elimina.result import Result
+from elimina.running.phases import with_reading
 from elimina.strategies.call import Call
 
 

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from elimina.answer_texts import improvement_line
 from elimina.cli import run_command, signals
-from elimina.display import improvement_line
 from elimina.version import __version__
 
 if TYPE_CHECKING:

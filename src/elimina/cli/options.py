@@ -16,13 +16,13 @@ from click.core import ParameterSource
 from elimina import arguments
 from elimina._core import TextError
 from elimina.cli.terminal import Decorated, Group, Share, WholeNumber, option, together
-from elimina.display import seconds_text
 from elimina.errors import InputError, TimeLimitError
 from elimina.io.evidence import NamedEvidence, merge, parse_assignments, parse_names
 from elimina.io.evidence_files import read_evidence
 from elimina.io.files import load
 from elimina.model.model import Model
 from elimina.model.states import StateIndex, integer_of
+from elimina.number_texts import seconds_text
 from elimina.planning.option_values import Values, read_device, read_seconds
 from elimina.planning.options import MAX_THREADS, OPTIONS, Engine, OptionRecord, Options
 from elimina.planning.order import Method, read_order

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from elimina import api
+from elimina.answer_texts import assignment_text, marginals_table
 from elimina.cli import signals
 from elimina.cli.model_input import explaining, read_with_total, reading_options, source_of, source_option
 from elimina.cli.options import (
@@ -32,24 +33,17 @@ from elimina.cli.options import (
     time_limit_option,
 )
 from elimina.cli.terminal import Command, labelled, option, show, tracing
-from elimina.display import bytes_text, count_text, seconds_text
 from elimina.errors import InputError
 from elimina.io.files import save
 from elimina.model.auxiliary_variables import is_auxiliary
 from elimina.model.model import Model
+from elimina.number_texts import bytes_text, count_text, number_text, seconds_text
 from elimina.planning.solve_methods import SOLVE_METHODS, OptimumMethod, SolveMethod
 from elimina.problem.tasks import described
 from elimina.progress import Progress
-from elimina.result import (
-    Bounds,
-    NoMarginals,
-    Result,
-    assignment_text,
-    marginals_table,
-    number_text,
-    with_reading,
-)
+from elimina.result import Bounds, NoMarginals, Result
 from elimina.running.advice import advice_on
+from elimina.running.phases import with_reading
 from elimina.strategies.call import Call
 
 FORMATS = ("human", "json", "uai")

@@ -19,8 +19,9 @@ from elimina.cli.options import (
 from elimina.cli.terminal import Command, labelled, show
 from elimina.cp.tsp import TourState, solve_tsp
 from elimina.cp.tsplib import read_tsp, write_tour
-from elimina.display import count_text, seconds_text
-from elimina.result import Bounds, Result, with_reading
+from elimina.number_texts import count_text, seconds_text
+from elimina.result import Bounds, Result
+from elimina.running.phases import with_reading
 
 if TYPE_CHECKING:
     pass

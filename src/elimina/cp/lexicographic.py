@@ -8,7 +8,8 @@ from typing import NamedTuple, Protocol, Self, TypeVar
 
 from elimina.cp.expressions import Expression
 from elimina.cp.solution import Solution
-from elimina.result import Objective, Result, phase_seconds
+from elimina.result import Objective, Result
+from elimina.running.phases import phase_seconds
 
 
 class Aim(NamedTuple):

@@ -12,13 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from elimina._core import CpSearch, CpSolver
+from elimina.answer_texts import improvement_line
 from elimina.arguments import share, wrong_type
 from elimina.cp.expressions import Expression
 from elimina.cp.search_options import SearchOptions
 from elimina.cp.solution import Solution
 from elimina.cp.to_graphical import PostedModel
 from elimina.cp.unbounded import warn_of_missing_bounds
-from elimina.display import improvement_line
 from elimina.errors import InputError
 from elimina.result import Bounds, EndedBy, Result, Status
 from elimina.strategies.direct_call import DirectCall

@@ -14,9 +14,9 @@ from elimina import arguments
 from elimina._core import TextError
 from elimina.cp.tour_distances import DISTANCE_RULES, MAX_DISTANCE, distance_matrix
 from elimina.cp.tour_problem import Distances, Points, TourProblem
-from elimina.display import bytes_text
 from elimina.errors import FormatError, InputError, MemoryLimitError, UnsupportedError
 from elimina.io.files import load, save
+from elimina.number_texts import bytes_text
 from elimina.system import available_memory, memory_errors_in_words
 
 MAX_CITIES = 46_340

@@ -26,8 +26,8 @@ from elimina.dcop.problem import (
     hear,
 )
 from elimina.dcop.tuple_filter import FilterBucket
-from elimina.display import count_text, seconds_text
 from elimina.errors import DcopError, InternalError, MemoryLimitError
+from elimina.number_texts import count_text, seconds_text
 from elimina.planning.machine import CONTEXT_SECONDS, cpu_machine
 from elimina.planning.tree import Tree, tree_of
 

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from elimina._core import TableList, Traversal, mini_buckets
 from elimina.dcop.engine import IMPOSSIBLE, Engine, bucket_dtype, row
 from elimina.dcop.problem import Context, CostsError, Label, Send, Settings, Util, Utility, Value
-from elimina.display import bytes_text, count_text
 from elimina.errors import MemoryLimitError
 from elimina.model.table import Table
+from elimina.number_texts import bytes_text, count_text
 from elimina.problem.preparation import allowed_ranges
 from elimina.problem.semirings import FLOATS, INTEGERS, LARGEST
 from elimina.running.encoding import distances_of

@@ -21,8 +21,8 @@ from elimina.backends.registry import get_backend
 from elimina.backends.sparse.cpu import CpuSparseDevice
 from elimina.backends.sparse.operations import SparseTables
 from elimina.dcop.problem import Utility
-from elimina.display import bytes_text
 from elimina.errors import DeviceError, MemoryLimitError, TimeLimitError
+from elimina.number_texts import bytes_text
 from elimina.planning.devices import gpu_numbers
 from elimina.planning.machine import Machine, machine_of
 from elimina.planning.number_type import exact_integer

@@ -22,8 +22,8 @@ from elimina.backends.sparse.operations import DenseLookup, SparseTables
 from elimina.dcop.dpop import Bucket
 from elimina.dcop.engine import Engine, row
 from elimina.dcop.problem import Cost, CostsError, Limit, Listed, Send, Utility, Value
-from elimina.display import bytes_text
 from elimina.errors import MemoryLimitError
+from elimina.number_texts import bytes_text
 from elimina.planning.key_layout import KeyLayout
 
 _BYTES_OF_A_ROW = 48

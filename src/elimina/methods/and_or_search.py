@@ -14,7 +14,6 @@ from operator import itemgetter
 
 from elimina import system
 from elimina._core import search_tree
-from elimina.display import bytes_text
 from elimina.errors import MemoryLimitError, TimeLimitError, UnsupportedError
 from elimina.methods.cost_shifting import MAX_SHIFT_SECONDS, ShiftedProblem, shift_tables
 from elimina.methods.local_search import AssignmentSearch
@@ -22,6 +21,7 @@ from elimina.methods.mini_buckets import Heuristic, PseudoTreeTables, heuristic_
 from elimina.methods.paused_search import MIN_KEPT_MEMORY_BYTES, PausedSearch
 from elimina.methods.search_state import Listener, SearchLimits, SearchState
 from elimina.methods.soft_consistency import SoftConsistency
+from elimina.number_texts import bytes_text
 from elimina.planning.number_type import cost_bound
 from elimina.planning.options import Options
 from elimina.planning.order import MAX_SEED

@@ -17,11 +17,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina.display import bytes_text
 from elimina.errors import MemoryLimitError, UnsupportedError
 from elimina.methods.mini_buckets import Heuristic, heuristic_of, mini_bucket_statistics
 from elimina.model.model import Model
 from elimina.model.states import Evidence
+from elimina.number_texts import bytes_text
 from elimina.planning.number_type import cost_bound
 from elimina.planning.options import Options
 from elimina.planning.ordering import elimination_order

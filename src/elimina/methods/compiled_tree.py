@@ -14,13 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina import arguments
-from elimina.display import Displayed, bar, bytes_text, count_text, sample, seconds_text
+from elimina.display import Displayed, bar, sample
 from elimina.errors import ImpossibleEvidenceError, MemoryLimitError
 from elimina.io.sources import EvidenceLike, ModelLike, as_evidence, as_model
 from elimina.methods.information import rounding_of
 from elimina.methods.small_networks import SmallAnswer, SmallNetwork, is_small
 from elimina.model.model import variable_indices
 from elimina.model.states import State
+from elimina.number_texts import bytes_text, count_text, seconds_text
 from elimina.planning.machine import KEPT_TREE_RUNS
 from elimina.planning.options import DEFAULT, Options, options_of
 from elimina.planning.plan import Plan

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from elimina import arguments
-from elimina.display import Displayed, bytes_text, count_text, sample
+from elimina.display import Displayed, sample
 from elimina.errors import ImpossibleEvidenceError, MemoryLimitError
 from elimina.io.dynamic_networks import slices_from_pgmpy, slices_from_pyagrum
 from elimina.methods.hidden_chain import MAX_STATES, HiddenChain, is_hidden_chain
@@ -31,6 +31,7 @@ from elimina.model.model import Model, variable_indices
 from elimina.model.named_table import NamedTables
 from elimina.model.states import State
 from elimina.model.variable import state_array
+from elimina.number_texts import bytes_text, count_text
 from elimina.planning.options import DEFAULT, Options, options_of
 from elimina.running.host import host_memory
 from elimina.running.propagated_tables import Posteriors

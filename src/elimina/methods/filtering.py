@@ -21,7 +21,6 @@ import numpy as np
 
 from elimina._core import FORBIDDEN_COST, minimise_costs
 from elimina.backends.protocols import Backend
-from elimina.display import bytes_text
 from elimina.errors import InternalError, MemoryLimitError, TimeLimitError, UnsupportedError
 from elimina.methods.and_or_search import MAX_COST_SUM as MOST_SEARCHED
 from elimina.methods.and_or_search import searched_optimum
@@ -30,6 +29,7 @@ from elimina.methods.cost_shifting import ShiftedProblem, shift_tables
 from elimina.methods.search_state import Listener, SearchLimits
 from elimina.methods.soft_consistency import CoreUnits
 from elimina.model.model import Model
+from elimina.number_texts import bytes_text
 from elimina.planning.number_type import cost_bound
 from elimina.planning.options import Options
 from elimina.planning.ordering import elimination_order

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from elimina._core import FORBIDDEN_COST, count_path
-from elimina.display import count_text
 from elimina.errors import MemoryLimitError, UnsupportedError
 from elimina.methods.beam_search import BeamResult, beam_searches
 from elimina.methods.join_graph import (
@@ -21,6 +20,7 @@ from elimina.methods.join_graph import (
     in_units,
     rungs,
 )
+from elimina.number_texts import count_text
 from elimina.planning.options import Options
 from elimina.result import Result
 from elimina.running.bounded_results import result_between

@@ -12,12 +12,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina.display import bytes_text
 from elimina.errors import MemoryLimitError
 from elimina.methods.posterior_estimation import posteriors_within
 from elimina.model.model import Model
 from elimina.model.table import Table
 from elimina.model.variable import Variable
+from elimina.number_texts import bytes_text
 from elimina.planning.options import Options
 from elimina.problem.evidence import Observed
 from elimina.problem.preparation import Problem, prepare

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina import arguments
-from elimina.display import bytes_text
 from elimina.errors import ImpossibleEvidenceError, MemoryLimitError
 from elimina.methods.bucket_elimination import eliminate
 from elimina.methods.case_queries import CaseQueries
@@ -19,6 +18,7 @@ from elimina.methods.small_networks import rewritten_for_sums
 from elimina.model.model import variable_indices
 from elimina.model.states import State
 from elimina.model.variable import state_array
+from elimina.number_texts import bytes_text
 from elimina.problem.evidence import Observed, with_factors, with_leaves
 from elimina.problem.merging import Merged
 from elimina.problem.observations import impossible_text

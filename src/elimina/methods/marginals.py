@@ -10,13 +10,14 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina.display import bytes_text, sample, seconds_text
+from elimina.display import sample
 from elimina.errors import MemoryLimitError
 from elimina.methods.bucket_elimination import eliminate
 from elimina.methods.junction_structure import MarginalQuery
 from elimina.model.model import Model
 from elimina.model.table import Table
 from elimina.model.variable import Variable
+from elimina.number_texts import bytes_text, seconds_text
 from elimina.planning.options import Options
 from elimina.planning.order import CELLS_PER_SECOND
 from elimina.planning.ordering import rough_order

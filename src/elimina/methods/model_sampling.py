@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina.display import bytes_text
 from elimina.errors import ImpossibleEvidenceError, InputError, MemoryLimitError, TimeLimitError
 from elimina.methods.importance_sampling import SampleForm, form_of
 from elimina.methods.junction_tree import JunctionTree
@@ -27,6 +26,7 @@ from elimina.methods.sampling import DRAWN_BYTES, check_room, seed_word
 from elimina.methods.weight_statistics import WeightStatistics
 from elimina.model.model import Model
 from elimina.model.states import Evidence
+from elimina.number_texts import bytes_text
 from elimina.planning.options import Options
 from elimina.planning.ordering import elimination_order
 from elimina.problem.evidence import observe

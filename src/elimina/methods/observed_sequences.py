@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina import arguments
-from elimina.display import bytes_text
 from elimina.errors import InputError, MemoryLimitError
 from elimina.io.cases import Cases, Codes, as_cases, labels_of
 from elimina.io.sources import as_evidence
@@ -18,6 +17,7 @@ from elimina.model.cells import UNOBSERVED
 from elimina.model.model import Model, variable_index
 from elimina.model.states import is_missing
 from elimina.model.table import unmasked
+from elimina.number_texts import bytes_text
 from elimina.problem.observations import evidence_of
 
 Floats = NDArray[np.float64]

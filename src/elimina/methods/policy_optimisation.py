@@ -17,13 +17,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina.display import bytes_text
 from elimina.errors import ImpossibleEvidenceError, MemoryLimitError
 from elimina.methods.marginals import joint_table
 from elimina.model.decision_network import DecisionNetwork
 from elimina.model.model import Model
 from elimina.model.table import Table
 from elimina.model.variable import Variable
+from elimina.number_texts import bytes_text
 from elimina.planning.options import Options
 from elimina.problem.observations import impossible_text
 from elimina.running.host import host_memory

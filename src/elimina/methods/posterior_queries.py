@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina import arguments
-from elimina.display import bytes_text
 from elimina.errors import ImpossibleEvidenceError, InputError, MemoryLimitError
 from elimina.methods.compiled_tree import CompiledTree, Observations, memory_errors_of_trees, one_call_at_a_time
 from elimina.methods.information import entropy, mutual_information
@@ -19,6 +18,7 @@ from elimina.methods.posterior_estimation import ESTIMATE_SECONDS, error_of, pos
 from elimina.methods.small_networks import rewritten_for_sums
 from elimina.model.model import Model, variable_indices
 from elimina.model.named_table import NamedTable, NamedTables
+from elimina.number_texts import bytes_text
 from elimina.problem.evidence import with_leaves
 from elimina.problem.observations import impossible_text
 from elimina.problem.rewriting import is_rewritten

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina.display import bytes_text
 from elimina.errors import MemoryLimitError
 from elimina.methods.proposals import LoggedTables
+from elimina.number_texts import bytes_text
 from elimina.planning.plan import Plan
 from elimina.planning.tree import bucket_tree
 from elimina.running.propagated_tables import logarithms

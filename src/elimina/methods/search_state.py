@@ -12,9 +12,10 @@ from elimina._core import stopped
 from elimina.errors import TimeLimitError
 from elimina.methods.paused_search import FIRST_CONSISTENCY_SECONDS
 from elimina.problem.preparation import Problem
-from elimina.result import Bounds, Result, timed
+from elimina.result import Bounds, Result
 from elimina.running.bounded_results import bounds_meet, result_between
 from elimina.running.combination import NO_PLAN, bounds_beyond
+from elimina.running.phases import timed
 
 FIRST_ROUND_SECONDS = 0.05
 """Estimated time of the first round's mini-buckets."""

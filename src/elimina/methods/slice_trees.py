@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from elimina.display import bytes_text, count_text
 from elimina.errors import MemoryLimitError
 from elimina.methods.junction_tree import JunctionTree
 from elimina.methods.observed_sequences import Floats, Ints, Message, RunLimits, Sequences, SliceAnswers
@@ -20,6 +19,7 @@ from elimina.model.dynamic_network import DynamicNetwork
 from elimina.model.model import Model
 from elimina.model.table import Table
 from elimina.model.variable import Variable
+from elimina.number_texts import bytes_text, count_text
 from elimina.planning.options import Options
 from elimina.system import cached_property
 

@@ -21,7 +21,8 @@ from elimina.problem.merging import SUM
 from elimina.problem.observations import evidence_of
 from elimina.problem.rewriting import is_rewritten, with_small_tables
 from elimina.problem.tasks import Task, described
-from elimina.result import JUNCTION_TREE, Marginals, Result, phase_seconds
+from elimina.result import JUNCTION_TREE, Marginals, Result
+from elimina.running.phases import phase_seconds
 from elimina.running.scaled import ScaledNumber, partition_result
 
 

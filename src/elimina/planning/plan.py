@@ -8,7 +8,8 @@ import operator
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Self, dataclass_transform
 
-from elimina.display import bar, bytes_text, count_text, html_of, seconds_text, text_of
+from elimina.display import bar, html_of, text_of
+from elimina.number_texts import bytes_text, count_text, seconds_text
 from elimina.planning.packed_steps import Steps
 from elimina.planning.plan_rows import fused_rows, product_rows
 from elimina.planning.step import FactorLayout, Output, Step

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from elimina.display import bytes_text, seconds_text, times_text
+from elimina.number_texts import bytes_text, seconds_text, times_text
 from elimina.planning.plan import Form, Plan
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from elimina.display import bytes_text
+from elimina.number_texts import bytes_text
 from elimina.planning.plan import Form, Plan
 from elimina.planning.step import FactorLayout
 

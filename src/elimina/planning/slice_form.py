@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from elimina.display import bytes_text, count_text, seconds_text, times_text
+from elimina.number_texts import bytes_text, count_text, seconds_text, times_text
 from elimina.planning.plan import Form, Plan
 
 _MAX_NAMES = 5

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina.display import bytes_text
+from elimina.number_texts import bytes_text
 from elimina.planning.plan import Form, Plan
 from elimina.planning.record import (
     AXES,

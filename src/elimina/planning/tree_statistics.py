@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from elimina._core import PlannedTree
-from elimina.display import count_text
 from elimina.model.table import SizeProducts
+from elimina.number_texts import count_text
 from elimina.planning.plan import Plan
 from elimina.planning.tree import junction_tree, plan_tree
 from elimina.problem.preparation import Problem

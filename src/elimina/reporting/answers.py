@@ -11,17 +11,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from elimina import api
-from elimina.display import bytes_text, count_text, sample, seconds_text
+from elimina.display import sample
 from elimina.errors import EliminaError, ImpossibleEvidenceError, MemoryLimitError
 from elimina.methods.junction_tree import JunctionTree
 from elimina.model.model import Model
+from elimina.number_texts import bytes_text, count_text, number_text, probability_text, seconds_text
 from elimina.planning.options import Options
 from elimina.planning.plan import Plan
 from elimina.planning.step import JOIN, Step
 from elimina.problem.tasks import Task, described
 from elimina.reporting.html import Markup, bar, figures, html, joined, name_of, paragraph, short, table
 from elimina.reporting.page_charts import profile_chart, step_chart
-from elimina.result import Bounds, Result, number_text, probability_text
+from elimina.result import Bounds, Result
 from elimina.running.advice import advice_on
 from elimina.viz.charts import bounds_chart
 

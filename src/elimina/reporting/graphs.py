@@ -9,8 +9,9 @@ from dataclasses import replace
 import numpy as np
 
 from elimina.model.model import Model
+from elimina.number_texts import probability_text
 from elimina.reporting.html import short
-from elimina.result import Result, probability_text
+from elimina.result import Result
 from elimina.viz.diagram import Colouring, Diagram, Edge
 from elimina.viz.graph import MAX_CLASSES, answer_colourings, edges_of, part_of_graph
 from elimina.viz.layouts.stress import neighbours_of

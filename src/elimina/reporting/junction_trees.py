@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from elimina.display import count_text
 from elimina.model.model import Model
+from elimina.number_texts import count_text
 from elimina.planning.plan import Plan
 from elimina.planning.tree import Clique
 from elimina.reporting.html import name_of

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from elimina.dcop.agent import agree_on_tree
 from elimina.dcop.problem import Problem
-from elimina.display import bytes_text, seconds_text
+from elimina.number_texts import bytes_text, seconds_text
 from elimina.reporting.html import Markup, bar, joined, paragraph, short, table
 from elimina.result import Delivery
 from elimina.viz.diagram import Colouring, Diagram

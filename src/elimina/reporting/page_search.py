@@ -9,7 +9,7 @@ from typing import Any
 from elimina.cp.model import Model
 from elimina.cp.search_options import SearchOptions
 from elimina.cp.solution import Solution
-from elimina.display import seconds_text
+from elimina.number_texts import seconds_text
 from elimina.reporting.html import Markup, figures, joined, paragraph
 from elimina.reporting.page_charts import step_chart
 from elimina.result import Result

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from elimina.cp.tour_problem import TourProblem
-from elimina.display import seconds_text
+from elimina.number_texts import seconds_text
 from elimina.reporting.html import Markup, figures, joined, paragraph
 from elimina.reporting.page_charts import step_chart
 from elimina.result import Bounds, Result

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from elimina.display import bytes_text, count_text
 from elimina.errors import MemoryLimitError
+from elimina.number_texts import bytes_text, count_text
 from elimina.planning.options import Options
 from elimina.planning.plan import Plan, Shortfall
 from elimina.problem.tasks import described

@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 
-from elimina.result import phase_seconds
+from elimina.running.phases import phase_seconds
 
 
 class Clock:

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from elimina.display import bytes_text, count_text, seconds_text
 from elimina.errors import MemoryLimitError
+from elimina.number_texts import bytes_text, count_text, seconds_text
 from elimina.planning.listed_tables import seconds_written
 from elimina.planning.order import CELLS_PER_SECOND, Order
 from elimina.planning.ordering import is_rough_enough

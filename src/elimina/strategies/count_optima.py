@@ -13,12 +13,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from elimina.display import count_text
 from elimina.errors import MemoryLimitError, UnsupportedError
 from elimina.methods.count_bounds import optima_at_most
 from elimina.methods.mini_buckets import Heuristic, run_mini_buckets
 from elimina.model.model import Model
 from elimina.model.table import Table
+from elimina.number_texts import count_text
 from elimina.result import Result
 from elimina.running.advice import MAX_MACHINE_BYTES, does_not_fit
 from elimina.running.budget import Budget

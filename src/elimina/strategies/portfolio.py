@@ -9,13 +9,13 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from elimina import system
-from elimina.display import bytes_text, count_text, seconds_text
 from elimina.errors import DeviceError, InputError
 from elimina.methods.bucket_elimination import eliminate
 from elimina.methods.first_bounds import bounds_of_task, first_bounds
 from elimina.methods.paused_search import PausedSearch
 from elimina.model.model import Model
 from elimina.model.states import Evidence
+from elimina.number_texts import bytes_text, count_text, seconds_text
 from elimina.planning.machine import BOUNDED_TABLE_SECONDS
 from elimina.planning.mini_buckets import IBound
 from elimina.planning.options import Options

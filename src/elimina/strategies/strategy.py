@@ -14,8 +14,9 @@ from typing import NamedTuple, cast
 
 from elimina import system
 from elimina.errors import EliminaError, MemoryLimitError, TimeLimitError, UnsupportedError
+from elimina.number_texts import number_text
 from elimina.planning.plan import Plan
-from elimina.result import OPEN_STATUSES, Result, number_text
+from elimina.result import OPEN_STATUSES, Result
 from elimina.running.advice import does_not_fit
 from elimina.running.budget import Budget
 from elimina.strategies.call import Call

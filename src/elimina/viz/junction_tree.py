@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from elimina.display import count_text, cut
+from elimina.display import cut
 from elimina.model.model import Model
+from elimina.number_texts import count_text
 from elimina.planning.order import find_order
 from elimina.planning.tree import Clique, junction_tree, plan_tree
 from elimina.viz.diagram import Colouring, Diagram, SizeKey

@@ -8,9 +8,9 @@ from html import escape
 from pathlib import Path
 
 from elimina import arguments
-from elimina.display import bytes_text, seconds_text
 from elimina.errors import InputError
 from elimina.io.files import save
+from elimina.number_texts import bytes_text, seconds_text
 from elimina.result import Delivery
 from elimina.viz.colours import FAINT, INK, OUTLINE
 

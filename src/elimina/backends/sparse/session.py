@@ -15,8 +15,8 @@ from elimina.backends.protocols import Backend, Progress, RunOutput, run_once
 from elimina.backends.sparse.bounds import TupleBounds
 from elimina.backends.sparse.device import SparseDevice, SparseTable
 from elimina.backends.sparse.operations import DenseLookup, SparseTables
-from elimina.display import bytes_text
 from elimina.errors import MemoryLimitError
+from elimina.number_texts import bytes_text
 from elimina.planning.arrays import view_of
 from elimina.planning.key_layout import KeyLayout, signed
 from elimina.planning.listed_tables import cells_span, section

@@ -1,0 +1,73 @@
+"""Numbers as texts: sizes, counts and times with units that people use, probabilities and bounds."""
+
+from __future__ import annotations
+
+import math
+
+
+def times_text(numerator: int, denominator: int) -> str:
+    """Format a ratio: ``1.7 times``."""
+    hundredths = 100 * numerator // max(1, denominator)
+    return f"{hundredths / 100:.2f} times" if hundredths < 10**6 else f"{count_text(hundredths // 100)} times"
+
+
+def bytes_text(size: int) -> str:
+    """Format bytes: ``1.5 GiB``."""
+    for unit, power in (("GiB", 30), ("MiB", 20), ("KiB", 10)):
+        # A size that would round to 1024.0 of the smaller unit is 1.0 of this unit.
+        if size * 20480 >= 20479 << power:
+            whole = size >> power
+            return f"{count_text(whole)} {unit}" if whole > 10**6 else f"{size / (1 << power):.1f} {unit}"
+    return f"{size} byte{'s' * (size != 1)}"
+
+
+def count_text(number: int) -> str:
+    """Format a count: exact up to a million, else by powers of ten, however large."""
+    if number < 10**6:
+        return f"{number:,}"
+    exponent = math.log10(number)
+    digits = round(100 * 10 ** (exponent % 1))
+    return f"{digits / 100:.2f}e{int(exponent)}" if digits < 1000 else f"1.00e{int(exponent) + 1}"
+
+
+def seconds_text(seconds: float) -> str:
+    """Format a time: ``87 us``, ``3.2 ms``, ``4.0 h``, ``2e+09 years``."""
+    if seconds == math.inf:
+        return "more than 1e+300 years"
+    units = (("years", 3.156e7), ("days", 86400), ("h", 3600), ("min", 60), ("s", 1), ("ms", 1e-3), ("us", 1e-6))
+    unit, size = next((unit for unit in units if seconds >= unit[1]), units[-1])
+    number = seconds / size
+    return (
+        f"{number:.1f} {unit}" if number < 9.95 else f"{number:.0f} {unit}" if number < 1e4 else f"{number:.0e} {unit}"
+    )
+
+
+_DIGITS = 4000
+
+
+def probability_text(probability: float) -> str:
+    """Six decimals; a probability that these would show as 0 or 1, and is not, keeps its size or its distance."""
+    if probability in (0, 1) or not math.isfinite(probability):
+        return f"{probability:g}"
+    if probability < 5e-7:
+        return f"{probability:.2e}"
+    return f"{probability:.6f}" if 1 - probability >= 5e-7 else f"1-{1 - probability:.1e}"
+
+
+def number_text(number: float) -> str:
+    """Return a number as ``str`` writes it, but also integers of more than the 4300 digits that ``str`` refuses."""
+    if isinstance(number, float) or abs(number) < 10**_DIGITS:
+        return str(number)
+    half = int(math.log10(abs(number))) // 2
+    high, low = divmod(abs(number), 10**half)
+    return ("-" if number < 0 else "") + number_text(high) + number_text(low).rjust(half, "0")
+
+
+def log_text(log: float) -> str:
+    """Return a logarithm of a sum to 12 digits; rounding noise around 0 becomes 0."""
+    return f"{round(log, 12) + 0.0:.12g}"
+
+
+def ends_text(lower: float | None, upper: float | None) -> str:
+    """Return bounds as text: ``3 to unknown``."""
+    return " to ".join("unknown" if end is None else number_text(end) for end in (lower, upper))

@@ -1,0 +1,59 @@
+"""Numbers as texts."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from elimina.number_texts import bytes_text, count_text, probability_text, seconds_text
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.floats(0, 1))
+def test_probabilities_keep_their_size(probability):
+    text = probability_text(probability)
+    value = 1 - float(text[2:]) if text.startswith("1-") else float(text)
+    assert value == pytest.approx(probability, rel=6e-3, abs=6e-7 if probability >= 5e-7 else 0)
+    assert (text in ("0", "1")) == (probability in (0, 1))
+    assert len(text) <= 10
+
+
+def test_impossible_evidence_has_no_probabilities():
+    assert probability_text(math.nan) == "nan"
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (0, "0"), (999_999, "999,999"), (10**6, "1.00e6"), (9_994_999, "9.99e6"), (9_999_999, "1.00e7"),
+        (999_999_999, "1.00e9"), (123456789, "1.23e8"), (10**400 - 1, "1.00e400"), (10**400, "1.00e400"),
+    ],
+)  # fmt: skip
+def test_counts_as_text(number, text):
+    assert count_text(number) == text
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (0, "0 bytes"), (1023, "1023 bytes"), (1536, "1.5 KiB"), (2**20 - 60, "1023.9 KiB"), (2**20 - 1, "1.0 MiB"),
+        (2**30 - 1, "1.0 GiB"), (3 * 2**30, "3.0 GiB"), (10**100, "9.31e90 GiB"),
+    ],
+)  # fmt: skip
+def test_bytes_as_text(number, text):
+    assert bytes_text(number) == text
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (0, "0.0 us"), (8.7e-5, "87 us"), (0.0032, "3.2 ms"), (0.44, "440 ms"), (59.2, "59 s"), (90, "1.5 min"),
+        (14400, "4.0 h"), (4e5, "4.6 days"), (3.2e8, "10 years"), (1e30, "3e+22 years"),
+        (float("inf"), "more than 1e+300 years"),
+    ],
+)  # fmt: skip
+def test_seconds_as_text(number, text):
+    assert seconds_text(number) == text
