@@ -25,7 +25,7 @@ from elimina import (
     Table,
     Variable,
 )
-from elimina.methods import hidden_chain, observed_sequences
+from elimina.methods import hidden_parameters, observed_sequences
 from elimina.methods.dynamic_model import HiddenChain, SliceTrees
 from elimina.methods.observed_sequences import RunLimits
 from elimina.planning.options import Options
@@ -564,7 +564,7 @@ def test_many_observed_variables_have_rows_of_their_own(monkeypatch):
     model = random_model(17, is_chain=True)
     columns = random_observations(model, 17, 6)
     answer = model.smooth(columns, [v.name for v in model.variables])
-    monkeypatch.setattr(hidden_chain, "_MAX_LISTED_ROWS", 0)
+    monkeypatch.setattr(hidden_parameters, "_MAX_LISTED_ROWS", 0)
     again = pickle.loads(pickle.dumps(model)).smooth(columns, [v.name for v in model.variables])
     for name in answer.marginals:
         assert again.marginals[name] == pytest.approx(answer.marginals[name], abs=1e-12)

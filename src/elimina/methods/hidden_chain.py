@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from elimina._core import BestPath, Chain
+from elimina.methods.hidden_parameters import HiddenParameters, Likelihoods
 from elimina.methods.observed_sequences import (
     Floats,
     Ints,
@@ -24,7 +25,6 @@ from elimina.methods.observed_sequences import (
     scaled_likelihoods,
 )
 from elimina.model.dynamic_network import DynamicNetwork
-from elimina.model.table import Table
 from elimina.system import cached_property
 
 MAX_STATES = 4096
@@ -36,29 +36,12 @@ _MATRIX_COPIES = 6
 _MAX_LOG_ERROR = 1e-8
 """Difference of the two passes' log-probabilities up to which no relevant small number was lost."""
 
-_LEAST_PREDICTION = 1e-290
+_MIN_PREDICTION = 1e-290
 """Probability of a joint state given the slices before it, below which quotients of it may be too large for a float."""
 
-_MAX_LISTED_ROWS = 4096
-"""Combinations of observations whose likelihoods are computed once for all sequences."""
 
-
-class _Likelihoods(NamedTuple):
-    """Likelihoods of the observations of slices.
-
-    Attributes:
-        table: Rows of one number for each joint state.
-        rows: Row of the table for each slice.
-        scales: Logarithm that the likelihoods of each slice lack; None: 0.
-    """
-
-    table: Floats
-    rows: Ints
-    scales: Floats | None = None
-
-
-class Part(NamedTuple):
-    """Answer about some slices that follow each other.
+class SegmentStates(NamedTuple):
+    """Distributions of the joint states in some slices that follow each other.
 
     Attributes:
         rows: The slices.
@@ -130,165 +113,22 @@ class HiddenChain:
     """
 
     def __init__(self, network: DynamicNetwork) -> None:
-        self._network = network
-        self._sizes = tuple(network.variables[v].size for v in network.interface)
-        self.states = math.prod(self._sizes)
-        self._emissions: dict[tuple[int, bool], Floats] = {}
-        self._listed: dict[tuple[tuple[int, ...], tuple[int, ...]], Floats] = {}
+        self._parameters = HiddenParameters(network)
+        self.states = self._parameters.states
 
     @property
     def matrix_bytes(self) -> int:
         """Bytes of the matrices of transitions."""
         return 8 * self.states**2 * _MATRIX_COPIES
 
-    # --- the parameters ---
-
-    @cached_property
-    def _start(self) -> Floats:
-        return self._joined(self._network.initial.factors, 0, len(self._sizes)).reshape(self.states)
-
-    @cached_property
-    def _transition(self) -> Floats:
-        joined = self._joined(self._network.transition.factors, len(self._network.variables), 2 * len(self._sizes))
-        return np.ascontiguousarray(np.broadcast_to(joined, self._sizes * 2).reshape(self.states, self.states))
-
-    def _joined(self, factors: Sequence[Table], shift: int, axes: int) -> Floats:
-        """Return the product of the distributions of the interface's variables, with an axis for each of them."""
-        axis = {v: n for n, v in enumerate(self._network.interface)}
-        if shift:
-            axis.update({v + shift: n + len(self._sizes) for n, v in enumerate(self._network.interface)})
-        joined = np.ones((1,) * axes)
-        for v in self._network.interface:
-            table = factors[v]
-            joined = joined * _spread(table.dense(), [axis[u] for u in table.scope], axes)
-        sizes = self._sizes * (axes // max(1, len(self._sizes)))
-        return np.array(np.broadcast_to(joined, sizes), dtype=np.float64)
-
-    def _emission(self, v: int, is_first: bool) -> Floats:
-        """Return the likelihood of a variable's states for each joint state; the last row is that of no observation.
-
-        Args:
-            v: Variable of a slice.
-            is_first: True for the first slice.
-        """
-        key = v, is_first and v not in self._network.interface
-        if key not in self._emissions:
-            self._emissions[key] = self._new_emission(*key)
-        return self._emissions[key]
-
-    def _new_emission(self, v: int, is_first: bool) -> Floats:
-        if v in self._network.interface:
-            return np.vstack([self._joint_rows(v, np.eye(self._network.variables[v].size)), np.ones(self.states)])
-        factor = (self._network.initial if is_first else self._network.transition).factors[v]
-        shift = 0 if is_first else len(self._network.variables)
-        axis = {u + shift: n + 1 for n, u in enumerate(self._network.interface)}
-        axis[v + shift] = 0
-        table = _spread(factor.dense(), [axis[u] for u in factor.scope], len(self._sizes) + 1)
-        full = np.broadcast_to(table, (len(table), *self._sizes)).reshape(len(table), self.states)
-        return np.vstack([full, full.sum(0)])
-
-    def _joint_rows(self, v: int, rows: Floats) -> Floats:
-        """Return rows over the states of a variable of the interface as rows over the joint states."""
-        if len(self._sizes) == 1:
-            return rows
-        place = self._network.interface.index(v) + 1
-        table = _spread(rows, [0, place], len(self._sizes) + 1)
-        return np.broadcast_to(table, (len(rows), *self._sizes)).reshape(len(rows), self.states)
-
-    @cached_property
-    def _leaves(self) -> list[int]:
-        return [v for v in range(len(self._network.variables)) if v not in self._network.interface]
-
-    @cached_property
-    def _first_differs(self) -> bool:
-        """True if some variable has another distribution given the interface in the first slice than in later ones."""
-        return any(
-            self._emission(v, True).shape != self._emission(v, False).shape
-            or (self._emission(v, True) != self._emission(v, False)).any()
-            for v in self._leaves
-        )
-
     @cached_property
     def _chain(self) -> Chain:
-        return Chain(self._transition)
+        return Chain(self._parameters.transition)
 
     @cached_property
     def _best_path(self) -> BestPath:
         with np.errstate(divide="ignore"):
-            return BestPath(np.log(self._transition))
-
-    # --- likelihoods ---
-
-    def _likelihoods(self, sequences: Sequences, rows: slice, firsts: NDArray[np.bool_]) -> _Likelihoods:
-        """Return the likelihoods of some slices; ``firsts`` marks those that begin a sequence."""
-        table, places = self._listed_rows(sequences, rows, firsts)
-        if not sequences.logs:
-            return _Likelihoods(table, places)
-        table, scales = table[places], np.zeros(len(places))
-        for v, logs in sequences.logs.items():
-            weights, peaks = scaled_likelihoods(logs[rows])
-            scales += peaks
-            if v in self._network.interface:
-                table *= self._joint_rows(v, weights)
-                continue
-            for is_first, chosen in self._split(firsts):
-                table[chosen] *= weights[chosen] @ self._emission(v, is_first)[:-1]
-        return _Likelihoods(table, np.arange(len(places), dtype=np.int32), scales)
-
-    def _log_likelihoods(self, sequences: Sequences, rows: slice, firsts: NDArray[np.bool_]) -> _Likelihoods:
-        """Return logarithms of likelihoods: see ``_likelihoods``."""
-        table, places = self._listed_rows(sequences, rows, firsts)
-        with np.errstate(divide="ignore"):
-            table = np.log(table)
-            if not sequences.logs:
-                return _Likelihoods(table, places)
-            table = table[places]
-            for v, logs in sequences.logs.items():
-                if v in self._network.interface:
-                    table += self._joint_rows(v, logs[rows])
-                    continue
-                for is_first, chosen in self._split(firsts):
-                    emission, total = np.log(self._emission(v, is_first)[:-1]), np.array(-np.inf)
-                    for column, row in zip(logs[rows][chosen].T, emission, strict=True):
-                        total = np.logaddexp(total, column[:, None] + row)
-                    table[chosen] += total
-        return _Likelihoods(table, np.arange(len(places), dtype=np.int32))
-
-    def _split(self, firsts: NDArray[np.bool_]) -> list[tuple[bool, NDArray[np.bool_] | slice]]:
-        """Return the slices with the distributions of later slices, and those of the first, where these differ."""
-        return [(False, ~firsts), (True, firsts)] if self._first_differs else [(False, slice(None))]
-
-    def _listed_rows(self, sequences: Sequences, rows: slice, firsts: NDArray[np.bool_]) -> tuple[Floats, Ints]:
-        """Return a table of likelihoods of observed states, and the row of each slice."""
-        columns, codes = sequences.columns, sequences.codes[rows]
-        silent = [v for v in self._leaves if v not in columns and v not in sequences.logs]
-        sizes = [self._network.variables[v].size + 1 for v in columns]
-        count = math.prod(sizes)
-        flags = (False, True) if self._first_differs else (False,)
-        if count <= _MAX_LISTED_ROWS:
-            key = columns, tuple(silent)
-            if key not in self._listed:
-                every = np.indices(sizes, dtype=np.int32).reshape(len(sizes), count).T
-                self._listed[key] = np.vstack([self._rows(columns, silent, every, flag) for flag in flags])
-            places = np.zeros(len(codes), dtype=np.int32)
-            for column, size in zip(codes.T, sizes, strict=True):
-                # No observation is the last row of each variable.
-                places = (places * size + np.where(column < 0, size - 1, column)).astype(np.int32)
-            return self._listed[key], (places + count * firsts).astype(np.int32) if self._first_differs else places
-        marked = np.column_stack([firsts & self._first_differs, codes])
-        used, numbers = np.unique(marked, axis=0, return_inverse=True)
-        parts = [used[used[:, 0] == flag, 1:] for flag in flags]
-        table = np.vstack([self._rows(columns, silent, part, f) for part, f in zip(parts, flags, strict=True)])
-        return table, numbers.reshape(-1).astype(np.int32)
-
-    def _rows(self, columns: Sequence[int], silent: Sequence[int], codes: NDArray[Any], is_first: bool) -> Floats:
-        """Return the likelihoods of combinations of observed states, where some variables are not observed."""
-        table = np.ones((len(codes), self.states))
-        for v, column in zip(columns, codes.T, strict=True):
-            table *= self._emission(v, is_first)[column]
-        for v in silent:
-            table *= self._emission(v, is_first)[-1]
-        return table
+            return BestPath(np.log(self._parameters.transition))
 
     # --- passes ---
 
@@ -303,8 +143,8 @@ class HiddenChain:
             variables: Variables that are asked for.
             keeps_states: False if only the probabilities of the observations are asked for.
         """
-        for part in self._filter(sequences, limits, keeps_states):
-            yield self._answers(part, variables if keeps_states else (), sequences)
+        for segment in self._filter(sequences, limits, keeps_states):
+            yield self._answers(segment, variables if keeps_states else (), sequences)
 
     def smoothed(self, sequences: Sequences, limits: RunLimits, variables: Sequence[int]) -> Iterator[SliceAnswers]:
         """Yield the posteriors given all observations; a later answer replaces an earlier one.
@@ -314,8 +154,8 @@ class HiddenChain:
             limits: Limits of the run.
             variables: Variables that are asked for.
         """
-        for part in self._smooth(sequences, limits):
-            yield self._answers(part, variables, sequences)
+        for segment in self._smooth(sequences, limits):
+            yield self._answers(segment, variables, sequences)
 
     def advance(
         self, message: Message | None, sequences: Sequences, row: int, variables: Sequence[int]
@@ -333,62 +173,66 @@ class HiddenChain:
         """
         rows, is_first = slice(row, row + 1), message is None
         firsts = np.array([is_first])
-        message = Message(self._start) if message is None else message
+        message = Message(self._parameters.start) if message is None else message
         weights = message.weights
         if not message.is_logarithmic:
             after = weights[None].copy()
-            likelihoods = self._likelihoods(sequences, rows, firsts)
-            part, suspects = self._run_forward(rows, likelihoods, np.array([0, 1]), is_first, after, 1, True)
+            likelihoods = self._parameters.likelihoods(sequences, rows, firsts)
+            segment, suspects = self._run_forward(rows, likelihoods, np.array([0, 1]), is_first, after, 1, True)
             if not suspects:
-                return Message(after[0]), float(part.log_totals[0]), self._marginals(part, variables, sequences, firsts)
+                return (
+                    Message(after[0]),
+                    float(segment.log_totals[0]),
+                    self._marginals(segment, variables, sequences, firsts),
+                )
             with np.errstate(divide="ignore"):
                 weights = np.log(weights)
-        part, weights = self._forward_in_logs(sequences, rows, is_first, weights)
-        marginals = self._marginals(part, variables, sequences, firsts)
-        return Message(weights, is_logarithmic=True), float(part.log_totals[0]), marginals
+        segment, weights = self._forward_in_logs(sequences, rows, is_first, weights)
+        marginals = self._marginals(segment, variables, sequences, firsts)
+        return Message(weights, is_logarithmic=True), float(segment.log_totals[0]), marginals
 
-    def _answers(self, part: Part, variables: Sequence[int], sequences: Sequences) -> SliceAnswers:
-        firsts = sequences.firsts[part.rows]
-        return SliceAnswers(part.rows, self._marginals(part, variables, sequences, firsts), part.log_totals)
+    def _answers(self, segment: SegmentStates, variables: Sequence[int], sequences: Sequences) -> SliceAnswers:
+        firsts = sequences.firsts[segment.rows]
+        return SliceAnswers(segment.rows, self._marginals(segment, variables, sequences, firsts), segment.log_totals)
 
-    def _filter(self, sequences: Sequences, limits: RunLimits, keeps_states: bool) -> Iterator[Part]:
+    def _filter(self, sequences: Sequences, limits: RunLimits, keeps_states: bool) -> Iterator[SegmentStates]:
         for group in self._groups(sequences, limits):
             messages = self._starts_of(group)
             log_message: Floats | None = None
             for rows in group.segments:
                 if log_message is not None:
-                    part, log_message = self._forward_in_logs(sequences, rows, False, log_message)
-                    yield part
+                    segment, log_message = self._forward_in_logs(sequences, rows, False, log_message)
+                    yield segment
                     continue
                 before = messages.copy()
-                part, suspects = self._forward(sequences, group, rows, messages, limits.threads, keeps_states)
-                yield part
+                segment, suspects = self._forward(sequences, group, rows, messages, limits.threads, keeps_states)
+                yield segment
                 for s in suspects:
-                    own = rows if group.is_long else slice(int(group.starts[s]), int(group.starts[s + 1]))
+                    suspect_rows = rows if group.is_long else slice(int(group.starts[s]), int(group.starts[s + 1]))
                     with np.errstate(divide="ignore"):
                         log_before = np.log(before[s])
-                    is_first = bool(own.start == group.starts[s])
-                    part, log_message = self._forward_in_logs(sequences, own, is_first, log_before)
-                    yield part
+                    is_first = bool(suspect_rows.start == group.starts[s])
+                    segment, log_message = self._forward_in_logs(sequences, suspect_rows, is_first, log_before)
+                    yield segment
                 log_message = log_message if group.is_long else None
 
-    def _smooth(self, sequences: Sequences, limits: RunLimits) -> Iterator[Part]:
+    def _smooth(self, sequences: Sequences, limits: RunLimits) -> Iterator[SegmentStates]:
         for group in self._groups(sequences, limits):
             suspects = set()
-            messages, checkpoints, parts = self._starts_of(group), [], []
+            messages, checkpoints, filtered_segments = self._starts_of(group), [], []
             for rows in group.segments:
                 checkpoints.append(messages.copy() if group.is_long else messages)
                 keeps_states = rows.stop == group.starts[-1]
-                part, doubtful = self._forward(sequences, group, rows, messages, limits.threads, keeps_states)
-                parts.append(part)
+                segment, doubtful = self._forward(sequences, group, rows, messages, limits.threads, keeps_states)
+                filtered_segments.append(segment)
                 suspects.update(doubtful)
             errors, ratios = np.zeros(len(messages)), np.ones_like(messages)
-            while parts and not (group.is_long and suspects):
-                part, message = parts.pop(), checkpoints.pop()
-                if not len(part.states):
-                    part, _ = self._forward(sequences, group, part.rows, message, limits.threads, True)
-                errors += self._backward(sequences, group, part, ratios, limits.threads)
-                yield part
+            while filtered_segments and not (group.is_long and suspects):
+                segment, message = filtered_segments.pop(), checkpoints.pop()
+                if not len(segment.states):
+                    segment, _ = self._forward(sequences, group, segment.rows, message, limits.threads, True)
+                errors += self._backward(sequences, group, segment, ratios, limits.threads)
+                yield segment
             suspects.update(np.flatnonzero(~(np.abs(errors) < _MAX_LOG_ERROR)).tolist())
             for s in sorted(suspects):
                 yield self._smooth_in_logs(sequences, slice(int(group.starts[s]), int(group.starts[s + 1])), limits)
@@ -407,27 +251,32 @@ class HiddenChain:
         limits.check_messages(self.states, 3 * count, count)
         filtered, smoothed = np.zeros((count, self.states)), np.zeros((count, self.states))
         totals = np.zeros(count)
-        for part in self._filter(sequences, limits, keeps_states=True):
-            filtered[part.rows], totals[part.rows] = part.states, part.log_totals
-        for part in self._smooth(sequences, limits):
-            smoothed[part.rows] = part.states
+        for segment in self._filter(sequences, limits, keeps_states=True):
+            filtered[segment.rows], totals[segment.rows] = segment.states, segment.log_totals
+        for segment in self._smooth(sequences, limits):
+            smoothed[segment.rows] = segment.states
         firsts = sequences.firsts
-        axes, interface = len(self._sizes), self._network.interface
-        start = smoothed[firsts].sum(axis=0).reshape(self._sizes)
-        moves = self._moves(sequences, filtered, smoothed).reshape(self._sizes * 2)
-        size = len(self._network.variables)
+        axes, interface = len(self._parameters.sizes), self._parameters.network.interface
+        start = smoothed[firsts].sum(axis=0).reshape(self._parameters.sizes)
+        moves = self._moves(sequences, filtered, smoothed).reshape(self._parameters.sizes * 2)
+        size = len(self._parameters.network.variables)
         initial, later = {}, {}
         for v in interface:
-            initial[v] = _marginal(start, interface, self._network.initial.factors[v].scope)
+            initial[v] = _marginal(start, interface, self._parameters.network.initial.factors[v].scope)
             pair = (*interface, *(u + size for u in interface))
-            later[v] = _marginal(moves, pair, self._network.transition.factors[v].scope)
-        for v in self._leaves:
-            scopes = self._network.initial.factors[v].scope, self._network.transition.factors[v].scope
+            later[v] = _marginal(moves, pair, self._parameters.network.transition.factors[v].scope)
+        for v in self._parameters.leaves:
+            scopes = (
+                self._parameters.network.initial.factors[v].scope,
+                self._parameters.network.transition.factors[v].scope,
+            )
             for is_first, counts, scope in ((True, initial, scopes[0]), (False, later, scopes[1])):
                 table = self._leaf_counts(v, sequences, smoothed, firsts == is_first, is_first)
                 shift = 0 if is_first else size
                 members = (v + shift, *(u + shift for u in interface))
-                counts[v] = _marginal(table.reshape(-1, *self._sizes) if axes else table[:, 0], members, scope)
+                counts[v] = _marginal(
+                    table.reshape(-1, *self._parameters.sizes) if axes else table[:, 0], members, scope
+                )
         variables = range(size)
         return FamilyCounts([initial[v] for v in variables], [later[v] for v in variables], totals)
 
@@ -435,17 +284,17 @@ class HiddenChain:
         """Return the expected number of moves from each joint state to each other one."""
         later = np.flatnonzero(~sequences.firsts)
         before, after = filtered[later - 1], smoothed[later]
-        predicted = before @ self._transition
-        is_lost = (after > 0) & (predicted < _LEAST_PREDICTION)
+        predicted = before @ self._parameters.transition
+        is_lost = (after > 0) & (predicted < _MIN_PREDICTION)
         quotients = np.divide(after, predicted, out=np.zeros_like(after), where=(after > 0) & ~is_lost)
-        moves = self._transition * (before.T @ quotients)
+        moves = self._parameters.transition * (before.T @ quotients)
         # Predictions that a float cannot hold: their sequences are filtered again in logarithms.
         for n in np.flatnonzero(is_lost.any(axis=1)).tolist():
             row = int(later[n])
             first = int(sequences.starts[np.searchsorted(sequences.starts, row, side="right") - 1])
             with np.errstate(divide="ignore"):
-                messages, _ = self._log_messages(sequences, slice(first, row), True, np.log(self._start))
-            joint = messages[-1][:, None] + self._log_transition
+                messages, _ = self._log_messages(sequences, slice(first, row), True, np.log(self._parameters.start))
+            joint = messages[-1][:, None] + self._parameters.log_transition
             columns = is_lost[n]
             joint = joint[:, columns] - np.logaddexp.reduce(joint[:, columns], axis=0)
             moves[:, columns] += np.exp(joint) * after[n, columns]
@@ -463,7 +312,7 @@ class HiddenChain:
             chosen: Slices that are counted, as a mask.
             is_first: True if they are the first ones of sequences.
         """
-        emission = self._emission(v, is_first)[:-1]
+        emission = self._parameters.emission(v, is_first)[:-1]
         counts = np.zeros_like(emission)
         rows = np.flatnonzero(chosen)
         if v in sequences.columns:
@@ -489,29 +338,31 @@ class HiddenChain:
         path, scores = np.zeros(len(sequences.codes), dtype=np.int32), np.zeros(len(sequences.starts) - 1)
         cells = self.states * limits.messages(self.states) // limits.threads
         with np.errstate(divide="ignore"):
-            start = np.log(self._start)
+            start = np.log(self._parameters.start)
         filled = np.flatnonzero(np.diff(sequences.starts))
         numbers = iter(filled)
         for group in self._groups(sequences, limits):
             rows = slice(int(group.starts[0]), int(group.starts[-1]))
-            likelihoods = self._log_likelihoods(sequences, rows, sequences.firsts[rows])
-            own = np.zeros(len(group.starts) - 1)
+            likelihoods = self._parameters.log_likelihoods(sequences, rows, sequences.firsts[rows])
+            group_scores = np.zeros(len(group.starts) - 1)
             self._best_path.run(
                 likelihoods.table,
                 likelihoods.rows,
                 group.starts - rows.start,
                 start,
                 path[rows],
-                own,
+                group_scores,
                 cells,
                 limits.threads,
             )
-            scores[[next(numbers) for _ in own]] = own
-        joint = np.unravel_index(path, self._sizes) if self._sizes else ()
-        return {v: states.astype(np.int32) for v, states in zip(self._network.interface, joint, strict=True)}, scores
+            scores[[next(numbers) for _ in group_scores]] = group_scores
+        joint = np.unravel_index(path, self._parameters.sizes) if self._parameters.sizes else ()
+        return {
+            v: states.astype(np.int32) for v, states in zip(self._parameters.network.interface, joint, strict=True)
+        }, scores
 
     def _starts_of(self, group: _Group) -> Floats:
-        return np.tile(self._start, (len(group.starts) - 1, 1))
+        return np.tile(self._parameters.start, (len(group.starts) - 1, 1))
 
     def _groups(self, sequences: Sequences, limits: RunLimits) -> Iterator[_Group]:
         """Yield the sequences that run at once, and long ones in segments."""
@@ -533,7 +384,7 @@ class HiddenChain:
 
     def _forward(
         self, sequences: Sequences, group: _Group, rows: slice, messages: Floats, threads: int, keeps_states: bool
-    ) -> tuple[Part, list[int]]:
+    ) -> tuple[SegmentStates, list[int]]:
         """Filter a segment, and name the sequences whose numbers may be lost.
 
         Args:
@@ -544,46 +395,50 @@ class HiddenChain:
             threads: Number of threads.
             keeps_states: True if the distributions are asked for.
         """
-        likelihoods = self._likelihoods(sequences, rows, sequences.firsts[rows])
+        likelihoods = self._parameters.likelihoods(sequences, rows, sequences.firsts[rows])
         is_first = bool(rows.start == group.starts[0])
         return self._run_forward(rows, likelihoods, group.starts_in(rows), is_first, messages, threads, keeps_states)
 
     def _run_forward(
         self,
         rows: slice,
-        likelihoods: _Likelihoods,
+        likelihoods: Likelihoods,
         starts: NDArray[np.int64],
         is_first: bool,
         messages: Floats,
         threads: int,
         keeps_states: bool,
-    ) -> tuple[Part, list[int]]:
-        table, places, scales = likelihoods
-        states = np.empty((len(places), self.states)) if keeps_states else None
-        totals, underflows = np.empty(len(places)), np.zeros(len(messages), dtype=np.uint8)
-        self._chain.forward(table, places, starts, is_first, messages, states, totals, underflows, threads)
+    ) -> tuple[SegmentStates, list[int]]:
+        table, table_rows, scales = likelihoods
+        states = np.empty((len(table_rows), self.states)) if keeps_states else None
+        totals, underflows = np.empty(len(table_rows)), np.zeros(len(messages), dtype=np.uint8)
+        self._chain.forward(table, table_rows, starts, is_first, messages, states, totals, underflows, threads)
         with np.errstate(divide="ignore"):
             logs = np.log(totals)
         suspects = np.flatnonzero(underflows | (np.minimum.reduceat(totals, starts[:-1]) == 0)).tolist()
-        part = Part(rows, np.empty((0, self.states)) if states is None else states, logs)
-        return part if scales is None else part._replace(log_totals=logs + scales), suspects
+        segment = SegmentStates(rows, np.empty((0, self.states)) if states is None else states, logs)
+        return segment if scales is None else segment._replace(log_totals=logs + scales), suspects
 
-    def _backward(self, sequences: Sequences, group: _Group, part: Part, ratios: Floats, threads: int) -> Floats:
+    def _backward(
+        self, sequences: Sequences, group: _Group, segment: SegmentStates, ratios: Floats, threads: int
+    ) -> Floats:
         """Smooth a segment in place, and return the part of it in the error of each sequence's log-probability.
 
         Args:
             sequences: Observations.
             group: Sequences of the segment.
-            part: The filtered segment.
+            segment: The filtered segment.
             ratios: Likelihoods of the observations behind the segment; they become those for the slice before it.
             threads: Number of threads.
         """
-        table, places, shifts = self._likelihoods(sequences, part.rows, sequences.firsts[part.rows])
-        scales = np.empty(len(places))
-        starts, is_first = group.starts_in(part.rows), bool(part.rows.start == group.starts[0])
-        self._chain.backward(table, places, starts, is_first, ratios, part.states, scales, threads)
+        table, table_rows, shifts = self._parameters.likelihoods(
+            sequences, segment.rows, sequences.firsts[segment.rows]
+        )
+        scales = np.empty(len(table_rows))
+        starts, is_first = group.starts_in(segment.rows), bool(segment.rows.start == group.starts[0])
+        self._chain.backward(table, table_rows, starts, is_first, ratios, segment.states, scales, threads)
         with np.errstate(divide="ignore", invalid="ignore"):
-            differences = np.log(scales) - part.log_totals + (0.0 if shifts is None else shifts)
+            differences = np.log(scales) - segment.log_totals + (0.0 if shifts is None else shifts)
             if is_first:
                 # The first message is weighted by the first slice's observations, whose probability it lacks.
                 differences[starts[:-1]] = np.log(scales[starts[:-1]])
@@ -591,17 +446,12 @@ class HiddenChain:
 
     # --- logarithms, where small numbers would be lost ---
 
-    @cached_property
-    def _log_transition(self) -> Floats:
-        with np.errstate(divide="ignore"):
-            return np.log(self._transition)
-
     def _forward_in_logs(
         self, sequences: Sequences, rows: slice, is_first: bool, message: Floats
-    ) -> tuple[Part, Floats]:
+    ) -> tuple[SegmentStates, Floats]:
         """Filter slices of one sequence; return the logarithms of the last distribution, too."""
         states, totals = self._log_messages(sequences, rows, is_first, message)
-        return Part(rows, np.exp(states), totals), states[-1]
+        return SegmentStates(rows, np.exp(states), totals), states[-1]
 
     def _log_messages(
         self, sequences: Sequences, rows: slice, is_first: bool, message: Floats
@@ -609,81 +459,74 @@ class HiddenChain:
         """Return logarithms of filtered distributions, and of the probability of each slice's observations."""
         firsts = np.zeros(rows.stop - rows.start, dtype=bool)
         firsts[0] = is_first
-        table, places, _ = self._log_likelihoods(sequences, rows, firsts)
-        states, totals = np.full((len(places), self.states), -np.inf), np.full(len(places), -np.inf)
-        for t, place in enumerate(places.tolist()):
+        table, table_rows, _ = self._parameters.log_likelihoods(sequences, rows, firsts)
+        states, totals = np.full((len(table_rows), self.states), -np.inf), np.full(len(table_rows), -np.inf)
+        for t, table_row in enumerate(table_rows.tolist()):
             if t or not is_first:
-                message = np.logaddexp.reduce(message[:, None] + self._log_transition, axis=0)
-            message = message + table[place]
+                message = np.logaddexp.reduce(message[:, None] + self._parameters.log_transition, axis=0)
+            message = message + table[table_row]
             totals[t] = np.logaddexp.reduce(message)
             if totals[t] == -np.inf:
                 break
             states[t] = message = message - totals[t]
         return states, totals
 
-    def _smooth_in_logs(self, sequences: Sequences, rows: slice, limits: RunLimits) -> Part:
+    def _smooth_in_logs(self, sequences: Sequences, rows: slice, limits: RunLimits) -> SegmentStates:
         """Smooth one sequence."""
         limits.check_messages(self.states, 2 * (rows.stop - rows.start), rows.stop - rows.start)
         with np.errstate(divide="ignore"):
-            start = np.log(self._start)
+            start = np.log(self._parameters.start)
         states, totals = self._log_messages(sequences, rows, True, start)
         if totals[-1] == -np.inf:
-            return Part(rows, np.zeros_like(states), totals)
+            return SegmentStates(rows, np.zeros_like(states), totals)
         firsts = np.zeros(len(totals), dtype=bool)
         firsts[0] = True
-        table, places, _ = self._log_likelihoods(sequences, rows, firsts)
+        table, table_rows, _ = self._parameters.log_likelihoods(sequences, rows, firsts)
         ratio = np.zeros(self.states)
         for t in reversed(range(len(totals))):
             states[t] += ratio
             states[t] -= np.logaddexp.reduce(states[t])
             if t:
-                ratio = np.logaddexp.reduce(self._log_transition + (table[places[t]] + ratio), axis=1)
+                ratio = np.logaddexp.reduce(self._parameters.log_transition + (table[table_rows[t]] + ratio), axis=1)
                 ratio -= ratio.max()
-        return Part(rows, np.exp(states), totals)
+        return SegmentStates(rows, np.exp(states), totals)
 
     # --- variables ---
 
     def _marginals(
-        self, part: Part, variables: Sequence[int], sequences: Sequences, firsts: NDArray[np.bool_]
+        self, segment: SegmentStates, variables: Sequence[int], sequences: Sequences, firsts: NDArray[np.bool_]
     ) -> dict[int, Floats]:
         """Return the distributions of variables from those of joint states: variable -> shape ``(slices, size)``."""
-        joint = part.states.reshape(-1, *self._sizes)
+        joint = segment.states.reshape(-1, *self._parameters.sizes)
         answers = {}
         for v in variables:
-            if v in self._network.interface:
-                axis = self._network.interface.index(v) + 1
+            if v in self._parameters.network.interface:
+                axis = self._parameters.network.interface.index(v) + 1
                 answers[v] = joint.sum(axis=tuple(a for a in range(1, joint.ndim) if a != axis))
             else:
-                answers[v] = self._leaf_marginals(v, part, firsts, sequences)
+                answers[v] = self._leaf_marginals(v, segment, firsts, sequences)
         return answers
 
-    def _leaf_marginals(self, v: int, part: Part, firsts: NDArray[np.bool_], sequences: Sequences) -> Floats:
+    def _leaf_marginals(
+        self, v: int, segment: SegmentStates, firsts: NDArray[np.bool_], sequences: Sequences
+    ) -> Floats:
         """Return the distributions of a variable outside the interface."""
-        shares = np.empty((len(part.states), self._network.variables[v].size))
-        for is_first, chosen in self._split(firsts):
-            emission, states = self._emission(v, is_first)[:-1], part.states[chosen]
+        shares = np.empty((len(segment.states), self._parameters.network.variables[v].size))
+        for is_first, chosen in self._parameters.split(firsts):
+            emission, states = self._parameters.emission(v, is_first)[:-1], segment.states[chosen]
             weights = np.ones((1, len(emission)))
             if v in sequences.logs:
-                weights = scaled_likelihoods(sequences.logs[v][part.rows][chosen])[0]
+                weights = scaled_likelihoods(sequences.logs[v][segment.rows][chosen])[0]
             totals = weights @ emission
             quotients = np.divide(states, totals, out=np.zeros_like(states), where=totals > 0)
             shares[chosen] = quotients @ emission.T * weights
         if v in sequences.columns:
-            codes = sequences.codes[part.rows, sequences.columns.index(v)]
+            codes = sequences.codes[segment.rows, sequences.columns.index(v)]
             is_observed = codes >= 0
-            masses = part.states[is_observed].sum(axis=1)
+            masses = segment.states[is_observed].sum(axis=1)
             shares[is_observed] = 0.0
             shares[is_observed, codes[is_observed]] = masses
         return shares
-
-
-def _spread(values: NDArray[np.float64], axes: Sequence[int], count: int) -> NDArray[np.float64]:
-    """Return an array with its axes at these places among so many, all others of length 1."""
-    order = np.argsort(axes)
-    shape = [1] * count
-    for axis, size in zip(axes, values.shape, strict=True):
-        shape[axis] = size
-    return values.transpose(order).reshape(shape)
 
 
 def _marginal(counts: Floats, members: Sequence[int], scope: Sequence[int]) -> Floats:

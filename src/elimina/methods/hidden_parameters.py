@@ -1,0 +1,214 @@
+"""Parameters of a hidden Markov model, and the likelihoods of observations, for each joint state."""
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina.methods.observed_sequences import (
+    Floats,
+    Ints,
+    Sequences,
+    scaled_likelihoods,
+)
+from elimina.model.dynamic_network import DynamicNetwork
+from elimina.model.table import Table
+from elimina.system import cached_property
+
+MAX_STATES = 4096
+"""Joint states of an interface up to which a step is a product with a dense matrix."""
+_MAX_LISTED_ROWS = 4096
+"""Combinations of observations whose likelihoods are computed once for all sequences."""
+
+
+class Likelihoods(NamedTuple):
+    """Likelihoods of the observations of slices.
+
+    Attributes:
+        table: Rows of one number for each joint state.
+        rows: Row of the table for each slice.
+        scales: Logarithm that the likelihoods of each slice lack; None: 0.
+    """
+
+    table: Floats
+    rows: Ints
+    scales: Floats | None = None
+
+
+class HiddenParameters:
+    """Distributions of a dynamic network over the joint states of its interface.
+
+    Args:
+        network: A network for which ``is_hidden_chain`` holds.
+
+    Attributes:
+        network: The network.
+        sizes: Number of states of each variable of the interface.
+        states: Number of joint states.
+    """
+
+    def __init__(self, network: DynamicNetwork) -> None:
+        self.network = network
+        self.sizes = tuple(network.variables[v].size for v in network.interface)
+        self.states = math.prod(self.sizes)
+        self._emissions: dict[tuple[int, bool], Floats] = {}
+        self._listed: dict[tuple[tuple[int, ...], tuple[int, ...]], Floats] = {}
+
+    @cached_property
+    def start(self) -> Floats:
+        """Distribution of the joint states of the first slice."""
+        return self._joined(self.network.initial.factors, 0, len(self.sizes)).reshape(self.states)
+
+    @cached_property
+    def transition(self) -> Floats:
+        """Probability of each move from a joint state to another one."""
+        joined = self._joined(self.network.transition.factors, len(self.network.variables), 2 * len(self.sizes))
+        return np.ascontiguousarray(np.broadcast_to(joined, self.sizes * 2).reshape(self.states, self.states))
+
+    @cached_property
+    def log_transition(self) -> Floats:
+        """Natural logarithms of the transitions."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.transition)
+
+    def _joined(self, factors: Sequence[Table], shift: int, axes: int) -> Floats:
+        """Return the product of the distributions of the interface's variables, with an axis for each of them."""
+        axis = {v: n for n, v in enumerate(self.network.interface)}
+        if shift:
+            axis.update({v + shift: n + len(self.sizes) for n, v in enumerate(self.network.interface)})
+        joined = np.ones((1,) * axes)
+        for v in self.network.interface:
+            table = factors[v]
+            joined = joined * _spread(table.dense(), [axis[u] for u in table.scope], axes)
+        sizes = self.sizes * (axes // max(1, len(self.sizes)))
+        return np.array(np.broadcast_to(joined, sizes), dtype=np.float64)
+
+    def emission(self, v: int, is_first: bool) -> Floats:
+        """Return the likelihood of a variable's states for each joint state; the last row is that of no observation.
+
+        Args:
+            v: Variable of a slice.
+            is_first: True for the first slice.
+        """
+        key = v, is_first and v not in self.network.interface
+        if key not in self._emissions:
+            self._emissions[key] = self._new_emission(*key)
+        return self._emissions[key]
+
+    def _new_emission(self, v: int, is_first: bool) -> Floats:
+        if v in self.network.interface:
+            return np.vstack([self._joint_rows(v, np.eye(self.network.variables[v].size)), np.ones(self.states)])
+        factor = (self.network.initial if is_first else self.network.transition).factors[v]
+        shift = 0 if is_first else len(self.network.variables)
+        axis = {u + shift: n + 1 for n, u in enumerate(self.network.interface)}
+        axis[v + shift] = 0
+        table = _spread(factor.dense(), [axis[u] for u in factor.scope], len(self.sizes) + 1)
+        full = np.broadcast_to(table, (len(table), *self.sizes)).reshape(len(table), self.states)
+        return np.vstack([full, full.sum(0)])
+
+    def _joint_rows(self, v: int, rows: Floats) -> Floats:
+        """Return rows over the states of a variable of the interface as rows over the joint states."""
+        if len(self.sizes) == 1:
+            return rows
+        axis = self.network.interface.index(v) + 1
+        table = _spread(rows, [0, axis], len(self.sizes) + 1)
+        return np.broadcast_to(table, (len(rows), *self.sizes)).reshape(len(rows), self.states)
+
+    @cached_property
+    def leaves(self) -> list[int]:
+        """Variables outside the interface."""
+        return [v for v in range(len(self.network.variables)) if v not in self.network.interface]
+
+    @cached_property
+    def _first_differs(self) -> bool:
+        """True if some variable has another distribution given the interface in the first slice than in later ones."""
+        return any(
+            self.emission(v, True).shape != self.emission(v, False).shape
+            or (self.emission(v, True) != self.emission(v, False)).any()
+            for v in self.leaves
+        )
+
+    def likelihoods(self, sequences: Sequences, rows: slice, firsts: NDArray[np.bool_]) -> Likelihoods:
+        """Return the likelihoods of some slices; ``firsts`` marks those that begin a sequence."""
+        table, table_rows = self._listed_rows(sequences, rows, firsts)
+        if not sequences.logs:
+            return Likelihoods(table, table_rows)
+        table, scales = table[table_rows], np.zeros(len(table_rows))
+        for v, logs in sequences.logs.items():
+            weights, peaks = scaled_likelihoods(logs[rows])
+            scales += peaks
+            if v in self.network.interface:
+                table *= self._joint_rows(v, weights)
+                continue
+            for is_first, chosen in self.split(firsts):
+                table[chosen] *= weights[chosen] @ self.emission(v, is_first)[:-1]
+        return Likelihoods(table, np.arange(len(table_rows), dtype=np.int32), scales)
+
+    def log_likelihoods(self, sequences: Sequences, rows: slice, firsts: NDArray[np.bool_]) -> Likelihoods:
+        """Return logarithms of likelihoods: see ``_likelihoods``."""
+        table, table_rows = self._listed_rows(sequences, rows, firsts)
+        with np.errstate(divide="ignore"):
+            table = np.log(table)
+            if not sequences.logs:
+                return Likelihoods(table, table_rows)
+            table = table[table_rows]
+            for v, logs in sequences.logs.items():
+                if v in self.network.interface:
+                    table += self._joint_rows(v, logs[rows])
+                    continue
+                for is_first, chosen in self.split(firsts):
+                    emission, total = np.log(self.emission(v, is_first)[:-1]), np.array(-np.inf)
+                    for column, row in zip(logs[rows][chosen].T, emission, strict=True):
+                        total = np.logaddexp(total, column[:, None] + row)
+                    table[chosen] += total
+        return Likelihoods(table, np.arange(len(table_rows), dtype=np.int32))
+
+    def split(self, firsts: NDArray[np.bool_]) -> list[tuple[bool, NDArray[np.bool_] | slice]]:
+        """Return the slices with the distributions of later slices, and those of the first, where these differ."""
+        return [(False, ~firsts), (True, firsts)] if self._first_differs else [(False, slice(None))]
+
+    def _listed_rows(self, sequences: Sequences, rows: slice, firsts: NDArray[np.bool_]) -> tuple[Floats, Ints]:
+        """Return a table of likelihoods of observed states, and the row of each slice."""
+        columns, codes = sequences.columns, sequences.codes[rows]
+        silent = [v for v in self.leaves if v not in columns and v not in sequences.logs]
+        sizes = [self.network.variables[v].size + 1 for v in columns]
+        count = math.prod(sizes)
+        flags = (False, True) if self._first_differs else (False,)
+        if count <= _MAX_LISTED_ROWS:
+            key = columns, tuple(silent)
+            if key not in self._listed:
+                combinations = np.indices(sizes, dtype=np.int32).reshape(len(sizes), count).T
+                self._listed[key] = np.vstack([self._rows(columns, silent, combinations, flag) for flag in flags])
+            table_rows = np.zeros(len(codes), dtype=np.int32)
+            for column, size in zip(codes.T, sizes, strict=True):
+                # No observation is the last row of each variable.
+                table_rows = (table_rows * size + np.where(column < 0, size - 1, column)).astype(np.int32)
+            return self._listed[key], (table_rows + count * firsts).astype(
+                np.int32
+            ) if self._first_differs else table_rows
+        marked = np.column_stack([firsts & self._first_differs, codes])
+        used, numbers = np.unique(marked, axis=0, return_inverse=True)
+        observed = [used[used[:, 0] == flag, 1:] for flag in flags]
+        pairs = zip(observed, flags, strict=True)
+        table = np.vstack([self._rows(columns, silent, codes_of_flag, flag) for codes_of_flag, flag in pairs])
+        return table, numbers.reshape(-1).astype(np.int32)
+
+    def _rows(self, columns: Sequence[int], silent: Sequence[int], codes: NDArray[Any], is_first: bool) -> Floats:
+        """Return the likelihoods of combinations of observed states, where some variables are not observed."""
+        table = np.ones((len(codes), self.states))
+        for v, column in zip(columns, codes.T, strict=True):
+            table *= self.emission(v, is_first)[column]
+        for v in silent:
+            table *= self.emission(v, is_first)[-1]
+        return table
+
+
+def _spread(values: NDArray[np.float64], axes: Sequence[int], count: int) -> NDArray[np.float64]:
+    """Return an array with its axes at these positions among so many, all others of length 1."""
+    order = np.argsort(axes)
+    shape = [1] * count
+    for axis, size in zip(axes, values.shape, strict=True):
+        shape[axis] = size
+    return values.transpose(order).reshape(shape)
