@@ -13,17 +13,10 @@ from numpy.typing import ArrayLike
 
 from elimina.cp.derived_constraints import DerivedConstraints
 from elimina.cp.expressions import Combination, Condition, Expression, Operand
-from elimina.cp.global_constraints import (
-    boxes_of,
-    check_sizes,
-    checked_automaton,
-    events_of,
-    rows_of,
-    tasks_of,
-    transitions_of,
-)
+from elimina.cp.global_constraints import checked_automaton, rows_of
 from elimina.cp.intervals import IntervalVar, Task
 from elimina.cp.operands import several, whole
+from elimina.cp.scheduling_constraints import boxes_of, check_sizes, events_of, tasks_of, transitions_of
 from elimina.errors import InputError
 
 Decomposition = Callable[..., Operand]

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias, TypeGuard, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from elimina.arguments import wrong_type
 from elimina.errors import InputError
 
 Numbers: TypeAlias = npt.NDArray[np.signedinteger[Any]]
@@ -65,3 +66,11 @@ def several(items: Iterable[T], what: str) -> list[T]:
         return list(items)
     except TypeError:
         raise InputError(f"{what} gets a list of variables or numbers, not {items!r}") from None
+
+
+def array_of_numbers(name: str, array_like: Any) -> npt.NDArray[Any]:
+    """Return an array or a list as an array."""
+    try:
+        return np.asarray(array_like)
+    except (TypeError, ValueError):
+        raise wrong_type(name, array_like, "an array of numbers") from None
