@@ -17,7 +17,7 @@ from elimina.errors import InputError
 
 
 class SchedulingConstraints(ExpressionFunctions):
-    """Constraints on tasks that take time, boxes in the plane, and events that change a level."""
+    """Constraints on tasks, on boxes in the plane, and on the level of a reservoir."""
 
     def interval_var(
         self,

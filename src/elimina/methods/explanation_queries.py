@@ -1,4 +1,4 @@
-"""Questions about the evidence itself: its impacts and conflicts, what to observe next, and what explains it."""
+"""Questions about the evidence itself: impacts, conflicts, values of observations, sensitivities, explanations."""
 
 from __future__ import annotations
 
