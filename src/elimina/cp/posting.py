@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from elimina._core import CpSolver
-from elimina.cp.expressions import Expression
+from elimina.cp.expressions import Expression, Relation
 from elimina.cp.operands import MAX_INTEGER, Numbers, whole_array
 from elimina.cp.views import ViewRows
 from elimina.errors import InputError, TimeLimitError
@@ -30,6 +30,21 @@ class Declaration(NamedTuple):
     lo: int
     hi: int
     values: tuple[int, ...] | None
+
+
+def post_of(relation: Relation) -> Post:
+    """Return the constraint of a relation, without its Boolean.
+
+    Raises:
+        InputError: A number is too large.
+    """
+    factors = np.array(list(relation.left.terms.values()), dtype=object)
+    if len(factors) and max(abs(f) for f in factors) > MAX_INTEGER:
+        raise InputError(f"{relation}: a coefficient is beyond 2^52")
+    if abs(relation.left.constant) > MAX_INTEGER:
+        raise InputError(f"{relation}: the constant is beyond 2^52")
+    variables = np.array([(var, 1, 0) for var in relation.left.terms], dtype=np.int64).reshape(-1, 3)
+    return f"int_lin_{relation.name}", [factors.astype(np.int64), variables, np.array([-relation.left.constant])]
 
 
 def build_solver(
