@@ -235,9 +235,10 @@ void Sampler::weigh_states(std::span<std::int32_t> states, std::span<double> log
   });
 }
 
-void add_weights(std::span<const std::int32_t> states, std::span<const double> weights, i64 group,
+void add_weights(std::span<const std::int32_t> states, std::span<const double> weights, i64 group, i64 first,
                  std::span<const i64> starts, StateSums sums) {
   const std::size_t count = weights.size(), step = std::size_t(group);
+  const std::size_t cells = sums.squares.size(), folds = sums.weights.size() / cells;
   std::vector<double> totals, shares;
   for (std::size_t begin = 0; begin < count; begin += step)
     totals.push_back(std::accumulate(weights.begin() + i64(begin), weights.begin() + i64(begin + step), 0.0));
@@ -246,7 +247,9 @@ void add_weights(std::span<const std::int32_t> states, std::span<const double> w
     looks.look();
     const std::int32_t* const row = states.data() + v * count;
     const std::size_t start = std::size_t(starts[v]);
-    for (std::size_t begin = 0; begin < count; begin += step) {
+    std::size_t fold = std::size_t(first) % folds;
+    for (std::size_t begin = 0; begin < count; begin += step, fold = fold + 1 < folds ? fold + 1 : 0) {
+      double* const weights_of_fold = sums.weights.data() + fold * cells;
       for (std::size_t sample = begin; sample < begin + step; ++sample) {
         const std::size_t state = std::size_t(row[sample]);
         if (state >= shares.size()) shares.resize(state + 1);
@@ -256,7 +259,7 @@ void add_weights(std::span<const std::int32_t> states, std::span<const double> w
         const std::size_t state = std::size_t(row[sample]);
         const double share = std::exchange(shares[state], 0.0);
         if (share == 0) continue;
-        sums.weights[start + state] += share;
+        weights_of_fold[start + state] += share;
         sums.squares[start + state] += share * share;
         sums.products[start + state] += share * totals[begin / step];
       }

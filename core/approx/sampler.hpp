@@ -75,13 +75,14 @@ class Sampler {
 
 // Sums of samples' weights by the states of variables, one variable after another.
 struct StateSums {
-  std::span<double> weights;   // sum of the weights of samples with the state
+  std::span<double> weights;   // sum of the weights of samples with the state, for one fold after another
   std::span<double> squares;   // sum of squares of a group's weight with the state
   std::span<double> products;  // sum of products of a group's weight with the state and its whole weight
 };
 
-// Adds the weights of samples in groups of `group`. `starts`: position of the first state of each row of `states`.
-void add_weights(std::span<const std::int32_t> states, std::span<const double> weights, i64 group,
+// Adds the weights of samples in groups of `group`, each group to the next fold. `starts`: position of the first state of
+// each row of `states`; `first`: number of the first group.
+void add_weights(std::span<const std::int32_t> states, std::span<const double> weights, i64 group, i64 first,
                  std::span<const i64> starts, StateSums sums);
 
 }  // namespace elimina::approx

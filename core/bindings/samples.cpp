@@ -68,20 +68,24 @@ void bind_samples(nb::module_& m) {
           "drawn.");
   m.def(
       "add_weights",
-      [](const ConstRows& states, const Words<const double>& weights, i64 group, const Words<const i64>& starts,
-         const Words<double>& sums, const Words<double>& squares, const Words<double>& products) {
+      [](const ConstRows& states, const Words<const double>& weights, i64 group, i64 first,
+         const Words<const i64>& starts, const Words<double>& sums, const Words<double>& squares,
+         const Words<double>& products) {
         if (states.shape(0) != starts.size() || states.shape(1) != weights.size())
           throw nb::value_error("states have a row for each variable, and a column for each sample");
         if (group < 1 || i64(weights.size()) % group != 0)
           throw nb::value_error("groups of samples have the same size");
+        if (squares.size() == 0 || sums.size() % squares.size() != 0 || products.size() != squares.size())
+          throw nb::value_error("sums have a cell for each state in each fold, squares and products for each state");
         unlocked([&] {
-          add_weights({states.data(), states.size()}, span_of(weights), group, span_of(starts),
+          add_weights({states.data(), states.size()}, span_of(weights), group, first, span_of(starts),
                       {span_of(sums), span_of(squares), span_of(products)});
         });
       },
-      "states"_a, "weights"_a, "group"_a, "starts"_a, "sums"_a, "squares"_a, "products"_a,
-      "Add the weights of samples in groups to those of the states that each sample has: their sums, and the sums of "
-      "squares of a group's weights, and of their products with the group's whole weight.");
+      "states"_a, "weights"_a, "group"_a, "first"_a, "starts"_a, "sums"_a, "squares"_a, "products"_a,
+      "Add the weights of samples in groups to those of the states that each sample has: their sums, for one fold after "
+      "another, and the sums of squares of a group's weights, and of their products with the group's whole weight. Group "
+      "`first` is the first one; each goes to the next fold.");
 }
 
 }  // namespace elimina::approx

@@ -7,29 +7,52 @@ import math
 import numpy as np
 import pytest
 
-from elimina.methods.estimate_choice import Candidate, choose_estimate
-from elimina.methods.sum_estimate import SumEstimate, hellinger_distances
+from elimina.methods.estimate_choice import Candidate, _squared_distance, choose_estimate
+from elimina.methods.sum_estimate import SampleFolds, SumEstimate, hellinger_distances
 
 COUNT = 400
 SIZES = np.full(COUNT, 2)
+FOLDS = 8
 
 
 def shares_of(first: np.ndarray) -> np.ndarray:
-    return np.stack([first, 1 - first], axis=1).reshape(-1)
+    first = np.clip(first, 1e-9, 1 - 1e-9)
+    return np.stack([first, 1 - first], axis=-1).reshape(*first.shape[:-1], -1)
 
 
 def near(rng: np.random.Generator, exact: np.ndarray, deviation: float) -> tuple[np.ndarray, float]:
     """Marginals at a random distance from others, and the root of its mean square."""
-    shares = shares_of(np.clip(exact + deviation * rng.normal(size=COUNT), 1e-9, 1 - 1e-9))
+    shares = shares_of(exact + deviation * rng.normal(size=COUNT))
     return shares, float(np.sqrt(np.square(hellinger_distances(shares, shares_of(exact), SIZES)).mean()))
 
 
-def candidate(shares: np.ndarray, error: float, log_z: float = 0.0, log_z_error: float = 0.01, **kind) -> Candidate:
-    errors = np.full(COUNT, error)
-    name = "samples" if kind.get("is_sampled") else "others"
-    return Candidate(
-        SumEstimate(name, log_z, log_z_error, shares, errors), kind.get("trust", 1), kind.get("is_sampled", False)
-    )
+def others(
+    shares: np.ndarray, error: float, log_z: float = 0.0, log_z_error: float = 0.01, trust: int = 1
+) -> Candidate:
+    return Candidate(SumEstimate("others", log_z, log_z_error, shares, np.full(COUNT, error)), trust)
+
+
+def samples(
+    rng: np.random.Generator,
+    exact: np.ndarray,
+    deviation: float,
+    log_z: float = 0.0,
+    log_z_error: float = 0.01,
+    is_correlated: bool = False,
+    weights: np.ndarray | None = None,
+) -> tuple[Candidate, float]:
+    """Samples whose mean has a standard deviation from exact marginals, and the expected distance.
+
+    The noise of a fold's variables is independent, or the same for all.
+    """
+    weights = np.full(FOLDS, 1 / FOLDS) if weights is None else weights
+    deviations = deviation / np.sqrt(FOLDS * np.square(weights).sum() * weights)
+    noise = rng.normal(size=(FOLDS, 1 if is_correlated else COUNT))
+    folds = shares_of(exact + deviations[:, None] * noise)
+    shares = weights @ folds
+    error = deviation / np.sqrt(8 * exact * (1 - exact))
+    estimate = SumEstimate("samples", log_z, log_z_error, shares, error, SampleFolds(weights, weights[:, None] * folds))
+    return Candidate(estimate, 3), float(error.mean())
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -37,28 +60,75 @@ def candidate(shares: np.ndarray, error: float, log_z: float = 0.0, log_z_error:
 def test_an_error_is_measured_by_samples_whatever_a_method_says(seed, stated):
     rng = np.random.default_rng(seed)
     exact = rng.uniform(0.2, 0.8, COUNT)
-    sampled, noise = near(rng, exact, 0.04)
+    sampled, _ = samples(rng, exact, 0.04)
     other, true = near(rng, exact, 0.03)
-    chosen = choose_estimate([candidate(other, stated), candidate(sampled, noise, is_sampled=True)], SIZES)
+    chosen = choose_estimate([others(other, stated), sampled], SIZES)
     assert chosen.method == "others"
     assert true / 2 < chosen.error < 2 * true
+
+
+def test_noise_that_variables_share_does_not_hide_an_error():
+    """A mean over variables does not lower it."""
+    rng = np.random.default_rng(7)
+    too_low = 0
+    for _ in range(200):
+        exact = rng.uniform(0.2, 0.8, COUNT)
+        sampled, _ = samples(rng, exact, 0.02, is_correlated=True)
+        other, true = near(rng, exact, 0.04)
+        too_low += choose_estimate([others(other, 1e-5), sampled], SIZES).error < true / 3
+    assert too_low <= 20
+
+
+@pytest.mark.parametrize("is_correlated", [False, True])
+@pytest.mark.parametrize("weights", [np.full(FOLDS, 1 / FOLDS), np.arange(1, FOLDS + 1) / 36])
+def test_measured_distances_are_unbiased_and_tell_their_noise(is_correlated, weights):
+    rng = np.random.default_rng(8)
+    exact = rng.uniform(0.3, 0.7, COUNT)
+    other = others(*near(rng, exact, 0.01)).estimate
+    measures = []
+    for _ in range(1000):
+        sampled, _ = samples(rng, exact, 0.02, is_correlated=is_correlated, weights=weights)
+        measures.append(_squared_distance(other, sampled.estimate, SIZES))
+    squares, deviations = np.array(measures).T
+    standard_error = squares.std() / math.sqrt(len(squares))
+    assert abs(squares.mean() - other.error**2) < 4 * standard_error + 0.02 * other.error**2
+    assert 0.6 < np.median(deviations) / squares.std() < 1.6 or (is_correlated and np.median(deviations) > 0)
+
+
+def test_samples_of_one_mode_are_contradicted_by_those_whose_sum_is_surer():
+    rng = np.random.default_rng(9)
+    exact = rng.uniform(0.2, 0.8, COUNT)
+    sure, noise = samples(rng, exact, 0.01, log_z_error=0.001)
+    stuck, _ = samples(rng, np.roll(exact, 1), 1e-12, log_z_error=0.3)
+    chosen = choose_estimate([stuck, sure, others(shares_of(np.roll(exact, 1)), 1e-9)], SIZES)
+    assert chosen.shares is sure.estimate.shares
+    assert chosen.error == pytest.approx(noise)
+
+
+def test_one_fold_with_most_of_the_weight_measures_nothing():
+    rng = np.random.default_rng(10)
+    exact = rng.uniform(0.2, 0.8, COUNT)
+    weights = np.array([0.93, *[0.01] * 7])
+    sampled, _ = samples(rng, exact, 0.01, weights=weights)
+    chosen = choose_estimate([sampled, others(near(rng, exact, 0.1)[0], 1e-6)], SIZES)
+    assert chosen.error > 1e-6
 
 
 def test_samples_stand_where_they_are_better():
     rng = np.random.default_rng(1)
     exact = rng.uniform(0.2, 0.8, COUNT)
-    sampled, noise = near(rng, exact, 0.01)
+    sampled, noise = samples(rng, exact, 0.01)
     other, _ = near(rng, exact, 0.1)
-    chosen = choose_estimate([candidate(other, 1e-6), candidate(sampled, noise, is_sampled=True)], SIZES)
+    chosen = choose_estimate([others(other, 1e-6), sampled], SIZES)
     assert (chosen.method, chosen.error) == ("samples", pytest.approx(noise))
 
 
 def test_what_samples_cannot_tell_is_between_their_limit_and_the_statement():
     rng = np.random.default_rng(2)
     exact = rng.uniform(0.2, 0.8, COUNT)
-    sampled, noise = near(rng, exact, 0.04)
+    sampled, noise = samples(rng, exact, 0.04)
     other, _ = near(rng, exact, 1e-4)
-    chosen = choose_estimate([candidate(other, 1e-4), candidate(sampled, noise, is_sampled=True)], SIZES)
+    chosen = choose_estimate([others(other, 1e-4), sampled], SIZES)
     assert chosen.method == "others"
     assert 1e-4 < chosen.error < noise
 
@@ -67,29 +137,29 @@ def test_what_samples_cannot_tell_is_between_their_limit_and_the_statement():
 def test_samples_that_miss_most_of_the_sum_are_refuted(log_z, log_z_error, method):
     """A sure and larger sum refutes samples whose weights differ too much; one that is not sure does not."""
     rng = np.random.default_rng(3)
-    sampled, other = shares_of(rng.uniform(0, 1, COUNT)), shares_of(rng.uniform(0, 1, COUNT))
-    candidates = [candidate(other, 0.2, log_z, log_z_error), candidate(sampled, 0.05, 0.0, 0.6, is_sampled=True)]
-    assert choose_estimate(candidates, SIZES).method == method
+    other = shares_of(rng.uniform(0, 1, COUNT))
+    sampled, _ = samples(rng, rng.uniform(0.2, 0.8, COUNT), 0.05, log_z_error=0.6)
+    assert choose_estimate([others(other, 0.2, log_z, log_z_error), sampled], SIZES).method == method
 
 
 def test_even_samples_are_not_refuted():
     rng = np.random.default_rng(4)
-    sampled, other = shares_of(rng.uniform(0, 1, COUNT)), shares_of(rng.uniform(0, 1, COUNT))
-    candidates = [candidate(other, 0.001, 3.0, 0.1), candidate(sampled, 0.05, 0.0, 0.01, is_sampled=True)]
-    assert choose_estimate(candidates, SIZES).method == "samples"
+    other = shares_of(rng.uniform(0, 1, COUNT))
+    sampled, _ = samples(rng, rng.uniform(0.2, 0.8, COUNT), 0.05)
+    assert choose_estimate([others(other, 0.001, 3.0, 0.1), sampled], SIZES).method == "samples"
 
 
 def test_without_samples_trust_decides_between_contradictions():
     rng = np.random.default_rng(5)
     one, other = shares_of(rng.uniform(0, 1, COUNT)), shares_of(rng.uniform(0, 1, COUNT))
-    chosen = choose_estimate([candidate(one, 0.001, trust=1), candidate(other, 0.001, trust=2)], SIZES)
+    chosen = choose_estimate([others(one, 0.001, trust=1), others(other, 0.001, trust=2)], SIZES)
     assert chosen.shares is other
     assert chosen.error > 0.05
 
 
 def test_a_sum_of_zero_stands():
-    zero = Candidate(SumEstimate("others", -math.inf, 0.0), 1, False)
+    zero = Candidate(SumEstimate("others", -math.inf, 0.0), 1)
     rng = np.random.default_rng(6)
-    sampled = candidate(shares_of(rng.uniform(0, 1, COUNT)), 0.01, is_sampled=True)
+    sampled, _ = samples(rng, rng.uniform(0.2, 0.8, COUNT), 0.01)
     assert choose_estimate([sampled, zero], SIZES).log_z == -math.inf
     assert choose_estimate([], SIZES) is None

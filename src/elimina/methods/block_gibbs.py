@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from elimina._core import BlockGibbs
 from elimina.methods.factor_lists import FactorList, factors_of
-from elimina.methods.sum_estimate import Limits, SumEstimate
+from elimina.methods.sum_estimate import Limits, SampleFolds, SumEstimate
 from elimina.planning.options import Options
 from elimina.problem.preparation import Problem
 
@@ -187,8 +187,9 @@ def estimated_errors(
 
 
 class _Answer(NamedTuple):
-    """Marginals, and their errors by differences of chains and by those of halves of chains."""
+    """Marginals of each chain and of all, and their errors by differences of chains and of halves of chains."""
 
+    chain_shares: NDArray[np.float64]
     shares: NDArray[np.float64]
     by_chains: NDArray[np.float64]
     by_halves: NDArray[np.float64]
@@ -199,7 +200,8 @@ class _Answer(NamedTuple):
         halves = chains.half_chains()
         shares = halves.mean(axis=0)
         by_chains = halves.reshape(-1, count, len(shares)).mean(axis=0)
-        return _Answer(shares, estimated_errors(by_chains, shares, sizes), estimated_errors(halves, shares, sizes))
+        errors = estimated_errors(by_chains, shares, sizes), estimated_errors(halves, shares, sizes)
+        return _Answer(by_chains, shares, *errors)
 
     @property
     def is_stuck(self) -> bool:
@@ -209,7 +211,10 @@ class _Answer(NamedTuple):
 
     def estimate(self, log_z: float | None, log_z_error: float) -> SumEstimate:
         """Return the estimate: halves differ if chains drift, whole chains if each stays in some of the modes."""
-        return SumEstimate(METHOD, log_z, log_z_error, self.shares, np.maximum(self.by_chains, self.by_halves))
+        count = len(self.chain_shares)
+        folds = SampleFolds(np.full(count, 1 / count), self.chain_shares / count)
+        errors = np.maximum(self.by_chains, self.by_halves)
+        return SumEstimate(METHOD, log_z, log_z_error, self.shares, errors, folds)
 
 
 def block_gibbs(problem: Problem, options: Options, limits: Limits) -> Iterator[SumEstimate]:

@@ -1,8 +1,9 @@
 """Choice among the estimates of different methods: how far each is from the truth, by what the others say.
 
-Samples say how far they are from it, as a rule: their error is a standard error. How far another estimate is follows
-from its distance from theirs, as both errors add up in squares. Samples whose weights differ too much measure nothing,
-and may have missed most of the sum: a method that is sure of a larger one refutes them.
+Samples say how far they are from it, as a rule: their error is a standard error. The distance of another estimate from
+the truth is measured by independent folds of the samples, whose noise drops out of products of two folds. Samples whose
+weights differ too much measure nothing, and may have missed most of the sum: a method that is sure of a larger one
+refutes them, and samples whose sum is surer contradict them.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina.methods.sum_estimate import SumEstimate, hellinger_distances
+from elimina.methods.sum_estimate import SampleFolds, SumEstimate, hellinger_distances
 
 DOUBT_SHARE = 0.25
 """Share of the distance from another method's estimate that counts as error, if no samples decide."""
@@ -28,6 +29,9 @@ SIGNIFICANT_DEVIATIONS = 2.0
 RELIABLE_LOG_ERROR = 0.5
 """Standard error of a sum's natural logarithm, up to which others are measured by samples."""
 
+MIN_FOLD_PAIRS = 0.5
+"""Share of the weight's square in pairs of different folds, from which the folds are even enough to measure by."""
+
 
 class Candidate(NamedTuple):
     """The best estimate of a method.
@@ -35,12 +39,10 @@ class Candidate(NamedTuple):
     Attributes:
         estimate: The estimate: it has marginals, or its sum is 0.
         trust: Rank of its method, where no samples decide.
-        is_sampled: True if its errors are those of samples, by which others are measured.
     """
 
     estimate: SumEstimate
     trust: int
-    is_sampled: bool
 
 
 def choose_estimate(candidates: Sequence[Candidate], sizes: NDArray[np.int64]) -> SumEstimate | None:
@@ -53,13 +55,15 @@ def choose_estimate(candidates: Sequence[Candidate], sizes: NDArray[np.int64]) -
     for candidate in candidates:
         if candidate.estimate.error == 0:
             return candidate.estimate
-    sampled = [candidate for candidate in candidates if candidate.is_sampled]
-    others = [candidate for candidate in candidates if not candidate.is_sampled]
-    judges = [row.estimate for row in sampled if row.estimate.log_z_error <= RELIABLE_LOG_ERROR]
+    sampled = [candidate for candidate in candidates if candidate.estimate.folds is not None]
+    others = [candidate for candidate in candidates if candidate.estimate.folds is None]
+    consistent = _consistent([candidate.estimate for candidate in sampled], sizes)
+    judges = [estimate for estimate in consistent if _is_reliable(estimate)]
     if judges:
         judge = min(judges, key=lambda estimate: estimate.error)
-        measured = [_measured(row.estimate, judge, sizes) for row in candidates if row.estimate is not judge]
-        return min([judge, *measured], key=lambda estimate: estimate.error)
+        measured = [_measured(row.estimate, judge, sizes) for row in others]
+        better = [row.estimate for row in measured if row.limit <= judge.error]
+        return min([*consistent, *better], key=lambda estimate: estimate.error)
     estimates = [candidate.estimate for candidate in candidates]
     rows = [(other.trust, _doubted(other.estimate, estimates, sizes)) for other in others]
     for row in sampled:
@@ -78,19 +82,84 @@ def _refutes(estimate: SumEstimate, sampled: SumEstimate) -> bool:
     return least > sampled.log_z + SIGNIFICANT_DEVIATIONS * sampled.log_z_error
 
 
-def _measured(estimate: SumEstimate, judge: SumEstimate, sizes: NDArray[np.int64]) -> SumEstimate:
-    """Return an estimate with its error by its distance from samples."""
+def _is_reliable(samples: SumEstimate) -> bool:
+    """Return whether others can be measured by samples."""
+    if samples.folds is None or (samples.log_z is not None and samples.log_z_error > RELIABLE_LOG_ERROR):
+        return False
+    return _pairs(samples.folds) >= MIN_FOLD_PAIRS
+
+
+def _consistent(sampled: Sequence[SumEstimate], sizes: NDArray[np.int64]) -> Sequence[SumEstimate]:
+    """Return samples that no reliable ones contradict whose sum is surer."""
+    consistent: list[SumEstimate] = []
+    for estimate in sorted(sampled, key=lambda estimate: (estimate.log_z_error, estimate.error)):
+        if not any(_is_reliable(judge) and _contradicts(judge, estimate, sizes) for judge in consistent):
+            consistent.append(estimate)
+    return consistent
+
+
+def _contradicts(judge: SumEstimate, estimate: SumEstimate, sizes: NDArray[np.int64]) -> bool:
+    """Return whether samples measure an error far above the one that an estimate states."""
+    square, deviation = _squared_distance(estimate, judge, sizes)
+    assert estimate.errors is not None
+    stated = SIGNIFICANT_DEVIATIONS * float(np.sqrt(np.square(estimate.errors).mean()))
+    return square - SIGNIFICANT_DEVIATIONS * deviation > stated**2
+
+
+class _Measured(NamedTuple):
+    """An estimate with its error as samples measure it, and what its error hardly exceeds."""
+
+    estimate: SumEstimate
+    limit: float
+
+
+def _measured(estimate: SumEstimate, judge: SumEstimate, sizes: NDArray[np.int64]) -> _Measured:
+    """Return an estimate with its error as samples measure it."""
     assert estimate.shares is not None
     assert judge.shares is not None
-    assert judge.errors is not None
+    square, deviation = _squared_distance(estimate, judge, sizes)
     distances = hellinger_distances(estimate.shares, judge.shares, sizes)
-    square, noise = float(np.square(distances).mean()), float(np.square(judge.errors).mean())
-    deviation = noise * math.sqrt(2 / len(sizes))
-    if square - noise > SIGNIFICANT_DEVIATIONS * deviation:
-        return _with_error(estimate, math.sqrt((square - noise) / square) * float(distances.mean()))
-    # Each measured distance is a limit: the truth is between it and the method's own error.
-    limit = judge.error * len(sizes) ** -0.25
-    return _with_error(estimate, math.sqrt(min(estimate.error, limit) * limit))
+    mean_by_root = float(distances.mean()) / (math.sqrt(float(np.square(distances).mean())) or 1.0)
+    # Folds agree on states that none has met.
+    hidden = max(math.sqrt(SIGNIFICANT_DEVIATIONS * deviation), judge.error / math.sqrt(len(sizes)))
+    # Noise hides a distance below a limit: there, the error is between the limit and the method's own statement.
+    root = math.sqrt(max(square, 0.0 if square > hidden**2 else min(estimate.error, hidden) * hidden))
+    limit = math.sqrt(max(square, 0.0) + hidden**2)
+    return _Measured(_with_error(estimate, root * mean_by_root), limit * mean_by_root)
+
+
+def _squared_distance(estimate: SumEstimate, samples: SumEstimate, sizes: NDArray[np.int64]) -> tuple[float, float]:
+    """Return the mean squared Hellinger distance of marginals from the exact ones, and its standard error.
+
+    The noise of two folds is independent, so that products of their differences from the estimate have none in the
+    mean; the standard error is the jackknife's (Efron and Stein 1981), which leaves out one fold after another.
+
+    Args:
+        estimate: Estimate whose distance is measured.
+        samples: Samples that measure it, in folds.
+        sizes: Number of states of each variable.
+    """
+    assert estimate.shares is not None
+    assert samples.shares is not None
+    assert samples.folds is not None
+    weights, shares = samples.folds
+    # The squared distance is the sum of (p - q)^2 / 2 (sqrt p + sqrt q)^2.
+    roots = np.sqrt(estimate.shares) + np.sqrt(samples.shares)
+    scales = np.divide(1.0, roots, out=np.zeros(len(roots)), where=roots > 0) / math.sqrt(2 * len(sizes))
+    differences = (weights[:, None] * estimate.shares - shares) * scales
+    squares, products = np.square(differences).sum(axis=1), differences @ differences.sum(axis=0)
+    pairs, pair_weights = products.sum() - squares.sum(), _pairs(samples.folds)
+    # Without a fold, its products with all others are missing, twice.
+    without = (pairs - 2 * (products - squares)) / (pair_weights - 2 * weights * (1 - weights))
+    count = len(weights)
+    return float(pairs / pair_weights), math.sqrt(
+        (count - 1) / count * float(np.square(without - without.mean()).sum())
+    )
+
+
+def _pairs(folds: SampleFolds) -> float:
+    """Return the share of the weight's square in pairs of different folds."""
+    return 1 - float(np.square(folds.weights).sum())
 
 
 def _doubted(estimate: SumEstimate, others: Sequence[SumEstimate], sizes: NDArray[np.int64]) -> SumEstimate:

@@ -28,13 +28,11 @@ class Method(NamedTuple):
         run: Generator of its estimates.
         trust: Rank among methods whose estimates contradict each other.
         time_share: Share of the time, where others have estimates to make, too.
-        is_sampled: True if its errors are those of samples, by which other methods are measured.
     """
 
     run: EstimateMethod
     trust: int
     time_share: float
-    is_sampled: bool = False
 
 
 METHODS = (
@@ -42,8 +40,8 @@ METHODS = (
     Method(propagate, 1, 0.2),
     Method(generalised_belief_propagation, 2, 0.3),
     Method(incremental_trees, 2, 0.4),
-    Method(importance_sampling, 3, 0.4, is_sampled=True),
-    Method(block_gibbs, 3, 0.2, is_sampled=True),
+    Method(importance_sampling, 3, 0.4),
+    Method(block_gibbs, 3, 0.2),
 )
 """Approximate methods, in the order of their first turns."""
 
@@ -88,7 +86,7 @@ class _Run:
             self.is_done = True
             return
         self.is_waiting = estimate.shares is None and not estimate.is_zero
-        is_better = self.best is None or self.method.is_sampled or estimate.error <= self.best.error
+        is_better = self.best is None or estimate.folds is not None or estimate.error <= self.best.error
         if not self.is_waiting and is_better:
             self.best = estimate
 
@@ -146,7 +144,5 @@ class Estimation:
         return run.turn / LEADER_FACTOR if leads else run.turn
 
     def _chosen(self) -> SumEstimate | None:
-        candidates = [
-            Candidate(run.best, run.method.trust, run.method.is_sampled) for run in self._runs if run.best is not None
-        ]
+        candidates = [Candidate(run.best, run.method.trust) for run in self._runs if run.best is not None]
         return choose_estimate(candidates, self._sizes)

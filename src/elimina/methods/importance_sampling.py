@@ -20,7 +20,7 @@ from elimina.errors import ImpossibleEvidenceError, MemoryLimitError, TimeLimitE
 from elimina.methods.join_graph_proposals import join_graph_proposal
 from elimina.methods.mixtures import MixtureSampler
 from elimina.methods.proposals import Proposal, forward_proposal, message_proposal, mini_bucket_plan, mixture_of
-from elimina.methods.sum_estimate import Limits, SumEstimate
+from elimina.methods.sum_estimate import Limits, SampleFolds, SumEstimate
 from elimina.methods.weight_statistics import WeightStatistics
 from elimina.planning.options import Options
 from elimina.planning.ordering import elimination_order
@@ -71,6 +71,12 @@ _MIN_PARTICLES, _MAX_PARTICLES = 32, 1024
 
 _MAX_BATCH = 1 << 14
 """Samples that are drawn at once."""
+
+_FOLDS = 8
+"""Folds of the samples, by which errors of other methods are measured."""
+
+_SUM_BYTES = 8 * (_FOLDS + 2)
+"""Bytes of the sums over samples with a state."""
 
 _SAMPLE_BYTES = 5
 """Bytes of a sample of one variable, with what a particle filter remembers."""
@@ -155,7 +161,8 @@ class Estimator:
         sizes = np.array(problem.model.sizes, dtype=np.int64)
         rows = sizes[list(form.proposal.variables)]
         self._starts = np.cumsum(rows) - rows
-        self._sums = np.zeros((3, int(rows.sum())))
+        # Weights of samples with each state, in folds; squares of a group's; products with the group's whole weight.
+        self._sums = np.zeros((_FOLDS + 2, int(rows.sum())))
         # Group statistics: squares of weights over the effective number of independent samples.
         self._unevenness = 0.0
         # Cells of the sums in the sequence of the problem's variables, and the variable of each.
@@ -172,14 +179,17 @@ class Estimator:
         states = np.empty((len(self._starts), count), dtype=np.int32)
         self.form.proposal.sampler.draw(self._seed, self.samples, states, logs, sizes, self._threads)
         logs += self.form.proposal.log_constant
+        first = self.samples // group
         self.samples += count
         means = logs if group == 1 else np.logaddexp.reduce(logs.reshape(-1, group), axis=1) - math.log(group)
         _, factor = self.weights.add(means)
         if self.weights.log_peak == -math.inf:
             return
-        self._sums *= np.array([factor, factor**2, factor**2])[:, None]
+        self._sums[:_FOLDS] *= factor
+        self._sums[_FOLDS:] *= factor**2
         shares = np.exp(logs - self.weights.log_peak) / group
-        add_weights(states, shares, group, self._starts, *self._sums)
+        sums, squares, products = self._sums[:_FOLDS].reshape(-1), *self._sums[_FOLDS:]
+        add_weights(states, shares, group, first, self._starts, sums, squares, products)
         totals = shares if group == 1 else shares.reshape(-1, group).sum(axis=1)
         self._unevenness *= factor**2
         self._unevenness += float((totals**2 / np.maximum(sizes if group > 1 else 1.0, 1.0)).sum())
@@ -205,7 +215,7 @@ class Estimator:
     def marginals(self) -> tuple[Floats, Floats]:
         """Return the marginals of the free variables, and the expected Hellinger distance of each."""
         owners, states = self._owners, self._sizes[self._owners]
-        sums, squares, products = self._sums[:, self._cells]
+        sums, squares, products = self._fold_sums().sum(axis=0), *self._sums[_FOLDS:, self._cells]
         totals = np.bincount(owners, weights=sums)[owners]
         shares = sums / totals
         # A group's weight is the sum of its weights with each state.
@@ -219,6 +229,16 @@ class Estimator:
         variances = np.where(size * shares < _MIN_DRAWN, np.maximum(variances, expected), variances)
         distances = np.sqrt(np.bincount(owners, weights=variances / likely) / 8)
         return shares, np.minimum(distances, 1.0)
+
+    def _fold_sums(self) -> Floats:
+        """Return the weights of each fold's samples with the states of the problem's variables."""
+        return self._sums[:_FOLDS, self._cells]
+
+    def folds(self) -> SampleFolds:
+        """Return the samples in folds."""
+        sums = self._fold_sums()
+        totals = sums[:, : self._sizes[0]].sum(axis=1)
+        return SampleFolds(totals / totals.sum(), sums / totals.sum())
 
     def estimate(self, upper: float) -> SumEstimate:
         """Return the estimate of all samples.
@@ -236,6 +256,7 @@ class Estimator:
             self.weights.log_error,
             shares,
             errors,
+            self.folds(),
             interval=interval._replace(high=min(interval.high, upper)),
             upper=upper,
             figures={"samples": self.samples, "effective_size": round(self.effective_size, 1)},
@@ -345,9 +366,11 @@ def _rungs(problem: Problem, options: Options, limits: Limits) -> Iterator[Seque
     else:
         order = elimination_order(problem, options._replace(order_seconds=_QUICK_SECONDS) if is_quick else options)
 
+    sum_bytes = _SUM_BYTES * sum(problem.model.sizes[v] for v in problem.free)
+    sample_memory = int((1 - _BUCKETS_SHARE - _GRAPH_SHARE) * memory) - sum_bytes
+
     def form(proposal: Proposal | None) -> SampleForm | None:
-        share = 1 - _BUCKETS_SHARE - _GRAPH_SHARE
-        return proposal and form_of(proposal, int(share * memory), limits.seed, options.host_threads)
+        return proposal and form_of(proposal, sample_memory, limits.seed, options.host_threads)
 
     forward = form(forward_proposal(problem, int(_GRAPH_SHARE * memory)))
     seconds, largest_ibound = _QUICK_SECONDS, 0.0

@@ -46,6 +46,18 @@ class Limits:
         return stopped() or time.monotonic() >= self.deadline
 
 
+class SampleFolds(NamedTuple):
+    """Samples in folds that are independent of each other: what they agree on is not their noise.
+
+    Attributes:
+        weights: Share of each fold in the weight of all samples, shape ``(folds,)``.
+        shares: Its part of the marginals: all folds add up to those of all samples, shape ``(folds, cells)``.
+    """
+
+    weights: NDArray[np.float64]
+    shares: NDArray[np.float64]
+
+
 class SumEstimate(NamedTuple):
     """Estimate of the sum of a problem's products, and of the marginals of its free variables.
 
@@ -57,6 +69,7 @@ class SumEstimate(NamedTuple):
         shares: Marginals of ``problem.free``, those of one variable after another; None if the method has none.
         errors: Estimated Hellinger distance of each variable's marginal from the exact one, shape
             ``(len(problem.free),)``.
+        folds: Samples in folds; None: there are no samples.
         interval: Confidence interval of ``log_z``; None: there are no samples.
         lower: Lower bound on ``log_z``.
         upper: Upper bound on ``log_z``.
@@ -68,6 +81,7 @@ class SumEstimate(NamedTuple):
     log_z_error: float = math.inf
     shares: NDArray[np.float64] | None = None
     errors: NDArray[np.float64] | None = None
+    folds: SampleFolds | None = None
     interval: Interval | None = None
     lower: float = -math.inf
     upper: float = math.inf
