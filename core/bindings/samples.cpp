@@ -83,8 +83,10 @@ void bind_samples(nb::module_& m) {
         });
       },
       "states"_a, "weights"_a, "group"_a, "first"_a, "starts"_a, "sums"_a, "squares"_a, "products"_a,
-      "Add the weights of samples in groups to those of the states that each sample has: their sums, for one fold after "
-      "another, and the sums of squares of a group's weights, and of their products with the group's whole weight. Group "
+      "Add the weights of samples in groups to those of the states that each sample has: their sums, for one fold "
+      "after "
+      "another, and the sums of squares of a group's weights, and of their products with the group's whole weight. "
+      "Group "
       "`first` is the first one; each goes to the next fold.");
 }
 

@@ -33,8 +33,8 @@ CHAIN_BYTES = 1 << 10
 MOMENTS = 4
 """Sums over sweeps for each chain and power: see the core's `BlockGibbs.run`."""
 
-MAX_ROUNDS = 32
-"""Rounds of sweeps whose sums are stored; then each two of them become one."""
+MAX_ROUNDS = (32, 16)
+"""Rounds of sweeps whose sums are stored, as memory allows; then each two of them become one."""
 
 BURN_IN_SHARE = 0.125
 """Share of the first rounds that count for nothing."""
@@ -84,15 +84,22 @@ class _Chains:
         powers: Powers of the replicas; the first one is 1.
         count: Number of chains.
         seed: Seed of the chains.
+        max_rounds: Rounds whose sums are stored.
     """
 
     def __init__(
-        self, factors: FactorList, sizes: NDArray[np.int64], powers: Sequence[float], count: int, seed: int
+        self,
+        factors: FactorList,
+        sizes: NDArray[np.int64],
+        powers: Sequence[float],
+        count: int,
+        seed: int,
+        max_rounds: int,
     ) -> None:
         starts, members = factors.scopes
         self._factors, self._sizes, self.powers, self._count = factors, sizes, np.array(powers), count
         self._sampler = BlockGibbs(sizes, starts, members.astype(np.int32), factors.values, self.powers, count, seed)
-        self._sweeps, self._merged = 1, 1
+        self._max_rounds, self._sweeps, self._merged = max_rounds, 1, 1
         self._current, self._remaining = self._empty(), self._sweeps
         self.rounds: list[_Round] = []
 
@@ -120,7 +127,7 @@ class _Chains:
             # Short rounds are burn-in.
             self._sweeps, self.rounds = 2 * self._sweeps, []
         self.rounds.append(self._current)
-        if len(self.rounds) == MAX_ROUNDS:
+        if len(self.rounds) == self._max_rounds:
             self.rounds = [_total(pair) for pair in zip(self.rounds[::2], self.rounds[1::2], strict=True)]
             self._merged *= 2
         self._current, self._remaining = self._empty(), self._sweeps * self._merged
@@ -227,32 +234,36 @@ def block_gibbs(problem: Problem, options: Options, limits: Limits) -> Iterator[
     """
     sizes = np.array([problem.model.sizes[v] for v in problem.free], dtype=np.int64)
     table_bytes = 8 * float(problem.groups.cells(problem.model.sizes).sum())
-    chain_bytes = CHAIN_BYTES * len(sizes) + 8 * CHAINS * (MAX_ROUNDS + 1) * float(sizes.sum() + len(sizes))
-    if not len(sizes) or table_bytes + chain_bytes > limits.memory_bytes:
+    round_bytes = 8 * CHAINS * float(sizes.sum() + len(sizes))
+    free_bytes = limits.memory_bytes - table_bytes - CHAIN_BYTES * len(sizes)
+    max_rounds = next((rounds for rounds in MAX_ROUNDS if round_bytes * (rounds + 1) <= free_bytes), None)
+    if not len(sizes) or max_rounds is None:
         return
     factors = factors_of(problem)
     if factors.log_scale == -math.inf or not (factors.values > 0).all():
         return
     count = CHAINS
-    chains = _Chains(factors, sizes, (1.0,), count, limits.seed)
+    chains = _Chains(factors, sizes, (1.0,), count, limits.seed, max_rounds)
     answer: _Answer | None = None
+    sum_answer: tuple[float | None, float] = (None, math.inf)
     while True:
         chains.advance(limits)
-        if chains.rounds:
-            answer = _Answer.of(chains, sizes, count)
+        # Until replicas have exchanged states, all chains may be in one mode, and agree.
+        if chains.rounds and (len(chains.powers) == 1 or len(chains.rounds) >= TRIAL_ROUNDS):
+            answer, sum_answer = _Answer.of(chains, sizes, count), chains.log_z()
         if answer is None:
             return
-        yield answer.estimate(*chains.log_z() if chains.rounds else (None, math.inf))
+        yield answer.estimate(*sum_answer)
         if len(chains.powers) == 1 and len(chains.rounds) == TRIAL_ROUNDS and answer.is_stuck:
             powers = _powers(factors, sizes, limits)
             if powers and table_bytes * len(powers) <= limits.memory_bytes:
                 count = TEMPERED_CHAINS
-                chains = _Chains(factors, sizes, powers, count, limits.seed)
+                chains = _Chains(factors, sizes, powers, count, limits.seed, max_rounds)
 
 
 def _powers(factors: FactorList, sizes: NDArray[np.int64], limits: Limits) -> Sequence[float]:
     """Return powers from 1 to 0, of which neighbours exchange states about equally often; none if time is up."""
-    pilot = _Chains(factors, sizes, PILOT_POWERS, 1, limits.seed)
+    pilot = _Chains(factors, sizes, PILOT_POWERS, 1, limits.seed, MAX_ROUNDS[-1])
     pilot.run(PILOT_SWEEPS, limits.seconds)
     pilot.forget()
     if pilot.run(PILOT_SWEEPS, limits.seconds) < PILOT_SWEEPS:

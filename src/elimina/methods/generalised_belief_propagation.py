@@ -48,6 +48,9 @@ INNER_SWEEPS, INNER_PRECISION = 4, 0.3
 RUNG_TIME_SHARE, MAX_REST = 0.2, 1e-3
 """Share of the remaining time after which the next graph begins, and the largest residual for its beginning."""
 
+TURN_TIME_SHARE = 0.05
+"""Share of the remaining time after which other methods have a turn, though messages have not converged."""
+
 MIN_CELL_GROWTH = 1.5
 """Growth of the regions from which a change of the marginals tells the error."""
 
@@ -239,9 +242,10 @@ class _Passes:
         self.has_settled_early = False
 
     def run(self) -> Iterator[None]:
-        """Pass messages; yield when time is up, and in the end."""
+        """Pass messages; yield now and then, when time is up, and in the end."""
         propagation, limits = self._propagation, self._limits
         until = time.monotonic() + RUNG_TIME_SHARE * limits.seconds
+        turn_end = time.monotonic() + TURN_TIME_SHARE * limits.seconds
         failures, residual, is_settled = 0, 1.0, False
         while not is_settled:
             if not self._is_last and time.monotonic() >= until and propagation.residual <= MAX_REST:
@@ -255,8 +259,9 @@ class _Passes:
                 is_settled = propagation.run_double_loop(
                     TOLERANCE, INNER_PRECISION, INNER_SWEEPS, ROUND_SWEEPS, limits.seconds
                 )
-            if limits.is_over and not is_settled:
+            if not is_settled and (limits.is_over or time.monotonic() >= turn_end):
                 yield
+                turn_end = time.monotonic() + TURN_TIME_SHARE * limits.seconds
         yield
 
 
