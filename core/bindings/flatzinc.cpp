@@ -90,6 +90,7 @@ class FlatZinc {
   }
   bool is_unbounded() const { return instance_->is_unbounded(); }
 
+  int objective_decimals() const { return instance_->objective_decimals(); }
   bool is_satisfaction() const { return instance_->goal() == flatzinc::Goal::satisfy; }
   const std::vector<std::string>& notes() const { return instance_->notes(); }
   double parse_seconds() const { return parse_seconds_; }
@@ -181,6 +182,9 @@ Recording record(const nb::bytes& text) {
   flatzinc::Instance(document, solver, {}).options();
   flatzinc::Record record;
   const flatzinc::Instance instance(document, record, {});
+  if (const auto* v = instance.float_variable())
+    throw flatzinc::Malformed(v->place, "unsupported: the float variable " + std::string(v->name) +
+                                            " of a model that is not searched; fzn-elimina solves it");
   nb::list posts, names;
   std::vector<RecordedOutput> outputs;
   for (const auto& post : record.posts) {
@@ -227,6 +231,8 @@ void bind_flatzinc(nb::module_& m) {
            "better ones.")
       .def("is_unbounded", &FlatZinc::is_unbounded, "Whether every solution can be improved.")
       .def_prop_ro("is_satisfaction", &FlatZinc::is_satisfaction)
+      .def_prop_ro("objective_decimals", &FlatZinc::objective_decimals,
+                   "Decimals of a float objective: its value is an integer in such units.")
       .def_prop_ro("notes", &FlatZinc::notes, "What of the annotations is ignored.")
       .def_prop_ro("parse_seconds", &FlatZinc::parse_seconds)
       .def_prop_ro("variables", &FlatZinc::variables)

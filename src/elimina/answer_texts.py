@@ -68,7 +68,7 @@ _MAX_SHOWN_GAP = 9.99
 """Gap, relative, up to which a log shows it."""
 
 
-def improvement_line(seconds: float, value: int | None, bound: int | None, gap: float, origin: str) -> str:
+def improvement_line(seconds: float, value: float | None, bound: float | None, gap: float, origin: str) -> str:
     """Return a line of the log of a search.
 
     Args:

@@ -110,12 +110,12 @@ def test_options_that_change_no_answer(tmp_path: Path) -> None:
 
 def test_ignored_annotations_are_named_once_without_being_asked(tmp_path: Path) -> None:
     novel = ":: novel_start([x], [2])"
-    result = run(tmp_path, f"{THREE}solve {novel} {novel} :: restart_odd(3) :: seq_search([float_search([])]) satisfy;")
+    result = run(tmp_path, f"{THREE}solve {novel} {novel} :: restart_odd(3) :: seq_search([set_search([])]) satisfy;")
     assert result.returncode == 0
     assert result.stdout == "x = 1;\n----------\n"
     assert result.stderr.splitlines() == [
         f"fzn-elimina: warning: the annotation {name} of the solve item is ignored"
-        for name in ("novel_start", "restart_odd", "float_search")
+        for name in ("novel_start", "restart_odd", "set_search")
     ]
 
 
@@ -201,7 +201,7 @@ def test_a_time_limit_ends_with_the_best_so_far(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("var 1..2: x;\nsolve satisfy", "2:14: expected ';', found the end of the file"),
-        ("var float: f; solve satisfy;", "1:12: unsupported"),
+        ("var set of 1..2: f; solve satisfy;", "1:18: unsupported"),
     ],
 )
 def test_a_bad_model_is_one_line(tmp_path: Path, text: str, message: str) -> None:

@@ -71,10 +71,18 @@ def test_data_and_a_number_of_solutions(home: Path) -> None:
 def test_other_endings(home: Path) -> None:
     assert run(home, str(MODELS / "pigeons.mzn")).stdout.strip() == IMPOSSIBLE
     assert run(home, str(MODELS / "endless.mzn")).stdout.strip().endswith("=====UNBOUNDED=====")
-    result = run(home, str(MODELS / "water.mzn"))
+    result = run(home, str(MODELS / "waves.mzn"))
     assert result.returncode == 1
-    assert "unsupported: the float variable litres" in result.stderr
+    assert "unsupported: the constraint float_sin" in result.stderr
     assert result.stdout.strip() == "=====ERROR====="
+
+
+@needs_minizinc
+def test_floats(home: Path) -> None:
+    assert run(home, str(MODELS / "water.mzn")).stdout == f"litres = 1.5;\n----------\n{DONE}\n"
+    result = run(home, "-s", str(MODELS / "market.mzn"))
+    assert "apples 2, pears 3: cost 9.3" in result.stdout
+    assert "objective=9.3" in result.stdout
 
 
 @needs_minizinc

@@ -33,7 +33,8 @@ struct Abandoned {};
 
 enum class Kind : std::uint8_t { none, boolean, integer, real, range, set, string, atom, call, variable, array };
 
-// `boolean`, `integer`: the value; `real`: the bits; `range`, `set`: `value` is the first number's place, `size` how many (a
+// `boolean`, `integer`: the value; `real`: the bits, or, with a size, the bounds of ranges as bits, from the first number's place on;
+// `range`, `set`: `value` is the first number's place, `size` how many (a
 // range's are its bounds); `string`, `atom`: the place of the text; `variable`: its number; `array`: the first element's place;
 // `call`: likewise, and the element before it is an atom.
 struct Term {

@@ -49,6 +49,13 @@ Value Instance::objective(const Values& solution) const {
   return value_of(view(document_.solve.objective, {}, "the objective"), solution);
 }
 
+int Instance::objective_decimals() const {
+  const Term& t = document_.solve.objective;
+  const bool is_float =
+      floats_ && t.kind == Kind::variable && document_.variables[static_cast<std::size_t>(t.value)].type == Type::real;
+  return is_float ? floats_->quantity(static_cast<std::size_t>(t.value)).decimals : 0;
+}
+
 Statements Instance::statements() const {
   Record record;
   const Instance copy(document_, record, {});
@@ -106,6 +113,11 @@ void Instance::add_annotation(const Term& annotation) {
   if ((name == "seq_search" || name == "warm_start_array") && arguments.size() == 1 && arguments[0].kind == Kind::array)
     return add_rules(document_.items(arguments[0]));
   if ((name == "int_search" || name == "bool_search") && arguments.size() >= 3) return add_search(arguments);
+  // The second argument of a search on floats is its precision: here the grid's.
+  if (name == "float_search" && arguments.size() >= 4) {
+    const Term without_precision[] = {arguments[0], arguments[2], arguments[3]};
+    return add_search(without_precision);
+  }
   if (name == "relax_and_reconstruct" && arguments.size() >= 2) return add_relaxation(arguments);
   if ((name == "warm_start" || name == "warm_start_int" || name == "warm_start_bool") && arguments.size() == 2)
     return add_hints(arguments);
@@ -196,6 +208,7 @@ void Instance::add_default_rules(const std::optional<View>& objective) {
   if (objective) has_rule[static_cast<std::size_t>(objective->var)] = true;
   Rule decided{{}, VariableOrdering::dom_w_deg, ValueOrdering::min};
   Rule unbounded{{}, VariableOrdering::dom_w_deg, ValueOrdering::split};
+  Rule floats{{}, VariableOrdering::dom_w_deg, ValueOrdering::split};
   Rule defined{{}, VariableOrdering::input_order, ValueOrdering::split};
   for (const bool now : {false, true})
     for (std::size_t i = 0; i < views_.size(); ++i) {
@@ -204,13 +217,17 @@ void Instance::add_default_rules(const std::optional<View>& objective) {
         return t.kind == Kind::atom && document_.text(t) == "is_defined_var";
       });
       const auto var = static_cast<std::size_t>(views_[i].var);
+      if (views_[i].var < 0) continue;
       if (is_defined != now || has_rule[var]) continue;
       has_rule[var] = true;
-      (now ? defined : is_free_[var] ? unbounded : decided).xs.push_back({views_[i].var});
+      const bool is_float = document_.variables[i].type == Type::real;
+      (now ? defined : is_float ? floats : is_free_[var] ? unbounded : decided).xs.push_back({views_[i].var});
     }
   rules_.push_back(std::move(decided));
   rules_.push_back(std::move(unbounded));
   if (objective) rules_.push_back({{*objective}, VariableOrdering::input_order, ValueOrdering::split});
+  // The objective's best value takes a float there in a few steps, where values of a grid would take one each.
+  rules_.push_back(std::move(floats));
   rules_.push_back(std::move(defined));
 }
 
@@ -233,6 +250,10 @@ void Instance::show_term(const Term& t, const Values& solution, std::string& out
     case Kind::variable: {
       const auto i = static_cast<std::size_t>(t.value);
       const Value value = value_of(views_[i], solution);
+      if (document_.variables[i].type == Type::real) {
+        out += floats_->show(i, value);
+        return;
+      }
       if (document_.variables[i].type == Type::boolean) {
         out += value ? "true" : "false";
         return;

@@ -59,8 +59,6 @@ void look_up(std::size_t item, const Poll& poll) {
 Instance::Instance(const Document& document, Sink& solver, const Poll& poll)
     : document_(document), solver_(solver), sets_(document.variables.size()) {
   for (const Variable& v : document.variables) {
-    if (v.type == Type::real)
-      unsupported(v.place, "the float variable " + std::string(v.name) + "; variables are integers and Booleans");
     if (v.type == Type::set) unsupported(v.place, "the set variable " + std::string(v.name) + kCompile);
   }
   tie_all();
@@ -68,8 +66,24 @@ Instance::Instance(const Document& document, Sink& solver, const Poll& poll)
     solver_.post("int_lt", {{constant(0)}, {constant(0)}});
     return;
   }
+  if (float_variable()) make_floats();
   restrict_domains(poll);
   post_constraints(poll);
+  if (floats_) floats_->post_constraints(poll);
+}
+
+const Variable* Instance::float_variable() const {
+  for (const Variable& v : document_.variables)
+    if (v.type == Type::real) return &v;
+  return nullptr;
+}
+
+// Floats without bounds are free variables, too.
+void Instance::make_floats() {
+  floats_.emplace(document_, solver_, views_, bounds_, kFree);
+  floats_->make_variables();
+  is_free_.resize(static_cast<std::size_t>(solver_.variables()), false);
+  for (const int var : floats_->free_variables()) is_free_[static_cast<std::size_t>(var)] = true;
 }
 
 void Instance::unsupported(Place place, const std::string& what) const {
@@ -83,7 +97,7 @@ void Instance::tie_all() {
 }
 
 void Instance::tie_value(const Variable& v, std::int32_t variable) {
-  if (is_variable(v.value)) sets_.join(variable, number(v.value), 1, 0);
+  if (is_variable(v.value) && v.type != Type::real) sets_.join(variable, number(v.value), 1, 0);
 }
 
 // True if the constraint is an equation, which the disjoint sets express from now on.
@@ -121,6 +135,7 @@ bool Instance::make_variables(const Poll& poll) {
   std::vector<Bounds> bounds(count);
   for (std::size_t i = 0; i < count; ++i) {
     const Variable& v = document_.variables[i];
+    if (v.type == Type::real) continue;
     Bounds own;
     if (v.type == Type::boolean) own = {0, 1};
     if (v.domain.kind == Kind::range || v.domain.kind == Kind::set) {
@@ -138,9 +153,11 @@ bool Instance::make_variables(const Poll& poll) {
     root = is_new ? moved : Bounds{std::max(root.lo, moved.lo), std::min(root.hi, moved.hi)};
   }
   views_.resize(count);
+  bounds_.resize(count);
   bool empty = false;
   for (std::size_t i = 0; i < count; ++i) {
     look_up(i, poll);
+    if (document_.variables[i].type == Type::real) continue;
     if (sets_.find(static_cast<std::int32_t>(i)).var != static_cast<std::int32_t>(i)) continue;
     const Bounds b = bounds[i];
     empty |= b.lo > b.hi;
@@ -152,8 +169,12 @@ bool Instance::make_variables(const Poll& poll) {
     }
   }
   for (std::size_t i = 0; i < count; ++i) {
+    if (document_.variables[i].type == Type::real) continue;
     const View x = sets_.find(static_cast<std::int32_t>(i));
     views_[i] = {views_[static_cast<std::size_t>(x.var)].var, x.scale, x.offset};
+    const Bounds root = bounds[static_cast<std::size_t>(x.var)];
+    bounds_[i] = x.scale > 0 ? std::pair(root.lo + x.offset, root.hi + x.offset)
+                             : std::pair(x.offset - root.hi, x.offset - root.lo);
   }
   return !empty;
 }
@@ -167,6 +188,7 @@ void Instance::restrict_domains(const Poll& poll) {
 
 void Instance::restrict_variable(std::size_t i) {
   const Variable& v = document_.variables[i];
+  if (v.type == Type::real) return;
   const View x = views_[i];
   if (v.domain.kind == Kind::set) {
     const auto values = document_.values(v.domain);
@@ -184,7 +206,7 @@ void Instance::restrict_variable(std::size_t i) {
 void Instance::post_constraints(const Poll& poll) {
   for (std::size_t i = 0; i < document_.constraints.size(); ++i) {
     look_up(i, poll);
-    if (is_posted_[i]) continue;
+    if (is_posted_[i] || (floats_ && Floats::is_float(document_.constraints[i].name))) continue;
     const Constraint& c = document_.constraints[i];
     try {
       post(c);

@@ -8,6 +8,7 @@
 #include "cp/search.hpp"
 #include "disjoint_sets.hpp"
 #include "document.hpp"
+#include "floats.hpp"
 
 namespace elimina::cp::flatzinc {
 
@@ -22,7 +23,11 @@ class Instance {
   Goal goal() const { return document_.solve.goal; }
   // Rules, restarts, the objective, and the variables that a search near a solution relaxes.
   Options options();
+  // A float is a multiple of 10^-`objective_decimals`.
   Value objective(const Values& solution) const;
+  int objective_decimals() const;
+  // The first float variable, or null.
+  const Variable* float_variable() const;
   // Names of variables without bounds whose limits a complete search relied on: there may be solutions beyond them (better ones
   // than `incumbent`, if there is one). No names: the search is a proof.
   std::vector<std::string> unproven_limits(const Values* incumbent) const;
@@ -76,12 +81,15 @@ class Instance {
   void add_default_rules(const std::optional<View>& objective);
   std::string known_choice(const std::string& kind, const Term& choice, const std::string& instead);
 
+  void make_floats();
   void show_term(const Term& t, const Values& solution, std::string& out) const;
   void show_array(const Output& output, const Values& solution, std::string& out) const;
 
   const Document& document_;
   Sink& solver_;
   DisjointSets sets_;
+  std::optional<Floats> floats_;                 // if there are float variables
+  std::vector<std::pair<Value, Value>> bounds_;  // declared, of each variable of the document
   std::vector<View> views_;      // of each variable, once they are made
   std::vector<bool> is_free_;    // of the sink's variables: nothing bounds them
   std::vector<bool> is_posted_;  // constraints that ties express

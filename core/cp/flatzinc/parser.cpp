@@ -115,7 +115,7 @@ class Parser : public Reader {
     if (!begins_number(c) && c != '{') fail("a type");
     const Spot start = spot();
     const Term domain = expression(0);
-    if (domain.kind == Kind::real && domain.size > 0) return {Type::real, {}};
+    if (domain.kind == Kind::real && domain.size > 0) return {Type::real, domain};
     if (domain.kind == Kind::range || domain.kind == Kind::set) return {Type::integer, domain};
     go_to(start);
     fail("a type");
@@ -291,12 +291,18 @@ class Parser : public Reader {
     return gathered(&Document::array_term, [&] { arguments(']', depth + 1, annotated); });
   }
 
+  // The bits of a number as a float.
+  static std::int64_t bits(const Term& t) {
+    return t.kind == Kind::real ? t.value : std::bit_cast<std::int64_t>(static_cast<double>(t.value));
+  }
+
   Term number_or_range() {
     const Term first = number();
     if (!accept_dots()) return first;
     const Place here = place();
     const Term last = number();
-    if (first.kind == Kind::real || last.kind == Kind::real) return {Kind::real, 1, 0};
+    if (first.kind == Kind::real || last.kind == Kind::real)
+      return doc_.numbers_term(Kind::real, std::array{bits(first), bits(last)});
     if (last.value == INT64_MAX) throw Malformed(here, "unsupported: the integer 9223372036854775807 is beyond 2^52");
     return doc_.numbers_term(Kind::range, std::array{first.value, last.value});
   }
@@ -304,15 +310,24 @@ class Parser : public Reader {
   Term set() {
     expect('{');
     values_.clear();
-    bool real = false;
+    bool is_real = false;
+    std::vector<Term> elements;
     while (!accept('}')) {
       if (!begins_number(peek())) fail("a number or '}'");
       const Term t = number();
-      real |= t.kind == Kind::real;
+      is_real |= t.kind == Kind::real;
+      elements.push_back(t);
       values_.push_back(t.value);
       if (peek() != '}') expect(',');
     }
-    if (real) return {Kind::real, 1, 0};
+    if (is_real) {
+      std::sort(elements.begin(), elements.end(), [](const Term& a, const Term& b) {
+        return std::bit_cast<double>(bits(a)) < std::bit_cast<double>(bits(b));
+      });
+      values_.clear();
+      for (const Term& t : elements) values_.insert(values_.end(), 2, bits(t));
+      return doc_.numbers_term(Kind::real, values_);
+    }
     return set_of(values_);
   }
 

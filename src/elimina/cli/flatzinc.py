@@ -241,7 +241,8 @@ class _FlatZincRun:
         return code
 
     def _log(self, model: FlatZinc, search: CpSearch) -> None:
-        value, bound = model.objective(search), model.bound(search)
+        value, end = _in_units(model, model.objective(search)), model.bound(search)
+        bound = None if end is None else _in_units(model, end)
         gap = float("inf") if bound is None else abs(value - bound) / max(min(abs(value), abs(bound)), 1e-12)
         _complain(improvement_line(time.monotonic() - self._started, value, bound, gap, search.origin()))
 
@@ -283,6 +284,11 @@ def _may_use_device(model: FlatZinc, options: argparse.Namespace) -> bool:
     return options.device == "cuda" or model.device_delay() < float("inf")
 
 
+def _in_units(model: FlatZinc, value: int) -> float:
+    """Return a value of the objective; that of a float objective is an integer in the core."""
+    return value / 10**model.objective_decimals if model.objective_decimals else value
+
+
 def _statistics(model: FlatZinc, search: CpSearch, read: float) -> str:
     counts = search.statistics()
     figures = {
@@ -300,7 +306,7 @@ def _statistics(model: FlatZinc, search: CpSearch, read: float) -> str:
         "peakDepth": counts["peak_depth"],
     }
     if counts["solutions"] and not model.is_satisfaction:
-        figures["objective"] = model.objective(search)
+        figures["objective"] = _in_units(model, model.objective(search))
     if (bound := model.bound(search)) is not None:
-        figures["objectiveBound"] = bound
+        figures["objectiveBound"] = _in_units(model, bound)
     return "".join(f"%%%mzn-stat: {name}={value}\n" for name, value in figures.items()) + "%%%mzn-stat-end\n"

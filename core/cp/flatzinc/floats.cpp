@@ -1,0 +1,668 @@
+#include "floats.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <unordered_map>
+
+namespace elimina::cp::flatzinc {
+
+namespace {
+
+using Form = FloatConstraint::Form;
+using Relation = FloatConstraint::Relation;
+using Control = FloatConstraint::Control;
+
+// Decimals of the grid of floats that do not follow from others, and of those that are multiplied: products have twice as many.
+constexpr int kGridDecimals = 6, kFactorDecimals = 4;
+constexpr int kMostDecimals = 15;
+// Decimals of a sum that is rounded anyway.
+constexpr int kInexactDecimals = 8;
+// Numbers stay below these, so that products and sums of the solver do.
+constexpr double kGreatestNumber = 0x1p50, kGreatestGrid = 0x1p42, kGreatestSum = 0x1p57;
+// Bounds that are not on the grid are rounded outward.
+constexpr double kGridOutward = 1e-300;
+// Digits of a number that is not a short decimal, such as 1/3.
+constexpr double kDigits = 1e9;
+// Share by which errors are enlarged, so that their own rounding does not make them too small.
+constexpr double kOutward = 1 + 1e-9;
+
+double power(int exponent) {
+  static const auto table = [] {
+    std::array<double, 40> result{};
+    for (int i = 0; i < 40; ++i) result[static_cast<std::size_t>(i)] = std::pow(10.0, i);
+    return result;
+  }();
+  return exponent < 40 ? table[static_cast<std::size_t>(exponent)] : std::pow(10.0, exponent);
+}
+
+double real(const Term& t) {
+  return t.kind == Kind::real ? std::bit_cast<double>(t.value) : static_cast<double>(t.value);
+}
+
+// numerator / 10^decimals, up to an error.
+struct Decimal {
+  Value numerator = 0;
+  int decimals = 0;
+  double error = 0;
+};
+
+// 0.30000000000000004 is 0.3: floats of a file are decimals that rounding has changed.
+bool is_whole(double x) { return std::abs(x - std::round(x)) <= 4e-16 * std::abs(x); }
+
+Decimal decimal_of(double x) {
+  for (int d = 0; d <= kMostDecimals; ++d) {
+    const double scaled = x * power(d);
+    if (std::abs(scaled) > kGreatestNumber) break;
+    if (is_whole(scaled) && (d == 0 || std::abs(scaled) < kDigits * 1000))
+      return {static_cast<Value>(std::round(scaled)), d, 0};
+  }
+  int d = 0;
+  while (d < kMostDecimals && std::abs(x) * power(d) < kDigits) ++d;
+  const auto numerator = static_cast<Value>(std::round(x * power(d)));
+  return {numerator, d, kOutward * std::abs(x - static_cast<double>(numerator) / power(d))};
+}
+
+// Bounds of ranges, as bits.
+using Ranges = std::span<const std::int64_t>;
+
+bool is_finite_set(Ranges numbers) {
+  for (std::size_t i = 0; i + 1 < numbers.size(); i += 2) {
+    const Decimal d = decimal_of(std::bit_cast<double>(numbers[i]));
+    if (numbers[i] != numbers[i + 1] || d.error > 0) return false;
+  }
+  return true;
+}
+
+int most_decimals(Ranges numbers) {
+  int result = 0;
+  for (const std::int64_t bits : numbers) result = std::max(result, decimal_of(std::bit_cast<double>(bits)).decimals);
+  return result;
+}
+
+Value round_to_value(long double x) { return static_cast<Value>(std::llround(x)); }
+
+bool take_end(std::string_view& name, std::string_view end) {
+  if (!name.ends_with(end)) return false;
+  name.remove_suffix(end.size());
+  return true;
+}
+
+bool take_start(std::string_view& name, std::string_view start) {
+  if (!name.starts_with(start)) return false;
+  name.remove_prefix(start.size());
+  return true;
+}
+
+// A sum of integers, in units of a power of ten: factors * xs + constant.
+struct Scaled {
+  Values factors;
+  Argument xs;
+  int decimals = 0;
+  bool is_exact = true;
+  double error = 0;  // in units of the float
+};
+
+// Sum of factors times quantities; at most so many decimals as the solver can add up.
+Scaled scaled(const std::vector<std::pair<double, Quantity>>& summands, double constant, int most_decimals,
+              Value& scaled_constant) {
+  int decimals = decimal_of(constant).decimals;
+  double total = std::abs(constant);
+  for (const auto& [factor, x] : summands) {
+    decimals = std::max(decimals, decimal_of(factor).decimals + x.decimals);
+    total += std::abs(factor) * x.size();
+  }
+  decimals = std::min(decimals, most_decimals);
+  while (decimals > 0 && total * power(decimals) > kGreatestSum) --decimals;
+  if (total * power(decimals) > kGreatestSum) throw Refused("sums of floats have to stay below 10^17");
+  Scaled result;
+  result.decimals = decimals;
+  for (const auto& [factor, x] : summands) {
+    const Decimal a = decimal_of(factor);
+    const int shift = decimals - a.decimals - x.decimals;
+    const long double exact =
+        static_cast<long double>(a.numerator) *
+        (shift >= 0 ? static_cast<long double>(power(shift)) : 1 / static_cast<long double>(power(-shift)));
+    const Value rounded = round_to_value(exact);
+    const bool is_exact = static_cast<long double>(rounded) == exact && a.error == 0 && x.error == 0;
+    if (!is_exact) {
+      result.is_exact = false;
+      const double off = static_cast<double>(std::abs(exact - static_cast<long double>(rounded))) / power(decimals) *
+                         power(x.decimals);
+      result.error += kOutward * (std::abs(factor) * x.error + (a.error + off) * x.size());
+    }
+    result.factors.push_back(rounded);
+    result.xs.push_back(x.n);
+  }
+  const Decimal c = decimal_of(constant);
+  const long double exact = static_cast<long double>(c.numerator) * std::pow(10.0L, decimals - c.decimals);
+  scaled_constant = round_to_value(exact);
+  if (static_cast<long double>(scaled_constant) != exact || c.error > 0) {
+    result.is_exact = false;
+    result.error +=
+        kOutward *
+        (c.error + static_cast<double>(std::abs(exact - static_cast<long double>(scaled_constant))) / power(decimals));
+  }
+  return result;
+}
+
+}  // namespace
+
+double Quantity::size() const { return std::max(std::abs(lo), std::abs(hi)) + error; }
+
+Floats::Floats(const Document& document, Sink& sink, std::vector<View>& views,
+               const std::vector<std::pair<Value, Value>>& bounds, Value free)
+    : document_(document), sink_(sink), views_(views), bounds_(bounds), free_(free),
+      occurrences_(document.variables.size()), is_multiplied_(document.variables.size()),
+      quantities_(document.variables.size()) {
+  for (std::size_t i = 0; i < document.variables.size(); ++i) {
+    const Variable& v = document.variables[i];
+    if (v.type != Type::real || v.value.kind == Kind::none) continue;
+    FloatConstraint c;
+    c.summands = {{1, {Kind::variable, 0, static_cast<std::int64_t>(i)}}, {-1, v.value}};
+    c.place = v.place;
+    add(std::move(c));
+  }
+  for (const Constraint& c : document.constraints)
+    if (is_float(c.name)) {
+      try {
+        read(c);
+      } catch (const Refused& error) {
+        throw Malformed(c.place, "constraint " + std::string(c.name) + ": " + error.what());
+      }
+    }
+}
+
+bool Floats::is_float(std::string_view name) {
+  if (name.starts_with("fzn_")) name.remove_prefix(4);
+  return name == "int2float" || name.starts_with("float_") || name.starts_with("array_float_") ||
+         name.starts_with("array_var_float_");
+}
+
+void Floats::unsupported(Place place, const std::string& what) const { throw Malformed(place, "unsupported: " + what); }
+
+void Floats::read(const Constraint& c) {
+  std::string_view name = c.name;
+  take_start(name, "fzn_");
+  const Terms arguments = document_.items(c.arguments);
+  FloatConstraint result;
+  result.place = c.place;
+  const auto expect = [&](std::size_t count) {
+    if (arguments.size() != count)
+      throw Refused("expected " + std::to_string(count) + " arguments, found " + std::to_string(arguments.size()));
+  };
+  const auto list = [&](std::size_t i) {
+    if (arguments[i].kind != Kind::array) throw Refused("argument " + std::to_string(i + 1) + " is an array");
+    const Terms items = document_.items(arguments[i]);
+    return std::vector<Term>(items.begin(), items.end());
+  };
+  if (name == "int2float" || name == "float_plus" || name == "float_minus") {
+    expect(name == "int2float" ? 2 : 3);
+    result.summands = {{1, arguments[0]}};
+    if (arguments.size() == 3) result.summands.push_back({name == "float_plus" ? 1.0 : -1.0, arguments[1]});
+    result.summands.push_back({-1, arguments.back()});
+    return add(std::move(result));
+  }
+  if (name == "float_times" || name == "float_div") {
+    expect(3);
+    const bool divides = name == "float_div";
+    const Term a = divides ? arguments[2] : arguments[0], b = arguments[1];
+    result.result = divides ? arguments[0] : arguments[2];
+    if (divides) {
+      // a / b = c: a = b * c, and b is not 0.
+      FloatConstraint nonzero;
+      nonzero.place = c.place;
+      nonzero.relation = Relation::different;
+      nonzero.summands = {{1, b}};
+      add(std::move(nonzero));
+    }
+    if (a.kind != Kind::variable || b.kind != Kind::variable) {
+      const bool is_first = a.kind != Kind::variable;
+      result.summands = {{real(is_first ? a : b), is_first ? b : a}, {-1, result.result}};
+      return add(std::move(result));
+    }
+    result.form = Form::product;
+    result.inputs = {a, b};
+    return add(std::move(result));
+  }
+  if (name == "float_sqrt") {
+    expect(2);
+    FloatConstraint positive;
+    positive.place = c.place;
+    positive.relation = Relation::at_most;
+    positive.summands = {{-1, arguments[1]}};
+    add(std::move(positive));
+    result.form = Form::product;
+    result.inputs = {arguments[1], arguments[1]};
+    result.result = arguments[0];
+    return add(std::move(result));
+  }
+  if (name == "float_max" || name == "float_min") {
+    expect(3);
+    result.form = name == "float_max" ? Form::maximum : Form::minimum;
+    result.inputs = {arguments[0], arguments[1]};
+    result.result = arguments[2];
+    return add(std::move(result));
+  }
+  if (name == "array_float_maximum" || name == "array_float_minimum") {
+    expect(2);
+    result.form = name == "array_float_maximum" ? Form::maximum : Form::minimum;
+    result.inputs = list(1);
+    if (result.inputs.empty()) throw Refused("an extreme of no values");
+    result.result = arguments[0];
+    return add(std::move(result));
+  }
+  if (name == "float_abs") {
+    expect(2);
+    result.form = Form::absolute;
+    result.inputs = {arguments[0]};
+    result.result = arguments[1];
+    return add(std::move(result));
+  }
+  if (name == "array_float_element" || name == "array_var_float_element") {
+    expect(3);
+    result.form = Form::element;
+    result.index = arguments[0];
+    result.inputs = list(1);
+    result.result = arguments[2];
+    return add(std::move(result));
+  }
+  read_comparison(c, name);
+}
+
+void Floats::read_comparison(const Constraint& c, std::string_view name) {
+  const std::string_view full = name;
+  Terms arguments = document_.items(c.arguments);
+  FloatConstraint result;
+  result.place = c.place;
+  if (take_end(name, "_reif")) result.control = Control::reified;
+  else if (take_end(name, "_imp")) result.control = Control::implied;
+  const bool has_boolean = result.control != Control::always;
+  if (has_boolean) {
+    if (arguments.empty()) throw Refused("expected a Boolean");
+    result.b = arguments.back();
+    arguments = arguments.first(arguments.size() - 1);
+  }
+  const bool is_sum = take_start(name, "float_lin_");
+  if (!is_sum && !take_start(name, "float_")) unsupported(c.place, "the constraint " + std::string(full));
+  constexpr std::pair<std::string_view, Relation> kRelations[] = {
+      {"le", Relation::at_most}, {"lt", Relation::less}, {"eq", Relation::equal}, {"ne", Relation::different}};
+  const auto* relation =
+      std::find_if(std::begin(kRelations), std::end(kRelations), [&](const auto& each) { return each.first == name; });
+  if (relation == std::end(kRelations))
+    unsupported(
+        c.place,
+        "the constraint " + std::string(full) +
+            "; on floats there are sums, products, quotients, square roots, comparisons, extremes and elements");
+  result.relation = relation->second;
+  if (arguments.size() != (is_sum ? 3U : 2U)) throw Refused("it has another number of arguments");
+  if (!is_sum) {
+    result.summands = {{1, arguments[0]}, {-1, arguments[1]}};
+    return add(std::move(result));
+  }
+  const Terms factors = document_.items(arguments[0]), xs = document_.items(arguments[1]);
+  if (arguments[0].kind != Kind::array || arguments[1].kind != Kind::array || factors.size() != xs.size())
+    throw Refused("expected as many coefficients as variables");
+  for (std::size_t i = 0; i < xs.size(); ++i) result.summands.push_back({real(factors[i]), xs[i]});
+  result.bound = real(arguments[2]);
+  add(std::move(result));
+}
+
+// Numbers among the summands go to the other side, and a variable has one summand.
+void Floats::add(FloatConstraint c) {
+  std::vector<FloatConstraint::Summand> summands;
+  std::unordered_map<std::int64_t, std::size_t> positions;
+  for (const auto& [factor, x] : c.summands) {
+    if (x.kind == Kind::variable) {
+      const auto [position, is_new] = positions.try_emplace(x.value, summands.size());
+      if (is_new) summands.push_back({factor, x});
+      else summands[position->second].factor += factor;
+      continue;
+    }
+    if (x.kind != Kind::real && x.kind != Kind::integer && x.kind != Kind::boolean) throw Refused("expected floats");
+    c.bound -= factor * real(x);
+  }
+  std::erase_if(summands, [](const auto& each) { return each.factor == 0; });
+  c.summands = std::move(summands);
+  const std::size_t number = constraints_.size();
+  const auto occurs = [&](const Term& t) {
+    if (t.kind != Kind::variable) return;
+    auto& list = occurrences_[static_cast<std::size_t>(t.value)];
+    if (list.empty() || list.back() != number) list.push_back(number);
+    if (c.form == Form::product) is_multiplied_[static_cast<std::size_t>(t.value)] = 1;
+  };
+  for (const auto& summand : c.summands) occurs(summand.x);
+  for (const Term& t : c.inputs) occurs(t);
+  occurs(c.result);
+  constraints_.push_back(std::move(c));
+  is_definition_.push_back(0);
+}
+
+bool Floats::is_unknown(const Term& t) const {
+  if (t.kind != Kind::variable) return false;
+  const auto i = static_cast<std::size_t>(t.value);
+  return document_.variables[i].type == Type::real && !quantities_[i];
+}
+
+// The variable that a constraint defines by known quantities.
+std::optional<std::size_t> Floats::definable(const FloatConstraint& c) const {
+  if (c.form != Form::linear) {
+    if (!is_unknown(c.result) ||
+        std::any_of(c.inputs.begin(), c.inputs.end(), [&](const Term& t) { return is_unknown(t); }))
+      return std::nullopt;
+    return static_cast<std::size_t>(c.result.value);
+  }
+  if (c.relation != Relation::equal || c.control != Control::always) return std::nullopt;
+  std::optional<std::size_t> result;
+  for (const auto& [factor, x] : c.summands) {
+    if (!is_unknown(x)) continue;
+    // 1/3 has no end.
+    const Decimal inverse = decimal_of(1 / factor);
+    if (result || inverse.error > 0 || inverse.decimals > 3) return std::nullopt;
+    result = static_cast<std::size_t>(x.value);
+  }
+  return result;
+}
+
+void Floats::make_variables() {
+  for (std::size_t i = 0; i < constraints_.size(); ++i) waiting_.push_back(i);
+  define_all();
+  // Variables that no constraint defines are free; those that follow from them come before other free ones.
+  for (const bool may_be_defined : {false, true})
+    for (std::size_t i = 0; i < document_.variables.size(); ++i) {
+      const Variable& v = document_.variables[i];
+      if (v.type != Type::real || quantities_[i]) continue;
+      const Terms notes = document_.items(v.annotations);
+      const bool is_defined = std::any_of(notes.begin(), notes.end(), [&](const Term& t) {
+        return t.kind == Kind::atom && document_.text(t) == "is_defined_var";
+      });
+      if (is_defined && !may_be_defined) continue;
+      make_free(i);
+      define_all();
+    }
+}
+
+void Floats::define_all() {
+  while (!waiting_.empty()) {
+    const std::size_t i = waiting_.back();
+    waiting_.pop_back();
+    if (is_definition_[i]) continue;
+    if (const auto variable = definable(constraints_[i])) define(*variable, i);
+  }
+}
+
+void Floats::define(std::size_t variable, std::size_t constraint) {
+  const FloatConstraint& c = constraints_[constraint];
+  is_definition_[constraint] = 1;
+  try {
+    const Quantity x = c.form == Form::linear ? sum_of(c, variable) : function_of(c);
+    post_ranges(document_.variables[variable], x, x.error);
+    set(variable, x);
+  } catch (const Refused& error) {
+    throw Malformed(c.place, "the float " + std::string(document_.variables[variable].name) + ": " + error.what());
+  }
+}
+
+void Floats::set(std::size_t variable, Quantity value) {
+  views_[variable] = value.n;
+  quantities_[variable] = value;
+  waiting_.insert(waiting_.end(), occurrences_[variable].begin(), occurrences_[variable].end());
+}
+
+Quantity Floats::value_of(const Term& t) const {
+  if (t.kind == Kind::variable) {
+    const auto i = static_cast<std::size_t>(t.value);
+    if (quantities_[i]) return *quantities_[i];
+    const auto [lo, hi] = bounds_[i];
+    return {views_[i], 0, 0, static_cast<double>(lo), static_cast<double>(hi)};
+  }
+  const double x = real(t);
+  const Decimal d = decimal_of(x);
+  return {constant(d.numerator), d.decimals, d.error, x, x};
+}
+
+Quantity Floats::new_quantity(double lo, double hi, int decimals, double error) {
+  const double unit = power(decimals);
+  if (std::max(std::abs(lo), std::abs(hi)) * unit > kGreatestNumber)
+    throw Refused("its values are too large: give the floats that it depends on smaller bounds");
+  const auto outward = [&](double x, double sign) {
+    const double scaled = x * unit;
+    return static_cast<Value>(is_whole(scaled) ? std::round(scaled) : sign * std::ceil(sign * scaled));
+  };
+  return {sink_.new_variable(outward(lo - error, -1), outward(hi + error, 1)), decimals, error, lo, hi};
+}
+
+// A linear equation, solved for a variable.
+Quantity Floats::sum_of(const FloatConstraint& c, std::size_t variable) {
+  double own = 1;
+  for (const auto& [factor, x] : c.summands)
+    if (x.value == static_cast<std::int64_t>(variable)) own = factor;
+  std::vector<std::pair<double, Quantity>> summands;
+  double lo = c.bound / own, hi = lo, size = std::abs(lo);
+  for (const auto& [factor, x] : c.summands) {
+    if (x.value == static_cast<std::int64_t>(variable)) continue;
+    const double a = -factor / own;
+    const Quantity& q = summands.emplace_back(a, value_of(x)).second;
+    lo += std::min(a * q.lo, a * q.hi);
+    hi += std::max(a * q.lo, a * q.hi);
+    size += std::abs(a) * q.size();
+  }
+  if (summands.size() == 1 && summands[0].first == 1 && c.bound == 0) return summands[0].second;
+  const bool is_exact = std::all_of(summands.begin(), summands.end(), [](const auto& each) {
+    return each.second.error == 0 && decimal_of(each.first).error == 0;
+  });
+  int most = is_exact ? kMostDecimals : is_multiplied_[variable] ? kFactorDecimals : kInexactDecimals;
+  while (most > 0 && size * power(most) > kGreatestNumber) --most;
+  Value shift = 0;
+  const Scaled sum = scaled(summands, c.bound / own, most, shift);
+  const double rounding = 1e-15 * size;
+  Quantity result = new_quantity(lo - rounding, hi + rounding, sum.decimals, sum.error);
+  Argument xs = sum.xs, factors;
+  for (const Value factor : sum.factors) factors.push_back(constant(factor));
+  xs.push_back(result.n);
+  factors.push_back(constant(-1));
+  sink_.post("int_lin_eq", {factors, xs, {constant(-shift)}});
+  return result;
+}
+
+// The same quantity in smaller units.
+Quantity Floats::aligned(const Quantity& x, int decimals) {
+  if (x.decimals == decimals) return x;
+  const auto factor = static_cast<Value>(power(decimals - x.decimals));
+  if (x.n.var < 0) return {constant(x.n.offset * factor), decimals, x.error, x.lo, x.hi};
+  const Quantity result = new_quantity(x.lo, x.hi, decimals, x.error);
+  sink_.post("int_lin_eq", {{constant(factor), constant(-1)}, {x.n, result.n}, {constant(0)}});
+  return result;
+}
+
+Quantity Floats::function_of(const FloatConstraint& c) {
+  std::vector<Quantity> inputs;
+  for (const Term& t : c.inputs) inputs.push_back(value_of(t));
+  if (c.form == Form::product) {
+    const Quantity &a = inputs[0], &b = inputs[1];
+    const double corners[] = {a.lo * b.lo, a.lo * b.hi, a.hi * b.lo, a.hi * b.hi};
+    const double error = kOutward * (a.size() * b.error + b.size() * a.error);
+    Quantity result = new_quantity(*std::min_element(corners, corners + 4), *std::max_element(corners, corners + 4),
+                                   a.decimals + b.decimals, error);
+    sink_.post("int_times", {{a.n}, {b.n}, {result.n}});
+    return result;
+  }
+  int decimals = 0;
+  double error = 0, lo = 0, hi = 0;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const Quantity& x = inputs[i];
+    decimals = std::max(decimals, x.decimals);
+    error = std::max(error, x.error);
+    const bool is_first = i == 0;
+    const bool is_maximum = c.form == Form::maximum, is_minimum = c.form == Form::minimum;
+    lo = is_first ? x.lo : is_maximum ? std::max(lo, x.lo) : std::min(lo, x.lo);
+    hi = is_first ? x.hi : is_minimum ? std::min(hi, x.hi) : std::max(hi, x.hi);
+  }
+  for (Quantity& x : inputs) x = aligned(x, decimals);
+  if (c.form == Form::absolute) {
+    hi = std::max(std::abs(lo), std::abs(hi));
+    lo = inputs[0].lo > 0 ? inputs[0].lo : inputs[0].hi < 0 ? -inputs[0].hi : 0;
+  }
+  const Quantity result = new_quantity(lo, hi, decimals, error);
+  Argument xs;
+  for (const Quantity& x : inputs) xs.push_back(x.n);
+  switch (c.form) {
+    case Form::maximum: sink_.post("array_int_maximum", {{result.n}, xs}); break;
+    case Form::minimum: sink_.post("array_int_minimum", {{result.n}, xs}); break;
+    case Form::absolute: sink_.post("int_abs", {xs, {result.n}}); break;
+    default: sink_.post("array_var_int_element", {{value_of(c.index).n}, xs, {result.n}});
+  }
+  return result;
+}
+
+void Floats::make_free(std::size_t variable) {
+  const Variable& v = document_.variables[variable];
+  const auto numbers = document_.values(v.domain);
+  const bool is_bounded = v.domain.kind == Kind::real && !numbers.empty();
+  int decimals = is_multiplied_[variable] ? kFactorDecimals : kGridDecimals;
+  double lo = 0, hi = 0;
+  bool is_finite = false;
+  if (is_bounded) {
+    lo = std::bit_cast<double>(numbers.front());
+    hi = std::bit_cast<double>(numbers.back());
+    while (decimals > 0 && std::max(std::abs(lo), std::abs(hi)) * power(decimals) > kGreatestGrid) --decimals;
+    is_finite = is_finite_set(numbers);
+    if (is_finite) decimals = most_decimals(numbers);
+  } else {
+    hi = static_cast<double>(free_) / power(decimals);
+    lo = -hi;
+  }
+  try {
+    // The rounding of a value to the grid stays between bounds that are on it.
+    Quantity x = new_quantity(lo, hi, decimals, 0);
+    x.error = is_finite ? 0 : 0.5 / power(decimals);
+    if (!is_bounded && v.domain.kind == Kind::none) free_variables_.push_back(x.n.var);
+    set(variable, x);
+    if (is_bounded && numbers.size() > 2) post_ranges(v, x, is_finite ? 0 : kGridOutward);
+  } catch (const Refused& error) {
+    throw Malformed(v.place, "the float " + std::string(v.name) + ": " + error.what());
+  }
+}
+
+// Declared bounds of a variable that has others, or several ranges.
+void Floats::post_ranges(const Variable& v, const Quantity& x, double error) {
+  if (v.domain.kind != Kind::real) return;
+  const auto numbers = document_.values(v.domain);
+  const double unit = power(x.decimals);
+  const auto limit = [&](std::int64_t bits, double sign) {
+    const double scaled = (std::bit_cast<double>(bits) + sign * error) * unit;
+    // An error is room on both sides; beyond the solver's limits there are no values.
+    const double side = error > 0 ? sign : -sign;
+    const double rounded = is_whole(scaled) ? std::round(scaled) : side * std::ceil(side * scaled);
+    return static_cast<Value>(std::clamp(rounded, -static_cast<double>(kLimit), static_cast<double>(kLimit)));
+  };
+  if (numbers.empty()) return sink_.post("int_lt", {{constant(0)}, {constant(0)}});
+  Argument clause;
+  for (std::size_t i = 0; i + 1 < numbers.size(); i += 2) {
+    const Value lo = limit(numbers[i], -1), hi = limit(numbers[i + 1], 1);
+    if (numbers.size() == 2) {
+      sink_.post("int_le", {{constant(lo)}, {x.n}});
+      return sink_.post("int_le", {{x.n}, {constant(hi)}});
+    }
+    const View b = sink_.new_variable(0, 1);
+    sink_.post("int_le_imp", {{constant(lo)}, {x.n}, {b}});
+    sink_.post("int_le_imp", {{x.n}, {constant(hi)}, {b}});
+    clause.push_back(b);
+  }
+  sink_.post("bool_clause", {clause, {}});
+}
+
+void Floats::post_constraints(const Poll& poll) {
+  for (std::size_t i = 0; i < constraints_.size(); ++i) {
+    if (poll && i % 256 == 0 && !poll()) throw Abandoned{};
+    if (is_definition_[i]) continue;
+    try {
+      post(constraints_[i]);
+    } catch (const Refused& error) {
+      throw Malformed(constraints_[i].place, std::string("a constraint on floats: ") + error.what());
+    }
+  }
+}
+
+void Floats::post(const FloatConstraint& c) {
+  if (c.form == Form::linear) return post_linear(c);
+  // The result has a value already: the function has it, too.
+  const Quantity x = function_of(c), y = value_of(c.result);
+  Value bound = 0;
+  const Scaled sum = scaled({{1, x}, {-1, y}}, 0, kMostDecimals, bound);
+  const auto room = static_cast<Value>(std::floor(sum.error * power(sum.decimals) + 1e-6));
+  Argument factors, opposite;
+  for (const Value factor : sum.factors) {
+    factors.push_back(constant(factor));
+    opposite.push_back(constant(-factor));
+  }
+  if (sum.is_exact) return sink_.post("int_lin_eq", {factors, sum.xs, {constant(0)}});
+  sink_.post("int_lin_le", {factors, sum.xs, {constant(room)}});
+  sink_.post("int_lin_le", {opposite, sum.xs, {constant(room)}});
+}
+
+void Floats::post_linear(const FloatConstraint& c) {
+  std::vector<std::pair<double, Quantity>> summands;
+  for (const auto& [factor, x] : c.summands) summands.emplace_back(factor, value_of(x));
+  Value bound = 0;
+  const Scaled sum = scaled(summands, c.bound, kMostDecimals, bound);
+  Argument factors, opposite;
+  for (const Value factor : sum.factors) {
+    factors.push_back(constant(factor));
+    opposite.push_back(constant(-factor));
+  }
+  const View b = c.control == Control::always ? constant(1)
+                 : c.b.kind == Kind::variable ? views_[static_cast<std::size_t>(c.b.value)]
+                                              : constant(c.b.value);
+  const View not_b = b.var < 0 ? constant(1 - b.offset) : negation(b);
+  const Value room = sum.is_exact ? 0 : static_cast<Value>(std::floor(sum.error * power(sum.decimals) + 1e-6));
+  // Half-reified: the sum, or its opposite, is at most a number.
+  const auto at_most = [&](const Argument& each, Value most, View if_b) {
+    if (c.control == Control::always) return sink_.post("int_lin_le", {each, sum.xs, {constant(most)}});
+    sink_.post("int_lin_le_imp", {each, sum.xs, {constant(most)}, {if_b}});
+  };
+  if (sum.is_exact) {
+    const char* names[] = {"int_lin_le", "int_lin_le", "int_lin_eq", "int_lin_ne"};
+    std::string name = names[static_cast<std::size_t>(c.relation)];
+    std::vector<Argument> arguments{factors, sum.xs, {constant(bound - (c.relation == Relation::less))}};
+    if (c.control != Control::always) {
+      name += c.control == Control::reified ? "_reif" : "_imp";
+      arguments.push_back({b});
+    }
+    return sink_.post(name, arguments);
+  }
+  const bool is_reified = c.control == Control::reified;
+  switch (c.relation) {
+    case Relation::at_most:
+    case Relation::less:
+      at_most(factors, bound + room, b);
+      if (is_reified) at_most(opposite, room - bound, not_b);
+      return;
+    case Relation::equal: at_most(factors, bound + room, b); return at_most(opposite, room - bound, b);
+    case Relation::different:
+      if (!is_reified) return;
+      at_most(factors, bound + room, not_b);
+      at_most(opposite, room - bound, not_b);
+  }
+}
+
+std::string Floats::show(std::size_t variable, Value n) const {
+  const Quantity& x = quantity(variable);
+  int decimals = x.decimals;
+  long double scaled = static_cast<long double>(n);
+  // Digits beyond the error say nothing.
+  const double unit = power(x.decimals);
+  while (decimals > 0 && x.error * power(decimals) > 0.500001) --decimals;
+  const auto shorter = static_cast<Value>(std::llround(scaled * static_cast<long double>(power(decimals)) / unit));
+  const Value whole = shorter / static_cast<Value>(power(decimals));
+  Value rest = std::abs(shorter % static_cast<Value>(power(decimals)));
+  std::string result = shorter < 0 ? "-" : "";
+  result += std::to_string(std::abs(whole)) + ".";
+  std::string digits = std::to_string(rest);
+  digits.insert(0, static_cast<std::size_t>(std::max(0, decimals - static_cast<int>(digits.size()))), '0');
+  while (digits.size() > 1 && digits.back() == '0') digits.pop_back();
+  return result + digits;
+}
+
+}  // namespace elimina::cp::flatzinc

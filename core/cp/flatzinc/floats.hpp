@@ -1,0 +1,99 @@
+// Float variables as integers: multiples of a power of ten. Floats that follow from integers by sums, products, extremes and elements
+// are exact; the others are on a grid, and constraints on them leave room for its rounding, so that no solution is lost.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cp/solver.hpp"
+#include "document.hpp"
+
+namespace elimina::cp::flatzinc {
+
+// A float: `n` / 10^`decimals`, up to `error`.
+struct Quantity {
+  View n;  // a constant has the variable -1
+  int decimals = 0;
+  double error = 0;
+  double lo = 0, hi = 0;  // bounds of the float
+
+  double size() const;
+};
+
+// A float constraint in one of a few forms.
+struct FloatConstraint {
+  enum class Form : std::uint8_t { linear, product, maximum, minimum, absolute, element };
+  enum class Relation : std::uint8_t { at_most, less, equal, different };
+  enum class Control : std::uint8_t { always, reified, implied };
+  struct Summand {
+    double factor;
+    Term x;  // a variable, a float, an integer or a Boolean
+  };
+
+  Form form = Form::linear;
+  Relation relation = Relation::equal;
+  Control control = Control::always;
+  Term b;                         // the Boolean of a reified one
+  double bound = 0;               // right-hand side of a linear one
+  std::vector<Summand> summands;  // linear
+  std::vector<Term> inputs;       // of a function; of an element the items
+  Term result, index;
+  Place place;
+};
+
+class Floats {
+ public:
+  // `views` and `bounds` have those of the integers and Booleans of the document; the views of floats are set.
+  Floats(const Document& document, Sink& sink, std::vector<View>& views,
+         const std::vector<std::pair<Value, Value>>& bounds, Value free);
+
+  // True if a constraint is one on floats.
+  static bool is_float(std::string_view name);
+  // Makes the float variables: those that follow from others first, then the rest on a grid.
+  void make_variables();
+  // Posts all constraints on floats that do not define a variable.
+  void post_constraints(const Poll& poll);
+
+  const Quantity& quantity(std::size_t variable) const { return *quantities_[variable]; }
+  // Variables of the sink for floats without bounds.
+  const std::vector<int>& free_variables() const { return free_variables_; }
+  // Value of a float in decimals, as many as its error allows.
+  std::string show(std::size_t variable, Value n) const;
+
+ private:
+  using Terms = std::span<const Term>;
+
+  void read(const Constraint& c);
+  void read_comparison(const Constraint& c, std::string_view name);
+  void add(FloatConstraint c);
+  bool is_unknown(const Term& t) const;
+  std::optional<std::size_t> definable(const FloatConstraint& c) const;
+  void define_all();
+  void define(std::size_t variable, std::size_t constraint);
+  void make_free(std::size_t variable);
+  void set(std::size_t variable, Quantity value);
+  Quantity value_of(const Term& t) const;
+  Quantity sum_of(const FloatConstraint& c, std::size_t variable);
+  Quantity function_of(const FloatConstraint& c);
+  Quantity aligned(const Quantity& x, int decimals);
+  Quantity new_quantity(double lo, double hi, int decimals, double error);
+  void post(const FloatConstraint& c);
+  void post_linear(const FloatConstraint& c);
+  void post_ranges(const Variable& v, const Quantity& x, double error);
+  [[noreturn]] void unsupported(Place place, const std::string& what) const;
+
+  const Document& document_;
+  Sink& sink_;
+  std::vector<View>& views_;
+  const std::vector<std::pair<Value, Value>>& bounds_;
+  Value free_;
+  std::vector<FloatConstraint> constraints_;
+  std::vector<char> is_definition_;                    // of each constraint: it made a variable
+  std::vector<std::vector<std::size_t>> occurrences_;  // constraints of each variable
+  std::vector<char> is_multiplied_;
+  std::vector<std::optional<Quantity>> quantities_;  // of each variable of the document
+  std::vector<std::size_t> waiting_;
+  std::vector<int> free_variables_;
+};
+
+}  // namespace elimina::cp::flatzinc
