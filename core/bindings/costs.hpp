@@ -1,4 +1,4 @@
-// Cost functions as Python hands them over: one after another, in flat arrays.
+// Cost functions from Python, one after another in flat arrays.
 #pragma once
 #include <nanobind/ndarray.h>
 
@@ -34,7 +34,7 @@ inline std::vector<std::size_t> checked_cells(const std::vector<int>& sizes, con
     std::size_t own = 1;
     for (const elimina::network::Var v : scopes[f]) {
       if (v < 0 || std::size_t(v) >= sizes.size()) throw nanobind::index_error("a scope names no variable");
-      // No more than there are can be meant, and their number stays within its range.
+      // Clipped beyond the number of given costs, so that the product cannot overflow.
       own = std::min(own * std::size_t(sizes[v]), given + 1);
     }
     cells[f + 1] = std::min(cells[f] + own, given + 1);

@@ -46,7 +46,7 @@ Argument argument_of(const Numbers& numbers) {
   return result;
 }
 
-// A solver that is closed once it is searched.
+// A solver; the first search closes it.
 struct Model {
   Solver solver;
   bool searched = false;
@@ -193,7 +193,7 @@ bool propagate(Model& model) {
   return model.solver.engine().propagate();
 }
 
-// On a level of its own, also where it fails.
+// Decides on a new level, even if it fails.
 bool decide(Model& model, int var, Value value, bool is) {
   model.searched = true;
   const View x = model.known({var < 0 ? INT32_MAX : var});

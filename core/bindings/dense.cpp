@@ -52,14 +52,14 @@ void make_planner(CasePlanner* to, Words<const i64> sizes, Words<const i64> star
                         last});
 }
 
-// The work of a plan, and its number of steps; None: no plan fits.
+// Work and number of steps of a plan; None if no plan fits.
 std::optional<std::pair<double, i64>> measure(CasePlanner& planner, Words<const int> values) {
   const CaseProgram* program = planner.plan(values.data());
   if (!program) return std::nullopt;
   return std::pair(program->work, program->steps());
 }
 
-// Cause of a run's end: a request to stop, or the exception that the listener or Ctrl-C left.
+// Raises the cause of a run's end: a request to stop, or the exception of the listener or of Ctrl-C.
 [[noreturn]] void raise() {
   if (PyErr_Occurred()) throw nb::python_error();
   throw Stopped{};
@@ -126,7 +126,7 @@ class DenseSession {
     start(semiring, parameter, integer_parameter, i64(starts.size()), outputs, threads);
   }
 
-  // Records are deferred; the caller keeps the layout alive.
+  // Records are made later, from the layout, so the caller keeps the layout alive.
   DenseSession(const std::string& semiring, double parameter, i64 integer_parameter, const plan::LaidOutSteps& layout,
                Words<const i64> outputs, Arena arena, Words<double> peaks, int threads)
       : arena_(arena), peaks_(peaks) {
@@ -231,7 +231,7 @@ class DenseSession {
 
 using Posteriors = nb::ndarray<double, nb::ndim<2>, nb::device::cpu>;
 
-// Divides the columns of all tables by their totals; returns which tables could be.
+// Divides the columns of all tables by their totals; returns a mask of the tables where this is possible.
 Array<bool> normalise_columns(Words<const double> zone, Rows<const i64> tables, Posteriors out) {
   const i64 columns = i64(out.shape(1)), pitch = i64(out.stride(0)), count = i64(tables.shape(0));
   if (tables.shape(1) != 5 || (columns > 1 && out.stride(1) != 1))
@@ -252,7 +252,7 @@ Array<bool> normalise_columns(Words<const double> zone, Rows<const i64> tables, 
                      nb::capsule(kept, [](void* data) noexcept { delete[] static_cast<bool*>(data); }));
 }
 
-// The largest of the first numbers of pairs, at least 1, and the smallest of the second ones, at most 1; NaN where one is.
+// Maximum of 1 and the first numbers of the pairs, and minimum of 1 and the second ones; NaN if any is NaN.
 nb::tuple widest_range(Rows<const double> ranges) {
   if (ranges.shape(1) != 2) throw nb::value_error("a range has two ends");
   double most = 1, least = 1;

@@ -1,4 +1,4 @@
-// Description of a solver's device that Python hands from one solver to the next.
+// Description of a solver's device, which Python passes from one solver to the next.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -23,7 +23,7 @@ struct DeviceKind {
   }
 };
 
-// A function of Python that returns the future of one of them, or of None. One that cannot be used is as good as none.
+// `find` returns the future of a device kind or of None. An unusable device counts as None.
 inline Solver::FindDevice finder_of(nanobind::object find) {
   return
       [find = std::move(find), future = nanobind::object()]() mutable -> std::optional<std::unique_ptr<FilterDevice>> {

@@ -22,7 +22,7 @@ using namespace nb::literals;
 namespace elimina::cp {
 namespace {
 
-// The text, the items that point into it, and the solver with their constraints.
+// The text, the items (which point into it), and the solver with their constraints.
 class FlatZinc {
  public:
   FlatZinc(nb::bytes text, nb::object poll) : text_(std::move(text)) {
@@ -103,7 +103,7 @@ class FlatZinc {
     std::unique_ptr<flatzinc::Instance> instance;
   };
 
-  // Another instance of the same items, for other threads.
+  // Makes instances of the same items for other threads.
   void copy(int count, const nb::object& poll) {
     Ended ended;
     const flatzinc::Poll go_on = [&] { return tell(poll, ended); };
@@ -177,7 +177,7 @@ RecordedOutput shown(const flatzinc::Document& document, const flatzinc::Instanc
 Recording record(const nb::bytes& text) {
   const std::string_view view(text.c_str(), text.size());
   const auto document = flatzinc::parse_text(view, {});
-  // Only a solver refuses arguments.
+  // Arguments are checked by posting to a solver.
   Solver solver;
   flatzinc::Instance(document, solver, {}).options();
   flatzinc::Record record;

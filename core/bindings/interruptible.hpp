@@ -5,8 +5,8 @@
 #include "call.hpp"
 #include "stop.hpp"
 
-// In loops over many objects of Python's: lets the interpreter's other threads run, and looks at requests, once in so many calls. A thread that waits asks for
-// its turn only after 5 ms in which the lock was not touched: turns every millisecond would never reach it.
+// Used in loops over many Python objects: lets other threads of the interpreter run, and checks for requests to stop, once in so many
+// calls. A waiting thread requests the lock only after 5 ms without a release, so releases every millisecond would starve it.
 class Turns {
  public:
   void look() {
@@ -20,6 +20,6 @@ class Turns {
   unsigned count_ = 0;
 };
 
-// Runs `work` in a thread of its own while this one looks for signals, whose exception it raises, and for requests to stop; then it calls
-// `stop`, which makes `work` end.
+// Runs `work` in a new thread, while this one checks for signals and requests to stop. On either, it calls `stop`, which makes `work`
+// end; the exception of a signal is raised afterwards.
 void run_interruptibly(elimina::Call<void()> work, elimina::Call<void()> stop);

@@ -5,7 +5,7 @@
 
 #include "stop.hpp"
 
-// Cause of the call's end: an exception, which is set then, or Ctrl-C.
+// Cause of the call's end: a Python exception (then set), or Ctrl-C.
 struct Ended {
   bool raised = false, interrupted = false;
 };
@@ -14,12 +14,12 @@ template <class Argument>
 Argument as_argument(Argument argument) {
   return argument;
 }
-// A solution; null: none since the last one.
+// A solution as a list; None without a new one.
 inline nanobind::object as_argument(const std::vector<int>* value) {
   return value ? nanobind::cast(*value) : nanobind::none();
 }
 
-// True while the call goes on: the listener ends it by returning False.
+// Returns false if the call has to end: the listener returned False, or an exception was raised.
 template <class... Arguments>
 bool tell(const nanobind::object& listener, Ended& ended, Arguments... arguments) {
   if (ended.raised || ended.interrupted || elimina::stopped()) return false;
@@ -38,7 +38,7 @@ bool tell(const nanobind::object& listener, Ended& ended, Arguments... arguments
   return false;
 }
 
-// A poll that tells the listener.
+// A poll that calls the listener.
 inline auto listener_of(const nanobind::object& listener, Ended& ended) {
   return [&](auto... arguments) { return tell(listener, ended, arguments...); };
 }

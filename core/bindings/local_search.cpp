@@ -20,7 +20,7 @@ using namespace nb::literals;
 namespace elimina::network {
 namespace {
 
-constexpr double kTurn = 1 << 21;  // cells that either kind of move visits before the other's turn: a few ms
+constexpr double kTurn = 1 << 21;  // cells that one kind of move visits before the other kind: a few ms
 
 // Local searches, one for each thread, and the costs that they read.
 class Improver {
@@ -102,7 +102,7 @@ class Improver {
   Words<const double> costs_;
   std::vector<int> sizes_;
   std::vector<LocalSearch> searches_;
-  std::size_t best_ = 0;  // whose solution costs the least
+  std::size_t best_ = 0;  // thread with the best solution
 };
 
 }  // namespace

@@ -2,7 +2,7 @@
 
 NB_MODULE(_core, m) {
   m.doc() = "elimina's compiled core.";
-  // A daemon thread may hold objects when the interpreter ends. A warning about leaks would help no user.
+  // A daemon thread may hold objects when the interpreter ends, which is not a leak.
   nanobind::set_leak_warnings(false);
   elimina::bind_stop(m);
   elimina::text::bind_text(m);

@@ -4,7 +4,7 @@
 
 #include <type_traits>
 
-// Python refers to the core's objects. Without this, nanobind has the copies of all their classes compiled.
+// Python refers to the core's objects and never copies them: copy constructors need not be compiled.
 template <class T>
   requires(std::is_class_v<T> && !requires { typename T::value_type; })
 struct nanobind::detail::is_copy_constructible<T, int> : std::false_type {};

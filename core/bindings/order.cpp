@@ -52,7 +52,7 @@ bool is_small(const Graph& graph) {
 // Longest search on the caller's thread in seconds, during which Ctrl-C waits.
 constexpr double longest_at_once = 5e-3;
 
-// The search on this thread, if it is short; else a part of it. Starting another thread may take longer than that.
+// Searches on this thread if that is short, or for a part of the search: starting another thread may take longer.
 std::optional<Order> search_at_once(const Graph& graph, const Options& options, Search& search, Clock& clock) {
   Order order = search.begin(clock);
   if (elimina::stopped()) throw elimina::Stopped{};
@@ -68,7 +68,7 @@ std::optional<Order> search_at_once(const Graph& graph, const Options& options, 
   Order other = search.improve(part);
   clock.count(part.counted() - begun);
   if (elimina::stopped()) throw elimina::Stopped{};
-  // On a loaded machine time may be up before a greedy run ends.
+  // On a loaded machine, the time limit may pass before a greedy run ends.
   return better(cost_of(graph, other), cost, options.limit) ? other : order;
 }
 
@@ -151,7 +151,7 @@ FoundOrder find_order(Words<const double> sizes, Words<const std::int64_t> offse
     const EliminationTree tree = eliminate(graph, *order);
     found = messages_of(graph, tree);
     if (graph.count() >= many_vertices) order = in_postorder(tree);
-    // A million lists are freed while other threads of the interpreter run.
+    // Frees a million lists without the interpreter's lock.
     graph = {};
   }
   return {array_of(std::move(*order)), MessageFigures(std::move(found)), clock.counted(), true};

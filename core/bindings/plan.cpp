@@ -33,7 +33,7 @@ auto view_of(nb::handle_t<LaidOutSteps> self) {
   return Array<T>(items.data(), {items.size()}, self);
 }
 
-// The same, or a list that is made now if records are deferred.
+// The same; a list made on demand if records are deferred.
 template <auto kMember, auto kMake>
 auto view_or_make(nb::handle_t<LaidOutSteps> self) {
   const auto& own = nb::cast<LaidOutSteps&>(self);
@@ -92,7 +92,7 @@ PlannedSteps make_steps(std::shared_ptr<PlannedTree> tree, const std::string& pa
   nb::gil_scoped_release release;
   check_stop();
   if (passes == "both") {
-    // A plan with a message that no machine can hold is made for its figures alone; its downward pass would take minutes to plan.
+    // A plan with a message beyond any memory is made for its figures only: planning its downward pass would take minutes.
     const bool is_possible = tree->largest() < kMostCells;
     *made.steps = both_passes(tree->tree, tree->scopes, tree->sizes, rules, is_possible ? asked : std::vector<int>(),
                               is_possible ? joint : Lists());

@@ -14,7 +14,7 @@ namespace elimina::cp {
 
 class Searching {
  public:
-  // In as many threads as there are solvers of one model.
+  // One thread for each copy of the model.
   Searching(const std::vector<Solver*>& copies, Options options) {
     options.poll = [this] { return tell(poll_, ended_); };
     if (copies.size() == 1) search_ = std::make_unique<Search>(*copies[0], std::move(options));
@@ -45,7 +45,7 @@ class Searching {
 
   Array<std::int64_t> solution() const { return array_of(values()); }
 
-  // The bound of the objective that is minimised; none: nothing is known.
+  // Lower bound of the minimised objective; none if there is no bound yet.
   std::optional<Value> bound() const {
     const Value bound = search_->bound();
     return bound == kNoBound ? std::nullopt : std::optional(bound);

@@ -26,7 +26,7 @@ using namespace nb::literals;
 namespace elimina::tables {
 namespace {
 
-// NumPy's description of an array (its array interface protocol), of which the first members matter here.
+// First members of NumPy's array interface, which describes an array.
 struct Described {
   int two, axes;
   char kind;
@@ -42,7 +42,7 @@ nb::handle name_of(const char* name) {
   return found;
 }
 
-// A view of an array of NumPy's. The buffer protocol would leave a description with each array for as long as it lives.
+// A view of a NumPy array. The buffer protocol would allocate a description for each array, freed only with it.
 class View {
  public:
   explicit View(nb::handle array) {
@@ -68,7 +68,7 @@ class View {
   const Described* array_;
 };
 
-// Parts of a table that are read.
+// Attributes of a table that are read.
 struct Read {
   Source source;
   std::vector<int> scope;

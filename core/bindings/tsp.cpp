@@ -29,7 +29,7 @@ Distances distances_of(const Matrix& matrix) {
   return {matrix.data(), static_cast<int>(matrix.shape(0))};
 }
 
-// Computes until it is done, for some seconds, or until a signal. Other threads of Python go on meanwhile.
+// Computes to the end, for some seconds, or until a signal, without the interpreter's lock.
 void limited(double seconds, elimina::Call<void()> compute) {
   elimina::Stop stop;
   run_interruptibly(

@@ -1,4 +1,4 @@
-// Work that lets the interpreter's other threads run.
+// Work without the interpreter's lock.
 #pragma once
 #include <nanobind/nanobind.h>
 
