@@ -14,7 +14,7 @@ T lookup(const std::unordered_map<std::string, T>& table, const std::string& nam
   return place->second;
 }
 
-// The value with `steps` smaller ones.
+// The value with `steps` smaller values.
 Value nth(const Domains& d, View x, Value steps) {
   if (d.is_interval(View{x.var})) return d.lo(x) + std::abs(x.scale) * steps;
   Value value = d.lo(x);
@@ -22,7 +22,7 @@ Value nth(const Domains& d, View x, Value steps) {
   return value;
 }
 
-// The one that is closest to the middle of the bounds.
+// The value closest to the middle of the bounds.
 Value middle(const Domains& d, View x) {
   const Value goal = floor_div(d.lo(x.var) + d.hi(x.var), 2);
   const auto outer = [&](Value inner) { return x.scale * inner + x.offset; };
@@ -39,9 +39,8 @@ Value end_of_interval(const Domains& d, View x) {
   return value;
 }
 
-// A value within the bounds, but not the greatest one. Wide domains with holes are halved, because constraints may
-// exclude more values than the domain does, and trying values one by one would take as many steps as the domain has
-// values.
+// A value below the upper bound, to split the domain at. Wide domains with holes are halved: constraints may exclude
+// values that are still in the domain, so trying them one by one would take as many steps as there are values.
 Value within(const Domains& d, View x, ValueOrdering ordering, Random& random) {
   const Value width = d.hi(x) - d.lo(x);
   return d.lo(x) + (ordering == ValueOrdering::random
@@ -148,7 +147,7 @@ double Brancher::rank(const Engine& engine, View x) const {
   }
 }
 
-// The best of those from `first` on; the first one of equals.
+// The best variable from `first` on; the first one of a tie.
 std::size_t Brancher::pick(Engine& engine, std::size_t first) const {
   if (rule_.variable_ordering == VariableOrdering::input_order) return first;
   if (rule_.variable_ordering == VariableOrdering::dom_w_deg) engine.weigh_active();

@@ -35,7 +35,7 @@ enum class ValueOrdering : std::uint8_t {
 VariableOrdering variable_ordering_of(const std::string& name);
 ValueOrdering value_ordering_of(const std::string& name);
 
-// Variables that are decided by one rule; several of these are done one after the other.
+// Variables with their ordering rules. A search follows several of these one after the other.
 struct Rule {
   Views xs;
   VariableOrdering variable_ordering = VariableOrdering::input_order;
@@ -44,7 +44,7 @@ struct Rule {
 
 enum class Test : std::uint8_t { is, is_not, at_most, at_least };
 
-// A test that holds in the first branch and does not in the second one.
+// A test of a variable: true in the first branch, false in the second one.
 struct Decision {
   View x;
   Test test;
@@ -52,7 +52,7 @@ struct Decision {
 
   Decision negated() const;
   [[nodiscard]] bool apply(Domains& d) const;
-  // True if it is known to hold.
+  // True if it holds for all values of the domain.
   bool holds(const Domains& d) const;
 };
 
@@ -67,17 +67,17 @@ class Random {
 
 class Brancher {
  public:
-  // Takes a trailed word: below the level where the search begins.
+  // Reserves a trailed word, so construct it before the search's first level.
   Brancher(Engine& engine, Rule rule);
 
-  // False: its variables all have values.
+  // Returns false if all its variables have values.
   bool decide(Engine& engine, Random& random, Decision& decision);
 
   const Rule& rule() const { return rule_; }
 
  private:
   std::size_t pick(Engine& engine, std::size_t first) const;
-  // The least score is chosen.
+  // The variable of least rank is chosen.
   double rank(const Engine& engine, View x) const;
 
   Rule rule_;
@@ -90,13 +90,13 @@ struct Hint {
   Value value;
 };
 
-// Decides hinted views in their order, as far as their domains have the hinted values.
+// Assigns hinted values in order, except for those outside the domains.
 class HintBrancher {
  public:
-  // Takes a trailed word, as `Brancher`.
+  // Reserves a trailed word, as `Brancher` does.
   HintBrancher(Engine& engine, const std::vector<Hint>& hints);
 
-  // False: no hint is left that may be followed.
+  // Returns false if no further hint can be followed.
   bool decide(Engine& engine, Decision& decision);
 
  private:

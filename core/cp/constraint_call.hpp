@@ -1,5 +1,5 @@
-// A constraint as it is posted by name: its arguments, read as the expected types, and the functions of propagators/
-// that post one kind of constraint each.
+// A call of a constraint by name, with its arguments read as the expected types; and the functions of propagators/, each
+// of which posts one kind of constraint.
 #pragma once
 #include <algorithm>
 #include <cstdlib>
@@ -11,7 +11,7 @@
 
 namespace elimina::cp {
 
-// The arguments of one constraint, read as what they have to be.
+// The arguments of one constraint, read as their expected types.
 class ConstraintCall {
  public:
   ConstraintCall(Solver& solver, const std::string& name, const std::vector<Argument>& arguments)
@@ -21,7 +21,7 @@ class ConstraintCall {
 
   Engine& engine() const { return solver_.engine(); }
   View fixed(Value value) const { return solver_.fixed(value); }
-  // A Boolean that only the solver has.
+  // A new Boolean without a counterpart in the model.
   View new_boolean() const { return solver_.new_variable(0, 1); }
   void add_order(const TaskOrder& order) const { solver_.add_order(order); }
 
@@ -56,8 +56,8 @@ class ConstraintCall {
     return result;
   }
 
-  // True if an argument consists of constants. Variables that have values do not count: copies of a model, whose variables are numbered
-  // alike, may have more of them.
+  // True if an argument consists of constants. Fixed variables do not count: copies of a model have to agree, and some may have fixed more
+  // variables.
   bool is_constant(std::size_t i) const {
     return std::all_of(arguments_[i].begin(), arguments_[i].end(), [](View x) { return x.var < 0; });
   }

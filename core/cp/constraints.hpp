@@ -28,12 +28,12 @@ void post_absolute(Engine& engine, View x, View z);
 void post_power(Engine& engine, View x, View y, View z);
 void post_maximum(Engine& engine, const Views& xs, View z);
 
-// At least one of the literals is true; they all are; an odd number of them is.
+// Disjunction, conjunction and parity (odd) of literals.
 void post_clause(Engine& engine, const Views& literals, Control control = {});
 void post_all_true(Engine& engine, const Views& literals, View b);
 void post_odd(Engine& engine, const Views& literals);
 
-// z = table[index], the index from 0 on: domain consistent (`table`; `xs` where z has few values, else bounds of z).
+// z = table[index] with indices from 0. Domain consistent for constants; for variables, bounds of z only if it has many values.
 void post_element(Engine& engine, View index, const Values& table, View z);
 void post_element(Engine& engine, View index, const Views& xs, View z);
 
@@ -42,10 +42,10 @@ enum class Consistency : std::uint8_t { value, bounds, domain };
 enum class Side : std::uint8_t { automatic, cpu, gpu };
 void post_all_different(Engine& engine, const Views& xs, Consistency consistency, Side side = Side::automatic);
 
-// Successors, from 0 on, that make one cycle of all nodes; of those that are not their own successor.
+// Successors (numbered from 0) form one cycle of all nodes; of all nodes that are not their own successors.
 void post_circuit(Engine& engine, const Views& successors, Side side = Side::automatic);
 void post_subcircuit(Engine& engine, const Views& successors, Side side = Side::automatic);
-// Common part of both constraints: nodes that are not their own successors lie on one cycle; part of them.
+// Common part of both constraints: all nodes that are not their own successors lie on one cycle.
 void post_connected(Engine& engine, const Views& successors);
 
 }  // namespace elimina::cp

@@ -22,7 +22,7 @@ struct Control {
   // Half-reified, and its Boolean is false.
   bool idle(const Domains& d) const { return mode == Mode::implies && d.hi(b) == 0; }
 
-  // The constraint is known to hold, or known not to.
+  // Sets the Boolean once the truth of the constraint is known.
   Outcome settle(Domains& d, bool holds) const {
     if (mode == Mode::always) return holds ? Outcome::entailed : Outcome::failed;
     if (holds && mode == Mode::implies) return Outcome::entailed;

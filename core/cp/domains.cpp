@@ -8,7 +8,7 @@ namespace elimina::cp {
 
 namespace {
 
-// A wider range never has a row of bits; a narrower one than the other has it at once.
+// Ranges above `kWidest` never have a row of bits; those below `kNarrow` always have one.
 constexpr Value kWidest = Value{1} << 20, kNarrow = 256;
 
 Value base_of(Value lo) { return floor_div(lo, 64) * 64; }

@@ -1,4 +1,4 @@
-// Domains of all variables: bounds, and a row of bits once there are holes, or a list of the holes where the range is huge.
+// Domains of all variables: bounds, and a row of bits once there are holes (for huge ranges, a list of the holes).
 #pragma once
 #include <algorithm>
 #include <bit>
@@ -11,7 +11,7 @@
 
 namespace elimina::cp {
 
-// Variables, and words of rows, that changed since somebody looked: for a copy of these variables' domains.
+// Variables and words of rows that have changed, so that a copy of the domains can be updated.
 struct Changes {
   static constexpr std::uint8_t kOthers = 0, kUnseen = 1, kSeen = 2;
   std::vector<std::uint8_t> state;   // of each variable
@@ -45,7 +45,7 @@ class Domains {
   int make(Value lo, Value hi);
   int count() const { return static_cast<int>(domains_.size()); }
 
-  // At the root: gives a variable its row of bits for good, unless its range is huge.
+  // Only at the root: builds the row of bits, unless the range is huge; it then stays.
   void materialise(int v);
 
   bool has(int v, Value x) const;
@@ -71,13 +71,13 @@ class Domains {
   bool fixed(View x) const { return fixed(x.var); }
   bool is_interval(View x) const { return hi(x.var) - lo(x.var) + 1 == size(x.var) && (x.scale == 1 || x.scale == -1); }
 
-  // The next value above, or below; the caller knows that there is one.
+  // The next value above, or below, which has to exist.
   Value above(int v, Value x) const;
   Value below(int v, Value x) const;
   Value above(View x, Value value) const;
   Value below(View x, Value value) const;
 
-  // False: no value is left. The domain may be anything then, until the level is undone.
+  // Returns false if no value remains; the domain is then undefined until the level is undone.
   [[nodiscard]] bool set_lo(int v, Value x);
   [[nodiscard]] bool set_hi(int v, Value x);
   [[nodiscard]] bool assign(int v, Value x);
@@ -123,15 +123,14 @@ class Domains {
   // The values as bits: bit k is `base + k`, as far as the words go.
   void read_row(View x, Value base, std::span<std::uint64_t> words) const;
 
-  // One of those words, the one from `base` on; and whether a value's bit is set in `words`.
+  // The word of the row from `base` on; and whether `words` has a value's bit.
   std::uint64_t row_word(View x, Value base) const {
     const Domain& d = domains_[x.var];
     return x.scale == 1 && d.row != kNoRow ? shifted(d, base - x.offset - d.base) : listed_word(x, base);
   }
   bool meets(View x, Value base, std::span<const std::uint64_t> words) const;
 
-  // Loops over thousands of variables wait for memory unless they ask for it some steps ahead: first for the domain, then for the
-  // word of its row that has a value.
+  // Loops over thousands of variables prefetch some steps ahead: first the domain, then the word of the row with a value.
   void prefetch(View x) const { __builtin_prefetch(&domains_[x.var]); }
   void prefetch(View x, Value value) const {
     const Domain& d = domains_[x.var];
@@ -148,10 +147,10 @@ class Domains {
     changed_.clear();
   }
 
-  // Tells of changes from now on.
+  // Records changes from now on.
   void tell_changes(Changes* changes) { changes_ = changes; }
 
-  // All rows one after the other, and the place of a variable's first word, whose first bit is `row_base`.
+  // All rows one after the other, and the position of a variable's first word, which begins at the value `row_base`.
   std::span<const std::uint64_t> rows() const { return rows_; }
   bool has_row(int v) const { return domains_[v].row != kNoRow; }
   std::size_t row_place(int v) const { return domains_[v].row; }
@@ -166,7 +165,7 @@ class Domains {
   struct Domain {
     Value lo, hi, size;
     Value base;           // of the row's first bit: a multiple of 64
-    std::size_t row;      // in `rows_`; bits beyond the bounds mean nothing
+    std::size_t row;      // in `rows_`; bits beyond the bounds are undefined
     std::int32_t holes;   // the latest one, where there is no row
     std::uint64_t stamp;  // of the level that saved the bounds
   };
@@ -174,7 +173,7 @@ class Domains {
     Value value;
     std::int32_t next;
   };
-  // Holes of domains without a row, to be found at once; `holes_` has them in the order they were made.
+  // Index of the holes of domains without a row; `holes_` lists them in order of creation.
   struct HoleOf {
     int var;
     Value value;
@@ -191,8 +190,8 @@ class Domains {
     std::size_t log, rows, holes;
   };
 
-  // The log, latest entries last: a variable and a bit that was taken from its row, or one of these. Bounds and size lie below
-  // `kBoundsSaved`.
+  // The log, latest entry last: a variable with the number of a bit removed from its row (below `kBoundsSaved`), or with one of these
+  // codes.
   static constexpr std::uint32_t kBoundsSaved = ~0U, kRowBuilt = ~0U - 1, kHoleMade = ~0U - 2;
 
   bool is_logged() const { return trail_.level() > 0; }
@@ -210,7 +209,7 @@ class Domains {
   static std::uint64_t from_bit(std::size_t bit) { return ~std::uint64_t{0} << (bit % 64); }
   static std::uint64_t to_bit(std::size_t bit) { return ~std::uint64_t{0} >> (63 - bit % 64); }
 
-  // A word of the row, with nothing but values.
+  // One word of the row, masked to valid values.
   std::uint64_t word(const Domain& d, Value i) const {
     const std::size_t first = place(d.base, d.lo), last = place(d.base, d.hi);
     if (i < static_cast<Value>(first / 64) || i > static_cast<Value>(last / 64)) return 0;
@@ -220,7 +219,7 @@ class Domains {
     return word;
   }
 
-  // 64 bits of the row from a bit on, which may be before its first one.
+  // 64 bits of the row from a bit on, possibly before its first one.
   std::uint64_t shifted(const Domain& d, Value bit) const {
     const Value at = bit >> 6;
     const int bits = static_cast<int>(bit & 63);
@@ -229,7 +228,7 @@ class Domains {
 
   std::uint64_t listed_word(View x, Value base) const;
 
-  // `f(i, word)` for the words from `base + 64 * first` to that of `last`; those within the bounds' words need no masks.
+  // Calls `f(i, word)` for the words from `base + 64 * first` to that of `last`; inner words need no masks.
   template <class F>
   void each_word(View x, Value base, Value first, Value last, F f) const {
     const Domain& d = domains_[x.var];

@@ -7,7 +7,7 @@ namespace elimina::cp {
 
 namespace {
 
-// Weights above it are scaled down, while differences of their sums still are exact enough.
+// Weights above this are scaled down, before sums of them lose precision.
 constexpr double kHeaviestFailure = 1e9;
 
 }  // namespace
@@ -74,7 +74,7 @@ void Engine::wake(const std::vector<Subscription>& list, Events events, const Pr
 }
 
 void Engine::notify(const Propagator* without) {
-  // Lists of thousands of variables are asked for some steps ahead.
+  // Prefetch distances in lists of thousands of variables.
   constexpr std::size_t kFar = 16, kNear = 8;
   const std::span<const int> changed = domains_.changed();
   for (std::size_t k = 0; k < changed.size(); ++k) {
@@ -167,7 +167,7 @@ bool Engine::may_go_on() {
 }
 
 bool Engine::propagate() {
-  // Calls of propagators between two looks at the clock, less one: some take milliseconds.
+  // Calls of propagators between two checks of the clock, less one: some take milliseconds.
   constexpr std::uint64_t kPatience = 15;
   stopped_ = false;
   notify(nullptr);

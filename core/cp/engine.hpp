@@ -12,12 +12,12 @@ namespace elimina::cp {
 
 class Engine;
 
-// Outcome of a propagator's call. `fixpoint`: another call would change nothing; `again`: that is not known;
-// `entailed`: nothing is left for it to do below this node; `settled`: it and others that it took from the queue have been dealt
-// with by `begin` and `settle`.
+// Outcome of a propagator's call. `fixpoint`: another call would change nothing; `again`: another call may change something;
+// `entailed`: it is true for all remaining values below this node; `settled`: `begin` and `settle` have processed it and the
+// propagators that it took from the queue.
 enum class Outcome { failed, fixpoint, again, entailed, settled };
 
-// By cost of a call; the cheap ones go first.
+// By cost of a call: cheap propagators run first.
 enum class Priority : std::uint8_t { binary, ternary, linear, quadratic, costly };
 inline constexpr std::size_t kPriorities = 5;
 
@@ -64,16 +64,16 @@ class Engine {
   // At the root.
   void post(std::unique_ptr<Propagator> propagator);
 
-  // In `attach`, or later, where the propagator's failures do not count for dom/wdeg. A position of 0 or more is put in `touched` when
-  // the event happens.
+  // Call it in `attach`; failures of a propagator that subscribes later do not count for dom/wdeg. A position of 0 or more is put into
+  // `touched` at the event.
   void subscribe(Propagator& propagator, View x, Events events, int position = -1);
 
   void schedule(Propagator& propagator);
 
-  // Runs propagators until nothing changes; false: infeasible, or stopped.
+  // Runs propagators to a fixpoint; returns false if infeasible or stopped.
   [[nodiscard]] bool propagate();
 
-  // Asked now and then during propagation; by false it stops, and fails.
+  // Function called now and then during propagation; if it returns false, propagation stops and fails.
   void watch(std::function<bool()> watcher) { watcher_ = std::move(watcher); }
   bool stopped() const { return stopped_; }
 
@@ -92,8 +92,8 @@ class Engine {
   int degree(int v) const { return degrees_[v]; }
   std::uint64_t calls() const { return calls_; }
 
-  // Interface of a propagator that batches others' calls with its own: takes waiting ones from the queue; begins
-  // another's call and clears its events; names the propagator that failed; and delivers the events of one.
+  // Used by a propagator that batches calls of others with its own: takes waiting propagators from the queue; begins the call of
+  // one and clears its events; names the propagator that failed; and delivers the events of one.
   void take_waiting(Priority priority, const std::function<bool(Propagator&)>& takes);
   void begin(Propagator& propagator);
   void run_as(Propagator& propagator) { running_ = &propagator; }

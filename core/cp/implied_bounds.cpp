@@ -13,7 +13,7 @@ namespace {
 
 using Wide = __int128;
 
-// Bounds beyond 2^62 are none: products of a coefficient and a bound stay within 128 bits.
+// Bounds beyond 2^62 count as infinite, so that products of a coefficient and a bound stay within 128 bits.
 constexpr Wide kLargest = Wide{1} << 62, kInfinite = Wide{1} << 100;
 
 constexpr bool is_infinite(Wide x) { return x > kLargest || x < -kLargest; }
@@ -187,7 +187,7 @@ class Propagation {
     Range& now = ranges_[index(x)];
     const bool raises = to.lo > now.lo, lowers = to.hi < now.hi;
     if (!raises && !lowers) return;
-    // Two constraints may push a bound for ever, step by step.
+    // Two constraints may raise each other's bounds without end.
     constexpr int kMostSteps = 1000;
     const bool is_new = (raises && is_infinite(now.lo)) || (lowers && is_infinite(now.hi));
     if (!is_new && ++updates_[index(x)] > kMostSteps) return;
@@ -253,7 +253,7 @@ class Propagation {
     if (sum.compare == Compare::equal) at_most(sum, -1);
   }
 
-  // 1, 0, or -1 where it depends on values.
+  // 1 if true, 0 if false, -1 if it depends on values.
   int truth(const Linear& sum) const {
     Wide lo = 0, hi = 0;
     for (const auto& [factor, x] : sum.terms) {
@@ -280,7 +280,7 @@ class Propagation {
     if (value == 1 && control == Control::reified) raise(b, 1);
   }
 
-  // A disjunction, and the Boolean that is its value or implies it; null: it is true.
+  // A disjunction with the Boolean that equals or implies it; null if it has to hold.
   void clause(const Views& literals, const View* b, Control control) {
     const bool any = std::any_of(literals.begin(), literals.end(), [&](View x) { return is_true(x); });
     Views open;
@@ -301,7 +301,7 @@ class Propagation {
     return result;
   }
 
-  // Literals of a constraint that is a disjunction or a conjunction. False: it is neither.
+  // Literals of a disjunction or a conjunction; none for other constraints.
   struct Disjunction {
     Views literals;
     std::optional<View> value;

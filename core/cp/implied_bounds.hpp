@@ -24,7 +24,7 @@ struct Statements {
 // Open variables that may have values beyond their limits in a solution.
 std::vector<int> variables_beyond_limits(const Statements& statements);
 
-// True if every solution remains one while the objective falls without end.
+// True if the objective can fall without end from any solution.
 bool falls_without_end(const Statements& statements, View objective);
 
 }  // namespace elimina::cp

@@ -9,7 +9,7 @@ namespace {
 
 double bits(const Domains& d, View x) { return std::log2(static_cast<double>(d.size(x))); }
 
-// False: the variable cannot keep its value. Nothing is changed then.
+// Returns false, without a change, if the variable cannot keep its value.
 bool keep(Engine& engine, View x, const Values& best) {
   const Value value = best[static_cast<std::size_t>(x.var)];
   if (!engine.domains().has(x.var, value)) return false;
@@ -23,7 +23,7 @@ bool keep(Engine& engine, View x, const Values& best) {
 
 void Neighbourhood::fix(Engine& engine, const Values& best, Random& random) {
   if (relaxation_.kept) return fix_share(engine, best, random);
-  constexpr std::size_t kGuided = 2000;  // each step looks at all variables
+  constexpr std::size_t kGuided = 2000;  // each step visits all variables
   fix_until_small(engine, best, random, relaxation_.xs.size() <= kGuided && random.below(2) == 0);
 }
 
@@ -52,7 +52,7 @@ void Neighbourhood::fix_until_small(Engine& engine, const Values& best, Random& 
   }
   const double enough = free_ * total(d);
   while (!open.empty() && total(d) > enough && !engine.stopped()) {
-    // All sizes are added up after a few steps only.
+    // All sizes are added up only after a few steps.
     for (std::size_t steps = 1 + open.size() / 32; steps-- > 0 && !open.empty() && !engine.stopped();) {
       const std::size_t affected = guided ? most_affected(d, sizes, open) : open.size();
       const std::size_t k = affected < open.size() ? affected : random.below(open.size());
@@ -64,7 +64,7 @@ void Neighbourhood::fix_until_small(Engine& engine, const Values& best, Random& 
   }
 }
 
-// The place in `open`; its size if nothing has changed.
+// The position in `open`; its size if nothing has changed.
 std::size_t Neighbourhood::most_affected(const Domains& d, const std::vector<double>& sizes,
                                          const std::vector<std::size_t>& open) const {
   std::size_t result = open.size();

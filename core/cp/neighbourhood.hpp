@@ -8,7 +8,7 @@ namespace elimina::cp {
 
 struct Relaxation {
   Views xs;
-  // Share of the variables that keep their values, as far as possible; none: adapted.
+  // Share of the variables that keep their values, if possible; adapted if not set.
   std::optional<double> kept;
 };
 
@@ -16,10 +16,10 @@ class Neighbourhood {
  public:
   explicit Neighbourhood(Relaxation relaxation) : relaxation_(std::move(relaxation)) {}
 
-  // Gives variables their values, each on a level of its own, and propagates.
+  // Assigns values of `best`, each on a new level, and propagates.
   void fix(Engine& engine, const Values& best, Random& random);
 
-  // Tells whether the last neighbourhood was searched completely within its limit of failures.
+  // Grows the neighbourhood: the last one was searched completely within its limit of failures.
   void widen();
   void narrow();
 
@@ -31,7 +31,7 @@ class Neighbourhood {
   double total(const Domains& d) const;
 
   Relaxation relaxation_;
-  double free_ = 0.25;  // of the logarithm of the number of assignments: how much is left to search
+  double free_ = 0.25;  // share of the logarithm of the number of assignments that is searched
 };
 
 }  // namespace elimina::cp

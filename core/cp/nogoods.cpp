@@ -9,7 +9,7 @@ void Nogoods::add(Engine& engine, std::vector<Step> branch) {
   watches_.resize(count);
   is_subscribed_.resize(count, 0);
   for (const Step& step : branch) {
-    // Variables that are already fixed stay fixed as long as these steps are kept.
+    // Variables that are fixed now stay fixed while these steps are kept.
     const int v = step.decision.x.var;
     if (is_subscribed_[static_cast<std::size_t>(v)] || engine.domains().fixed(v)) continue;
     engine.subscribe(*this, View{v}, kDomain, v);
@@ -35,7 +35,7 @@ Outcome Nogoods::propagate(Engine& engine) {
     if (!revise(engine, branches_[seen_])) return Outcome::failed;
   for (const int v : touched) {
     if (static_cast<std::size_t>(v) >= watches_.size()) continue;
-    // Lists may grow meanwhile, by what has just been looked at.
+    // The list may grow during the loop, by watches of the branch being visited.
     const std::vector<Watch>& list = watches_[static_cast<std::size_t>(v)];
     for (std::size_t i = 0, count = list.size(); i < count; ++i) {
       const Branch& branch = branches_[list[i].branch];
@@ -59,7 +59,7 @@ bool Nogoods::revise(Engine& engine, const Branch& branch) {
   return is_over || look_ahead(engine, branch, i);
 }
 
-// If all decisions but one hold, and so does the one that was refuted below them, the open one is ruled out.
+// If the refuted decision and all but one of those above it hold, the open one is impossible.
 bool Nogoods::look_ahead(Engine& engine, const Branch& branch, std::size_t first) {
   Domains& d = engine.domains();
   watch(branch, first);

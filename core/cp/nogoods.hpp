@@ -1,5 +1,5 @@
-// Nogoods: refuted parts of a search, which it does not enter again after a restart (Lecoutre, Sais, Tabary and Vidal, JSAT 2007), a branch
-// at a time (Lee, Schulte and Zhu, AAAI 2016).
+// Nogoods keep a search from entering refuted parts again after a restart (Lecoutre, Sais, Tabary and Vidal, JSAT 2007). One
+// propagator handles the nogoods of a branch together (Lee, Schulte and Zhu, AAAI 2016).
 #pragma once
 #include <vector>
 
@@ -19,18 +19,18 @@ class Nogoods final : public Propagator {
 
   void attach(Engine&) override {}
 
-  // On the level where a search begins: the steps of its branch, the earliest ones first.
+  // Adds a branch, earliest steps first; call it on the level where the search begins.
   void add(Engine& engine, std::vector<Step> branch);
-  // Before that level is undone.
+  // Call it before that level is undone.
   void clear();
 
   Outcome propagate(Engine& engine) override;
 
  private:
   struct Branch {
-    std::size_t steps;  // the first one's place
+    std::size_t steps;  // position of the first one
     std::size_t end;
-    std::size_t at;  // the trailed place of the first decision that does not hold yet; the end: nothing is left to do
+    std::size_t at;  // trailed position of the first decision that does not hold yet; the end if the branch is done
   };
   struct Watch {
     std::size_t branch, step;
@@ -46,7 +46,7 @@ class Nogoods final : public Propagator {
   std::vector<std::vector<Watch>> watches_;  // of each variable
   std::vector<std::uint8_t> is_watched_;     // of each step
   std::vector<std::uint8_t> is_subscribed_;  // of each variable
-  std::size_t seen_ = 0;                     // branches before it have been revised
+  std::size_t seen_ = 0;                     // earlier branches have been revised
 };
 
 }  // namespace elimina::cp

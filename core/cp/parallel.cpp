@@ -107,7 +107,7 @@ void ParallelSearch::start_threads() {
     const std::lock_guard lock(mutex_);
     try {
       worker->thread = std::thread([this, &worker = *worker] { work(worker); });
-    } catch (const std::exception&) {  // there are no more threads: those there are search all parts
+    } catch (const std::exception&) {  // the system starts no more threads: the running ones search all parts
       if (worker == workers_.front()) throw std::bad_alloc();
       return;
     }
@@ -115,7 +115,7 @@ void ParallelSearch::start_threads() {
   }
 }
 
-// All parts are cut in two until there are enough of them. False: a limit came first.
+// Halves all parts until there are enough; returns false if a limit ends this first.
 bool ParallelSearch::split() {
   is_splitting_ = true;
   Search& search = *workers_.front()->search;
@@ -169,7 +169,7 @@ void ParallelSearch::race(Worker& worker) {
   stop_ = true;
 }
 
-// Searches the next part; false: there is none, or the search is over.
+// Searches the next part; returns false if there is none or the search has ended.
 bool ParallelSearch::search_part(Worker& worker) {
   std::size_t part;
   {
@@ -184,7 +184,7 @@ bool ParallelSearch::search_part(Worker& worker) {
   return status == Status::complete;
 }
 
-// False: the search is over.
+// Returns false if the search has ended.
 bool ParallelSearch::offer(const Search& search) {
   std::unique_lock lock(mutex_);
   room_.wait(lock, [&] { return waiting_.size() < kMostWaiting || stop_; });

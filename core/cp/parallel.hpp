@@ -1,5 +1,5 @@
-// A search in several threads. With an objective and the default schedule they race at first: each searches the whole tree by other rows.
-// Then the tree is cut into many parts, which they take one after the other (Regin, Rezgui and Malapert, CP 2013).
+// A search in several threads. With an objective and the default schedule they first race: each searches the whole tree with other rows
+// of the schedule. Then the tree is cut into many parts, which threads search one after another (Regin, Rezgui and Malapert, CP 2013).
 #pragma once
 #include <algorithm>
 #include <condition_variable>
@@ -20,7 +20,7 @@ class ParallelSearch final : public Finder {
   ParallelSearch(const ParallelSearch&) = delete;
   ParallelSearch& operator=(const ParallelSearch&) = delete;
 
-  // Threads go on between calls, up to a number of solutions that wait.
+  // Threads continue between calls, until a number of solutions wait.
   Status next() override;
   const Values& solution() const override { return solution_.values; }
   const char* origin() const override { return solution_.origin; }
@@ -41,7 +41,7 @@ class ParallelSearch final : public Finder {
     std::unique_ptr<Search> search;
     std::thread thread;
     mutable std::mutex mutex;
-    Statistics statistics;  // as the thread told last
+    Statistics statistics;  // as last reported by the thread
   };
 
   void begin();
@@ -69,11 +69,11 @@ class ParallelSearch final : public Finder {
 
   std::atomic<bool> stop_ = false, is_racing_ = false;
   std::atomic<Value> best_ = kNoValue, bound_ = kNoBound;
-  std::mutex mutex_;  // of what follows
+  std::mutex mutex_;  // guards the members below
   std::condition_variable changed_, room_;
   std::deque<Offer> waiting_;
   std::size_t next_part_ = 0;
-  bool is_proven_ = false;  // by a search of the whole tree
+  bool is_proven_ = false;  // by a thread that searched the whole tree
   std::size_t running_ = 0;
   std::exception_ptr failure_;
 };

@@ -122,7 +122,7 @@ void add_elements(Entries& table) {
   }
 }
 
-// Side that filters an AllDifferent, by a name's end.
+// Suffixes of AllDifferent's names for the side that filters.
 constexpr std::pair<const char*, Side> kSides[] = {{"", Side::automatic}, {"_cpu", Side::cpu}, {"_gpu", Side::gpu}};
 
 void add_all_different(Entries& table) {

@@ -48,15 +48,15 @@ bool Schedule::restarts() const {
 std::vector<Row> portfolio_rows(double scale, bool has_orderings) {
   const Restarts pace{Restarts::Kind::luby, std::max(1.0, 100 * scale), 1};
   std::vector<Row> rows;
-  // The model's author may know a good ordering: it comes first, and its nogoods let it go on where it was cut off.
+  // The model's ordering may be a good one, so it comes first. Its nogoods let it resume where it was cut off.
   if (has_orderings)
     rows.push_back({Scope::tree, false, 0.125, {Restarts::Kind::geometric, std::max(1.0, 500 * scale), 1.5}});
-  // The best of the others for proofs, and where the model has no orderings.
+  // The best row for proofs, and for models without orderings.
   rows.push_back({Scope::tree, true, 0.375, pace});
-  // Values near the incumbent's, and those that the model prefers, such as early starts of tasks.
+  // Searches near the incumbent, with values that the model prefers, such as early starts of tasks.
   rows.push_back({Scope::neighbourhood, true, 0.25, pace});
   rows.push_back({Scope::neighbourhood, false, 0.25, pace});
-  // Often as good as the optimum after a few hundred failures; later targets take their share in vain.
+  // The bound often equals the optimum after a few hundred failures; later targets then waste their share.
   rows.push_back({Scope::target, true, 0.125, pace});
   return rows;
 }
@@ -69,11 +69,11 @@ std::vector<Row> forced_rows(const Restarts& restarts, bool free, bool relaxes) 
 }
 
 std::vector<Row> rows_of_thread(const std::vector<Row>& rows, std::size_t thread, std::size_t threads) {
-  // More threads than rows: some take all, and differ by their seeds.
+  // More threads than rows: further threads use all rows, with different seeds.
   if (thread >= rows.size()) return rows;
   std::vector<Row> result;
   for (std::size_t i = thread; i < rows.size(); i += threads) result.push_back(rows[i]);
-  // Until there is an incumbent, nothing else may apply.
+  // Without an incumbent, only rows of the whole tree apply.
   if (result.front().scope != Scope::tree) result.insert(result.begin(), {Scope::tree, true, 0.125, kLuby});
   return result;
 }

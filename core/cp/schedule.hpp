@@ -1,4 +1,4 @@
-// Schedule of a search: orderings and part of the tree for each stretch between two restarts.
+// Schedule of a search: orderings, and part of the tree, between two restarts (a stretch).
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -15,18 +15,18 @@ struct Restarts {
   double cutoff(std::uint64_t round) const;
 };
 
-// Part of the tree that a stretch searches: all of it; what is near the incumbent (large neighbourhood search); or solutions whose
-// objective is at most a target, whose refutation is a lower bound (destructive lower bounds, Klein and Scholl, 1999).
+// Part of the tree that a stretch searches: all of it; assignments near the incumbent (large neighbourhood search); or solutions with
+// an objective of at most a target. Refuting a target gives a lower bound (destructive lower bounds, Klein and Scholl, 1999).
 enum class Scope : std::uint8_t { tree, neighbourhood, target };
 
 struct Row {
   Scope scope;
   bool is_free;       // dom/wdeg, the last conflict and saved values instead of the model's orderings
-  double share;       // of the work, which is measured in calls of propagators: runs are the same on every machine
+  double share;       // of the work in calls of propagators, so that runs are equal on all machines
   Restarts restarts;  // failures of a stretch
 };
 
-// Rows that are taken in turn, each for its share of the work; the first row begins.
+// Rows that take turns, each for its share of the work; the first row begins.
 class Schedule {
  public:
   explicit Schedule(std::vector<Row> rows) : states_(rows.size()), rows_(std::move(rows)) {}
@@ -36,7 +36,7 @@ class Schedule {
   bool has_free() const;
   // Failures after which the present stretch ends.
   double cutoff() const { return row().restarts.cutoff(states_[current_].stretches + 1); }
-  // True if a stretch ever ends before its part of the tree is searched.
+  // True if a stretch may end before its part of the tree is searched.
   bool restarts() const;
 
   // Adds the work of the current stretch and begins the next one with the row that is furthest behind its share,
@@ -49,7 +49,7 @@ class Schedule {
     std::size_t next = rows_.size();
     for (std::size_t i = 0; i < rows_.size(); ++i) {
       if (!applies(rows_[i])) continue;
-      // A row that could not be taken before, such as neighbourhoods without an incumbent, does not make up for it.
+      // A row that did not apply before, such as neighbourhoods without an incumbent, does not catch up on its share.
       if (states_[i].load < least_) states_[i].load = least_;
       if (next == rows_.size() || states_[i].load < states_[next].load) next = i;
     }

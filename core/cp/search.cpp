@@ -18,10 +18,10 @@ Rule remaining(const Solver& solver, const std::vector<Rule>& rules) {
   return rest;
 }
 
-// Factor by which a failure counts more than the one before: those of a thousand failures ago count a third.
+// Factor by which a failure counts more than the previous one: a failure of a thousand failures ago counts a third.
 constexpr double kWeightGrowth = 1.001;
 
-// Failures of the first stretches that try to refute a target; they grow once the least step is too hard.
+// Failures of the first stretches that try to refute a target; more once the smallest step is too hard.
 constexpr double kTargetFailures = 100;
 
 std::vector<Row> rows_of(const Options& options) {
@@ -70,8 +70,8 @@ void Search::leave() {
   engine_.watch(nullptr);
 }
 
-// Implications of the root stay with the solver; below it there is a level for all of the search, one for what is known of the part
-// that is searched, and one to restart from.
+// Implications of the root stay in the solver. Below it are three levels: for the whole search, for facts of the part that is
+// searched, and for restarts.
 void Search::begin() {
   begun_ = true;
   failed_ = is_infeasible_ = !engine_.propagate();
@@ -104,7 +104,7 @@ void Search::begin() {
   engine_.mark();
 }
 
-// Without restarts, hints do not come before the model's orderings: a wrong one would be refuted by all that is below it.
+// Without restarts, hints do not come before the model's orderings: to refute a wrong one, its whole subtree would be searched.
 void Search::begin_hints() {
   hinted_.assign(static_cast<std::size_t>(solver_.variables()), kNoValue);
   for (const auto& [x, value] : options_.hints) {
@@ -115,7 +115,7 @@ void Search::begin_hints() {
   if (schedule_.restarts()) hint_brancher_.emplace(engine_, options_.hints);
 }
 
-// A free search keeps orders of tasks if the model has some.
+// A free search keeps the orders of tasks, if the model has any.
 Neighbourhood& Search::neighbourhood() {
   return schedule_.row().is_free && neighbourhood_of_orders_ ? *neighbourhood_of_orders_ : *neighbourhood_;
 }
@@ -134,7 +134,7 @@ void Search::enter(const std::vector<Decision>& decisions) {
   hint_brancher_.reset();
   at_solution_ = is_refuted_ = false;
   has_stretch_ = true;
-  // Facts of a part do not hold elsewhere.
+  // Facts of a part do not hold outside it.
   is_part_ = true;
   schedule_ = Schedule(options_.part_rows.empty() ? rows_of(options_) : options_.part_rows);
   failures_at_restart_ = statistics_.failures;
@@ -154,7 +154,7 @@ std::optional<Decision> Search::decision() {
     const auto decision = chosen();
     return decision && !hinted_.empty() ? prefer(engine_.domains(), *decision, hinted_) : decision;
   }
-  // Lecoutre, Sais, Tabary and Vidal, Artificial Intelligence 2009; but the variable stays the first one above, too, once it got a value.
+  // Last conflict (Lecoutre, Sais, Tabary and Vidal, Artificial Intelligence 2009), but the variable also stays first after it got a value.
   const Domains& d = engine_.domains();
   std::optional<Decision> decision;
   if (conflict_ && !d.fixed(*conflict_)) {
@@ -181,7 +181,7 @@ Search::Status Search::next() {
   spent_before_ = statistics_.seconds;
   if (!begun_) {
     begin();
-    // A solution or a bound may be known from elsewhere.
+    // Another search may have found a solution or a bound.
     failed_ = failed_ || !bounded() || !is_aimed() || !engine_.propagate();
   }
   Turn result = Turn::go_on;
@@ -263,7 +263,7 @@ Value Search::incumbent() const {
   return std::min(best_.value_or(kNoValue), elsewhere);
 }
 
-// A target may have been refuted that is worse than a solution on its way.
+// A refuted target may be worse than a solution that another thread has just found.
 Value Search::bound() const { return std::min(bound_, incumbent()); }
 
 bool Search::bounded() {
@@ -295,7 +295,7 @@ void Search::raise_bound(Value bound) {
   }
 }
 
-// The other branch of the last decision that has one.
+// Takes the other branch of the last decision that has one.
 bool Search::back() {
   while (!path_.empty()) {
     const Decision refuted = path_.back(), other = refuted.negated();
@@ -351,7 +351,7 @@ Search::Turn Search::restart() {
   return std::exchange(options_.pauses, false) ? Turn::paused : Turn::go_on;
 }
 
-// On the level of what holds for all better solutions.
+// Runs on the level of facts that hold for all better solutions.
 void Search::start_stretch() {
   ++statistics_.nodes;
   failed_ = is_refuted_ = !bounded() || !is_aimed() || !engine_.propagate();
@@ -381,7 +381,7 @@ bool Search::applies(const Row& row) const {
   return options_.minimise && !is_part_ && d.lo(*options_.minimise) < d.hi(*options_.minimise);
 }
 
-// The path's last decision has failed. What is refuted below no decision stays refuted.
+// The path's last decision has failed. A refutation without decisions above it is permanent.
 void Search::record() {
   refuted_.push_back({path_.size() - 1, path_.back()});
   statistics_.nogoods += refuted_.size();

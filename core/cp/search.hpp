@@ -14,31 +14,31 @@
 namespace elimina::cp {
 
 struct Options {
-  std::vector<Rule> rules;       // variables that none of them has come last
-  std::optional<View> minimise;  // only better solutions follow a solution
-  Restarts restarts;             // what was refuted stays so: no solution comes twice, and every search ends
-  // Searches near the incumbent take turns with complete ones. By Luby's sequence unless other restarts are given. Needs an
+  std::vector<Rule> rules;       // variables without a rule come last
+  std::optional<View> minimise;  // each solution has to be better than the previous one
+  Restarts restarts;             // nogoods are kept: no solution comes twice, and every search ends
+  // Alternates searches near the incumbent and complete ones, by Luby's sequence unless other restarts are given. Needs an
   // objective.
   std::optional<Relaxation> relax;
-  // Values that are tried first. A search with restarts begins by deciding these views; wrong hints cost it one stretch.
+  // Values to try first. A search with restarts begins by deciding these views; wrong hints cost it one stretch.
   std::vector<Hint> hints;
   // dom/wdeg, the last conflict's variable first, values of the last solution first, restarts by Luby's sequence unless others
   // are given.
   bool free = false;
-  // All of these and lower bounds, by the schedule; `relax` says what neighbourhoods are made of.
+  // All of these and lower bounds, by the schedule; `relax` has the variables of neighbourhoods.
   bool portfolio = false;
   double stretch_scale = 1;    // factor of the failures of its stretches
-  bool has_orderings = false;  // the model's: they come first
-  std::vector<Row> rows;       // of the search, and of its parts (`enter`); none: by the options above
+  bool has_orderings = false;  // of the model: they come first
+  std::vector<Row> rows;       // of the search and of its parts (`enter`); empty: made from the options above
   std::vector<Row> part_rows;
-  // `next` returns `paused` once, where the first stretch of the schedule has not ended the search.
+  // `next` returns `paused` once if the first stretch of the schedule does not end the search.
   bool pauses = false;
   std::uint64_t seed = 0;
   double seconds = std::numeric_limits<double>::infinity();
   std::uint64_t nodes = ~std::uint64_t{0}, failures = ~std::uint64_t{0};
-  std::function<bool()> poll;  // asked now and then; by false the search ends
-  // The least value of the same objective that other searches have found, or kNoValue; the greatest value below which none of
-  // them can find one, or kNoBound.
+  std::function<bool()> poll;  // called now and then; false ends the search
+  // The least objective that other searches have found, or kNoValue; and their greatest lower bound on the objective, or
+  // kNoBound.
   const std::atomic<Value>* shared_best = nullptr;
   std::atomic<Value>* shared_bound = nullptr;
 };
@@ -51,37 +51,37 @@ struct Statistics {
 
 inline constexpr Value kNoValue = std::numeric_limits<Value>::max(), kNoBound = std::numeric_limits<Value>::min();
 
-// One solution after the other.
+// Finds one solution after another.
 class Finder {
  public:
-  // Outcome of `next`. `complete`: there is no other solution (no better one); `limit`: time, nodes or failures are used
-  // up; `stopped`: by the poll; `paused`: see `Options`.
+  // Outcome of `next`. `complete`: there is no other (better) solution; `limit`: time, nodes or failures are used up;
+  // `stopped`: by the poll; `paused`: see `Options`.
   enum class Status { solution, complete, limit, stopped, paused };
 
   virtual ~Finder() = default;
   virtual Status next() = 0;
-  // The last one: of all variables.
+  // The last solution: values of all variables.
   virtual const Values& solution() const = 0;
   // Part of the schedule that reached the last solution.
   virtual const char* origin() const = 0;
   virtual Statistics statistics() const = 0;
-  // A value below which no solution has its objective, or kNoBound.
+  // Lower bound on the objective, or kNoBound.
   virtual Value bound() const = 0;
-  // Raises it, by what is known from elsewhere.
+  // Raises the bound to one found elsewhere.
   virtual void raise_bound(Value bound) = 0;
-  // Takes a solution from elsewhere, if it is better: later ones are better than it.
+  // Takes a better solution found elsewhere; later ones have to be better than this.
   virtual void adopt(const Values& solution) = 0;
 };
 
-// Values of the objective that stretches try to refute: steps that grow while they are refuted.
+// Targets: values of the objective for stretches to refute, in steps that grow with each refutation.
 class Target {
  public:
   explicit Target(double failures) : failures_(failures) {}
   Value value() const { return value_; }
   double failures() const { return failures_; }
-  // Sets the target for an objective between two values; the greater one is not a target.
+  // Sets the target for an objective in [lo, hi).
   void set(Value lo, Value hi);
-  // The target was refuted; or its failures were used up.
+  // Adapts the step: `grow` after a refutation, `shrink` after failures were used up.
   void grow();
   void shrink();
 
@@ -92,7 +92,7 @@ class Target {
 
 class Search final : public Finder {
  public:
-  // A solver is searched once: implications of the root stay in it.
+  // A solver can be searched only once: implications of the root stay in it.
   Search(Solver& solver, Options options);
   ~Search() override { leave(); }
   Search(const Search&) = delete;
@@ -108,16 +108,15 @@ class Search final : public Finder {
   void raise_bound(Value bound) override;
   void adopt(const Values& solution) override;
 
-  // Restarts below decisions: `next` then returns solutions below them. Unless that has failed, `decision` is the next
-  // decision; none:
-  // all variables have values.
+  // Restarts below decisions: `next` then returns solutions below them. Unless that fails, `decision` is the next decision,
+  // or none if all variables have values.
   void enter(const std::vector<Decision>& decisions);
   bool has_failed() const { return failed_; }
   std::optional<Decision> decision();
 
  private:
   enum class Turn { go_on, solution, complete, limit, stopped, paused };
-  // A decision whose other branch was taken under the first `depth` ones of the path.
+  // A decision whose other branch was taken below the first `depth` decisions of the path.
   struct Refuted {
     std::size_t depth;
     Decision decision;
@@ -151,15 +150,15 @@ class Search final : public Finder {
   Options options_;
   Schedule schedule_;
   std::vector<Brancher> branchers_, free_branchers_;  // by the model's orderings, and by dom/wdeg
-  std::optional<OrderBrancher> order_brancher_;       // comes before the others where the search is free
+  std::optional<OrderBrancher> order_brancher_;       // comes first in a free search
   std::vector<Decision> path_;
   std::vector<Refuted> refuted_;
   Nogoods* nogoods_ = nullptr;
   std::optional<View> conflict_;  // the variable of the last decision that failed while the one before had a value
-  std::vector<ValueOrdering> value_orderings_;  // of each variable, where the search is free
+  std::vector<ValueOrdering> value_orderings_;  // of each variable, for free searches
   Random random_;
   std::optional<Neighbourhood> neighbourhood_, neighbourhood_of_orders_;
-  // By variable; kNoValue: none. Hints are preferred by the model's orderings, saved values where the search is free.
+  // By variable; kNoValue: none. The model's orderings prefer hints, free searches prefer saved values.
   Values solution_, phase_, hinted_;
   std::optional<HintBrancher> hint_brancher_;  // until the first restart
   const char* origin_ = "";

@@ -13,7 +13,7 @@
 
 namespace elimina::cp {
 
-// An argument of a constraint: views; a constant is one with the variable -1, and its offset is its value.
+// An argument of a constraint: views. A constant is a view of variable -1 with its value as offset.
 using Argument = Views;
 
 inline View constant(Value value) { return {-1, 0, value}; }
@@ -24,10 +24,10 @@ class Sink {
   virtual ~Sink() = default;
   virtual int variables() const = 0;
   virtual View new_variable(Value lo, Value hi) = 0;
-  // A view of a variable that has this value; one variable for each value.
+  // A view of a fixed variable with this value; one variable for each value.
   virtual View fixed(Value value) = 0;
-  // A constraint by its name (`constraint_names`), with FlatZinc's arguments. `NAME_reif` and `NAME_imp` take a Boolean more
-  // where it exists. The argument of a set is its values. Throws `Refused`.
+  // Posts a constraint by its name (`constraint_names`), with FlatZinc's arguments. `NAME_reif` and `NAME_imp`, where they exist,
+  // take a further Boolean. The argument of a set is its values. Throws `Refused`.
   virtual void post(const std::string& name, const std::vector<Argument>& arguments) = 0;
 };
 
@@ -50,11 +50,11 @@ class Solver final : public Sink {
   // large, infinitely many otherwise.
   double device_delay();
 
-  // Lets a device filter AllDifferents: with `measures`, where it is faster or asked for; otherwise wherever it can.
-  // Once, after all is posted.
+  // Lets a device filter AllDifferents: with `measures`, those where it is faster or requested; otherwise all that it can.
+  // Call it once, after all constraints are posted.
   void accelerate(std::unique_ptr<FilterDevice> device, bool measures);
-  // The same with measures, once a search has lasted long enough; `find` is asked again while it has no answer, and null is that
-  // there is no device.
+  // The same with measures, once a search has lasted long enough. `find` is called again while it returns none; nullptr if there is
+  // no device.
   using FindDevice = std::function<std::optional<std::unique_ptr<FilterDevice>>()>;
   void accelerate_later(FindDevice find) { find_ = std::move(find); }
   void has_searched(double seconds);
@@ -69,7 +69,7 @@ class Solver final : public Sink {
   std::vector<TaskOrder> orders_;
 };
 
-// All names, without suffixes.
+// All names of constraints, without suffixes.
 std::vector<std::string> constraint_names();
 
 }  // namespace elimina::cp

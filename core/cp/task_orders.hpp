@@ -9,7 +9,7 @@
 
 namespace elimina::cp {
 
-// Two tasks, and a Boolean: whether the first one comes first.
+// Two tasks, and a Boolean that is 1 if the first one comes first.
 struct TaskOrder {
   View is_first;
   std::array<View, 2> starts;
@@ -18,15 +18,15 @@ struct TaskOrder {
 
 class OrderBrancher {
  public:
-  // Takes a trailed word: below the level where the search begins.
+  // Reserves a trailed word, so construct it before the search's first level.
   OrderBrancher(Engine& engine, std::vector<TaskOrder> orders);
 
-  // The order of two tasks that have little room and failed often: the one that leaves more room first. None: all have values.
+  // Decides the order of two tasks with little room and many failures, the order with more room first. None if all are decided.
   std::optional<Decision> decide(Engine& engine);
-  // The same for one variable; none: it is not an order.
+  // The same for one variable; none if it is not an order.
   std::optional<Decision> decide(const Domains& d, View x) const;
 
-  // True if the variable is a start: orders decide it, so a value that it had before means nothing.
+  // True if the variable is a start: orders decide it, so its saved value is useless.
   bool is_start(View x) const { return kinds_[static_cast<std::size_t>(x.var)] == kStart; }
   // The Booleans.
   Views variables() const;
@@ -37,7 +37,7 @@ class OrderBrancher {
   static Decision decide(const Domains& d, const TaskOrder& order);
 
   std::vector<TaskOrder> orders_;
-  std::vector<int> kinds_;  // of each variable; from 0 on: its order
+  std::vector<int> kinds_;  // of each variable; 0 or more: number of its order
   std::size_t first_;
 };
 

@@ -1,4 +1,4 @@
-// Words of 64 bits that take their old values again: each is saved once a level, by a timestamp.
+// 64-bit words that are restored when a level is undone. A timestamp saves each at most once a level.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -8,7 +8,7 @@ namespace elimina::cp {
 
 class Trail {
  public:
-  // The first of `count` new words. Those that are made below the root are gone when their level is undone.
+  // Makes `count` words and returns the first one. Words made below the root vanish when their level is undone.
   std::size_t make(std::size_t count, std::uint64_t value) {
     words_.resize(words_.size() + count, value);
     stamps_.resize(words_.size(), 0);

@@ -9,11 +9,11 @@ namespace elimina::cp {
 
 using Value = std::int64_t;
 
-// No bound of a variable or a view is beyond it, so that differences and a few sums of them stay within 64 bits.
+// Limit of all bounds, so that differences and sums of a few bounds stay within 64 bits.
 inline constexpr Value kLimit = Value{1} << 52;
 
-// Ranges up to this width (the greatest value less the least one) get a row of bits with their first hole. In wider ones holes
-// cost a search each: what propagators take there are bounds and single values.
+// Ranges up to this width (greatest less least value) get a row of bits with their first hole. In wider ones each hole costs a
+// lookup, so propagators remove only bounds and single values there.
 inline constexpr Value kListed = (Value{1} << 16) - 1;
 
 // scale * variable + offset. A Boolean is a variable of 0 and 1, its negation is the view 1 - x.
@@ -40,7 +40,7 @@ inline bool repeats(const Views& xs) {
   return std::adjacent_find(variables.begin(), variables.end()) != variables.end();
 }
 
-// Events of a domain. Every change is a `kDomain`, too.
+// Events of a domain. Every change includes `kDomain`.
 using Events = std::uint8_t;
 inline constexpr Events kFix = 1, kLower = 2, kUpper = 4, kDomain = 8, kBounds = kLower | kUpper;
 

@@ -18,7 +18,7 @@ constexpr std::uint32_t kRounds = 96;
 // and number of threads of each block of a larger team.
 constexpr std::size_t kAlone = 1024, kPerBlock = 512;
 
-// Room for a part's losses; one with more is divided by the CPU.
+// Room for a part's losses; a part with more is left to the CPU.
 std::size_t most_losses(std::size_t count, std::size_t words) {
   return std::min(count * words, std::max<std::size_t>(4 * count, 4096));
 }
@@ -69,7 +69,7 @@ std::size_t DeviceBatch::variables(Matching& matching) {
   return count;
 }
 
-// Changes made meanwhile are not recorded.
+// Changes are recorded only while it follows.
 void DeviceBatch::follow(bool is_following) {
   is_following_ = is_following;
   domains_.tell_changes(is_following ? &changes_ : nullptr);
@@ -124,7 +124,7 @@ Outcome DeviceBatch::divide_together(Engine& engine, Matching& first) {
   return apply(engine, is_answered(engine.domains()));
 }
 
-// A device that fails is not used again, unless it was asked for.
+// After a failure the device is not used again; if it was requested, the failure is raised.
 bool DeviceBatch::is_answered(const Domains& d) {
   if (is_broken_) return false;
   try {
@@ -165,7 +165,7 @@ void DeviceBatch::add_parts(Matching& matching) {
   jobs_.push_back({&matching, first, parts_.size()});
 }
 
-// All that calls may need: page-locked memory takes milliseconds, a piece.
+// Allocates all memory at once: each piece of page-locked memory takes milliseconds.
 void DeviceBatch::take_memory() {
   std::size_t free = 0, words = 0, losses = 0;
   for (const Matching* matching : matchings_) {

@@ -1,5 +1,5 @@
-// AllDifferents that a device filters: all that wait at a fixpoint in one call. Copies of the domains' rows and of the matchings
-// are kept there; only what changed travels.
+// Filters AllDifferents on a device, all that wait at a fixpoint in one call. The device keeps copies of the domains' rows and of
+// the matchings; only changes are sent.
 #pragma once
 #include <array>
 #include <memory>
@@ -15,29 +15,29 @@ class Matching;
 
 class DeviceBatch {
  public:
-  // Variables of parts from which on a device may be the faster one.
+  // Variables of parts from which a device may be faster.
   static constexpr std::size_t kWorthwhile = 512;
 
-  // Registers those that a device can filter and that are not for the CPU; at the root.
+  // Registers the AllDifferents that a device can filter, except those requested on the CPU. Call it at the root.
   DeviceBatch(Engine& engine, std::unique_ptr<FilterDevice> device, bool measures);
   ~DeviceBatch();
   DeviceBatch(const DeviceBatch&) = delete;
   DeviceBatch& operator=(const DeviceBatch&) = delete;
 
-  // Divides the parts of a propagator that is prepared: by the CPU, or by the device with those of all others that wait.
+  // Divides the parts of a prepared propagator: on the CPU, or on the device together with those of all waiting ones.
   Outcome divide(Engine& engine, Matching& matching);
 
-  // True if its copies are kept up to date: not where the CPU has been faster for long.
+  // True if the copies are kept up to date; false once the CPU has been faster for long.
   bool is_following() const { return is_following_; }
 
   std::uint64_t calls() const { return calls_; }
   double seconds() const { return seconds_; }
 
-  // True if a device could filter it: its rows are only shifted.
+  // True if a device can filter it: its views only shift rows.
   static bool can_filter(const Domains& d, const Matching& matching);
 
  private:
-  // Memory that grows, for so many of one kind.
+  // An array in growing memory.
   template <class T>
   struct Store {
     FilterDevice::Piece piece;

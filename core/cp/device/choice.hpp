@@ -1,4 +1,4 @@
-// Choice of the side for calls of about one size: the faster one as measured, and the other one now and then.
+// Choice between CPU and device for calls of about one size: the faster side as measured, with trials of the other one.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -9,7 +9,7 @@ class Choice {
  public:
   bool is_device() const { return is_device_; }
 
-  // The latest call, by the chosen side.
+  // Records the time of the latest call on the chosen side.
   void took(double seconds) {
     Mean& mean = is_device_ ? device_ : cpu_;
     // The first call of a trial includes the copies of all changes since the last one there.
@@ -20,14 +20,14 @@ class Choice {
   }
 
  private:
-  // A trial's calls; how often there is one; how much faster the device has to be, whose calls wake others once more.
+  // Calls of a trial; calls between trials; how much faster the device has to be, since its calls wake other propagators again.
   static constexpr std::uint32_t kTrial = 4, kShortest = 256, kLongest = 4096;
   static constexpr double kMargin = 1.25;
 
   struct Mean {
     double seconds = 0;
     std::uint32_t count = 0;
-    // Times of the last calls. Much longer ones are outliers: other programs caused them.
+    // Mean time of the last calls. Much longer calls are outliers, caused by other programs.
     void add(double sample) {
       constexpr double kOutlier = 4;
       if (count++ == 0) seconds = sample;

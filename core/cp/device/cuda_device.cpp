@@ -1,4 +1,4 @@
-// By the driver's own interface, which is looked up when it is needed: the core is built without CUDA.
+// Uses the driver's interface, loaded at run time: the core is built without CUDA.
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -153,7 +153,7 @@ class CudaDevice final : public FilterDevice {
   }
 
  private:
-  // The context is this thread's while it lives.
+  // Makes the context current in this thread during its lifetime.
   struct Current {
     explicit Current(const CudaDevice& device) : d(device.d_) { check(d.push(device.context_), "taking the context"); }
     ~Current() {
@@ -178,7 +178,7 @@ class CudaDevice final : public FilterDevice {
     check(d_.synchronise(stream_), "copying to the device");
   }
 
-  // Looks at the host's memory, which is sooner there than the stream's end; and at the stream now and then, for errors.
+  // Polls the host's memory, which is written before the stream ends; and now and then the stream, for errors.
   void wait(std::uint32_t ticket, const volatile std::uint32_t* done) const {
     constexpr int kLooks = 1 << 12;
     for (;;) {

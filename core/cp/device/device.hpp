@@ -31,11 +31,11 @@ class FilterDevice {
   virtual void free(const Piece& piece) = 0;
   virtual void upload(const Piece& to, const void* from, std::size_t bytes) = 0;
 
-  // Returns when the answers are there; the call's `arrived` and `arrivals` are the device's own. `board_bytes`: of the largest
-  // part; `done`: where the host reads the ticket.
+  // Returns when the answers have arrived; the device sets the call's `arrived` and `arrivals`. `board_bytes`: of the largest part;
+  // `done`: where the host reads the ticket.
   virtual void run(different::Call& call, std::size_t board_bytes, const volatile std::uint32_t* done) = 0;
 
-  // Blocks that work at the same time.
+  // Number of blocks that run at the same time.
   virtual unsigned blocks() const = 0;
 };
 

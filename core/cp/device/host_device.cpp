@@ -14,7 +14,7 @@ namespace elimina::cp {
 
 namespace {
 
-// Threads with a variable each; what they share is read and written as on a device.
+// Threads with one variable each; shared memory is accessed as on a device.
 struct ThreadTeam {
   int rank, count;
   std::barrier<>& barrier;
@@ -75,7 +75,7 @@ class HostDevice final : public FilterDevice {
     others.reserve(threads_ - 1);
     try {
       for (unsigned rank = 1; rank < threads_; ++rank) others.emplace_back(work, static_cast<int>(rank));
-    } catch (const std::exception&) {  // there are no more threads
+    } catch (const std::exception&) {  // the system starts no more threads
     }
     const int started = static_cast<int>(others.size()) + 1;
     barrier.emplace(started);

@@ -29,7 +29,7 @@ class DisjointSets {
     return up;
   }
 
-  // x = scale * y + offset from now on. False: they are of one set already, or too far apart.
+  // Adds x = scale * y + offset; returns false if both are in one set already, or too far apart.
   bool join(std::int32_t x, std::int32_t y, std::int32_t scale, Value offset) {
     constexpr Value kFarthest = Value{1} << 36;
     const View a = find(x), b = compose({y, scale, offset}, find(y));

@@ -27,16 +27,15 @@ struct Malformed : std::invalid_argument {
   }
 };
 
-// Asked now and then while a long file is read and posted; by false reading ends with `Abandoned`.
+// Called now and then while a file is read and posted; if it returns false, reading ends with `Abandoned`.
 using Poll = std::function<bool()>;
 struct Abandoned {};
 
 enum class Kind : std::uint8_t { none, boolean, integer, real, range, set, string, atom, call, variable, array };
 
-// `boolean`, `integer`: the value; `real`: the bits, or, with a size, the bounds of ranges as bits, from the first number's place on;
-// `range`, `set`: `value` is the first number's place, `size` how many (a
-// range's are its bounds); `string`, `atom`: the place of the text; `variable`: its number; `array`: the first element's place;
-// `call`: likewise, and the element before it is an atom.
+// Content of `value` by kind. `boolean`, `integer`: the value; `real`: the bits, or with a size the position of the bounds of ranges, as
+// bits; `range`, `set`: position of the first of `size` numbers (a range's are its bounds); `string`, `atom`: position of the text;
+// `variable`: its number; `array`: position of the first element; `call`: likewise, with an atom before it.
 struct Term {
   Kind kind = Kind::none;
   std::uint32_t size = 0;
@@ -49,7 +48,7 @@ struct List {
 
 enum class Type : std::uint8_t { boolean, integer, real, set };
 
-// A value of that type, or a variable. A set of floats is `real` with a size, and of no type.
+// True for a value of the type, or a variable. A set of floats is `real` with a size, and fits no type.
 inline bool fits(const Term& t, Type type) {
   switch (t.kind) {
     case Kind::variable: return true;
@@ -66,7 +65,7 @@ struct Variable {
   std::string_view name;
   Type type;
   Term domain;  // none, a range or a set
-  Term value;   // none, or what it equals
+  Term value;   // none, or the term that it equals
   List annotations;
   Place place;
 };
@@ -81,7 +80,7 @@ struct Constraint {
 struct Output {
   std::string_view name;
   Term value;
-  Term index_sets;  // of an array: an array of ranges; or none: from 1 on
+  Term index_sets;  // of an array: an array of ranges; none: indices from 1
 };
 
 enum class Goal : std::uint8_t { satisfy, minimise, maximise };
@@ -97,9 +96,9 @@ struct Solve {
 class Names {
  public:
   Names() : slots_(1024) {}
-  // The term of a name; null if there is none.
+  // The term of a name; nullptr if there is none.
   const Term* find(std::string_view name) const;
-  // False: the name is taken.
+  // Returns false if the name is taken.
   bool add(std::string_view name, const Term& term);
 
  private:
@@ -143,7 +142,7 @@ struct Document {
   Term call_term(std::string_view name, std::span<const Term> arguments);
   List list(std::span<const Term> elements);
 
-  // Its annotations make it an output.
+  // Also makes it an output if its annotations say so.
   void declare_variable(const Variable& variable);
   // A parameter or an array.
   void declare(std::string_view name, const Term& value, List annotations, Place place);
@@ -152,7 +151,7 @@ struct Document {
 // Throws `Malformed`, with the expected item and its place, and `Abandoned`.
 Document parse_text(std::string_view text, const Poll& poll);
 
-// The name or the character that stands at `at`, for a message.
+// The name or the character at `at`, for a message.
 std::string found(std::string_view text, std::size_t at);
 
 }  // namespace elimina::cp::flatzinc

@@ -82,7 +82,7 @@ std::vector<std::string> Instance::beyond_limits(std::optional<Value> value) con
     std::string name;
     for (std::size_t i = 0; i < views_.size(); ++i) {
       const std::string_view declared = document_.variables[i].name;
-      // MiniZinc's own variables say nothing to the user.
+      // Variables introduced by MiniZinc mean nothing to the user.
       if (views_[i].var == var && (name.empty() || name.starts_with("X_INTRODUCED_"))) name = declared;
     }
     if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
@@ -134,7 +134,7 @@ void Instance::add_search(Terms arguments) {
   rules_.push_back(std::move(rule));
 }
 
-// The choice's name, or `instead` of one that is not known.
+// The name of the choice, or `instead` if it is unknown.
 std::string Instance::known_choice(const std::string& kind, const Term& choice, const std::string& instead) {
   if (choice.kind != Kind::atom)
     throw Malformed(document_.solve.place, "expected the name of a " + kind + " ordering in a search annotation");
@@ -199,8 +199,8 @@ void Instance::add_restarts(const std::string& kind, Terms arguments) {
   if (arguments.size() == 2) restarts_.growth = value(arguments.front());
 }
 
-// Variables without a rule: those that no constraint defines, by dom/wdeg, without bounds last; then the objective; then the
-// others, which follow from them as a rule.
+// Variables without a rule: first those that no constraint defines, by dom/wdeg, unbounded ones last; then the objective; then the
+// others, which mostly follow from these.
 void Instance::add_default_rules(const std::optional<View>& objective) {
   std::vector<bool> has_rule(static_cast<std::size_t>(solver_.variables()), false);
   for (const Rule& rule : rules_)

@@ -10,7 +10,7 @@ namespace elimina::cp::flatzinc {
 
 namespace {
 
-// Libraries put their solver's name before those of constraints.
+// Libraries prefix names of constraints with their solver's name.
 constexpr std::string_view kPrefixes[] = {"fzn_", "elimina_", "jacop_", "gecode_", "chuffed_", "ortools_", "minicpp_"};
 
 std::string_view without_prefix(std::string_view name) {
@@ -43,7 +43,7 @@ constexpr const char* kCompile =
     "; compile the MiniZinc model for this solver: elimina install-minizinc, then minizinc -c --solver elimina "
     "MODEL.mzn";
 
-// Intervals of a variable, also without a value: from a greater to a lesser bound.
+// Bounds of a variable; empty if the lower one is greater.
 struct Bounds {
   Value lo = -kFree, hi = kFree;
 };
@@ -100,7 +100,7 @@ void Instance::tie_value(const Variable& v, std::int32_t variable) {
   if (is_variable(v.value) && v.type != Type::real) sets_.join(variable, number(v.value), 1, 0);
 }
 
-// True if the constraint is an equation, which the disjoint sets express from now on.
+// Returns true if the constraint is an equation that the disjoint sets now express.
 bool Instance::tie_constraint(const Constraint& c) {
   const Terms arguments = document_.items(c.arguments);
   if (c.name == "int_lin_eq") return tie_sum(arguments);
@@ -128,8 +128,8 @@ bool Instance::tie_sum(Terms arguments) {
   return sets_.join(number(xs[0]), number(xs[1]), static_cast<std::int32_t>(-a * b), a * sum);
 }
 
-// One variable for each root of the disjoint sets, with the common bounds of its members. False: no common value
-// remains.
+// Makes a variable for each root of the disjoint sets, with the common bounds of its members; returns false if there is no
+// common value.
 bool Instance::make_variables(const Poll& poll) {
   const std::size_t count = document_.variables.size();
   std::vector<Bounds> bounds(count);
@@ -146,7 +146,7 @@ bool Instance::make_variables(const Poll& poll) {
     const View x = sets_.find(static_cast<std::int32_t>(i));
     Bounds& root = bounds[static_cast<std::size_t>(x.var)];
     if (own.lo == -kFree && own.hi == kFree) continue;
-    // The widest bounds of all are replaced, not met: declared ones may be beyond them.
+    // Default limits are replaced, not intersected: declared bounds may lie beyond them.
     const Bounds moved =
         x.scale > 0 ? Bounds{own.lo - x.offset, own.hi - x.offset} : Bounds{x.offset - own.hi, x.offset - own.lo};
     const bool is_new = root.lo == -kFree && root.hi == kFree;
@@ -229,7 +229,7 @@ void Instance::post(const Constraint& c) {
   post_named(name == "int_lin_eq" ? name + first_of(c, {{"domain", "_domain"}}) : name, arguments);
 }
 
-// Those whose forms here and in the solver differ.
+// Constraints whose forms in the file and in the solver differ.
 void Instance::post_named(const std::string& name, const std::vector<Argument>& arguments) {
   if (name == "bool_xor" && arguments.size() == 2) return solver_.post("bool_ne", arguments);
   const bool is_implied = name == "bool_and_imp" || name == "bool_or_imp" || name == "bool_xor_imp";
@@ -267,7 +267,7 @@ void Instance::post_member(const Constraint& c) {
   post("int_le", {x, hi});
 }
 
-// The end of a name that the first known annotation stands for.
+// The suffix of a name for the first known annotation.
 std::string Instance::first_of(const Constraint& c,
                                std::initializer_list<std::pair<std::string_view, const char*>> known) const {
   for (const Term& annotation : document_.items(c.annotations))

@@ -37,7 +37,7 @@ class Instance {
   bool is_unbounded() const;
   // The sink's view of a variable, an integer or a Boolean of the document.
   View view(const Term& t, Place place, const char* what) const;
-  // In FlatZinc's form, up to the line of dashes.
+  // A solution in FlatZinc's form, up to the line of dashes.
   std::string show(const Values& solution) const;
 
   // True if an annotation asks for large neighbourhood search.
@@ -90,9 +90,9 @@ class Instance {
   DisjointSets sets_;
   std::optional<Floats> floats_;                 // if there are float variables
   std::vector<std::pair<Value, Value>> bounds_;  // declared, of each variable of the document
-  std::vector<View> views_;      // of each variable, once they are made
-  std::vector<bool> is_free_;    // of the sink's variables: nothing bounds them
-  std::vector<bool> is_posted_;  // constraints that ties express
+  std::vector<View> views_;                      // of each variable, once made
+  std::vector<bool> is_free_;                    // of the sink's variables: true if nothing bounds them
+  std::vector<bool> is_posted_;                  // constraints that the disjoint sets express
   std::vector<Rule> rules_;
   std::vector<Hint> hints_;
   Restarts restarts_;

@@ -1,4 +1,4 @@
-// FlatZinc's text form, by recursive descent. Old files' arrays of variables without a value are read, too.
+// Reads FlatZinc by recursive descent, also arrays of variables without a value as in old files.
 #include <algorithm>
 #include <array>
 
@@ -121,7 +121,7 @@ class Parser : public Reader {
     fail("a type");
   }
 
-  // After "array": "[1..n] of"; -1: "[int] of".
+  // Reads "[1..n] of" after "array" and returns n; -1 for "[int] of".
   std::int64_t length() {
     expect('[');
     std::int64_t result = -1;
@@ -223,7 +223,7 @@ class Parser : public Reader {
   }
 
   Term anonymous(const Kinds& kinds, std::int64_t count, std::string_view id, Place here) {
-    // More than this are not written in a file of any size, but they fit in a line.
+    // A short line can name a range of more elements than any file lists.
     constexpr std::int64_t kMost = 1 << 24;
     if (count > kMost)
       throw Malformed(here, "an array of " + std::to_string(count) + " variables is too long: at most 2^24");
@@ -271,7 +271,7 @@ class Parser : public Reader {
     return call_of(id, [&] { arguments(')', depth + 1, true); });
   }
 
-  // Expressions up to `close`, on the stack.
+  // Reads expressions up to `close` onto the stack.
   void arguments(char close, int depth, bool annotated) {
     while (!accept(close)) {
       const Term t = expression(depth, annotated);

@@ -1,4 +1,4 @@
-// Record of the constraints of an instance, for a front end with a model of its own.
+// Record of an instance's constraints, for a front end that builds another model.
 #pragma once
 #include <string>
 #include <utility>

@@ -55,7 +55,7 @@ void same_length(T t, std::size_t i, std::size_t k) {
     throw Refused("arguments " + std::to_string(i + 1) + " and " + std::to_string(k + 1) + " have different lengths");
 }
 
-// The constraint of another name with some of the arguments, in this order.
+// Posts the constraint of another name with some of the arguments, in this order.
 template <std::size_t Count>
 void renamed(T t, const std::string& name, const std::size_t (&order)[Count], std::size_t count = Count) {
   t.expect(count);
@@ -189,7 +189,7 @@ void in_turn(T t, const char* name, std::size_t starts, std::size_t durations, c
   t.post(name, {t.list(starts), t.list(durations), occurs.empty() ? ones(t.list(starts).size()) : occurs});
 }
 
-// Tasks that do not occur take nothing.
+// Tasks that do not occur have no demand.
 void optional_cumulative(T t, std::size_t starts, std::size_t occurs, std::size_t capacity) {
   const Argument& all = t.list(starts + 2);
   same_length(t, starts + 2, occurs);
@@ -203,7 +203,7 @@ void optional_cumulative(T t, std::size_t starts, std::size_t occurs, std::size_
   t.post("cumulative", {t.list(starts), t.list(starts + 1), demands, t.list(capacity)});
 }
 
-// The value of the first true condition.
+// Value of the first true condition.
 void first_of(T t) {
   t.expect(3);
   same_length(t, 0, 1);
@@ -216,7 +216,7 @@ void first_of(T t) {
   }
 }
 
-// The index of the first extreme, which counts from `first`.
+// Index of the first extreme value; indices begin at `first`.
 void extreme_index(T t, std::size_t index, Value first, bool least) {
   const Argument xs = least ? negated(t.list(0)) : t.list(0);
   if (xs.empty()) throw Refused("an extreme of no variables does not exist");

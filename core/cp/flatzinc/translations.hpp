@@ -9,13 +9,13 @@
 
 namespace elimina::cp::flatzinc {
 
-// A constraint as the file has it, and the sink that it is posted to.
+// A constraint of the file, and the sink to post it to.
 class Translation {
  public:
   Translation(Sink& sink, std::vector<Argument> arguments, std::string consistency, std::string side)
       : sink_(sink), arguments_(std::move(arguments)), consistency_(std::move(consistency)), side_(std::move(side)) {}
 
-  // Ends of names: of the consistency of an all_different, and of the device that filters a circuit.
+  // Suffixes of names: consistency of an all_different, and where to filter a circuit.
   const std::string& consistency() const { return consistency_; }
   const std::string& side() const { return side_; }
 
@@ -39,9 +39,9 @@ class Translation {
 
 using Translate = void (*)(const Translation&);
 
-// Null: the name is not translated.
+// nullptr if the name is not translated.
 Translate translation_of(std::string_view name);
-// All names that are translated.
+// All translated names.
 std::vector<std::string> translated_names();
 
 }  // namespace elimina::cp::flatzinc

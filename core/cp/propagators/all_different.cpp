@@ -11,7 +11,7 @@ namespace elimina::cp {
 
 namespace {
 
-// Takes the value of each variable that has one from the others. Variables that are done are swapped to the front.
+// Removes the value of each fixed variable from the others. Processed variables are swapped to the front.
 class DifferentByValue final : public Propagator {
  public:
   DifferentByValue(Views xs, std::optional<Value> except)
@@ -68,7 +68,7 @@ class DifferentByValue final : public Propagator {
   std::size_t done_ = 0;
 };
 
-// Lopez-Ortiz, Quimper, Tromp and van Beek (IJCAI 2003): intervals as full of variables as of values, by path compression.
+// Bounds consistency (Lopez-Ortiz, Quimper, Tromp and van Beek, IJCAI 2003): finds Hall intervals by path compression.
 class DifferentByBounds final : public Propagator {
  public:
   explicit DifferentByBounds(Views xs) : Propagator(Priority::quadratic), xs_(std::move(xs)) {
@@ -104,7 +104,7 @@ class DifferentByBounds final : public Propagator {
  private:
   using Indices = std::vector<std::size_t>;
 
-  // All distinct bounds in order, and each variable's places among them.
+  // Sorts all distinct bounds, and notes each variable's positions among them.
   void rank() {
     std::sort(by_lo_.begin(), by_lo_.end(), [&](std::size_t a, std::size_t b) { return lo_[a] < lo_[b]; });
     std::sort(by_hi_.begin(), by_hi_.end(), [&](std::size_t a, std::size_t b) { return hi_[a] < hi_[b]; });
@@ -134,7 +134,7 @@ class DifferentByBounds final : public Propagator {
     return i;
   }
 
-  // Raises lower bounds; false: an interval has more variables than values.
+  // Raises lower bounds; returns false if an interval has more variables than values.
   bool raise() {
     for (std::size_t i = 1; i <= count_ + 1; ++i) {
       tree_[i] = hall_[i] = i - 1;

@@ -1,4 +1,4 @@
-// Products, quotients, remainders, powers and maxima: bounds consistent as far as bounds tell.
+// Products, quotients, remainders, powers and maxima, by bounds.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -168,7 +168,7 @@ class Remainder final : public Ternary {
     if (y.hi < 0 && !d.set_hi(y_, -smallest(z) - 1)) return Outcome::failed;
     if (d.fixed(y_) && d.fixed(x_)) return d.assign(z_, d.lo(x_) % d.lo(y_)) ? Outcome::entailed : Outcome::failed;
     if (d.lo(x_) < 0 && d.hi(x_) > 0) return Outcome::again;
-    // The sign of y does not matter, and z has the sign of x.
+    // A remainder does not depend on the sign of y, and has the sign of x.
     if (d.lo(y_) < 0 && d.hi(y_) > 0) return Outcome::again;
     const View by = d.lo(y_) > 0 ? y_ : -y_, whole = d.lo(x_) < 0 ? -x_ : x_, rest = d.lo(x_) < 0 ? -z_ : z_;
     return by_quotient(d, whole, by, rest) && (!d.fixed(by) || in_blocks(d, whole, d.lo(by), rest)) ? Outcome::again
@@ -187,7 +187,7 @@ class Remainder final : public Ternary {
     return most == 0 || d.set_lo(y, ceil_div(d.lo(x) - d.hi(z), most));
   }
 
-  // By what bounds of x leave between multiples of a constant: the ends move to remainders that z may have.
+  // Moves bounds of x between multiples of a constant to remainders that z may have.
   static bool in_blocks(Domains& d, View x, Value y, View z) {
     const Value lo = d.lo(z), hi = d.hi(z), first = d.lo(x) % y, last = d.hi(x) % y;
     if (d.hi(x) / y == d.lo(x) / y + 1 && last < first) {
@@ -246,7 +246,7 @@ class Power final : public Ternary {
     return narrow(d, x_, {lo, beyond - 1});
   }
 
-  // The first value from `from` to `none` that does; it grows monotonically.
+  // The first value in [from, none) for which `does` is true, by bisection.
   template <class Does>
   static Value first(Value from, Value none, Does does) {
     while (from < none) {

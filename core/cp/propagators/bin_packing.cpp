@@ -1,4 +1,4 @@
-// Items in bins: loads from the required and possible items of each bin, and from the possible sums of its items.
+// Items in bins: filters loads by the required and possible items of each bin, and by the possible sums of its items.
 #include <algorithm>
 #include <bit>
 #include <memory>
@@ -12,13 +12,14 @@ namespace {
 
 using Words = std::vector<std::uint64_t>;
 
-// Items of one bin by its load: required ones and impossible ones (Trick, 2003). Each bit is a sum: the possible sums
-// of the first items, and the sums from which the remaining items can reach the load.
+// Finds required and impossible items of one bin by its load (Trick, 2003). Each bit is a sum: the possible sums of the
+// first items, and the sums from which the remaining items can reach the load.
 class Sums {
  public:
   static constexpr Value kMost = 4096;
 
-  // Sizes of items, in any order; the load's bounds, at most `kMost`, less what is sure. False: no sum is within them.
+  // Takes sizes of items in any order, and the load's bounds (at most `kMost`) less the required items. Returns false if no sum
+  // lies within the bounds.
   bool find(std::span<const Value> sizes, Value lo, Value hi) {
     words_ = static_cast<std::size_t>(hi) / 64 + 1;
     count_ = sizes.size();
@@ -59,7 +60,7 @@ class Sums {
     return {rows.data() + i * words_, words_};
   }
 
-  // Word w of the sums that become one of `sums` by `size`.
+  // Word w of `sums`, lowered by `size`.
   std::uint64_t lowered(std::span<const std::uint64_t> sums, Value size, std::size_t w) const {
     const std::size_t place = w + word(size), shift = static_cast<std::size_t>(size) % 64;
     if (place >= words_) return 0;
@@ -157,7 +158,7 @@ class BinPacking final : public Propagator {
   Sums sums_;
 };
 
-// Sums of sizes stay within 64 bits.
+// Returns the sum of the sizes, after a check that it fits 64 bits.
 Value total_size(const ConstraintCall& call, const Values& sizes) {
   __int128 total = 0;
   for (const Value size : sizes) {

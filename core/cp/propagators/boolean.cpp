@@ -8,7 +8,7 @@ namespace elimina::cp {
 
 namespace {
 
-// Literals that are false are swapped to the front.
+// False literals are swapped to the front.
 class Clause final : public Propagator {
  public:
   Clause(Views literals, Control control)

@@ -14,7 +14,7 @@ bool stay_inside(Domains& d, const Views& xs) {
   return true;
 }
 
-// Paths of successors that have values: for both ends of each, the other end; for the first node, the number of edges.
+// Paths of fixed successors: each end knows the other one, and the first node the number of edges.
 class OneCycle final : public Propagator {
  public:
   explicit OneCycle(Views xs) : Propagator(Priority::linear), xs_(std::move(xs)) {}
@@ -94,7 +94,7 @@ class AtMostOneCycle final : public Propagator {
   std::size_t next(const Domains& d, std::size_t i) const { return static_cast<std::size_t>(d.lo(xs_[i])); }
   bool leaves(const Domains& d, std::size_t i) const { return d.fixed(xs_[i]) && next(d, i) != i; }
 
-  // A path must not be closed before it has all nodes that cannot be their own successors.
+  // A path must not close before it contains all nodes that cannot be their own successors.
   bool follow(Domains& d, std::size_t first, std::size_t inside) {
     std::size_t last = first, nodes = 1;
     for (; leaves(d, last); ++nodes) {
@@ -106,7 +106,7 @@ class AtMostOneCycle final : public Propagator {
     return counted >= inside || d.remove(xs_[last], static_cast<Value>(first));
   }
 
-  // Nodes that are on no path, but have been entered, are on a cycle: nothing else is.
+  // Entered nodes that are on no path form the cycle; all others are left out.
   bool close(Domains& d) {
     std::size_t start = 0;
     while (start < xs_.size() && !(leaves(d, start) && is_entered_[start] == 1)) ++start;

@@ -130,7 +130,7 @@ class Member final : public Propagator {
   }
 
  private:
-  // Between two neighbours of the set every value goes; or, as long as that is too many, bounds move to the set's values.
+  // Removes all values between neighbours of the set; if these are too many, only moves bounds to values of the set.
   Outcome keep(Domains& d) const {
     const auto above = std::lower_bound(set_.begin(), set_.end(), d.lo(x_));
     if (above == set_.end() || !d.set_lo(x_, *above)) return Outcome::failed;
@@ -154,7 +154,7 @@ class Member final : public Propagator {
 
 }  // namespace
 
-// Views of one variable are a linear constraint of it: their bounds move together.
+// Two views of one variable are a linear constraint on it, as their bounds move together.
 void post_equal(Engine& engine, View x, View y, Control control) {
   if (x.var == y.var) return post_linear(engine, Relation::equal, {1, -1}, {x, y}, 0, control);
   engine.post(std::make_unique<Equal>(x, y, control, true));

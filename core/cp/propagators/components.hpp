@@ -13,7 +13,7 @@ class Components {
 
   explicit Components(std::size_t nodes) : open((nodes + 63) / 64), to_(open.size()), on_stack_(open.size()) {}
 
-  // Looks from here on at the nodes of these words alone. Those of the core are of one component, which is never closed.
+  // Restricts the search to the nodes of these words. Nodes of the core form one component, which is never closed.
   void begin(std::size_t from, std::size_t to, const Word* core) {
     from_ = from, to_ = to;
     std::copy(core + from, core + to, on_stack_.begin() + static_cast<std::ptrdiff_t>(from));
@@ -22,8 +22,8 @@ class Components {
     std::copy(core + from, core + to, top() + from);
   }
 
-  // Visits an open node and all open ones that it leads to. `row(node)`: words of the nodes that a node leads to. `close(nodes)` gets the
-  // words of each component; those that it leads to came before it.
+  // Visits an open node and all open nodes that it leads to. `row(node)` returns the words of a node's successors. `close(nodes)` gets the
+  // words of each component, after those of the components that it leads to.
   template <class Row, class Close>
   void search(std::size_t root, Row row, Close close) {
     visit(root);
@@ -72,7 +72,7 @@ class Components {
     frames_.push_back({node, from_});
   }
 
-  // Steps back to the stack close cycles: the path's components from there on are one.
+  // Merges components: an edge back to the path makes all components from there on one.
   void merge(const Word* next) {
     for (std::size_t w = from_; w < to_;) {
       const Word* const last = top();

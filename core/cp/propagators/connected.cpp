@@ -11,9 +11,9 @@ namespace elimina::cp {
 
 namespace {
 
-// Nodes that have to be visited lie on one cycle through each of them. Without such a node, the root, the strongly connected
-// components are passed one after the other: from the root into the first, from the last one back to it, and past none that
-// has to be visited (Francis and Stuckey, Constraints 2014, with components instead of subtrees of one search).
+// One cycle visits all required nodes. One of them is the root. Without the root, the cycle passes the strongly connected components
+// one after another: from the root into the first one, from the last one back to it, skipping no component with a required node
+// (Francis and Stuckey, Constraints 2014, with components instead of subtrees of one search).
 //
 // Successors with a value join nodes to paths. A path is one node here, named by its last node; its row has the values
 // of that node's successor: once AllDifferent has run, these are first nodes of paths. In most cases all paths but the
@@ -48,7 +48,7 @@ class Connected final : public Propagator {
   using Word = std::uint64_t;
   using Row = std::vector<Word>;
 
-  // Components are numbered against the order of passage; `kUnseen`: not reached from the root.
+  // Components are numbered against the order in which the cycle passes them; `kUnseen`: not reached from the root.
   static constexpr int kUnseen = -2, kBack = -1;
 
   static void add(Row& row, std::size_t i) { row[i / 64] |= Word{1} << (i % 64); }
@@ -56,7 +56,7 @@ class Connected final : public Propagator {
   Word* row(std::size_t i) { return rows_.data() + i * words_; }
   bool has(std::size_t from, std::size_t to) { return row(from)[first_[to] / 64] >> (first_[to] % 64) & 1; }
 
-  // False: there are less than two paths, or a cycle is closed, and others deal with the rest.
+  // Returns false if there are less than two paths or a cycle is closed: other propagators handle these cases.
   bool join(const Domains& d) {
     const std::size_t n = xs_.size();
     nodes_.clear();
@@ -72,7 +72,7 @@ class Connected final : public Propagator {
       if (next_[i] == i) ++joined;
       if (is_entered_[i]) continue;
       std::size_t last = i;
-      // Two nodes with one successor are possible here, too, since AllDifferent may have to wait.
+      // Two nodes may have the same successor, since AllDifferent may still be waiting.
       for (++joined; next_[last] < n && joined < n; last = next_[last]) ++joined;
       if (next_[last] < n) return false;
       first_[last] = i;
@@ -119,7 +119,7 @@ class Connected final : public Propagator {
     return left == 0;
   }
 
-  // A few rounds over all paths that are not known to lead there.
+  // Makes a few rounds over all paths that are not yet known to lead to it.
   bool is_reached_by_all(const Domains& d, std::size_t start) {
     constexpr int kRounds = 4;
     std::fill(goal_.begin(), goal_.end(), 0);
@@ -144,7 +144,7 @@ class Connected final : public Propagator {
     }
   }
 
-  // Removes the steps to some values, or (`beside`) to all others, from a row and its variable.
+  // Removes some values, or (`beside`) all others, from a row and its variable.
   bool remove_values(Domains& d, std::size_t from, const Row& values, bool beside = false) {
     for (std::size_t w = 0; w < words_; ++w) {
       Word lost = row(from)[w] & (beside ? ~values[w] : values[w]);
@@ -166,7 +166,7 @@ class Connected final : public Propagator {
     return d.remove(xs_[from], static_cast<Value>(first_[to]));
   }
 
-  // The node cannot be visited.
+  // Makes the node its own successor: it cannot be visited.
   bool leave_out(Domains& d, std::size_t i) {
     std::fill(row(i), row(i) + words_, 0);
     return d.assign(xs_[i], static_cast<Value>(i));
@@ -209,7 +209,7 @@ class Connected final : public Propagator {
     return true;
   }
 
-  // Begins at the root, which is never entered again.
+  // Begins at the root and never enters it again.
   void find_components() {
     for (const std::size_t i : nodes_) component_[i] = kUnseen;
     open_all();
@@ -241,8 +241,8 @@ class Connected final : public Propagator {
     return c == kBack || c == component_[root_] || musts_[static_cast<std::size_t>(c)] > 0;
   }
 
-  // Between neighbours that both have to be visited there is one step. From the root, the last component, to the one before; from
-  // component 0 back to it.
+  // Between neighbouring components with required nodes there is exactly one step. The root, the last component, leads to the one
+  // before it, and component 0 leads back to the root.
   bool keep_door(Domains& d, int c) {
     constexpr std::size_t kNone = ~std::size_t{0}, kMany = kNone - 1;
     const auto note = [](std::size_t& only, std::size_t i) { only = only == kNone || only == i ? i : kMany; };
@@ -261,7 +261,7 @@ class Connected final : public Propagator {
     return (tail == kMany || keep_tail(d, tail, c)) && (head == kMany || keep_head(d, head, c));
   }
 
-  // True if a component has to be left by another node than the one it is entered by.
+  // True if a component must be left by another node than the entered one.
   bool is_wide(int c, std::size_t node) const {
     return c != kBack && c != component_[root_] &&
            musts_[static_cast<std::size_t>(c)] > static_cast<int>(is_must_[node]);
@@ -286,10 +286,10 @@ class Connected final : public Propagator {
 
   Views xs_;
   std::size_t words_, turn_ = 0, root_ = 0;
-  // Paths: their last nodes; of each node, the next one; of a path, the first node; of a first node, the path.
+  // Last node of each path; next node of each node; first node of each path; path of each first node.
   std::vector<std::size_t> nodes_, next_, path_of_, first_;
   std::vector<std::uint8_t> is_entered_, is_must_;
-  // Components, and what is known while they are searched and passed; sets of paths are those of their first nodes.
+  // Components, and the state of their search and passage; sets of paths are sets of their first nodes.
   std::vector<int> component_, musts_;
   Components components_;
   std::vector<std::size_t> stack_, members_, begins_;

@@ -164,7 +164,7 @@ class DistinctValues final : public Propagator {
   Values taken_;
 };
 
-// Single counts and their sum are cheap, and mostly enough; the flow comes last.
+// Single counts and their sum are cheap and mostly sufficient; the flow comes last.
 void post_counts_of_values(Engine& engine, const Views& xs, const Values& values, const Views& counts, bool closed) {
   for (std::size_t k = 0; k < values.size(); ++k) engine.post(std::make_unique<CountOfValue>(xs, values[k], counts[k]));
   post_linear(engine, closed ? Relation::equal : Relation::at_most, Values(counts.size(), 1), counts,
@@ -189,7 +189,7 @@ void post_cardinality(ConstraintCall& call, bool closed) {
   call.same_length(1, 2);
   const Values listed = call.values(1);
   const Views counts = call.views(2);
-  // A value that is listed twice is counted once, and both of its counts are equal.
+  // A value listed twice is counted once, and both counts are equal.
   std::map<Value, View> by_value;
   for (std::size_t i = 0; i < listed.size(); ++i)
     if (const auto [first, is_new] = by_value.emplace(listed[i], counts[i]); !is_new)

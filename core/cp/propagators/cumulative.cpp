@@ -10,7 +10,7 @@ namespace elimina::cp {
 
 namespace {
 
-// Durations and demands count as the least ones that they may have.
+// Durations and demands count with their least values.
 struct Tasks {
   Views starts, durations, demands;
   View capacity;
@@ -20,7 +20,7 @@ struct Tasks {
   Value latest(const Domains& d, std::size_t i) const { return d.hi(starts[i]); }
   Value duration(const Domains& d, std::size_t i) const { return std::max<Value>(0, d.lo(durations[i])); }
   Value demand(const Domains& d, std::size_t i) const { return std::max<Value>(0, d.lo(demands[i])); }
-  // A task runs for sure from its latest start to its earliest end.
+  // Compulsory part of a task: from its latest start to its earliest end.
   Value earliest_end(const Domains& d, std::size_t i) const { return earliest(d, i) + duration(d, i); }
   bool is_sure(const Domains& d, std::size_t i) const { return latest(d, i) < earliest_end(d, i); }
 
@@ -31,7 +31,7 @@ struct Tasks {
   }
 };
 
-// Load that is certain, from `begin` to the next piece's begin.
+// Load of compulsory parts, from `begin` to the next piece.
 struct Piece {
   Value begin, height;
 };
@@ -110,7 +110,7 @@ class TimeTable final : public Propagator {
     return piece.height - (own ? tasks_.demand(d, i) : 0);
   }
 
-  // Starts move past pieces that leave too little.
+  // Moves starts past pieces with too little free capacity.
   bool shift(Domains& d, std::size_t i) const {
     const View start = tasks_.starts[i];
     const Value duration = tasks_.duration(d, i), demand = tasks_.demand(d, i), capacity = d.hi(tasks_.capacity);
@@ -127,7 +127,7 @@ class TimeTable final : public Propagator {
     return d.set_lo(start, lo) && d.set_hi(start, hi);
   }
 
-  // A demand is at most the free capacity during its task's compulsory part; a duration ends before too little is free.
+  // Limits a demand by the free capacity during the task's compulsory part, and a duration by the next piece with too little.
   bool shrink(Domains& d, std::size_t i) const {
     const View length = tasks_.durations[i], need = tasks_.demands[i];
     if (d.fixed(length) && d.fixed(need)) return true;
@@ -172,7 +172,7 @@ class EdgeFinding final : public Propagator {
   }
 
  private:
-  // A task that may still move: earliest start, latest end, and the energy that is not in the time-table.
+  // A task that may still move: earliest start, latest end, and its energy outside the time-table.
   struct Free {
     std::size_t task;
     Value start, end, duration, demand, energy;
@@ -182,7 +182,7 @@ class EdgeFinding final : public Propagator {
     }
   };
 
-  // If one cannot end before the other begins, it is the second one.
+  // Orders two exclusive tasks: if one cannot end before the other begins, it is the second one.
   bool order_pairs(Domains& d) {
     const Value capacity = d.hi(tasks_.capacity);
     large_.clear();
@@ -238,7 +238,7 @@ class EdgeFinding final : public Propagator {
       pieces[k] = {-pieces[k].begin, k + 1 < pieces.size() ? pieces[k + 1].height : 0};
   }
 
-  // Windows from a start to an end of free tasks. A task that begins in one and may end after it gets the remaining
+  // Visits windows from a start to an end of free tasks. A task that begins in one and may end after it gets the remaining
   // energy.
   bool find() {
     const std::size_t n = free_.size();
@@ -294,7 +294,7 @@ class EdgeFinding final : public Propagator {
   Value capacity_ = 0;
 };
 
-// True if no two tasks run together, each fits by itself, and nothing but the starts has to be decided.
+// True if no two tasks fit together, each one fits alone, and only starts are open.
 bool is_unary(const Domains& d, const Tasks& tasks) {
   for (std::size_t i = 0; i < tasks.count(); ++i)
     if (!d.fixed(tasks.durations[i]) || !d.fixed(tasks.demands[i]) || d.lo(tasks.durations[i]) < 0 ||

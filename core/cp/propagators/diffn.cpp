@@ -1,5 +1,5 @@
-// Boxes in the plane that do not overlap: for each two of them, the sides on which one may lie of the other; and in each direction, the
-// lengths of those that lie beside each other (Beldiceanu and Contejean, 1994).
+// Boxes in the plane that do not overlap. For each pair: the sides on which one may lie of the other. In each direction: the lengths
+// of boxes that lie beside each other (Beldiceanu and Contejean, 1994).
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -75,7 +75,7 @@ class Boxes final : public Propagator {
   bool is_strict_;
 };
 
-// Boxes that a line crosses are not higher together than the room for all of them.
+// The boxes that a line crosses fit together into the room of all boxes.
 void post_crossings(ConstraintCall& call, const std::array<Views, 2>& origins, const std::array<Views, 2>& sizes) {
   const Domains& d = call.engine().domains();
   for (std::size_t axis = 0; axis < 2; ++axis) {

@@ -12,7 +12,7 @@ namespace elimina::cp {
 
 namespace {
 
-// Places by their values, 8 bits at a time from the lowest: thousands of long tables are sorted.
+// Radix sort of places by their values, 8 bits at a time: there may be thousands of long tables.
 template <class Place>
 void sort_by(const Values& table, std::vector<Place>& order) {
   if (table.empty()) return;
@@ -29,12 +29,11 @@ void sort_by(const Values& table, std::vector<Place>& order) {
   }
 }
 
-// The state of the last call is valid as long as no level was undone since, so that a call's cost grows only with the
-// changes. New bounds of z are looked up in the table's order. If z is narrow at the root, values lost by the index are
-// found from a copy of its row, and a value of z without a remaining place is removed. A wider z keeps the gaps between
-// the table's values, also when it gets narrow, because its row would be emptied bit by bit. Only holes from other
-// constraints, and the first call after an undone level, visit all values of the index. `Cell` and `Place` hold a value
-// and a place of the table.
+// The state of the last call is valid until a level is undone, so a call costs only as much as has changed. New bounds of z
+// are found in the sorted table. If z is narrow at the root, a copy of the index's row shows its lost values, and values of
+// z without a remaining place are removed. A wider z keeps the gaps between the table's values, also when it gets narrow:
+// its row would be emptied bit by bit. All values of the index are visited only after holes from other constraints, and in
+// the first call after an undone level. `Cell` and `Place` hold a value and a place of the table.
 template <class Cell, class Place>
 class ElementOfValues final : public Propagator {
  public:
@@ -110,7 +109,7 @@ class ElementOfValues final : public Propagator {
     return true;
   }
 
-  // The index loses what is beyond the bounds of z; `values_` is what z has then, if others took nothing between.
+  // Removes places with values beyond the bounds of z; `values_` is then the number of values of z without holes from others.
   bool remove_ends(Domains& d) {
     const Value lo = d.lo(z_), hi = d.hi(z_);
     Value last = lo;
@@ -123,7 +122,7 @@ class ElementOfValues final : public Propagator {
     return true;
   }
 
-  // The least and the greatest value that the index has.
+  // Finds the least and the greatest value of the remaining places.
   bool find_ends(const Domains& d) {
     while (begin_ < end_ && !d.has(index_, order_[begin_])) ++begin_;
     while (begin_ < end_ && !d.has(index_, order_[end_ - 1])) --end_;
@@ -169,17 +168,17 @@ class ElementOfValues final : public Propagator {
     return false;
   }
 
-  // Fields that every call reads come first, long arrays last: there are thousands of elements. Ranks from
-  // `begin_` to `end_` have the values from `lo_` to `hi_`; `first_` and `last_` are the places of these two.
+  // Fields of every call come first, long arrays last: there may be thousands of elements. Ranks from `begin_` to `end_` have the
+  // values from `lo_` to `hi_`; `first_` and `last_` are the places of these two.
   View index_, z_;
   std::uint64_t undone_ = ~std::uint64_t{0};
-  Value lo_ = 0, hi_ = 0, values_ = 0;  // `values_`: how many z has
+  Value lo_ = 0, hi_ = 0, values_ = 0;  // `values_`: number of values of z
   Place first_ = 0, last_ = 0;
   bool is_at_root_ = true, is_listed_ = false;
   std::vector<std::uint64_t> row_;  // of the index
   std::size_t begin_ = 0, end_ = 0;
   std::vector<Cell> sorted_;         // the table's values
-  std::vector<Place> order_, rank_;  // their places; of each place the rank
+  std::vector<Place> order_, rank_;  // places by rank; rank of each place
   std::vector<Place> lost_;
   SupportedValues kept_;
 };

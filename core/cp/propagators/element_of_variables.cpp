@@ -10,8 +10,8 @@ namespace elimina::cp {
 
 namespace {
 
-// Domain consistent where z has few values. Else by bounds of z: the two variables that z has its bounds from are known, so that a
-// change of another one costs no look at all of them. Once the index has a value this is z = x.
+// Domain consistent if z has few values, else by bounds of z. The two variables that give z its bounds are noted, so that a change of
+// another one does not cost a visit of all. Once the index is fixed, this is z = x.
 class ElementOfVariables final : public Propagator {
  public:
   ElementOfVariables(const Domains& d, View index, Views xs, View z)
@@ -110,7 +110,7 @@ class ElementOfVariables final : public Propagator {
   Views xs_;
   View z_;
   bool has_rows_, repeats_ = false;
-  Value low_ = 0, high_ = 0;  // what z has its bounds from
+  Value low_ = 0, high_ = 0;  // positions of the variables that give z its bounds
   std::vector<std::uint64_t> wanted_;
   SupportedValues kept_;
 };

@@ -7,7 +7,7 @@ namespace elimina::cp {
 
 namespace {
 
-// Nodes of values far apart are ranks; else a row of a domain is a row of nodes.
+// True if values are close together, so that a row of a domain is a row of nodes; otherwise nodes are ranks of values.
 bool is_dense(const Values& values) {
   return values.back() - values.front() < 4 * static_cast<Value>(values.size()) + 64;
 }
@@ -57,7 +57,7 @@ void GlobalCardinality::attach(Engine& engine) {
 Outcome GlobalCardinality::propagate(Engine& engine) {
   Domains& d = engine.domains();
   load(d);
-  // A count's bound may move into a hole of its domain, past the present number.
+  // A count's bound may move across a hole of its domain, past the current number of assigned variables.
   for (bool fits = false; !fits;) {
     if (!load_counts(d) || !repair() || !tighten(d)) return Outcome::failed;
     fits = true;
@@ -161,7 +161,7 @@ const GlobalCardinality::Word* GlobalCardinality::can_give(int without) {
   return sources_.data();
 }
 
-// The first target on a way from the sources, or none; `parent_` leads back.
+// The first target on a path from the sources, or none; `parent_` leads back.
 int GlobalCardinality::reach(const Word* sources, const Word* targets) {
   queue_.clear();
   std::fill(seen_.begin(), seen_.end(), 0);
@@ -182,7 +182,7 @@ int GlobalCardinality::reach(const Word* sources, const Word* targets) {
   return kNone;
 }
 
-// Moves one variable along each step of the way; where the way begins.
+// Moves one variable along each step of the path; returns the begin of the path.
 int GlobalCardinality::shift(int target) {
   for (;;) {
     const int from = parent_[static_cast<std::size_t>(target)];
@@ -211,7 +211,7 @@ bool GlobalCardinality::repair() {
   return true;
 }
 
-// Gives k to one more variable, which loses a value with a count above its minimum.
+// Assigns k to one more variable, whose previous value has a count above its minimum.
 bool GlobalCardinality::fill(int k) {
   std::fill(targets_.begin(), targets_.end(), 0);
   add(targets_.data(), k);
@@ -220,7 +220,7 @@ bool GlobalCardinality::fill(int k) {
   return true;
 }
 
-// A flow that is as large at k as it can be, or as small, is found by ways from the present one.
+// Augmenting paths from the current flow give its largest and smallest amount at k.
 bool GlobalCardinality::tighten(Domains& d) {
   for (std::size_t c = 0; c < counts_.size(); ++c) {
     const int k = node_[c];
@@ -281,7 +281,7 @@ void GlobalCardinality::find_components() {
     search_.search(
         static_cast<std::size_t>(k), [this](std::size_t node) { return leads_.data() + node * words_; }, close);
   }
-  // The sink's bits are of this graph alone.
+  // The sink's bits are valid for this graph only.
   std::fill(is_current_.begin(), is_current_.end(), 0);
 }
 
@@ -303,7 +303,7 @@ bool GlobalCardinality::filter(Domains& d) {
   return true;
 }
 
-// Values that are not nodes go; what is between two nodes of a huge domain stays.
+// Removes values that are not nodes; values between two nodes of a huge domain stay.
 bool GlobalCardinality::keep_counted(Domains& d, View x) const {
   if (!d.set_lo(x, values_.front()) || !d.set_hi(x, values_.back())) return false;
   if (is_dense_ || d.hi(x) - d.lo(x) > kListed) return true;

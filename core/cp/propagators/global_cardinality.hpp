@@ -1,10 +1,10 @@
 // Cardinality, domain consistent (Regin, AAAI 1996), on rows of bits.
 //
-// An assignment of all variables that keeps to the counts is kept between calls and repaired. The residual graph of its flow is
-// contracted to the values: k leads to w if a variable that has k now may have w, to the sink if k may be had once more, and the
-// sink leads to k if it may be had once less. So k's row is the union of the rows of its variables, and one strongly connected
-// component search over values, a word at a time, says which changes are possible: those within a component (Quimper and others,
-// CP 2004, contract the same way). All uncounted values are one node, with any number of variables.
+// An assignment of all variables within the counts is kept between calls and repaired. The residual graph of its flow is contracted to
+// the values: k leads to w if a variable with value k may have w; k leads to the sink if k may occur once more; the sink leads to k if
+// k may occur once less. So k's row is the union of the rows of its variables. One search for strongly connected components over values,
+// a word at a time, finds the possible changes, which lie within components (Quimper and others, CP 2004, contract alike). All
+// uncounted values are one node without a limit.
 #pragma once
 #include "components.hpp"
 #include "cp/constraints.hpp"
@@ -65,9 +65,9 @@ class GlobalCardinality final : public Propagator {
   std::size_t words_;
   std::vector<int> node_;               // of each count
   Values min_counts_, max_counts_;      // by node
-  std::vector<Word> rows_;              // what each variable may have
+  std::vector<Word> rows_;              // domain of each variable, as nodes
   std::vector<int> assigned_;           // variable -> node or none
-  std::vector<std::size_t> positions_;  // among the members of its node
+  std::vector<std::size_t> positions_;  // position among the members of its node
   std::vector<std::vector<int>> members_;
 
   std::vector<Word> leads_;  // by node, the union of its members' rows

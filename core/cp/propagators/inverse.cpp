@@ -30,7 +30,7 @@ class Inverse final : public Propagator {
   }
 
  private:
-  // A value that left the domain of x, the variable i, removes i from the other side's variables.
+  // Removes i from the variables of the other side for each value lost by x, which is variable i.
   static bool carry_over(Domains& d, View x, std::size_t i, const Views& others) {
     const auto own = static_cast<Value>(i), n = static_cast<Value>(others.size());
     if (!d.set_lo(x, 0) || !d.set_hi(x, n - 1)) return false;
@@ -44,7 +44,7 @@ class Inverse final : public Propagator {
 
 }  // namespace
 
-// The channel alone sees one value at a time.
+// Channelling alone considers one value at a time.
 void post_inverse(ConstraintCall& call) {
   call.same_length(0, 1);
   const Views xs = call.views(0);

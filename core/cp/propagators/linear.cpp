@@ -1,6 +1,6 @@
-// Sums of coefficients times variables. Variables with a value are swapped to the front, and their part of the sum is kept. Where
-// every variable has two values, a call looks only at those that were fixed since the last one, so that a search down to a solution
-// takes a time linear in the terms.
+// Sums of coefficients times variables. Fixed variables are swapped to the front, and their part of the sum is kept. If every variable
+// has two values, a call visits only the variables fixed since the last one, so that a dive to a solution takes linear time in the
+// number of terms.
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -45,7 +45,7 @@ class Linear final : public Propagator {
     sum_up(engine);
     scanned_ = false;
     const Outcome outcome = compare(d);
-    // The engine does not tell a propagator about its own changes.
+    // The engine does not report a propagator's own changes to it.
     if (binary_ && scanned_ && outcome != Outcome::failed && outcome != Outcome::entailed) count_all(engine);
     return outcome;
   }
@@ -106,7 +106,7 @@ class Linear final : public Propagator {
     trail.set_number(done_ + 3, hi_);
   }
 
-  // The term of two values at a place is no longer free if it is fixed.
+  // Counts the two-valued term at a place as fixed, if it is.
   void count(const Domains& d, std::size_t place) {
     const Term t = terms_[place];
     if (place < first_ || !d.fixed(t.var)) return;
@@ -118,7 +118,7 @@ class Linear final : public Propagator {
     places_[static_cast<std::size_t>(t.position)] = first_++;
   }
 
-  // `first_`: terms before it are fixed; `rest_` is what the others may sum up to, from `lo_` to `hi_`.
+  // `first_`: terms before it are fixed; `rest_`: bounds `lo_` and `hi_` of the sum of the others.
   void sum_all(Engine& engine) {
     Trail& trail = engine.trail();
     const Domains& d = engine.domains();
@@ -164,7 +164,7 @@ class Linear final : public Propagator {
     return rest_ % t.factor == 0 && d.has(t.var, rest_ / t.factor);
   }
 
-  // Bounds of the sum are up to date while only the other side is changed.
+  // The bounds of the sum stay valid while only the other side changes.
   bool keep_below(Domains& d, Value most) {
     return keep_within(d, most - lo_,
                        [&](const Term& t, Value slack) { return limit(d, t, lo(d, t) + slack, t.factor > 0); });
@@ -188,7 +188,7 @@ class Linear final : public Propagator {
     return is_most ? d.set_hi(t.var, floor_div(to, t.factor)) : d.set_lo(t.var, ceil_div(to, t.factor));
   }
 
-  // Both sides; once more until the bounds of the sum stay, but never long without a return.
+  // Filters both sides until the bounds of the sum stay, but returns after a few rounds.
   Outcome meet(Domains& d) {
     constexpr int kRounds = 3;
     if (std::min(rest_ - lo_, hi_ - rest_) >= widest_) return Outcome::fixpoint;
@@ -223,7 +223,7 @@ class Linear final : public Propagator {
   bool binary_ = false, scanned_ = false;
 };
 
-// All values of the two smaller domains are tried, where these are not too many.
+// Tries all pairs of values of the two smaller domains, if these are not too many.
 class SumOfDomains final : public Propagator {
  public:
   SumOfDomains(std::vector<Term> terms, Value bound)
@@ -266,7 +266,7 @@ class SumOfDomains final : public Propagator {
     }
   }
 
-  // Huge domains keep what is between two supported values.
+  // Huge domains keep values between two supported ones.
   static bool keep(Domains& d, int v, const Values& values) {
     if (values.empty() || !d.set_lo(v, values.front()) || !d.set_hi(v, values.back())) return false;
     if (d.hi(v) - d.lo(v) > kListed) return true;
@@ -284,7 +284,7 @@ class SumOfDomains final : public Propagator {
   std::array<Values, 3> supported_;
 };
 
-// Views become variables, terms of one variable are added.
+// Replaces views by variables, and adds up the terms of each variable.
 std::vector<Term> gather(const Domains& d, const Values& coefficients, const Views& xs, Value& bound) {
   constexpr __int128 kMost = __int128{1} << 61;
   std::map<int, __int128> factors;

@@ -22,7 +22,7 @@ std::pair<Value, Value> ends(const Domains& d, const Views& xs) {
   return {floor_div(lo, 64) * 64, hi};
 }
 
-// Values that one of the variables has: where there are no more of them than variables, none will ever be free.
+// Values of any of the variables: if there are as many as variables, none can ever be free.
 std::vector<std::uint64_t> values_of_all(const Domains& d, const Views& xs, Value base, std::size_t words) {
   std::vector<std::uint64_t> result(words), row(words);
   for (const View x : xs) {
@@ -89,7 +89,7 @@ Outcome Matching::divide_here(Engine& engine) {
 }
 
 bool Matching::divide(Engine& engine, std::span<Part> parts) {
-  // Values removed through one view of a variable must not change the row of another view before that was read.
+  // A value removed through one view of a variable must not change the row of another view before that row is read.
   if (repeats_)
     for (Part& part : parts) {
       measure(engine.domains(), part);
@@ -167,7 +167,7 @@ const Matching::Word* Matching::load(const Domains& d, int i, const Part& part) 
   return words;
 }
 
-// Those of the part that have no value get one; false: one cannot.
+// Matches the unmatched variables of the part; returns false if that is impossible.
 bool Matching::repair(const Domains& d, Part& part) {
   for (std::size_t k = 0; k < unmatched_.size();) {
     const int i = unmatched_[k];
@@ -183,7 +183,7 @@ bool Matching::repair(const Domains& d, Part& part) {
   return true;
 }
 
-// Breadth first to a free value; mostly the variable itself has one.
+// Searches breadth first for a free value; mostly the variable itself has one.
 bool Matching::augment(const Domains& d, int i, const Part& part) {
   for (std::size_t w = part.from; w < part.to; ++w) {
     if (!free_[w]) continue;
@@ -216,7 +216,7 @@ bool Matching::augment(const Domains& d, int i, const Part& part) {
   return false;
 }
 
-// Every variable of the path gets the value that led on from it.
+// Matches every variable of the path with the next value on it.
 void Matching::rematch(std::size_t value, int last) {
   drop(free_.data(), value);
   for (int u = last;;) {
@@ -252,7 +252,7 @@ bool Matching::split(Engine& engine, Part& part) {
   return alive_;
 }
 
-// A complete component moves to the front. `order_` stays a permutation, whatever fails.
+// Moves a complete component to the front. `order_` stays a permutation even after a failure.
 void Matching::close(Engine& engine, const Part& part, const Word* values) {
   start_here(engine);
   for (std::size_t w = part.from; w < part.to; ++w) {
@@ -282,7 +282,7 @@ void Matching::find_core(const Domains& d, const Part& part) {
   gather(d, part);
 }
 
-// Moves variables that lead to the core into it, a few times over: what is left then is for the search.
+// Moves variables that lead to the core into it, in a few rounds; the search handles the remaining ones.
 void Matching::gather(const Domains& d, const Part& part) {
   constexpr int kRounds = 4;
   const std::span<const Word> members{members_.data() + part.from, part.to - part.from};
@@ -326,7 +326,7 @@ bool Matching::reaches_all(const Domains& d, int pivot, const Part& part) {
   return left == 0;
 }
 
-// The rest is one component with the core: it keeps all values except those of complete components.
+// Makes the rest one component with the core: it keeps all values except those of complete components.
 void Matching::close_core(Engine& engine, const Part& part) {
   if (fill_ < part.last) start_here(engine);
   Domains& d = engine.domains();
@@ -350,7 +350,7 @@ void Matching::place_next(int i) {
   place_[i] = fill_++;
 }
 
-// Components with labels move to the front, the core stays behind them.
+// Moves components with labels to the front; the core stays behind them.
 bool Matching::settle(Engine& engine, const Part& part, std::span<different::Label> labels,
                       std::span<const different::Loss> losses) {
   std::sort(labels.begin(), labels.end(), [](const auto& a, const auto& b) { return a.label < b.label; });

@@ -56,7 +56,7 @@ class NoOverlap final : public Propagator {
     Value latest_start() const { return end - duration; }
   };
 
-  // Lists the tasks that may be present; false if those that are present do not fit between all ends.
+  // Lists the tasks that may be present; returns false if the present ones do not fit between all ends.
   bool gather(const Domains& d, bool& is_fixed) {
     tasks_.clear();
     is_mirrored_ = false;
@@ -95,7 +95,7 @@ class NoOverlap final : public Propagator {
     }
   }
 
-  // Gives each task its place in the tree, by its start, and makes the tree empty.
+  // Assigns each task a place in the tree by its start, and empties the tree.
   void place() {
     order(by_start_, [this](std::size_t i) { return tasks_[i].start; });
     places_.resize(tasks_.size());
@@ -164,7 +164,7 @@ class NoOverlap final : public Propagator {
     return true;
   }
 
-  // Tasks that end by the same time have to fit; with each one that may be absent, too.
+  // Overload: all tasks that end by a time have to fit; also with each single optional one.
   bool check_overload(Domains& d) {
     place();
     order_by_end();
@@ -182,7 +182,7 @@ class NoOverlap final : public Propagator {
     return erase_absent();
   }
 
-  // A task that cannot precede some others begins after they are complete.
+  // Detectable precedences: a task that cannot precede some others begins after they are complete.
   bool detect_precedences(Domains& d) {
     place();
     order(by_earliest_end_, [this](std::size_t i) { return tasks_[i].earliest_end(); });
@@ -207,7 +207,7 @@ class NoOverlap final : public Propagator {
     return result;
   }
 
-  // If some others complete only after its latest start, a task is not the last one of them.
+  // Not last: a task whose latest start is before the completion of some others is not their last one.
   bool find_not_last(Domains& d) {
     place();
     order_by_end();
@@ -229,7 +229,7 @@ class NoOverlap final : public Propagator {
     return erase_absent();
   }
 
-  // A task with which some others would not fit before their end begins after they are complete.
+  // Edge finding: if a task does not fit before the end of some others, it begins after they are complete.
   bool find_edges(Domains& d) {
     place();
     order_by_end();
@@ -254,7 +254,7 @@ class NoOverlap final : public Propagator {
     return update_starts(d);
   }
 
-  // A task ends before those begin that cannot precede it.
+  // Ends a task before the tasks begin that cannot precede it.
   bool shrink_durations(Domains& d) const {
     for (std::size_t i = 0; i < starts_.size(); ++i) {
       if (d.fixed(durations_[i]) || d.lo(presences_[i]) == 0) continue;

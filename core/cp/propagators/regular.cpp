@@ -1,5 +1,5 @@
-// Words of a finite automaton (Pesant, CP 2004): between two symbols, the states that are reached from the start and reach an
-// end, as trailed bits. A change goes on from its layer in both directions, as far as the states change.
+// Words of a finite automaton (Pesant, CP 2004). Each layer between two symbols has, as trailed bits, the states that are reached
+// from the start and reach an end. A change propagates from its layer in both directions, as far as states change.
 #include <algorithm>
 #include <bit>
 #include <memory>
@@ -89,7 +89,7 @@ class Regular final : public Propagator {
     d.each(xs_[i], [&](Value symbol) { symbols_.push_back(symbol); });
   }
 
-  // Keeps states that are still reached; returns the last layer visited. `is_changed_`: the states around a symbol's place, or its domain, did.
+  // Keeps states that are still reached; returns the last visited layer. `is_changed_`: marks places whose states or domain changed.
   std::size_t go_forward(Engine& engine, std::size_t first, std::size_t last) {
     Trail& trail = engine.trail();
     std::size_t end = first;

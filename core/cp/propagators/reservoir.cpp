@@ -1,4 +1,4 @@
-// A level that events raise and lower, between two limits: by the least and the greatest level that are possible at each time.
+// A level between two limits, raised and lowered by events: filters by the least and the greatest possible level at each time.
 #include <algorithm>
 #include <memory>
 
@@ -26,12 +26,12 @@ class Reservoir final : public Propagator {
   }
 
  private:
-  // A level from a time on.
+  // The level from a time on.
   struct Step {
     Value time, level;
   };
 
-  // The greatest possible level never falls below the limit; with the sign -1, the opposite of the least one.
+  // Keeps the greatest possible level above a limit; with sign -1, the negated least level.
   bool keep_above(Domains& d, Value sign, Value limit) {
     steps_.assign(1, {-2 * kLimit, 0});
     for (std::size_t i = 0; i < times_.size(); ++i) {
@@ -57,7 +57,7 @@ class Reservoir final : public Propagator {
     return true;
   }
 
-  // Without this event, the level would be too low.
+  // Lets an event happen in time: without it, the level would be too low.
   bool hasten(Domains& d, std::size_t i, Value change, Value limit) {
     const Value first = d.lo(times_[i]);
     for (const Step& step : steps_) {
@@ -67,7 +67,7 @@ class Reservoir final : public Propagator {
     return true;
   }
 
-  // With this event, the level would be too low.
+  // Delays an event: with it, the level would be too low.
   bool delay(Domains& d, std::size_t i, Value change, Value limit) {
     const bool is_sure = d.lo(presences_[i]) == 1;
     const Value last = d.hi(times_[i]);

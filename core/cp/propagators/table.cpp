@@ -1,4 +1,4 @@
-// Compact-table (Demeulenaere and others, CP 2016): rows that are still possible as bits, in a reversible sparse set of words.
+// Compact-table (Demeulenaere and others, CP 2016): possible tuples as bits, in a reversible sparse set of words.
 #include <algorithm>
 #include <bit>
 #include <memory>
@@ -41,7 +41,7 @@ class Table final : public Propagator {
   }
 
  private:
-  // The values of a column in order; for each, its rows as bits, and the word that had one of them last.
+  // The sorted values of a column; for each, its tuples as bits, and the word of the latest support.
   struct Column {
     Values values;
     std::vector<std::uint64_t> rows;
@@ -63,7 +63,7 @@ class Table final : public Propagator {
     columns_.push_back(std::move(c));
   }
 
-  // The place of a value; of the next one if it is none.
+  // The position of a value, or of the next larger one.
   static std::size_t rank(const Column& c, Value value) {
     if (!c.values.empty() && c.values.back() - c.values.front() + 1 == static_cast<Value>(c.values.size()))
       return value < c.values.front() ? 0
@@ -71,7 +71,7 @@ class Table final : public Propagator {
     return static_cast<std::size_t>(std::lower_bound(c.values.begin(), c.values.end(), value) - c.values.begin());
   }
 
-  // Rows without a value of the variable are gone.
+  // Removes tuples without a value of the variable.
   bool update(Engine& engine, std::size_t i) {
     const Domains& d = engine.domains();
     Trail& trail = engine.trail();
@@ -101,7 +101,7 @@ class Table final : public Propagator {
     return limit > 0;
   }
 
-  // Bounds first, since a domain may be much larger than the table; what is between two values of a huge one stays.
+  // Bounds first, since a domain may be much larger than the table; values inside a huge domain stay.
   bool filter(Engine& engine, std::size_t i) {
     Domains& d = engine.domains();
     const Values& values = columns_[i].values;

@@ -1,4 +1,4 @@
-// Theta trees: earliest completion of a set of tasks that run one after another, also with one task more of a second set (Vilim, PhD
+// Theta trees: earliest completion of a set of tasks that run one after another, alone or with one task of a second set (Vilim, PhD
 // thesis 2007, chapter 2).
 #pragma once
 #include <algorithm>
@@ -9,10 +9,10 @@
 
 namespace elimina::cp {
 
-// A binary tree over places, which are those of the tasks by their earliest starts.
+// A binary tree over the tasks in the order of their earliest starts.
 class ThetaTree {
  public:
-  // Below every completion, though durations are added to it: their sum is at most 2^56.
+  // Below every completion even after durations are added, whose sum is at most 2^56.
   static constexpr Value kNever = -(Value{1} << 60);
 
   // Empties both sets.
@@ -21,7 +21,7 @@ class ThetaTree {
     nodes_.assign(2 * leaves_, Node{});
   }
 
-  // Puts a task into the set, or into the second set; takes it from both.
+  // Puts a task into the set, or into the second set, or removes it from both.
   void insert(std::size_t place, Value start, Value duration) {
     set(place, {duration, duration, start + duration, start + duration, kNone, kNone});
   }

@@ -1,4 +1,4 @@
-// Times between tasks that run one after another: between each two of them, in the order that they get.
+// Transition times between each two of the tasks that run one after another.
 #include <memory>
 
 #include "cp/constraint_call.hpp"

@@ -53,7 +53,7 @@ class CycleOfEdges final : public Propagator {
   std::size_t from(std::size_t e) const { return static_cast<std::size_t>(graph_->from[e]); }
   std::size_t to(std::size_t e) const { return static_cast<std::size_t>(graph_->to[e]); }
 
-  // A successor's domain is smaller; or it is the first call, where it may have values without an edge.
+  // Called for a node whose successor's domain shrank; in the first call for all, as values may lack an edge.
   bool look_at_node(Domains& d, std::size_t i) {
     for (const std::size_t e : at_[i]) {
       const bool forwards = d.has(successors_[from(e)], graph_->to[e]),
@@ -96,7 +96,7 @@ class CycleOfEdges final : public Propagator {
     return true;
   }
 
-  // Both ends of a path of chosen edges know each other and the number of edges.
+  // Joins two paths of chosen edges. Both ends of a path know each other and the number of edges.
   bool join(Engine& engine, std::size_t e) {
     Trail& trail = engine.trail();
     if (trail.get(joined_ + e)) return true;
@@ -121,7 +121,7 @@ class CycleOfEdges final : public Propagator {
   std::size_t far_ = 0, length_ = 0, joined_ = 0;
 };
 
-// The bound on the length. The multipliers of a node of the search begin with those of the node above.
+// The bound on the length. Multipliers start from those of the parent node of the search.
 class CycleBound final : public Propagator {
  public:
   CycleBound(std::shared_ptr<const Graph> graph, Views edges, View length)
@@ -153,7 +153,7 @@ class CycleBound final : public Propagator {
  private:
   static constexpr int kSteps = 30;
 
-  // Many edges must not hold up the search for seconds.
+  // Fewer steps for many edges, so that a call does not take seconds.
   int first_steps() const {
     return static_cast<int>(std::clamp<std::size_t>(2'000'000 / (edges_.size() + 1), kSteps, 1000));
   }
@@ -191,8 +191,8 @@ class CycleBound final : public Propagator {
     return changes ? Outcome::again : Outcome::fixpoint;
   }
 
-  // Next decision: an edge of the tree at a node where the tree has too many, and few are open; of those the one whose absence
-  // costs most.
+  // Next decision: an edge of the tree at a node with too many tree edges and few open ones; of these, the edge whose absence costs
+  // most.
   void advise(Engine& engine, const std::vector<Length>& rises, Length slack) {
     std::vector<int> open(multipliers_.size(), 0);
     for (std::size_t e = 0; e < edges_.size(); ++e)
