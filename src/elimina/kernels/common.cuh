@@ -1,4 +1,4 @@
-// Common part of all kernels: making a semiring, the fused element operations, loads of scaled messages, output ranges.
+// Common part of all kernels: semirings, fused element operations, loads of scaled messages, output ranges.
 #pragma once
 #include <elimina/program.hpp>
 #include <elimina/semiring.hpp>
@@ -39,7 +39,7 @@ __device__ T exchange(T value, int lane_mask) {
   }
 }
 
-// 2^-scale_exponent of a range's first word, the bits of its largest value. Every kernel does this for each table of each step.
+// 2^-scale_exponent of a range's first word (the bits of its largest value), for each table of each step.
 template <class T>
 __device__ __forceinline__ T scale_of_bits(u64 peak) {
   if (peak == 0) return T(1);
@@ -52,7 +52,7 @@ __device__ __forceinline__ T scale_of_bits(u64 peak) {
   }
 }
 
-// The factor for the values of a table: 1, or the power of two that its writer's largest value asks for.
+// Factor of a table's values: 1, or the power of two for its writer's largest value.
 template <class S>
 __device__ __forceinline__ typename S::Value scale_of(TableView table, const u64* peaks) {
   if constexpr (S::scaled) {
@@ -62,7 +62,7 @@ __device__ __forceinline__ typename S::Value scale_of(TableView table, const u64
   }
 }
 
-// The largest and the smallest positive value seen, of a scaled semiring.
+// Largest and smallest positive value so far, of a scaled semiring.
 template <class S>
 struct Peaks {
   typename S::Value high = 0, low = S::scaled ? std::numeric_limits<typename S::Value>::infinity() : typename S::Value(0);

@@ -1,6 +1,6 @@
-// AllDifferent's filtering (include/elimina/different.hpp): first what changed is written, then parts are divided, each by a
-// team of blocks, or several one after the other by a single block, whose board is in shared memory. Blocks wait for each other, so
-// all have to be resident.
+// AllDifferent's filtering (include/elimina/different.hpp): changes are written first, then parts are divided, each by a team of
+// blocks, or several one after another by a single block with its board in shared memory. Blocks wait for each other, so all have to
+// be resident.
 #include <elimina/different.hpp>
 
 namespace elimina {
@@ -47,7 +47,7 @@ struct BlockTeam {
     __syncthreads();
   }
 
-  // Waits until so many have come; what they wrote is seen then. Counts may wrap.
+  // Waits until `count` blocks have arrived; their writes are visible then. Counts may wrap around.
   static __device__ void meet(u32* barrier, u32 count) {
     __threadfence();
     atomicAdd(barrier, 1u);

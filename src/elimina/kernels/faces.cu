@@ -13,7 +13,7 @@ __device__ __forceinline__ T choose(int face, const T (&three)[3]) {
   return face == 0 ? three[0] : face == 1 ? three[1] : three[2];
 }
 
-// A barrier for workers and loaders, who wait in different places.
+// A barrier for workers and loaders, which wait at different points of the code.
 template <int kSize>
 __device__ __forceinline__ void meet() {
   asm volatile("barrier.sync 1, %0;" ::"n"(kSize) : "memory");
@@ -89,13 +89,13 @@ __global__ void __launch_bounds__(kSize, kBlocks)
       for (int k = 0; k < kItems; ++k) {
         if (own + k * loaders >= total) continue;
         i64 stride = choose(face_of(own + k * loaders), strides);
-        asm volatile("" : "+l"(stride));  // or its multiples would take registers
+        asm volatile("" : "+l"(stride));  // else its multiples would take registers
 #pragma unroll
         for (int u = 0; u < kDepth; ++u, from[k] += stride)
           if (u < depth) values[k][u] = __ldg(from[k]);
       }
     };
-    // A face of another number of tables than one: the others are read now.
+    // A face of several tables: the others are read now.
     const auto complete = [&](Item item, int d, int depth, Cell(&cell)[kDepth]) {
       const int first = first_table(item.face), last = item.face == 2 ? tables : first_table(item.face + 1);
 #pragma unroll 1

@@ -19,14 +19,14 @@ enum LinkWord : int {
 constexpr i64 kAwaited = -2;
 
 constexpr int kChunkBits = 20;  // of an entry: a step and a chunk of it
-constexpr int kResident = 2;    // blocks of a multiprocessor at a time, but in trees, where fewer have work
+constexpr int kResident = 2;    // blocks of a multiprocessor at a time; fewer in trees, where fewer have work
 constexpr int kNapNanoseconds = 20;
 
 constexpr int kMostTables = 16;
 constexpr int kRecordWords = 2 * kThreads;  // the longest record; longer steps are launched alone
 
-// Adds up every group-th value of d. The loads of kFlight of them are in flight together, those of the last few too. `own`: the
-// marginal that a moment-matching step is for; -1 in others. Only with kLevels there are any.
+// Adds up every group-th value of d, with kFlight loads in flight together. `own`: the mini-bucket of a moment-matching step (only with
+// kLevels); -1 in other steps.
 template <int kFlight, bool kLevels, class S, int kMost>
 __device__ __forceinline__ void sum_up(const S& s, typename S::Sum& sum, const typename S::Value* (&from)[kMost],
                                        const int (&stride)[kMost], int domain, int lane, int group, int tables, int tables_a,
@@ -74,7 +74,7 @@ struct Division {
   __device__ int cell(int round) const { return (round * kThreads + int(threadIdx.x)) / group; }
 };
 
-// Splits the digit of an axis off a number.
+// Splits the last digit, of an axis, off a number.
 __device__ __forceinline__ u32 last_digit(StepView step, u32 axis, u32& rest) {
   const u32 size = u32(step.size(axis));
   u32 quotient = __umulhi(rest, step.reciprocal(axis)), digit = rest - quotient * size;
@@ -133,9 +133,8 @@ __device__ void small_step(const S& s, StepView step, int first, int cells, type
   }
 }
 
-// The same for any number of tables: their state lies in local memory, because it would take the registers of all
-// others.
-// It gets no references, which would put the caller's objects there too.
+// The same for any number of tables. Their state lies in local memory, so that it takes no registers of the other paths. References
+// as arguments would put the caller's objects there, too.
 template <class S, bool kLevels>
 __device__ __noinline__ Peaks<S> wide_step(S s, StepView step, int first, int cells, typename S::Value* arena, const u64* peaks) {
   using Value = typename S::Value;
@@ -189,7 +188,7 @@ __device__ __noinline__ Peaks<S> wide_step(S s, StepView step, int first, int ce
   return seen;
 }
 
-// Waits until some steps are done, or the run is to stop. One warp.
+// Waits, as one warp, until some steps are done or the run has to stop.
 __device__ __noinline__ void wait_for(const i64* steps, i64 count, const volatile i32* unfinished, const i32* stop) {
   for (i64 base = 0; base < count; base += 32) {
     const i64 at = base + threadIdx.x;
@@ -276,7 +275,7 @@ __global__ void __launch_bounds__(kThreads, kTree ? 1 : kResident)
             seen.high = highs[warp] > seen.high ? highs[warp] : seen.high;
             seen.low = lows[warp] < seen.low ? lows[warp] : seen.low;
           }
-          // Atomics on one place take turns: one of each kind for a block, not for a warp.
+          // Atomics on one address are serialised: one of each kind for a block, not for a warp.
           is_one ? seen.write(peaks + 2 * number) : seen.add_to(peaks + 2 * number);
         }
         bool goes_on = next >= 0;

@@ -3,7 +3,7 @@
 
 namespace elimina {
 
-// The library reads messages as they are, and multiplies by both scales at the end: see Scales in elimina/running/scales.py.
+// cuBLAS reads messages unscaled, and multiplies by both scales at the end: see Scales in elimina/running/scales.py.
 template <class S>
 __global__ void product_scale(int a_source, int b_source, const u64* peaks, typename S::Value* scale) {
   const auto exponent = [&](int source) {
@@ -12,7 +12,7 @@ __global__ void product_scale(int a_source, int b_source, const u64* peaks, type
   *scale = typename S::Value(ldexp(1.0, -exponent(a_source) - exponent(b_source)));
 }
 
-// Adds a block's largest and smallest positive value to a range. Atomics on one place take turns: one of each kind for a block,
+// Adds a block's largest and smallest positive value to a range. Atomics on one address are serialised: one of each kind for a block,
 // not for a warp.
 template <class S>
 __device__ void publish_block(Peaks<S> seen, u64* range) {
@@ -33,7 +33,7 @@ __device__ void publish_block(Peaks<S> seen, u64* range) {
   block.publish(range);
 }
 
-// The range of some cells that a product reads.
+// Range of some cells of a product's operand.
 template <class S>
 __global__ void __launch_bounds__(kThreads) cells_range(const typename S::Value* cells, i64 count, u64* range) {
   Peaks<S> seen;
@@ -42,7 +42,7 @@ __global__ void __launch_bounds__(kThreads) cells_range(const typename S::Value*
   publish_block(seen, range);
 }
 
-// Exponents of two between which the values of a table lie as its reader takes them: 2^low <= value < 2^high.
+// Exponents of two that bound the values of a table as its reader scales them: 2^low <= value < 2^high.
 template <class Value>
 __device__ void exponents_of(const u64* range, bool is_message, int& low, int& high) {
   const double largest = __longlong_as_double(i64(range[0]));
@@ -51,10 +51,10 @@ __device__ void exponents_of(const u64* range, bool is_message, int& low, int& h
   high = ilogb(largest) + 1 - scale;
 }
 
-// True if the ranges of both sides bound the output closely enough: its range is that bound then.
+// True if the ranges of both sides bound the output closely enough; the bound is then its range.
 template <class Value>
 __device__ bool is_bounded(const u64* lhs, const u64* rhs, int messages, int depth_bits, int most_bits, u64* range) {
-  // Zeros, infinities and what has not been seen fail this.
+  // Zeros, infinities and ranges that were never set fail this.
   for (const u64* side : {lhs, rhs}) {
     const double high = __longlong_as_double(i64(side[0])), low = __longlong_as_double(i64(side[1]));
     if (!(low > 0 && low <= high && high < std::numeric_limits<double>::infinity())) return false;
@@ -71,8 +71,8 @@ __device__ bool is_bounded(const u64* lhs, const u64* rhs, int messages, int dep
   return true;
 }
 
-// The largest and the smallest positive value of the output, or bounds of them; kLanes neighbouring cells at a time. The last
-// axis is the fast one.
+// Largest and smallest positive value of the output, or bounds on them; kLanes neighbouring cells at a time. The last axis is the
+// fast one.
 template <class S, int kLanes>
 __global__ void __launch_bounds__(kThreads) extremes(const i64* __restrict__ record, int number, const typename S::Value* arena, u64* peaks, const i32* stop,
                                                      const u64* lhs, const u64* rhs, int messages, int depth_bits, int most_bits) {

@@ -1,4 +1,4 @@
-// Resets the output ranges of the steps that run: no value has been seen yet.
+// Resets the output ranges of the steps of a run.
 #include "common.cuh"
 
 namespace elimina {

@@ -1,4 +1,4 @@
-// Copies rows of cells to where rows have another pitch, maybe as cells of another type; cells from a limit on are forbidden there.
+// Copies rows of cells to rows of another pitch, possibly of another type; cells at or above a limit become forbidden.
 #include "common.cuh"
 
 namespace elimina {

@@ -9,7 +9,7 @@ namespace elimina {
 template <class P, int kVectors>
 constexpr int kLanesOf = kVectors * 16 / int(sizeof(typename P::Lane));
 
-// Places that a thread fills in shared memory: words of kPer cells, every groups-th value of d.
+// Cells that a thread fills in shared memory: words of kPer cells, every groups-th value of d.
 struct Share {
   int words, threads, groups, group, first_word;
   __device__ __forceinline__ Share(int count, int per)
@@ -64,9 +64,8 @@ __device__ __forceinline__ void take(const typename P::Cell* (&from)[kTables], c
   }
 }
 
-// slots[d - d_first][i] = product of kTables tables from `first` on, each a matrix [d][cell] whose cells follow each other, at
-// cells from `cell_first` on. Reads whole words, past the last cell too. Its few instructions a word are what small tables wait
-// for.
+// slots[d - d_first][i] = product of kTables tables from `first` on, each a matrix [d][cell] of consecutive cells, at cells from
+// `cell_first` on. Reads whole words, even past the last cell. Small tables are bound by its instructions, so these are few.
 template <class P, class Slot, class Word, int kTables>
 __device__ __forceinline__ void fill_few(int slots_at, int pitch, int count, i64 cell_first, int first, i64 d_first, int depth,
                                          const typename P::Cell* arena, Map map, P policy) {
@@ -207,7 +206,7 @@ __global__ void __launch_bounds__(kProductThreads, kBlocks)
   using Lane = typename P::Lane;
   using Sum = typename P::Sum;
   constexpr int kLanes = kLanesOf<P, kVectors>, kPer = 16 / int(sizeof(Cell)), kVectorLanes = kLanes / kVectors;
-  // An addition and a minimum of float fill the scheduler alone, so the loop's own instructions count; others wait for one
+  // Additions and minima of floats fill the scheduler, so instructions of the loop cost time; other types are bound by one
   // unit.
   constexpr int kUnroll = same<Lane, float> ? 4 : 2;
   const Map map = map_of<P>(record_words, tables, 0, batch, slab, chunk, 0);

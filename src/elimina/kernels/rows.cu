@@ -55,7 +55,7 @@ __global__ void __launch_bounds__(kThreads) rows_starts(const i64* runs, i64 row
   if (i == rows - 1) starts[runs[i]] = rows;
 }
 
-// The runs of a sorted table: all rows where there are no starts. Their number stays on the device.
+// The runs of a sorted table; without starts, each row is one. Their number stays on the device.
 template <int W>
 struct Runs {
   const Key<W>* keys;
@@ -67,7 +67,7 @@ struct Runs {
   __device__ const Key<W>& key(i64 run) const { return keys[start(run)]; }
 };
 
-// First run of [at, end) that is not before the key (`past`: that is after it).
+// First run of [at, end) with a key not below the given one (`past`: above it).
 template <int W>
 __device__ i64 find_run(const Runs<W>& runs, i64 at, i64 end, const Key<W>& key, const Key<W>& group, bool past) {
   while (at < end) {
@@ -78,7 +78,7 @@ __device__ i64 find_run(const Runs<W>& runs, i64 at, i64 end, const Key<W>& key,
   return at;
 }
 
-// Right runs in the group of each left run: the first one, and their number.
+// First right run of each left run's group, and their number.
 template <int W>
 __global__ void __launch_bounds__(kThreads)
     rows_match(const Key<W>* left, const i64* left_starts, const i64* left_last, i64 left_rows, const Key<W>* right,
@@ -91,7 +91,7 @@ __global__ void __launch_bounds__(kThreads)
   const Key<W> group = Mask<W>(group_words).key, key = l.key(run);
   const i64 end = r.count(), at = find_run(r, 0, end, key, group, false);
   if (at == end || !agree(r.key(at), key, group)) return;
-  // Most groups are small: steps that double, before the search by halves.
+  // Galloping before bisection, because most groups are small.
   i64 step = 1;
   while (at + step < end && agree(r.key(at + step), key, group)) step *= 2;
   first[run] = at;
@@ -129,8 +129,8 @@ __device__ __forceinline__ i64 find_sum(const i64* sums, i64 at, i64 end, i64 pa
   return at;
 }
 
-// Work of a thread on a pair of runs: it counts or writes the rows of the joint table or, where the low field is
-// eliminated or there is none, one row at most.
+// Work of a thread on a pair of runs: counts or writes the rows of the joint table; at most one row if the low field is
+// eliminated or missing.
 template <class R, int W, bool kMany>
 struct Pairing {
   using Value = typename R::Value;
@@ -210,7 +210,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// One thread a run, which is no longer than a domain.
+// One thread for each run: runs are no longer than a domain.
 template <class R, int W>
 __global__ void __launch_bounds__(kThreads)
     rows_project(const Key<W>* keys, const typename R::Value* values, const i64* starts, i64 runs, u64 low,
@@ -226,7 +226,7 @@ __global__ void __launch_bounds__(kThreads)
   to_values[run] = ring.finish(marginal.sum);
 }
 
-// The rows that are kept: those at which the running sum grows.
+// Keeps the rows at which the running sum grows.
 template <class V, int W>
 __global__ void __launch_bounds__(kThreads)
     rows_keep(const Key<W>* keys, const V* values, const i64* sums, i64 rows, Key<W>* to_keys, V* to_values) {
@@ -236,7 +236,7 @@ __global__ void __launch_bounds__(kThreads)
   to_values[sums[i] - 1] = values[i];
 }
 
-// A cell by its number in the order of the keys: its place in the table, and its key.
+// A cell by its number in key order: its position in the table, and its key.
 template <int W>
 __device__ i64 cell_at(i64 number, const i64* axes, const i64* sizes, int count, Key<W>& key) {
   i64 cell = 0;

@@ -10,7 +10,7 @@ __device__ __forceinline__ typename S::Value join(const S& s, const typename S::
                                                   int tables_ab) {
   typename S::Value a = s.one(), b = s.one();
   if constexpr (typename S::Value(1) / 2 == 0) {
-    // Integers: the order of the terms is all the same.
+    // Integer sums do not depend on the order of terms.
 #pragma unroll
     for (int t = 0; t < kMost; ++t)
       if (t < tables) a = s.combine(a, v[t]);

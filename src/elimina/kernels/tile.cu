@@ -35,7 +35,7 @@ __device__ __forceinline__ void load_shared(typename P::Lane (&lanes)[kLanes], c
   }
 }
 
-// kDense: cells that follow each other along the fast axes do so in every streamed table too; kAligned: at 16-byte addresses.
+// kDense: consecutive cells along the fast axes are consecutive in every streamed table, too; kAligned: at 16-byte addresses.
 // kWhole: all values of d are in shared memory at once, so sums live for one pass only.
 // kOuters > 1: a block takes up to kOuters slow cells with equal values of the streamed tables, and reads each value
 // once.
@@ -61,7 +61,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
   if constexpr (kOuters == 1) outers = 1;
   const Map map = map_of<P>(record_words, tables, streamed, batch, slab, pitch, kGeneric ? streamed * pitch : 0, outers);
 
-  // Blocks that read the same streamed values follow one another, so that a cache has them.
+  // Blocks that read the same streamed values run one after another, so that these stay in a cache.
   u64 block = blockIdx.x, shared_outer = 0;
   if constexpr (kOuters > 1) {
     const u32 groups = u32((sharing + outers - 1) / outers);

@@ -75,10 +75,10 @@ struct Pairs {
   static __device__ Lane join(Cell low, Cell high) { return u32(static_cast<unsigned short>(low)) | u32(static_cast<unsigned short>(high)) << 16; }
 };
 
-// Out of line, since it takes hundreds of instructions and is hardly ever needed.
+// Not inlined: it takes hundreds of instructions and is rarely called.
 __device__ __noinline__ u64 divide_long(u64 a, u64 b) { return a / b; }
 
-// Digits of a cell number times strides; what is left for the slowest axis is its digit.
+// Sum of the digits of a cell number times strides; the remainder is the digit of the slowest axis.
 template <class Stride>
 __device__ __forceinline__ i64 offset_of(StepView step, u64 cell, int first, int last, Stride stride) {
   i64 offset = 0;
@@ -110,7 +110,7 @@ __device__ __forceinline__ void store_words(Cell* to, const Lanes& lanes) {
   for (int j = 0; j < int(sizeof(lanes) / sizeof(Word)); ++j) reinterpret_cast<Word*>(to)[j] = words[j];
 }
 
-// Writes `cells` cells at most, in words of `vector` bytes where all lanes are wanted.
+// Writes at most `cells` cells, in words of `vector` bytes if all lanes are written.
 template <class P, class Lanes>
 __device__ __forceinline__ void store_cells(typename P::Cell* out, const Lanes& lanes, int cells, int vector) {
   constexpr int kCells = int(sizeof(lanes) / sizeof(typename P::Lane)) * P::width;
@@ -153,7 +153,7 @@ __device__ __forceinline__ Map map_of(int record_words, int tables, int streamed
   return map;
 }
 
-// Shared memory starts with the step's record. Always this array plus an offset: so the compiler knows the kind of address.
+// Shared memory starts with the step's record. Addresses are always this array plus an offset, so that the compiler knows their kind.
 extern __shared__ __align__(16) i64 shared[];
 
 template <class T>
@@ -161,9 +161,9 @@ __device__ __forceinline__ T* at(int bytes) {
   return reinterpret_cast<T*>(reinterpret_cast<unsigned char*>(shared) + bytes);
 }
 
-// The functions that prepare a block are not inlined, so that their registers are not taken from the inner loops; nor are their
-// loops unrolled, since code that runs once waits for its own instructions.
-// Returns whether the block shall go on; it asks while the record is on its way.
+// Functions that prepare a block are not inlined, so that they take no registers from the inner loops. Their loops are not unrolled:
+// code that runs once is bound by fetching its instructions. Returns whether the block has to go on, which it checks while the record
+// is loaded.
 template <class P>
 __device__ __noinline__ bool prepare(const i64* record, int record_words, u64 outer, const u64* peaks, const i32* stop, int bases_at,
                                      int scales_at, int outers = 1) {
@@ -218,7 +218,7 @@ __device__ __forceinline__ void locate_lo(u64 first, int count, int pitch, int f
   }
 }
 
-// A value of a table, as its reader sees it.
+// A value of a table, scaled for its reader.
 template <class P>
 __device__ __forceinline__ typename P::Cell read(const typename P::Cell* cell, int number, int scales_at) {
   if constexpr (P::Semiring::scaled) {

@@ -47,7 +47,7 @@ __global__ void waves_beliefs(i64 variables, const i32* starts, const double* bi
   raise_to(residual, change);
 }
 
-// A factor of a class: where its tables, messages and the beliefs of its variables are, and room for numbers of its own in shared memory.
+// A factor of a class: pointers to its tables, messages and beliefs, and room in shared memory.
 struct WaveFactor {
   i64 count, number;
   int axes;
@@ -60,7 +60,8 @@ struct WaveFactor {
   __device__ i64 at(i64 offset) const { return offset * count + number; }
   __device__ double& own(i64 slot) const { return room[slot * step]; }
 
-  // Writes what each axis's variable receives from others, over its largest number; returns the logarithm of the product of these.
+  // Writes the messages that each axis's variable receives from others, divided by their maximum; returns the logarithm of the product of
+  // the maxima.
   __device__ double set_cavities() const {
     double log_scale = 0;
     i64 offset = 0;
@@ -79,7 +80,7 @@ struct WaveFactor {
     return log_scale;
   }
 
-  // Sum of the table's cells at one state of an axis (-1: of all cells), times what the other axes receive.
+  // Sum of the table's cells at one state of an axis (-1: of all cells), each times the messages to the other axes.
   __device__ double sum(int axis, i32 state) const {
     i32 cells = 1, last = 0;
     for (int a = 0; a < axes; ++a) {
@@ -120,7 +121,7 @@ __device__ void send(const WaveFactor& factor, double* messages, int axis, i64 o
   }
 }
 
-// Messages of a class: sums of each factor's table, times what its other variables receive from others. `damping`: share of the message before.
+// Messages of a class: sums of each factor's table times the messages to its other variables. `damping`: share of the old message.
 __global__ void waves_messages(i64 count, i32 axes, const i32* sizes, const i32* scopes, const double* tables,
                                const double* beliefs, double* messages, const double* damping) {
   ELIMINA_ROOM(room);
@@ -163,7 +164,7 @@ __global__ void waves_messages(i64 count, i32 axes, const i32* sizes, const i32*
   }
 }
 
-// Logarithm of each factor's sum, of the table times what its variables receive from others.
+// Logarithm of each factor's sum: of its table times the messages to its variables.
 __global__ void waves_sums(i64 count, i32 axes, const i32* sizes, const i32* scopes, const double* tables,
                            const double* beliefs, const double* messages, double* logs) {
   ELIMINA_ROOM(room);

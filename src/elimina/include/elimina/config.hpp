@@ -1,4 +1,4 @@
-// The one place that depends on the compiler of these headers: a host compiler, nvcc or NVRTC.
+// All that depends on the compiler of these headers: a host compiler, nvcc or NVRTC.
 #pragma once
 
 #if defined(__CUDACC__)
@@ -9,7 +9,7 @@ using i32 = int;
 using i64 = long long;
 using u32 = unsigned int;
 using u64 = unsigned long long;
-// Parts of the standard library that these headers use; all of it would more than double the time of a run-time compilation.
+// The parts of the standard library in use; including all of it would more than double the time of a run-time compilation.
 namespace std {
 template <class T>
 struct numeric_limits {

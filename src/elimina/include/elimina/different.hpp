@@ -11,34 +11,34 @@
 
 namespace elimina::different {
 
-// A variable in a constraint: its number, the first word of its row, and the row's bit that is the constraint's first value.
+// A variable in a constraint: its number, the first word of its row, and the row's bit for the constraint's first value.
 struct Member {
   u32 variable, row;
   i32 first;
 };
 
-// The first and the last bit of a row that are values; bits beyond them mean nothing.
+// First and last valid bit of a row; bits beyond are undefined.
 struct Bounds {
   i32 lo, hi;
 };
 
-// Members of one constraint (from `members` on) that are to be divided: all, or those that are listed from `list` on.
+// Members of one constraint (from `members` on) to divide: all, or those listed from `list` on.
 struct Part {
   u32 members, count, words;
   i32 list;
-  u32 free, has_free;      // begin of the mask of values without a member; true if there is one
-  u64 board, rows;         // where its scratch memory begins, in words of 64 bits
-  u32 first_loss, losses;  // room for what is found
+  u32 free, has_free;      // begin of the mask of values without a member; 1 if there is such a value
+  u64 board, rows;         // begin of its scratch memory, in words of 64 bits
+  u32 first_loss, losses;  // room for the losses
   u32 first_label;
 };
 
-// Values of a member, in the constraint's words, that it loses.
+// Lost values of a member, in the constraint's words.
 struct Loss {
   u32 member, word;
   u64 values;
 };
 
-// A component that is not the core; its members have equal labels.
+// Label of a component other than the core, equal for its members.
 struct Label {
   u32 member;
   i32 label;
@@ -61,7 +61,7 @@ struct MatchChange {
   i32 value;
 };
 
-// Everything that a call needs. What the host wrote for it is read once and copied.
+// Arguments of a call. Data written by the host are read once and copied.
 struct Call {
   u64* rows;
   Bounds* bounds;
@@ -82,20 +82,20 @@ struct Call {
   Label* labels;
   Answer* answers;
   u32* barriers;                         // one for each part
-  u32* arrived;                          // blocks and parts that are done with something, since the beginning
+  u32* arrived;                          // number of finished stages of blocks and parts, since the beginning
   u32* done;                             // the host's
   u32 ticket, blocks, rounds, arrivals;  // what `done` becomes; of a part's team; most rounds; `arrived` before
 };
 
 constexpr i32 kCounters = 16;
 
-// Words of 64 bits for what a part keeps beside its rows: four masks and a pivot; counters, a list of words, ten numbers a member.
+// Words of 64 bits of a part's state besides its rows: four masks and a pivot; counters, a list of words, ten numbers a member.
 inline ELIMINA_HD u64 board_words(u64 count, u64 words) {
   return 4 * words + 1 + (kCounters + words + 10 * count + 1) / 2;
 }
 
-// Writes what changed to the device's copies; the threads of all blocks share the work. The host's memory is far away, so each
-// kind begins with threads of its own: they wait at the same time.
+// Writes changes to the device's copies; the threads of all blocks share the work. Reading the host's memory is slow, so each kind of
+// change begins at other threads, which then wait at the same time.
 class Update {
  public:
   ELIMINA_HD Update(const Call& call, u64 thread, u64 threads) : call_(call), thread_(thread), threads_(threads) {}
@@ -222,17 +222,17 @@ class Division {
     team_.sync();
   }
 
-  // Two counts of this round; those of the next one are cleared. Others may be at it already when this one's are read.
+  // Two counters of this round; clears those of the next round, which other threads may enter before these are read.
   ELIMINA_HD u32* counter() {
     const u32 next = 2 * ((round_ + 1) % 3);
     if (team_.thread() == 0) counters_[next] = counters_[next + 1] = 0;
     return counters_ + 2 * (round_ % 3);
   }
 
-  // A chain of variables may take as many rounds as it is long: a search from one to the next is better then.
+  // A chain of variables may take as many rounds as its length: a sequential search is better then.
   ELIMINA_HD bool has_rounds() const { return round_ < call_.rounds; }
 
-  // Variables that lead to free values; how many do not.
+  // Gathers variables that lead to free values; returns the number of the others.
   ELIMINA_HD i32 gather() {
     for (i32 left = count_;;) {
       u32* const joined = counter();
@@ -261,8 +261,8 @@ class Division {
     return false;
   }
 
-  // Numbers what is not in the core; what is fixed is a component. The values of the rest are lost for the core, those of what is
-  // fixed for all.
+  // Numbers the variables outside the core; each fixed one is a component. The core loses the values of all others, and all lose the values of
+  // fixed ones.
   ELIMINA_HD i32 list_remaining(bool has_core) {
     for (i32 k = team_.thread(); k < count_; k += team_.threads()) {
       if (team_.load(state_ + k) != kOpen) continue;
@@ -284,7 +284,7 @@ class Division {
     return i32(team_.load(counters_ + kRemaining));
   }
 
-  // The core, or all that is not fixed, without the values of other components.
+  // Takes the values of other components from the core, or from all variables that are not fixed.
   ELIMINA_HD void take_lost(bool has_core) {
     const u64 lost = team_.load(counters_ + kLostWords);
     for (u64 i = u64(team_.thread()); i < lost * u64(count_); i += u64(team_.threads())) {
@@ -305,7 +305,7 @@ class Division {
     call_.labels[part_.first_label + team_.take(counters_ + kLabels)] = {member(k), component};
   }
 
-  // The first pivot is the variable with the widest row, and rows are those of the domains; false: it takes too many rounds.
+  // The first pivot is the variable with the widest row, with rows of the domains. Returns false if this takes too many rounds.
   ELIMINA_HD bool divide(i32 alive, bool has_core) {
     const i32 pivot = i32(team_.load(first_pivot_) & ~0u), value = match(remaining(pivot));
     if (team_.thread() == 0) {
@@ -423,7 +423,7 @@ class Division {
     }
   }
 
-  // A member of a complete component keeps its own value and what its row here has.
+  // Finishes a member of a complete component: it keeps its own value and the values of its row here.
   ELIMINA_HD void finish(i32 k, const Row& r, const u64* words, i32 component) {
     const i32 value = match(k);
     if (team_.lane() == 0) label(k, component);

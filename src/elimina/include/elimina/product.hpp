@@ -4,8 +4,8 @@
 
 namespace elimina {
 
-// Values of the eliminated variable, rows and columns from which a tile of the output pays for packing both tables; combinations from
-// which anything does.
+// Least values of the eliminated variable, rows and columns for which a tile of the output repays packing both tables; least
+// combinations of a product.
 constexpr i64 kProductDepth = 4, kProductSide = 8, kProductWork = 1 << 16;
 
 // True if one table has all rows, and another one all columns: out[batch][row][column]. Fast axes are columns; of the others, those that

@@ -38,7 +38,7 @@ enum StepWord : int {
 
 constexpr i64 kJoin = -1, kLevel = -2;
 
-// In the records of small steps on a device, the upper half of kAxisVariable is 2^32 / size, rounded down, or 2^32 - 1 for size 1.
+// In records of small steps on a device, the upper half of kAxisVariable is 2^32 / size, rounded down, or 2^32 - 1 for size 1.
 enum AxisWord : int { kSize, kOutStride, kAxisVariable, kAxisWords };
 enum TableWord : int { kOffset, kDomainStride, kSource, kStrides };  // kSource: the step that wrote it; -1 for a factor
 enum OtherWord : int { kOtherVariable, kOtherValues, kOtherWords };  // of a further variable that the step eliminates
@@ -73,7 +73,7 @@ struct StepView {
 
   ELIMINA_HD bool eliminates_several() const { return table(words[kTables]).words != words + words[kWords]; }
 
-  // Tells the variables that the step eliminates their values in the combination d.
+  // Stores the values of the eliminated variables in combination d.
   template <class Index>
   ELIMINA_HD void assign(Index* assignment, i64 d) const {
     for (const i64 *first = table(words[kTables]).words, *other = words + words[kWords]; other != first;) {

@@ -49,7 +49,7 @@ ELIMINA_HD Key<W> all_but(u64 low) {
   return mask;
 }
 
-// Adjacent bits that move together from one layout to another.
+// Adjacent bits that keep together from one layout to another.
 enum SegmentWord : int { kFromWord, kFromShift, kSegmentMask, kToWord, kToShift, kSegmentWords };
 
 template <int A, int B>
@@ -89,7 +89,7 @@ struct Stage {
   const i64* words;
   Value budget;
 
-  // Integers do not wrap: stored values are feasible, and infinity is at most half of the largest integer.
+  // Integers do not overflow: stored values are feasible, and infinity is at most half of the largest integer.
   ELIMINA_HD bool admits(const Key<W>& key, Value& value) const {
     const i64* at = words + 2;
     return admits(value, [&](i64) {
@@ -106,7 +106,7 @@ struct Stage {
 
   ELIMINA_HD i64 tables() const { return words[0] + (words[1] > 0 ? words[1] : 0); }
 
-  // A key's share of the address of its cell in each table; `base`: 1 if the first cell's address is part of it, else 0.
+  // A key's share of its cell's address in each table; with `base` 1, including the address of the first cell.
   ELIMINA_HD void find_cells(const Key<W>& key, i64 base, i64* cells) const {
     const i64* at = words + 2;
     for (i64 n = 0, all = tables(); n < all; ++n, at += 2 + at[1] * kTermWords)
@@ -150,7 +150,7 @@ ELIMINA_HD void meet(const Stage<R, W>& stage, u64 low, const Side<R, W>& a, i64
   }
 }
 
-// The marginal over rows that come one by one.
+// The marginal over rows that arrive one by one.
 template <class R>
 struct Marginal {
   typename R::Sum sum;

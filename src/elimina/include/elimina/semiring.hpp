@@ -12,7 +12,7 @@ namespace elimina {
 template <class T>
 inline constexpr bool is_integer = T(1) / 2 == 0;
 
-// Integers never wrap: the planner picks a dtype that holds (tables in a step) x infinity, and a marginal starts at infinity,
+// Integers never overflow: the planner picks a dtype that holds (tables in a step) x infinity, and a marginal starts at infinity,
 // so it never exceeds it.
 template <class T>
 struct MinSum {
@@ -29,7 +29,7 @@ struct MinSum {
   ELIMINA_HD bool better(T a, T b) const { return a < b; }
 };
 
-// The worst cost of an assignment, at its best. The unit of integers is a constant: the compiler of CUDA 13.0 drops the sign of
+// Minimum of the worst cost of an assignment. The unit of integers is a constant: the compiler of CUDA 13.0 drops the sign of
 // -infinity in a maximum of three (compute capability 9.0).
 template <class T>
 struct MinMax {
@@ -57,7 +57,7 @@ inline constexpr int kMostExponent = sizeof(T) == 4 ? 126 : 1022;
 template <class T>
 ELIMINA_HD int scale_exponent(double peak) {
   if (!(peak > 0)) return 0;
-  // The exponent's bits of numbers that are not normal are beyond the limit, as these are.
+  // The exponent bits of subnormal and infinite numbers lie beyond the limit, too.
   const int limit = kMostExponent<T>, exponent = int(__builtin_bit_cast(unsigned long long, peak) >> 52) - 1023;
   return exponent < -limit ? -limit : exponent > limit ? limit : exponent;
 }
@@ -76,9 +76,9 @@ struct SumProduct {
   ELIMINA_HD bool better(T a, T b) const { return a > b; }
 };
 
-// weight x log of the sum of exp(value / weight). Weight 1: logarithms of sums; 0: of the largest; others are Hoelder's: those of the
-// parts of one sum that add up to 1 bound its logarithm, from above if all are positive, from below if a single one is (Liu and Ihler
-// 2011, "Bounding the partition function using Hoelder's inequality").
+// weight x log of the sum of exp(value / weight). Weight 1: logarithms of sums; 0: of maxima; other weights are those of Hoelder's
+// inequality: if the weights of a sum's parts add up to 1, they bound its logarithm, from above if all are positive, from below if
+// only one is (Liu and Ihler 2011, "Bounding the partition function using Hoelder's inequality").
 template <class T>
 struct LogSumExp {
   using Value = T;
@@ -132,8 +132,8 @@ ELIMINA_HD R weighed(R ring, double weight) {
   return ring;
 }
 
-// Counting modulo 2^64 (modulus 0: the natural wrap of unsigned words) or modulo a prime below 2^31; the planner bounds the
-// count and combines as many moduli as it takes (Chinese remainders), so that the answer is exact.
+// Counting modulo 2^64 (modulus 0: unsigned words wrap around) or modulo a prime below 2^31. The planner bounds the count and
+// combines enough moduli (Chinese remainders) for an exact answer.
 template <class T>
 struct Count {
   using Value = T;
