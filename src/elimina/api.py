@@ -42,15 +42,14 @@ def plan(
         task: ``mpe`` or ``map``: the best assignment (the optimum of a WCSP, the most probable explanation of a
             network); ``pr`` or ``partition``: the partition function, or the probability of the evidence; ``mar`` or
             ``marginals``: the posterior marginals; ``mmap``: the most probable states of the variables in the query,
-            all others summed out; ``count``: the number of allowed assignments;
-            ``count-optima``: the number of optimal ones; ``kbest``: the ``k`` best ones (``Options(k=10)``).
-            ``bottleneck``: the assignment whose worst table is best: the
-            largest cost is minimised, the smallest utility, or degree of satisfaction, maximised. Capital letters are
-            taken, too.
-        evidence: Variable (name or index) -> its state, or (probability models) likelihoods: an array with one for each
-            state, or a mapping from states, of which those left out have 0. An index into named states is written
-            ``elimina.StateIndex(1)``. None, NaN, NaT and pandas.NA: not observed. Or a pandas Series of states, or the
-            path of a file of evidence.
+            all others summed out; ``count``: the number of allowed assignments; ``count-optima``: the number of optimal
+            ones; ``kbest``: the ``k`` best ones (``Options(k=10)``); ``bottleneck``: the assignment whose worst table
+            is best (the largest cost is minimised, the smallest utility or degree of satisfaction maximised). Case is
+            ignored.
+        evidence: Variable (name or index) -> its state, or in probability models its likelihoods: an array with one for
+            each state, or a mapping from states (0 for missing ones). An index into named states is written
+            ``elimina.StateIndex(1)``. None, NaN, NaT and pandas.NA: not observed. Also a pandas Series of states, or
+            the path of an evidence file.
         query: ``mar``: the variables whose marginals are computed; None for all. ``mmap``: the variables to maximise;
             the plan sums out the others.
         device: ``cpu``, ``cuda`` (the first GPU), a GPU such as ``cuda:1``, several GPUs as in
@@ -100,7 +99,7 @@ def solve(
     time_limit: float | None = None,
     options: Options = DEFAULT,
 ) -> Result:
-    """Answer a task: exactly if elimination fits into memory, otherwise with bounds.
+    """Answer a task: exactly if elimination fits into memory, otherwise with bounds or an estimate.
 
     Optima may also be found by filtered elimination or search: ``stats["method"]`` names the method. Filtered
     elimination of integer costs stores only tuples that can be part of a solution better than the best known one, and
@@ -118,22 +117,21 @@ def solve(
         query: Variables to report, as in ``plan``.
         device: Device, as in ``plan``.
         memory: Memory limit, as in ``plan``.
-        time_limit: Time limit of the whole call, in seconds. A call that reaches it returns the bounds known by then:
-            the status is ``bounded``, and ``ended_by`` is ``time-limit``.
+        time_limit: Time limit of the whole call, in seconds. A call that reaches it returns the bounds or the estimate
+            so far: the status is ``bounded`` or ``estimated``, and ``ended_by`` is ``time-limit``.
         options: Settings for experts, such as the method and a function to call with bounds: see ``elimina.Options``.
 
     Returns:
-        The answer. Once a bound is known, a call that ends early returns the best assignment and both bounds.
-        ``ended_by`` names the cause: an interrupt (Ctrl-C), the time limit, the memory limit, a device, or the gap.
+        The answer. A call that ends early returns its best assignment, bounds or estimate so far. ``ended_by`` names
+        the cause: an interrupt (Ctrl-C), the time limit, the memory limit, a device, or the gap.
 
     Raises:
         TypeError: An argument has the wrong type.
         InputError: An option or the evidence does not fit the model, or the file of the model cannot be read.
-        MemoryLimitError: The plan needs more memory than it may use, or the process ran out of memory, and nothing is
-            known.
-        DeviceError: The device is missing, unusable or (a GPU) out of memory, and nothing is known.
-        TimeLimitError: The time limit passed, and nothing is known.
-        KeyboardInterrupt: The user interrupted, and nothing is known.
+        MemoryLimitError: The plan exceeds the memory limit, or the process ran out of memory, without any result.
+        DeviceError: The device is missing, unusable or (a GPU) out of memory, without any result.
+        TimeLimitError: The time limit passed without any result.
+        KeyboardInterrupt: The user interrupted before there was any result.
 
     Examples:
         >>> import elimina
@@ -165,9 +163,9 @@ def sample(
 ) -> Samples:
     """Draw samples of all variables of a probability model given evidence.
 
-    Samples are exact and independent where the messages of one elimination fit into memory; variables of a network
-    that nothing observed depends on are drawn from their own distributions, and need no messages. Otherwise, samples
-    come from mini-buckets, or (networks) from their distributions, and have weights.
+    Samples are exact and independent if the messages of one elimination fit into memory. Variables of a network
+    without observed descendants are drawn from their own distributions, and need no messages. Otherwise, samples come
+    from mini-buckets, or (networks) from their distributions, and have weights.
 
     Args:
         model: A probability model, a network of pgmpy or pyAgrum, or the path of a file that ``elimina.read`` takes.
@@ -181,7 +179,7 @@ def sample(
             error instead of weighted samples.
 
     Returns:
-        The samples: states by the variables' names, their weights, and the number of exact samples that they are worth.
+        The samples: states by the variables' names, their weights, and the effective number of exact samples.
 
     Raises:
         TypeError: An argument has the wrong type.
@@ -228,16 +226,16 @@ def iterate_best(
 ) -> Iterator[RankedAssignment]:
     """Iterate over the allowed assignments, the best first, none of them twice.
 
-    The messages of one elimination lead a best-first search, which then takes little time for each assignment. If they
-    do not fit into memory, mini-buckets do: the search may then take long, or end with an error about memory.
+    The messages of one elimination guide a best-first search, so that each assignment takes little time. If they do not
+    fit into memory, mini-buckets guide it: the search may then take long, or end with a ``MemoryLimitError``.
 
     Args:
         model: Any model, a network of pgmpy or pyAgrum, or the path of a file that ``elimina.read`` takes.
         evidence: Evidence, as in ``plan``.
         within: Distance from the optimum's value up to which assignments are returned, in the model's units: costs, or
             natural logarithms of probabilities. 0: all optima.
-        distance: Number of variables in which an assignment differs from each of those before, at least. Each is the
-            best one of that kind.
+        distance: Least number of variables in which an assignment differs from each earlier one. Each is the best
+            one that does.
         device: Device of the elimination, as in ``plan``.
         memory: Memory limit, as in ``plan``.
         options: Settings for experts: the order and its search, ``threads`` and ``dtype``.

@@ -84,7 +84,7 @@ class InfluenceDiagram(DecisionNetwork):
         variables: Chance variables and decisions, in the order of their indices.
         network: Bayesian network of the chance variables, in which each decision is a variable without parents and with
             equal probabilities.
-        observed: Index of a decision -> indices of the variables that it sees, those by ``no_forgetting`` included.
+        observed: Index of a decision -> indices of the variables that it sees, including those by ``no_forgetting``.
         utilities: Name -> table of numbers.
         no_forgetting: True if each decision sees all earlier ones and their observations.
         name: Name of the diagram.
@@ -174,9 +174,10 @@ class InfluenceDiagram(DecisionNetwork):
             options: Settings for experts: ``device``, ``memory``, the order and its search, ``threads`` and ``dtype``.
 
         Returns:
-            The answer: ``value`` is the expected utility, ``policies`` has the policy of each decision over what it
-            needs to see, ``marginals`` has the posteriors of all variables under them, and ``stats["utilities"]`` the
-            expected value of each utility. Where observations have probability 0, the policy is arbitrary.
+            The answer: ``value`` is the expected utility, ``policies`` has the policy of each decision over its
+            relevant observations, ``marginals`` has the posteriors of all variables under them, and
+            ``stats["utilities"]`` the expected value of each utility. Where observations have probability 0, the policy
+            is arbitrary.
 
         Raises:
             TypeError: An argument has the wrong type.
@@ -229,7 +230,7 @@ class InfluenceDiagram(DecisionNetwork):
         time_limit: float | None = None,
         options: Options = DEFAULT,
     ) -> ObservationGains:
-        """Return what it is worth to let a decision observe another variable (the value of information).
+        """Return the gains of letting a decision observe another variable (values of information).
 
         Args:
             decision: The decision, by name or index.

@@ -34,25 +34,25 @@ def fit(
 ) -> Fit[Any]:
     """Fit the conditional distributions of a Bayesian network to data.
 
-    Complete data are counted. Where cells are missing, expectation maximisation (EM) finds a local optimum: the rows
-    are propagated in batches, equal rows once. Cells are taken to be missing at random. A variable without a column is
+    Complete data are counted. If cells are missing, expectation maximisation (EM) finds a local optimum: rows are
+    propagated in batches, equal rows once. Cells are taken to be missing at random. A variable without a column is
     latent: all of its cells are missing.
 
-    The distributions of a ``DynamicModel`` are fitted to sequences: each family is counted over all slices, which is
-    the Baum-Welch algorithm where the model is a hidden Markov model. A variable that has the same distribution in the
-    first slice as in later ones keeps one for both.
+    The distributions of a ``DynamicModel`` are fitted to sequences: each family is counted over all slices (for a
+    hidden Markov model, this is the Baum-Welch algorithm). A variable with the same distribution in the first slice and
+    in later ones keeps one for both.
 
     Args:
         structure: A Bayesian network (a model, a network of pgmpy or pyAgrum, or the path of a file), a mapping from
             each variable's name to the names of its parents, or a ``DynamicModel``.
         frame: The data, a row for each case: what ``JunctionTree.batch`` takes, or the path of a .csv or .parquet file.
             For a ``DynamicModel``, observations as ``DynamicModel.filter`` takes them, a row for each slice.
-        states: Variable -> its states, or their number, where the structure is a mapping. Left out, they are those that
-            occur in its column, sorted, or the categories of a column of categories.
-        prior: Pseudo-count that is added to each cell's count (Dirichlet prior), 0 for maximum likelihood; or variable
-            -> that of its table, a number or an array of the table's shape, and 0 for other variables. Where all counts
-            are 0, a distribution is uniform, or in EM that of the iteration before. Variables of a ``DynamicModel`` are
-            ``rain[0]`` in the first slice, and ``rain[1]`` in later ones.
+        states: Variable -> its states, or their number, if the structure is a mapping. By default, the sorted values of
+            its column, or the categories of a categorical column.
+        prior: Pseudo-count added to each cell's count (Dirichlet prior), 0 for maximum likelihood; or a mapping from
+            variables to pseudo-counts (a number, or an array of the table's shape; 0 for other variables). If all
+            counts are 0, a distribution is uniform, or in EM that of the previous iteration. Variables of a
+            ``DynamicModel`` are ``rain[0]`` in the first slice, and ``rain[1]`` in later ones.
         tied: Groups of variables whose families share one table. Their tables need the same shape.
         lengths: Numbers of slices of several sequences, whose rows follow each other.
         time_limit: Time limit of the whole call, in seconds. At the limit, or after Ctrl-C, the best fit so far is the

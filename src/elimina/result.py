@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def own_assignment(result: Result, model: Model) -> Result:
-    """Return a result without the auxiliary variables of the model that ``observe`` made of the caller's."""
+    """Return a result without the auxiliary variables that ``observe`` added to the caller's model."""
     if result.assignment is None or len(result.assignment) <= len(model.variables):
         return result
     return result.replace(assignment={v.name: result.assignment[v.name] for v in model.variables})
@@ -102,7 +102,7 @@ class Objective(NamedTuple):
 
     Attributes:
         value: Value in the assignment.
-        lower_bound: Lower bound on the best value, where those before it keep theirs; None if it is unknown.
+        lower_bound: Lower bound on the best value, with earlier objectives at theirs; None if it is unknown.
         upper_bound: Upper bound, as ``lower_bound``.
     """
 
@@ -284,7 +284,7 @@ class Result(Displayed):
         marginal_bounds: Variable name -> {state: (lower, upper)}: bounds that hold on estimated marginals; empty: there
             are none.
         log10_z: Base-10 logarithm of the partition function or of the evidence's probability; minus infinity if that
-            is 0. Of a ``count``, if it is estimated.
+            is 0. Also of an estimated ``count``.
         error: Estimated error of an estimate: the mean Hellinger distance of the marginals from the exact ones, or for
             ``pr`` and ``count`` the error of ``log10_z``. None if the numbers are not estimated.
         interval: Confidence interval of an estimated ``log10_z``, from samples. None if there are none.
@@ -344,7 +344,7 @@ class Result(Displayed):
         return Bounds(0.0, self.lower_bound, self.upper_bound).gap
 
     def bound(self, sign: int) -> int | float | None:
-        """Return the bound that nothing is better than, by ``Model.sign``: the upper one if totals are maximised."""
+        """Return the optimistic bound, by ``Model.sign``: the upper one if totals are maximised."""
         return self.lower_bound if sign == 1 else self.upper_bound
 
     @property
@@ -456,7 +456,7 @@ class Result(Displayed):
         return rows
 
     def _values(self) -> list[tuple[str, str]]:
-        """Return rows of the value and, where it is not known to be the answer, of the bounds."""
+        """Return rows of the value and, unless it is proven, of the bounds."""
         rows = [] if self.value is None else [("value", number_text(self.value))]
         is_between = self.status == "bounded" or (
             self.status == "feasible" and None not in (self.lower_bound, self.upper_bound)

@@ -63,7 +63,7 @@ class Finding(NamedTuple):
         lower_bound: Value times the sign below which there is no solution; None if there is none.
         solution: Values of all variables; None if there is none.
         is_refuted: True if there is no better solution.
-        ended_by: Cause for which the call has to end; None if it goes on.
+        ended_by: Cause for the call to end; None if it continues.
     """
 
     lower_bound: int | None = None

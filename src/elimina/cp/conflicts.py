@@ -1,4 +1,4 @@
-"""Constraints of a model that contradict each other: conflicts from which nothing can be left out."""
+"""Minimal conflicts: constraints of a model that contradict each other, all of them needed for it."""
 
 from __future__ import annotations
 

@@ -139,7 +139,7 @@ class DeclaredModel(CopyableModel, DerivedConstraints, Displayed):
         return variable
 
     def result_var(self, lo: int, hi: int, of: Iterable[Operand], name: str = "") -> Expression:
-        """Make a variable for a function of operands; it has no bounds of its own if one of them has none."""
+        """Make a variable for a function of operands; it is unbounded if one of them is."""
         is_unbounded = not self._unbounded.isdisjoint(var for x in of if isinstance(x, Expression) for var in x.terms)
         variable = self.int_var(lo, hi, name)
         if is_unbounded:
@@ -330,7 +330,7 @@ class DeclaredModel(CopyableModel, DerivedConstraints, Displayed):
         return Expression(self, terms, constant)
 
     def minimize(self, objective: Operand | Iterable[Operand]) -> None:
-        """Look for a solution with the least value of an expression, or of several in turn.
+        """Search for a solution with the least value of an expression, or of several in order of importance.
 
         Args:
             objective: The expression. Of several, the most important one comes first: a later one counts among the
@@ -349,7 +349,7 @@ class DeclaredModel(CopyableModel, DerivedConstraints, Displayed):
         self._aim(objective, 1)
 
     def maximize(self, objective: Operand | Iterable[Operand]) -> None:
-        """Look for a solution with the greatest value of an expression, or of several in turn: see `minimize`."""
+        """Search for a solution with the greatest value of an expression, or of several: see `minimize`."""
         self._aim(objective, -1)
 
     def _aim(self, objective: Operand | Iterable[Operand], sign: int) -> None:

@@ -49,7 +49,7 @@ class _Form(NamedTuple):
         name: Its name there.
         shifts: Position of an argument -> number to add, where FlatZinc counts from 1.
         annotation: Annotation, with the colons.
-        ones: Position of an argument that has to be all 1, and is left out; None if there is none.
+        ones: Position of an argument that must be all 1 and is left out; None if there is none.
         other_name: Name if that argument is not all 1; empty: there is no such form.
     """
 
@@ -143,7 +143,7 @@ class _Writer:
         return "\n".join([*self._declarations, *self._constraints, solve, ""])
 
     def _total(self, x: Expression) -> str:
-        """Return the variable of an objective; a sum gets one of its own."""
+        """Return the variable of an objective; a sum gets a new one."""
         if is_view(x):
             return self._variable(View(*view_of(x)[0].tolist()))
         lo, hi = x.model.bounds(x)

@@ -1,4 +1,4 @@
-"""Tasks as one object: a start, a duration, and a Boolean that tells whether the task takes place."""
+"""Tasks as one object: a start, a duration, and a Boolean that is 1 if the task takes place."""
 
 from __future__ import annotations
 

@@ -319,7 +319,7 @@ class Model(DeclaredModel):
 
     @memory_in_words()
     def propagated(self) -> list[list[int]] | None:
-        """Return the values left to each variable by propagation alone; None if it proves infeasibility.
+        """Return the domains after propagation alone; None if it proves infeasibility.
 
         Raises:
             InputError: The domains have too many values to list; use `bounds` for their ends.

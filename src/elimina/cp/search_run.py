@@ -221,7 +221,7 @@ class SearchRun:
         return (far, value) if sign > 0 else (value, far)
 
     def _add_findings(self, search: CpSearch, accept: Callable[[npt.NDArray[np.int64], str], bool]) -> EndedBy | None:
-        """Add what other methods know of the problem to the search; return the cause for which it has to end."""
+        """Add bounds and solutions of other methods to the search; return the cause for it to end, if any."""
         from elimina.cp.bound_schedule import PausedSearch, findings_of
 
         aim, sign = self._model.objective, self._model.sign
@@ -283,7 +283,7 @@ class SearchRun:
 
 
 def memory_in_words(threads: int = 1) -> InWords:
-    """Turn a ``MemoryError`` of a search in so many threads, or of propagation, into words."""
+    """Describe a ``MemoryError`` of a search in several threads, or of propagation."""
     # The number is not checked yet, and may be anything.
     fewer = None if isinstance(threads, int) and threads == 1 else "search in fewer threads"
     return memory_errors_in_words("while it solved the constraint model", fewer)

@@ -69,7 +69,7 @@ def _find_parsed(variable: Variable, cell: float) -> int | None:
 
 
 def without_point(value: Any) -> Any:
-    """Return a whole float as an int; anything else as it is."""
+    """Return a whole float as an int; other values unchanged."""
     is_whole = isinstance(value, float) and value.is_integer() and abs(value) <= _MAX_EXACT_INTEGER
     return int(value) if is_whole else value
 

@@ -27,7 +27,7 @@ class SolutionOrder(NamedTuple):
 
 
 class DecisionGraph(DirectedGraph):
-    """A directed acyclic graph over variables and utilities; arcs into a decision come from what it observes.
+    """A directed acyclic graph over variables and utilities; arcs into a decision come from its observations.
 
     Args:
         count: Number of variables and utilities.
@@ -87,7 +87,7 @@ class DecisionGraph(DirectedGraph):
         return SolutionOrder(tuple(extremal), tuple(pending), {d: tuple(self.parents[d]) for d in decisions})
 
     def _remove_idle_arcs(self, decisions: Collection[int], evidence: Set[int]) -> None:
-        """Remove arcs from observations that tell nothing about the utilities, until all others do."""
+        """Remove arcs from observations without information about the utilities, until all others have some."""
         is_reduced = True
         while is_reduced:
             is_reduced = False
@@ -100,7 +100,7 @@ class DecisionGraph(DirectedGraph):
                         is_reduced = True
 
     def _is_extremal(self, decision: int, pending: Iterable[int], evidence: Set[int]) -> bool:
-        """Return whether other decisions' policies tell nothing about the utilities that a decision affects."""
+        """Return whether other decisions' policies are irrelevant to the utilities that a decision affects."""
         utilities = self.later_utilities(decision)
         others = {v for other in pending if other != decision for v in (other, *self.parents[other])}
         return not others & self.reachable(utilities, {decision, *self.parents[decision]} | evidence)

@@ -274,7 +274,7 @@ class DecisionNetwork(Displayed):
 
         Args:
             decision: The decision, by name or index.
-            variables: Variables that it sees besides those of now.
+            variables: Further variables for it to see.
 
         Raises:
             InputError: There is no such decision or variable, or the decision affects a variable.

@@ -106,7 +106,7 @@ def are_positions(labels: Sequence[Any]) -> bool:
 
 
 def without_labels(what: str, values: Any) -> Any:
-    """Return the array of a Series or DataFrame without labels, anything else as it is.
+    """Return the array of a Series or DataFrame without labels, other values unchanged.
 
     Args:
         what: A noun for errors.

@@ -39,7 +39,7 @@ class Model(Displayed):
             multiplied.
         constant: Constant part of the objective: a cost, or the natural logarithm of a probability (minus infinity for
             probability 0).
-        upper_bound: Bound from which on a total is forbidden (costs only): totals of this or more, or of this or less
+        upper_bound: Bound at which totals become forbidden (costs only): totals of this or more, or of this or less
             if costs are maximised. None, or infinity, if there is no such bound.
         children: Child of each factor: factor i is the conditional distribution of ``children[i]`` given the rest of
             its scope. None if the model is not a Bayesian network.
@@ -130,7 +130,7 @@ class Model(Displayed):
 
     @property
     def tables(self) -> Tables:
-        """The factors, also as the core reads them."""
+        """The factors, in a list that the core reads, too."""
         if self._tables.all is not self.factors:
             self._tables = Tables(self.factors)
         return self._tables
@@ -212,7 +212,7 @@ class Model(Displayed):
                 as long as the model is used.
             sense: ``min-cost``, ``max-cost`` or ``probability``.
             constant: Constant added to each total.
-            upper_bound: Bound from which on totals are forbidden: see ``Model``.
+            upper_bound: Bound at which totals become forbidden: see ``Model``.
             children: Child of each factor, by index or name, where the factors are conditional distributions: see
                 ``Model``.
 

@@ -245,7 +245,7 @@ def states_frame(states: Mapping[str, Sequence[Any]], numbers: Mapping[str, Any]
 
 
 def _plain(values: Any) -> Any:
-    """Return the array of a table, anything else as it is."""
+    """Return the array of a table, other values unchanged."""
     return values.array if isinstance(values, NamedTable) else values
 
 

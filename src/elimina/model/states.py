@@ -58,7 +58,7 @@ class StateIndex:
 
 
 def native(value: Any) -> Any:
-    """Return the Python object of a NumPy scalar; anything else as it is."""
+    """Return the Python object of a NumPy scalar; other values unchanged."""
     return value.item() if isinstance(value, np.generic | np.ndarray) and value.ndim == 0 else value
 
 
@@ -129,7 +129,7 @@ def is_missing(value: Any) -> bool:
 
 
 def readings_of(states: Iterable[State]) -> dict[tuple[type, float], list[int]]:
-    """Return what readers of tables turn states into: the type and value of a cell -> indices of the states."""
+    """Return the index of states by the cells that readers of tables make of them: (type, value) -> indices."""
     indices: dict[tuple[type, float], list[int]] = {}
     for x, state in enumerate(states):
         for reading in _readings(state):

@@ -362,7 +362,7 @@ _RANGES = {
 
 
 def misfit(table: Table, sense: Sense) -> str | None:
-    """Return what is wrong with a table's values in a model of a sense; None if nothing is."""
+    """Return the defect of a table's values in a model of a sense; None if there is none."""
     values = [] if table.default is None else [table.default]
     if table.values.size:
         values += [table.values.min().item(), table.values.max().item()]

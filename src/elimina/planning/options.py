@@ -100,10 +100,10 @@ class Options(NamedTuple):
             - ``search``: branch and bound (``mpe``, and the maximisation of ``mmap``). It alternates between
               mini-buckets and soft local consistency as its guide, and knows both bounds at any time.
             - ``auto``: for ``mpe``, filtered elimination and search come first if a plan takes long, and alternate if
-              no plan fits; with a checkpoint, neither is used. For ``pr`` and ``mmap``, elimination, or bounds
-              within about a minute if no plan fits.
-        exact: True: neither an estimate nor bounds, but an error where the exact answer does not fit the memory or the
-            time.
+              no plan fits; with a checkpoint, neither is used. For ``pr`` and ``mmap``, elimination, or bounds (for
+              ``pr``, also an estimate) if no plan fits.
+        exact: True: raise an error instead of returning an estimate or bounds, if the exact answer does not fit the
+            memory or the time.
         upper_bound: Cost of a known solution (``mpe``), with decimals if the costs have some; assignments that cost
             more are ignored. If all do, the answer is ``infeasible``, and its lower bound is the next higher cost (of
             costs with decimals: this cost).
@@ -115,7 +115,7 @@ class Options(NamedTuple):
         checkpoint: A directory that keeps the progress of a long run (``mpe``, ``pr``, ``count``). However the process
             ended, the same call continues the run. The directory is emptied when the answer is known.
         on_plan: Function to call with the plan before it runs.
-        on_bounds: Function to call with the bounds, now and then, if they or the nodes of a search have changed.
+        on_bounds: Function to call now and then with the bounds, if they or the nodes of a search have changed.
         progress: Function to call with the share of the work that is done, from 0 to 1. True: shows the phase, the
             bounds and the time of the call, on a terminal or in a notebook.
 
@@ -178,7 +178,7 @@ class Options(NamedTuple):
 
     @property
     def names_another_way(self) -> bool:
-        """True if slices, files or rows are asked for, where tables do not fit."""
+        """True if slices, files or sparse tables are requested for tables that do not fit."""
         return self.asks_for_slices or self.tables == "sparse"
 
     @property
@@ -211,11 +211,11 @@ class Options(NamedTuple):
         return {record.name: getattr(plain, record.name) for record in OPTIONS if record.is_of_checkpoint}
 
     def beside(self, held: int) -> Options:
-        """Return the options for work that begins while a call holds so many bytes of the host; checked options.
+        """Return checked options for work that begins while a call holds some memory of the host.
 
         Args:
-            held: Bytes that the process has grown by. Of small limits, which a process passes as it starts, and limits
-                of a GPU nothing is taken.
+            held: Bytes by which the process has grown. They are not subtracted from limits of a GPU, nor from limits
+                that are too small for a starting process.
         """
         room = self.room
         if room is None or not self.is_shared:
@@ -239,12 +239,12 @@ class Options(NamedTuple):
 
     @property
     def needs_gpu(self) -> bool:
-        """True if a GPU is asked for."""
+        """True if a GPU is requested."""
         return bool(gpu_numbers(self.device))
 
     @property
     def may_use_gpu(self) -> bool:
-        """True unless the CPU is asked for."""
+        """True unless the CPU is requested."""
         return self.chooses_device or self.needs_gpu
 
     @property
@@ -254,7 +254,7 @@ class Options(NamedTuple):
 
     @property
     def looks_for_optimum(self) -> bool:
-        """True if filtering or search is the only way."""
+        """True if only filtering or search is allowed."""
         return self.solving.seeks_optimum or (self.solving.is_open and self.upper_bound is not None)
 
     @property
@@ -264,7 +264,7 @@ class Options(NamedTuple):
 
     @property
     def asks_for_slices(self) -> bool:
-        """True if a number of slices, or a directory for tables, is named: elimination is wanted then."""
+        """True if a number of slices or a directory for tables is given, which requests elimination."""
         return self.scratch is not None or self.slices not in ("auto", "never")
 
     def sets(self, record: OptionRecord) -> bool:
@@ -274,7 +274,7 @@ class Options(NamedTuple):
         return not (value is record.default or (is_plain and value == record.default))
 
     def only_for(self, engine: Engine) -> Options:
-        """Return the options, which an engine has to take.
+        """Return the options, after a check that an engine takes them.
 
         Raises:
             InputError: The engine does not take one of them.
@@ -289,7 +289,7 @@ class Options(NamedTuple):
         """Return the options with plain values (memory in bytes, paths as text), checked as far as no model is needed.
 
         Args:
-            task: The task of a call, whose options have to go with it and with each other; None: values alone matter.
+            task: Task to check the options against; None: check only the values of the options.
             is_run: True if the plan is run, too.
 
         Raises:
@@ -338,12 +338,12 @@ class Options(NamedTuple):
 DEFAULT = Options()
 
 _PLAIN = frozenset((str, int, float, bool, type(None)))
-"""Types of fields of which checked options are kept."""
+"""Types of the fields of checked options that may be cached."""
 
 
 @functools.lru_cache(64, typed=True)
 def _checked_before(task: Task | None, is_run: bool, *fields: Any) -> Options:
-    """Return checked options, which small models would take a third of their time to check again."""
+    """Return checked options from a cache: checking again would take a third of a small model's time."""
     return Options(*fields)._checked(task, is_run)
 
 

@@ -174,7 +174,7 @@ def _lex(terms: Terms, arguments: Arguments) -> None:
 
 
 def _precedence(terms: Terms, arguments: Arguments) -> None:
-    """Post that each value comes after the one before it in the list of values."""
+    """Post that each value of a list occurs only after its predecessor in the list."""
     model, xs, values_at = terms.model, arguments.main(terms), None
     if arguments.contents.has_children:
         values_at = arguments.contents.get("values")
@@ -392,7 +392,7 @@ def _circuit(terms: Terms, arguments: Arguments) -> None:
 
 
 def _flow(terms: Terms, arguments: Arguments) -> None:
-    """Post that each node sends out its balance more than it gets; the weighted flow may have a condition."""
+    """Post that the outflow of each node exceeds its inflow by its balance; the weighted flow may have a condition."""
     model, xs = terms.model, arguments.main(terms)
     balance = terms.items(arguments.text("balance"))
     arcs = [_numbers_of(row) for row in rows_of(arguments.text("arcs"))]
