@@ -33,7 +33,7 @@ from elimina.problem.semirings import Dtype
 from elimina.problem.tasks import TaskName
 
 REPEATS = 5
-"""Runs of a measurement, the fastest of which counts: other work on the machine only slows it down."""
+"""Runs of a measurement. The fastest one counts, since other work on the machine only slows it down."""
 
 _CHAIN = 20_000
 """Variables of a chain, whose steps are small."""
@@ -153,7 +153,7 @@ def _measured_cpu() -> Iterator[Measured]:
 
 
 def _unit(bandwidth: float = float("inf"), combinations: float = float("inf")) -> Machine:
-    """Return a machine with unit speeds, whose estimates are amounts of work instead of seconds."""
+    """Return a machine with unit speeds: its estimates are amounts of work instead of seconds."""
     never = float("inf")
     return Machine("cpu", "host", bandwidth, combinations, never, 0.0, 0.0, never, 0.0, bandwidth, combinations, 0.0)
 

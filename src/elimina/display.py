@@ -41,7 +41,7 @@ class Displayed:
 
 
 def figures_of(shown: Displayed) -> list[Row]:
-    """Return the names and values that an object shows of itself."""
+    """Return the names and values that an object shows."""
     return shown._figures()
 
 
@@ -51,7 +51,7 @@ def cut(text: str, most: int = MAX_CHARACTERS) -> str:
 
 
 def sample(items: Iterable[Any], count: int, most: int = 6) -> str:
-    """List a few of so many items, and say how many more there are."""
+    """Return a few of the items as a list, with the number of further ones."""
     few = ", ".join(cut(str(item), 40) for item in islice(items, most))
     return few if count <= most else f"{few} and {count - most:,} more"
 

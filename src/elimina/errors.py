@@ -131,7 +131,7 @@ class TimeLimitError(EliminaError, TimeoutError):
 
 
 class DcopError(EliminaError, RuntimeError):
-    """Agents could not finish: messages were lost for good, or one of them did not come back."""
+    """Agents could not finish: messages were lost for good, or a crashed agent did not return."""
 
 
 class ClusterError(EliminaError, RuntimeError):

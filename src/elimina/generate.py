@@ -121,7 +121,7 @@ def grid_model(side: int, d: int, p2: float = 0.5, seed: int = 0, columns: int |
 
 
 def coloring_model(n: int, colors: int, p1: float, seed: int = 0) -> Model:
-    """Return the colouring of a graph as in ``random_model``: each edge whose ends have one colour costs 1.
+    """Return the colouring of a graph as in ``random_model``: each edge with ends of the same colour costs 1.
 
     Args:
         n: Number of variables.
@@ -160,7 +160,7 @@ def _check_size(n: int, edges: int, d: int) -> None:
 
 
 def _random_tree(n: int, rng: np.random.Generator) -> list[Edge]:
-    """Draw a labelled tree uniformly, as the decoding of a random Pruefer sequence."""
+    """Draw a labelled tree uniformly, by decoding a random Pruefer sequence."""
     if n < 2:
         return []
     sequence = rng.integers(0, n, n - 2).tolist()

@@ -13,10 +13,10 @@ from elimina.planning.plan import Plan
 from elimina.result import Bounds
 
 _PAUSE = 0.1
-"""Seconds between two pictures."""
+"""Seconds between two updates."""
 
 _NOTICED = 0.5
-"""Estimated seconds from which work has a bar."""
+"""Estimated seconds of work from which a bar is shown."""
 
 _WIDTH = 24
 
@@ -25,7 +25,7 @@ _PLANNING = "planning"
 
 
 class Progress:
-    """Shows how far a call has come, on a terminal's standard error or in a notebook; elsewhere nothing.
+    """Display of a call's progress, on a terminal's standard error or in a notebook; elsewhere nothing is shown.
 
     As a context manager it removes the line of a terminal at the end. A notebook keeps the last picture.
     """

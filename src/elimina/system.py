@@ -28,7 +28,7 @@ except ImportError:  # Windows
     resource = None  # type: ignore[assignment]
 
 _ASSUMED_MEMORY = 4 << 30
-"""Bytes of free memory where the system tells nothing."""
+"""Bytes of free memory that are assumed if the system does not report any."""
 
 _FREE_SHARE = 0.5
 """Share of the installed memory that counts as free if the system reports nothing else."""
@@ -64,7 +64,7 @@ def start_thread(thread: threading.Thread) -> None:
     """Start a thread.
 
     Raises:
-        MemoryLimitError: There is no room for its stack, or the process has as many threads as it may have.
+        MemoryLimitError: There is no memory for its stack, or the process has reached its limit of threads.
         KeyboardInterrupt: The user interrupted; the thread may run.
     """
     # CPython waits for ever for a thread that has a stack, but no memory for its first objects.
@@ -127,7 +127,7 @@ class Slotted:
 
 
 def growth_since(resident: int | None) -> int:
-    """Return the bytes by which the process has grown since it held so many; 0 where the system does not tell."""
+    """Return the bytes by which the process has grown beyond a size; 0 if the system does not report it."""
     now = resident_memory()
     return 0 if now is None or resident is None else max(0, now - resident)
 

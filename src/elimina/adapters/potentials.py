@@ -41,7 +41,7 @@ _CUDA = 2
 
 
 class LogPartition:
-    """Computes log Z of tables over fixed scopes, and the marginals of all tables.
+    """Function that computes log Z of tables over fixed scopes, and the marginals of all tables.
 
     Args:
         sizes: Number of states of each variable.

@@ -29,7 +29,7 @@ class CpuBackend:
 
     @cached_property
     def threads(self) -> int:
-        """Number of threads; a backend that is asked for its memory alone does not look for them."""
+        """Number of threads, determined on first use: a backend may be asked only for its memory."""
         return self._asked or available_threads()
 
     @property

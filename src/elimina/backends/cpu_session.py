@@ -20,7 +20,7 @@ from elimina.planning.step import FactorLayout
 from elimina.problem.semirings import SEMIRINGS
 
 _OWN_PAGES_BYTES = 1 << 20
-"""Size of an arena from which it may have pages of its own."""
+"""Size of an arena from which it may use separate pages."""
 
 
 def _empty_arena(program: Program) -> NDArray[np.generic]:

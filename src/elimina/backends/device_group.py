@@ -16,7 +16,7 @@ class DeviceGroup:
     """Devices of one kind as one backend: a plan is made for each of them alone, and independent work is shared out.
 
     Args:
-        members: Their backends, which share nothing; the first one runs what cannot be shared out.
+        members: Their backends, which share nothing; the first one runs all work that cannot be divided.
     """
 
     def __init__(self, members: Sequence[Backend]) -> None:

@@ -11,7 +11,7 @@ from elimina.errors import DeviceError
 
 @contextlib.contextmanager
 def keeping_memory(backend: Backend) -> Iterator[None]:
-    """Let a GPU keep the memory of each program for the next one; what is not used at the end is given back."""
+    """Keep the memory of each program on a GPU for the next one; unused memory is released at the end."""
     if not isinstance(backend, GpuBackend):
         yield
         return

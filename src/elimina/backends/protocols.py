@@ -185,7 +185,7 @@ class ExpectingSession(Session, Protocol):
     """A session that gets ready for runs of some steps while the device is busy with another run."""
 
     def expect(self, steps: NDArray[np.int64]) -> None:
-        """Get ready for runs of these steps during the next run, as far as there is time; the last ones told first."""
+        """Prepare runs of these steps during the next run, as far as time permits, the latest request first."""
         ...
 
 
@@ -224,7 +224,7 @@ class ReservingBackend(Backend, Protocol):
     """A device that takes a while to find memory."""
 
     def reserve(self, program: Program) -> None:
-        """Get memory for a program that is opened soon, while the caller does something else; unused, it goes back."""
+        """Start allocating memory for a program that is opened soon; unused memory is released."""
         ...
 
 

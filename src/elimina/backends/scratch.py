@@ -23,7 +23,7 @@ class ScratchFile:
 
     Raises:
         InputError: The folder cannot be written to.
-        MemoryLimitError: The disk, a quota or a limit on files leaves no room.
+        MemoryLimitError: The disk is full, or a quota or a limit on files is reached.
     """
 
     def __init__(self, folder: str, size: int) -> None:

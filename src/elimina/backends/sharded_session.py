@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 _LOOK_SECONDS = 0.02
-"""Between looks of a waiting thread at whether it is to end."""
+"""Seconds between checks of a waiting thread for a request to end."""
 
 
 class ShardedSession:

@@ -98,7 +98,7 @@ def alarm(seconds: float) -> None:
 
 
 def remaining(time_limit: float | None, seconds: float) -> float | None:
-    """Return what a time limit leaves after so many seconds: never 0, as a call without time still says what it has."""
+    """Return the rest of a time limit after some seconds: never 0, so that a call can still return its result."""
     return None if time_limit is None else max(time_limit - seconds, _MIN_SECONDS)
 
 

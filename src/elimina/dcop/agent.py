@@ -149,7 +149,7 @@ class Agent:
 
     @property
     def values(self) -> dict[int, int | None]:
-        """The value of each of its variables; None: it is not known, or nothing is allowed."""
+        """The value of each of its variables; None if it is unknown, or no value is allowed."""
         return {variable: bucket.value for variable, bucket in self._buckets.items()}
 
     @property

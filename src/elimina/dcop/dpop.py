@@ -81,7 +81,7 @@ class Bucket:
     """One variable's cost functions and messages.
 
     Attributes:
-        value: The variable's value; None until it is known, or if nothing is allowed.
+        value: The variable's value; None until it is known, or if no value is allowed.
         bound: At a root: no total of its tree is better, as a cost to be minimised; infinity if nothing is allowed.
         is_done: True if the value was sent, or if there is none.
         effort: Work of the elimination.
@@ -136,7 +136,7 @@ class Bucket:
 
         Args:
             engine: Engine that computes the tables.
-            room: Bytes besides those that the agent holds; None: no limit.
+            room: Bytes that remain for the agent; None: no limit.
             send: Sender of messages to other variables.
 
         Raises:
@@ -185,7 +185,7 @@ class Bucket:
         return other_tables, [best, *(util.best for util in utils)], possible and all(util.possible for util in utils)
 
     def decide(self, value: Value, send: Send) -> None:
-        """Choose the own value, given those of ancestors, and tell the children."""
+        """Choose the variable's value given those of ancestors, and send it to the children."""
         self.is_done = True
         self._tell(value, send)
         # Nothing is needed of them any more.
@@ -385,7 +385,7 @@ class CycleBucket(Bucket):
             super().decide(self._final, send)
 
     def decide(self, value: Value, send: Send) -> None:
-        """Choose the own value, if the tables at hand are those of the ancestors' values; else ask for them."""
+        """Choose the variable's value if the tables are those of the ancestors' values; otherwise request these."""
         context = None if value.values is None else {v: x for v, x in value.values if v in (self._cuts or ())}
         if context is None or context == self._context:
             super().decide(value, send)

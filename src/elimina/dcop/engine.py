@@ -211,7 +211,7 @@ class Engine:
 
         Raises:
             InputError: No numbers are wide enough for the costs.
-            MemoryLimitError: There is too little room; nothing was allocated.
+            MemoryLimitError: There is too little memory; nothing was allocated.
             DeviceError: The device failed or is out of memory.
         """
         self._look_up()
@@ -375,7 +375,7 @@ class GpuPool:
 
     def _begin(self) -> None:
         while self._waiting and self._idle:
-            # A GPU goes on with its own messages where it can: copies between GPUs take longer than most steps.
+            # A GPU continues with its own messages if it can: copies between GPUs take longer than most steps.
             pairs = itertools.product(self._waiting, self._idle)
             job, engine = max(pairs, key=lambda pair: pair[0].bytes_on(pair[1]))
             self._waiting.remove(job)

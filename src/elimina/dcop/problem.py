@@ -253,7 +253,7 @@ class Rank(NamedTuple):
 
 
 class Elect(NamedTuple):
-    """A wave that looks for the highest rank: on the way out, and back (echo with extinction: Chang 1982).
+    """A wave that finds the highest rank, on its way out or back (echo with extinction: Chang 1982).
 
     Attributes:
         rank: Rank of the variable that began it; a fixed permutation of the numbers settles ties.
@@ -272,7 +272,7 @@ class Visit(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """The token has come, for the first time: to all neighbours but the one that it came from."""
+    """The token's first arrival, announced to all neighbours except the sender."""
 
     visit: int
 
@@ -367,7 +367,7 @@ class Limit(NamedTuple):
     """Limit on the costs of the tuples that a child sends (filtering: see ``dcop/tuple_filter.py``).
 
     Attributes:
-        worst: A total that is known to be reached; only better ones are wanted. None: none is known.
+        worst: Total of a known assignment: only better ones are searched for. None: there is none.
         best: Lower bound on the costs outside of the subtree.
         bounds: ... and these tables besides: scopes within what the subtree depends on, and arrays with an axis for
             each variable.
@@ -463,7 +463,7 @@ _FIELDS = [len(kind._fields) for kind in TRAVERSAL]
 
 
 def begin(place: Traversal, send: Send) -> None:
-    """Let a variable begin to build the pseudo-tree: it tells its neighbours its rank."""
+    """Start building the pseudo-tree at a variable: it sends its rank to its neighbours."""
     _forward(place.start(), send)
 
 

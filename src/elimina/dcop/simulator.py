@@ -368,7 +368,7 @@ class Simulation:
         self._eliminate(host, packet, begun)
 
     def _eliminate(self, host: _Host, packet: _Transmission | None, begun: float) -> None:
-        """Let an agent do its work, or hand it to a GPU of several."""
+        """Run an agent's work, or pass it to one of several GPUs."""
         agent = host.agent
         while agent.has_work:
             bucket = agent.next_bucket
@@ -403,7 +403,7 @@ class Simulation:
         begun: float,
         done: tuple[list[Message], float, int],
     ) -> None:
-        """Let an agent go on after work on a GPU, and take what has arrived meanwhile."""
+        """Resume an agent after work on a GPU, and deliver messages that have arrived meanwhile."""
         if host.agent is not agent or host.is_down:
             return
         host.is_busy = False

@@ -295,7 +295,7 @@ def _simulated(
 
 
 def _engines(names: Sequence[str], threads: int | None) -> list[Engine]:
-    """Return the agents' own engine, and those of several GPUs; their own one then does what is not worth a GPU."""
+    """Return the agents' engine, and the engines of several GPUs; the first one then does work too small for a GPU."""
     if len(names) == 1:
         return [Engine(names[0], threads)]
     # Contexts of several GPUs are made at the same time.

@@ -52,7 +52,7 @@ def solve_optimum(
         model: Any model.
         client: Client of the cluster.
         evidence: Evidence, as in ``elimina.plan``.
-        time_limit: Time limit of the whole call, in seconds. A call that reaches it returns the bounds known by then.
+        time_limit: Time limit of the whole call, in seconds. A call that reaches it returns the bounds so far.
         options: Options, as in ``solve_slices``, and ``method``. ``search``: search only (also if an upper bound is
             given). ``auto``: slices if the plan takes an estimated 2 s or less. Otherwise search, for as long as the
             workers would take to run the plan, or for a minute if it does not fit; then slices, or the same search
@@ -67,8 +67,8 @@ def solve_optimum(
         UnsupportedError: Costs are too large to be searched, and slices are not wanted.
         MemoryLimitError: Neither a plan nor a search fits the memory.
         DeviceError: No worker has the device, or it failed.
-        TimeLimitError: The time limit passed, and nothing is known.
-        KeyboardInterrupt: The user interrupted, and nothing is known.
+        TimeLimitError: The time limit passed without any result.
+        KeyboardInterrupt: The user interrupted before there was any result.
         ClusterError: There are no usable workers (any more).
     """
     time_limit = arguments.seconds("time_limit", time_limit)
@@ -121,7 +121,7 @@ class _Optimum:
             return attempt
         if not plan.fits and self.options.slices == "auto":
             job, _ = self.plan()
-        # A search that ran out of its time may know nothing yet, and goes on.
+        # A search that ran out of time may have no result yet, and continues.
         can_search = attempt.result is not None or isinstance(attempt.failure, TimeLimitError)
         if job.plan.fits or not can_search:
             return (yield self.slices(job, options))

@@ -295,7 +295,7 @@ class Tasks:
         device: ``cuda``: each task takes a GPU of its worker.
 
     Attributes:
-        workers: Those that can do what is asked for, by their addresses.
+        workers: Addresses of the workers that can do the work.
         lost: Number of workers that were seen to be lost.
         joined: Number of workers that came later.
 

@@ -94,7 +94,7 @@ class Pool:
             heapq.heappush(self._heap, (bound, -length, next(self._numbers), words.copy()))
 
     def take(self, max_nodes: int, stride: int) -> Nodes:
-        """Hand over some of the best nodes, every n-th one, so that equally good ones are left for other workers."""
+        """Hand over every n-th of the best nodes, so that equally good ones remain for other workers."""
         candidates = [heapq.heappop(self._heap) for _ in range(min(len(self._heap), max_nodes * stride))]
         for number, node in enumerate(candidates):
             if number % stride:
@@ -150,7 +150,7 @@ class _Turn(NamedTuple):
     """State of a search after a time budget.
 
     Attributes:
-        left: Open nodes that are left.
+        left: Remaining open nodes.
         bound: Lower bound on the open nodes, or on what was ruled out, in the core's costs.
         top: Cost from which nodes are pruned.
         units: Units of these costs.
@@ -211,7 +211,7 @@ class ClusterSearch(SearchState):
             seconds: Seconds of this call.
 
         Raises:
-            TimeLimitError: Time is up, and nothing is known.
+            TimeLimitError: The time limit passed without any result.
             ClusterError: There are no workers any more.
         """
         until = time.monotonic() + min(seconds, self.limits.seconds)
@@ -351,7 +351,7 @@ class ClusterSearch(SearchState):
         self.raise_to(bound)
         is_done = not len(self._pool) and all(task.nodes is None for task in self._running.values())
         if is_done and self.chosen is None:
-            # The bound tells whether all that is left is beyond the limits.
+            # The bound shows whether all remaining nodes are beyond the limits.
             self.end(turn.chosen is not None and not isinstance(turn.units.unit, int))
         if is_done and not self.is_over:
             # In finer units, now that a better total is known, bounds of floats may meet.

@@ -84,7 +84,7 @@ def read_cases(path: str | os.PathLike[str], model: Model, *, ignore_extra: bool
 
 
 class _StateIndices(dict[str, int]):
-    """Index of the state that a cell's text stands for, looked up once for each text."""
+    """Index of a cell's state, looked up once for each text."""
 
     def __init__(self, variable: Variable) -> None:
         self._variable = variable

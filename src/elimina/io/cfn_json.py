@@ -33,7 +33,7 @@ class _Pairs(list[tuple[str, Any]]):
 
 
 def in_order(data: bytes) -> bytes:
-    """Return a network's text with its keys in the order of the format; what is not JSON is returned as it is."""
+    """Return a network's text with its keys in the order of the format; other text than JSON is unchanged."""
     functions = data.find(b'"functions"')
     start = max(0, functions)
     heads = data[:_HEAD_BYTES], data[start : start + _HEAD_BYTES]

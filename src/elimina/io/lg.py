@@ -29,7 +29,7 @@ def parse_logarithms(text: Text) -> Model:
         text.need(cells, "a logarithm")
         logs = np.array([_logarithm(text.token("a logarithm")) for _ in range(cells)]).reshape(shape)
         peak = float(logs.max())
-        # A table without a positive value leaves nothing.
+        # A table without a positive value allows no assignment.
         shift = peak if math.isfinite(peak) else 0.0
         factors.append(Table(scope, np.exp(logs - shift)))
         constant += shift

@@ -52,7 +52,7 @@ EvidenceLike = Evidence | LabelledRow | str | os.PathLike[str]
 
 
 def as_model(model: ModelLike) -> Model:
-    """Return a model as it is, convert one of another package, or read the one in a file.
+    """Return a model, converted from another package or read from a file if necessary.
 
     Raises:
         TypeError: It is none of these.

@@ -194,7 +194,7 @@ class _FunctionReader:
         self.flat_sizes = np.array(sizes, dtype=np.int64)
 
     def read_plain(self, max_functions: int) -> int:
-        """Read functions up to the first one that ``read`` has to look at; return how many."""
+        """Read functions up to the first one that needs ``read``; return their number."""
         limits = self.bound, FORBIDDEN, MAX_DENSE_CELLS, DENSE_CELLS_PER_TUPLE
         starts, members, costs = self.text.functions(max_functions, self.flat_sizes, *limits)
         at = 0

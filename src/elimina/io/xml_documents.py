@@ -63,7 +63,7 @@ class Element:
 
 
 class Document:
-    """An XML file as ``elimina.io.read`` needs it; ``line`` is that of the element being looked at."""
+    """An XML file as a source of ``elimina.io.read``; ``line`` is the line of the current element."""
 
     def __init__(self, data: bytes) -> None:
         self.line = 1

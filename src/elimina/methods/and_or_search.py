@@ -80,7 +80,7 @@ MAX_REST_PER_SECOND = 4.0
 colourings and CELAR, estimates are 0.2 to 1 times the truth; where it does not end, they are far beyond this."""
 
 MIN_SECONDS_PER_SETUP_SECOND = 0.5
-"""Least seconds of the first turn of soft local consistency, by those of its set-up."""
+"""Least time of the first turn of soft local consistency, relative to its set-up."""
 
 ROOT_SHIFT_SECONDS = 0.05
 """Seconds of cost shifting before soft local consistency, which continues from any bound. Passes end within 0.04 s on
@@ -126,14 +126,14 @@ def searched_optimum(
         options: ``ibound``: that of the only round; ``auto`` or None: it rises. The device makes the messages.
         limits: Limits of the search.
         tried: Answer of an earlier strategy.
-        listener: Called now and then with what is known.
+        listener: Called now and then with the result so far.
         original: The problem with its costs shifted; None: they are shifted here.
         paused: State of the search before, which goes on, and is kept for the next one.
 
     Raises:
         UnsupportedError: Integer costs are too large.
         MemoryLimitError: Not even the factors fit the memory.
-        TimeLimitError: The deadline passed before anything was known.
+        TimeLimitError: The deadline passed before there was a result.
         KeyboardInterrupt: The user interrupted.
         Stopped: The call ends; the bounds so far were reported.
     """
@@ -184,12 +184,12 @@ class _AlternatingSearch(SearchState):
         return Shares(*map(min, now, self.shares))
 
     def threads_for(self, guide: PseudoTreeTables) -> int:
-        """Return how many threads' lists fit beside what the process holds; 0: not even one's.
+        """Return the number of threads whose lists fit into the remaining memory; 0 if not even one.
 
         Of large problems, those of sixteen threads take more than the tables.
 
         Raises:
-            MemoryLimitError: They do not, and nothing else is left to do.
+            MemoryLimitError: They do not fit, and there is no other method to try.
         """
         max_threads = self.options.host_threads
         if self.resident is None or not self.options.is_shared:
@@ -260,7 +260,7 @@ class _AlternatingSearch(SearchState):
                 return
 
     def best_order(self, problem: Problem, order_so_far: tuple[int, ...], seconds: float) -> tuple[int, ...]:
-        """Return the known order, or the one of a few quick orders whose small mini-buckets bound best.
+        """Return the given order, or the one of a few quick orders with the best bound by small mini-buckets.
 
         Threads divide the orders between them.
         """

@@ -108,7 +108,7 @@ class CaseByCase:
         return self._propagator(propagators, "sum-product").run_cases(self.columns, values)
 
     def _unsound(self, propagators: dict[str, Propagator], values: Codes) -> tuple[dict[int, Floats], Floats]:
-        """Answer cases again where products may have left the dtype's range."""
+        """Answer cases again if products may have left the dtype's range."""
         answer, _ = self._propagator(propagators, "log-sum-exp").run_cases(self.columns, values)
         return dict(zip(self._asked, answer.vectors(), strict=True)), np.broadcast_to(answer.log_sum, len(values))
 
@@ -120,7 +120,7 @@ class CaseByCase:
 
 
 class PlannedCases(CaseByCase):
-    """Answers each case alone, on a plan of its own, or on the shared plan if its own is too large."""
+    """Answers each case alone: on a separate plan, or on the shared plan if the separate one is too large."""
 
     def least_seconds(self, values: Codes) -> float:
         """Return a lower bound on the seconds of a case on one thread, known at once: two steps for each variable."""
@@ -335,7 +335,7 @@ class Batch:
                 if cells / _CASE_MULTIPLE * count > 2 * cuda_machine().start:
                     backend = with_other_gpus(cuda, cuda.memory() // 2)
         memory = backend.memory() if self._options.room is None else self._options.room
-        # A chunk may have to be run again in another semiring, with tables of its own.
+        # A chunk may run again in another semiring, with separate tables.
         memory //= 2
         is_cpu = isinstance(backend, CpuBackend)
         lanes = threads if is_cpu else len(devices_of(backend))

@@ -177,7 +177,7 @@ def _extended(costs: Any, held: Any, rows: Sequence[int], bucket: Sequence[tuple
 
 
 def _distinct(total: Any, held: Any, weights: np.random.Generator, arrays: Any) -> Any:
-    """Return the places of partial assignments that differ in what is held; of equal ones that of the least cost."""
+    """Return the positions of distinct partial assignments; of equal ones, the one of least cost."""
     max_weight = max(2.0, _MAX_KEY / len(held) / max(1, int(held.max())))
     drawn = arrays.asarray(np.floor(weights.random(len(held)) * max_weight))
     order = arrays.lexsort(arrays.stack([total, (held * drawn[:, None]).sum(axis=0)]))

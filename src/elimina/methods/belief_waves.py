@@ -39,7 +39,7 @@ TOLERANCE = 1e-6
 """Change of a probability that does not count."""
 
 ROUND_WAVES, MAX_WAVES = 32, 2048
-"""Waves, an even number, between checks of the residual, and the most: what moves by then seldom settles."""
+"""Waves (an even number) between checks of the residual, and their largest number: later waves seldom converge."""
 
 MIN_TIME_SHARE = 0.25
 """Largest time of waves relative to their preparation at which they continue after the time limit."""
@@ -169,7 +169,7 @@ def _estimate(
     with device.arrays():
         log_z, marginals = waves.log_sum(), waves.marginals()
     if log_z == -math.inf:
-        # Messages may have left the range of floats, which proves nothing.
+        # Messages outside the range of floats prove nothing.
         return
     errors = np.full(len(sizes), min(1.0, UNKNOWN_ERROR + residual))
     figures = {"waves": count, "residual": residual}

@@ -56,7 +56,7 @@ _RUNG_SHARES = (0.2, 1.0)
 """Shares of the remaining time for rising i-bounds; the last one gets the rest."""
 
 _RUNG_EVALUATIONS = 40
-"""Evaluations of each side for which there is to be time at an i-bound: by then most of the gain is made."""
+"""Evaluations of each side for which an i-bound must leave time: most of the gain is made in these."""
 
 _TURN_EVALUATIONS = 4
 """Evaluations of a side's turn, by whose gain the next one is chosen."""
@@ -603,7 +603,7 @@ class BoundOptimisation:
         return np.array([self._allowed[v] for v in self._order], dtype=np.int32)
 
     def _improve_sides(self, runs: Sequence[_SideRun], end: float) -> Iterator[SumBounds]:
-        """Improve sides until a time, or until they stall: together, or the one that gained most in its last turn."""
+        """Improve sides until a time, or until they stall: together, or the one that gained most last."""
         while True:
             gap = self._upper - self._lower
             least = _STALLED_GAIN * (gap if math.isfinite(gap) else 1.0)
@@ -617,7 +617,7 @@ class BoundOptimisation:
                 return
 
     def _take_turns(self, runs: Sequence[_SideRun], seconds: float) -> None:
-        """Let sides take a turn at the same time, as far as there are threads, and keep their bounds."""
+        """Improve sides in parallel, as far as there are threads, and keep their bounds."""
 
         def work(_: int, items: Iterator[_SideRun]) -> Iterator[float]:
             for run in items:

@@ -251,7 +251,7 @@ class CompiledTree(Displayed):
         return len(self._propagators) * self.plan.peak_bytes
 
     def _make_room(self, size: int) -> None:
-        """Release the memory of earlier queries, if it does not fit beside so many bytes."""
+        """Release the memory of earlier queries if a further allocation would not fit."""
         if self.is_exact and self._kept_bytes + size > self.plan.memory_limit:
             self.close()
 
@@ -275,7 +275,7 @@ class CompiledTree(Displayed):
         return self._small_answer
 
     def _keep_plan(self, small: SmallNetwork) -> None:
-        """Let a small network answer by one plan from now on; a long propagation is left to propagators."""
+        """Switch a small network to answers by one plan; long propagations stay with propagators."""
         order = self.plan.order
         others = set(range(len(self.model.variables))).difference(order)
         if self.plan.seconds > WHOLE_SECONDS or not small.keep([*order, *others]):

@@ -161,7 +161,7 @@ def shift_clusters(original: ShiftedProblem, options: Options, order: Sequence[i
     graph = JoinGraph(problem.model.sizes, [group.scope for group in problem.groups], order, ibound, partition)
     gpu = cast("CudaDevice", devices_of(backend_of(options))[0]) if options.needs_gpu else None
     least = _MIN_PASSES * graph.pass_seconds if gpu is None else GPU_CLUSTER_SECONDS * len(graph.clusters)
-    # Smaller clusters than those of the run would stand in the way of its mini-buckets.
+    # Clusters smaller than those of the run would restrict its mini-buckets.
     if not can_copy(graph.cells, len(graph.clusters), memory) or least > seconds:
         return original
     result = _shifted_in(graph, problem, seconds, gpu)

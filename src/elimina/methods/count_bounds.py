@@ -29,7 +29,7 @@ _DIGITS = 15
 """Significant digits of a bound: more than its logarithm has."""
 
 _EXP_DIGITS = 40
-"""Digits of the exponential, so many more that its own rounding does not matter."""
+"""Digits of the exponential, enough for its rounding not to matter."""
 
 
 def count_result(bounds: SumBounds) -> Result:
@@ -70,7 +70,7 @@ def _tilted(problem: Problem, total: float, rate: float) -> tuple[Problem, float
     model = problem.model
     sign = model.sign
     costs = [sign * table.dense().astype(np.int64) for table in problem.tables]
-    # A table that forbids everything leaves nothing to count.
+    # A table that forbids everything makes the count 0.
     least = [int(cells[cells < FORBIDDEN].min(initial=FORBIDDEN)) for cells in costs]
     surplus = sign * (int(total) - int(model.constant)) - sum(least)
     tables = []

@@ -320,7 +320,7 @@ class DynamicModel(DynamicNetwork, Displayed):
             options: Likewise.
 
         Returns:
-            Posteriors, a row for each further slice, those of one sequence after those of another.
+            Posteriors, a row for each further slice, one sequence after another.
 
         Raises:
             ImpossibleEvidenceError: See ``filter``.
@@ -427,7 +427,7 @@ class DynamicModel(DynamicNetwork, Displayed):
         return list(dict.fromkeys(variable_indices(self.initial, variables, "variables")))
 
     def _engine(self, options: Options) -> HiddenChain | SliceTrees:
-        """Return what passes messages, for checked options; it is kept for the next question."""
+        """Return the object that passes messages, for checked options; it is cached for the next question."""
         states = math.prod(self.variables[v].size for v in self.interface)
         if states <= MAX_STATES and not options.needs_gpu and is_hidden_chain(self):
             chain = self._chain or HiddenChain(self)
@@ -527,7 +527,7 @@ class DynamicModel(DynamicNetwork, Displayed):
 
 
 class OnlineFilter(Displayed):
-    """A filter over one sequence, which takes one observation after another in constant memory.
+    """A filter over one sequence: takes one observation after another, in constant memory.
 
     Args:
         model: The model.
@@ -595,7 +595,7 @@ class OnlineFilter(Displayed):
 
     @_IN_WORDS
     def predict(self, steps: int = 1) -> NamedTables:
-        """Return the posteriors of a later slice, before anything is observed there; the filter stays as it is.
+        """Return the posteriors of a later slice, without observations there; the filter does not change.
 
         Args:
             steps: Number of slices after the latest one, at least 1.
@@ -626,12 +626,12 @@ def _checked(options: Options) -> Options:
 
 
 def _limits(options: Options, taken: int = 0) -> RunLimits:
-    """Return the limits of a run beside so many bytes."""
+    """Return the limits of a run while some bytes are held."""
     return RunLimits(max(1, host_memory(options) - taken), options.host_threads)
 
 
 def _store(part: SliceAnswers, shares: dict[int, Floats], totals: Floats, count: int) -> None:
-    """Write an answer into arrays about all slices; one about all of them becomes the array."""
+    """Write an answer into arrays over all slices, or keep it as the array if it covers all slices."""
     totals[part.rows] = part.log_totals
     for v, table in part.marginals.items():
         if len(table) == count and v not in shares:

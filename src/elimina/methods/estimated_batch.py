@@ -128,7 +128,7 @@ def batch_of(
         asked: The variables whose marginals are asked for; None for all.
         options: Planning options.
         count: The cases to expect.
-        families: Scopes of joint marginals that are asked for besides, each in that of a factor; these are exact.
+        families: Scopes of further joint marginals, each within the scope of a factor; these are exact.
 
     Raises:
         InputError: The model has costs, or an option makes no sense.

@@ -1,4 +1,4 @@
-"""Approximate methods in turn: each goes on where it was, and the best estimate stands."""
+"""Approximate methods in turn: each resumes where it stopped, and the best estimate is kept."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class _Run:
     def advance(self) -> None:
         """Make the next estimate; keep it if it has marginals, or proves that there are none, and the least error.
 
-        Samples are kept in any case: those of a better proposal may have learnt of errors.
+        Samples are always kept: those of a better proposal may reveal errors of other estimates.
         """
         started = time.monotonic()
         estimate = next(self._estimates, None)

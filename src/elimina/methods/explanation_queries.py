@@ -86,7 +86,7 @@ class ExplanationQueries(PosteriorQueries):
         candidates: Sequence[str | int] | None = None,
         costs: Mapping[str, float] | None = None,
     ) -> ObservationValues:
-        """Return what an observation of each variable is expected to tell about a query, the best for its cost first.
+        """Return the expected information of each observation about a query, the best for its cost first.
 
         Args:
             query: Name or index of a variable that is not observed.

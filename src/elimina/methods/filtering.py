@@ -144,7 +144,7 @@ def filtered_optimum(
     def poll(lower: int, cost: int, value: list[int] | None) -> bool:
         if value is not None:
             take(value, cost)
-        so_far = result_at(min(lower, upper))  # nothing is known beyond the totals that the search accepts
+        so_far = result_at(min(lower, upper))  # the search proves nothing about totals beyond those that it accepts
         if listener is not None:
             listener(so_far)
         return Bounds(0.0, so_far.lower_bound, so_far.upper_bound).gap > limits.gap
@@ -283,7 +283,7 @@ def optimum_on_rows(
         UnsupportedError: The problem has other than integer costs, or too large ones.
         DeviceError: The device is missing or cannot be used.
         MemoryLimitError: There are more rows than the memory holds.
-        TimeLimitError: The deadline passed before anything was known.
+        TimeLimitError: The deadline passed before there was a result.
     """
     if not problem.described.is_optimum or not problem.model.is_integer:
         raise UnsupportedError("filtering needs the task mpe and integer costs; use --method eliminate")
@@ -368,7 +368,7 @@ def _first_bounds(problem: Problem, options: Options, limits: SearchLimits, list
 def filtered_plan(
     filter_bounds: FilterBounds, backend: Backend, options: Options, refinements: int = 0
 ) -> PlannedProblem:
-    """Return a plan on rows that looks for a better solution than is known.
+    """Return a plan on sparse tables that finds only better solutions than the incumbent.
 
     Raises:
         InputError: The dtype that is asked for does not hold the costs.

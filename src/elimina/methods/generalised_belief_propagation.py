@@ -159,7 +159,7 @@ def generalised_belief_propagation(problem: Problem, options: Options, limits: L
         starts, members = factors.scopes
         propagation = RegionPropagation(graph, starts, members.astype(np.int32), factors.values)
         if not propagation.filter_tuples(limits.seconds):
-            # Values may have left the range of floats, which proves nothing.
+            # Values outside the range of floats prove nothing.
             return
         passes, cells = _Passes(propagation, limits, is_last), graph.outer_cells + graph.message_cells
         for _ in passes.run():
@@ -209,7 +209,7 @@ class _Changes:
         return ratio * changes, ratio * log_change
 
     def add(self, shares: NDArray[np.float64], log_z: float, cells: float, is_regular: bool) -> None:
-        """Compare further estimates with this one, if its regions are larger by far than those of the one before.
+        """Compare further estimates with this one if its regions are far larger than those of the previous one.
 
         Args:
             shares: Marginals.

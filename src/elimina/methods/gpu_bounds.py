@@ -134,7 +134,7 @@ def bounds_on_gpu(
 def _shift_and_search(
     graph: JoinGraph, units: ClusterUnits, gpu: CudaDevice, until: float, bounds: _GpuBounds, room: int
 ) -> None:
-    """Bound an optimum by one graph of clusters, and search in its tables within so many bytes besides them."""
+    """Bound an optimum by one graph of clusters, and search in its tables within some further bytes."""
     began = time.monotonic()
     seconds = until - began
     # A search is worth it if it has time for all variables.

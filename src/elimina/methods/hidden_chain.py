@@ -91,7 +91,7 @@ class _Group(NamedTuple):
 
 
 def is_hidden_chain(network: DynamicNetwork) -> bool:
-    """Return whether all variables but those of the interface have parents in their own slice's interface alone."""
+    """Return whether all variables outside the interface have parents only in the interface of the same slice."""
     count, interface = len(network.variables), set(network.interface)
     for v in range(count):
         first = set(network.initial.factors[v].scope) - {v}

@@ -61,7 +61,7 @@ _GOOD_EFFICIENCY, _MIN_MIXTURE_EFFICIENCY = 0.5, 0.1
 """Least efficiency of mini-buckets without a join graph, and of a mixture in place of particle filters."""
 
 _DEVIATIONS = 2.0
-"""Standard errors from a sum to what it hardly lies below, or above."""
+"""Standard errors that a sum hardly deviates by."""
 
 _BATCH_SECONDS = 0.1
 """Seconds of a batch of samples, between looks at the clock."""

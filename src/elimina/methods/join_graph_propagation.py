@@ -29,7 +29,7 @@ TOLERANCE = 1e-6
 """Change of a message that does not count."""
 
 CELL_BYTES = 16
-"""Bytes of a cell of a cluster: its own, and those of messages and of the joined table."""
+"""Bytes for each cell of a cluster: its table, its messages and the joined table."""
 
 CELL_GROWTH = 3.0
 """Cells of a graph, for each cell of the one before, from which it is worth its time."""
@@ -38,7 +38,7 @@ MIN_UPDATES = 2
 """Updates of each cluster of the first graph, whatever the time."""
 
 FREE_UPDATES, MAX_UPDATES = 50, 300
-"""Updates of each cluster before messages are damped, and the most: what oscillates by then seldom settles."""
+"""Updates of each cluster before messages are damped, and their largest number: later updates seldom converge."""
 
 RUNG_TIME_SHARE = 0.3
 """Share of the time that remains for one graph: one that does not settle leaves most of it to larger ones."""
@@ -195,7 +195,7 @@ def propagate(problem: Problem, options: Options, limits: Limits) -> Iterator[Su
                 continue
             log_z, shares = graph.log_sum() + factors.log_scale, graph.marginals(np.arange(len(sizes), dtype=np.int32))
             if log_z == -math.inf:
-                # Messages may have left the range of floats, which proves nothing.
+                # Messages outside the range of floats prove nothing.
                 break
             errors = np.full(len(sizes), UNKNOWN_ERROR)
             if before is not None:

@@ -53,7 +53,7 @@ def estimated_joint(
 
 
 def _joined(problem: Problem, memory_bytes: float) -> Model:
-    """Return a model whose last variable stands for those that are asked for.
+    """Return a model whose last variable represents the queried ones.
 
     Args:
         problem: Problem of a joint distribution.

@@ -87,7 +87,7 @@ def choose_structure(
         model: A probability model.
         evidence: Variable index -> value index.
         query: The variables whose marginals are asked for; None: all.
-        options: Planning options; a given order names all variables, so nothing is left out then.
+        options: Planning options. A given order names all variables, so none are left out then.
 
     Raises:
         InputError: The task does not fit the model.
@@ -134,7 +134,7 @@ def _log_states(model: Model, evidence: Mapping[int, int], factors: int, variabl
 
 
 def _relevance(model: Model, evidence: Mapping[int, int]) -> Relevance | None:
-    """None if nothing may be left out, since the factors are not the conditional distributions of a network."""
+    """None if no variable may be left out, because the factors are not distributions of a network."""
     if model.sense != "probability" or model.children is None or model.unnormalised:
         return None
     if len(set(model.children)) < len(model.children):

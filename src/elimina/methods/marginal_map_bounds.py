@@ -33,7 +33,7 @@ _RUNG_SHARES = (0.2, 1.0)
 """Shares of the remaining time of rising i-bounds."""
 
 _STEPS = 100
-"""Evaluations for which there is to be time at an i-bound, those of all sums of weights."""
+"""Evaluations for which an i-bound must leave time, over all sums of weights."""
 
 _ASSIGNMENT_SHARE = 0.4
 """Share of a rung's time for the sum that an assignment has."""

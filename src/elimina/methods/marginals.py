@@ -160,7 +160,7 @@ def _propagated(inquiry: MarginalQuery, problem: Problem, plan: Plan, answer: Pr
 
 
 def marginals_asked(inquiry: MarginalQuery, begins: NDArray[np.int64], shares: NDArray[np.float64]) -> Marginals:
-    """Return the marginals that are asked for; a known state has probability 1.
+    """Return the queried marginals; an observed state has probability 1.
 
     Args:
         inquiry: Posteriors that are asked for.

@@ -214,7 +214,7 @@ def _draw(problem: Problem, form: SampleForm, question: SampleQuestion, seed: in
     indices = np.zeros((count, len(problem.model.sizes)), dtype=np.int32)
     for v, value in problem.fixed.items():
         indices[:, v] = value
-    # Filters share out the samples evenly; those beyond the number that is asked for are left out at random.
+    # Filters draw equal numbers of samples; surplus ones are left out at random.
     groups = -(-count // form.group)
     group = -(-count // max(1, groups)) if form.group > 1 else 1
     total = group * groups

@@ -1,4 +1,4 @@
-"""Value of information: what an observation of each variable is expected to tell about a query."""
+"""Value of information: expected information of an observation of each variable about a query."""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ class Sequences(NamedTuple):
         return Sequences(self.columns, self.codes[rows], logs, starts, True, None)
 
     def extended(self, steps: int) -> Sequences:
-        """Return the sequences with so many slices more, in which nothing is observed."""
+        """Return the sequences extended by some slices without observations."""
         starts = self.starts + steps * np.arange(len(self.starts))
         old = np.ones(int(starts[-1]), dtype=bool)
         for n in range(1, steps + 1):

@@ -22,14 +22,14 @@ class PausedSearch:
     """State that a search leaves to the next one of the same problem.
 
     Attributes:
-        problem: Problem of both; None: nothing was left yet.
+        problem: Problem of both; None: no search has been paused.
         original: The problem with its costs shifted.
         improvement: Local search where it stopped; None: it was not begun, or its tables are too large.
         consistency: Soft local consistency where it stopped; None: it was not begun, or is to begin again.
         first_order: Elimination order that was found quickly; None: none was.
         order: Number of the order of soft local consistency (``consistency_order``).
         orders: Number of the last order that was tried.
-        is_spent: True if soft local consistency has nothing left to do.
+        is_spent: True if soft local consistency has finished.
         unit: The units that it had when it was done the last time.
     """
 
@@ -37,7 +37,7 @@ class PausedSearch:
         self.clear()
 
     def within(self, problem: Problem, memory: int) -> PausedSearch:
-        """Return the state for a problem: itself, without what other problems left, or a new one in little memory."""
+        """Return the state for a problem: this one without data of other problems, or a new one if memory is scarce."""
         if memory < MIN_KEPT_MEMORY_BYTES:
             return PausedSearch()
         if self.problem is not problem:

@@ -100,7 +100,7 @@ def best_policies(question: DecisionQuestion, options: Options, report: Callable
     """Return policies of largest expected utility; a local optimum where the diagram is not soluble.
 
     Args:
-        question: The diagram and what is known.
+        question: The diagram, the evidence and the given policies.
         options: Planning options.
         report: Function that is called with the best policies so far, as they improve.
 

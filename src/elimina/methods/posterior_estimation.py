@@ -130,7 +130,7 @@ def _estimated_posteriors(inquiry: MarginalQuery, estimate: SumEstimate) -> Resu
 
 
 def _error_of_asked(inquiry: MarginalQuery, estimate: SumEstimate) -> float:
-    """Return the mean error of the marginals that are asked for; those of known states have none."""
+    """Return the mean error of the queried marginals; those of observed variables have none."""
     if estimate.errors is None:
         return estimate.error
     variables, sources = inquiry.structure.wanted

@@ -119,7 +119,7 @@ class PosteriorQueries(CompiledTree):
     def conditional(self, variables: Sequence[str | int], given: Sequence[str | int]) -> NamedTable:
         """Return the posterior of some variables at each combination of states of others; each call makes a plan.
 
-        The axes are those of ``variables``, then those of ``given``. Where a combination of states of ``given`` has
+        The axes are ``variables``, then ``given``. Where a combination of states of ``given`` has
         probability 0, the numbers are NaN.
 
         Args:

@@ -106,7 +106,7 @@ class _Clique(NamedTuple):
     Attributes:
         separator: Its variables that are decoded before it.
         others: Its other variables.
-        axes: Axes of its table, those of the separator first, then that of the cases.
+        axes: Axes of its table: first the separator, then the cases.
         sizes: Sizes of the other variables.
     """
 

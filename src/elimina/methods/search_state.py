@@ -30,7 +30,7 @@ class SearchLimits(NamedTuple):
     Attributes:
         deadline: By ``time.monotonic``; None: there is none.
         gap: The gap of the bounds that is close enough.
-        upper_bound: A total that is known to be reached; None if none is known.
+        upper_bound: Total of a known assignment; None if there is none.
         nodes: Most nodes of the search tree in each round.
         rounds: After which it ends; 0: after the first turn of soft local consistency.
         messages: Estimated seconds of the first round's mini-buckets; each round may take ten times longer than the one
@@ -60,7 +60,7 @@ class SearchState:
     Args:
         problem: Problem of the task ``mpe``.
         limits: Limits of the gap and the time.
-        listener: Called with what is known.
+        listener: Called with the result so far.
     """
 
     def __init__(self, problem: Problem, limits: SearchLimits, listener: Listener | None) -> None:
@@ -71,7 +71,7 @@ class SearchState:
         self.score: int | float | None = limits.upper_bound
         self.bound: int | float | None = None
         self.is_empty = False
-        # Nothing is left to be searched, though rounding errors may leave the bounds apart.
+        # The search is complete, though rounding errors may separate the bounds.
         self.is_exhausted = False
         self.stats: dict[str, Any] = {**NO_PLAN, "nodes": 0, "rounds": 0, "turns": 0, "profile": []}
         self.clock: dict[str, float] = {}
@@ -99,10 +99,10 @@ class SearchState:
         return bounds_meet(self.bound, self.score) or self.bounds_with(self.score).gap <= self.limits.gap
 
     def end(self, is_in_doubt: bool) -> None:
-        """Note that nothing is left to be searched.
+        """Note that the search is complete.
 
         Args:
-            is_in_doubt: True if rounding alone may have made what was found no solution.
+            is_in_doubt: True if only rounding may have kept an assignment from being a solution.
         """
         self.is_exhausted = True
         limits = [limit for limit in (self.problem.model.upper_bound, self.limits.upper_bound) if limit is not None]

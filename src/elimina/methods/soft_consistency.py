@@ -97,7 +97,7 @@ class SoftConsistency:
         nodes: Nodes searched.
         setup: Seconds until the root was consistent.
         seconds: Seconds searched.
-        is_done: True if nothing better is left.
+        is_done: True if no better solution exists.
         rest: Estimated seconds of the rest of the search, at the pace of the last turn.
     """
 

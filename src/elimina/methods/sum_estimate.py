@@ -42,7 +42,7 @@ class Limits:
 
     @property
     def is_over(self) -> bool:
-        """True if the method has to yield what it has."""
+        """True if the method has to yield its estimate now."""
         return stopped() or time.monotonic() >= self.deadline
 
 
@@ -89,7 +89,7 @@ class SumEstimate(NamedTuple):
 
     @property
     def is_zero(self) -> bool:
-        """True if the sum is proved to be 0; samples and messages that left the range of floats prove nothing."""
+        """True if the sum is proved to be 0; samples, and messages outside the range of floats, prove nothing."""
         return self.log_z == -math.inf and self.log_z_error == 0
 
     @property

@@ -138,7 +138,7 @@ class WeightStatistics:
             gains += empty * np.log1p(_STAKES * mean / (1 - mean))
             return bool(np.logaddexp.reduce(gains) <= goal)
 
-        # Weights are at most the bound: nothing above it is to be ruled out.
+        # Weights cannot exceed the bound.
         low, high = math.log(1e-12 / max(1, self.count)), -1e-9
         if not self.count or is_allowed(high):
             return 0.0

@@ -52,7 +52,7 @@ _QUICK_SECONDS = 0.05
 """Estimated time of the first bounds of a long call."""
 
 _RUNG_GROWTH = 8.0
-"""Estimated time of a rung by that of the one before."""
+"""Estimated time of a rung relative to the previous one."""
 
 _MAX_PLANNED_SECONDS = 1e4
 """Estimated seconds beyond which no rung is planned."""
@@ -145,7 +145,7 @@ def bounded_sum(
 
 
 def _product(model: Model, chosen: Sequence[int]) -> float:
-    """Return the logarithm of one term of a sum, less what rounding may have added: no sum is below it."""
+    """Return the logarithm of one term of a sum, less the possible rounding error: a lower bound on the sum."""
     terms = model.terms(chosen)
     score = model.total(terms)
     return score - _ROUNDING_TOLERANCE * math.fsum(map(abs, terms)) if score > -math.inf else -math.inf

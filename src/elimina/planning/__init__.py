@@ -1,1 +1,1 @@
-"""Plans: plain data about what will be done, made before anything is allocated."""
+"""Plans: plain data about a run, made before any allocation."""

@@ -217,7 +217,7 @@ DEALT_SECONDS = 1e-3
 """Seconds that a client takes to deal out a task with Dask."""
 
 PROOF_SECONDS, PROOF_EDGE_SECONDS = 0.3, 4e-5
-"""Seconds of a search for a proof before it looks at the time, and those of each edge: the model, first propagation."""
+"""Seconds of a search for a proof before its first check of the time, in all and for each edge."""
 
 # Structure and bounds.
 

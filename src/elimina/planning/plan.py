@@ -96,8 +96,8 @@ class Form:
         limits: Bytes that may be used of other memory tiers than the device's own.
         gpus: Number of GPUs that compute each step together.
         is_resident: True if the tables lie in the memory of the device that runs the plan.
-        is_replanned: True if each run makes a plan of its own; steps and tables are then those of the whole order.
-        is_allowed: True if the options allow so many runs, and so much time.
+        is_replanned: True if each run makes a separate plan; steps and tables are then those of the whole order.
+        is_allowed: True if the options allow this number of runs and this time.
     """
 
     variables: tuple[int, ...] = ()
@@ -199,7 +199,7 @@ class Plan(NamedTuple):
         kept: Variables that are not eliminated.
         width: Induced width of the order.
         factors: Tables at the start of the arena.
-        steps: Steps in the order in which they run; in slices, those of a slice; on several GPUs, those of each.
+        steps: Steps in the order in which they run: of one slice, or of each of several GPUs.
         outputs: Tables that make up the answer.
         factor_cells: Elements that the factors take.
         arena_cells: Elements of the whole arena.

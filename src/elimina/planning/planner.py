@@ -37,7 +37,7 @@ PLANNING_BYTES_PER_RECORD_BYTE = 5
 
 
 def planning_bytes(records: int) -> int:
-    """Return the bytes that count for a plan with so many bytes of records besides its tables."""
+    """Return the bytes of a plan that count towards the limit, with its records."""
     return PLANNING_BYTES_PER_RECORD_BYTE * max(0, records - MIN_RECORD_BYTES)
 
 
@@ -129,7 +129,7 @@ class Elimination(NamedTuple):
         memory: Bytes that the plan may use there.
         dtype: Override of the arena's dtype.
         is_hasty: True if no solution is searched for, whose cost might allow smaller numbers.
-        runs_once: True if marginals are asked for once: no message has to be there for a second run.
+        runs_once: True if marginals are computed once: no message is kept for a second run.
         keeps_messages: True if messages stay on the host until the end, as those of weighted mini-buckets do (``pr``).
     """
 
@@ -227,7 +227,7 @@ def make_plan(
     max_operands = MAX_OPERANDS
     if single is not None and single.dtype in INTEGERS and dtype is not None:
         max_operands = min(MAX_OPERANDS, max(LARGEST[single.dtype] // bound, 2))
-    # A batch's cases change from run to run: what is kept is of no use again, but lets a GPU's steps run in any order.
+    # The cases of a batch change from run to run: kept messages only let a GPU's steps run in any order.
     reuse = not problem.described.is_marginal or ((elimination.runs_once or bool(problem.kept)) and machine.on_host)
     chosen = lay_out(bound, max_operands, keep or not reuse)
     if problem.described.is_marginal and chosen.keep and chosen.is_too_large(machine, memory):

@@ -354,7 +354,7 @@ def _message_bytes(step: Step, form: StorageForm, item: int) -> int:
 
 
 def _peak(sparse: Sparse, item: int, keep: bool) -> int:
-    """Return the most bytes that messages are expected to take at a time, and those of the largest step besides."""
+    """Return the expected peak bytes of messages, and the bytes of the largest step."""
     sizes = [_message_bytes(step, form, item) for step, form in zip(sparse.steps, sparse.forms, strict=True)]
     end = len(sparse.steps)
     last = [end if n in sparse.lasting else max(step.readers, default=end) for n, step in enumerate(sparse.steps)]

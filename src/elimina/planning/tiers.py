@@ -319,7 +319,7 @@ def _charge(part: _TiledTable, itemsize: int) -> int:
 def _windows(
     record: StepTables, lengths: tuple[int, ...], room: _MessageArea, stays: int, itemsize: int, staging: int
 ) -> tuple[Window, ...]:
-    """Return slots one after another behind the room; ``stays``: the step, if its output has a place of its own."""
+    """Return successive slots behind the reserved part; ``stays``: the step, if its output has a separate place."""
     windows: list[Window] = []
     at = room.cells
     parts = _parts(record, lengths, room.places, itemsize, staging, _whole_shapes(record, itemsize))

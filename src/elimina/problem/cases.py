@@ -27,11 +27,11 @@ def prepare_batch(
     Args:
         model: A probability model, each variable in a factor.
         observed: The variables that some case may observe.
-        query: The variables whose marginals are asked for; None for all. What neither they nor the observed ones
-            depend on is left out.
+        query: Variables of the marginals; None for all. Variables that are irrelevant to them and to the observed ones
+            are left out.
         cases: Number of cases; 1 for a problem without such a variable.
-        families: Scopes of joint marginals that are asked for besides, each in that of a factor, each of several
-            variables of several states.
+        families: Scopes of further joint marginals, each within the scope of a factor, each of several variables of
+            several states.
 
     Raises:
         InputError: The model has costs.

@@ -243,7 +243,7 @@ def with_units(model: Model, besides: Collection[int] = ()) -> Model:
 
     Args:
         model: Any model.
-        besides: Variables that get none.
+        besides: Variables without one.
     """
     used = {v for factor in model.factors for v in factor.scope}.union(besides)
     unused = [v for v in range(len(model.variables)) if v not in used]

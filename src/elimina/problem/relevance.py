@@ -20,9 +20,9 @@ def prune_barren(
 ) -> list[int]:
     """Find the factors that P(evidence), or the posterior of a query, depends on.
 
-    A variable is barren when it is neither observed nor asked for and has no child left: its conditional distribution
-    sums to 1 and goes (Shachter, 1986, "Evaluating influence diagrams"). For a query, what the evidence d-separates
-    from it goes as well: factors that no path of unobserved variables joins to it (Lauritzen et al., 1990,
+    A variable is barren if it is neither observed nor queried and all its children are barren: its conditional
+    distribution sums to 1 and is removed (Shachter, 1986, "Evaluating influence diagrams"). For a query,
+    d-separated factors are removed, too: no path of unobserved variables joins them to it (Lauritzen et al., 1990,
     "Independence properties of directed Markov fields": separation in the moral graph of the ancestral set).
 
     Both need conditional distributions that sum to 1; neither holds for maximisation or counting. Evidence of
@@ -81,7 +81,7 @@ class Relevance:
 
     Attributes:
         of_evidence: Factors that P(evidence) depends on.
-        acyclic: True if the distributions are those of a directed acyclic graph; nothing may be left out if not.
+        acyclic: True if the distributions form a directed acyclic graph; otherwise no variable may be left out.
     """
 
     def __init__(

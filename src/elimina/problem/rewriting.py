@@ -1,7 +1,7 @@
 """Rewriting of models with large listed tables, or large domains, to small ones that have the same answer.
 
 A plan writes tables out that list some tuples and allow all others, and bounds and search write out all tables. So
-variables of large tables first lose the values that nothing tells apart (``merging``). A table that is still large then
+indistinguishable values of variables in large tables are merged first (``merging``). A table that is still large then
 becomes several. One that allows other tuples becomes a chain: auxiliary variables hold the state of an automaton that
 reads the scope from left to right. One that forbids them becomes a star: an auxiliary variable is the number of the
 listed tuple (the hidden-variable encoding: F. Rossi, C. Petrie, V. Dhar, "On the equivalence of constraint satisfaction

@@ -19,7 +19,7 @@ class Markup(str):
 
 
 def html(content: object) -> Markup:
-    """Return HTML as it is, and anything else as escaped text."""
+    """Return HTML unchanged, and any other text escaped."""
     return content if isinstance(content, Markup) else Markup(escape(str(content)))
 
 

@@ -38,7 +38,7 @@ def advice_on(plan: Plan) -> str | None:
 
 
 def check_fits(plan: Plan) -> None:
-    """Raise MemoryLimitError, with what would help, if a plan needs more memory than it may have."""
+    """Raise MemoryLimitError, with advice, if a plan exceeds its memory limit."""
     if not plan.fits:
         raise MemoryLimitError(does_not_fit(plan))
 

@@ -16,13 +16,13 @@ from elimina._core import Stopped
 from elimina.system import lock_for_a_moment, start_thread
 
 _POLL_SECONDS = 0.005
-"""Between looks at whether an exception is to be raised in a thread again."""
+"""Seconds between attempts to raise an exception in a thread."""
 
 _EXIT_SECONDS = 60.0
 """Seconds for work that was left alone to end before the interpreter does."""
 
 IDLE_POLL_SECONDS = 0.02
-"""Between looks of threads that wait at whether they are to end."""
+"""Seconds between checks of waiting threads for a request to end."""
 
 IDLE_THREAD_SECONDS = 1.0
 """Seconds for which a thread waits for the next call: a new one often begins on a core whose caches hold nothing."""
@@ -66,7 +66,7 @@ class CallThread(threading.Thread):
         self.works: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
 
     def run(self) -> None:
-        """Do what comes."""
+        """Run the work that arrives."""
         try:
             while (work := self._next()) is not None:
                 self.is_free = False

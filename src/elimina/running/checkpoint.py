@@ -89,7 +89,7 @@ class Checkpoint:
 
     @property
     def is_new(self) -> bool:
-        """True if no run has left anything."""
+        """True if no run has stored anything."""
         return not self._known
 
     @property
@@ -195,7 +195,7 @@ class Checkpoint:
         self.close()
 
     def close(self) -> None:
-        """Let another process use the directory; one that was made for nothing is removed."""
+        """Release the directory for other processes; remove it if it was created and stays empty."""
         if self._made and not self._known:
             with contextlib.suppress(OSError):
                 self._directory.rmdir()

@@ -25,7 +25,7 @@ def combine(known: Result | None, found: Result, sign: int) -> Result:
     """Return the combination of two answers to one question; the figures are those of the second.
 
     Args:
-        known: Known result; None: there is none.
+        known: Result so far; None if there is none.
         found: Newer answer.
         sign: 1 if values are minimised, -1 if they are maximised.
     """

@@ -29,7 +29,7 @@ def host_memory(options: Options) -> int:
 
 
 SHARING_THREADS = 4
-"""Most threads that make turns shorter: with more, set-up and planning would take longer than the turns."""
+"""Largest number of threads that shortens turns: with more, set-up and planning would take longer than the turns."""
 
 
 def sharing_threads(options: Options) -> int:

@@ -1,4 +1,4 @@
-"""The forms of a plan: a table of them, tried in turn; of the plans that fit, the one of least estimated time is taken.
+"""Forms of a plan in a table, tried in turn: of the plans that fit, the one of least estimated time is chosen.
 
 To add a form, write a module with its record, a subclass of ``planning.plan.Form``, and the function that makes such a
 plan, and add a row to ``FORMS`` (one device) or to ``shared_plans.SHARED_FORMS`` (several).

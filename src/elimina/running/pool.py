@@ -181,7 +181,7 @@ class _Pool(Generic[Member, Item, Found]):
             obey(None)
 
     def _take(self, run: deque[int]) -> int | None:
-        """Return the next place of a member's run; None if nothing is left to do."""
+        """Return the next position of a member's run; None if all are done."""
         with self._changed:
             while not self._stop.requested and self._open:
                 if not run:

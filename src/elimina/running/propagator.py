@@ -389,7 +389,7 @@ class Resident:
             raise InternalError(f"tables of a plan for {planned.backend.name} do not lie in one piece")
         self._session, self._offset = session, float("-inf") if encoded.impossible else encoded.offset
         self._roots = root_places(plan)
-        # The plan knows nothing of variables with one state: they come last.
+        # Variables with one state are not in the plan: they come last.
         sizes = {v: model.variables[v].size for v in sorted(set(variables), key=lambda v: model.variables[v].size == 1)}
         own = [v for v, size in sizes.items() if size > 1]
         ends = list(itertools.accumulate(sizes.values(), initial=0))

@@ -99,7 +99,7 @@ def rounding(problem: Problem, plan: Plan, cost: float, constants: Iterable[floa
         plan: Plan that adds floats.
         cost: The sum of the plan's roots.
         constants: Constants taken out of its tables.
-        more: Additions besides those of the plan.
+        more: Further additions than the plan's.
     """
     slack = (additions(plan) + more) * epsilon(plan.dtype) * abs(cost)
     # Logarithms are rounded themselves.

@@ -69,7 +69,7 @@ class Scales:
         """
         if len(self._raw) and self._leaves_range(ranges, peaks):
             return True
-        # Most often it is seen at once that nothing comes near.
+        # A quick check mostly shows that no value is near the limit.
         (most, least), (_, least_factor) = widest_range(peaks.reshape(-1, 2)), widest_range(ranges)
         least = min(least, least_factor)
         if least > 0 and self._operands * (math.frexp(least)[1] - math.frexp(most)[1]) >= self._smallest:

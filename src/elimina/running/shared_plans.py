@@ -52,7 +52,7 @@ def shared_out(
     if shared is plan or start + shared_seconds(shared, backend, count) >= max_seconds:
         return backend, plan
     gpus = with_other_gpus(backend, shared.peak_bytes) if options.chooses_device else backend
-    # Some of them may have no memory left.
+    # Some devices may be out of memory.
     count = len(devices_of(gpus))
     is_gain = start + shared_seconds(shared, gpus, count) < max_seconds
     return (gpus, shared) if is_gain and shared.form.gpus <= count else (backend, plan)
@@ -109,7 +109,7 @@ SHARED_FORMS: tuple[FormRow[SharedSearch], ...] = (
         for times in SLICES_EACH
     ),
 )
-"""The forms on several devices, besides the one on one of them."""
+"""The forms on several devices, besides the form on a single one."""
 
 
 def shared_plan(backend: Backend, count: int, problem: Problem, options: Options, plan: Plan) -> Plan:

@@ -185,7 +185,7 @@ class Sweep:
         return sum(made), sum(kept)
 
     def reserve(self) -> None:
-        """Let the devices get memory for the slices, while the caller does something else."""
+        """Start allocating the slices' memory on the devices, while the caller continues."""
         program = self._execution.program(self._semiring)
         for device in self._devices:
             if isinstance(device, ReservingBackend):
@@ -313,7 +313,7 @@ class _DeviceSlices:
                 session.close()
 
     def _expect(self, session: Session) -> None:
-        """Tell a new session which steps will run again: those of the fastest variable's values most often."""
+        """Announce to a new session the steps that will run again, most often those of the fastest variable."""
         if self._variables and isinstance(session, ExpectingSession):
             for level in range(1, len(self._variables) + 1):
                 session.expect(self._steps_from(bisect.bisect_left(self._levels, level)))

@@ -41,7 +41,7 @@ _INTERRUPT_ITERATIONS = 100
 """Iterations of a loop within which an exception raised in another thread arrives."""
 
 _INTERRUPT_SECONDS = 0.1
-"""Seconds for first bounds after an interrupt, where the time limit leaves so many: the user waits for the answer."""
+"""Seconds for first bounds after an interrupt, within the time limit: the user waits for the answer."""
 
 _LOOK_SECONDS = 0.05
 """Between looks at signals."""
@@ -114,7 +114,7 @@ class Call(Clock):
         return stopped() or self.seconds <= 0
 
     def report(self, found: Result) -> None:
-        """Keep improvements of the bounds and the assignment, and tell the listener what is new."""
+        """Keep improvements of the bounds and the assignment, and report them to the listener."""
         self.best_result = combine(self.best_result, found, self.sign)
         if self._listener is None:
             return
@@ -163,9 +163,9 @@ class Call(Clock):
         """Do the work in a thread; when it ends, or is interrupted, return the answer so far.
 
         Raises:
-            KeyboardInterrupt: The user interrupted, and nothing is known.
+            KeyboardInterrupt: The user interrupted before there was any result.
             TimeLimitError: The time limit passed likewise.
-            EliminaError: The work failed, and nothing but first bounds is known.
+            EliminaError: The work failed, with at most first bounds as a result.
         """
         try:
             found = self._finish(self._carry_out(work))
@@ -174,7 +174,7 @@ class Call(Clock):
             if self._bounding is not None:
                 abandon_thread(self._bounding)
             self._forget()
-        # An interrupt here would only take away what is known.
+        # An interrupt here would only discard the result.
         with contextlib.suppress(KeyboardInterrupt):
             self._tell_last(found)
         return found

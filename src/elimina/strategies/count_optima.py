@@ -97,7 +97,7 @@ def _bounds_of_number(lower: float | None, upper: float | None) -> dict[str, int
 
 
 def _bounded_optima(facts: Facts, failure: MemoryLimitError) -> Portfolio:
-    """Bound the number of optima, and look for one: what search proves holds without a table of the width."""
+    """Bound the number of optima and search for one, which needs no table of the width."""
     solver = facts.solver
     options, run, question = solver.options, solver.run, solver.question
     if (

@@ -27,8 +27,8 @@ class DirectCall(Clock):
             early: Function that returns the answer so far, by the cause of the end; None: the exception is raised.
 
         Raises:
-            KeyboardInterrupt: The user interrupted, and nothing is known.
-            EliminaError: The work failed, or nothing is known.
+            KeyboardInterrupt: The user interrupted before there was any result.
+            EliminaError: The work failed, or ended without a result.
         """
         try:
             return work()

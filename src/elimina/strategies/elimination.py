@@ -58,7 +58,7 @@ def plan_in_slices(facts: Facts, _: Row) -> Attempt:
 
 
 def searches_before_running(facts: Facts, row: Row) -> Portfolio:
-    """Take the rows within, and then let go of their searches: what comes next needs the memory."""
+    """Run the rows within, then release their searches: later rows need the memory."""
     yield from walk(row.rows, facts)
     facts.paused.clear()
     return Attempt()
@@ -181,7 +181,7 @@ def _bounded(facts: Facts, options: Options, rows: tuple[Row, ...]) -> Portfolio
             order = solver.planned_order() or options.order
             largest = options._replace(shift=shift, partition=partition, order=order)
             last = yield from eliminated(facts, largest, rows)
-            # An i-bound that is asked for has to fit.
+            # A requested i-bound has to fit.
             outcome = last if solver.options.ibound not in (None, "auto") else _later(outcome, last)
             if last.result is not None and last.result.stats.get("partition") != "content":
                 break

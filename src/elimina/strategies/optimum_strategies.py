@@ -61,7 +61,7 @@ def by_search(
         seconds: Time budget in seconds.
         rounds: Most rounds of mini-buckets; 0: soft local consistency alone, for its first turn; 1: one of mini-buckets
             alone.
-        first_turn: Seconds of this turn; None: those of a search that has time.
+        first_turn: Seconds of this turn; None: the usual time of a search.
         nodes: Most nodes of each turn.
     """
     turn = turn_share(options) * FIRST_CONSISTENCY_SECONDS if first_turn is None else first_turn
@@ -132,7 +132,7 @@ def round_of_search(facts: Facts, row: Row) -> Strategy:
 
 
 def improving(problem: Problem, options: Options, run: Call, paused: PausedSearch, seconds: float) -> Strategy:
-    """Return a local search for so many seconds, from the best assignment so far; it proves nothing."""
+    """Return a local search for some seconds, from the best assignment so far."""
 
     def work(budget: Budget) -> Result:
         from elimina.methods.local_search import AssignmentSearch

@@ -221,7 +221,7 @@ class Solver:
 
     @without_collection()
     def plan(self, options: Options, refinements: int = 0) -> PlannedCall:
-        """Plan the prepared problem, beside what the call holds once it is planned; see ``plan_call``."""
+        """Plan the prepared problem within the memory that the call leaves; see ``plan_call``."""
         held = max(0, self.run.held - self._grown)
         prepared = self._plan(options.beside(held), refinements)
         plan = prepared.planned.plan
@@ -252,7 +252,7 @@ class Solver:
         self._grown += max(0, self.run.held - before)
 
     def _is_beyond(self, options: Options, needed: int) -> bool:
-        """Return whether so many bytes are more than a limit has left beside what the call holds."""
+        """Return whether some bytes exceed the remaining memory of the call."""
         room = options.beside(self.run.held).room
         return options.is_shared and room is not None and needed > room
 

@@ -59,7 +59,7 @@ class Attempt(NamedTuple):
 
 
 Portfolio = Generator[Strategy, Attempt, Attempt]
-"""Strategies in turn. What it returns is the outcome of all: a failure ends the call."""
+"""Strategies in turn. Returns the outcome of all: a failure ends the call."""
 
 
 def portfolio_of(strategy: Strategy) -> Portfolio:

@@ -64,7 +64,7 @@ class PinnedArena:
             )  # fmt: skip
 
     def settle(self) -> None:
-        """Nothing: what was downloaded is in the arena."""
+        """Do nothing: downloads are already in the arena."""
 
     def close(self) -> None:
         """Give the memory back."""
@@ -168,7 +168,7 @@ class FileArena:
                 job.result()
 
     def settle(self) -> None:
-        """Wait until all that was downloaded is in the file; the device has nothing left to do."""
+        """Wait until all downloads are in the file; the device is idle by then."""
         for stage in self._up:
             stage.finish()
         self._finish(max(self._writes, default=0))

@@ -45,7 +45,7 @@ def keep_idle(device: int) -> None:
 
 @atexit.register
 def _leave_driver() -> None:
-    """Let no thread come back from the driver after the interpreter's end."""
+    """Keep threads from returning from the driver after the interpreter's end."""
     for timer in list(timers.values()):
         timer.cancel()
     for lock in list(return_locks.values()):

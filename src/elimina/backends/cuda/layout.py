@@ -17,7 +17,7 @@ class LaunchRecording:
     """A graph of a part's launches: launched one by one, short steps wait for the host.
 
     Attributes:
-        graph: Function that launches the graph; None as long as the launches are not known to come again.
+        graph: Function that launches the graph; None until the launches are repeated.
         runs: Number of times that they were launched one by one.
     """
 

@@ -5,4 +5,4 @@ from __future__ import annotations
 SHARED_BYTES = 228 << 10
 """Bytes of shared memory of a multiprocessor."""
 RESERVED_SHARED_BYTES = 1 << 10
-"""Bytes of it that each block costs besides its own."""
+"""Bytes of shared memory that each block costs besides the requested ones."""

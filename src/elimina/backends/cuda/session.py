@@ -117,7 +117,7 @@ class CudaSession:
         self._loads.clear()
 
     def _forget_ranges(self) -> None:
-        """Let the next run look for the ranges of factors again, whose values may be others."""
+        """Make the next run compute the ranges of factors again, because their values may have changed."""
         for part in self._parts.values():
             part.products.are_ranges_known = False
 

@@ -126,7 +126,7 @@ class SparseDevice(Protocol):
         Args:
             rows: Tuples to write.
             terms: Terms of the cells' offsets (``Layout.terms``), on the host.
-            cells: Number of cells; those of no tuple get the semiring's zero.
+            cells: Number of cells; cells without a tuple get the semiring's zero.
         """
         ...
 

@@ -106,7 +106,7 @@ class SparseTables:
         return self.device.to_dense(rows, rows.layout.terms(scope, strides), math.prod(sizes)).reshape(sizes)
 
     def arrange(self, rows: SparseTable, layout: KeyLayout) -> SparseTable:
-        """Return the tuples in another layout, sorted. Variables that it has besides get zero bits."""
+        """Return the tuples in another layout, sorted. Further variables get zero bits."""
         if layout == rows.layout:
             return rows
         keys = self.device.move(rows.keys, rows.layout.segments(layout), layout.words)

@@ -191,7 +191,7 @@ class Builder:
             scope: Variables, one for each column of ``rows``.
             rows: The listed tuples, of shape (n, len(scope)).
             costs: Cost of each tuple.
-            default: The cost of what is not listed; None if everything has to be.
+            default: Cost of tuples that are not listed; None if all have to be.
             name: Name of the function in the file.
         """
         kept = list(dict.fromkeys(scope))
@@ -248,7 +248,7 @@ class Builder:
         return cells
 
     def problem(self, agents: Sequence[AgentProfile], owners: Sequence[str | None]) -> Problem:
-        """Finish; a variable without an owner gets an agent of its own, which has the variable's name."""
+        """Finish the problem; a variable without an owner gets a new agent with its name."""
         model = Model(
             self.variables,
             self.tables,

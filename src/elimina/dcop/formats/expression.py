@@ -208,7 +208,7 @@ def tabulate(expression: Expression, names: Sequence[str], domains: Sequence[Col
 
     Raises:
         TextError: The expression has no value somewhere (a division by zero, strings that are ordered with numbers).
-        UnsupportedError: It leaves what is handled: see ``elimina.dcop.formats.columns``.
+        UnsupportedError: It goes beyond the supported arithmetic: see ``elimina.dcop.formats.columns``.
     """
     sizes = [len(domain) for domain in domains]
     total = math.prod(sizes)

@@ -1,7 +1,7 @@
 """YAML files: a tree of nodes that know their places, built from the parser's events without recursion.
 
 PyYAML's own composer follows nested collections by recursion in C and can be made to crash; here the depth is bounded.
-Scalars are what YAML 1.1 makes of them, resolved only where somebody asks.
+Scalars have the meaning of YAML 1.1, and are resolved on access.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class MappingNode(YamlNode):
 
 
 class YamlFile:
-    """A YAML file; ``line`` and ``column`` are those of the node being looked at."""
+    """A YAML file; ``line`` and ``column`` are the position of the current node."""
 
     def __init__(self, data: bytes) -> None:
         self.line = 1
@@ -161,7 +161,7 @@ class YamlFile:
         raise TextError(problem)
 
     def at(self, node: YamlNode) -> None:
-        """Let errors be those of this node."""
+        """Attribute errors to this node."""
         self.line, self.column = node.line, node.column
 
     def check_keys(self, node: MappingNode, fields: tuple[str, ...]) -> None:
