@@ -88,7 +88,7 @@ class ImpossibleEvidenceError(EliminaError, ValueError):
     """
 
 
-# Clusters make errors again by the first base, which has to be the one with a memory layout of its own.
+# Unpickling on clusters uses the first base, which has to be the one with a different memory layout.
 class MemoryLimitError(MemoryError, EliminaError):
     """A plan needs more memory than it may use, and nothing was allocated; or the process ran out of memory.
 

@@ -73,7 +73,7 @@ def start_thread(thread: threading.Thread) -> None:
     try:
         thread.start()
     except RuntimeError as error:
-        # An interrupt that comes as the thread starts may find Python's own lock released.
+        # An interrupt during the start of the thread may find Python's lock released.
         if isinstance(error.__context__, KeyboardInterrupt):
             raise error.__context__ from None
         raise MemoryLimitError(_NO_THREAD) from error
@@ -375,7 +375,7 @@ class InWords(contextlib.ContextDecorator):
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: object) -> None:
         is_without_room = isinstance(error, ImportError) and _NO_ROOM in str(error)
         if is_without_room or (isinstance(error, MemoryError) and not isinstance(error, MemoryLimitError)):
-            # All mappings besides tables count as those of threads.
+            # All mappings other than tables are attributed to threads.
             threads = "use fewer threads (--threads 1), " if self._advice == _LESS and address_limits() else ""
             advice = "" if self._advice is None else f"{threads}{self._advice}, or "
             raise MemoryLimitError(

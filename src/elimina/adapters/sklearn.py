@@ -62,10 +62,10 @@ class BayesNetClassifier(_base.ClassifierMixin, _base.BaseEstimator):  # type: i
         if model.children is None:
             raise InputError("fit needs a Bayesian network: the tables of this model are not distributions")
         states = listed_states(model[self.target])
-        # An array of one type would turn 0 beside 'a' into text.
+        # An array of one type would turn 0 into text if there is 'a', too.
         self.classes_ = np.array(states, dtype=None if len(set(map(type, states))) == 1 else object)
         self.model_ = model if X is None else self._fitted(model, X, y)
-        # Predictions have no place for an error.
+        # Predictions cannot state an error, so they are exact.
         self._tree = JunctionTree(self.model_, memory=self.memory, options=Options(exact=True))
         self.n_features_in_ = len(model.variables) - 1
         return self

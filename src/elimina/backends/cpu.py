@@ -49,14 +49,14 @@ class CpuBackend:
     def open(self, program: Program, factors: NDArray[np.generic]) -> CpuSession | DiskSession | SparseSession:
         """Put a program into memory, or into its scratch file: see ``Backend.open``."""
         if program.sparse is not None:
-            # 19 ms that dense programs do not spend.
+            # Importing it takes 19 ms, which dense programs need not spend.
             from elimina.backends.sparse.cpu import CpuSparseDevice
             from elimina.backends.sparse.session import SparseSession
 
             device = CpuSparseDevice(program.semiring, program.dtype, program.parameter, self.threads)
             return SparseSession(self, self, device, program, factors)
         if program.stream is not None:
-            # 13 ms that programs without a scratch file do not spend.
+            # Importing it takes 13 ms, which programs without a scratch file need not spend.
             from elimina.backends.disk_session import DiskSession
 
             return DiskSession(program, factors, self.threads)

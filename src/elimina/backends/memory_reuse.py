@@ -20,6 +20,6 @@ def keeping_memory(backend: Backend) -> Iterator[None]:
         yield
     finally:
         backend.keeps_memory = False
-        # A GPU that failed keeps its memory to itself.
+        # Memory of a failed GPU cannot be released.
         with contextlib.suppress(DeviceError):
             backend.trim()

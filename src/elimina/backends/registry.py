@@ -28,7 +28,7 @@ def get_backend(device: str, threads: int | None = None) -> Backend:
     numbers = gpu_numbers(device)
     if not numbers:
         raise InputError(f"unknown device {device!r}: {HINT}")
-    # 95 ms, besides CuPy, that calls on the CPU do not spend.
+    # Importing it takes 95 ms besides CuPy, which calls on the CPU need not spend.
     from elimina.backends.cuda.backend import CudaBackend
 
     if len(numbers) == 1:

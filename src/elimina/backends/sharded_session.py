@@ -68,7 +68,7 @@ class ShardedSession:
         try:
             with self._explained():
                 self._queue(sessions)
-                # Only the first one tells the progress.
+                # Only the first device reports progress.
                 runs = [session.finish(progress if gpu == 0 else None) for gpu, session in enumerate(sessions)]
         except BaseException:
             list(self._pool.map(_cancel, sessions))
@@ -119,7 +119,7 @@ class ShardedSession:
         """Give the memory back."""
         self._pool.shutdown()
         for session in self._opened.values():
-            # A device that failed keeps its memory to itself.
+            # Memory of a failed device cannot be released.
             with contextlib.suppress(DeviceError):
                 session.close()
         self._opened.clear()

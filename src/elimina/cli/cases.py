@@ -104,7 +104,7 @@ def _write_marginals(question: _Question) -> None:
             table = np.concatenate(
                 [np.empty((len(values), 0)), *(posteriors.marginals[v.name] for v in variables)], axis=1
             )
-            # Nothing follows from a case that is impossible; the file says so by empty cells.
+            # An impossible case has no posteriors: its cells are empty.
             table[posteriors.log10_evidence == -np.inf] = np.nan
             notes = () if posteriors.errors is None else (posteriors.statuses, posteriors.errors)
             writer.write(table, posteriors.log10_evidence, *notes)

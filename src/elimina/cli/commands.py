@@ -297,7 +297,7 @@ def run(arguments: list[str] | None = None) -> int:
     except OSError as error:
         if not isinstance(error, BrokenPipeError):
             click.echo(f"elimina: {error.filename or 'standard output'}: {error.strerror or error}", err=True)
-        # The rest of the buffer cannot be written either, so the interpreter must not try again at its end.
+        # The rest of the buffer cannot be written either: keep the interpreter from trying again at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ERROR
     return FINISHED

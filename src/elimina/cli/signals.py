@@ -189,7 +189,7 @@ def finish(code: int, is_process: bool = False) -> Any:
     code = _SHELL + _State.came if _State.came in _WORDS else code
     if not is_process or sys.getprofile() is not None or sys.gettrace() is not None:
         sys.exit(code)
-    # The interpreter's end takes a tenth of a short command's time, and waits for work that the answer did not need.
+    # Leaving the interpreter takes a tenth of a short command's time, and waits for work that is no longer needed.
     for stream in (sys.stdout, sys.stderr):
         try:
             if stream is not None:

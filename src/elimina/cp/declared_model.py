@@ -52,7 +52,7 @@ class DeclaredModel(CopyableModel, DerivedConstraints, Displayed):
         # The most important objective comes first.
         self._aims: list[Aim] = []
         self._hints: Hints = {}
-        # Variables without bounds in a file, and those whose bounds follow from theirs.
+        # Variables without bounds in a file, and variables with bounds derived from theirs.
         self._unbounded: set[int] = set()
 
     def _figures(self) -> list[tuple[str, str]]:

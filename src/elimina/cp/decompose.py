@@ -29,7 +29,7 @@ def _linear(tables: ConstraintTables, arguments: Arguments, suffix: str, *, rela
     terms = [(f.offset, x) for f, x in zip(factors, xs, strict=True) if f.offset] + [(-1, right)]
     separated_totals = (0, 1) if relation == "le" else (-1, 1)
     if relation == "eq" and not suffix:
-        # The variable of most values is what the others add up to.
+        # The variable with the most values is the sum of the others.
         terms.sort(key=lambda term: len(tables.values(term[1])))
         factor, last = terms.pop()
         few = condensed(tables, terms, (factor, last), separated_totals)

@@ -106,7 +106,7 @@ class LagrangianBound:
             if idle >= _PATIENCE:
                 length, idle, multipliers = length * _SHRINKAGE, 0, best_multipliers
                 value, slacks = _evaluate(matrix, multipliers)
-            # Rows that are satisfied with a multiplier of 0 stay so.
+            # Satisfied rows with a multiplier of 0 do not change.
             slacks[(multipliers <= 0) & (slacks < 0) & ~matrix.is_equation] = 0
             size = float(slacks @ slacks)
             if size == 0 or length < _LAST_LENGTH or (step % 16 == 0 and not self._may_continue()):
@@ -128,7 +128,7 @@ def _evaluate(matrix: _Matrix, multipliers: Floats) -> tuple[float, Floats]:
     least = np.minimum.reduceat(reduced, matrix.starts)
     sizes = np.diff(np.append(matrix.starts, len(reduced)))
     is_least = reduced == np.repeat(least, sizes)
-    # The first one of equals.
+    # The first one of a tie.
     ranks = np.cumsum(is_least) - np.repeat(np.cumsum(is_least)[matrix.starts] - is_least[matrix.starts], sizes)
     is_chosen = is_least & (ranks == 1)
     attained = np.bincount(matrix.rows, weights=is_chosen[matrix.columns] * matrix.numbers, minlength=len(matrix.least))

@@ -412,7 +412,7 @@ class Model(DeclaredModel):
         accelerate(solver, device, threads)
         solvers = (solver, *(self._build(run.deadline)[0] for _ in range(threads - 1)))
         rules = search_rules(self._rules, self._all_views(), objective)
-        # In several threads, the search goes on with its solvers while others read the domains.
+        # In several threads, the search continues with its solvers while the domains are read.
         run.domains = solver if threads == 1 else self._build(run.deadline)[0] if portfolio is not None else solver
         search: CpSearch = call_core(
             CpSearch, solvers, rules, objective, *settings, *run.limits, portfolio, hint_rows(self._hints)

@@ -284,7 +284,7 @@ class SearchRun:
 
 def memory_in_words(threads: int = 1) -> InWords:
     """Describe a ``MemoryError`` of a search in several threads, or of propagation."""
-    # The number is not checked yet, and may be anything.
+    # The number of threads has not been checked yet.
     fewer = None if isinstance(threads, int) and threads == 1 else "search in fewer threads"
     return memory_errors_in_words("while it solved the constraint model", fewer)
 

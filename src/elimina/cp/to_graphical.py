@@ -227,7 +227,7 @@ class _Tabulation:
             if abs(factor) * max(abs(int(domains[v][0])), abs(int(domains[v][-1]))) > _MAX_COST:
                 raise InputError(f"the objective's term {factor} * {names[v]} is beyond 2^60: use smaller coefficients")
             costs = factor * domains[v]
-            # Formats that have no negative costs hold it, then, as far as the constant allows.
+            # Formats without negative costs can then hold it, as far as the constant allows.
             best = int(costs.min() if self._posted.sense == "min-cost" else costs.max())
             tables.append(Table([index[v]], costs - best))
             constant += best

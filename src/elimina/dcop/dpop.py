@@ -188,7 +188,7 @@ class Bucket:
         """Choose the variable's value given those of ancestors, and send it to the children."""
         self.is_done = True
         self._tell(value, send)
-        # Nothing is needed of them any more.
+        # They are not needed any more.
         self._tables, self._heard, self._own = [], {}, None
 
     def _tell(self, value: Value, send: Send) -> dict[int, int] | None:
@@ -336,7 +336,7 @@ class CycleBucket(Bucket):
     def _set_up(self) -> None:
         self._labels: dict[int, Label] = {}
         self._cuts: tuple[int, ...] | None = None
-        # State of the exploration: values of the own cuts and their context, and the last request to each child.
+        # State of the exploration: values of this agent's cuts and their context, and the last request to each child.
         self._context: dict[int, int] | None = None
         self._final: Value | None = None
         self._asked: dict[int, dict[int, int]] = {}

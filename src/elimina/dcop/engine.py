@@ -190,7 +190,7 @@ class Engine:
     def _shape(self, sizes: tuple[int, ...], scopes: tuple[tuple[int, ...], ...], dtype: Dtype) -> _Shaped:
         device = "cpu" if math.prod(sizes) < LEAST_WORK else self.device
         plan = plan_bucket(sizes, scopes, dtype, machine_of(device.partition(":")[0], 1), MAX_BYTES)
-        # Nothing is copied to the host when it has run, and all tables are put in after it is there.
+        # Its run copies no result to the host, and all tables are loaded after its creation.
         program = pack(plan, len(sizes))._replace(outputs=_NO_OUTPUTS, factor_cells=0)
         step = plan.steps[-1]
         stride_of = dict(zip(step.axes, step.out_strides, strict=True))

@@ -227,7 +227,7 @@ def solve(
     def work() -> Result:
         with names_in_errors(problem.model):
             agreement = _agreement(problem, settings, network, options, engine.deadline)
-            # On several GPUs agents are those of the devices.
+            # On several GPUs, agents belong to devices.
             if agreement is not None and not gpus and algorithm == "dpop" and options.filtering is None:
                 run.begin()
                 together = solve_together(problem, settings, agreement, network, engine, _Watch(engine.deadline))

@@ -258,7 +258,7 @@ class AgentHost:
             if packet.key in self._known:
                 continue
             if isinstance(message.body, Value) and not self._numbers[False, message.target, message.source]:
-                # Sent again, to a variable that has to be eliminated first.
+                # A message sent again, to a variable that has to be eliminated first.
                 self._waiting[message.target, message.source] = packet
                 continue
             self._known.add(packet.key)

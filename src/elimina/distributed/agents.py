@@ -58,7 +58,7 @@ def divide(sequence: Sequence[int], weights: Sequence[int], count: int) -> list[
     parts: list[list[int]] = [[] for _ in range(count)]
     total, reached = sum(weights[agent] for agent in sequence), 0
     for agent in sequence:
-        # The middle of an agent decides where it belongs.
+        # An agent is assigned by its middle.
         parts[min(count - 1, (2 * reached + weights[agent]) * count // max(1, 2 * total))].append(agent)
         reached += weights[agent]
     return parts
@@ -359,7 +359,7 @@ class _ClusterRun:
                     with contextlib.suppress(TimeoutError):
                         return waiting.result(timeout=_ANSWER_SECONDS)
             except (OSError, RuntimeError, ValueError) as error:
-                # Dask raises one of these when a worker cannot be reached. Its agent host's future tells if it is lost.
+                # Dask raises one of these if a worker cannot be reached. Its agent host's future shows a loss.
                 if time.monotonic() > ends:
                     raise ClusterError(
                         f"worker {post.address} is connected to the scheduler, but cannot be reached ({error}); check "

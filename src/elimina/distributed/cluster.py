@@ -322,7 +322,7 @@ class Tasks:
     @property
     def statistics(self) -> dict[str, int]:
         """Figures of the workers for ``Result.stats``: how many there were in all, and how many of them were lost."""
-        # An answer that is known does not need workers.
+        # A finished answer does not need workers.
         with suppress(ClusterError, DeviceError):
             self._look()
         return {"workers": len(self.workers) + self.lost, "lost_workers": self.lost, "joined_workers": self.joined}
@@ -355,7 +355,7 @@ class Tasks:
         future = self._wait(until)
         if future is None:
             return None
-        # Workers need not keep it.
+        # Workers need not keep the answer.
         return self.answer(self._futures.pop(str(future.key)))
 
     def answer(self, future: Future[Any]) -> Any:

@@ -90,7 +90,7 @@ class Pool:
         ends = np.cumsum(nodes.lengths)[:-1] * _WORDS
         parts = np.split(nodes.decisions, ends) if len(nodes.bounds) else []
         for bound, length, words in zip(nodes.bounds.tolist(), nodes.lengths.tolist(), parts, strict=True):
-            # A copy: it would keep all that came with it.
+            # A copy: a view would keep the whole message alive.
             heapq.heappush(self._heap, (bound, -length, next(self._numbers), words.copy()))
 
     def take(self, max_nodes: int, stride: int) -> Nodes:
@@ -286,7 +286,7 @@ class ClusterSearch(SearchState):
         if self._is_spent:
             return True
         if self._units is None:
-            # The first turn says whether soft local consistency is possible, and often all else.
+            # The first turn shows whether soft local consistency is possible, and often solves the problem.
             return bool(self._running)
         seconds = (SEARCH_SECONDS_PER_MESSAGE_SECOND + 1) * self._messages
         if seconds < _SOON and not len(self._pool):
@@ -354,7 +354,7 @@ class ClusterSearch(SearchState):
             # The bound shows whether all remaining nodes are beyond the limits.
             self.end(turn.chosen is not None and not isinstance(turn.units.unit, int))
         if is_done and not self.is_over:
-            # In finer units, now that a better total is known, bounds of floats may meet.
+            # A better total permits finer units, in which bounds of floats may meet.
             self._is_spent = self.is_exhausted = turn.units.unit == self._unit
             self._unit, self._units = turn.units.unit, None
             if not self._is_spent:

@@ -93,7 +93,7 @@ class _StateIndices(dict[str, int]):
         text = cell if find_text(self._variable, cell) is not None else cell.strip()
         index = find_text(self._variable, text)
         if index is None and (whole := _WHOLE_FLOAT.fullmatch(text)):
-            # A column of integers with a gap is one of floats where pandas writes it.
+            # pandas writes a column of integers with a gap as floats.
             index = find_text(self._variable, whole[1])
         if index is None:
             index = UNOBSERVED if text in MISSING else index_of_text(self._variable, text)
@@ -502,7 +502,7 @@ def _arrow_codes(variable: Variable, column: Any, arrow: Any) -> Codes:
     table = np.empty(len(combined.dictionary) + 1, dtype=np.int32)
     table[-1] = UNOBSERVED
     for i, value in enumerate(combined.dictionary.to_pylist()):
-        # A category that no row has may be no state.
+        # A category without rows need not be a state.
         if (places == i).any():
             try:
                 table[i] = index_of_cell(variable, value)

@@ -391,7 +391,7 @@ def render(model: Model) -> Iterator[str]:
     costs = [sign * _finite(table) for table in tables]
     if model.upper_bound is None:
         reached = 1 + math.ceil(sum((_exact(c.max()) for c in costs if c.size), Fraction(0)))
-        # A bound of floats is met by what is close to it.
+        # A bound of floats is reached within rounding.
         bound = str(
             sign * (reached if model.is_integer or abs(reached) < _MIN_TOTAL_TO_DOUBLE else reached + abs(reached))
         )

@@ -95,7 +95,7 @@ def _similar_file_hint(path: Path) -> str:
 
 @functools.cache
 def _standard_input() -> bytes:
-    # It can be read once, and some formats are recognised by their content.
+    # Standard input can be read only once, and some formats are recognised by their content.
     return sys.stdin.buffer.read()
 
 
@@ -169,7 +169,7 @@ def replacement_of(path: Path) -> Iterator[Path]:
     mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
     partial = path.with_name(f".{path.name}.{os.urandom(4).hex()}.part")
     try:
-        # The new file starts with the old one's permissions, so that no one can read it who could not read the old one.
+        # The new file starts with the old one's permissions, so that no further users can read it.
         os.close(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 if mode is None else 0o600))
         yield partial
         if mode is not None:

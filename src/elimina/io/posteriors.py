@@ -146,7 +146,7 @@ class _CsvWriter(PosteriorWriter):
         self._rows.writerow([*self.columns, EVIDENCE, *self._notes])
 
     def _append(self, posteriors: Floats, log10_evidence: Floats, *notes: NDArray[Any]) -> None:
-        # A float32 is written with the digits that it has, not with those of its nearest double.
+        # A float32 is written with its own digits, not with those of its nearest double.
         number_text = repr if posteriors.dtype == np.float64 else "{:.9g}".format
         ends = zip(*(note.tolist() for note in notes), strict=True) if notes else itertools.repeat((), len(posteriors))
         for row, evidence, end in zip(posteriors.tolist(), log10_evidence.tolist(), ends, strict=True):

@@ -195,7 +195,7 @@ class _AlternatingSearch(SearchState):
         if self.resident is None or not self.options.is_shared:
             return max_threads
         room = self.memory - self.grown
-        # One thread may take what else is for the cache.
+        # A single thread may use the memory reserved for the cache.
         threads = max(guide.threads_within(room - self.left().cache, max_threads), guide.threads_within(room, 1))
         if threads == 0 and (self.paused.is_spent or self.limits.is_alone):
             needed = bytes_text(sum(guide.bytes()))
@@ -254,7 +254,7 @@ class _AlternatingSearch(SearchState):
                     break
                 turn *= 2
             budget, previous = budget * ROUND_GROWTH, plan.minibuckets
-            # The next round's plan and messages take their place.
+            # The plan and messages of the next round replace them.
             del heuristic, execution, plan, planned
             if is_end:
                 return
@@ -353,7 +353,7 @@ class _AlternatingSearch(SearchState):
             self.add_assignment(heuristic.complete(outcome["value"]))
         self.raise_bound(original, heuristic, outcome["bound"])
         if outcome["bound"] >= min(limit, outcome["cost"]):
-            # The best one may be no solution by the model's own bound.
+            # The best assignment may exceed the model's upper bound.
             self.end(not heuristic.is_integer and math.isfinite(outcome["cost"]))
         self.report()
         if outcome["interrupted"]:
@@ -382,7 +382,7 @@ class _AlternatingSearch(SearchState):
             if not paused.consistency.is_done:
                 continue
             unit = paused.consistency.units.unit
-            # In finer units, now that a better total is known, bounds of floats may meet.
+            # A better total permits finer units, in which bounds of floats may meet.
             paused.is_spent = unit == paused.unit
             self.is_exhausted = paused.is_spent
             paused.consistency, paused.unit = None, unit

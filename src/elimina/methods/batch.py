@@ -278,7 +278,7 @@ class Batch:
         maximised: bool = False,
     ) -> None:
         self.model, self.columns, self.families = model, tuple(columns), tuple(families)
-        # Scaled messages share a power of two over all cases: one that is much less likely may be lost, never silently.
+        # Scaled messages share a power of two over all cases: much less likely cases may underflow, which is detected.
         self._semirings = ("min-sum",) if maximised else ("sum-product", "log-sum-exp")
         self._asked = tuple(range(len(model.variables)) if asked is None else asked)
         self._query = None if asked is None else self._asked
@@ -306,7 +306,7 @@ class Batch:
         memory //= 2 * self.threads
         if not single.plan.keep or single.plan.peak_bytes > memory:
             return []
-        # Plans for single cases do with less where something is observed, but they are not as good.
+        # Plans for single cases take less time to make where variables are observed, but are not as good.
         roomy = single.plan.with_room(_CASE_ARENA_FACTOR * single.plan.arena_cells)
         if roomy.peak_bytes > memory:
             return [CaseByCase(single, self.columns)]
@@ -343,7 +343,7 @@ class Batch:
         if is_cpu:
             best = max(_CACHE_BYTES // max(1, _case_bytes(first.plan)), self._amortised_cases(first.plan))
         max_cases = max(2, (memory - _static_bytes(first.plan)) // max(1, _case_bytes(first.plan)))
-        # Chunks of one size, since what the last one lacks is computed all the same.
+        # Chunks have equal sizes: a smaller last chunk would be padded and computed in full anyway.
         chunks = max(1, -(-share // min(max(best, _CASE_MULTIPLE), _MAX_CASES, max_cases)))
         while True:
             cases = _rounded(-(-share // chunks))

@@ -100,7 +100,7 @@ def beam_search(
         Stopped: The work is to end.
     """
     buckets = [[(graph.clusters[number].scope, tables[number]) for number in bucket] for bucket in graph.buckets]
-    # A row of zeros is always there: arrays without rows are a special case of many functions.
+    # There is always a row of zeros, because arrays without rows are a special case of many functions.
     rows, last_read = [-1], {-1: -1, **_last_reads(graph)}
     weights = np.random.default_rng(0)
     costs, held = arrays.zeros(1), arrays.zeros((1, 1), dtype=np.int32)

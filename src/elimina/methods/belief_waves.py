@@ -125,7 +125,7 @@ def belief_waves(problem: Problem, options: Options, limits: Limits) -> Iterator
         yield SumEstimate(METHOD, -math.inf, 0.0)
         return
     device = cast("CudaDevice", devices_of(backend)[0])
-    # CuPy, which calls on the CPU need not load.
+    # Loads CuPy, which calls on the CPU do not need.
     from elimina.backends.cuda.message_waves import MessageWaves
 
     try:
@@ -144,7 +144,7 @@ def _estimates(
     limits: Limits,
     preparation: float,
 ) -> Iterator[SumEstimate]:
-    # Other methods have their turns between estimates, so that the device is not held then.
+    # Other methods run between estimates, so the device is released meanwhile.
     count, failures, residual, started = 0, 0, math.inf, time.monotonic()
     while residual > TOLERANCE and count < MAX_WAVES:
         before = residual

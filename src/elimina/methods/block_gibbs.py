@@ -248,7 +248,7 @@ def block_gibbs(problem: Problem, options: Options, limits: Limits) -> Iterator[
     sum_answer: tuple[float | None, float] = (None, math.inf)
     while True:
         chains.advance(limits)
-        # Until replicas have exchanged states, all chains may be in one mode, and agree.
+        # Until replicas have exchanged states, all chains may agree because they are in one mode.
         if chains.rounds and (len(chains.powers) == 1 or len(chains.rounds) >= TRIAL_ROUNDS):
             answer, sum_answer = _Answer.of(chains, sizes, count), chains.log_z()
         if answer is None:

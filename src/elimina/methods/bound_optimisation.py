@@ -480,7 +480,7 @@ class BoundOptimisation:
             if -math.inf in logarithms.constants:
                 yield SumBounds(-math.inf, -math.inf, tree, self._order, np.zeros(0))
                 return
-            # Shifts of another tree start worse than none on the other side, whose bound is not concave.
+            # On the other side, whose bound is not concave, shifts of another tree are a worse start than none.
             above = BoundedSide(tree, logarithms, "upper", previous=above)
             below = BoundedSide(tree, logarithms, "lower")
             yield from self._improve(above, below, self._now + share * self._seconds)
@@ -566,7 +566,7 @@ class BoundOptimisation:
             yield from self._improve_sides(runs, end)
             if self._sums_slices and self._upper > -math.inf:
                 lower = below.slices(above.assignments(self._options.seed), below.is_divided)
-                # In larger mini-buckets they would take long, too.
+                # They would take long in larger mini-buckets, too.
                 self._sums_slices = lower > self._lower
                 self._lower = max(self._lower, lower)
                 yield self._bounds(tree)

@@ -40,7 +40,7 @@ class EvidenceCases:
         self._model_with_leaves = observed.model
         self._options = options._replace(order="auto")
         self._values: dict[int, dict[int, int]] = {v: {} for v in evidence}
-        # The table of a leaf comes after those of the model, and has the leaf last.
+        # The table of a leaf follows the model's tables, and has the leaf as last axis.
         leaves = {table.scope[1]: table.scope[0] for table in observed.model.factors[len(model.factors) :]}
         for v, value in observed.values.items():
             self._values[leaves.get(v, v)][v] = value

@@ -110,7 +110,7 @@ def bounds_on_gpu(
     max_cells = (gpu.memory() if options.room is None else min(options.room, gpu.memory())) // _BYTES_PER_CELL
     ibounds = list(rungs(problem, order, max_cells))
     for number, ibound in enumerate(ibounds):
-        # Each has twice the time of the one before.
+        # Each has twice the time of the previous one.
         seconds = budget.seconds / (2 ** (len(ibounds) - number) - 1)
         until = time.monotonic() + seconds
         partition = None

@@ -182,7 +182,7 @@ def propagate(problem: Problem, options: Options, limits: Limits) -> Iterator[Su
         until = time.monotonic() + RUNG_TIME_SHARE * limits.seconds
         updates, is_settled = 0, False
         if before is None:
-            # There is no estimate without them, however long the preparation took.
+            # The first updates run even after a long preparation: without them there is no estimate.
             graph.run(TOLERANCE, 0.0, MIN_UPDATES * len(rung.tree.variables), math.inf)
         preparation = time.monotonic() - started
         while not is_settled:

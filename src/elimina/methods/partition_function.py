@@ -21,10 +21,10 @@ def partition(execution: Execution, clock: dict[str, float]) -> Result:
     scales = Scales(plan)
     sweep = Sweep(execution, clock)
     numbers = execution.places(sweep.count)
-    # The slices that have run, in both sweeps, their sum, and the places of those that have to run again.
+    # The finished slices of both sweeps, their sum, and the positions of slices to run again.
     state: State = {"sum": (0, []), "again": [], **execution.state}
     total, done = ScaledSum(*state["sum"]), state["done"]
-    # An interrupt may come between a place and the state that counts it.
+    # An interrupt may occur between a slice and the update of the state.
     again = [place for place in state["again"] if place < done]
 
     def save() -> None:

@@ -186,7 +186,7 @@ class _PolicyUpdates:
         scope = (*self._order.observed[decision], decision)
         weighted, shares = self._weighted_utilities(policies, decision, scope)
         best = weighted.max(axis=-1, keepdims=True)
-        # Rounding must not choose among equal states, nor exchange them for ever.
+        # Rounding must not choose between equal states, nor make the iteration alternate without end.
         slack = _ROUNDING * self._range * shares
         choice = np.argmax(weighted >= best - slack, axis=-1)
         chosen = np.eye(weighted.shape[-1])[choice]

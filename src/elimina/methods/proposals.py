@@ -157,7 +157,7 @@ def _exact_proposal(execution: Execution) -> Proposal:
             del arena
             continue
         log_sum = scales.sum_of(run).times(encoded.factor).log10 * math.log(10)
-        # Cells between tables hold anything.
+        # Cells between tables are undefined.
         with np.errstate(divide="ignore", invalid="ignore"):
             np.log(arena, out=arena)
         break

@@ -236,7 +236,7 @@ class RowDecoder:
                     highs = cells.max(axis=1, keepdims=True)
                     cells = np.exp(cells - np.where(np.isfinite(highs), highs, 0.0))
                 sums = cells.cumsum(axis=1)
-                # A number below the total never reaches a cell of probability 0 behind it.
+                # A number below the total never selects a trailing cell of probability 0.
                 chosen = (sums <= draws[:, number, None] * sums[:, -1:]).sum(axis=1)
                 chosen = np.minimum(chosen, cells.shape[1] - 1)
             for v, codes in zip(clique.others, np.unravel_index(chosen, clique.sizes), strict=True):

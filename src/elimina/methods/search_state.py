@@ -135,7 +135,7 @@ class SearchState:
 
     def report(self) -> None:
         """Report the bounds and assignment, and keep them for the profile."""
-        # A total that was given is not a bound: perhaps nothing reaches it.
+        # A given total is not a bound: there may be no assignment with it.
         bounds = self.bounds_with(None if self.chosen is None else self.score)
         if not self.stats["profile"] or self.stats["profile"][-1][1:3] != bounds[1:3]:
             self.stats["profile"].append(bounds)

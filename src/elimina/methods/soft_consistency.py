@@ -252,7 +252,7 @@ def _in_units(distances: Array, unit: int | float, limit: float, top: int) -> ND
     costs = np.full(distances.size, FORBIDDEN_COST)
     for start in range(0, distances.size, BLOCK_CELLS):
         part = distances[start : start + BLOCK_CELLS]
-        # A cost that overflows is beyond the top as well.
+        # A cost that overflows exceeds the top, too.
         with np.errstate(over="ignore"):
             scaled = np.floor(np.where(part < limit, part, 0) * unit)
         is_kept = (part < limit) & (scaled < top)

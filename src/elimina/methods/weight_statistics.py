@@ -104,7 +104,7 @@ class WeightStatistics:
             log_bound: Upper bound on the natural logarithm of every weight; infinity if there is none.
             level: Least probability that the interval contains it.
         """
-        # Either end fails with half of the probability; the capital is dealt out among the stakes.
+        # Each end fails with half of the probability; the capital is divided among the stakes.
         goal = math.log(2 / (1 - level)) + math.log(len(_STAKES))
         numbers = np.array(list(self._bins), dtype=np.float64)
         counts = np.array(list(self._bins.values()), dtype=np.float64)

@@ -192,7 +192,7 @@ def ladder(
         if ibound > last:
             yield planned
         elif planned.plan.seconds < seconds / _RUNG_GROWTH**2:
-            # Memory, not time, is what keeps it from being larger.
+            # Memory limits its size, not time.
             break
         last = ibound
         if seconds >= top_seconds():
@@ -397,7 +397,7 @@ def _conditioned(
         return -math.inf
 
     def work(backend: Backend, parts: Iterator[tuple[int, ...]]) -> Iterator[_Timed]:
-        # One restricted problem at a time on each device: each has tables of its own.
+        # One restricted problem at a time on each device, since each needs separate tables.
         for values in parts:
             spent: dict[str, float] = {}
             part = restrict(execution.problem, dict(zip(divided, values, strict=True)))

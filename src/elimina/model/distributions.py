@@ -41,7 +41,7 @@ class Named(Protocol):
 
 def find_cycle(scopes: Mapping[int, Sequence[int]]) -> list[int]:
     """Return a cycle: each variable has the next one as a parent, and the first is repeated at the end; [] if none."""
-    # Parents without a distribution of their own end every path.
+    # Every path ends at parents without a distribution.
     parents = {child: [v for v in scope if v != child and v in scopes] for child, scope in scopes.items()}
     pending_parents = {child: len(parents_of_child) for child, parents_of_child in parents.items()}
     uses: dict[int, list[int]] = {}

@@ -648,7 +648,7 @@ def variable_indices(model: Model, names: Iterable[str | int], argument: str) ->
         InputError: There is no such variable.
         TypeError: ``names`` is a single name, a mapping, or nothing that can be iterated over.
     """
-    # The names of a mapping alone would leave out what it says of them: it may be meant as evidence.
+    # Iterating over a mapping would drop its values: it may be meant as evidence.
     if isinstance(names, str | bytes | Mapping) or not isinstance(names, Iterable):
         example = f", such as [{names!r}]" if isinstance(names, str) else ""
         raise arguments.wrong_type(argument, names, f"a sequence of names or indices of variables{example}")

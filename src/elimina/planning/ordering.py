@@ -52,7 +52,7 @@ def rough_order(problem: Problem, options: Options) -> Order:
     else:
         result = find_order(sizes, scopes, method="min-fill", seconds=seconds, iterations=1, seed=options.seed)
     if len(sizes) >= _MIN_RELEASED_VARIABLES:
-        # The many small pieces of the search's graph would stay beside the large ones of the plan.
+        # The many small objects of the search's graph would fragment the memory of the plan.
         release_memory()
     return result._replace(order=tuple([problem.free[v] for v in result.order]))
 
@@ -192,7 +192,7 @@ def _complete_order(problem: Problem, order: Sequence[int | str]) -> tuple[int, 
     model = problem.model
     count = len(model.variables)
     variables = cast(list[int], list(order))
-    # Indices that are some need no look.
+    # Valid indices need no further check.
     if set(map(type, variables)) != {int} or min(variables) < 0 or max(variables) >= count:
         variables = [model.index(name) for name in order]
     seen = set(variables)

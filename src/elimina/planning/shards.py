@@ -165,7 +165,7 @@ def _parts(sizes: tuple[int, ...], gpus: int) -> tuple[float, tuple[int, ...]]:
     for parts in range(2, min(gpus, sizes[0]) + 1) if sizes else ():
         quotient, further = _parts(sizes[1:], gpus // parts)
         candidate = quotient * sizes[0] / -(-sizes[0] // parts), (parts, *further)
-        # The fewest variables break ties.
+        # Ties are broken by the number of variables.
         best = max(best, candidate, key=lambda pair: (round(pair[0], 9), -len(pair[1])))
     return best
 
@@ -202,7 +202,7 @@ class _Builder:
         self._plan, self._steps, self._divisions, self._gpus = plan, steps, divisions, gpus
         self._item = plan.itemsize
         self.memory, self.is_regular = _Memory(offsets), True
-        # Parts of factors stay to the end: each is small beside the messages.
+        # Parts of factors are kept to the end: each is small relative to the messages.
         self._factors = {
             (number, place): self._factor(operand, needed)
             for number, step in enumerate(steps)

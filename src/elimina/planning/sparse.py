@@ -301,7 +301,7 @@ class _Chooser:
         if operand.source >= 0:
             return Density.independent(self._shares[operand.source], domain)
         factor = self._known.densities[operand.factor]
-        # A step that only joins takes no variable away.
+        # A step that only joins eliminates no variable.
         return factor if domain > 1 else Density.independent(factor.share, 1)
 
     def _reads_rows(self, operand: Operand) -> bool:
@@ -363,7 +363,7 @@ def _peak(sparse: Sparse, item: int, keep: bool) -> int:
         gone[reader] = gone.get(reader, 0) + sizes[number]
     live = peak = 0
     for number, step in enumerate(sparse.steps):
-        # Tables that are read are brought into the step's order of variables first.
+        # Operands are first sorted by the step's order of variables.
         read = sum(sizes[o.source] for o in step.operands if o.source >= 0)
         factors = (sparse.factors[o.factor] for o in step.operands if o.source < 0)
         read += sum(factor.span * item for factor in factors if factor.tuples is not None)

@@ -79,7 +79,7 @@ class Merged(NamedTuple):
         count = int(np.count_nonzero(is_other))
         if self.weights is None:
             ranks = random.integers(0, self.variable.size - len(self.values), count)
-            # So many kept values come before the other one of a rank.
+            # Number of kept values before the other one of a rank.
             values[is_other] = ranks + np.searchsorted(self.values - np.arange(len(self.values)), ranks, side="right")
         elif count:
             weights = self.weights.astype(np.float64)
@@ -183,7 +183,7 @@ def _merged_by_weights(
     best = weights.min() if model.sense == "min-cost" else weights.max()
     representative = int(places[(weights == best).argmax()])
     if best == forbidden_value(model.sense, weights.dtype):
-        # One value stays, so that there is one at all.
+        # One value stays, so that the domain is not empty.
         return Merged(variable, values if len(values) else places[:1]), 1
     if purpose.sums:
         merged = Merged(variable, values, representative, table.values)

@@ -100,7 +100,7 @@ def observation_of(variable: Variable, observation: Any) -> int | Likelihoods:
         return index_of(variable, without_point(native(observation)))
     labelled_table(f"the likelihoods of variable {variable.name!r}", observation)
     try:
-        # Text and complex numbers have a float, too, but not by intent.
+        # Text and complex numbers convert to a float, too, but are not meant as one.
         if likelihood_array.dtype.kind not in "buifO" or any(
             isinstance(likelihood, str) for likelihood in likelihood_array.flat
         ):

@@ -135,7 +135,7 @@ def prepare(model: Model, task: Task, evidence: Mapping[int, int], query: Collec
     if described.is_optimum:
         tables = _narrowed(tables)
     elif SEMIRINGS[described.semiring].encoding == "support":
-        # The others allow every tuple.
+        # The other tables allow every tuple.
         tables = tables.chosen(tables.listed.forbidding(model.sense))
     largest = tables[number] if (number := tables.listed.largest()) >= 0 else None
     if largest is not None and largest.cells > LARGEST_NUMBER:

@@ -323,7 +323,7 @@ def _by_junction_tree(
     asked: Asked, task: str, names: Sequence[str], deadline: float
 ) -> tuple[tuple[str, ...], list[Effect]]:
     model, evidence, query, options = asked
-    # The errors of two estimates would look like effects.
+    # Errors of two estimates would look like effects of an observation.
     own = Options(device=options.device, memory=options.memory, order=options.order, threads=options.threads)
     tree_options = own._replace(exact=True)
     tree = JunctionTree(model, options=tree_options)

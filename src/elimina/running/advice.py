@@ -77,7 +77,7 @@ def _what_helps(plan: Plan, takes_files: bool = True) -> str:
     smaller = "a better order (--order, a longer --order-time, another --seed) or evidence would help"
     if plan.peak_bytes > MAX_MACHINE_BYTES:
         return f"no machine has that much: {smaller}"
-    # Rows have no place in a file.
+    # Sparse tables cannot be stored in a file.
     is_possible = takes_files and "disk" not in plan.bytes and plan.minibuckets is None and plan.sparse is None
     files = ", a directory on a large disk (--scratch)" if is_possible else ""
     return f"more memory (--memory){files}, {smaller}"

@@ -71,12 +71,12 @@ class CallThread(threading.Thread):
             while (work := self._next()) is not None:
                 self.is_free = False
                 work()
-                # The call's tables go with it.
+                # The call's tables are freed with it.
                 del work
                 if not self.is_free:
                     return
         finally:
-            # A lack of memory may end it while it rests.
+            # A lack of memory may end the thread while it is idle.
             self._leave()
 
     def _next(self) -> Callable[[], None] | None:

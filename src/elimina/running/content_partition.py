@@ -69,7 +69,7 @@ def partition_by_content(
     for group, table in zip(problem.groups, tables_of(problem, known.costs), strict=True):
         axes = sorted(range(len(group.scope)), key=lambda axis: position[group.scope[axis]])
         costs.append(np.where(table < FORBIDDEN_COST, table, math.inf).astype(np.float64).transpose(axes).ravel())
-    # The forbidden cost is above all others.
+    # The forbidden cost exceeds all others.
     most = 1.0 + sum(float(table.max(initial=0, where=np.isfinite(table))) for table in costs)
     places = [[position[v] for v in scope] for scope in scopes]
     return partition([sizes[v] for v in order], places, costs, ibound, most, threads)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from elimina.running.call_thread import idle_threads, threads
 
 _MANY_TABLES = 10_000
-"""Tables of a model from which a search for garbage takes some milliseconds."""
+"""Tables of a model from which a garbage collection takes some milliseconds."""
 
 _to_undo: set[tuple[int, Callable[[], None]]] = set()
 """Threads that have suspended garbage collection or frozen objects, with the functions to undo it."""
@@ -19,9 +19,9 @@ _to_undo: set[tuple[int, Callable[[], None]]] = set()
 
 @contextlib.contextmanager
 def without_collection() -> Iterator[None]:
-    """Make many lasting objects without the search for garbage among all others, which takes a third of a plan's time.
+    """Suspend garbage collection while many lasting objects are made: it would take a third of a plan's time.
 
-    An exception that ends a thread may come before the last line: who started the thread sees to it, too.
+    An exception may end a thread before the last line, so the thread that started it also restores the collection.
     """
     if not gc.isenabled():
         yield
@@ -38,7 +38,7 @@ def without_collection() -> Iterator[None]:
 
 @contextlib.contextmanager
 def set_aside(tables: int) -> Iterator[None]:
-    """Leave objects that are there out of the search for garbage: among those of a large model it takes a second.
+    """Exclude existing objects from garbage collection, which would take a second among those of a large model.
 
     Args:
         tables: Number of tables of the model.

@@ -1,4 +1,4 @@
-"""The host of a run: its memory, its threads, and the backend that is asked for."""
+"""The host of a run: its memory, its threads, and the requested backend."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from elimina.problem.preparation import Problem
 
 
 def backend_of(options: Options) -> Backend:
-    """Return the backend that is asked for; the CPU where the estimates choose.
+    """Return the requested backend; the CPU if the estimates choose.
 
     Raises:
         DeviceError: The device is missing or cannot be used.
@@ -33,12 +33,12 @@ SHARING_THREADS = 4
 
 
 def sharing_threads(options: Options) -> int:
-    """Return how many threads make turns shorter."""
+    """Return the number of threads that shortens turns."""
     return min(options.host_threads, SHARING_THREADS)
 
 
 def turn_share(options: Options) -> float:
-    """Return the share of a turn's seconds that it has with these threads: several do the same work in less time."""
+    """Return the share of a turn's seconds with some threads: several do the same work in less time."""
     return 1 / sharing_threads(options)
 
 

@@ -1,4 +1,4 @@
-"""Tables that a plan leaves over its kept variables."""
+"""Tables over the kept variables of a plan."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from elimina.running.execution import Execution
 
 
 def kept_tables(execution: Execution, arena: NDArray[np.generic]) -> list[tuple[tuple[int, ...], NDArray[Any]]]:
-    """Run a plan; return the tables left over its kept variables: messages of the roots, and factors."""
+    """Run a plan; return the tables over its kept variables: messages of the roots, and factors."""
     plan, program = execution.plan, execution.program()
     zone = run_once(execution.backend, program, arena, execution.report).zone
     tables: list[tuple[tuple[int, ...], NDArray[Any]]] = []

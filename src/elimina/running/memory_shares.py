@@ -19,25 +19,25 @@ _CELL_BYTES = 56
 """Distances, in the core's units, there, shifted, for local search, and as tables, twice: 64 bits each."""
 
 _TABLE_BYTES, _KEPT_BYTES = 2500, 1200
-"""Bytes of a table's objects besides its cells while copies are made, and afterwards: of 24,777 tables of 4 cells."""
+"""Bytes of a table's objects besides its cells while copies are made, and afterwards; from 24,777 tables of 4 cells."""
 
 _BYTES_PER_VALUE, _BYTES_PER_FUNCTION = 24, 40
 """Bytes that a thread of soft local consistency keeps for each value and each function: fitted to 414_VAC and log-4."""
 
 _TABLE_MEMORY_SHARE = 0.5
-"""Share of the memory that cells of tables may take; a search also keeps messages and a cache."""
+"""Largest share of the memory for cells of tables; a search also keeps messages and a cache."""
 
 _THREAD_MEMORY_SHARE = 1 / 16
-"""Share of the memory that the threads of soft local consistency may take, besides the first one."""
+"""Largest share of the memory for threads of soft local consistency besides the first one."""
 
 _SMALL_MEMORY_BYTES = 1 << 22
-"""Limit in bytes up to which these may take all of it: a process takes more than that for anything."""
+"""Limit in bytes up to which these may use all of it: any process takes more than that."""
 
 _MESSAGE_SHARE, _NODE_SHARE, _CACHE_SHARE = 0.5, 0.25, 0.25
 """Shares of the memory that the tables do not take."""
 
 _MIN_REMAINING_SHARE = 0.25
-"""Share of the memory that counts as left, however much the tables take: small messages bound something, too."""
+"""Share of the memory that is always reserved for messages: even small ones give bounds."""
 
 
 class Shares(NamedTuple):
@@ -75,7 +75,7 @@ def can_copy(cells: int, tables: int, memory: int) -> bool:
 
 
 def threads_within(problem: Problem, threads: int, memory: int) -> int:
-    """Return how many threads may search by soft local consistency, or locally: each keeps costs of its own.
+    """Return the number of threads for soft local consistency or local search: each keeps a copy of the costs.
 
     Args:
         problem: Problem of the task ``mpe``.
@@ -102,5 +102,5 @@ def shares_of(problem: Problem, memory: int) -> Shares:
 
 
 def shares_of_bytes(left: int) -> Shares:
-    """Share out the bytes that tables leave."""
+    """Divide the bytes that remain beside the tables."""
     return Shares(int(_MESSAGE_SHARE * left), int(_NODE_SHARE * left), int(_CACHE_SHARE * left))

@@ -1,4 +1,4 @@
-"""Plans of mini-buckets on a device, as options ask for them or within a time budget."""
+"""Plans of mini-buckets on a device, by the options or within a time budget."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from elimina.running.sparse_plans import with_sparse_fit
 
 MAX_PARTITION_SECONDS = 5.0
 PARTITION_SECONDS_PER_MESSAGE_SECOND = 4.0
-"""Estimated time of dividing by content that is not asked for; where messages are limited, by theirs."""
+"""Estimated time of an unrequested partition by content, relative to the messages' if these are limited."""
 
 
 def plan_within(
@@ -33,8 +33,8 @@ def plan_within(
         problem: Problem of the task ``mpe`` or ``pr``.
         order: The free variables in elimination order.
         options: Planning options; without an i-bound, it is the largest possible.
-        max_bytes: Bytes of the host's memory that the messages may take, if those that may be used are more.
-        seconds: Estimated time that they may take.
+        max_bytes: Largest number of bytes of the host's memory for messages.
+        seconds: Largest estimated time of the messages.
 
     Raises:
         DeviceError: The device is missing or cannot be used.
@@ -55,7 +55,7 @@ def plan_within(
 
 
 def bounding_plan(elimination: Elimination, options: Options, side: Bound | None) -> Plan:
-    """Plan mini-buckets as the options ask for them; ``side``: see ``planner.Relaxation``."""
+    """Plan mini-buckets by the options; ``side``: see ``planner.Relaxation``."""
     ibound = "auto" if options.ibound is None else options.ibound
     divide = _content_partition(elimination.problem, elimination.order, options)
     plan = make_bounded_plan(elimination, ibound, options.levels_buckets, side=side, divide=divide)
@@ -65,7 +65,7 @@ def bounding_plan(elimination: Elimination, options: Options, side: Bound | None
 def _content_partition(
     problem: Problem, order: Sequence[int], options: Options, seconds: float = MAX_PARTITION_SECONDS
 ) -> Callable[[int], Partition | None] | None:
-    """Return the partition by content, if it is asked for, or expected to take no longer than the messages."""
+    """Return the partition by content, if requested, or if expected to take no longer than the messages."""
     if options.partition == "scope" or not problem.described.is_optimum:
         return None
     from elimina.running.content_partition import partition_by_content

@@ -20,7 +20,7 @@ def timed(clock: dict[str, float], name: str) -> Iterator[None]:
 
 
 def phase_seconds(phases: Mapping[str, float], total: float) -> dict[str, float]:
-    """Return ``stats["seconds"]``: the phases, ``other`` for the time between them, and the ``total`` that all sum to.
+    """Return ``stats["seconds"]``: the phases, ``other`` for the time between them, and their sum ``total``.
 
     Args:
         phases: Seconds by phase.

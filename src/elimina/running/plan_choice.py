@@ -83,7 +83,7 @@ def _plan_for(
     is_hasty: bool = False,
     runs_once: bool = False,
 ) -> Plan:
-    """Return the exact plan on a device, or mini-buckets where an i-bound is asked for."""
+    """Return the exact plan on a device, or mini-buckets if an i-bound is requested."""
     elimination = elimination_on(backend, problem, order, options)._replace(is_hasty=is_hasty, runs_once=runs_once)
     if options.ibound is not None:
         return bounding_plan(elimination, options, bound_side(problem))
@@ -109,7 +109,7 @@ def _is_usable(device: Backend) -> bool:
 
 
 def plan_again(problem: Problem, choice: PlanRecipe, options: Options) -> PlannedProblem:
-    """Make a plan again; it does not fit if less memory is left now than it needs.
+    """Make a plan again; it may not fit the memory that remains now.
 
     Raises:
         InputError: The dtype does not fit the problem.

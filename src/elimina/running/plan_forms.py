@@ -98,7 +98,7 @@ class FormSearch:
 
     @cached_property
     def sparse(self) -> Plan | None:
-        """The plan on sparse tables, if they are asked for, or may pay."""
+        """The plan on sparse tables, if requested or likely to be better."""
         tables = self.options.tables
         is_open = tables == "auto" and may_pay(self.elimination, self.whole, self.writing_seconds)
         if tables != "sparse" and not is_open:
@@ -107,7 +107,7 @@ class FormSearch:
 
     @property
     def demands_sparse(self) -> bool:
-        """True if sparse tables are asked for, and possible."""
+        """True if sparse tables are requested and possible."""
         return self.options.tables == "sparse" and self.sparse is not None
 
     @property
@@ -122,7 +122,7 @@ class FormSearch:
         return self.lacks_dense and not any(plan.form.is_replanned and plan.seconds <= limit for plan in self.plans)
 
     def seconds(self, plan: Plan) -> float:
-        """Return the estimated seconds of a plan, whose slices are shared out among the backend's devices."""
+        """Return the estimated seconds of a plan with its slices divided among the backend's devices."""
         written = self.writing_seconds if plan.sparse is None else 0.0
         if not plan.form.variables:
             return plan.seconds + written
@@ -130,13 +130,13 @@ class FormSearch:
 
 
 def shared_seconds(plan: Plan, backend: Backend, count: int) -> float:
-    """Return the estimated seconds of a plan's slices on so many devices, without their start."""
+    """Return the estimated seconds of a plan's slices on several devices, without their start-up."""
     number = plan.form.slices
     return (plan.seconds - backend.machine.start) * -(-number // count) / number
 
 
 def _may_have_segments(search: FormSearch) -> bool:
-    # The tables of a segment are sums: what earlier ones have decided is added to them.
+    # The tables of a segment are sums: costs of values decided in earlier segments are added to them.
     adds = SEMIRINGS[search.whole.semiring].is_additive
     options = search.options
     return search.lacks_dense and search.whole.decode and adds and not (options.keeps_tables or options.asks_for_slices)
@@ -206,7 +206,7 @@ FORMS: tuple[FormRow[FormSearch], ...] = (
 def fitting_plan(backend: Backend, elimination: Elimination, options: Options, refinements: int = 0) -> Plan:
     """Plan an exact elimination for one backend, in the form that takes least time of those that fit.
 
-    Too many slices, or too long a time, are planned too, for the figures; such a plan does not count as fitting.
+    Plans with too many slices or too long a time are made, too, for their figures, but do not count as fitting.
 
     Args:
         backend: Device of the plan.
@@ -216,7 +216,7 @@ def fitting_plan(backend: Backend, elimination: Elimination, options: Options, r
             many are expected.
 
     Raises:
-        UnsupportedError: Sparse tables are asked for, and not possible.
+        UnsupportedError: Sparse tables are requested, but not possible.
     """
     search = FormSearch(backend, elimination, options, refinements)
     if search.whole.has_large_steps:

@@ -21,7 +21,7 @@ Item = TypeVar("Item")
 Found = TypeVar("Found")
 
 _ITEMS_PER_MEMBER = 4
-"""Runs of items that each member is given at least while many items are left."""
+"""Least number of runs of items for each member while many items remain."""
 
 
 def spread(
@@ -31,16 +31,16 @@ def spread(
     wanted: Callable[[Item], bool] | None = None,
     together: int = 1,
 ) -> Generator[Found | None]:
-    """Share items out among members, each of which works in a thread of its own; one member works in this thread.
+    """Divide items among members, each in a separate thread; a single member works in this thread.
 
-    Members take runs of items from one queue (guided self-scheduling, Polychronopoulos and Kuck 1987), and who has
-    nothing left takes from the others. The items of a member that fails with a ``DeviceError`` are done by the others.
+    Members take runs of items from one queue (guided self-scheduling, Polychronopoulos and Kuck 1987); idle members
+    take items from others. If a member fails with a ``DeviceError``, the others do its items.
 
     Args:
-        members: Devices, threads or whatever does the work.
+        members: Devices, threads or other workers.
         items: Items in the sequence in which they are best done.
         work: Takes items, and yields one result for each before it takes the next.
-        wanted: Asked before an item is taken; None: all are. It is called in a member's thread.
+        wanted: Predicate of items to do, called in a member's thread; None: all items.
         together: Number of neighbours that cost less if one member does all of them.
 
     Yields:
@@ -196,7 +196,7 @@ class _Pool(Generic[Member, Item, Found]):
         return None
 
     def _fill(self, run: deque[int]) -> None:
-        """Give a member that has none a run of places: new ones, or the last ones of another member's run."""
+        """Give an idle member a run of positions: new ones, or the last ones of another member's run."""
         left = len(self._items) - self._next
         if not left:
             longest = max(self._runs, key=len, default=run)

@@ -25,7 +25,7 @@ Array = NDArray[Any]
 Floats = NDArray[np.float64]
 
 _SAFE_TOTAL = 1e-280
-"""Sums from which probabilities are had by one division."""
+"""Sums from which one division gives the probabilities."""
 
 
 class OutputPlaces:

@@ -225,7 +225,7 @@ class Propagator:
                 steps = np.flatnonzero(needed & self._stale)
         run = self._session.run(None if len(steps) == len(self._stale) else steps, progress)
         self.seconds = run.seconds
-        # Messages that make room for others are gone afterwards.
+        # Messages whose memory is reused are lost afterwards.
         self._stale[steps] = not self._plan.keep
         zone = run.zone if self._sign == 1 else np.negative(run.zone)
         total = self._sum_of(zone, run.peaks) if log_sum else None

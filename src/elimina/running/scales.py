@@ -36,7 +36,7 @@ class Scales:
             library = library_steps(self._steps)
             if library.any():
                 self._raw = self._table[library[self._steps.readers]].reshape(-1, 2)
-        # Up to the last root every step is on the way to one, where it is read once.
+        # Every step before the last root leads to a root, and is read once.
         last_ones = Outputs.packed(plan.outputs).steps[list(root_outputs(plan))]
         is_below = np.ones(int(last_ones.max(initial=-1)) + 1, dtype=bool)
         is_below[last_ones] = False

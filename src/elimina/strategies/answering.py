@@ -99,11 +99,11 @@ def answer_question(
 
 
 def _check_exact(result: Result, options: Options) -> None:
-    """Refuse bounds and estimates, if only the exact answer is asked for, unless the user or a gap ended the call.
+    """Refuse bounds and estimates if ``exact`` is set, unless the user or a gap ended the call.
 
     Raises:
         TimeLimitError: The time limit ended the call.
-        MemoryLimitError: Memory did.
+        MemoryLimitError: The memory limit ended it.
     """
     if not options.exact or result.status not in OPEN_STATUSES or result.ended_by in ("interrupt", "gap"):
         return

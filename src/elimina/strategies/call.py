@@ -26,10 +26,10 @@ from elimina.strategies.clock import Clock
 T = TypeVar("T")
 
 SOFT_SECONDS = 0.05
-"""Seconds for the work to end by itself once it is asked to."""
+"""Seconds for the work to end by itself after the request."""
 
 HARD_SECONDS = 0.05
-"""Then for an exception to end it, before it is left alone."""
+"""Further seconds for an exception to end the work, before it is abandoned."""
 
 _WRITING_SECONDS = 2.0
 """Seconds for a checkpoint to be written."""
@@ -44,7 +44,7 @@ _INTERRUPT_SECONDS = 0.1
 """Seconds for first bounds after an interrupt, within the time limit: the user waits for the answer."""
 
 _LOOK_SECONDS = 0.05
-"""Between looks at signals."""
+"""Seconds between checks for signals."""
 
 _LISTENER_SECONDS = 5.0
 """Seconds for the work to end by itself when a listener has raised an exception."""
@@ -61,8 +61,8 @@ class _Event(NamedTuple):
 class Call(Clock):
     """One call, and the bounds and assignment so far.
 
-    The work runs in a thread of its own, and the caller's thread waits for it. So an interrupt never comes between two
-    lines of the work, and neither that nor the time limit has to wait for it: both are answered with what is known.
+    The work runs in a separate thread, and the caller's thread waits for it. So an interrupt never occurs between two
+    lines of the work, and interrupts and the time limit end the call at once, with the result so far.
 
     Args:
         task: The task of the call.
@@ -139,11 +139,11 @@ class Call(Clock):
 
     @property
     def held(self) -> int:
-        """Bytes by which the process has grown since the call began; 0 where the system does not tell."""
+        """Bytes by which the process has grown since the call began; 0 if the system does not report it."""
         return system.growth_since(self._resident)
 
     def budget(self, seconds: float = math.inf) -> Budget:
-        """Return the budget of a strategy that begins now, and may take so many seconds."""
+        """Return the budget of a strategy that begins now, with its seconds."""
         ends = [] if seconds == math.inf else [time.monotonic() + seconds]
         ends += [] if self.deadline is None else [self.deadline]
         return Budget(min(ends, default=None), self.best_result, self.report, self.held)
@@ -164,7 +164,7 @@ class Call(Clock):
 
         Raises:
             KeyboardInterrupt: The user interrupted before there was any result.
-            TimeLimitError: The time limit passed likewise.
+            TimeLimitError: The time limit passed before there was any result.
             EliminaError: The work failed, with at most first bounds as a result.
         """
         try:
@@ -183,7 +183,7 @@ class Call(Clock):
         """Do a call's first work, which has no partial answer, in a thread, and return its result.
 
         Raises:
-            KeyboardInterrupt: The user interrupted, though the work was done by then: the call is not.
+            KeyboardInterrupt: The user interrupted the call, even if this work was done by then.
             TimeLimitError: The time limit passed.
         """
         done: list[T] = []
@@ -198,7 +198,7 @@ class Call(Clock):
             self._forget()
 
     def _forget(self) -> None:
-        """Let go of the work's tables: cycles of references would hold them until a search for garbage."""
+        """Release the work's tables: reference cycles would hold them until the next garbage collection."""
         self._is_forgotten = True
         self.fallback = self._error = None
 
@@ -244,14 +244,14 @@ class Call(Clock):
             for _ in range(_INTERRUPT_ITERATIONS if self._is_raised else 0):
                 pass
         except Stopped:
-            # It came as the work ended, and comes once.
+            # The exception arrived as the work ended, and arrives once.
             pass
         finally:
             obey(None)
             if self._is_forgotten:
                 self._forget()
             self._events.put(None)
-            # Last: a thread that fails before it must not be there for another call.
+            # Last, so that a thread that fails before is not reused by another call.
             if is_kept and isinstance(own, CallThread):
                 own.rest()
 
@@ -288,7 +288,7 @@ class Call(Clock):
             self._listener(Bounds(round(self.age, 3), *ends, found.stats.get("nodes", 0)))
 
     def _prepare_fallback(self) -> None:
-        """Make first bounds in a call that takes long, in a thread: at its end there might be no time for them."""
+        """Make first bounds during a long call, in a thread, since there may be no time for them at its end."""
         fallback = self.fallback
         if (
             fallback is not None
@@ -318,7 +318,7 @@ class Call(Clock):
             self.fallback = lambda _: first
 
     def _first_bounds(self) -> Result | None:
-        """Return first bounds: those that are ready, or else what little time makes of them."""
+        """Return first bounds: the finished ones, or those of a short computation."""
         if self._bounding is not None:
             self._bounding.join(HARD_SECONDS)
         if self.fallback is None:
@@ -326,7 +326,7 @@ class Call(Clock):
         return self.fallback(max(HARD_SECONDS, min(self.seconds, _INTERRUPT_SECONDS)))
 
     def _end(self, patience: float = SOFT_SECONDS) -> None:
-        """End the work: its long calls, then by an exception; or leave it alone."""
+        """End the work: first its long calls, then by an exception; otherwise abandon it."""
         self._stop.request()
         with self._ending:
             self._is_ended = True

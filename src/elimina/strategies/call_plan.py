@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from elimina.running.checkpoint import Checkpoint
 
 _ORDER_TIME_SHARE = 1 / 6
-"""Share of a call's time limit for the search for an order, which the clock ends only after ten times as long."""
+"""Share of a call's time limit for the order search, counted by work; the clock ends it after ten times as long."""
 
 
 class PlannedCall(NamedTuple):
@@ -35,7 +35,7 @@ class PlannedCall(NamedTuple):
 
 
 class Preparation(NamedTuple):
-    """Preparations of a call, made once however often it plans.
+    """Preparations of a call, shared by all its plans.
 
     Attributes:
         problem: Problem of the call.
@@ -62,7 +62,7 @@ def plan_call(
     first: Preparation | None = None,
     refinements: int = 0,
 ) -> PlannedCall:
-    """Prepare a call's problem, shift its costs if mini-buckets are asked for, and plan.
+    """Prepare a call's problem, shift its costs for requested mini-buckets, and plan.
 
     Args:
         model: Model, as in ``elimina.plan``.

@@ -17,5 +17,5 @@ _CAUSES: dict[type[BaseException], EndedBy] = {
 
 
 def cause_of(error: BaseException) -> EndedBy | None:
-    """Return the cause of the call's end that an exception means; None if it is a failure."""
+    """Return the cause of a call's end by its exception; None for a failure."""
     return next((cause for kind, cause in _CAUSES.items() if isinstance(error, kind)), None)

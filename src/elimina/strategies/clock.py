@@ -41,11 +41,11 @@ class Clock:
         return time.monotonic() - self.started
 
     def phase(self, name: str) -> AbstractContextManager[dict[str, float]]:
-        """Time a phase. What the dictionary is given names parts of it; phases within it count for themselves."""
+        """Time a phase; yields a dictionary for the seconds of its parts. Inner phases count separately."""
         return _Phase(self, name)
 
     def mark(self, name: str) -> None:
-        """Book the time since the last mark, or the start: phases that follow each other need no block."""
+        """Book the time since the last mark, or the start, as a phase without a block."""
         now = time.monotonic()
         self._booked[name] = self._booked.get(name, 0.0) + now - self._marked
         self._marked = now

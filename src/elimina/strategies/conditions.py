@@ -22,12 +22,12 @@ LONG_ELIMINATION_CELLS = 10**8
 """Cells of a quick order's buckets from which other strategies come first (a tenth of a second)."""
 
 LONG_ELIMINATION_VARIABLES = 3000
-"""Variables above which it takes more cells, in proportion: before it begins, local search takes 2e-5 s for each
-variable, others 3e-5 s and more."""
+"""Variables above which this number grows in proportion: other strategies first take 2e-5 s (local search), or 3e-5 s
+and more, for each variable."""
 
 SEARCH_START_SECONDS_PER_VARIABLE = 3e-5
-"""Seconds of cost shifting and of a consistent root for each variable (1e-5 to 3e-5 on circuits and mastermind): no
-shorter elimination waits for them."""
+"""Seconds of cost shifting and of a consistent root for each variable (1e-5 to 3e-5 on circuits and mastermind).
+Shorter eliminations come before them."""
 
 HARD_ELIMINATION_SECONDS = 100.0
 """Estimated seconds of an elimination from which soft local consistency has a turn of nodes."""
@@ -108,7 +108,7 @@ ANY_METHOD = Condition("any method may find the optimum", lambda facts: facts.ha
 
 
 def is_long(order: Order, facts: Facts) -> bool:
-    """Return whether elimination in an order takes so long that other strategies come first."""
+    """Return whether elimination in an order takes long, so that other strategies come first."""
     work = LONG_ELIMINATION_CELLS * max(1, len(order.order) / LONG_ELIMINATION_VARIABLES)
     # The number of cells may be too large for a float, so that it is compared as it is.
     return order.total_cells >= work * facts.cells_per_second / CELLS_PER_SECOND
@@ -230,7 +230,7 @@ def _is_short_on_tuples(facts: Facts) -> bool:
 
 
 def _fits_on_tuples(facts: Facts) -> bool:
-    """Return whether a plan on sparse tables fits, where tables have enough zeros for one."""
+    """Return whether tables have enough zeros for a sparse plan, and it fits."""
     tables = facts.problem.tables
     if facts.options.tables == "dense" or not facts.quick_order.is_complete:
         return False
@@ -282,18 +282,18 @@ ELIMINATION_DID_NOT_FIT = Condition(
 
 
 def needs_order_search(facts: Facts) -> bool:
-    """Return whether the quick order is to be improved before a plan is made."""
+    """Return whether to improve the quick order before planning."""
     return not is_rough_enough(facts.problem, facts.options, facts.quick_order)
 
 
 def is_out_of_reach(order: Order, facts: Facts) -> bool:
-    """Return whether no search would make an order fit the memory."""
+    """Return whether even a searched order would not fit the memory."""
     reach = UNREACHABLE_CELLS_PER_BYTE
     return order.largest_table > reach and order.largest_table > reach * facts.memory_bytes
 
 
 def can_search(facts: Facts) -> bool:
-    """Return whether the copies of tables that a search works on fit."""
+    """Return whether a search's copies of the tables fit."""
     problem = facts.problem
     remaining = facts.options.beside(facts.call.held)
     return can_copy(cells_of(problem), len(problem.groups), host_memory(remaining))

@@ -1,7 +1,7 @@
 """The number of optima.
 
-In an optimal assignment, the tables of each variable's bucket add up to the message that it sends. The messages of one
-elimination so make tables of such values, whose solutions are counted.
+In an optimal assignment, the tables of each variable's bucket add up to its message. So the messages of one elimination
+give tables of the values with equality, and the solutions of these tables are counted.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def _counted(result: Result, counted: Result) -> Result:
 
 
 def _bounds_of_number(lower: float | None, upper: float | None) -> dict[str, int]:
-    """Return bounds on the number of optima, of which there is one at least, as entries of ``Result.stats``."""
+    """Return bounds on the number of optima, at least 1, as entries of ``Result.stats``."""
     ends = {"optima_lower_bound": max(1, int(lower or 1))}
     return ends if upper is None else {**ends, "optima_upper_bound": int(upper)}
 
@@ -140,7 +140,7 @@ def _bounded_optima(facts: Facts, failure: MemoryLimitError) -> Portfolio:
 
 
 def _far_end(sign: int) -> str:
-    """Return the attribute of a result that no assignment is better than."""
+    """Return the name of a result's optimistic bound."""
     return "lower_bound" if sign == 1 else "upper_bound"
 
 

@@ -1,4 +1,4 @@
-"""Elimination in the schedule: its plans, their runs, other tables where memory runs out, and mini-buckets."""
+"""Elimination in the schedule: its plans and runs, retries when memory runs out, and mini-buckets."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MAX_REFINEMENTS = 6
 
 
 def plan_whole(facts: Facts, _: Row) -> Attempt:
-    """Plan without slices, in an order that is searched for no longer than is worth while before other strategies."""
+    """Plan without slices, with a short search for an order, since other strategies wait."""
     options = facts.options._replace(slices="never")
     if isinstance(options.order, str):
         if is_out_of_reach(facts.quick_order, facts):
@@ -78,12 +78,12 @@ def run_plan(facts: Facts, _: Row) -> Strategy:
 
 
 def elimination(facts: Facts, row: Row) -> Portfolio:
-    """Take the rows within, which plan and run; if sparse tables do not fit, in finer slices, or with dense tables."""
+    """Run the inner rows, which plan and run; if sparse tables do not fit, again in finer slices or dense tables."""
     return (yield from eliminated(facts, facts.options, row.rows))
 
 
 def eliminated(facts: Facts, options: Options, rows: tuple[Row, ...]) -> Portfolio:
-    """Take rows that plan and run, with options; if sparse tables do not fit, in finer slices, or with dense tables."""
+    """Run rows that plan and run, with options; if sparse tables do not fit, again in finer slices or dense tables."""
     sparse_failure: MemoryLimitError | None = None
     refinements = 0
     while True:
@@ -107,7 +107,7 @@ def eliminated(facts: Facts, options: Options, rows: tuple[Row, ...]) -> Portfol
 
 
 def _is_worth_finer_slices(facts: Facts, plan: Plan) -> bool:
-    """Return whether tuples that turned out too many may be made in slices, or in more of them."""
+    """Return whether to retry in slices, or in more of them, after too many tuples."""
     options = facts.options
     return (
         options.tables == "sparse"

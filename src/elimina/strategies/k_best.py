@@ -36,7 +36,7 @@ def k_best(facts: Facts, _: Row) -> Strategy:
         stats = {**search.statistics, "seconds": seconds}
         if search.is_complete or len(ranked) == options.k:
             return _complete(ranked, stats)
-        # Bounds that meet would end the call as if all assignments were there.
+        # Equal bounds would end the call before all assignments are found.
         if ranked:
             best = ranked[0]
             lower, upper = model.ends(None, best.value)

@@ -199,7 +199,7 @@ class Solver:
         with self.run.phase("order"), self._for_planning():
             found = quick_order(self.problem, self.options, seconds)
         if rough.total_cells < found.total_cells:
-            # So much time has gone into it that a search of the same length is not worth while.
+            # It has taken so long that a search of the same length is not worth its time.
             found = rough._replace(method=found.method, seconds=rough.seconds + found.seconds)
         assert self._first is not None
         self._first = self._first._replace(rough=found)

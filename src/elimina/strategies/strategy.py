@@ -102,7 +102,7 @@ def pursue(run: Call, portfolio: Portfolio) -> None:
                 outcome = attempt(strategy)
                 if run.is_answered:
                     return
-                # The next strategy has tables of its own.
+                # The next strategy needs memory for its own tables.
                 system.release_memory()
                 strategy = portfolio.send(outcome)
         except StopIteration as end:

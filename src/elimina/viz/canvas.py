@@ -116,7 +116,7 @@ class Picture:
         stamp = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}[suffix]
         settings = {"svg.fonttype": "none", "svg.hashsalt": "elimina", "pdf.fonttype": 42}
         with need("matplotlib").rc_context(settings), warnings.catch_warnings():
-            # A font without a name's letters draws boxes in their place.
+            # A font without the letters of a name draws boxes instead.
             warnings.filterwarnings("ignore", message="Glyph")
             figure.savefig(target, format=suffix, dpi=dots, metadata=stamp)
 

@@ -396,7 +396,7 @@ def _draw_colour_key(canvas: Canvas, diagram: Diagram) -> None:
     widths = [canvas.text_width(text, font) + (1.2 * height if fill else 0) for text, fill in entries]
     is_one_line = sum(widths) + height * (len(entries) - 1) <= width
     for number, ((text, fill), entry_width) in enumerate(zip(entries, widths, strict=True)):
-        # The heading has a line of its own if the entries need several.
+        # The heading gets a separate line if the entries need several.
         if number and (x + entry_width > high[0] or (number == 1 and not entries[0][1] and not is_one_line)):
             x, y = float(low[0]), y - 1.5 * height
         if fill:

@@ -55,7 +55,7 @@ class VariableElimination:
         # Among pgmpy's classes without conditional distributions, only trees of clusters normalise their answers.
         is_tree = hasattr(model, "get_factors") and all(isinstance(node, tuple) for node in model.nodes())
         self._is_normalised = self.model.children is not None or isinstance(model, Model) or is_tree
-        # These answers have no place for an error.
+        # pgmpy's answers cannot state an error, so they are exact.
         self._tree = JunctionTree(self.model, options=Options(exact=True))
 
     def query(

@@ -33,7 +33,7 @@ class LazyPropagation:
 
     def __init__(self, network: Any) -> None:
         self._network = network
-        # These answers have no place for an error.
+        # pyAgrum's answers cannot state an error, so they are exact.
         self._tree = JunctionTree(from_pyagrum(network), options=Options(exact=True))
         self._evidence: dict[str, Any] = {}
         self._targets: set[int] | None = None

@@ -30,7 +30,7 @@ def open_blas(cupy: Any, stream: Any, memory: DeviceMemory) -> Blas | None:
 @functools.cache
 def _library(cupy: Any) -> ctypes.CDLL | None:
     try:
-        # CuPy knows where the library lies, and loads it; its own calls cannot be recorded in graphs.
+        # CuPy finds and loads the library; CuPy's own calls of it cannot be recorded in graphs.
         cupy.cuda.device.get_cublas_handle()
         return ctypes.CDLL(f"libcublas.so.{cupy.cuda.runtime.runtimeGetVersion() // 1000}")
     except (ImportError, OSError, RuntimeError):
@@ -67,7 +67,7 @@ class Blas:
         item = dtype.itemsize
         name = _FUNCTIONS[dtype.name]
         function = getattr(self._library, f"{name}_v2" if matrix.batch == 1 else f"{name}StridedBatched")
-        # The library's matrices are column-major: it makes the transposed product.
+        # cuBLAS has column-major matrices, so it computes the transposed product.
         ways = (_TRANSPOSED if matrix.rhs.along_depth else _NORMAL, _NORMAL if matrix.lhs.along_depth else _TRANSPOSED)
         sizes = map(ctypes.c_int, (*ways, matrix.columns, matrix.rows, matrix.depth))
         head = (self._handle, *sizes, ctypes.c_void_p(alpha))

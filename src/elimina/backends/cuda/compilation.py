@@ -69,7 +69,7 @@ def compiled(cupy: Any, name: str, architecture: str) -> tuple[Path, str]:
     module, symbol = (cache_folder() / f"{key}.{suffix}" for suffix in ("cubin", "name"))
     if not module.exists():
         cubin, mangled = _compile(nvrtc, name, options)
-        # The name first: where there is a binary, there is its name.
+        # The name is written first: a binary never lacks its name.
         _write(symbol, mangled.encode())
         _write(module, cubin)
     return module, symbol.read_text()

@@ -121,7 +121,7 @@ class CudaDevice:
         """Let this GPU, which is the current one, read the memory of another one from now on."""
         if peer.number not in self._reached:
             with contextlib.suppress(self.cupy.cuda.runtime.CUDARuntimeError):
-                # It may be so already in this process.
+                # Peer access may already be enabled in this process.
                 self.cupy.cuda.runtime.deviceEnablePeerAccess(peer.number)
             self._reached.add(peer.number)
 
@@ -153,7 +153,7 @@ class CudaDevice:
             self._reserving = thread
 
     def _reserve(self, program: Program) -> None:
-        # A failure here is raised again, as an error in words, when the program is opened.
+        # A failure here occurs again when the program is opened, and is described there.
         with contextlib.suppress(DeviceError):
             size = self.lay_out(program).size
             with self.at_work(size):
@@ -289,7 +289,7 @@ class CudaDevice:
             yield
         except MemoryLimitError:
             raise
-        # CuPy's own, that of its sorting, or the driver's while it loads a kernel.
+        # Raised by CuPy, by its sorting, or by the driver while it loads a kernel.
         except (MemoryError, cuda.runtime.CUDARuntimeError, cuda.driver.CUDADriverError) as error:
             if not isinstance(error, MemoryError) and "out of memory" not in str(error):
                 raise DeviceError(f"cuda:{self.number} failed: {error}") from error

@@ -32,7 +32,7 @@ class PinnedArena:
         self._runtime = backend.cupy.cuda.runtime
         self._item = program.dtype.itemsize
         self.array, pinned_bytes = _empty_pages(program.arena_cells, program.dtype)
-        # Pinning is quick where the pages are there already.
+        # Pinning is quick if the pages have been touched before.
         _in_parallel(lambda part: self._fill(part, factors), self.array.nbytes // self._item, self._item)
         self._pointer = self.array.ctypes.data
         self._runtime.hostRegister(self._pointer, pinned_bytes, 0)

@@ -49,13 +49,13 @@ def _leave_driver() -> None:
     for timer in list(timers.values()):
         timer.cancel()
     for lock in list(return_locks.values()):
-        # In a child of a fork, it may stay as it was.
+        # A forked child may keep its copy of the state.
         if lock.acquire(timeout=LINGER_SECONDS):
             lock.release()
 
 
 def return_idle(cupy: Any, device: int) -> None:
     """Give the memory of a GPU that no program uses back to the driver."""
-    # A GPU that failed keeps its memory to itself.
+    # Memory of a failed GPU cannot be released.
     with return_locks[device], contextlib.suppress(cupy.cuda.runtime.CUDARuntimeError), cupy.cuda.Device(device):
         device_memory(cupy, device).release()

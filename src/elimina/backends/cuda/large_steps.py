@@ -164,7 +164,7 @@ def _choose_streams(
             "use --device cpu"
         )
 
-    # Reading through the ring is fastest, but leaves less room for the rhs, so large domains get short rows.
+    # Reading through the ring is fastest, but takes memory from the rhs, so large domains get short rows.
     outers = MAX_OUTERS if shape.outers > 1 else 1
     ways = ((True, True, outers), (False, True, 1), (False, False, 1))
     streamed = len(streams) if few else -1

@@ -56,7 +56,7 @@ class Lease:
     def __del__(self) -> None:
         if sys.is_finalizing():
             return
-        # A GPU that failed keeps its memory to itself.
+        # Memory of a failed GPU cannot be released.
         with contextlib.suppress(self._failure):
             self._block.leave()
             self._idle.append(self._block)

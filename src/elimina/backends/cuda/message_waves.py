@@ -122,7 +122,7 @@ class MessageWaves:
         self._launch("waves_beliefs", self._variables, (self._variables, *lists, *numbers), THREADS)
 
     def _two_waves(self) -> None:
-        # Beliefs change places twice, so that a record of both can be repeated.
+        # Beliefs are swapped twice, so that a recorded graph of both waves can be repeated.
         for _ in range(2):
             for launch in self._classes:
                 self._launch_class("waves_messages", launch, self._beliefs[0], launch.messages, self._damping)

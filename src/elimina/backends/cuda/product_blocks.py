@@ -111,7 +111,7 @@ def product_cut(
         tried: set[tuple[int, int]] = set()
         for columns in range(1, PRODUCT_THREADS + 1):
             cells = product_kernel(semiring, dtype, 0, True, form).cells
-            # With the same passes and chunks, more columns only make the rhs larger.
+            # With equal passes and chunks, more columns only make the rhs larger.
             passes = PRODUCT_THREADS // columns, -(-shape.lo_cells // (columns * cells))
             if passes in tried:
                 continue

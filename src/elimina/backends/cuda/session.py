@@ -284,7 +284,7 @@ class CudaSession:
             return self.part
         key = steps.tobytes()
         if key not in self._asked and not self._saves(steps):
-            # It may never be asked for again.
+            # It may never be requested again.
             self._asked.add(key)
             return self.part
         return self._laid_out(steps)
@@ -479,7 +479,7 @@ class CudaSession:
             peaks[:] = 0
         peaks[np.isinf(peaks[:, 1]), 1] = 0
         assignment = head[: 4 * program.variables].view(np.int32).copy() if program.decode else None
-        # Pinned memory is not used again before the last array of it is forgotten.
+        # Pinned memory is reused only after its last array is released.
         return RunOutput(cells, peaks, assignment, seconds)
 
 

@@ -51,7 +51,7 @@ class StreamSession(TiledSession):
             self._queues[UP].synchronize()
             place = PinnedArena if program.scratch is None else FileArena
             self._place: PinnedArena | FileArena = place(backend, program, factors)
-        # The steps' output ranges, the stop flag that no one raises, packed tiles, tables.
+        # The steps' output ranges, an unused stop flag, packed tiles, tables.
         self._records_at = self._base + 16 * len(program.starts) + VECTOR_BYTES
         self._tables_at = self._base + self._fixed - MARGIN
         self._launches: dict[tuple[int, ...], tuple[TileLaunch, list[int], list[int]]] = {}

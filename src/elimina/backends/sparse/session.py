@@ -159,7 +159,7 @@ class SparseSession:
             self._bounds = TupleBounds(self._host, self._device, self._program, outside, self._factors)
         for on_rows, group in groups(self._sparse):
             numbers = [number for number in group if chosen is None or number in chosen]
-            # Dense steps that follow one another run together.
+            # Consecutive dense steps run together.
             for part in [[number] for number in numbers] if on_rows else filter(None, [numbers]):
                 if on_rows:
                     self._run_rows(part[0])
@@ -280,7 +280,7 @@ class SparseSession:
             at = offsets[number] - first
             cells = run.zone[at : at + step.out_span].copy()
             if self._scaled and step.readers:
-                # Cells between the rows of a padded table hold anything, such as numbers that are none.
+                # Cells between the rows of a padded table are undefined and may be NaN.
                 with np.errstate(invalid="ignore"):
                     cells = np.multiply(cells, program.dtype.type(self._scale(number)))
             self._put(number, DenseTable(cells, step.axes, step.sizes, step.out_strides))

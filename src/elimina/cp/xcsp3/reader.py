@@ -50,7 +50,7 @@ class Reader:
         for section in self._document.visit(root):
             if section.tag not in _SECTIONS:
                 raise TextError(f"expected one of {', '.join(_SECTIONS)}, found <{section.tag}>")
-            # Annotations advise the search, and change no solution.
+            # Annotations only advise the search.
             if section.tag != "annotations":
                 _check_frame(section, *(("combination",) if section.tag == "objectives" else ()))
         _check_frame(root, "format", "type")
@@ -199,7 +199,7 @@ class Reader:
         names = [[name for token in tokens(each.text) for name in self._terms.names(token)] for each in lists]
         width = _highest(template) + 1
         steps = [number(each.attribute("offset", "1")) for each in lists]
-        # The template tells how many variables come from a list that is alone.
+        # A single list is split by the number of variables in the template.
         widths = [number(each.attribute("collect", "1")) for each in lists] if len(lists) > 1 else [width]
         if len(lists) == 1:
             lists[0].attribute("collect", "1")

@@ -414,7 +414,7 @@ def _power(terms: Terms, xs: list[Operand]) -> Operand:
 
 def _chain(operator: str) -> Callable[[Terms, list[Operand]], Operand]:
     def function(terms: Terms, xs: list[Operand]) -> Operand:
-        # Different values differ pairwise; the other comparisons follow from those of neighbours.
+        # Only `ne` compares all pairs; other comparisons follow from those of neighbours.
         pairs = itertools.combinations(xs, 2) if operator == "ne" else itertools.pairwise(xs)
         holds = [terms.model.holds(terms.relation(operator, a, b)) for a, b in pairs]
         return holds[0] if len(holds) == 1 else terms.model.all_of(holds)
