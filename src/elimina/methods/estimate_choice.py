@@ -90,7 +90,7 @@ def _is_reliable(samples: SumEstimate) -> bool:
 
 
 def _consistent(sampled: Sequence[SumEstimate], sizes: NDArray[np.int64]) -> Sequence[SumEstimate]:
-    """Return samples that no reliable ones contradict whose sum is surer."""
+    """Return the samples without those contradicted by reliable samples of a more certain sum."""
     consistent: list[SumEstimate] = []
     for estimate in sorted(sampled, key=lambda estimate: (estimate.log_z_error, estimate.error)):
         if not any(_is_reliable(judge) and _contradicts(judge, estimate, sizes) for judge in consistent):
