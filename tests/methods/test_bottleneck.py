@@ -173,3 +173,26 @@ def test_likelihoods_are_refused():
     model = Model.from_arrays([2], [((0,), [0.1, 0.2])], sense="probability")
     with pytest.raises(InputError, match="which the task bottleneck cannot take"):
         elimina.solve(model, "bottleneck", evidence={0: [0.5, 0.5]})
+
+
+@pytest.mark.parametrize("tables", ["dense", "sparse"])
+@pytest.mark.parametrize("evidence", [{}, {"a": 1}])
+@pytest.mark.parametrize(
+    ("sense", "value"),
+    [("min-cost", 1e39), ("min-cost", -1e300), ("max-cost", 1e300), ("max-cost", -1e39), ("probability", 1e300)],
+)
+def test_values_beyond_a_number_type_are_refused(sense, value, evidence, tables):
+    # Infinity means forbidden, so a rounded value of 1e39 would make the only assignment impossible.
+    variables = [Variable("a", 2), Variable("b", 2)]
+    model = Model(variables, [Table([0, 1], np.array([[1.0, value], [value, value]]))], sense=sense)
+    with pytest.raises(InputError, match=r"up to 1e\+\d+, are beyond float32: use dtype float64"):
+        solve(model, "bottleneck", evidence=evidence, dtype="float32", tables=tables, method="eliminate")
+    check(
+        model, solve(model, "bottleneck", evidence=evidence, dtype="float64", tables=tables), {0: 1} if evidence else {}
+    )
+
+
+def test_evidence_may_rule_out_values_beyond_a_number_type():
+    model = Model([Variable("a", 2)], [Table([0], np.array([2.0, 1e300]))], sense="min-cost")
+    result = solve(model, "bottleneck", evidence={"a": 0}, dtype="float32", method="eliminate")
+    assert (result.status, result.value) == ("optimal", 2.0)

@@ -26,7 +26,7 @@ from elimina.planning.plan import Plan
 from elimina.planning.step import FactorLayout
 from elimina.problem.preparation import Problem, allowed_ranges
 from elimina.problem.semirings import FLOATS, INTEGERS, SEMIRINGS, Rule, Semiring, floats_of
-from elimina.running.rounding import check_sum
+from elimina.running.rounding import check_sum, check_values
 from elimina.running.scaled import ScaledNumber
 
 Array = NDArray[Any]
@@ -76,7 +76,7 @@ class Encoder:
         arena: The first ``plan.factor_cells`` elements.
 
     Raises:
-        InputError: Costs are so large that their sum may leave the plan's dtype.
+        InputError: Costs are so large that they or their sum may leave the plan's dtype.
     """
 
     def __init__(self, problem: Problem, plan: Plan, semiring: str | None = None, whole: Problem | None = None) -> None:
@@ -85,6 +85,8 @@ class Encoder:
         self._rule = self._ring.encoding
         if self._rule == "distances" and plan.dtype in FLOATS:
             check_sum((whole or problem).model, (whole or problem).tables, plan.dtype)
+        elif self._rule == "costs" and plan.dtype in FLOATS:
+            check_values((whole or problem).tables, self._sense, plan.dtype)
         self._limit = int(plan.forbidden) if plan.dtype in INTEGERS else 0
         self._factors = Factors.packed(plan.factors)
         self._tables, self._listed = problem.tables, problem.tables.listed
@@ -219,7 +221,7 @@ def encode(problem: Problem, plan: Plan, semiring: str | None = None) -> Encoded
     """Encode for the plan's semiring, or for another one over the same dtype and layout.
 
     Raises:
-        InputError: Costs are so large that their sum may leave the plan's dtype.
+        InputError: Costs are so large that they or their sum may leave the plan's dtype.
     """
     return Encoder(problem, plan, semiring).encoded(problem)
 

@@ -17,7 +17,7 @@ import numpy as np
 from elimina._core import TableList
 from elimina.errors import InputError, InternalError
 from elimina.model.model import Model
-from elimina.model.table import Table
+from elimina.model.table import Sense, Table
 from elimina.planning.packed_steps import Factors, Steps
 from elimina.planning.plan import Plan
 from elimina.problem.preparation import Problem, allowed_ranges
@@ -70,6 +70,26 @@ def check_sum(model: Model, tables: Sequence[Table] | TableList, dtype: str) -> 
         raise InputError(
             f"the costs, up to {largest:.3g} in a table, may add up to {shown}, which {dtype} cannot hold; {way}, and "
             "write forbidden ones as infinity"
+        )
+
+
+def check_values(tables: Sequence[Table] | TableList, sense: Sense, dtype: str) -> None:
+    """Refuse finite values that become infinite in a number type, because infinity means forbidden.
+
+    Args:
+        tables: Tables whose values are compared as they are.
+        sense: Sense of the tables.
+        dtype: Floats that hold them.
+
+    Raises:
+        InputError: A value is beyond the range of these floats.
+    """
+    ranges = filter(None, allowed_ranges(tables, sense))
+    largest = max((max(-low, high) for low, high in ranges), default=0)
+    if largest > float(np.finfo(dtype).max):
+        raise InputError(
+            f"the tables' values, up to {largest:.3g}, are beyond {dtype}: use dtype float64, and write forbidden ones "
+            "as infinity"
         )
 
 
