@@ -7,7 +7,6 @@ import math
 import pickle
 import random
 import time
-import warnings
 
 import numpy as np
 import pytest
@@ -19,6 +18,7 @@ from elimina import ImpossibleEvidenceError, InfluenceDiagram, InputError, Memor
 from elimina.methods import policy_optimisation
 from elimina.model.table import Table
 from elimina.model.variable import Variable
+from tests.packages import installed
 
 STRUCTURES = np.array([[0.1, 0.3, 0.6], [0.3, 0.4, 0.3], [0.5, 0.4, 0.1]])
 """Probabilities of a closed, open and diffuse structure where the hole is dry, wet and soaking, if there is a test."""
@@ -303,12 +303,7 @@ def _over(table: Table, scope: tuple[int, ...]) -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def gum():
-    """pyAgrum, whose extensions crash on Python's warnings about SWIG if these are errors when they are loaded."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        package = pytest.importorskip("pyagrum")
-        package.InfluenceDiagram()
-    return package
+    return installed("pyagrum")
 
 
 class TestBesidePyagrum:

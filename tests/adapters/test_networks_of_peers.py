@@ -18,10 +18,9 @@ from elimina.problem.observations import evidence_of
 from tests.adapters import stand_ins
 from tests.io import foreign
 from tests.io.models import assert_same_network, random_network
+from tests.packages import installed
 
 Model, Variable, Table = elimina.Model, elimina.Variable, elimina.Table
-# All that is loaded when first used: with warnings as errors, pyAgrum's extensions crash on Python's own about SWIG.
-PACKAGES = {"pgmpy": ["pgmpy.models", "pgmpy.factors.discrete"], "pyagrum": ["pyagrum.markov_random_field.mrfcpp"]}
 
 
 @pytest.fixture(params=["stand-in", "package"])
@@ -33,12 +32,7 @@ def peer(request, monkeypatch):
             for module, replacement in getattr(stand_ins, name)().items():
                 monkeypatch.setitem(sys.modules, module, replacement)
             return sys.modules[name]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            pytest.importorskip(name)
-            for module in PACKAGES[name]:
-                import_module(module)
-        return sys.modules[name]
+        return installed(name)
 
     return use
 
@@ -186,9 +180,7 @@ def test_files_written_by_pyagrum(tmp_path):
 
     It reads BIF and XMLBIF in single precision.
     """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        gum = pytest.importorskip("pyagrum")
+    gum = installed("pyagrum")
     for seed in range(3):
         model = random_network(seed, 15)
         single = random_network(seed, 15, most_parents=1)
@@ -218,12 +210,6 @@ def test_pgmpy_reads_the_same_files(tmp_path):
 
 WEIGHTED = ["NoisyOR", "NoisyORNet", "NoisyORCompound", "NoisyAND", "Logit"]
 AGGREGATORS = ["AMPLITUDE", "AND", "COUNT", "EXISTS", "FORALL", "MAX", "MEDIAN", "MIN", "OR", "SUM"]
-
-
-def installed(name: str) -> ModuleType:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return pytest.importorskip(name)
 
 
 def computed_network(gum: ModuleType, kind: str):
@@ -291,10 +277,7 @@ def test_an_array_of_pyagrum_that_differs_from_its_cells(peer, monkeypatch):
 
 def test_pyagrum_objects_that_are_no_networks_of_chances():
     gum = installed("pyagrum")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        diagrams = import_module("pyagrum.influence_diagram")
-        credal = import_module("pyagrum.credal_net")
+    diagrams, credal = installed("pyagrum.influence_diagram"), installed("pyagrum.credal_net")
     diagram = diagrams.InfluenceDiagram()
     diagram.addDecisionNode(gum.LabelizedVariable("d", "d", 2))
     with pytest.raises(UnsupportedError, match="influence diagram has decisions"):
@@ -426,8 +409,7 @@ def test_networks_of_others_are_answered_as_they_are(peer, name, monkeypatch):
 @pytest.mark.data
 @pytest.mark.parametrize("name", ["asia", "alarm", "insurance", "child"])
 def test_graphs_and_interventions_agree_with_pyagrum(name, data_dir):
-    gum = pytest.importorskip("pyagrum")
-    causal = pytest.importorskip("pyagrum.causal")
+    gum, causal = installed("pyagrum"), installed("pyagrum.causal")
     path = data_dir / "bayesnets" / "bif" / f"{name}.bif"
     model = elimina.read(path)
     theirs = elimina.to_pyagrum(model)  # rows of the file sum to 1 only up to its decimals

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pytest
 
+from tests.packages import installed
+
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")
-    gum = pytest.importorskip("pyagrum")
+gum = installed("pyagrum")
 
 from elimina.adapters.pyagrum import LazyPropagation  # noqa: E402
 from elimina.errors import InputError  # noqa: E402

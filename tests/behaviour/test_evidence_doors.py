@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 import elimina
 from elimina import InputError, JunctionTree, Model, StateIndex, Table, Variable
 from elimina.io.cases import cases_from_frame, read_cases
-from tests.io.test_states import networks, package
+from tests.io.test_states import networks
+from tests.packages import installed
 from tests.reference import brute
 
 pandas = pytest.importorskip("pandas")
@@ -138,8 +139,8 @@ def test_a_missing_value_is_not_observed_through_any_door(question):
 
 @pytest.mark.parametrize("missing", MISSING)
 def test_adapters_do_not_observe_what_is_missing(missing):
-    gum = package("pyagrum", "pyagrum.markov_random_field.mrfcpp")
-    package("pgmpy", "pgmpy.models", "pgmpy.factors.discrete")
+    gum = installed("pyagrum")
+    installed("pgmpy")
     from elimina.adapters.pgmpy import VariableElimination
     from elimina.adapters.pyagrum import LazyPropagation
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import gzip
-import warnings
 
 import numpy as np
 import pytest
 
 import elimina
 from elimina import FormatError, InfluenceDiagram, InputError, UnsupportedError
+from tests.packages import installed
 from tests.test_decisions import fill
 
 BIFXML = """<?xml version="1.0"?>
@@ -173,10 +173,8 @@ def test_networks_and_diagrams_are_told_apart(tmp_path):
 
 @pytest.fixture
 def peer():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        gum = pytest.importorskip("pyagrum")
-        diagram = gum.InfluenceDiagram()
+    gum = installed("pyagrum")
+    diagram = gum.InfluenceDiagram()
     diagram.addChanceNode(gum.LabelizedVariable("rain", "", ["no", "yes"]))
     diagram.addDecisionNode(gum.RangeVariable("coat", "", 1, 2))
     diagram.addChanceNode(gum.LabelizedVariable("sky", "", ["blue", "grey", "dark"]))

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-import warnings
-from importlib import import_module
 
 import numpy as np
 import pandas
@@ -20,6 +18,7 @@ from elimina.io.cases import cases_from_frame, read_cases
 from elimina.io.evidence import parse_assignments
 from elimina.model.variable import find_text, index_of_text, texts_of
 from tests.adapters import stand_ins
+from tests.packages import installed
 
 SLOW = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 NAMES = ("A", "B", "C", "D")
@@ -32,16 +31,6 @@ STATES = st.one_of(
     st.permutations([False, True]),
     st.sampled_from([["1", 2, True], [0, "a", "-1"], [False, 1], [True, 0], [2, 1, 0]]),
 )
-
-
-def package(name, *modules):
-    """A package, or a skipped test; pyAgrum's extensions warn about themselves when they are loaded."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        found = pytest.importorskip(name)
-        for module in modules:
-            import_module(module)
-    return found
 
 
 @st.composite
@@ -141,8 +130,7 @@ def test_all_paths_mean_the_same(tmp_path, question):
 @SLOW
 @given(questions(STATES.filter(lambda states: len({*map(type, states)}) == 1)))
 def test_evidence_as_pgmpy_takes_it(question):
-    package("pgmpy", "pgmpy.models", "pgmpy.factors.discrete", "pgmpy.inference")
-    inference = import_module("pgmpy.inference")
+    inference = installed("pgmpy.inference")
     model, observed = question
     network = elimina.to_pgmpy(model)
     back = elimina.from_pgmpy(network)
@@ -160,7 +148,7 @@ def test_evidence_as_pgmpy_takes_it(question):
 @SLOW
 @given(questions())
 def test_evidence_as_pyagrum_takes_it(question):
-    gum = package("pyagrum", "pyagrum.markov_random_field.mrfcpp")
+    gum = installed("pyagrum")
     model, observed = question
     network = elimina.to_pyagrum(model)
     back = elimina.from_pyagrum(network)

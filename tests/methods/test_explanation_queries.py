@@ -24,6 +24,7 @@ from elimina import (
     to_pyagrum,
 )
 from elimina.methods.information import divergence, entropy, mutual_information, rounding_of
+from tests.packages import installed
 
 many = settings(max_examples=60, deadline=None)
 EXACT = rounding_of(None)
@@ -337,7 +338,7 @@ def test_divergences_of_equal_and_of_disjoint_distributions():
 
 
 def test_explanations_agree_with_pyagrum():
-    gum = pytest.importorskip("pyagrum")
+    gum = installed("pyagrum")
     engine = gum.LazyPropagation(to_pyagrum(PUMP))
     engine.setEvidence(OBSERVED)
     values = JunctionTree(PUMP, evidence=OBSERVED).observation_values("Bearing")

@@ -14,6 +14,7 @@ import elimina
 from elimina import ImpossibleEvidenceError, InputError, JunctionTree, Model, Options
 from tests.devices import on_devices
 from tests.methods.test_batch import random_cases
+from tests.packages import installed
 from tests.random_models import models
 
 CPDS = {"rain": [0.8, 0.2], ("wet", "rain"): [[0.9, 0.3], [0.1, 0.7]], ("late", "rain"): [[1.0, 0.5], [0.0, 0.5]]}
@@ -318,7 +319,7 @@ def test_assignments_take_the_memory_that_a_batch_keeps():
 
 @pytest.mark.parametrize("seed", range(1, 5))
 def test_rows_are_answered_as_pyagrum_answers_each(seed):
-    gum = pytest.importorskip("pyagrum")
+    gum = installed("pyagrum")
     pytest.importorskip("pandas")
     gum.initRandom(seed)
     network = gum.fastBN("a[2]->b[3]->d[2];a->c[2]->d;c->e[4];b->f[2]")

@@ -9,6 +9,7 @@ import pytest
 
 import elimina
 from elimina import DynamicModel, InputError, Model, Table, UnsupportedError, Variable
+from tests.packages import installed
 
 INITIAL = {
     "rain": {"no": 0.6, "yes": 0.4},
@@ -230,7 +231,7 @@ def test_a_network_of_pgmpy_without_slice_0():
 
 
 def test_networks_of_pyagrum():
-    gum = pytest.importorskip("pyagrum")
+    gum = installed("pyagrum")
     network = gum.fastBN("a0{no|yes}->b0[3];a0->at{no|yes}->bt[3];b0->bt")
     model = DynamicModel.from_pyagrum(network)
     unrolled = gum.fastBN("a0{no|yes}->b0[3];a0->a1{no|yes}->b1[3];b0->b1;a1->a2{no|yes}->b2[3];b1->b2")
@@ -262,6 +263,6 @@ def test_networks_of_pyagrum():
     ],
 )
 def test_networks_of_pyagrum_that_do_not_repeat(text, error, match):
-    gum = pytest.importorskip("pyagrum")
+    gum = installed("pyagrum")
     with pytest.raises(error, match=match):
         DynamicModel.from_pyagrum(gum.fastBN(text))
