@@ -7,9 +7,8 @@ namespace elimina::cp {
 
 namespace {
 
-constexpr auto kBetweenPolls = std::chrono::milliseconds(20);
 constexpr std::size_t kPartsEach = 30, kMostWaiting = 256;
-constexpr double kPauseSeconds = 0.1, kRaceSeconds = 2;
+constexpr double kPauseSeconds = 0.1, kRaceSeconds = 2, kPollSeconds = 0.02;
 
 Value value_of(View x, const Values& solution) {
   return x.scale * solution[static_cast<std::size_t>(x.var)] + x.offset;
@@ -60,6 +59,13 @@ void ParallelSearch::adopt(const Values& solution) {
 Finder::Status ParallelSearch::next() {
   if (!begun_) begin();
   std::unique_lock lock(mutex_);
+  // Threads may find solutions as fast as they are taken.
+  if (running_ > 0 && !stop_ && elapsed() > polled_ + kPollSeconds) {
+    lock.unlock();
+    polled_ = elapsed();
+    if (has_ended()) leave();
+    lock.lock();
+  }
   while (waiting_.empty()) {
     if (running_ == 0) {
       if (!is_racing_ || is_proven_ || stop_) break;
@@ -70,7 +76,7 @@ Finder::Status ParallelSearch::next() {
       lock.lock();
       continue;
     }
-    changed_.wait_for(lock, kBetweenPolls);
+    changed_.wait_for(lock, std::chrono::duration<double>(kPollSeconds));
     if (!waiting_.empty()) break;
     lock.unlock();
     if (has_ended()) leave();

@@ -64,7 +64,7 @@ class ParallelSearch final : public Finder {
   std::uint64_t solutions_ = 0;
   Status end_ = Status::complete;
   std::chrono::steady_clock::time_point start_;
-  double seconds_ = 0;
+  double seconds_ = 0, polled_ = 0;
   bool begun_ = false, is_splitting_ = false;
 
   std::atomic<bool> stop_ = false, is_racing_ = false;

@@ -118,3 +118,16 @@ def test_the_core_refuses_what_would_crash() -> None:
     model = _core.FlatZinc(b"var 1..3: x :: output_var; solve satisfy;", lambda: True)
     with pytest.raises(ValueError, match="thread"):
         model.search(False, 0, math.inf, 0, False, lambda: True)
+
+
+@pytest.mark.parametrize("free", [False, True])
+def test_limits_hold_while_threads_find_solutions_without_pause(free):
+    model = cp.Model()
+    x, y = model.int_vars(2, 0, 10**9, "x")
+    model.add(x + y <= 10**9)
+    model.maximize(x)
+    # Each solution is better by 1 than the one before it.
+    model.search([x], "input_order", "indomain_min")
+    result = model.solve(threads=2, options=cp.SearchOptions(node_limit=20_000, free=free))
+    assert (result.status, result.ended_by) == ("feasible", "node-limit")
+    assert result.stats["nodes"] < 500_000
