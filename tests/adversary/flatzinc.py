@@ -1,18 +1,26 @@
 """Random FlatZinc models: all constraints, mixed domains, integers without bounds, annotations, objectives at limits.
 
+Each is solved by the core, by Python or by ``fzn-elimina``, whose claims are compared alike.
+
 A model whose variables have bounds is compared with brute force. Of one without, what is claimed must be true of every
 box of declared bounds: inside a small box by brute force, inside a large one by the solver.
 """
 
 from __future__ import annotations
 
+import contextlib
+import io
 import math
 import random
 import re
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+from elimina import cp
 from elimina._core import FlatZinc
+from elimina.cli.flatzinc import main
 from tests.adversary.case import Case, Defect, Setting
 from tests.cp.flatzinc_models import SIGNATURES, Maker
 from tests.reference import flatzinc as reference
@@ -66,6 +74,7 @@ def make(rng: random.Random, setting: Setting) -> Case:
         "predicate": rng.choice(
             ["", "predicate p(array [int] of var int: xs :: promise_ctx_antitone, int: n :: a(1));"]
         ),
+        "door": rng.choice(["core", "python", "program"]),
         "free": rng.random() < 0.3,
         "threads": rng.choice([1, 1, 1, 2]),
     }
@@ -83,9 +92,24 @@ def text_of(case: Case, box: int | None = None) -> str:
 
 
 class _Answer:
-    """Solutions of a search, and whether it is a proof."""
+    """Solutions of a search, and whether it is a proof.
 
-    def __init__(self, case: Case, text: str) -> None:
+    Attributes:
+        solutions: Values of all variables, in the order in which they came.
+        is_complete: True if the search ended by itself.
+        is_proof: True if the answer claims that there are no others, or no better ones.
+        is_unbounded: True if it claims that each solution can be improved.
+    """
+
+    solutions: list[tuple[tuple[str, int], ...]]
+    is_complete: bool
+    is_proof: bool
+    is_unbounded: bool
+
+    def __init__(self, case: Case, text: str, door: str) -> None:
+        {"core": self._ask_core, "python": self._ask_python, "program": self._ask_program}[door](case, text)
+
+    def _ask_core(self, case: Case, text: str) -> None:
         model = FlatZinc(text.encode(), lambda: True)
         search = model.search(case["free"], 0, SECONDS, case["threads"], False, lambda: True)
         printed: list[bytes] = []
@@ -95,6 +119,51 @@ class _Answer:
         self.is_complete = state == "complete"
         self.is_proof = self.is_complete and not model.unproven_limits(search)
         self.is_unbounded = self.is_complete and bool(self.solutions) and model.is_unbounded()
+
+    def _ask_python(self, case: Case, text: str) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "model.fzn"
+            path.write_text(text)
+            model = cp.read(path)
+        result = model.solve(
+            all_solutions=True,
+            solution_limit=MOST_ASSIGNMENTS,
+            time_limit=SECONDS,
+            threads=case["threads"],
+            options=cp.SearchOptions(free=case["free"]),
+        )
+        last = [] if result.assignment is None else [result.assignment]
+        names = (*case["domains"], *"abc")
+        self.solutions = [_plain({name: one[name] for name in names}) for one in result.solutions or last]
+        self.is_unbounded = result.status == "unbounded"
+        self.is_proof = result.stats["complete"]
+        self.is_complete = self.is_proof or self.is_unbounded or result.ended_by == "domain-limit"
+
+    def _ask_program(self, case: Case, text: str) -> None:
+        most = ["-n", str(MOST_ASSIGNMENTS)] if case["goal"] == "satisfy" else []
+        options = [*most, "-t", f"{1000 * SECONDS:.0f}", "-p", str(case["threads"]), *(["-f"] if case["free"] else [])]
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "model.fzn"
+            path.write_text(text)
+            printed, said = io.TextIOWrapper(io.BytesIO()), io.StringIO()
+            with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(said):
+                code = _exit_code([*options, str(path)])
+        out, err = printed.buffer.getvalue().decode(), said.getvalue()  # type: ignore[attr-defined]
+        if code:
+            raise ValueError(err)
+        self.solutions = [_plain(s) for s in reference.parse_solutions(out)]
+        end = out.splitlines()[-1:]
+        self.is_unbounded = end == ["=====UNBOUNDED====="]
+        self.is_proof = end in (["=========="], ["=====UNSATISFIABLE====="])
+        self.is_complete = "% time limit" not in out and len(self.solutions) < MOST_ASSIGNMENTS
+
+
+def _exit_code(arguments: list[str]) -> int:
+    try:
+        main(arguments)
+    except SystemExit as end:
+        return int(end.code or 0)
+    return 0
 
 
 def _plain(solution: dict[str, Any]) -> tuple[tuple[str, int], ...]:
@@ -113,7 +182,7 @@ def check(case: Case) -> None:
     """Solve and compare."""
     is_open = "int" in case["domains"].values()
     try:
-        answer = _Answer(case, text_of(case))
+        answer = _Answer(case, text_of(case), case["door"])
     except ValueError as error:
         if "smaller bounds" in str(error) or "2^52" in str(error):
             return
@@ -139,7 +208,7 @@ def _compare(case: Case, answer: _Answer, expected: list[Any], inside: list[Any]
     if goal == "satisfy":
         if sorted(inside) != sorted(expected):
             raise Defect(f"complete with {len(inside)} solutions in the box, not {len(expected)}")
-        large = _Answer(case, text_of(case, LARGE)) if is_open else answer
+        large = _Answer(case, text_of(case, LARGE), "core") if is_open else answer
         if large.is_complete and sorted(large.solutions) != sorted(answer.solutions):
             raise Defect(f"complete with {len(answer.solutions)} solutions, {len(large.solutions)} in a larger box")
         return
@@ -155,7 +224,7 @@ def _compare(case: Case, answer: _Answer, expected: list[Any], inside: list[Any]
     if answer.solutions[-1] in inside and answer.solutions[-1] not in expected:
         raise Defect(f"{answer.solutions[-1]} is not a solution")
     if is_open:
-        large = _Answer(case, text_of(case, LARGE))
+        large = _Answer(case, text_of(case, LARGE), "core")
         if large.solutions and large.is_complete and sign * dict(large.solutions[-1])[aim] < best:
             raise Defect(f"{sign * best} is not optimal in a larger box")
 
@@ -170,6 +239,8 @@ def smaller(case: Case) -> Iterator[Case]:
             yield {**case, key: ""}
     if any(case["notes"]):
         yield {**case, "notes": [""] * len(case["notes"])}
+    if case["door"] != "core":
+        yield {**case, "door": "core"}
     if case["free"] or case["threads"] > 1:
         yield {**case, "free": False, "threads": 1}
     for name, domain in case["domains"].items():
