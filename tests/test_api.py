@@ -190,7 +190,7 @@ class TestOptions:
         message = str(caught.value)
         assert f"may use {10**5 / 1024:.1f} KiB" in message
         assert f"induced width {plan.width}" in message
-        for way in ("--memory", "--order", "--order-time", "--seed", "evidence", "mini-buckets"):
+        for way in ("(memory)", "(order,", "order_seconds", "another seed", "evidence", "mini-buckets"):
             assert way in message
         assert solve(model, memory=plan.peak_bytes, order=plan.order).status in ("optimal", "infeasible")
 

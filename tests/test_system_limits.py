@@ -275,8 +275,8 @@ def test_advice_under_a_limit_of_the_address_space_is_fewer_threads(monkeypatch)
         monkeypatch.setattr(system, "address_limits", lambda: limits)  # noqa: B023
         with pytest.raises(MemoryLimitError) as caught, memory_errors_in_words("while it solved the model"):
             raise MemoryError
-        assert ("use fewer threads (--threads 1), set a smaller --memory, or raise" in str(caught.value)) == is_said
-        assert "set a smaller --memory, or raise the limit of the process" in str(caught.value)
+        assert ("use fewer threads (threads=1), set a smaller memory, or raise" in str(caught.value)) == is_said
+        assert "set a smaller memory, or raise the limit of the process" in str(caught.value)
 
 
 def test_threads_by_quota(tmp_path):

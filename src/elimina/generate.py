@@ -18,6 +18,7 @@ from elimina.errors import InputError
 from elimina.model.model import Model
 from elimina.model.table import FORBIDDEN, Table
 from elimina.model.variable import Variable
+from elimina.option_names import option
 
 LARGEST_COST = 100
 _MOST_CELLS = 10**8
@@ -52,7 +53,7 @@ def random_model(n: int, d: int, p1: float, p2: float = 0.5, seed: int = 0) -> M
     if count < n - 1:
         raise InputError(
             f"density {p1} gives {count} edges; {n} variables need {n - 1} to be connected: "
-            f"choose a density (--p1) of at least {math.ceil(200 / n) / 100:g}"
+            f"choose a density ({option('p1')}) of at least {math.ceil(200 / n) / 100:g}"
         )
     _check_size(n, count, d)
     if pairs > _MOST_PAIRS:

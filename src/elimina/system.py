@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, SupportsIndex, cast,
 from elimina import arguments
 from elimina.errors import InputError, MemoryLimitError
 from elimina.number_texts import bytes_text
+from elimina.option_names import option
 
 try:
     import fcntl
@@ -344,7 +345,8 @@ def available_threads(root: str | os.PathLike[str] = "") -> int:
     return max(1, min([processors(), *(math.ceil(quota) for quota in quotas if quota is not None), *rooms]))
 
 
-_LESS = "set a smaller --memory"
+_LESS = "less memory"
+"""Stands for the advice to set a smaller limit, in the words of the door at the time of the error."""
 
 
 def memory_errors_in_words(while_what: str, advice: str | None = _LESS) -> InWords:
@@ -375,9 +377,12 @@ class InWords(contextlib.ContextDecorator):
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: object) -> None:
         is_without_room = isinstance(error, ImportError) and _NO_ROOM in str(error)
         if is_without_room or (isinstance(error, MemoryError) and not isinstance(error, MemoryLimitError)):
-            # All mappings other than tables are attributed to threads.
-            threads = "use fewer threads (--threads 1), " if self._advice == _LESS and address_limits() else ""
-            advice = "" if self._advice is None else f"{threads}{self._advice}, or "
+            advice = self._advice
+            if advice == _LESS:
+                # All mappings other than tables are attributed to threads.
+                threads = f"use fewer threads ({option('threads', 1)}), " if address_limits() else ""
+                advice = f"{threads}set a smaller {option('memory')}"
+            advice = "" if advice is None else f"{advice}, or "
             raise MemoryLimitError(
                 f"the process ran out of memory {self._while_what}; about {bytes_text(available_memory())} were left "
                 f"to it afterwards: {advice}raise the limit of the process (ulimit -v, the job's memory)"

@@ -232,10 +232,10 @@ def test_advice_that_works(options):
     with pytest.raises(elimina.MemoryLimitError) as caught:
         calls.solve(model, device="cpu", memory="1GiB", **options)
     text = str(caught.value)
-    assert "the model's own tables take 18.6 GiB of that: more memory (--memory) or evidence would help" in text
-    assert "elimination on sparse tables would fit (--method eliminate --tables sparse)" in text
-    assert "--scratch" not in text
-    assert "--method mbe" not in text
+    assert "the model's own tables take 18.6 GiB of that: more memory (memory) or evidence would help" in text
+    assert 'elimination on sparse tables would fit (method="eliminate" with tables="sparse")' in text
+    assert "(scratch)" not in text
+    assert 'method="mbe"' not in text
     found = calls.solve(model, device="cpu", memory="1GiB", method="eliminate", tables="sparse")
     assert found.value == 3
 

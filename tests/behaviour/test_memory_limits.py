@@ -329,7 +329,7 @@ def test_a_plan_of_too_many_steps_is_refused_at_once_with_a_limit_that_is_enough
     memory = int(share * calls.plan(chain(MANY), task, device="cpu").peak_bytes)
     with caplog.at_level("INFO", "elimina"), pytest.raises(MemoryLimitError) as caught:
         calls.solve(chain(MANY), task, device="cpu", memory=memory, exact=task == "count")
-    told = re.search(r"to list its steps takes .*; --memory (\d+MiB) would be enough$", str(caught.value))
+    told = re.search(r"to list its steps takes .*; memory=\"(\d+MiB)\" would be enough$", str(caught.value))
     assert told is not None, caught.value
     steps = [record.getMessage().split(":")[0] for record in caplog.records]
     assert [step for step in steps if step != "next"] == ["plan"], "nothing else is tried"
@@ -343,10 +343,10 @@ def test_a_limit_counts_what_the_call_holds_and_advises_by_it(monkeypatch, memor
     monkeypatch.setattr(system, "resident_memory", lambda: next(resident))
     model = lattice(18, seed=1)
     with pytest.raises(
-        MemoryLimitError, match=r"beside \d+\.0 MiB that the call holds.*--memory \d+MiB would"
+        MemoryLimitError, match=r"beside \d+\.0 MiB that the call holds.*memory=\"\d+MiB\" would"
     ) as caught:
         calls.solve(model, "mar", device="cpu", memory=memory, order_seconds=0.1, exact=True)
     monkeypatch.undo()
-    told = re.search(r"--memory (\d+MiB) would be enough", str(caught.value))
+    told = re.search(r"memory=\"(\d+MiB)\" would be enough", str(caught.value))
     assert told is not None
     assert calls.plan(model, "mar", device="cpu", memory=told[1], order_seconds=0.1).fits

@@ -88,7 +88,7 @@ ADVICE = [
     (f"{PUMP} --cases cases.csv -o cases.csv", "name another file (-o)", f"{PUMP} --cases cases.csv -o p.csv"),
     (f"{RADIO} --task count --format uai", "use --format human or json", f"{RADIO} --task count --format json"),
     (f"{PUMP} --query Bearing --format uai", "leave --query out or use --format json", f"{PUMP} --format uai"),
-    ("solve off.bif", "(--no-check on the command line)", "solve off.bif --no-check"),
+    ("solve off.bif", "pass --no-check", "solve off.bif --no-check"),
     ("convert radio.wcsp out.txt", "name one of", "convert radio.wcsp out.cfn"),
     ("generate grid --side 3 --agents 2 a.wcsp", "leave --agents out, or name a .yaml, .json or .xml file",
      "generate grid --side 3 a.wcsp", "generate grid --side 3 --agents 2 a.json"),
@@ -99,7 +99,7 @@ ADVICE = [
     ("cp towns.tsp", "and 'elimina tsp'", "tsp towns.tsp"),
     ("cp radio.wcsp", "and 'elimina solve'", "solve radio.wcsp"),
     # Agents.
-    ("dcop agents.json --algo adpop", "(--ibound N)", "dcop agents.json --algo adpop --ibound 2"),
+    ("dcop agents.json --algo adpop", "--ibound 3", "dcop agents.json --algo adpop --ibound 2"),
     ("dcop agents.json --ibound 2", "or use --algo adpop", "dcop agents.json --algo adpop --ibound 2"),
     ("dcop agents.json --algo mb-dpop", "--memory 500MB", "dcop agents.json --algo mb-dpop --memory 500MB"),
     ("dcop agents.json --crash a", "such as a1@3", "dcop agents.json"),

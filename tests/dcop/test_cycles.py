@@ -104,7 +104,7 @@ def test_what_takes_too_long_is_not_begun(monkeypatch: pytest.MonkeyPatch) -> No
     # The package's solve is the function.
     monkeypatch.setattr("elimina.dcop.agent.MOST_SECONDS", 0.01)
     with pytest.raises(
-        MemoryLimitError, match=r"mb-dpop: width \d+, [\d,]+ tables, .* of a variable, about .*--memory"
+        MemoryLimitError, match=r"mb-dpop: width \d+, [\d,]+ tables, .* of a variable, about .*\(memory\)"
     ):
         solve(problem, "mb-dpop", memory=4_000)
     assert solve(problem, "mb-dpop", memory=4_000, time_limit=60).status == "optimal"

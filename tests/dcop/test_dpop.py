@@ -188,7 +188,7 @@ def test_memory_of_an_agent() -> None:
     problem = Problem.from_model(random_model(12, 6, 0.4, seed=1))
     needed = solve(problem).stats["peak_bytes"]
     assert solve(problem, memory=needed).status == "optimal"
-    with pytest.raises(MemoryLimitError, match=r"agent 'x\d+' needs .* are left; .* --ibound"):
+    with pytest.raises(MemoryLimitError, match=r"agent 'x\d+' needs .* are left; .* ibound"):
         solve(problem, memory=needed - 1)
     assert solve(problem, "adpop", ibound=1, memory=needed // 4).status in ("bounded", "optimal")
 

@@ -41,7 +41,7 @@ from tests.distributed.test_slices import chain, grid
 
 def test_nobody_answers(monkeypatch) -> None:
     monkeypatch.setattr("elimina.distributed.cluster._CONNECT_SECONDS", 0.3)
-    message = r"no Dask scheduler answers at tcp://127\.0\.0\.1:9 .*--local"
+    message = r"no Dask scheduler answers at tcp://127\.0\.0\.1:9 .*elimina\.distributed\.local"
     with pytest.raises(ClusterError, match=message), connected("tcp://127.0.0.1:9"):
         pass
 

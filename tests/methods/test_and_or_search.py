@@ -342,7 +342,7 @@ def test_an_upper_bound_is_a_cost():
         with pytest.raises(UnsupportedError, match="the upper bound 0 is for costs, and this model has prob"):
             calls.solve(model, method=method, upper_bound=0)
     decimals = Model.from_arrays([2], [((0,), [0.2, 0.8])])
-    with pytest.raises(UnsupportedError, match="integer costs; use --method search, or give no upper bound"):
+    with pytest.raises(UnsupportedError, match='integer costs; use method="search", or give no upper bound'):
         calls.solve(decimals, method="filter", upper_bound=1)
     for method in ("auto", "search"):
         assert calls.solve(decimals, method=method, upper_bound=1).value == 0.2

@@ -178,7 +178,7 @@ def test_copies_of_tables_keep_the_memory_limit():
     factors = [((v, v + 1), rng.integers(0, 9, (1000, 1000))) for v in range(9)]
     model = Model.from_arrays([1000] * 10, factors)
     filtering_first = elimina.Options(method="filter")
-    with pytest.raises(MemoryLimitError, match=r"copies of the tables and may use 64\.0 MiB.*--memory"):
+    with pytest.raises(MemoryLimitError, match=r"copies of the tables and may use 64\.0 MiB.*\(memory\)"):
         elimina.solve(model, options=filtering_first, device="cpu", memory="64MiB")
     assert elimina.solve(model, device="cpu", memory="64MiB").status == "optimal"
     assert elimina.solve(model, options=filtering_first, device="cpu", memory="2GiB").status == "optimal"

@@ -331,8 +331,8 @@ def test_advice_on_memory_can_be_followed(use, errors):
     for _ in range(errors):
         with pytest.raises(MemoryLimitError, match=r"more memory .* would be enough") as caught:
             use(JunctionTree(chain(20), memory=memory, options=Options(exact=True)))
-        assert "--scratch" not in str(caught.value)
-        memory = re.search(r"--memory (\w+) would", str(caught.value)).group(1)
+        assert "(scratch)" not in str(caught.value)
+        memory = re.search(r"memory=\"(\w+)\" would", str(caught.value)).group(1)
     use(JunctionTree(chain(20), memory=memory, options=Options(exact=True)))
 
 

@@ -138,7 +138,7 @@ def test_particle_filters_where_weights_differ_much():
     assert samples.indices.shape == (3001, 144)
     assert 1 < samples.effective_size < 3001
     assert samples.log10_z == pytest.approx(truth, abs=0.5)
-    with pytest.raises(MemoryLimitError, match=r"exact samples need .* more memory \(--memory\), or take weighted"):
+    with pytest.raises(MemoryLimitError, match=r"exact samples need .* more memory \(memory\), or take weighted"):
         elimina.sample(model, 3001, memory="2MiB", options=Options(exact=True))
 
 

@@ -309,9 +309,9 @@ def test_a_memory_limit_says_what_is_enough():
     names = [f"v{i}" for i in range(7)]
     parents = {"leaf": names, **{name: [] for name in names}}
     rows, states = {"leaf": [0, 1, 0]}, dict.fromkeys(parents, 3)
-    with pytest.raises(MemoryLimitError, match=r"--memory \d+KiB would be enough") as error:
+    with pytest.raises(MemoryLimitError, match=r"memory=\"\d+KiB\" would be enough") as error:
         calls.fit(parents, rows, states=states, memory="20KiB", device="cpu")
-    enough = re.search(r"--memory (\d+KiB)", str(error.value))[1]
+    enough = re.search(r"memory=\"(\d+KiB)", str(error.value))[1]
     assert calls.fit(parents, rows, states=states, memory=enough, device="cpu", max_iterations=1).iterations == 1
 
 

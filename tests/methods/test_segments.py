@@ -137,7 +137,7 @@ def test_what_a_checkpoint_rules_out_is_advised(tmp_path):
     model = grid(8, 60)
     memory = calls.plan(model, device="cpu").peak_bytes * 3 // 4
     asked = {"device": "cpu", "method": "eliminate", "memory": memory, "slices": "never"}
-    with pytest.raises(MemoryLimitError, match=r"segments .* may need less: leave out --checkpoint"):
+    with pytest.raises(MemoryLimitError, match=r"segments .* may need less: leave out checkpoint"):
         calls.solve(model, checkpoint=tmp_path, **asked)
     found = calls.solve(model, **asked)
     assert (found.status, found.stats["segments"] > 1) == ("optimal", True)

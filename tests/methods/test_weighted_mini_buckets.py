@@ -170,7 +170,7 @@ def test_bounds_that_nearly_meet_are_not_the_sum():
 def test_what_does_not_fit_is_bounded():
     model = lattice(14, seed=4)
     options = {"memory": 1 << 16, "device": "cpu", "slices": "never"}
-    with pytest.raises(MemoryLimitError, match="--method mbe"):
+    with pytest.raises(MemoryLimitError, match='method="mbe"'):
         calls.solve(model, "pr", method="eliminate", **options)
     result = calls.solve(model, "pr", **options)
     assert result.status == "estimated"

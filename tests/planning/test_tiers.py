@@ -99,7 +99,7 @@ def solve_on_disk(model, order, folder, **options):
 @pytest.mark.usefixtures("all_streamed")
 def test_without_a_directory_it_does_not_fit():
     model, order = wide(np.random.default_rng(0))
-    with pytest.raises(MemoryLimitError, match=r"1\.0 MiB.*--scratch"):
+    with pytest.raises(MemoryLimitError, match=r"1\.0 MiB.*scratch"):
         calls.solve(model, device="cpu", method="eliminate", slices="never", order=order, memory=1 << 20)
 
 

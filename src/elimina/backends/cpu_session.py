@@ -14,6 +14,7 @@ from elimina.backends.core_session import dense_session
 from elimina.backends.protocols import Progress, RunOutput
 from elimina.errors import MemoryLimitError
 from elimina.number_texts import bytes_text
+from elimina.option_names import option
 from elimina.planning.arrays import view_of
 from elimina.planning.program import Program, work_of
 from elimina.planning.step import FactorLayout
@@ -47,7 +48,9 @@ class CpuSession:
             self._arena = _empty_arena(program)
         except (MemoryError, OSError) as error:
             size = bytes_text(program.arena_cells * program.dtype.itemsize)
-            raise MemoryLimitError(f"cannot allocate {size} of host memory; set a smaller --memory") from error
+            raise MemoryLimitError(
+                f"cannot allocate {size} of host memory; set a smaller {option('memory')}"
+            ) from error
         self._arena[: program.factor_cells] = factors
         self._peaks = np.zeros((program.steps, 2))
         outputs = np.ascontiguousarray(program.outputs[:, 0])

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from elimina import system
 from elimina.errors import InputError, MemoryLimitError
+from elimina.option_names import option
 
 
 class ScratchFile:
@@ -35,7 +36,7 @@ class ScratchFile:
             os.close(self._file)
             raise MemoryLimitError(
                 f"the scratch directory {folder!r} has no room for {size} bytes ({error.strerror}); "
-                "free some, raise the limit on files, or name another directory (--scratch)"
+                f"free some, raise the limit on files, or name another directory ({option('scratch')})"
             ) from error
         except BaseException:
             os.close(self._file)
@@ -68,5 +69,6 @@ def _open(folder: str) -> int:
             return os.dup(file.fileno())
     except OSError as error:
         raise InputError(
-            f"the scratch directory {folder!r} cannot be used ({error.strerror}); name another one (--scratch)"
+            f"the scratch directory {folder!r} cannot be used ({error.strerror}); name another one "
+            f"({option('scratch')})"
         ) from error

@@ -165,8 +165,7 @@ class ShardedSession:
             yield
         except DeviceError as error:
             raise DeviceError(
-                f"{error}; the plan is divided among {self._shards.gpus} devices, which are all needed: "
-                "name others (--device)"
+                f"{error}; the plan is divided among {self._shards.gpus} devices, which are all needed: name other GPUs"
             ) from error
 
 

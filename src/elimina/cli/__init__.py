@@ -6,6 +6,7 @@ import os
 import sys
 
 from elimina.cli import signals
+from elimina.option_names import use_flags
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ def run_command(work: Callable[[], int], is_process: bool) -> None:
         is_process: True if the process has nothing else to do; else its handlers of signals are given back.
     """
     try:
+        use_flags(True)
         try:
             signals.catch()
             open_streams()
@@ -53,6 +55,7 @@ def run_command(work: Callable[[], int], is_process: bool) -> None:
         signals.finish(code, is_process)
     finally:
         if not is_process:
+            use_flags(False)
             signals.release()
 
 

@@ -28,6 +28,7 @@ from elimina.dcop.problem import (
 from elimina.dcop.tuple_filter import FilterBucket
 from elimina.errors import DcopError, InternalError, MemoryLimitError
 from elimina.number_texts import count_text, seconds_text
+from elimina.option_names import option
 from elimina.planning.machine import CONTEXT_SECONDS, cpu_machine
 from elimina.planning.tree import Tree, tree_of
 
@@ -204,14 +205,16 @@ class Agent:
     @property
     def _other_way(self) -> str:
         if self._view.settings.is_filtered:
-            return "use larger tables of bounds (--filter), condition on variables (--algo mb-dpop)"
-        return "send fewer tuples (--filter), condition on variables (--algo mb-dpop)"
+            first = f"use larger tables of bounds ({option('filtering')})"
+        else:
+            first = f"send fewer tuples ({option('filtering')})"
+        return f"{first}, condition on variables ({option('algorithm', 'mb-dpop')})"
 
     def _completed(self, error: MemoryLimitError) -> MemoryLimitError:
         """Return a variable's error about a lack of memory with the agent's name and advice."""
         return MemoryLimitError(
-            f"agent {self.name!r} {error}; give more (--memory), {self._other_way}, bound the tables (--algo adpop "
-            "--ibound), or try another --heuristic"
+            f"agent {self.name!r} {error}; give more ({option('memory')}), {self._other_way}, bound the tables "
+            f"({option('algorithm', 'adpop')} with {option('ibound')}), or try another {option('heuristic')}"
         )
 
     def _eliminate(self, variable: int, engine: Engine | None) -> None:
@@ -391,9 +394,10 @@ def look_ahead(problem: Problem, settings: Settings, threads: int, is_limited: b
     ahead = forecast(problem, settings, threads)
     if ahead.seconds > MOST_SECONDS and not is_limited:
         raise MemoryLimitError(
-            f"{ahead}, within the memory limit; give agents more (--memory), try "
-            "another --heuristic, send fewer tuples (--algo dpop --filter), bound the optimum (--algo "
-            "adpop --ibound), or set a --time-limit to start anyway"
+            f"{ahead}, within the memory limit; give agents more ({option('memory')}), try another "
+            f"{option('heuristic')}, send fewer tuples ({option('algorithm', 'dpop')} with {option('filtering')}), "
+            f"bound the optimum ({option('algorithm', 'adpop')} with {option('ibound')}), or set a "
+            f"{option('time_limit')} to start anyway"
         )
     return ahead
 

@@ -23,6 +23,7 @@ from elimina.errors import DeviceError, InputError, TimeLimitError
 from elimina.methods.first_bounds import first_bounds
 from elimina.model.model import Model
 from elimina.model.table import Ends
+from elimina.option_names import option
 from elimina.planning.devices import device_name
 from elimina.planning.mini_buckets import MAX_IBOUND
 from elimina.planning.options import MAX_THREADS
@@ -417,19 +418,26 @@ def settings_of(model: Model, algorithm: Algorithm, options: AgentOptions, memor
     heuristic = arguments.choice("heuristic", options.heuristic, HEURISTICS)
     seed, memory = arguments.integer("seed", options.seed), arguments.memory_size("memory", memory)
     if algorithm == "adpop" and ibound is None:
-        raise InputError("adpop needs an i-bound, the largest number of variables in a table (--ibound N)")
+        raise InputError(
+            f"adpop needs an i-bound, the largest number of variables in a table, such as {option('ibound', 3)}"
+        )
     if algorithm != "adpop" and ibound is not None:
-        raise InputError(f"{algorithm} takes no i-bound; leave out --ibound, or use --algo adpop")
+        raise InputError(
+            f"{algorithm} takes no i-bound; leave out {option('ibound')}, or use {option('algorithm', 'adpop')}"
+        )
     if algorithm == "mb-dpop" and memory is None:
-        raise InputError("mb-dpop needs a memory limit for each agent, such as --memory 500MB")
+        raise InputError(f"mb-dpop needs a memory limit for each agent, such as {option('memory', '500MB')}")
     if ibound is not None:
         ibound = min(arguments.integer("ibound", ibound, 1), MAX_IBOUND)
     if filtering is not None and algorithm != "dpop":
-        raise InputError(f"filtering needs the algorithm dpop, not {algorithm}; leave out --filter, or use --algo dpop")
+        raise InputError(
+            f"filtering needs the algorithm dpop, not {algorithm}; leave out {option('filtering')}, or use "
+            f"{option('algorithm', 'dpop')}"
+        )
     if filtering is not None:
         filtering = min(arguments.integer("filtering", filtering, 1), MAX_IBOUND)
     if filtering is not None and not model.is_integer:
-        raise InputError("filtering needs integer costs; scale and round them, or leave out --filter")
+        raise InputError(f"filtering needs integer costs; scale and round them, or leave out {option('filtering')}")
     if not model.is_integer:
         check_sum(model, model.factors, "float64")
     most_cells = max(1, memory // _BYTES_OF_A_CELL) if memory is not None and algorithm == "mb-dpop" else None

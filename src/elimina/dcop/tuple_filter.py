@@ -24,6 +24,7 @@ from elimina.dcop.engine import Engine, row
 from elimina.dcop.problem import Cost, CostsError, Limit, Listed, Send, Utility, Value
 from elimina.errors import MemoryLimitError
 from elimina.number_texts import bytes_text
+from elimina.option_names import option
 from elimina.planning.key_layout import KeyLayout
 
 _BYTES_OF_A_ROW = 48
@@ -52,7 +53,8 @@ class _Scale(NamedTuple):
             if largest < widest:
                 return _Scale(largest + 1, dtype)
         problem = (
-            f"are up to {spread} apart, more than 64-bit integers can hold; scale them down, or leave out --filter"
+            f"are up to {spread} apart, more than 64-bit integers can hold; scale them down, or leave out "
+            f"{option('filtering')}"
         )
         raise CostsError("the subtree of variable", variable, problem)
 

@@ -29,6 +29,7 @@ from elimina.dcop.solve import (
 from elimina.distributed.agent_host import AgentHost, News, Outcome, Places, Start, Traffic
 from elimina.distributed.cluster import known_workers, workers_for
 from elimina.errors import ClusterError, EliminaError, InputError, InternalError
+from elimina.option_names import option
 from elimina.planning.order import pseudo_tree_order
 from elimina.result import Result
 from elimina.strategies.call import Call
@@ -123,7 +124,7 @@ def solve_agents(
     if options.agents not in ("cpu", "cuda"):
         raise InputError(f"on a cluster, agents compute on cpu or cuda, not on {options.agents!r}")
     if options.filtering is not None:
-        raise InputError("filtering is not supported on a cluster: leave out --filter")
+        raise InputError(f"filtering is not supported on a cluster: leave out {option('filtering')}")
     with call.phase("setup"):
         run = _ClusterRun(client, problem, settings, options.agents, threads)
     stats: dict[str, Any] = partial_statistics(len(problem.agents), Efforts(), Figures(0.0, 0, {}, {}, 0, 0))

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from elimina import arguments
 from elimina.errors import ClusterError, DeviceError, EliminaError, InputError, InternalError
+from elimina.option_names import option, use_flags, uses_flags
 from elimina.planning.devices import DEVICES, gpu_numbers
 from elimina.planning.options import MAX_THREADS
 from elimina.system import require
@@ -90,7 +91,7 @@ def connected(address: str) -> Iterator[Client]:
             ) from error
         raise ClusterError(
             f"no Dask scheduler answers at {address} within {_CONNECT_SECONDS:g} s; start one with `dask scheduler`, "
-            "or use --local N for workers on this machine"
+            f"or use {'--local N' if uses_flags() else 'elimina.distributed.local'} for workers on this machine"
         ) from error
     except ValueError as error:
         raise InputError(
@@ -231,6 +232,8 @@ def workers_for(client: Client, device: str) -> list[Worker]:
             f"`dask worker {address_of(client)} --nthreads 1`"
         )
     _check(client.run(importlib.metadata.version, "elimina", on_error="return"), "elimina", __version__)
+    # Errors of workers are shown here.
+    client.run(use_flags, uses_flags())
     _check(client.run(platform.python_version, on_error="return"), "Python", platform.python_version())
     if gpu_numbers(device):
         client.run(_announce)
@@ -373,7 +376,7 @@ class Tasks:
         if isinstance(error, KilledWorker):
             raise ClusterError(
                 "a task was begun several times, and each time its worker was lost, the last time "
-                f"{error.last_worker.address}; check their logs (out of memory?), and set a smaller --memory"
+                f"{error.last_worker.address}; check their logs (out of memory?), and set a smaller {option('memory')}"
             ) from error
         raise InternalError(f"a task failed: {error!r}; please report this") from error
 

@@ -23,6 +23,7 @@ from elimina.model.cells import UNOBSERVED, index_of_cell
 from elimina.model.model import Model, variable_indices
 from elimina.model.states import State, is_missing, native
 from elimina.model.variable import Variable, find_text, index_of_text
+from elimina.option_names import option
 from elimina.system import require
 
 _WHOLE_FLOAT = re.compile(r"(-?[0-9]+)\.0+")
@@ -175,7 +176,9 @@ def _variables(names: Sequence[Any], model: Model, ignore_extra: bool) -> dict[i
         try:
             model.index(names[extra[0]])
         except InputError as error:
-            raise InputError(f"{error}; remove the column, or ignore extra columns {_IGNORE_EXTRA_HINT}") from None
+            raise InputError(
+                f"{error}; remove the column, or ignore extra columns ({option('ignore_extra', True)})"
+            ) from None
     if extra and len(extra) == len(names):
         raise InputError(f"none of the {len(names)} columns is a variable of the model; the first one is {names[0]!r}")
     places = sorted({*range(len(names))}.difference(extra))
@@ -183,9 +186,6 @@ def _variables(names: Sequence[Any], model: Model, ignore_extra: bool) -> dict[i
     if len(set(variables)) != len(variables):
         raise InputError("two columns are about the same variable")
     return dict(zip(places, variables, strict=True))
-
-
-_IGNORE_EXTRA_HINT = "(ignore_extra=True of JunctionTree.batch, --ignore-extra)"
 
 
 def is_extra(name: Any, model: Model) -> bool:

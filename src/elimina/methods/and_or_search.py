@@ -22,6 +22,7 @@ from elimina.methods.paused_search import MIN_KEPT_MEMORY_BYTES, PausedSearch
 from elimina.methods.search_state import Listener, SearchLimits, SearchState
 from elimina.methods.soft_consistency import SoftConsistency
 from elimina.number_texts import bytes_text
+from elimina.option_names import option
 from elimina.planning.number_type import cost_bound
 from elimina.planning.options import Options
 from elimina.planning.order import MAX_SEED
@@ -105,8 +106,8 @@ def check_costs(problem: Problem) -> None:
     """
     if problem.model.is_integer and (bound := cost_bound(problem)) > MAX_COST_SUM:
         raise UnsupportedError(
-            f"search adds costs up to {MAX_COST_SUM:,}, and the tables' ranges add up to {bound - 1:,}; use --method "
-            "eliminate, or scale the costs down"
+            f"search adds costs up to {MAX_COST_SUM:,}, and the tables' ranges add up to {bound - 1:,}; use "
+            f"{option('method', 'eliminate')}, or scale the costs down"
         )
 
 
@@ -201,7 +202,7 @@ class _AlternatingSearch(SearchState):
             needed = bytes_text(sum(guide.bytes()))
             raise MemoryLimitError(
                 f"the search needs {needed} for its lists and may use {bytes_text(max(0, room))}; "
-                "give more memory (--memory)"
+                f"give more memory ({option('memory')})"
             )
         return threads
 

@@ -20,6 +20,7 @@ from elimina._core import PlannedTree, WeightedMiniBuckets
 from elimina.errors import MemoryLimitError
 from elimina.methods.local_search import AssignmentSearch
 from elimina.methods.quasi_newton import VECTORS, minimise
+from elimina.option_names import option
 from elimina.planning.machine import cpu_machine
 from elimina.planning.options import Options
 from elimina.planning.ordering import elimination_order
@@ -489,7 +490,9 @@ class BoundOptimisation:
                 return
             above.release_tables()
         if tree is None:
-            raise MemoryLimitError("mini-buckets of one variable exceed the memory: allow more memory (--memory)")
+            raise MemoryLimitError(
+                f"mini-buckets of one variable exceed the memory: allow more memory ({option('memory')})"
+            )
 
     @property
     def _is_ibound_fixed(self) -> bool:

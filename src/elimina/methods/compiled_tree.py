@@ -22,6 +22,7 @@ from elimina.methods.small_networks import SmallAnswer, SmallNetwork, is_small
 from elimina.model.model import variable_indices
 from elimina.model.states import State
 from elimina.number_texts import bytes_text, count_text, seconds_text
+from elimina.option_names import option
 from elimina.planning.machine import KEPT_TREE_RUNS
 from elimina.planning.options import DEFAULT, Options, options_of
 from elimina.planning.plan import Plan
@@ -150,7 +151,7 @@ class CompiledTree(Displayed):
         except MemoryLimitError as error:
             if self._options.exact or self._options.needs_gpu:
                 raise
-            logger.warning("%s. Until then, posteriors are estimated; Options(exact=True) refuses that", error)
+            logger.warning("%s. Until then, posteriors are estimated; %s refuses that", error, option("exact", True))
             return False
         return True
 

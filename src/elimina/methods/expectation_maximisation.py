@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from elimina.errors import ImpossibleEvidenceError
 from elimina.methods.batch import Batch, Chunk
 from elimina.methods.family_counts import Families, WeightedRows, counts_of, log_likelihood_of
+from elimina.option_names import option
 from elimina.planning.options import Options
 
 Floats = NDArray[np.float64]
@@ -141,7 +142,7 @@ class RowMaximisation(ExpectationMaximisation):
                 first = int(self._rows.first[rows][np.isneginf(logs)].min())
                 raise ImpossibleEvidenceError(
                     f"row {first} has probability 0 under the starting tables, so it has no expected counts: remove "
-                    'it, or start with other tables (start="counts")'
+                    f"it, or start with other tables ({option('start', 'counts')})"
                 )
             log_likelihood += float(self._rows.weights[rows] @ logs)
             for total, count in zip(totals, counts, strict=True):

@@ -30,6 +30,7 @@ from elimina.methods.search_state import Listener, SearchLimits
 from elimina.methods.soft_consistency import CoreUnits
 from elimina.model.model import Model
 from elimina.number_texts import bytes_text
+from elimina.option_names import option
 from elimina.planning.number_type import cost_bound
 from elimina.planning.options import Options
 from elimina.planning.ordering import elimination_order
@@ -115,11 +116,13 @@ def filtered_optimum(
     """
     reason = reason_unsupported(problem)
     if reason is not None:
-        way = "use --method eliminate" if limits.upper_bound is None else "use --method search, or give no upper bound"
+        way = f"use {option('method', 'eliminate')}"
+        if limits.upper_bound is not None:
+            way = f"use {option('method', 'search')}, or give no upper bound"
         raise UnsupportedError(f"{reason}; {way}")
     large = reason_too_large(problem, memory)
     if large is not None:
-        raise MemoryLimitError(f"{large}; give more memory (--memory), or use --method search")
+        raise MemoryLimitError(f"{large}; give more memory ({option('memory')}), or use {option('method', 'search')}")
     started = time.perf_counter()
     model, cost_distances = problem.model, distances(problem, FORBIDDEN_COST)
     units = CoreUnits(model.sign, cost_distances.offset, 1)
@@ -286,14 +289,16 @@ def optimum_on_rows(
         TimeLimitError: The deadline passed before there was a result.
     """
     if not problem.described.is_optimum or not problem.model.is_integer:
-        raise UnsupportedError("filtering needs the task mpe and integer costs; use --method eliminate")
+        raise UnsupportedError(f"filtering needs the task mpe and integer costs; use {option('method', 'eliminate')}")
     if options.dtype is not None and options.dtype not in INTEGERS:
         raise UnsupportedError(
-            f"filtering adds integers exactly, and dtype is {options.dtype}; leave it out, or use --method eliminate"
+            f"filtering adds integers exactly, and dtype is {options.dtype}; leave it out, or use "
+            f"{option('method', 'eliminate')}"
         )
     if cost_bound(problem) > MOST_SEARCHED:
         raise UnsupportedError(
-            f"filtering adds costs up to {MOST_SEARCHED}, and the tables' ranges add up to more; use --method eliminate"
+            f"filtering adds costs up to {MOST_SEARCHED}, and the tables' ranges add up to more; use "
+            f"{option('method', 'eliminate')}"
         )
     backend = backend_of(options)
     started = time.perf_counter()

@@ -18,6 +18,7 @@ from elimina.model.model import Model
 from elimina.model.table import Table
 from elimina.model.variable import Variable
 from elimina.number_texts import bytes_text, seconds_text
+from elimina.option_names import option
 from elimina.planning.options import Options
 from elimina.planning.order import CELLS_PER_SECOND
 from elimina.planning.ordering import rough_order
@@ -144,9 +145,10 @@ def _is_contradicted(
     names = [model.variables[v].name for v in sorted(variables)]
     logger.warning(
         "the evidence about %s does not change the answer, and may be impossible: to find out would take about %s; "
-        "the task pr tells (--task pr)",
+        "the task pr tells (%s)",
         sample(names, len(names)),
         seconds_text(seconds),
+        option("task", "pr"),
     )
     return False
 
@@ -200,7 +202,7 @@ def _check_room(variables: Sequence[Variable]) -> None:
         largest = max(variables, key=lambda variable: variable.size)
         raise MemoryLimitError(
             f"the posteriors take {bytes_text(needed)} of host memory, and {bytes_text(free)} are free: ask for other "
-            f"variables (--query) than {largest.name!r}, which has {largest.size:,} states"
+            f"variables ({option('query')}) than {largest.name!r}, which has {largest.size:,} states"
         )
 
 

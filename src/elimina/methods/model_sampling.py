@@ -27,6 +27,7 @@ from elimina.methods.weight_statistics import WeightStatistics
 from elimina.model.model import Model
 from elimina.model.states import Evidence
 from elimina.number_texts import bytes_text
+from elimina.option_names import option
 from elimina.planning.options import Options
 from elimina.planning.ordering import elimination_order
 from elimina.problem.evidence import observe
@@ -108,7 +109,7 @@ def draw_samples(model: Model, evidence: Evidence, question: SampleQuestion, opt
     if question.samples and not drawn.effective_size:
         raise MemoryLimitError(
             f"none of {question.samples:,} samples has a positive probability, because the evidence is impossible or "
-            "the proposal misses what is possible: draw more samples, or give more memory (--memory)"
+            f"the proposal misses what is possible: draw more samples, or give more memory ({option('memory')})"
         )
     indices = drawn.indices[:, : len(model.variables)]
     random = np.random.default_rng([seed, 1])
@@ -164,7 +165,8 @@ def _form(problem: Problem, question: SampleQuestion, seed: int, options: Option
             raise TimeLimitError("the elimination for exact samples takes longer than the time limit; allow more time")
         raise MemoryLimitError(
             f"exact samples need {bytes_text(plan.peak_bytes)}, and {bytes_text(memory)} may be used (induced width "
-            f"{plan.width}): give more memory (--memory), or take weighted samples (without --exact)"
+            f"{plan.width}): give more memory ({option('memory')}), or take weighted samples (without "
+            f"{option('exact')})"
         )
     forms, messages = [], 0
     seconds = _PROPOSAL_SECONDS if question.deadline is None else _PROPOSAL_SHARE * question.seconds
@@ -180,7 +182,7 @@ def _form(problem: Problem, question: SampleQuestion, seed: int, options: Option
     if not usable:
         raise MemoryLimitError(
             f"weighted samples do not fit into the {bytes_text(max(0, memory))} that may be used: give more memory "
-            "(--memory)"
+            f"({option('memory')})"
         )
     return max(usable, key=lambda form: form.efficiency)
 

@@ -24,6 +24,7 @@ from elimina.methods.parameter_learning import NO_ROWS, Fit, FitData, FitOptions
 from elimina.model.dynamic_network import DynamicNetwork, slice_name
 from elimina.model.model import Model
 from elimina.model.table import Table
+from elimina.option_names import option
 from elimina.planning.options import Options
 from elimina.running.host import host_memory
 
@@ -174,7 +175,7 @@ class SequenceMaximisation(ExpectationMaximisation):
 def _impossible(which: str) -> ImpossibleEvidenceError:
     return ImpossibleEvidenceError(
         f"{which} has probability 0 under the starting tables, so it has no expected counts: remove it, or start with "
-        'other tables (start="counts")'
+        f"other tables ({option('start', 'counts')})"
     )
 
 

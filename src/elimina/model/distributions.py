@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from elimina.errors import InputError
 from elimina.model.table import Table, batches, joined_values
+from elimina.option_names import option
 
 ROUNDING = 1e-3
 """Distance of a row's sum from 1 up to which it is taken for the rounding of decimals: three places are the fewest."""
@@ -120,9 +121,7 @@ def checked(
         if strict:
             others = "1 more row misses" if count == 2 else f"{count - 1:,} more rows miss"
             more = f" ({others} 1, too)" if count > 1 else ""
-            raise InputError(
-                f"{text}{more}: correct it, or pass check=False (--no-check on the command line) to take it as it is"
-            )
+            raise InputError(f"{text}{more}: correct it, or pass {option('check', False)} to take it as it is")
         rows_miss = "one row misses" if count == 1 else f"{count:,} rows miss"
         logger.warning("%s; %s 1 by more than %g: the file is read as a product of tables", text, rows_miss, ROUNDING)
         return tuple(factors), frozenset(off)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from elimina.number_texts import bytes_text, count_text, seconds_text, times_text
+from elimina.option_names import option
 from elimina.planning.plan import Form, Plan
 
 _MAX_NAMES = 5
@@ -72,6 +73,6 @@ class Slicing(Form):
         names = ", ".join(self.names[:_MAX_NAMES]) + (", ..." if len(self.names) > _MAX_NAMES else "")
         return (
             f"; fixing {len(self.names)} variables ({names}) would do it in {count_text(self.slices)} slices of "
-            f"{bytes_text(plan.peak_bytes)}, estimated at {seconds_text(plan.seconds)}, which --slices {self.slices} "
-            "allows"
+            f"{bytes_text(plan.peak_bytes)}, estimated at {seconds_text(plan.seconds)}, which "
+            f"{option('slices', self.slices)} allows"
         )

@@ -20,6 +20,7 @@ from elimina._core import row_bounds
 from elimina.errors import UnsupportedError
 from elimina.model import table as tables_of_models
 from elimina.model.table import Table, forbidden_value
+from elimina.option_names import option
 from elimina.planning.key_layout import DTYPES, MAX_KEY_WORDS, WORD, field_bits
 from elimina.planning.listed_tables import listed_tuples, with_listed
 from elimina.planning.machine import SORTED_TUPLES, Machine, cpu_machine, speeds
@@ -194,7 +195,7 @@ def make_sparse_plan(
         reason = "the plan has figures only, because no machine can hold one of its tables"
     if reason is not None:
         if whole:
-            raise UnsupportedError(f"{reason}; use --tables dense")
+            raise UnsupportedError(f"{reason}; use {option('tables', 'dense')}")
         return None
     sliced = plan.form.variables
     tuples = listed_tuples(problem, plan) if listed else [None] * len(plan.factors)

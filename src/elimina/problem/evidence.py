@@ -15,6 +15,7 @@ from elimina.model.model import Model, variable_indices
 from elimina.model.states import Evidence
 from elimina.model.table import Table
 from elimina.model.variable import Variable
+from elimina.option_names import option
 from elimina.problem.merging import BEST, COUNT, COUNT_BEST, SUM, Merged, Purpose
 from elimina.problem.observations import evidence_of
 from elimina.problem.rewriting import is_rewritten, with_small_tables
@@ -142,7 +143,8 @@ def indices_asked(model: Model, task: Task, query: Sequence[str | int] | None) -
     indices = None if query is None else tuple(dict.fromkeys(variable_indices(model, query, "query")))
     if described(task).keeps_query and not indices:
         raise InputError(
-            f"the task {task} needs a query: name the variables whose most probable states are wanted (--query A,B)"
+            f"the task {task} needs a query: name the variables whose most probable states are wanted "
+            f"({option('query', ['A', 'B'])})"
         )
     return indices
 
@@ -158,7 +160,7 @@ def known_total(model: Model, upper_bound: float | None) -> int | float | None:
     if model.sense == "probability":
         raise UnsupportedError(
             f"the upper bound {upper_bound} is for costs, and this model has probabilities: leave it out, or "
-            "give the known assignment as a hint (--hint)"
+            f"give the known assignment as a hint ({option('hint')})"
         )
     if not model.is_integer:
         return float(upper_bound)

@@ -16,6 +16,7 @@ from elimina.errors import EliminaError, ImpossibleEvidenceError, MemoryLimitErr
 from elimina.methods.junction_tree import JunctionTree
 from elimina.model.model import Model
 from elimina.number_texts import bytes_text, count_text, number_text, probability_text, seconds_text
+from elimina.option_names import option
 from elimina.planning.options import Options
 from elimina.planning.plan import Plan
 from elimina.planning.step import JOIN, Step
@@ -291,7 +292,7 @@ def sensitivity_section(asked: Asked, result: Result, deadline: float) -> Markup
     except (MemoryLimitError, ImpossibleEvidenceError) as error:
         return paragraph(f"Not computed: {error}")
     if not effects:
-        return paragraph("Not computed: no time was left. Give more by --time-limit.")
+        return paragraph(f"Not computed: no time was left. Give more by {option('time_limit')}.")
     effects.sort(key=lambda effect: -effect.size)
     largest = max((effect.size for effect in effects if math.isfinite(effect.size)), default=0.0) or 1.0
     shown = effects[:_MAX_ROWS]

@@ -6,6 +6,7 @@ import math
 
 from elimina.errors import MemoryLimitError
 from elimina.number_texts import bytes_text, count_text
+from elimina.option_names import option, uses_flags
 from elimina.planning.options import Options
 from elimina.planning.plan import Plan, Shortfall
 from elimina.problem.tasks import described
@@ -28,13 +29,18 @@ def advice_on(plan: Plan) -> str | None:
     if plan.fits and plan.seconds < MIN_LONG_SECONDS:
         return None
     if plan.minibuckets is not None:
-        return "a smaller i-bound (--ibound)" if plan.minibuckets.ibound > 1 else _what_helps(plan)
+        return f"a smaller i-bound ({option('ibound')})" if plan.minibuckets.ibound > 1 else _what_helps(plan)
     if described(plan.task).is_optimum:
         gained = "search keeps both bounds and the best assignment"
-        return f"solve it with a time limit (elimina solve --time-limit): {gained}"
+        return f"solve it with a time limit ({_of_solve(option('time_limit'))}): {gained}"
     if described(plan.task).has_bounds:
-        return "bound the answer with mini-buckets (elimina solve --method mbe)"
+        return f"bound the answer with mini-buckets ({_of_solve(option('method', 'mbe'))})"
     return _what_helps(plan.whole)
+
+
+def _of_solve(option_text: str) -> str:
+    """Return an option of solving, in advice on a plan."""
+    return f"elimina solve {option_text}" if uses_flags() else f"{option_text} of elimina.solve"
 
 
 def check_fits(plan: Plan) -> None:
@@ -57,7 +63,9 @@ def does_not_fit(plan: Plan, *, takes_files: bool = True) -> str:
     tiers += [(tier, whole.bytes.get(tier, 0), limit) for tier, limit in whole.form.limits]
     lacking = [tier for tier in tiers if tier[1] > tier[2]] or tiers[:1]
     needs = ", ".join(f"{bytes_text(size)} on {tier} and may use {bytes_text(limit)}" for tier, size, limit in lacking)
-    tuples = "elimination on sparse tables would fit (--method eliminate --tables sparse)"
+    tuples = (
+        f"elimination on sparse tables would fit ({option('method', 'eliminate')} with {option('tables', 'sparse')})"
+    )
     beside = f" beside {bytes_text(held)} that the call holds" if held >= _MIN_HELD_BYTES else ""
     return (
         f"the plan needs {needs}{beside} "
@@ -70,17 +78,20 @@ def does_not_fit(plan: Plan, *, takes_files: bool = True) -> str:
 def _what_helps(plan: Plan, takes_files: bool = True) -> str:
     if plan.has_large_factors:
         size = bytes_text(plan.factor_cells * plan.itemsize)
-        return f"the model's own tables take {size} of that: more memory (--memory) or evidence would help"
+        return f"the model's own tables take {size} of that: more memory ({option('memory')}) or evidence would help"
     if plan.has_large_steps:
         size = bytes_text(plan.planning_bytes)
-        return f"to list its steps takes {size} of that: more memory (--memory) or evidence would help"
-    smaller = "a better order (--order, a longer --order-time, another --seed) or evidence would help"
+        return f"to list its steps takes {size} of that: more memory ({option('memory')}) or evidence would help"
+    smaller = (
+        f"a better order ({option('order')}, a longer {option('order_seconds')}, another {option('seed')}) or evidence "
+        "would help"
+    )
     if plan.peak_bytes > MAX_MACHINE_BYTES:
         return f"no machine has that much: {smaller}"
     # Sparse tables cannot be stored in a file.
     is_possible = takes_files and "disk" not in plan.bytes and plan.minibuckets is None and plan.sparse is None
-    files = ", a directory on a large disk (--scratch)" if is_possible else ""
-    return f"more memory (--memory){files}, {smaller}"
+    files = f", a directory on a large disk ({option('scratch')})" if is_possible else ""
+    return f"more memory ({option('memory')}){files}, {smaller}"
 
 
 def _memory_advice(plan: Plan) -> str:
@@ -89,7 +100,7 @@ def _memory_advice(plan: Plan) -> str:
     if not enough or plan.whole.peak_bytes > MAX_MACHINE_BYTES:
         return ""
     unit, name = (1 << 20, "MiB") if enough >= 1 << 20 else (1 << 10, "KiB")
-    return f"; --memory {math.ceil(enough / unit)}{name} would be enough"
+    return f"; {option('memory', f'{math.ceil(enough / unit)}{name}')} would be enough"
 
 
 def _bounds_instead(plan: Plan) -> str:
@@ -98,11 +109,13 @@ def _bounds_instead(plan: Plan) -> str:
     if whole.sparse is not None or whole.has_large_factors or whole.has_large_steps:
         return ""
     if whole.minibuckets is not None:
-        return "; a smaller i-bound (--ibound) takes less" if whole.minibuckets.ibound > 1 else ""
+        return f"; a smaller i-bound ({option('ibound')}) takes less" if whole.minibuckets.ibound > 1 else ""
     if (
         not described(whole.task).has_bounds
         or _MIN_BUCKET_BYTES_PER_FACTOR_BYTE * whole.factor_cells * whole.itemsize > whole.memory_limit
     ):
         return ""
-    others = " without --slices and --scratch" if plan.form.variables or "disk" in whole.bytes else ""
-    return f"; mini-buckets bound the answer in less memory (--method mbe{others})"
+    others = (
+        f" without {option('slices')} and {option('scratch')}" if plan.form.variables or "disk" in whole.bytes else ""
+    )
+    return f"; mini-buckets bound the answer in less memory ({option('method', 'mbe')}{others})"

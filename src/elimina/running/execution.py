@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from elimina.backends.protocols import Backend
 from elimina.errors import TimeLimitError
+from elimina.option_names import option
 from elimina.planning.plan import Plan
 from elimina.planning.program import Program, pack
 from elimina.problem.preparation import Problem
@@ -58,7 +59,7 @@ class Execution(NamedTuple):
         if self.deadline is not None and time.monotonic() > self.deadline:
             advice = "elimination has no answer before it ends; allow more time, or use another order or device"
             if self.plan.minibuckets is not None:
-                advice = "allow more time, or a smaller i-bound (--ibound)"
+                advice = f"allow more time, or a smaller i-bound ({option('ibound')})"
             raise TimeLimitError(f"the time limit passed with {reached}: {advice}")
 
     @property

@@ -13,6 +13,7 @@ from elimina.io.sources import EvidenceLike, ModelLike, as_evidence, as_model
 from elimina.methods.first_bounds import bounds_before_preparation
 from elimina.methods.small_networks import answer_at_once
 from elimina.model.model import Model
+from elimina.option_names import option
 from elimina.planning.options import Options
 from elimina.problem.tasks import Task, described
 from elimina.result import OPEN_STATUSES, Result, own_assignment
@@ -22,7 +23,7 @@ from elimina.strategies.call import Call
 if TYPE_CHECKING:
     from elimina.running.checkpoint import Checkpoint
 
-_NEEDS_LESS = "elimination in segments or with files, which have no checkpoints, may need less: leave out --checkpoint"
+_NEEDS_LESS = "elimination in segments or with files, which have no checkpoints, may need less: leave out"
 
 
 def answer_question(
@@ -90,7 +91,7 @@ def answer_question(
     except MemoryLimitError as error:
         if folder is None:
             raise
-        raise MemoryLimitError(f"{error}; {_NEEDS_LESS}") from None
+        raise MemoryLimitError(f"{error}; {_NEEDS_LESS} {option('checkpoint')}") from None
     _check_exact(result, options)
     # First bounds may be the whole answer before elimination, which removes its checkpoint itself, is done.
     if result.ended_by is None and checkpoints:
@@ -108,10 +109,12 @@ def _check_exact(result: Result, options: Options) -> None:
     if not options.exact or result.status not in OPEN_STATUSES or result.ended_by in ("interrupt", "gap"):
         return
     if result.ended_by == "time-limit":
-        raise TimeLimitError("the time limit passed before the answer was exact; allow more time, or leave out --exact")
+        raise TimeLimitError(
+            f"the time limit passed before the answer was exact; allow more time, or leave out {option('exact')}"
+        )
     raise MemoryLimitError(
-        "no method makes the answer exact in the memory that it may use; give more memory (--memory), or leave out "
-        "--exact"
+        f"no method makes the answer exact in the memory that it may use; give more memory ({option('memory')}), or "
+        f"leave out {option('exact')}"
     )
 
 

@@ -19,6 +19,7 @@ from elimina.methods.mini_buckets import Heuristic, run_mini_buckets
 from elimina.model.model import Model
 from elimina.model.table import Table
 from elimina.number_texts import count_text
+from elimina.option_names import option
 from elimina.result import Result
 from elimina.running.advice import MAX_MACHINE_BYTES, does_not_fit
 from elimina.running.budget import Budget
@@ -58,10 +59,10 @@ def count_optima(facts: Facts, _: Row) -> Portfolio:
     model = planned.problem.model
     if not plan.fits or _CELL_BYTES * plan.work > host_memory(options):
         cells = f"{count_text(plan.work)} cells (induced width {plan.width})"
-        memory = "" if _CELL_BYTES * plan.work > MAX_MACHINE_BYTES else "more memory (--memory), "
+        memory = "" if _CELL_BYTES * plan.work > MAX_MACHINE_BYTES else f"more memory ({option('memory')}), "
         reason = (
-            f"counting optima needs tables of {cells}; {memory}a better order (a longer --order-time) or looking for "
-            "one optimum only (--task mpe) would help"
+            f"counting optima needs tables of {cells}; {memory}a better order (a longer {option('order_seconds')}) or "
+            f"looking for one optimum only ({option('task', 'mpe')}) would help"
         )
         return (yield from _bounded_optima(facts, MemoryLimitError(reason)))
     execution = solver.begun(planned, run.budget())

@@ -16,6 +16,7 @@ from elimina.methods.paused_search import PausedSearch
 from elimina.model.model import Model
 from elimina.model.states import Evidence
 from elimina.number_texts import bytes_text, count_text, seconds_text
+from elimina.option_names import option
 from elimina.planning.machine import BOUNDED_TABLE_SECONDS
 from elimina.planning.mini_buckets import IBound
 from elimina.planning.options import Options
@@ -344,8 +345,8 @@ def _eliminate(inquiry: MarginalQuery | None, execution: Execution, options: Opt
         return posteriors(inquiry, execution, options, {})
     if execution.checkpoint is not None and not execution.plan.form.is_resident:
         raise InputError(
-            "a checkpoint cannot be combined with tables that pass through memory in tiles; leave out --checkpoint or "
-            "--scratch, or give more memory (--memory)"
+            "a checkpoint cannot be combined with tables that pass through memory in tiles; leave out "
+            f"{option('checkpoint')} or {option('scratch')}, or give more memory ({option('memory')})"
         )
     result = eliminate(execution, {})
     if execution.checkpoint is not None:

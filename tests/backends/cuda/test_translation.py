@@ -127,7 +127,7 @@ def test_too_large_a_step_is_an_error():
     variable = builder.variable(100)
     builder.step(variable, axes, [[variable, *axes]], [], outer=0, mid=1)
     program, _ = builder.program()
-    with pytest.raises(DeviceError, match=r"bytes of shared memory.*--device cpu"):
+    with pytest.raises(DeviceError, match=r"bytes of shared memory.*use the CPU"):
         lay_out(program, 132, 1 << 10)
 
 

@@ -29,7 +29,7 @@ class CudaBackend(CudaDevice):
         """
         dtype = program.dtype.name
         if program.semiring not in SEMIRINGS or dtype not in SEMIRINGS[program.semiring].dtypes:
-            raise DeviceError(f"no CUDA kernel for {program.semiring} in {dtype}: use --device cpu")
+            raise DeviceError(f"no CUDA kernel for {program.semiring} in {dtype}: use the CPU")
         self.claim()
         if program.sparse is not None:
             count_path("cuda-rows")

@@ -85,6 +85,4 @@ class Blas:
 
 def _check(status: int) -> None:
     if status:
-        raise DeviceError(
-            f"cuBLAS failed with status {status}: close other programs on the device, or use --device cpu"
-        )
+        raise DeviceError(f"cuBLAS failed with status {status}: close other programs on the device, or use the CPU")

@@ -42,12 +42,12 @@ def import_cupy(device: int) -> Any:
     except ImportError as error:
         raise DeviceError(
             f'the CUDA backend needs CuPy ({error}): pip install "elimina[cuda13]" (CUDA 12: "elimina[cuda12]"), '
-            "or use --device cpu"
+            "or use the CPU"
         ) from error
     if not hasattr(cupy, "__version__"):
         where = ", ".join(cupy.__path__)
         raise DeviceError(
-            f"the folder {where} hides the package CuPy: run in another folder, rename this one, or use --device cpu"
+            f"the folder {where} hides the package CuPy: run in another folder, rename this one, or use the CPU"
         )
     version = tuple(int(part) for part in cupy.__version__.split(".")[:2])
     if version < OLDEST_CUPY:

@@ -23,6 +23,7 @@ from elimina.backends.cuda.layout_cache import kept_layout
 from elimina.backends.cuda.translation import lay_out
 from elimina.backends.gpu_start import open_gpus
 from elimina.errors import DeviceError, MemoryLimitError
+from elimina.option_names import option
 from elimina.planning.machine import Machine, cuda_machine
 from elimina.planning.program import Program, library_steps
 from elimina.problem.semirings import SEMIRINGS
@@ -66,7 +67,7 @@ class CudaDevice:
             count = runtime.getDeviceCount()
         except runtime.CUDARuntimeError as error:
             raise DeviceError(
-                f"no usable CUDA driver or device ({error}): install or update NVIDIA's driver, or use --device cpu"
+                f"no usable CUDA driver or device ({error}): install or update NVIDIA's driver, or use the CPU"
             ) from error
         if not 0 <= device < count:
             named = ", ".join(f"cuda:{number}" for number in range(count)) or "none"
@@ -300,5 +301,5 @@ class CudaDevice:
                 f"cuda:{self.number} is out of memory: the program needs {size / 2**30:.2f} GiB, "
                 f"{free / 2**30:.2f} of {total / 2**30:.2f} GiB are free, and {used / 2**30:.2f} GiB belong to open "
                 "junction trees and other calls of this process; close these or other programs on it, give a smaller "
-                "--memory, or use --device cpu"
+                f"{option('memory')}, or use the CPU"
             ) from error

@@ -88,7 +88,7 @@ def choose_large(
         raise DeviceError(
             f"a step with {shape.domain} x {tile.work // shape.domain} rows needs {tile.blocks} blocks "
             f"of {tile.shared} bytes of shared memory, this device allows {2**31 - 1} and {shared_limit}; "
-            "use --device cpu"
+            "use the CPU"
         )
     return tile
 
@@ -161,7 +161,7 @@ def _choose_streams(
     if not dense and max(spans) > MAX_ROW_OFFSET:
         raise DeviceError(
             f"a step reads a table whose cells lie more than {MAX_ROW_OFFSET} apart in one row, which no kernel does; "
-            "use --device cpu"
+            "use the CPU"
         )
 
     # Reading through the ring is fastest, but takes memory from the rhs, so large domains get short rows.

@@ -148,7 +148,7 @@ def _check(program: Program, steps: StepArrays) -> None:
     if len(axes) and (tables.max() > MAX_OPERANDS or (program.decode and axes.max() > MAX_DECODE_AXES)):
         raise DeviceError(
             f"a step joins {tables.max()} tables over {axes.max()} variables; the most are {MAX_OPERANDS} and 1024; "
-            "use --device cpu"
+            "use the CPU"
         )
 
 

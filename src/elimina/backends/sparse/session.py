@@ -17,6 +17,7 @@ from elimina.backends.sparse.device import SparseDevice, SparseTable
 from elimina.backends.sparse.operations import DenseLookup, SparseTables
 from elimina.errors import MemoryLimitError
 from elimina.number_texts import bytes_text
+from elimina.option_names import option
 from elimina.planning.arrays import view_of
 from elimina.planning.key_layout import KeyLayout, signed
 from elimina.planning.listed_tables import cells_span, section
@@ -204,8 +205,8 @@ class SparseSession:
                 expected = self._sparse.forms[number].rows
                 raise MemoryLimitError(
                     f"a table over {len(step.axes)} variables has more tuples than the {max_tuples} that the memory "
-                    f"limit leaves room for ({expected:.3g} were predicted); give more memory (--memory) or use dense "
-                    "tables (--tables dense)"
+                    f"limit leaves room for ({expected:.3g} were predicted); give more memory "
+                    f"({option('memory')}) or use dense tables ({option('tables', 'dense')})"
                 ) from error
             self._run_dense([number])
             return
@@ -256,7 +257,7 @@ class SparseSession:
         if (arena.height + sum(self._sparse.steps[n].out_span for n in sequence)) * self._item > self._free():
             raise MemoryLimitError(
                 f"dense tables of {len(numbers)} steps do not fit the {bytes_text(max(self._free(), 0))} that the "
-                "memory limit leaves; give more memory (--memory)"
+                f"memory limit leaves; give more memory ({option('memory')})"
             )
         offsets = {number: arena.take(self._sparse.steps[number].out_span) for number in sequence}
         steps = [self._moved(number, place_of, inside, offsets) for number in numbers]

@@ -1,0 +1,58 @@
+"""Options in messages, as the user writes them: arguments in Python, flags on the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+FLAGS = {
+    "algorithm": "--algo",
+    "filtering": "--filter",
+    "order_seconds": "--order-time",
+}
+"""Flags whose names differ from those in Python."""
+
+_door = {"uses_flags": False}
+
+
+def uses_flags() -> bool:
+    """Return whether messages name flags: the process runs a command."""
+    return _door["uses_flags"]
+
+
+def use_flags(is_on: bool) -> None:
+    """Name flags in messages from now on, or arguments.
+
+    It holds for the whole process, because threads of a call raise errors, too.
+
+    Args:
+        is_on: True if a command runs.
+    """
+    _door["uses_flags"] = is_on
+
+
+def option(name: str, value: str | int | Sequence[str] | None = None) -> str:
+    """Return an option as the user writes it.
+
+    Args:
+        name: Its name in Python.
+        value: Value to give it, or whether a switch is on; None: the option alone is named.
+
+    Examples:
+        >>> option("memory"), option("memory", "500MB"), option("query", ["A", "B"])
+        ('memory', 'memory="500MB"', 'query=["A", "B"]')
+    """
+    if uses_flags():
+        flag = FLAGS.get(name) or "--" + name.replace("_", "-")
+        if value is False:
+            return flag.replace("--", "--no-", 1)
+        if value is None or value is True:
+            return flag
+        return f"{flag} {value if isinstance(value, str | int) else ','.join(value)}"
+    if value is None:
+        return name
+    if isinstance(value, int):
+        return f"{name}={value}"
+    if isinstance(value, str):
+        return f'{name}="{value}"'
+    quoted = ", ".join(f'"{word}"' for word in value)
+    return f"{name}=[{quoted}]"
