@@ -17,7 +17,7 @@ DTYPES = ("int32", "int64", "float32", "float64", "uint64")
 
 
 class KeyLayout(NamedTuple):
-    """Place of each variable's value index in a key of 64-bit words; no field is cut by the end of a word.
+    """Place of each variable's value index in a key of 64-bit words; each field lies within one word.
 
     Attributes:
         scope: Variables, the most significant one first; the variable that is eliminated next belongs to the end.

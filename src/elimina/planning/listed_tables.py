@@ -26,10 +26,10 @@ def _round_up(value: int, unit: int) -> int:
 
 
 MIN_LISTED_CELLS = 1 << 16
-"""Cells of the smallest factor that is listed: smaller ones are quickly looked up, and take little memory."""
+"""Cells of the smallest factor to list: smaller ones are quickly read in full, and take little memory."""
 
 _LISTED_SHARE = 0.5
-"""Share of the bytes of its cells that the tuples of a listed factor take at most."""
+"""Largest bytes of a listed factor's tuples, relative to those of its cells."""
 
 _HEAD = 8
 """Bytes of the number of tuples."""
@@ -95,12 +95,12 @@ def listing_table(tables: Sequence[Table], scope: Sequence[int], sense: Sense) -
 
 
 def listed_tuples(problem: Problem, plan: Plan) -> list[int | None]:
-    """Return the most tuples of each factor of a plan; None for a factor that is written out."""
+    """Return the largest number of tuples of each factor of a plan; None for a factor that is written out."""
     return [_tuples(problem, factor, plan.itemsize) for factor in plan.factors]
 
 
 def seconds_written(problem: Problem) -> float:
-    """Return the estimated time in which the tables that may be listed are written out."""
+    """Return the estimated time of writing out the tables that may be listed."""
     cells = sum(
         table.cells
         for table in problem.tables
@@ -131,7 +131,7 @@ def _span(factor: FactorLayout, tuples: int, itemsize: int) -> int:
 
 
 def with_listed(plan: Plan, tuples: Sequence[int | None]) -> Plan:
-    """Lay a plan's factors out again, some of them listed; messages keep their places and are for rows alone.
+    """Lay out a plan's factors again, some of them listed; messages keep their places, which only sparse steps read.
 
     Args:
         plan: With all factors written out.
@@ -151,5 +151,5 @@ def with_listed(plan: Plan, tuples: Sequence[int | None]) -> Plan:
 
 
 def cells_span(factor: FactorLayout) -> int:
-    """Return the elements that a listed factor's cells would take, padding included."""
+    """Return the elements of a listed factor's cells if written out, padding included."""
     return factor.strides[0] * factor.sizes[0]

@@ -1,4 +1,4 @@
-"""The machine's speeds, the costs of steps, tables and slices, and the estimates of time that follow from them.
+"""The machine's speeds, the costs of steps, tables and slices, and estimates of time from these.
 
 ``Speeds`` are measured by ``elimina calibrate``, and kept in a file of the user's cache folder. All figures given here
 were measured on a virtual machine with two cores of a server's CPU, and on an H200.
@@ -71,7 +71,7 @@ UNITS = {
 
 
 def calibration_file() -> str | None:
-    """Return the path of the file of measured speeds, whether or not it exists; None if there is to be none.
+    """Return the path of the file of measured speeds, whether or not it exists; None if it is disabled.
 
     Raises:
         InputError: There is no home folder to keep it in.
@@ -135,7 +135,7 @@ BOTH_PASSES = 4.0
 """Time of both passes over a tree, as a multiple of its cells at a machine's best speed; as measured on networks."""
 
 KEPT_TREE_RUNS = 5
-"""Runs expected of a junction tree that is kept, or of a batch's: the search for its order may take a share of them."""
+"""Expected runs of a kept or a batch's junction tree: the search for its order may take a share of them."""
 
 SORTED_TUPLES = 3
 """Cost of sorting a tuple that a join reads, in tuples made."""
@@ -145,7 +145,7 @@ GPU_SPARSE_STEP = 2e-3
 """Seconds that each step on sparse tables takes at least."""
 
 GPU_OPEN_START = 0.03
-"""Seconds of a structure's first run on a GPU that is open, besides its steps: kernels are loaded, steps laid out.
+"""Seconds of a structure's first run on an open GPU besides its steps: kernels are loaded, steps laid out.
 
 The median of six structures on an H100, 8 to 52 ms (``bench/several_gpus.py --parts starts``); later runs take 2 to 9.
 """
@@ -158,7 +158,7 @@ GPU_TUPLES = 1e10
 GPU_LINK = 3.5e11
 GPU_COPY_SECONDS = 5e-4
 GPU_JOIN_SECONDS = 5e-4
-"""Bytes a second that a GPU reads of another one's memory, as measured on two H100s, and seconds of a copy and of
+"""Bytes a second that a GPU reads from another one's memory, measured on two H100s, and seconds of a copy and of
 joining output ranges."""
 
 GPU_RUN_BYTES = 16
@@ -169,7 +169,7 @@ SLICED_TABLE_SECONDS = 5e-5
 """Cost of a slice besides its steps, and of each table that changes."""
 
 STORED_CELL_SECONDS = 2e-8
-"""Seconds of a cell that a segment leaves to others, on the host: copied, made a model's table and encoded twice.
+"""Seconds of a cell that a segment passes to others, on the host: copied, made a model's table and encoded twice.
 
 7 to 17 ns for one reading (int32, float64; int16) on a VM under load.
 """
@@ -177,19 +177,19 @@ STORED_CELL_SECONDS = 2e-8
 # Tiers of memory.
 
 DISK = 2e9
-"""Bytes a second of a disk that tables are read from while others are computed."""
+"""Bytes a second read from disk while other tables are computed."""
 
 SAVED = 5e8
-"""Bytes a second at which messages are saved to a disk."""
+"""Bytes a second of messages saved to disk."""
 
 PINNED = 4e9
-"""Bytes a second at which pinned memory is had from the system."""
+"""Bytes a second at which the system provides pinned memory."""
 
 TILE_SECONDS = 2e-5
 """Seconds of a tile of a streamed step on the device, besides its cells."""
 
 QUEUE_SECONDS = 1.5e-4
-"""Seconds that a tile costs the host meanwhile."""
+"""Seconds of the host for each tile."""
 
 RUN_BYTES = 4096
 """Cost of starting a run of a copy, in bytes."""
@@ -214,7 +214,7 @@ CASE_COLUMN_SECONDS = 4e-5
 # Clusters, and proofs of shortest tours.
 
 DEALT_SECONDS = 1e-3
-"""Seconds that a client takes to deal out a task with Dask."""
+"""Seconds of a client for sending a task with Dask."""
 
 PROOF_SECONDS, PROOF_EDGE_SECONDS = 0.3, 4e-5
 """Seconds of a search for a proof before its first check of the time, in all and for each edge."""
@@ -252,7 +252,7 @@ PLANNED_BUCKET_SECONDS = 1e-3
 """Seconds of a mini-bucket in the plan; shorter runs are dominated by planning."""
 
 CONTEXT_SECONDS = 1e-4
-"""Seconds of a small table of the simulator, with the messages that ask for it and bring it."""
+"""Seconds of a small table of the simulator, including its request and its message."""
 
 
 class Machine(NamedTuple):
@@ -289,7 +289,7 @@ class Machine(NamedTuple):
 
     @property
     def speed(self) -> NDArray[np.float64]:
-        """The figures by which the core estimates the time of dense steps."""
+        """Figures for the core's estimate of the time of dense steps."""
         lone = self.lone_bandwidth, self.lone_combinations, self.shared
         return np.array([self.bandwidth, self.combinations, self.step, *lone])
 
@@ -340,14 +340,14 @@ class Machine(NamedTuple):
         return self.home == "host"
 
     def tiers(self, arena: int, factors: int, planning: int = 0) -> dict[str, int]:
-        """Return the bytes by memory tier for an arena of so many bytes, its factors among them, and its planning."""
+        """Return the bytes by memory tier of an arena, including its factors and its planning."""
         if self.on_host:
             return {"host": arena + factors + planning}
         return {self.home: arena, "host": factors}
 
 
 def cpu_machine(threads: int) -> Machine:
-    """Cost model of a host with so many threads."""
+    """Cost model of a host with a number of threads."""
     measured = speeds()
     return Machine(
         name="cpu",
@@ -366,12 +366,12 @@ def cpu_machine(threads: int) -> Machine:
 
 
 def machine_of(device: str, threads: int) -> Machine:
-    """Return the cost model of a plan's device: of ``cuda``, or of ``cpu`` with so many threads."""
+    """Return the cost model of a plan's device: ``cuda``, or ``cpu`` with a number of threads."""
     return {"cpu": cpu_machine(threads), "cuda": cuda_machine()}[device]
 
 
 def cuda_machine(is_open: bool = False) -> Machine:
-    """Cost model of a data-centre GPU, which this process has opened already or not."""
+    """Cost model of a data-centre GPU, with its start-up unless this process has opened it."""
     measured = speeds()
     return Machine(
         name="cuda",

@@ -12,7 +12,7 @@ DEPTH, SIDE, WORK = 4, 8, 1 << 16
 """Values of the eliminated variable, rows or columns, and combinations from which a step is a matrix product."""
 
 LIBRARY_DEPTH, LIBRARY_SIDE, LIBRARY_WORK = 48, 32, 1 << 20
-"""The same for a device's library, which writes the output before its range is read again."""
+"""The same for a device's library, where the range of the output takes another pass."""
 
 
 class Product(NamedTuple):

@@ -17,16 +17,16 @@ from elimina.planning.tree import Bound, Partition, plan_tree
 from elimina.problem.preparation import Problem
 
 _MAX_BITS = 500.0
-"""Base-2 logarithm of the most cells that are told apart: far more than any machine holds."""
+"""Base-2 logarithm at which numbers of cells are clipped: far more than any machine holds."""
 
 _MATCHING_PASSES = 2.5
 """Passes over the cells of a moment-matched bucket, for each pass over another one."""
 
 _MATCHING_RECORDS = 5
-"""Bytes of records with moment matching, for each byte without it: 8.4 to 1.5 MiB of 509_VAC."""
+"""Bytes of records with moment matching, for each byte without it (509_VAC: 8.4 MiB, and 1.5 MiB)."""
 
 IBound = int | Literal["auto"]
-"""The most variables of a message, or as many as memory (and time) allow."""
+"""Largest number of variables of a message; ``auto``: as many as memory (and time) allow."""
 
 MAX_IBOUND = 2**31 - 1
 """Largest i-bound that the core takes; no model has as many variables."""
@@ -106,7 +106,7 @@ class _Rough(NamedTuple):
     is_divided: bool
 
     def fits(self, memory: int, seconds: float) -> bool:
-        """Return whether they take no more."""
+        """Return whether they fit the limits."""
         return self.bytes + planning_bytes(self.records) <= memory and self.seconds <= seconds
 
 

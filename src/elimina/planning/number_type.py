@@ -1,4 +1,4 @@
-"""Number type of a plan: the narrowest that a proof on the range of its costs allows."""
+"""Number type of a plan: the narrowest one by a proof on the range of its costs."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from elimina.problem.preparation import Problem
 from elimina.problem.semirings import FLOATS, INTEGERS, LARGEST, SEMIRINGS, Contents, Dtype
 
 _MAX_VISITS = 100_000_000
-"""Cells that the search visits: about 0.2 s."""
+"""Cells that the search visits at most: about 0.2 s."""
 
 _MAX_TABLE_CELLS = 1 << 22
-"""Cells of a table from which the search would take too much memory."""
+"""Cells of a table above which the search would take too much memory."""
 
 
 def incumbent_cost(problem: Problem) -> int | None:
@@ -52,11 +52,11 @@ class Encoding(NamedTuple):
 _COSTS = "costs that are not integers"
 
 _MIN_OPERANDS = 3
-"""Steps that add fewer tables are not worth a narrower dtype."""
+"""Tables of a step from which a narrower dtype is worth it."""
 
 
 def operand_limits(bound: int, dtype: Dtype) -> list[int]:
-    """Return the most tables that a step may add in each narrower type of integers."""
+    """Return the largest number of tables that a step may add in each narrower type of integers."""
     limits = [LARGEST[name] // bound for name in INTEGERS[: INTEGERS.index(dtype)]]
     return [min(limit, MAX_OPERANDS) for limit in limits if limit >= _MIN_OPERANDS]
 
@@ -120,7 +120,7 @@ def cost_bound(problem: Problem) -> int:
 
 
 def contents_of(problem: Problem, is_integer: bool, ends: Ends | None = None) -> Contents:
-    """Return what a semiring's record asks of a problem.
+    """Return the properties of a problem that semirings' records depend on.
 
     Args:
         problem: Problem to be encoded.

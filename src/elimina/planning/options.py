@@ -23,16 +23,16 @@ from elimina.result import Bounds
 from elimina.system import available_threads
 
 MAX_ASSIGNMENTS = 10**9
-"""Most assignments that a call may be asked for."""
+"""Largest number of assignments of a call."""
 
 MAX_THREADS = 1024
-"""Most threads of a call, and most workers: more than a machine has, and few enough to start."""
+"""Largest number of threads and of workers of a call: more than a machine has, and few enough to start."""
 
 Slices = int | Literal["auto", "never"]
 """Conditioning on variables if a plan does not fit, and the largest number of slices."""
 
 MAX_SLICES = 1 << 16
-"""Slices that ``auto`` takes."""
+"""Largest number of slices by ``auto``."""
 
 Tables = Literal["auto", "dense", "sparse"]
 """Table layout: sparse tables hold only allowed tuples; ``auto``: sparse if that is expected to be faster."""
@@ -47,16 +47,16 @@ Division = Literal["auto", "scope", "content"]
 DIVISIONS: tuple[Division, ...] = get_args(Division)
 
 _MIN_SHARED_BYTES = 1 << 24
-"""Limit in bytes from which a call's own memory counts: any process grows by some MiB as it begins to work."""
+"""Limit in bytes from which a call's other memory counts, too: any process grows by some MiB at its start."""
 
 _MIN_MEMORY_SHARE = 0.25
-"""Share of a limit that stays available however much a call holds: small tables give bounds, too."""
+"""Share of a limit that always stays available to tables: even small ones give bounds."""
 
 _SPARE_MEMORY_SHARE = 0.125
 """Reserve in an advised limit, as a share of it: the memory of equal calls differs a little."""
 
 ORDER_SECONDS = 2.0
-"""Default limit on the search for an order; it ends earlier where the plan would not gain."""
+"""Default time limit of the order search in seconds; it ends earlier if the plan would not gain."""
 
 
 class Options(NamedTuple):

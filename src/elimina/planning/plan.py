@@ -32,7 +32,7 @@ class StorageForm(NamedTuple):
 
 
 class Sparse(NamedTuple):
-    """A plan's steps and tables as a session on rows needs them: places in an arena are for dense steps only.
+    """A plan's steps and tables for sparse sessions: only dense steps have places in an arena.
 
     Attributes:
         factors: The plan's, at the start of the arena.
@@ -53,7 +53,7 @@ class Sparse(NamedTuple):
 
     @property
     def predicted(self) -> tuple[int, float, float]:
-        """Number of steps on rows, the largest output of theirs in rows, and all of them together."""
+        """Number of sparse steps, the tuples of their largest output, and of all outputs."""
         rows = [form.rows for form in self.forms if form.in_rows]
         return len(rows), max(rows, default=0.0), sum(rows)
 
@@ -77,7 +77,7 @@ class MiniBuckets(NamedTuple):
 
 
 def slice_runs(sizes: Sequence[int]) -> list[int]:
-    """Return how often a step of each level runs (see ``Form.levels``), from level 0 on."""
+    """Return the number of runs of a step on each level (see ``Form.levels``), from level 0 on."""
     return list(itertools.accumulate(sizes, operator.mul, initial=1))
 
 
@@ -152,7 +152,7 @@ class Form:
         return []
 
     def figures(self) -> dict[str, Any]:
-        """Return the keys of a plan's JSON that are not as with all tables in the memory of one device."""
+        """Return the keys of a plan's JSON that differ from those of a plan in the memory of one device."""
         return {}
 
     def statistics(self, plan: Plan) -> dict[str, Any]:
@@ -276,7 +276,7 @@ class Plan(NamedTuple):
 
     @property
     def is_recorded(self) -> bool:
-        """True if the plan has steps: those whose records alone pass the memory limit are left out."""
+        """True if the plan has steps; they are left out if their records alone exceed the memory limit."""
         return len(self.steps) > 0 or not self.order
 
     @property
@@ -296,7 +296,7 @@ class Plan(NamedTuple):
 
     @property
     def fits(self) -> bool:
-        """True if the plan stays within its memory limits, and in no more slices than are allowed."""
+        """True if the plan stays within its memory limits and the allowed number of slices."""
         within = all(self.bytes.get(tier, 0) <= limit for tier, limit in self.form.limits)
         return within and self.peak_bytes <= min(self.memory_limit, MAX_BYTES) and self.form.is_allowed
 
@@ -313,11 +313,11 @@ class Plan(NamedTuple):
 
     @property
     def has_large_steps(self) -> bool:
-        """True if the plan does not fit for its many steps, however its tables are cut."""
+        """True if the plan does not fit because of its number of steps, whatever its tables."""
         return not self.is_recorded or (not self.fits and 2 * self.planning_bytes > self.peak_bytes)
 
     def with_room(self, cells: int) -> Plan:
-        """Return the plan with an arena of so many elements, more than its tables take, in the host's memory."""
+        """Return the plan with a larger arena than its tables need, in the host's memory."""
         host = self.bytes["host"] + (cells - self.arena_cells) * self.itemsize
         return self._replace(arena_cells=cells, bytes={**self.bytes, "host": host})
 

@@ -30,10 +30,10 @@ from elimina.problem.table_groups import Group
 from elimina.system import lock_for_a_moment
 
 MIN_RECORD_BYTES = 1 << 20
-"""Bytes of records that do not count: any process grows by that in a call."""
+"""Bytes of records that do not count towards the limit: any process grows by that in a call."""
 
 PLANNING_BYTES_PER_RECORD_BYTE = 5
-"""Memory of planning for each byte of records: 3.5 to 4.5 of chains. Above the limit, a plan has figures alone."""
+"""Memory of planning for each byte of records (chains: 3.5 to 4.5). Above the limit, a plan has only figures."""
 
 
 def planning_bytes(records: int) -> int:
@@ -45,20 +45,20 @@ DEFERRED_WORDS, _DEFERRED_BYTES = 1 << 22, 4
 """Number of words of records from which the host writes records one by one, and its largest memory for each word."""
 
 MAX_KEPT_PLANS = 16
-"""Plans that this process keeps for later calls."""
+"""Number of plans that this process keeps for later calls."""
 
 MAX_KEPT_PLAN_WORDS = 1 << 17
-"""Words of the records of the longest plan that is kept: those of some 1,000 steps."""
+"""Largest number of record words of a kept plan: some 1,000 steps."""
 
 ROOM = 8
-"""Memory, relative to a plan's, from which on the choice between its forms does not depend on it."""
+"""Memory limit relative to a plan's memory, above which the choice of its form does not depend on the limit."""
 
 _plans: OrderedDict[tuple[Any, ...], tuple[Plan, Plan | None]] = OrderedDict()
 _plans_lock = lock_for_a_moment()
 
 
 class _PlacedPlan(NamedTuple):
-    """A layout, the encoding it is for, and the slices of a plan.
+    """Layout, encoding and slices of a plan.
 
     Attributes:
         encoding: Numbers of the arena.
@@ -89,7 +89,7 @@ class _PlacedPlan(NamedTuple):
 
     @property
     def is_recorded(self) -> bool:
-        """Return whether there are records, that is, whether they fit into memory."""
+        """Return whether there are records: they are left out if they do not fit into memory."""
         return not self.placed.record_words or len(self.placed.out_spans) > 0
 
     def is_too_large(self, machine: Machine, memory: int) -> bool:
@@ -106,13 +106,13 @@ class _SliceVariables(NamedTuple):
 
 
 MIN_INCUMBENT_SECONDS = 0.5
-"""Estimated seconds from which searching for a solution pays, because it allows a narrower dtype."""
+"""Estimated seconds from which a search for a solution is worth it, as it permits a narrower dtype."""
 
 _HOPELESS_PLAN_SECONDS = 1e9
-"""Estimated seconds from which a plan is for its figures alone."""
+"""Estimated seconds from which a plan is made only for its figures."""
 
 _MAX_COUNTED = 1e300
-"""Figures of plans are counted up to here: bytes and sums of them are finite floats, too."""
+"""Largest figure of a plan, so that bytes and their sums are finite floats."""
 
 
 def _counted(figure: float) -> int:
@@ -151,7 +151,7 @@ class Conditioning(NamedTuple):
 
 
 class Relaxation(NamedTuple):
-    """A relaxation to mini-buckets, whose plan makes a bound on the answer.
+    """A relaxation to mini-buckets, which bounds the answer.
 
     Attributes:
         ibound: Largest number of variables of a message: buckets that would send a larger one are partitioned.
@@ -285,7 +285,7 @@ def make_plan(
 
 
 def kept_plan(elimination: Elimination, single: Plan | None = None) -> Plan:
-    """Return the plan of a whole problem; that of an earlier call if the problem differs in its values alone.
+    """Return the plan of a whole problem: a kept one if the problems differ only in values.
 
     Args:
         elimination: See ``make_plan``.
@@ -365,7 +365,7 @@ def _plan_steps(
 def _slice_steps(
     problem: Problem, conditioned: Problem, steps: PlannedSteps, sliced: Sequence[int]
 ) -> tuple[PlannedSteps, _SliceVariables]:
-    """Order the sliced variables, and the steps by them: those first that run again least often."""
+    """Order the sliced variables, and the steps by them, the least repeated steps first."""
     if not sliced:
         return steps, _SliceVariables()
     firsts, sources, factors, work = (array.tolist() for array in steps.tables)
@@ -381,7 +381,7 @@ def _slice_steps(
 
 
 def _factor_masks(problem: Problem, conditioned: Problem, sliced: Sequence[int]) -> list[int]:
-    """Return the sliced variables of each factor of a slice: bits by place."""
+    """Return the sliced variables of each factor as bits, by position."""
     bits = {v: 1 << i for i, v in enumerate(sliced)}
     tables = [sum(bits.get(v, 0) for v in table.scope) for table in problem.tables]
     return [functools.reduce(operator.or_, (tables[m] for m in group.members)) for group in conditioned.groups]

@@ -208,7 +208,7 @@ def place_steps(
 
 
 def library_steps(steps: Steps | Program) -> NDArray[np.bool_]:
-    """Return the steps that a device's library may make: those that are large enough, and perhaps a few more."""
+    """Return the steps for a device's library: all that are large enough, and possibly a few more."""
     words, starts = steps.words, steps.starts
     depth = words[starts + DOMAIN]
     if depth.max(initial=0) < LIBRARY_DEPTH:

@@ -33,7 +33,7 @@ OTHER_WORDS = 2
 """Words of a further variable that a step eliminates, behind its tables: the variable, and its number of values."""
 
 MAX_OPERANDS = 16
-"""Tables that one step reads at most."""
+"""Largest number of tables that one step reads."""
 
 
 def tables(record: list[int]) -> list[list[int]]:

@@ -9,7 +9,7 @@ from elimina.planning.plan import Form, Plan
 
 
 class Segments(Form):
-    """An order in segments, of which one at a time keeps all of its messages (``methods.segments``).
+    """An order in segments; one segment at a time keeps all of its messages (``methods.segments``).
 
     Bytes, work and seconds of the plan are estimates of all runs.
 
@@ -32,7 +32,7 @@ class Segments(Form):
         return self.unsegmented
 
     def rows(self, plan: Plan) -> list[tuple[str, str]]:
-        """Return the number of segments, and what they cost."""
+        """Return the number of segments, and their cost."""
         whole = self.unsegmented
         cost = f"{times_text(plan.work, whole.work)} the work of one segment, which needs"
         text = f"{len(self.ends)}; {cost} {bytes_text(whole.peak_bytes)} and {seconds_text(whole.seconds)}"

@@ -1,4 +1,4 @@
-"""Copies between the GPUs that share one plan: the cells that each takes from another."""
+"""Copies between GPUs that share one plan: the cells that each one reads from the others."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def boxes(copy: Exchange, gpu: int, gpus: int) -> Iterator[Box]:
 
 
 class _Piece(NamedTuple):
-    """Values of a variable that follow one another on both sides; ``digit``: number of the range that has them."""
+    """Consecutive values of a variable on both sides; ``digit``: number of their range."""
 
     target: int
     length: int

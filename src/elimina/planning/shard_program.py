@@ -18,12 +18,12 @@ class Range(NamedTuple):
     stride: int
 
     def length(self, size: int) -> int:
-        """Return the number of values of each range; the last ones begin again with the first values."""
+        """Return the number of values of each range; the last ranges wrap around to the first values."""
         return -(-size // self.parts)
 
 
 Division = tuple[Range, ...]
-"""Variables by whose values a table is divided; none: each GPU has all of it."""
+"""Variables whose values divide a table; empty: each GPU has the whole table."""
 
 
 class GpuTable(NamedTuple):
@@ -47,7 +47,7 @@ class GpuTable(NamedTuple):
 
     @property
     def lengths(self) -> tuple[int, ...]:
-        """Number of values of each variable that a GPU has."""
+        """Number of values of each variable on a GPU."""
         return lengths_of(self.axes, self.sizes, self.division)
 
 
@@ -130,6 +130,6 @@ def cells(place: GpuTable, first: Sequence[int], lengths: Sequence[int]) -> Fact
 
 
 def lengths_of(axes: Sequence[int], sizes: Sequence[int], division: Division) -> tuple[int, ...]:
-    """Return the number of values of each variable that a GPU has of a divided table."""
+    """Return the number of values of each variable of a divided table on a GPU."""
     parts = {part.variable: part for part in division}
     return tuple(parts[v].length(size) if v in parts else size for v, size in zip(axes, sizes, strict=True))

@@ -23,10 +23,10 @@ from elimina.planning.step import Operand, Step
 from elimina.problem.semirings import SEMIRINGS
 
 DIVIDED_SECONDS = 1e-3
-"""Estimated seconds of the shortest step that is divided: the others take less than to wait for other GPUs."""
+"""Estimated seconds of the shortest step to divide: shorter ones take less time than waiting for other GPUs."""
 
 _VARIABLES = 4
-"""Variables by whose values a table is divided at most: enough for 16 GPUs where each has two values."""
+"""Largest number of variables that divide a table: enough for 16 GPUs with two values each."""
 
 _DIVISIONS = 12
 """Number of compared divisions of a table: by the variables eliminated last, because these stay longest."""
@@ -36,10 +36,10 @@ _VECTOR_BYTES, _LINE_BYTES, _TABLE_BYTES = 16, 64, 256
 """Cells from which rows are padded to whole vectors and lines, and alignment of tables, as ``core/plan`` has them."""
 
 _SIZES = 6
-"""Leading bits of the elements that a table takes: it is rounded up by 3 % at most."""
+"""Significant bits of a table's number of elements: it is rounded up by 3 % at most."""
 
 _LARGE_OUTPUT_SHARE = 0.125
-"""Share of a GPU's memory from which an output is divided even at a loss of time."""
+"""Share of a GPU's memory from which outputs are divided even at a loss of time."""
 
 
 def make_shards(plan: Plan, machine: Machine, gpus: int, memory: int) -> Plan | None:
@@ -73,7 +73,7 @@ _Costs = dict[Division, tuple[float, list[tuple[int, Division]]]]
 
 
 class _DivisionSearch:
-    """The division of each step that takes least time in all, by dynamic programming from the leaves to the roots."""
+    """Search for the fastest division of all steps, by dynamic programming from the leaves to the roots."""
 
     def __init__(self, plan: Plan, steps: Sequence[Step], machine: Machine, gpus: int, memory: int) -> None:
         self._plan, self._steps, self._machine, self._gpus = plan, steps, machine, gpus
@@ -107,7 +107,7 @@ class _DivisionSearch:
         return chosen, sum(costs[number][()][0] for number, step in enumerate(self._steps) if not step.readers)
 
     def _divisions(self, step: Step) -> list[Division]:
-        """Return the divisions of a step's output that are compared."""
+        """Return the divisions of a step's output to compare."""
         divisions: list[Division] = [()]
         if not step.readers or self._machine.seconds((step,), self._item, 0) - self._machine.start < DIVIDED_SECONDS:
             return divisions
@@ -129,7 +129,7 @@ class _DivisionSearch:
         return seconds + (GPU_JOIN_SECONDS if division and self._scaled else 0.0)
 
     def _least(self, number: int, needed: Division, costs: _Costs) -> tuple[float, Division]:
-        """Return the least seconds in which a message is there as needed, and its division before."""
+        """Return the least seconds for a message in the needed division, and its division before."""
         source, runs = self._steps[number], self._runs[number]
         cells = math.prod(lengths_of(source.axes, source.sizes, needed))
         best, chosen = costs[needed][0] if needed in costs else math.inf, needed
@@ -142,7 +142,7 @@ class _DivisionSearch:
         return best, chosen
 
     def _copy_seconds(self, cells: int, division: Division, needed: Division, run: int = GPU_RUN_BYTES) -> float:
-        """Return the seconds of a copy of so many cells on each GPU, in runs of bytes that follow each other."""
+        """Return the seconds of a copy of cells on each GPU, in runs of consecutive bytes."""
         remote = 1 - 1 / math.prod(part.parts for part in division if part not in needed)
         size = cells * self._item
         linked = remote * size / GPU_LINK * (1 + GPU_RUN_BYTES / max(1, run))
@@ -150,7 +150,7 @@ class _DivisionSearch:
 
 
 def _runs(step: Step) -> dict[int, int]:
-    """Return, for each variable of an output, the cells that follow each other over all of its values."""
+    """Return, for each variable of an output, the number of consecutive cells over all of its values."""
     runs, cells = {}, 1
     for _, v, size in sorted(zip(step.out_strides, step.axes, step.sizes, strict=True)):
         cells *= size
@@ -189,7 +189,7 @@ def _part(step: Step, division: Division) -> Step:
 
 
 class _Builder:
-    """Places of all parts, the steps of each GPU, and what is copied between them; ``offsets``: see ``_Memory``."""
+    """Places of all parts, steps of each GPU, and copies between them; ``offsets``: see ``_Memory``."""
 
     def __init__(
         self,
@@ -298,7 +298,7 @@ class _Builder:
         strides: Sequence[int],
         rows: int | None = None,
     ) -> GpuTable:
-        """Give a table memory; its axes follow each other as they do with other strides.
+        """Allocate a table, with the order of axes of the given strides.
 
         ``rows``: the first axis of rows, which are padded to whole vectors; None: where the other strides have a gap.
         """
@@ -357,7 +357,7 @@ class _Memory:
         self._now = 0
 
     def go_on(self) -> None:
-        """Begin the next moment: tables that are given back before it part memory with those that are made in it."""
+        """Begin the next moment: tables released before it may share memory with tables made in it."""
         self._now += 1
 
     def take(self, span: int) -> int:
@@ -369,7 +369,7 @@ class _Memory:
         return number if self._offsets is None else self._offsets[number]
 
     def give_back(self, start: int) -> None:
-        """End a table's life with this moment."""
+        """Release a table at the end of this moment."""
         if self._offsets is None:
             self._last[start] = self._now
 

@@ -25,11 +25,11 @@ def dependence(reads: Iterable[Iterable[tuple[int, int]]], factors: Sequence[int
 
 
 _REACHED_KEPT = 1 << 22
-"""Step numbers that are kept of sets asked for before (8 bytes each): enough for repeated queries of large networks."""
+"""Largest number of cached step numbers (8 bytes each): enough for repeated queries of large networks."""
 
 
 class Reach:
-    """Sets of steps that are reachable from a few steps, kept while they take little memory.
+    """Cache of the sets of steps that are reachable from a few steps.
 
     Args:
         following: Steps to which each step's edges lead.
@@ -61,7 +61,7 @@ class Reach:
 def order_slices(
     masks: Sequence[int], work: Sequence[float], sizes: Sequence[float], variables: Sequence[int]
 ) -> tuple[int, ...]:
-    """Order the fixed variables such that little runs again when the last ones change, which they do most often.
+    """Order the fixed variables so that few steps run again when the last ones change, which change most often.
 
     Args:
         masks: Variables that each step depends on, by their place.

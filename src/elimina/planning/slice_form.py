@@ -10,7 +10,7 @@ from elimina.option_names import option
 from elimina.planning.plan import Form, Plan
 
 _MAX_NAMES = 5
-"""Variables that an error names."""
+"""Largest number of variables in an error."""
 
 
 class Slicing(Form):
