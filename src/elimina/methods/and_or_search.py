@@ -36,20 +36,20 @@ from elimina.running.mini_bucket_plans import plan_within
 from elimina.running.pool import spread
 
 MAX_COST_SUM = 2**50
-"""Sums of integer costs stay below it: the core adds them as floats."""
+"""Limit of sums of integer costs: the core adds them as floats."""
 
 TOTAL_TOLERANCE = 1.001e-9
 """Relative tolerance of a total known to be reached, where costs are floats: more than the core's, by what sums of
 thousands of terms are rounded."""
 
 MAX_MESSAGE_SECONDS = 300.0
-"""Estimated time of mini-buckets beyond which none are tried."""
+"""Largest estimated time of mini-buckets, in seconds."""
 
 ROUND_GROWTH = 10.0
 """Time of a round's mini-buckets, relative to that of the round before."""
 
 SEARCH_SECONDS_PER_MESSAGE_SECOND = 10.0
-"""Seconds of AND/OR search in a round, for each second that its mini-buckets may take."""
+"""Seconds of AND/OR search in a round, for each second of its mini-buckets."""
 
 CONSISTENCY_SECONDS_PER_SEARCH_SECOND = 2.0
 """Seconds of soft local consistency for each second of AND/OR search: it resumes where it stopped."""
@@ -64,13 +64,13 @@ MAX_UNREPORTED_SECONDS = 0.5
 """Seconds of local search after which its best assignment is reported."""
 
 ORDER_SECONDS_PER_MESSAGE_SECOND = 5.0
-"""Seconds of the search for an order in a round, for each second that its mini-buckets may take."""
+"""Seconds of the order search in a round, for each second of its mini-buckets."""
 
 MIN_ORDER_SECONDS = 1e-3
-"""Seconds of the search for an order where little time is left."""
+"""Least seconds of the order search."""
 
 CANDIDATE_ORDERS = 4
-"""Orders that a round after the first one chooses from: at equal width, their mini-buckets' bounds differ by far."""
+"""Number of orders that later rounds choose from: at equal width, their mini-buckets' bounds differ a lot."""
 
 MIN_TURN_SHARE = 0.125
 """Share of its time that a search gets if the other one has the better bound: always for AND/OR search, at least for
@@ -120,7 +120,7 @@ def searched_optimum(
     original: ShiftedProblem | None = None,
     paused: PausedSearch | None = None,
 ) -> Result:
-    """Find the optimum and an assignment, or bounds on it where time ends before (``bounded``).
+    """Find the optimum and an assignment, or bounds on it if time ends first (``bounded``).
 
     Args:
         problem: Problem of the task ``mpe``.
@@ -171,7 +171,7 @@ class _AlternatingSearch(SearchState):
 
     @property
     def grown(self) -> int:
-        """Bytes by which the process has grown since the search began; 0 where no limit counts them."""
+        """Bytes by which the process has grown since the search began; 0 if no limit counts them."""
         if self.resident is None or not self.options.is_shared:
             return 0
         system.release_memory()
@@ -207,7 +207,7 @@ class _AlternatingSearch(SearchState):
         return threads
 
     def run(self, original: ShiftedProblem | None) -> None:
-        """Search round after round, until the bounds meet or the time is up."""
+        """Run rounds of search until the bounds meet or the time is up."""
         options, limits = self.options, self.limits
         self.propagate(limits.first_turn)
         self.improve(limits.first_turn / 2)
@@ -361,7 +361,7 @@ class _AlternatingSearch(SearchState):
             raise KeyboardInterrupt
 
     def propagate(self, seconds: float) -> None:
-        """Run soft local consistency for one time budget, and on while it seems to come to its end soon."""
+        """Run soft local consistency for one time budget, and longer if it seems to end soon."""
         paused = self.paused
         while not (self.is_over or paused.is_spent or self.limits.is_alone):
             if paused.consistency is None:
@@ -389,7 +389,7 @@ class _AlternatingSearch(SearchState):
             paused.consistency, paused.unit = None, unit
 
     def begin_rival(self, search: SoftConsistency) -> SoftConsistency | None:
-        """Search for a while with another order, which decides on some problems; return that search if it is ahead."""
+        """Search briefly with another order, which matters on some problems; return that search if it is ahead."""
         share = PACKING_RIVAL_SHARE if search.reduction.is_packing else RIVAL_SHARE
         seconds = share * search.seconds - search.setup
         is_free = isinstance(self.options.order, str) and self.limits.nodes == math.inf
@@ -462,7 +462,7 @@ class _AlternatingSearch(SearchState):
         self.is_improving = self.score != score_before
 
     def begin_consistency(self, order: int) -> SoftConsistency | None:
-        """Return a search with the order of a number, if it is possible."""
+        """Return a search with the order of the given number, if possible."""
         options = self.options
         seconds = min(ROOT_SHIFT_SECONDS, self.limits.seconds / 10) if options.shifts_tables else 0.0
         with self.phase("consistency"):

@@ -57,11 +57,11 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 _SAMPLED_CASES = 64
-"""Cases that an estimate looks at."""
+"""Number of cases in an estimate."""
 
 
 class CaseByCase:
-    """Answers each case alone, on the steps of one plan: a variable that is observed is left out of their tables.
+    """Answers each case alone on the steps of one plan, with observed variables removed from their tables.
 
     Args:
         planned: A plan without cases, for the CPU.
@@ -73,7 +73,7 @@ class CaseByCase:
         self._asked = [output.scope[0] for output in planned.plan.outputs if output.scope]
 
     def least_seconds(self, values: Codes) -> float:
-        """Return a lower bound on the seconds of a case on one thread, known at once."""
+        """Return a quick lower bound on the seconds of a case on one thread."""
         return CASE_STEP_SECONDS * len(self.planned.plan.steps)
 
     def seconds(self, values: Codes) -> float:
@@ -123,7 +123,7 @@ class PlannedCases(CaseByCase):
     """Answers each case alone: on a separate plan, or on the shared plan if the separate one is too large."""
 
     def least_seconds(self, values: Codes) -> float:
-        """Return a lower bound on the seconds of a case on one thread, known at once: two steps for each variable."""
+        """Return a quick lower bound on the seconds of a case on one thread: two steps for each variable."""
         return 2 * OWN_STEP_SECONDS * (len(self.planned.plan.order) - float((values >= 0).sum(axis=1).mean()))
 
     def seconds(self, values: Codes) -> float:
@@ -142,7 +142,7 @@ class PlannedCases(CaseByCase):
         return float(run + (OWN_STEP_SECONDS + OWN_PLAN_SECONDS * plans) * steps + CASE_SECONDS)
 
     def sequence(self, values: Codes) -> NDArray[np.intp]:
-        """Return the cases so that those which observe the same variables follow each other, and share a plan."""
+        """Return the cases grouped by their observed variables: each group shares a plan."""
         return np.argsort(_patterns(values), kind="stable")
 
     def _answer(self, propagators: dict[str, Propagator], values: Codes) -> tuple[PropagatedTables, NDArray[np.bool_]]:
@@ -190,13 +190,13 @@ def _set_logs(row: NDArray[np.float64], variables: Sequence[int], sizes: Sequenc
 
 _MAX_CASES = 8192
 _CASE_MULTIPLE = 16
-"""Cases of a chunk are a multiple of it where memory allows: whole vectors."""
+"""Divisor of the number of cases of a chunk, if memory permits: whole vectors."""
 
 _CACHE_BYTES = 4 << 20
 """Bytes of a chunk's tables, so that they stay in a core's cache."""
 
 _CASES_PER_ITEM = 64
-"""Cases that a thread runs one after another before it writes their posteriors."""
+"""Number of cases that a thread runs before it writes their posteriors."""
 
 _CASE_ARENA_FACTOR = 2
 """Size of the arena for plans of single cases, relative to a plan's own."""
@@ -297,7 +297,7 @@ class Batch:
         self._propagators: list[dict[str, Propagator]] = [{} for _ in range(self.threads)]
 
     def _other_ways(self) -> list[CaseByCase]:
-        """Return the other methods on the CPU, if the tables of every thread fit (at worst in two semirings)."""
+        """Return the other methods on the CPU, if the tables of every thread fit (in up to two semirings)."""
         backend = self.planned.backend
         if not isinstance(backend, CpuBackend) or self._families:
             return []
@@ -362,7 +362,7 @@ class Batch:
 
     @property
     def peak_bytes(self) -> int:
-        """Bytes that the tables of all threads may take, in two semirings at worst."""
+        """Largest bytes of the tables of all threads, in up to two semirings."""
         return 2 * self.threads * max(p.plan.peak_bytes for p in (self.planned, *(way.planned for way in self._ways)))
 
     def _amortised_cases(self, plan: Plan) -> int:
@@ -373,12 +373,12 @@ class Batch:
     def suits(
         self, columns: Sequence[int], asked: Sequence[int] | None, count: int, families: Sequence[tuple[int, ...]] = ()
     ) -> bool:
-        """Return whether this batch was made for so many cases with these columns and queries."""
+        """Return whether this batch was made for this number of cases with these columns and queries."""
         question = tuple(columns), asked, tuple(families)
         return question == (self.columns, self._query, self.families) and count <= self._enough
 
     def use_tables(self, model: Model) -> None:
-        """Answer with other tables over the same scopes from now on, on the same plan."""
+        """Switch to other tables over the same scopes, on the same plan."""
         self.model = model
         self.planned = self.planned._replace(problem=self._prepare(self.cases))
         self._ways = self._other_ways()
@@ -474,14 +474,14 @@ class Batch:
         return method
 
     def close(self) -> None:
-        """Give the memory back; the next run takes it again."""
+        """Release the memory; the next run allocates it again."""
         for propagators in self._propagators:
             while propagators:
                 propagators.popitem()[1].close()
 
     @contextlib.contextmanager
     def _lane(self, lane: int) -> Iterator[dict[str, Propagator]]:
-        """Lend a thread its own propagators."""
+        """Yield a thread's own propagators."""
         propagators = self._propagators[lane]
         try:
             yield propagators
@@ -568,5 +568,5 @@ def _static_bytes(plan: Plan) -> int:
 
 
 def _case_bytes(plan: Plan) -> int:
-    """Return the bytes of a case, from a plan for a few."""
+    """Return the bytes of a case, estimated from a plan for a few cases."""
     return (plan.peak_bytes - _static_bytes(plan)) // _CASE_MULTIPLE

@@ -27,7 +27,7 @@ Floats = NDArray[np.float64]
 """Tables in units: arrays of NumPy, or of a GPU."""
 
 _MAX_KEY = 2.0**53
-"""Keys of partial assignments are whole numbers that floats hold."""
+"""Largest key of partial assignments: keys are whole numbers in floats."""
 
 _MIN_WIDTH, _MAX_WIDTH, _WIDTH_GROWTH = 1 << 10, 1 << 19, 8
 """Number of partial assignments of the first search, largest number, and growth from search to search."""
@@ -48,16 +48,16 @@ class BeamResult(NamedTuple):
 
 
 _CELL_BYTES = 64
-"""Bytes of a partial assignment with one more value, besides the values that are held: costs, keys, their sorting."""
+"""Bytes of an extended partial assignment besides its stored values: costs, keys and their sorting."""
 
 _VALUE_BYTES = 20
-"""Bytes of a value that is held, while partial assignments are sorted."""
+"""Bytes of a stored value while partial assignments are sorted."""
 
 
 def beam_searches(
     graph: JoinGraph, tables: Sequence[Floats], until: float, arrays: Any = np, room: float = math.inf
 ) -> Iterator[BeamResult]:
-    """Yield the ends of wider and wider searches, until one is exact or there is no time or memory for the next.
+    """Yield the results of ever wider searches, until one is exact or there is no time or memory for the next.
 
     Args:
         graph: Clusters.
@@ -150,7 +150,7 @@ def _last_reads(graph: JoinGraph) -> dict[int, int]:
 
 
 def _bytes_of_one(graph: JoinGraph, tables: Sequence[Floats]) -> float:
-    """Return the most bytes of one partial assignment and its extensions by a variable."""
+    """Return the largest bytes of one partial assignment with its extensions by a variable."""
     last_reads, held, max_bytes = _last_reads(graph), 1, 1.0
     ends = Counter(last_reads.values())
     for number in reversed(range(len(graph.buckets))):
@@ -161,7 +161,7 @@ def _bytes_of_one(graph: JoinGraph, tables: Sequence[Floats]) -> float:
 
 
 def _extended(costs: Any, held: Any, rows: Sequence[int], bucket: Sequence[tuple[Any, Any]], arrays: Any) -> Any:
-    """Return the costs of partial assignments with each value of a bucket's variable, in a row of its own."""
+    """Return the costs of partial assignments with each value of a bucket's variable, a row for each value."""
     size = len(bucket[0][1])
     total = arrays.broadcast_to(costs, (size, len(costs)))
     for scope, table in bucket:

@@ -1,4 +1,4 @@
-"""Belief propagation in waves on a GPU: for models of very many small factors.
+"""Belief propagation in waves on a GPU, for models of very many small factors.
 
 All messages of a wave are computed at the same time from those of the wave before (Pearl 1988, "Probabilistic Reasoning
 in Intelligent Systems", section 4.4), damped where they do not settle.
@@ -36,7 +36,7 @@ logger = logging.getLogger("elimina")
 METHOD = "belief propagation in waves"
 
 TOLERANCE = 1e-6
-"""Change of a probability that does not count."""
+"""Change of a probability that counts as none."""
 
 ROUND_WAVES, MAX_WAVES = 32, 2048
 """Waves (an even number) between checks of the residual, and their largest number: later waves seldom converge."""
@@ -48,17 +48,17 @@ DAMPINGS, MIN_PROGRESS = (0.25, 0.5, 0.8), 0.5
 """Damping after each round that fails to reduce the residual by this factor."""
 
 UNKNOWN_ERROR = 0.5
-"""Estimated error of marginals that are compared with no others."""
+"""Estimated error of marginals without others to compare with."""
 
 MAX_AXES, MAX_CELLS = 8, 1 << 10
-"""Most variables and cells of a factor: a thread passes all of its messages."""
+"""Largest number of variables and cells of a factor: one thread passes all of its messages."""
 
 EXPECTED_WAVES, CPU_CELLS_PER_SECOND = 100, 3e7
-"""Waves until messages settle, and cells of messages that a CPU passes in a second: a GPU's start has to pay."""
+"""Expected waves until convergence, and message cells a second on a CPU: a GPU has to repay its start-up."""
 
 
 class _Arrays(NamedTuple):
-    """Factors as the waves take them."""
+    """Factors in the arrays of the kernels."""
 
     biases: NDArray[np.float64]
     classes: list[FactorClass]

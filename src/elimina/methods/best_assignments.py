@@ -1,4 +1,4 @@
-"""Assignments in the order of their values, the best first, by best-first search along the messages of an elimination.
+"""Assignments in the order of their values, by best-first search guided by the messages of an elimination.
 
 R. Dechter, N. Flerova, R. Marinescu, "Search algorithms for m best solutions for graphical models", AAAI 2012. What the
 choice of a value costs beyond the best one, its regret, follows from the messages of one elimination. If these are
@@ -34,16 +34,16 @@ from elimina.running.mini_bucket_plans import plan_within
 from elimina.running.plan_choice import plan_on
 
 TIE_TOLERANCE = 1e-9
-"""Relative difference up to which costs of floats are ties: the search then goes on downwards."""
+"""Relative difference up to which costs of floats are ties, broken by depth."""
 
 MAX_COST_SUM = 2**53
-"""Sums of integer costs stay below it: they are compared as floats."""
+"""Limit of sums of integer costs, which are compared as floats."""
 
 MESSAGE_MEMORY_SHARE = 0.5
-"""Share of the memory that messages of mini-buckets may take; the search has the rest."""
+"""Share of the memory for messages of mini-buckets; the search gets the rest."""
 
 MESSAGE_SECONDS = 10.0
-"""Estimated time of mini-buckets, in seconds, where exact messages do not fit."""
+"""Estimated time of mini-buckets in seconds if exact messages do not fit."""
 
 _BRANCH_BYTES, _SIBLING_BYTES = 400, 24
 """Bytes of a branch without its arrays, and of a sibling in it."""
@@ -72,7 +72,7 @@ class _Level(NamedTuple):
 
 
 class _Branch(NamedTuple):
-    """A path of the search, and what it passed by: siblings by their costs, the best first.
+    """A path of the search, and the siblings that it passed, by their costs.
 
     Attributes:
         values: Value at each level.
@@ -173,7 +173,7 @@ class BestAssignments:
             leaf = self._descend(values, level + 1, cost)
 
     def _descend(self, values: NDArray[np.int32], level: int, cost: float) -> NDArray[np.int32] | None:
-        """Go down by the best values as long as nothing else is better; return the values if this reaches the end."""
+        """Descend by the best values while no other branch is better; return the values if this reaches the end."""
         limit = self._heap[0][0] if self._heap else math.inf
         siblings: list[tuple[float, int, int]] = []
         # Variables in which the path differs from each earlier assignment.
@@ -207,7 +207,7 @@ class BestAssignments:
         return values if level == len(self._levels) else None
 
     def _regrets(self, level: int, values: NDArray[np.int32]) -> NDArray[np.float64]:
-        """Return what each value of a level costs beyond the bound before it."""
+        """Return the increase of the bound by each value of a level."""
         size, offsets, strides, signs, levels, level_strides, owners = self._levels[level]
         if not len(offsets):
             return np.zeros(size)
@@ -230,7 +230,7 @@ class BestAssignments:
 
 
 def _messages(problem: Problem, options: Options) -> tuple[Heuristic, dict[str, Any]]:
-    """Run an elimination with all messages, or with mini-buckets if it does not fit; return it with its figures."""
+    """Run an elimination with all messages, or mini-buckets if they do not fit; return it with its figures."""
     order = elimination_order(problem, options)
     backend = backend_of(options)
     # The tables of each variable's own bucket are needed, so no step may eliminate several.

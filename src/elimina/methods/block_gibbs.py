@@ -1,4 +1,4 @@
-"""Gibbs sampling of blocks: variables that form a forest, given all others, are drawn together.
+"""Gibbs sampling of blocks: draws variables that form a forest together, given all others.
 
 Jensen, Kong and Kjaerulff 1995, "Blocking Gibbs sampling in very large probabilistic expert systems"; Hamze and de
 Freitas 2004, "From fields to trees". Marginals are means of those of the blocks given the other variables. Chains that
@@ -25,7 +25,7 @@ from elimina.problem.preparation import Problem
 METHOD = "block Gibbs sampling"
 
 CHAINS, TEMPERED_CHAINS = 8, 4
-"""Chains, whose differences tell the error; those with replicas."""
+"""Number of chains (their differences give the error), and of chains with replicas."""
 
 CHAIN_BYTES = 1 << 10
 """Bytes of a variable: its blocks, and its states in all chains."""
@@ -34,10 +34,10 @@ MOMENTS = 4
 """Sums over sweeps for each chain and power: see the core's `BlockGibbs.run`."""
 
 MAX_ROUNDS = (32, 16)
-"""Rounds of sweeps whose sums are stored, as memory allows; then each two of them become one."""
+"""Largest number of stored rounds of sweeps, as memory permits; beyond, pairs of rounds are merged."""
 
 BURN_IN_SHARE = 0.125
-"""Share of the first rounds that count for nothing."""
+"""Share of the first rounds that are discarded."""
 
 ROUND_SECONDS = 0.05
 """Time of a round."""
@@ -47,13 +47,13 @@ TRIAL_ROUNDS, STUCK_RATIO, MIN_STUCK_ERROR = 10, 1.4, 0.003
 (1 for independent halves, 2 for chains that do not move), and the error is so large."""
 
 PILOT_POWERS = (*np.geomspace(1.0, 0.01, 20).tolist(), 0.0)
-"""Powers of a pilot run, from which those of the replicas are chosen."""
+"""Number of powers of a pilot run, from which the powers of replicas are chosen."""
 
 PILOT_SWEEPS = 20
 """Number of counted sweeps of a pilot run, after as many uncounted ones."""
 
 POWER_STEP, MAX_POWERS = 1.0, 48
-"""Standard deviations of the logarithm of the product of all factors from one power to the next; most powers."""
+"""Standard deviations of the logarithm of the product of all factors between two powers; largest number of powers."""
 
 
 class _Round(NamedTuple):
@@ -112,12 +112,12 @@ class _Chains:
         )
 
     def run(self, sweeps: int, seconds: float) -> int:
-        """Run sweeps, as many as there is time for; return their number."""
+        """Run sweeps within the time; return their number."""
         sums, draws, moments = self._current
         return self._sampler.run(sweeps, sums.reshape(-1), draws.reshape(-1), moments.reshape(-1), seconds)
 
     def advance(self, limits: Limits) -> None:
-        """Finish a round; if time is up before, the next call goes on with it."""
+        """Finish a round; if time ends before, the next call continues it."""
         begun = time.monotonic()
         while self._remaining:
             self._remaining -= self.run(self._remaining, limits.seconds)
@@ -144,7 +144,7 @@ class _Chains:
         return self.rounds[math.ceil(BURN_IN_SHARE * len(self.rounds)) :] or self.rounds
 
     def log_z(self) -> tuple[float | None, float]:
-        """Return the estimated logarithm of the sum, and its standard error; None where chains do not tell it.
+        """Return the estimated logarithm of the sum, and its standard error; None if chains cannot estimate it.
 
         They need the power 0, and powers so close that each ratio of sums is within the range of floats.
         """
@@ -175,7 +175,7 @@ class _Chains:
 def estimated_errors(
     means: NDArray[np.float64], shares: NDArray[np.float64], sizes: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """Return the Hellinger distance that each variable's mean marginal has from the exact one, by its standard error.
+    """Return the Hellinger distance of each variable's mean marginal from the exact one, by its standard error.
 
     Args:
         means: Independent means of the marginals, whose differences tell the error of each.
@@ -203,7 +203,7 @@ class _Answer(NamedTuple):
 
     @staticmethod
     def of(chains: _Chains, sizes: NDArray[np.int64], count: int) -> _Answer:
-        """Return the answer of so many chains."""
+        """Return the answer of the first chains."""
         halves = chains.half_chains()
         shares = halves.mean(axis=0)
         by_chains = halves.reshape(-1, count, len(shares)).mean(axis=0)
@@ -225,7 +225,7 @@ class _Answer(NamedTuple):
 
 
 def block_gibbs(problem: Problem, options: Options, limits: Limits) -> Iterator[SumEstimate]:
-    """Yield the marginals of longer and longer chains; nothing if there are forbidden tuples, which chains cannot pass.
+    """Yield the marginals of ever longer chains; none if there are forbidden tuples, which chains cannot cross.
 
     Args:
         problem: Problem of a sum of products.
@@ -262,7 +262,7 @@ def block_gibbs(problem: Problem, options: Options, limits: Limits) -> Iterator[
 
 
 def _powers(factors: FactorList, sizes: NDArray[np.int64], limits: Limits) -> Sequence[float]:
-    """Return powers from 1 to 0, of which neighbours exchange states about equally often; none if time is up."""
+    """Return powers from 1 to 0 with about equal rates of exchange between neighbours; none if time is up."""
     pilot = _Chains(factors, sizes, PILOT_POWERS, 1, limits.seed, MAX_ROUNDS[-1])
     pilot.run(PILOT_SWEEPS, limits.seconds)
     pilot.forget()

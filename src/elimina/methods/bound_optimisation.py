@@ -42,7 +42,7 @@ MAX_SECONDS = 12.0
 """Seconds of the optimisation without a time limit."""
 
 MAX_ORDERS = 8
-"""Orders by min-fill with different seeds that are tried at most."""
+"""Largest number of tried orders, by min-fill with different seeds."""
 
 _ORDER_SECONDS = 0.2
 """Limit of the search for such an order in seconds."""
@@ -60,44 +60,44 @@ _RUNG_EVALUATIONS = 40
 """Evaluations of each side for which an i-bound must leave time: most of the gain is made in these."""
 
 _TURN_EVALUATIONS = 4
-"""Evaluations of a side's turn, by whose gain the next one is chosen."""
+"""Evaluations of a side's turn; the gain decides about the next turn."""
 
 _MAX_BITS = 500.0
-"""Base-2 logarithm of the most cells that are told apart: far more than any machine holds."""
+"""Base-2 logarithm at which numbers of cells are clipped: far more than any machine holds."""
 
 _MAX_CELLS = 1e15
-"""Cells of messages from which their places are not looked for: they do not fit."""
+"""Cells of messages above which no layout is made, because they cannot fit."""
 
 CELL_SECONDS = 1e-8
 """Seconds of an evaluation for each cell, until it is measured."""
 
 MEMORY_SHARE = 0.75
-"""Share of the memory that the tree's tables and the parameters take."""
+"""Share of the memory for the tree's tables and the parameters."""
 
 _SHARED_VARIABLES, _SHIFT_CELLS = 5, 256
 """Most variables and cells of a shift. On a 40 x 40 grid (i-bound 9), one variable leaves a gap of 11.3 in log10, four
 6.0, seven no less."""
 
 _SLICES = 16
-"""Assignments of the variables that are fixed, for the bound from below."""
+"""Number of assignments of fixed variables for the bound from below."""
 
 _FIRST_SIDE_SHARE = 0.4
-"""Share of a rung's time for the bound from above, where the one from below needs its messages or its memory."""
+"""Share of a rung's time for the bound from above, if the bound from below needs its messages or its memory."""
 
 _ASSIGNMENT_SHARE = 0.1
-"""Share of the time for a local search for an assignment, where no message leads to one."""
+"""Share of the time for a local search for an assignment, if no message leads to one."""
 
 _STALLED_STEPS, _STALLED_GAIN = 10, 2e-3
 """Number of steps with a small gain, relative to the gap (or to 1), after which an i-bound ends."""
 
 _WEIGHT_SCALES: dict[Bound, float] = {"upper": 3.0, "lower": 0.3}
-"""Changes of a weight's logarithm for each of a shift. From below, weights that change early end at a bad optimum."""
+"""Scale of a weight's logarithm relative to shifts. From below, early changes of weights end at a bad optimum."""
 
 _SIDES: tuple[Bound, Bound] = ("upper", "lower")
 """Sides of the bounds."""
 
 _ULPS = 4
-"""Units in the last place that a constant may be off."""
+"""Largest error of a constant in units in the last place."""
 
 
 class SumBounds(NamedTuple):
@@ -145,7 +145,7 @@ class MiniBucketTree(NamedTuple):
     def of(
         problem: Problem, order: Sequence[int], ibound: int, sides: int = 2, memory_bytes: float = math.inf
     ) -> MiniBucketTree:
-        """Divide the buckets of an order, with shifts of as many variables as fit.
+        """Partition the buckets of an order, with shifts of as many variables as fit.
 
         Args:
             problem: Problem of the task ``pr``.
@@ -231,7 +231,7 @@ class Logarithms(NamedTuple):
 
 
 class BoundedSide:
-    """One side of the bounds in a tree, and the parameters that make it best.
+    """One side of the bounds in a tree, with its best parameters.
 
     Args:
         tree: The mini-buckets.
@@ -269,7 +269,7 @@ class BoundedSide:
         self._buckets.release_tables()
 
     def temper(self, total: float) -> None:
-        """Set the sum of the weights of each variable that is maximised: the smaller, the closer to the largest."""
+        """Set the sum of weights of each maximised variable: the smaller, the closer to a maximum."""
         self._buckets.set_totals(np.where(self._is_maximised, total, 1.0))
 
     @property
@@ -306,12 +306,12 @@ class BoundedSide:
         return self._buckets.marginals
 
     def assignments(self, seed: int) -> NDArray[np.int32]:
-        """Return assignments to which the messages lead, a row each, in elimination order."""
+        """Return assignments found along the messages, a row each, in elimination order."""
         self._buckets.bound(self._parameters)
         return self._buckets.decode(_SLICES, seed % 2**32).reshape(_SLICES, -1)
 
     def slices(self, assignments: NDArray[np.int32], is_fixed: NDArray[np.bool_]) -> float:
-        """Return the bound from below by the values that assignments give some variables."""
+        """Return the bound from below by assignments of some variables."""
         bounds = []
         for values in np.unique(np.where(is_fixed, assignments, -1), axis=0).astype(np.int32):
             self._buckets.fix(values)
@@ -337,7 +337,7 @@ class BoundedSide:
 
     @property
     def is_blocked(self) -> NDArray[np.bool_]:
-        """True for each variable several of whose mini-buckets may be 0: negative weights make such a bound 0."""
+        """True for each variable with several mini-buckets that may be 0: negative weights make such a bound 0."""
         counts: dict[int, int] = {}
         may_be_zero: list[bool] = []
         for node in self._nodes.nodes:
@@ -349,7 +349,7 @@ class BoundedSide:
 def largest_tree(
     problem: Problem, order: Sequence[int], least: int, memory_bytes: int, cells: float, sides: int = 2
 ) -> MiniBucketTree | None:
-    """Return the mini-buckets of the largest i-bound within limits; None if the memory does not hold the least.
+    """Return the mini-buckets of the largest i-bound within limits; None if not even the smallest fit the memory.
 
     Args:
         problem: Problem of the task ``pr``.
@@ -392,7 +392,7 @@ class _SideRun:
         self._seconds = 0.0
 
     def take_turn(self, seconds: float) -> float:
-        """Improve the bound by some evaluations, within a time; return the seconds that it took."""
+        """Improve the bound by some evaluations, within a time; return the seconds taken."""
         started, elapsed = self._clock(), 0.0
         before = self.bounds[-1:]
         last = self.side.evaluations + _TURN_EVALUATIONS
@@ -416,7 +416,7 @@ class _SideRun:
         return self._seconds / max(1, self.side.evaluations) / max(1, self.side.tree.total_cells)
 
     def is_stalled(self, least: float) -> bool:
-        """Return whether the last steps gained no more than so much."""
+        """Return whether the last steps gained at most a given amount."""
         return len(self.bounds) > _STALLED_STEPS and abs(self.bounds[-1] - self.bounds[-1 - _STALLED_STEPS]) <= least
 
 
@@ -457,7 +457,7 @@ class BoundOptimisation:
 
     @property
     def _now(self) -> float:
-        """Time by the clock, that of other threads included."""
+        """Time by the clock, including other threads."""
         return self._clock() + self._other_seconds
 
     @property
@@ -594,7 +594,7 @@ class BoundOptimisation:
             yield self._bounds(tree)
 
     def _allowed_assignment(self) -> NDArray[np.int32]:
-        """Return an assignment of a positive product, in elimination order, if local search has one in time."""
+        """Return an assignment with a positive product, in elimination order, if local search finds one in time."""
         if self._allowed is None:
             problem = self._problem
             optimum = prepare(problem.model, "mpe", problem.fixed)

@@ -13,14 +13,14 @@ from elimina.running.advice import check_fits
 from elimina.running.execution import Execution, statistics
 
 Run = Callable[[Execution, dict[str, float]], Result]
-"""A run of a plan, which adds to the seconds of its phases."""
+"""Function that runs a plan, and adds to the seconds of its phases."""
 
 _ANSWERS: dict[Answer, tuple[str, str]] = {
     "optimum": ("elimina.methods.optimum", "optimum"),
     "sum": ("elimina.methods.partition_function", "partition"),
     "count": ("elimina.methods.counting", "count"),
 }
-"""Module and function of a plan's run by the answer of its semiring: each module is loaded when it is first used."""
+"""Module and function of a plan's run by its semiring's answer; modules are loaded on first use."""
 
 _RUNS: dict[type[Form], tuple[str, str]] = {Segments: ("elimina.methods.segments", "optimum_in_segments")}
 """Module and function of the runs of forms that plan again as they run."""

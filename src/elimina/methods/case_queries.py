@@ -1,4 +1,4 @@
-"""Posteriors, assignments and samples of many cases, whose plans are kept between calls."""
+"""Posteriors, assignments and samples of many cases; plans are kept between calls."""
 
 from __future__ import annotations
 
@@ -236,7 +236,7 @@ class CaseQueries(CompiledTree):
         return self._assigned(cases, seed, progress, indices, ignore_extra, is_drawn=True)
 
     def fill(self, frame: Any, *, ignore_extra: bool = False) -> Any:
-        """Return a frame whose missing cells have the states of each row's most probable assignment.
+        """Return the frame with missing cells filled by the states of each row's most probable assignment.
 
         Args:
             frame: A data frame of pandas, Polars or Arrow, which keeps its other cells and columns, or a mapping from

@@ -41,10 +41,10 @@ from elimina.system import cached_property, memory_errors_in_words
 logger = logging.getLogger("elimina")
 
 _MIN_QUERIES_FOR_PLAN = 3
-"""Sets of evidence after which a small network gets a plan: it costs about as much as these queries."""
+"""Sets of evidence after which a small network is planned: a plan costs about as much as these queries."""
 
 _PART_SECONDS = 4e-4
-"""Propagation time up to which all posteriors are computed for a query of a few: finding a part takes as long."""
+"""Propagation time up to which a query of a few variables computes all posteriors: selecting a part takes as long."""
 
 Observations = dict[int, int | NDArray[Any]]
 """Variable -> index of its observed state, or likelihoods of its states."""
@@ -55,7 +55,7 @@ memory_errors_of_trees = memory_errors_in_words("while it propagated")
 
 
 def one_call_at_a_time(method: Method) -> Method:
-    """Let one thread at a time call a method of a compiled tree, which changes its messages."""
+    """Make a method of a compiled tree, which changes its messages, run in one thread at a time."""
 
     @functools.wraps(method)
     def called(self: CompiledTree, *args: Any, **kwargs: Any) -> Any:
@@ -80,7 +80,7 @@ class _Outputs(NamedTuple):
 
 
 class CompiledTree(Displayed):
-    """A model, its evidence, and the messages of its bucket tree, which are kept between queries.
+    """A model, its evidence, and the messages of its bucket tree, kept between queries.
 
     ``elimina.JunctionTree`` describes the arguments and the attributes.
     """
@@ -225,7 +225,7 @@ class CompiledTree(Displayed):
 
     @one_call_at_a_time
     def update(self, changes: EvidenceLike) -> None:
-        """Change some of the evidence, in the forms of ``set_evidence``: what is missing (None) is taken back."""
+        """Change some of the evidence, in the forms of ``set_evidence``; None takes an observation back."""
         observations = {**self._observations, **changes_of(self.model, as_evidence(changes, self.model, "changes"))}
         self._set_observations({v: state for v, state in observations.items() if state is not None})
 
@@ -234,7 +234,7 @@ class CompiledTree(Displayed):
 
     @property
     def seconds(self) -> dict[str, float]:
-        """Time of the last propagation of posteriors by phase; ``upload`` is that of the whole model, once."""
+        """Seconds of the last propagation of posteriors by phase; ``upload`` is for the whole model, once."""
         propagator = self._propagators.get("sum-product")
         return {} if propagator is None else dict(propagator.seconds)
 
@@ -248,7 +248,7 @@ class CompiledTree(Displayed):
 
     @property
     def _kept_bytes(self) -> int:
-        """Bytes that earlier queries keep; for trees whose messages fit."""
+        """Bytes kept by earlier queries, for trees with messages that fit."""
         return len(self._propagators) * self.plan.peak_bytes
 
     def _make_room(self, size: int) -> None:

@@ -37,20 +37,20 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 
 _MAX_TOTAL = 2**48
-"""Largest total that the core can add up."""
+"""Largest total for the core's additions."""
 
 _MAX_SPREAD = 2.0**900
-"""Largest total of floats that are shifted: sums of shifted costs stay in the range of floats."""
+"""Largest total of floats for cost shifting: sums of shifted costs stay in the range of floats."""
 
 MAX_SHIFT_SECONDS = 10.0
 """Seconds after which no further pass is begun by default."""
 
 _COSTS_PER_UNIT = 1000
 _HEADROOM = 2**27
-"""Units of an integer cost that are shifted, if sums of them stay below the other number."""
+"""Units of an integer cost for shifting, if sums of them stay below the other number."""
 
 _MIN_PASSES = 4
-"""Passes over clusters that the time has to suffice for."""
+"""Passes over clusters that must fit into the time."""
 
 MIN_SHIFT_GAIN = 1e-5
 """A pass that raises the bound by less of the tables' spread is the last one."""
@@ -85,7 +85,7 @@ class ShiftedTables(NamedTuple):
         return self.sign * total / self.scale
 
     def shifted(self, total: int | float) -> int | float:
-        """Return a total of the original problem as one of this."""
+        """Return a total of the original problem as a total of this one."""
         return self.sign * total * self.scale
 
 
@@ -114,7 +114,7 @@ class ShiftedProblem(NamedTuple):
 
 
 def shift_tables(problem: Problem, options: Options, seconds: float) -> ShiftedProblem:
-    """Shift costs between tables if that is asked for and possible.
+    """Shift costs between tables if that is requested and possible.
 
     Args:
         problem: Problem of the task ``mpe``.
@@ -125,7 +125,7 @@ def shift_tables(problem: Problem, options: Options, seconds: float) -> ShiftedP
 
 
 def shift_all(problem: Problem, options: Options, seconds: float) -> tuple[ShiftedProblem, Options]:
-    """Shift costs between tables and between clusters, whichever is asked for and possible.
+    """Shift costs between tables and between clusters, as requested and possible.
 
     Args:
         problem: Problem of the task ``mpe``.
@@ -216,12 +216,12 @@ def _shifted_in(
 
 
 def _unit(spread: float) -> float:
-    """Division of one that costs are counted in: a power of two."""
+    """Fraction of 1 as the unit of costs: a power of two."""
     return float(2.0 ** math.floor(math.log2(_MAX_TOTAL / max(spread, 1.0))))
 
 
 def parts_of(problem: Problem) -> int:
-    """Return the parts of an integer cost of 1 that are shifted."""
+    """Return the number of units of an integer cost of 1 for shifting."""
     return max(1, min(_COSTS_PER_UNIT, _HEADROOM // cost_bound(problem)))
 
 

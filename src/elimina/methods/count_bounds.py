@@ -17,13 +17,13 @@ from elimina.result import Result
 from elimina.running.host import host_memory
 
 _RATES = (0.25, 0.5, 1.0, 2.0, 4.0)
-"""Rates at which worse assignments count less: a small one counts them, too, a large one makes the best seem better."""
+"""Rates of decay for worse assignments: a small rate counts them, too, a large rate favours the best."""
 
 _LEAST_EXPONENT = -600.0
 """Least exponent of a table's values, which are normal numbers."""
 
 _ROUNDING = 1e-12
-"""Rounding error of a rate's multiple, and of an exponential's logarithm, amply."""
+"""Generous bound on the rounding error of a rate's multiple, and of an exponential's logarithm."""
 
 _DIGITS = 15
 """Significant digits of a bound: more than its logarithm has."""
@@ -33,7 +33,7 @@ _EXP_DIGITS = 40
 
 
 def count_result(bounds: SumBounds) -> Result:
-    """Return the count that bounds on its sum prove."""
+    """Return the count proven by bounds on its sum."""
     lower, upper = integers_between(bounds.lower, bounds.upper)
     if lower == upper:
         return Result("exact", "count", lower, lower, lower, stats=bounds.tree.statistics)
@@ -85,7 +85,7 @@ def _tilted(problem: Problem, total: float, rate: float) -> tuple[Problem, float
 
 
 def sum_of(problem: Problem) -> Problem:
-    """Return a count as a sum: each table is 1 where it allows a tuple, else 0."""
+    """Return a count as a sum: each table is 1 for allowed tuples, else 0."""
     model = problem.model
     tables = [_support(table, model.sense) for table in problem.tables]
     return prepare(Model(model.variables, tables, sense="probability"), "pr", problem.fixed)
@@ -113,7 +113,7 @@ def integers_between(lower: float, upper: float) -> tuple[int, int]:
 
 
 def _integer(logarithm: float, rounding: str) -> int:
-    """Return the integer that a bound on its logarithm leaves; of a large one, the first digits."""
+    """Return the integer bound from a bound on its logarithm; only the first digits of large ones."""
     outwards = Context(prec=_EXP_DIGITS, rounding=rounding, Emax=MAX_EMAX)
     number = outwards.exp(Decimal(logarithm))
     # An exponential is correctly rounded to the nearest: one unit more makes it a bound.

@@ -31,7 +31,7 @@ _LONG_INTEGER_BYTES = 48
 
 
 def count(execution: Execution, clock: dict[str, float]) -> Result:
-    """Count modulo 2^64, and modulo as many primes as the number of assignments asks for; then Chinese remainders."""
+    """Count modulo 2^64 and enough primes for the number of assignments; then combine by Chinese remainders."""
     sizes = execution.problem.model.sizes
     bits = sum(math.log2(sizes[v]) for v in execution.problem.free) + 1
     if bits > _MIN_LONG_COUNT_BITS and _fits_long_integers(execution, bits):
@@ -90,7 +90,7 @@ def _long_count(execution: Execution, clock: dict[str, float]) -> Result:
 
 
 def _allows_anything(execution: Execution, program: Program, factors: NDArray[np.generic]) -> bool:
-    """Return whether there is a solution: a run in floats tells it long before one in long integers would."""
+    """Return whether there is a solution, by a run in floats, which is far faster than one in long integers."""
     possible = program._replace(semiring="min-sum", dtype=np.dtype(np.float64), parameter=math.inf)
     session = execution.backend.open(possible, np.where(factors == 0, math.inf, 0.0))
     zone = session.run().zone
@@ -99,7 +99,7 @@ def _allows_anything(execution: Execution, program: Program, factors: NDArray[np
 
 
 def _moduli(bits: float) -> Sequence[int]:
-    """2^64, and primes below 2^31 until their product has so many bits."""
+    """2^64, and primes below 2^31 until their product has enough bits."""
     result, covered, candidate = [2**64], 64.0, 2**31 - 1
     while covered < bits:
         if _is_prime(candidate):

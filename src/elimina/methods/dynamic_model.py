@@ -40,10 +40,10 @@ from elimina.system import memory_errors_in_words
 _IN_WORDS = memory_errors_in_words("while it passed messages along a sequence")
 
 _MATRIX_SHARE = 0.5
-"""Share of the memory limit that the matrices of transitions may take."""
+"""Largest share of the memory limit for the matrices of transitions."""
 
 _BYTES_PER_SLICE = 32
-"""Bytes of a slice beside its distributions: codes, places and logarithms."""
+"""Bytes of a slice besides its distributions: codes, places and logarithms."""
 
 
 class DynamicModel(DynamicNetwork, Displayed):

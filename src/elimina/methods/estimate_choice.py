@@ -1,4 +1,4 @@
-"""Choice among the estimates of different methods: how far each is from the truth, by what the others say.
+"""Choice among the estimates of different methods, by the estimated distance of each from the truth.
 
 Samples say how far they are from it, as a rule: their error is a standard error. The distance of another estimate from
 the truth is measured by independent folds of the samples, whose noise drops out of products of two folds. Samples whose
@@ -24,13 +24,13 @@ TRUST_FACTOR = 3.0
 """Largest error of a more trusted method relative to the least error, if no samples decide."""
 
 SIGNIFICANT_DEVIATIONS = 2.0
-"""Standard deviations that tell a distance from the noise of samples, or two sums from each other."""
+"""Standard deviations from which a distance is not noise of samples, and two sums differ."""
 
 RELIABLE_LOG_ERROR = 0.5
 """Standard error of a sum's natural logarithm, up to which others are measured by samples."""
 
 MIN_FOLD_PAIRS = 0.5
-"""Share of the weight's square in pairs of different folds, from which the folds are even enough to measure by."""
+"""Least share of the squared weight in pairs of different folds for folds that measure well."""
 
 
 class Candidate(NamedTuple):
@@ -99,7 +99,7 @@ def _consistent(sampled: Sequence[SumEstimate], sizes: NDArray[np.int64]) -> Seq
 
 
 def _contradicts(judge: SumEstimate, estimate: SumEstimate, sizes: NDArray[np.int64]) -> bool:
-    """Return whether samples measure an error far above the one that an estimate states."""
+    """Return whether samples measure a far larger error than an estimate states."""
     square, deviation = _squared_distance(estimate, judge, sizes)
     assert estimate.errors is not None
     stated = SIGNIFICANT_DEVIATIONS * float(np.sqrt(np.square(estimate.errors).mean()))
@@ -107,7 +107,7 @@ def _contradicts(judge: SumEstimate, estimate: SumEstimate, sizes: NDArray[np.in
 
 
 class _Measured(NamedTuple):
-    """An estimate with its error as samples measure it, and what its error hardly exceeds."""
+    """An estimate with its error as measured by samples, and a limit that the error hardly exceeds."""
 
     estimate: SumEstimate
     limit: float

@@ -26,10 +26,10 @@ from elimina.running.propagated_tables import Posteriors
 Floats = NDArray[np.float64]
 
 _BATCH_SECONDS, _MIN_CASE_SECONDS = 60.0, 0.1
-"""Seconds of the estimates of all cases that they share, and the least for one."""
+"""Seconds for the estimates of all cases together, and least seconds for one."""
 
 _ORDER_SECONDS = 0.1
-"""Seconds of the search for the order of cases that observe the same variables."""
+"""Seconds of the order search for cases that observe the same variables."""
 
 
 class EstimatedBatch:
@@ -109,7 +109,7 @@ class EstimatedBatch:
         return posteriors_within(Observed(self.model, observed), self._asked, options, seconds)
 
     def close(self) -> None:
-        """Give the memory back: the tables of a case end with it."""
+        """Do nothing: the tables of a case are released with it."""
 
 
 def batch_of(

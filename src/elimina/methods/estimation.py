@@ -43,7 +43,7 @@ METHODS = (
     Method(importance_sampling, 3, 0.4),
     Method(block_gibbs, 3, 0.2),
 )
-"""Approximate methods, in the order of their first turns."""
+"""Approximate methods in the order of their first turns."""
 
 
 LEADER_FACTOR = 3.0
@@ -51,7 +51,7 @@ LEADER_FACTOR = 3.0
 
 
 class _Run:
-    """A method that runs: its time so far, and its best estimate.
+    """State of a running method: its time so far, and its best estimate.
 
     Args:
         method: The method.
@@ -71,7 +71,7 @@ class _Run:
 
     @property
     def turn(self) -> float:
-        """Time so far by the method's share: the least one has the next turn."""
+        """Time so far relative to the method's share; the method with the least gets the next turn."""
         return self.seconds / self.method.time_share
 
     def advance(self) -> None:
@@ -115,11 +115,11 @@ class Estimation:
 
     @property
     def is_done(self) -> bool:
-        """True if no method has a better estimate, or one has approximated nothing."""
+        """True if no method can give a better estimate, or one was exact."""
         return all(run.is_done for run in self._runs) or (self.best is not None and self.best.error == 0)
 
     def improve(self, deadline: float) -> Iterator[SumEstimate]:
-        """Yield estimates as better ones are made, until a time.
+        """Yield ever better estimates until a time.
 
         Args:
             deadline: By ``time.monotonic``.
@@ -139,7 +139,7 @@ class Estimation:
                 return
 
     def _turn(self, run: _Run) -> float:
-        """Return the time of a method by its share, which is larger for the current estimate's method."""
+        """Return the time of a method relative to its share, which is larger for the current estimate's method."""
         leads = self.best is not None and run.best is not None and run.best.shares is self.best.shares
         return run.turn / LEADER_FACTOR if leads else run.turn
 

@@ -1,4 +1,4 @@
-"""Cases with some of a model's observations each: what follows with and without them, in one batch."""
+"""Cases with some of a model's observations each, in one batch: posteriors with and without them."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class EvidenceCases:
         return self.case(self._values)
 
     def without(self, variable: int) -> dict[int, int]:
-        """Return the case with all observations but that of a variable."""
+        """Return the case with all observations except that of a variable."""
         return self.case([v for v in self._values if v != variable])
 
     def run(self, cases: Sequence[Mapping[int, int]], asked: Sequence[int]) -> Posteriors:

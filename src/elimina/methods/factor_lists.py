@@ -1,4 +1,4 @@
-"""Factors of a sum of products as arrays: joined where one scope contains the others, and scaled."""
+"""Factors of a sum of products as arrays: joined if one scope contains the others, and scaled."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class FactorList(NamedTuple):
     is_complete: bool
 
     def supports(self) -> FactorList:
-        """Return factors that are 1 wherever these are positive."""
+        """Return the factors' supports: 1 for positive values, else 0."""
         return self._replace(values=(self.values > 0).astype(np.float64), log_scale=0.0)
 
 

@@ -18,7 +18,7 @@ from elimina.model.table import Table
 Floats = NDArray[np.float64]
 
 _HASH_SEED = 0
-"""Seed of the weights of rows' hashes. Rows whose hashes are equal are compared, so it changes no answer."""
+"""Seed of the weights of rows' hashes. Rows with equal hashes are compared, so the seed changes no answer."""
 
 
 class Families(NamedTuple):
@@ -165,7 +165,7 @@ def _pseudo_counts(title: str, counts: Any, shape: tuple[int, ...]) -> Floats:
 
 
 class WeightedRows(NamedTuple):
-    """Different rows, and how often each occurs.
+    """Distinct rows with their numbers of occurrences.
 
     Attributes:
         values: int32 array of shape ``(rows, variables)``: indices of the states, -1 where a cell is missing.
@@ -189,7 +189,7 @@ class WeightedRows(NamedTuple):
 
 
 def weighted_rows(cases: Cases, variables: int) -> WeightedRows:
-    """Return the different rows of a frame, with a column for each variable of the model.
+    """Return the distinct rows of a frame, with a column for each variable of the model.
 
     Args:
         cases: Rows of the frame.
@@ -208,7 +208,7 @@ def weighted_rows(cases: Cases, variables: int) -> WeightedRows:
 
 
 def counts_of(rows: WeightedRows, families: Families) -> list[Floats]:
-    """Return how often each combination of states of each family occurs in rows; rows that miss one are left out."""
+    """Return the counts of each family's combinations of states; rows with missing cells of a family are left out."""
     counts = []
     for scope, shape in zip(families.scopes, families.sizes, strict=True):
         values = rows.values[:, list(scope)]

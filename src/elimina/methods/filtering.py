@@ -1,4 +1,4 @@
-"""Optimisation by elimination that keeps only possible tuples of better solutions.
+"""Optimisation by elimination of only those tuples that can be part of a better solution.
 
 Function filtering (M. Sanchez, J. Larrosa, P. Meseguer, "Improving tree decomposition methods with function
 filtering", IJCAI 2005; I. Brito, P. Meseguer, "Improving DPOP with function filtering", AAMAS 2010) drops each tuple of
@@ -49,13 +49,13 @@ from elimina.running.planned_problem import PlannedProblem
 from elimina.running.sparse_plans import SLICE_REFINEMENT_FACTOR, sparse_plan_in_fine_slices
 
 MAX_FILTERED_COST = 2**38
-"""Sums of costs stay below it, in parts of a thousandth they fit the core's type."""
+"""Limit of sums of costs, so that thousandths of them fit the core's type."""
 
 MAX_FILTERED_CELLS = 2**26
-"""Most cells of all tables together: they are kept as dense ones, their sizes rounded up to powers of two."""
+"""Largest number of cells of all tables, stored as dense ones with sizes rounded up to powers of two."""
 
 _TUPLE_BYTES = 64
-"""Bytes of a tuple in the making: key, cost and bound, in arrays that grow by doubling, and the memory of sorting."""
+"""Bytes of a new tuple: key, cost and bound, in arrays that grow by doubling, and memory for sorting."""
 
 _MIN_TUPLES = 1 << 12
 
@@ -68,7 +68,7 @@ _MIN_COPY_BYTES = 1 << 23
 
 
 def reason_unsupported(problem: Problem) -> str | None:
-    """Why a problem cannot be filtered; None if it can."""
+    """Return the reason why a problem cannot be filtered; None if it can."""
     if not problem.described.is_optimum or not problem.model.is_integer:
         return "filtering needs the task mpe and integer costs"
     if _cells(problem) > MAX_FILTERED_CELLS:
@@ -81,7 +81,7 @@ def reason_unsupported(problem: Problem) -> str | None:
 
 
 def reason_too_large(problem: Problem, memory: int) -> str | None:
-    """Return why the copies that filtering makes of a problem's tables pass a memory limit in bytes, or None."""
+    """Return the reason why filtering's copies of the tables exceed a memory limit in bytes, or None."""
     copies = _COPIES * (_TABLE_BYTES * len(problem.tables) + _CELL_BYTES * _cells(problem))
     if copies <= max(memory, _MIN_COPY_BYTES):
         return None
@@ -97,7 +97,7 @@ def _cells(problem: Problem) -> int:
 def filtered_optimum(
     problem: Problem, limits: SearchLimits, memory: int, seed: int = 0, listener: Listener | None = None
 ) -> Result:
-    """Find the optimum and an assignment, or bounds on it where time ends before.
+    """Find the optimum and an assignment, or bounds on it if time ends first.
 
     Args:
         problem: Problem of the task ``mpe``.
@@ -204,11 +204,11 @@ def _statistics(figures: dict[str, Any], clock: dict[str, float]) -> dict[str, A
 
 
 _SHIFT_SECONDS, _ORDER_SECONDS = 1.0, 0.5
-"""Limit after which no further pass begins, and the order search ends."""
+"""Seconds after which no further pass of cost shifting begins, and of the order search."""
 
 
 class FilterBounds(NamedTuple):
-    """Knowledge before tuples are made.
+    """Bounds and assignment before tuples are made.
 
     Attributes:
         result: Bounds, and the best solution so far.
@@ -224,12 +224,12 @@ class FilterBounds(NamedTuple):
 
     @property
     def sign(self) -> int:
-        """1 where costs are minimised, else -1."""
+        """1 if costs are minimised, else -1."""
         return self.original.problem.model.sign
 
     @property
     def worst(self) -> int | None:
-        """The worst total that is worth looking for; None if every one is."""
+        """The worst total worth finding; None if any is."""
         wanted = [] if self.upper_bound is None else [self.sign * self.upper_bound]
         if self.result.value is not None:
             wanted.append(self.sign * int(self.result.value) - 1)
@@ -237,7 +237,7 @@ class FilterBounds(NamedTuple):
 
     @property
     def rungs(self) -> list[int | None]:
-        """Limits on the total: first the lower bound, often the optimum, which leaves few tuples; then any better."""
+        """Limits on the total, in turn: the lower bound, often the optimum, with few tuples; then any better total."""
         bound = self.result.bound(self.sign)
         if bound is None or (self.worst is not None and self.sign * bound >= self.sign * self.worst):
             return [self.worst]
@@ -271,7 +271,7 @@ class FilterBounds(NamedTuple):
 def optimum_on_rows(
     problem: Problem, options: Options, limits: SearchLimits, listener: Listener | None = None
 ) -> Result:
-    """Do the same as ``filtered_optimum`` by the engine's steps on tuples, on any device.
+    """Find the optimum as ``filtered_optimum``, by the engine's sparse steps on any device.
 
     Args:
         problem: Problem of the task ``mpe``.
@@ -318,7 +318,7 @@ def optimum_on_rows(
 def _improve(
     bounds: FilterBounds, backend: Backend, options: Options, deadline: float | None, clock: dict[str, float]
 ) -> Result:
-    """Look for a better solution; in slices, ever finer ones, if the tuples exceed the memory."""
+    """Search for a better solution; in ever finer slices, if the tuples exceed the memory."""
     refinements = 0
     while True:
         planned = filtered_plan(bounds, backend, options, refinements)
@@ -334,7 +334,7 @@ def _improve(
 def _raise_limits(
     bounds: FilterBounds, planned: PlannedProblem, deadline: float | None, clock: dict[str, float]
 ) -> Result:
-    """Run one plan with one limit after another, until it finds a solution."""
+    """Run one plan with increasing limits until it finds a solution."""
     tuples_made = tuples_filtered = 0
     for worst in bounds.rungs:
         problem = bounds.limited(worst)

@@ -23,16 +23,16 @@ from elimina.running.bounded_results import bounds_meet, result_between, sum_bet
 from elimina.running.combination import NO_PLAN, bounds_beyond
 
 _MAX_CELLS = 1 << 20
-"""Most cells of a table that the first assignment is improved on."""
+"""Largest number of cells of a table for improving the first assignment."""
 
 _MAX_LISTED_CELLS = 1 << 16
-"""Likewise, of a table that lists its tuples: writing it out takes more than reading it."""
+"""Likewise for a listed table, which takes longer to write out than to read."""
 
 _COPY_BYTES = 8
 """Bytes of a copied cell."""
 
 _MAX_DESCENT_CELLS = 30_000_000
-"""Cells that the local search for the first assignment visits: about 0.1 s."""
+"""Largest number of cells visited by the local search for the first assignment: about 0.1 s."""
 
 ROUNDING_SLACK = 1e-12
 """Rounding of sums of floats, relative to the sum of their sizes."""
@@ -67,7 +67,7 @@ def bounds_before_preparation(
     query: Sequence[str | int] | None = None,
     upper_bound: float | None = None,
 ) -> Result | None:
-    """Bound an answer by the best value of each table of the model as it is, for a call that ends as it begins.
+    """Bound an answer by the best value of each table of the unprepared model, for a call that ends at its start.
 
     Tables are not restricted to the evidence: that takes longer, and their best values bound those of restricted ones.
 
@@ -101,7 +101,7 @@ def bounds_before_preparation(
 
 
 def bounds_of_task(task: Task, result: Result) -> Result:
-    """Return bounds on an optimum as those of a task about optima; itself, where the task has such bounds."""
+    """Return bounds on an optimum in the form of a task about optima; unchanged if the task has such bounds."""
     if result.task == task:
         return result
     # An optimum is not yet the answer to a question about optima.
@@ -142,7 +142,7 @@ def _cost(value: float, sense: Sense) -> float:
 
 
 def result_of_assignment(problem: Problem, least: float, chosen: Sequence[int]) -> Result:
-    """Return the answer that the least cost of all tables and an assignment prove.
+    """Return the answer proven by the least cost of all tables and an assignment.
 
     Args:
         problem: A problem of the task ``mpe``, ``pr``, ``mmap``, ``count`` or ``bottleneck``.

@@ -1,4 +1,4 @@
-"""Generalised belief propagation: larger and larger regions of variables that agree on their intersections.
+"""Generalised belief propagation: ever larger regions of variables that agree on their intersections.
 
 Regions are those of the cluster variation method: the factors, loops of up to four variables, and unions of these, with
 all their intersections (Yedidia, Freeman and Weiss 2005, "Constructing free-energy approximations and generalized
@@ -25,7 +25,7 @@ from elimina.problem.preparation import Problem
 METHOD = "generalised belief propagation"
 
 TOLERANCE = 1e-6
-"""Difference of probabilities between regions that does not count."""
+"""Difference of probabilities between regions that counts as none."""
 
 OUTER_CELL_BYTES, MESSAGE_CELL_BYTES = 8, 16
 """Bytes of a cell of an outer region and of a message."""
@@ -34,7 +34,7 @@ MEMBER_BYTES = 32
 """Bytes of a region graph for each variable in a region or an edge."""
 
 CLUSTER_CELLS = (1 << 9, 1 << 16)
-"""Most cells of grown clusters, one graph after another."""
+"""Largest numbers of cells of grown clusters, one for each graph."""
 
 ROUND_SWEEPS = 50
 """Sweeps between checks of the residual."""
@@ -43,13 +43,13 @@ DAMPINGS, MIN_PROGRESS = (0.5, 0.5, 0.8), 0.5
 """Damping after each round that fails to reduce the residual by this factor; then the double loop begins."""
 
 INNER_SWEEPS, INNER_PRECISION = 4, 0.3
-"""Most inner sweeps of the double loop; share of the outer change down to which they go on."""
+"""Largest number of inner sweeps of the double loop; share of the outer change at which they end."""
 
 RUNG_TIME_SHARE, MAX_REST = 0.2, 1e-3
 """Share of the remaining time after which the next graph begins, and the largest residual for its beginning."""
 
 TURN_TIME_SHARE = 0.05
-"""Share of the remaining time after which other methods have a turn, though messages have not converged."""
+"""Share of the remaining time after which other methods get a turn, even if messages have not converged."""
 
 MIN_CELL_GROWTH = 1.5
 """Growth of the regions from which a change of the marginals tells the error."""
@@ -62,14 +62,14 @@ SIMILAR_ERROR = 0.05
 """Least estimated error of marginals that are compared with those of similar regions."""
 
 MIN_CHANGE_RATIO = 0.05
-"""Least part of a change that counts as error."""
+"""Least share of a change that counts as error."""
 
 UNKNOWN_ERROR = 0.5
-"""Estimated error of the first graph's marginals, which are compared with no others."""
+"""Estimated error of the first graph's marginals, without others to compare with."""
 
 
 class _Regions:
-    """Region graphs of a problem, each with larger regions than the one before.
+    """Region graphs of a problem, each with larger regions than the previous one.
 
     Args:
         scopes: Scopes of groups of factors.
@@ -176,7 +176,7 @@ def generalised_belief_propagation(problem: Problem, options: Options, limits: L
 
 
 class _Changes:
-    """Changes of the estimates from one size of regions to the next, which tell the errors.
+    """Changes of the estimates from one size of regions to the next, for estimates of their errors.
 
     Args:
         sizes: Number of states of each variable.
@@ -242,7 +242,7 @@ class _Passes:
         self.has_settled_early = False
 
     def run(self) -> Iterator[None]:
-        """Pass messages; yield now and then, when time is up, and in the end."""
+        """Pass messages; yield now and then, at the time limit, and at the end."""
         propagation, limits = self._propagation, self._limits
         until = time.monotonic() + RUNG_TIME_SHARE * limits.seconds
         turn_end = time.monotonic() + TURN_TIME_SHARE * limits.seconds

@@ -36,14 +36,14 @@ if TYPE_CHECKING:
 logger = logging.getLogger("elimina")
 
 _BYTES_PER_CELL = 24
-"""Bytes of a GPU for each cell: the table, and what a pass derives from it."""
+"""Bytes of a GPU for each cell: of the table, and of the intermediate results of a pass."""
 
 _REPORT_SECONDS = 0.05
 """Seconds between two reports of bounds."""
 
 
 class _GpuBounds:
-    """Bounds and assignment that clusters on a GPU have found.
+    """Bounds and assignment from clusters on a GPU.
 
     Attributes:
         bound: Largest lower bound, in units.
@@ -64,7 +64,7 @@ class _GpuBounds:
             self._told = now
 
     def add_bound(self, bound: float, end: BeamResult | None = None, constant: float = 0.0) -> None:
-        """Take a lower bound, and the assignment of a search in tables besides a constant, if they are better."""
+        """Keep a lower bound, and the assignment of a search, if they are better."""
         is_better = end is not None and constant + end.cost < self._least
         if bound <= self.bound and not is_better:
             return

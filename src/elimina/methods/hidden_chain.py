@@ -28,20 +28,20 @@ from elimina.model.dynamic_network import DynamicNetwork
 from elimina.system import cached_property
 
 MAX_STATES = 4096
-"""Joint states of an interface up to which a step is a product with a dense matrix."""
+"""Largest number of joint states of an interface for steps as products with a dense matrix."""
 
 _MATRIX_COPIES = 6
-"""Matrices of transitions at once: the array, its logarithms, and those of the core."""
+"""Number of matrices of transitions at a time: the array, its logarithms, and copies of the core."""
 
 _MAX_LOG_ERROR = 1e-8
-"""Difference of the two passes' log-probabilities up to which no relevant small number was lost."""
+"""Largest difference of the two passes' log-probabilities without a loss of small numbers."""
 
 _MIN_PREDICTION = 1e-290
 """Probability of a joint state given the slices before it, below which quotients of it may be too large for a float."""
 
 
 class SegmentStates(NamedTuple):
-    """Distributions of the joint states in some slices that follow each other.
+    """Distributions of the joint states in consecutive slices.
 
     Attributes:
         rows: The slices.
@@ -70,7 +70,7 @@ class FamilyCounts(NamedTuple):
 
 
 class _Group(NamedTuple):
-    """Sequences that run at once, or a long one.
+    """Sequences that run together, or a single long one.
 
     Attributes:
         starts: First slice of each sequence, and the end.
@@ -365,7 +365,7 @@ class HiddenChain:
         return np.tile(self._parameters.start, (len(group.starts) - 1, 1))
 
     def _groups(self, sequences: Sequences, limits: RunLimits) -> Iterator[_Group]:
-        """Yield the sequences that run at once, and long ones in segments."""
+        """Yield groups of sequences that run together, and long ones in segments."""
         room = limits.messages(self.states)
         starts = sequences.starts
         filled = np.flatnonzero(np.diff(starts))
@@ -385,7 +385,7 @@ class HiddenChain:
     def _forward(
         self, sequences: Sequences, group: _Group, rows: slice, messages: Floats, threads: int, keeps_states: bool
     ) -> tuple[SegmentStates, list[int]]:
-        """Filter a segment, and name the sequences whose numbers may be lost.
+        """Filter a segment, and return the sequences with possible underflow.
 
         Args:
             sequences: Observations.

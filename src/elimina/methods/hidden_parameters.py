@@ -18,9 +18,9 @@ from elimina.model.table import Table
 from elimina.system import cached_property
 
 MAX_STATES = 4096
-"""Joint states of an interface up to which a step is a product with a dense matrix."""
+"""Largest number of joint states of an interface for steps as products with a dense matrix."""
 _MAX_LISTED_ROWS = 4096
-"""Combinations of observations whose likelihoods are computed once for all sequences."""
+"""Largest number of combinations of observations with likelihoods computed once for all sequences."""
 
 
 class Likelihoods(NamedTuple):
@@ -86,7 +86,7 @@ class HiddenParameters:
         return np.array(np.broadcast_to(joined, sizes), dtype=np.float64)
 
     def emission(self, v: int, is_first: bool) -> Floats:
-        """Return the likelihood of a variable's states for each joint state; the last row is that of no observation.
+        """Return the likelihood of a variable's states for each joint state; the last row is for no observation.
 
         Args:
             v: Variable of a slice.
@@ -166,7 +166,7 @@ class HiddenParameters:
         return Likelihoods(table, np.arange(len(table_rows), dtype=np.int32))
 
     def split(self, firsts: NDArray[np.bool_]) -> list[tuple[bool, NDArray[np.bool_] | slice]]:
-        """Return the slices with the distributions of later slices, and those of the first, where these differ."""
+        """Return the slices with later slices' distributions, and, if these differ, those with the first slice's."""
         return [(False, ~firsts), (True, firsts)] if self._first_differs else [(False, slice(None))]
 
     def _listed_rows(self, sequences: Sequences, rows: slice, firsts: NDArray[np.bool_]) -> tuple[Floats, Ints]:
@@ -206,7 +206,7 @@ class HiddenParameters:
 
 
 def _spread(values: NDArray[np.float64], axes: Sequence[int], count: int) -> NDArray[np.float64]:
-    """Return an array with its axes at these positions among so many, all others of length 1."""
+    """Return an array with its axes at given positions, and other axes of length 1."""
     order = np.argsort(axes)
     shape = [1] * count
     for axis, size in zip(axes, values.shape, strict=True):

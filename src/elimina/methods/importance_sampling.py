@@ -37,22 +37,22 @@ _VARIABLE_SECONDS = 5e-5
 """Seconds of a variable's mini-buckets until the first samples are drawn."""
 
 _MAX_SEARCHED_VARIABLES = 10_000
-"""Variables from which a search for an order takes several times as long as the first mini-buckets."""
+"""Variables above which an order search takes several times as long as the first mini-buckets."""
 
 _GROWTH = 8.0
-"""Estimated time of mini-buckets by that of those before."""
+"""Estimated time of mini-buckets relative to the previous ones."""
 
 _MAX_PLAN_SECONDS = 30.0
-"""Estimated seconds of mini-buckets from which they are not made."""
+"""Largest estimated seconds of mini-buckets."""
 
 _PLAN_SHARE = 0.25
-"""Share of the remaining seconds that mini-buckets may take."""
+"""Largest share of the remaining seconds for mini-buckets."""
 
 _BUCKETS_SHARE, _GRAPH_SHARE = 0.5, 0.25
 """Shares of the memory for messages of mini-buckets and of a join graph; the rest is for samples."""
 
 _PILOT_SAMPLES = 256
-"""Samples that are drawn to choose a proposal and the form of the samples, and not used."""
+"""Number of pilot samples for the choice of a proposal and of the samples' form; they are not used otherwise."""
 
 _MIN_EFFICIENCY = 0.25
 """Effective size, as a share of independent samples, below which they become particle filters."""
@@ -64,7 +64,7 @@ _DEVIATIONS = 2.0
 """Standard errors that a sum hardly deviates by."""
 
 _BATCH_SECONDS = 0.1
-"""Seconds of a batch of samples, between looks at the clock."""
+"""Seconds of a batch of samples, between checks of the clock."""
 
 _MIN_PARTICLES, _MAX_PARTICLES = 32, 1024
 """Samples of a particle filter."""
@@ -73,25 +73,25 @@ _MAX_BATCH = 1 << 14
 """Samples that are drawn at once."""
 
 _FOLDS = 8
-"""Folds of the samples, by which errors of other methods are measured."""
+"""Number of folds of the samples, for measuring errors of other methods."""
 
 _SUM_BYTES = 8 * (_FOLDS + 2)
 """Bytes of the sums over samples with a state."""
 
 _SAMPLE_BYTES = 5
-"""Bytes of a sample of one variable, with what a particle filter remembers."""
+"""Bytes of a sample of one variable, including the memory of a particle filter."""
 
 _NEGLIGIBLE_ERROR = 1e-4
 """Estimated errors at which sampling ends."""
 
 _PRIOR_GROUPS = 2.0
-"""Groups of samples that the variance between few groups is mixed with, as if they had the expected one."""
+"""Number of prior groups with the expected variance, mixed with the variance between few groups."""
 
 _MIN_DRAWN = 5.0
-"""Samples with a state from which their variance is a measure of its error."""
+"""Least number of samples with a state for their variance to measure its error."""
 
 _SEED_MASK = 2**64 - 1
-"""Bits of a seed; pilot samples have the others."""
+"""Bits of the seed; pilot samples use other ones."""
 
 
 class SampleForm(NamedTuple):
@@ -111,7 +111,7 @@ class SampleForm(NamedTuple):
 
 
 def form_of(proposal: Proposal, memory: int, seed: int, threads: int) -> SampleForm | None:
-    """Draw pilot samples, and return the form in which others are to be drawn; None if memory does not hold any.
+    """Draw pilot samples, and return the form for further samples; None if memory holds none.
 
     Args:
         proposal: A proposal.
@@ -196,19 +196,19 @@ class Estimator:
 
     @property
     def least_sum(self) -> float:
-        """Logarithm that the sum hardly lies below."""
+        """Logarithm of a probable lower limit of the sum."""
         error = self.weights.log_error
         return -math.inf if error == math.inf else self.weights.log_mean - _DEVIATIONS * error
 
     @property
     def greatest_sum(self) -> float:
-        """Logarithm that the sum hardly lies above, unless samples miss some of it."""
+        """Logarithm of a probable upper limit of the sum, unless samples miss a part of it."""
         error = self.weights.log_error
         return math.inf if error == math.inf else self.weights.log_mean + _DEVIATIONS * error
 
     @property
     def effective_size(self) -> float:
-        """Number of independent samples of equal weight that say as much about the variables drawn first."""
+        """Number of independent samples of equal weight with as much information about the variables drawn first."""
         total = math.exp(self.weights.log_mean - self.weights.log_peak) * self.weights.count
         return total**2 / self._unevenness if self._unevenness else 0.0
 
@@ -264,7 +264,7 @@ class Estimator:
 
 
 def importance_sampling(problem: Problem, options: Options, limits: Limits) -> Iterator[SumEstimate]:
-    """Yield better and better estimates from samples, of larger and larger proposals and then of ever more of them.
+    """Yield ever better estimates from samples: of ever larger proposals, then of ever more samples.
 
     Args:
         problem: Problem of the task ``pr`` or ``mar``.
@@ -310,7 +310,7 @@ def importance_sampling(problem: Problem, options: Options, limits: Limits) -> I
 
 
 class _Race:
-    """Estimators of several proposals, which draw samples in turn until one is seen to miss some of the sum.
+    """Estimators of several proposals, which draw samples in turn until one is found to miss a part of the sum.
 
     Args:
         problem: Problem of the task ``pr``.
@@ -328,7 +328,7 @@ class _Race:
         self.upper = math.inf
 
     def begin(self, forms: Sequence[SampleForm]) -> None:
-        """Go on with these proposals."""
+        """Continue with these proposals."""
         self.upper = min(self.upper, *(form.proposal.log_bound for form in forms))
         running = {id(estimator.form): estimator for estimator in self.estimators}
         self.estimators = [
@@ -337,7 +337,7 @@ class _Race:
 
     @property
     def best(self) -> Estimator:
-        """The estimator of which most of the sum is certain. Means of weights are unbiased: smaller ones miss some."""
+        """The estimator with the largest probable lower limit. Weights are unbiased: smaller means miss some."""
         return max(self.estimators, key=lambda estimator: estimator.least_sum)
 
     def draw(self, seconds: float) -> None:
@@ -352,7 +352,7 @@ class _Race:
 
 
 def _rungs(problem: Problem, options: Options, limits: Limits) -> Iterator[Sequence[SampleForm]]:
-    """Yield proposals with larger and larger tables, and how samples of each are drawn; none: it takes more time.
+    """Yield proposals with ever larger tables and the form of their samples; None: a proposal that takes more time.
 
     Raises:
         ImpossibleEvidenceError: The sum is 0.

@@ -1,4 +1,4 @@
-"""Estimates of sums and marginals by sequences of linked clique trees, with larger and larger cliques.
+"""Estimates of sums and marginals by sequences of linked clique trees with ever larger cliques.
 
 A clique tree grows by factors and eliminations as long as its cliques stay within a bound. Then its front (the cliques
 shared with later factors) is approximated by smaller cliques, and these begin the next tree (Bathla and Vasudevan 2023,
@@ -40,7 +40,7 @@ _ORDER_SECONDS, _MAX_SEARCHED_VARIABLES = 0.3, 10_000
 """Time limit of the search for an order; variables up to which it has the time to improve on an order by fill-in."""
 
 _VARIABLE_SECONDS = 2e-4
-"""Seconds of a variable in the first trees and their passes, on graphs such as grids."""
+"""Seconds for each variable of the first trees and their passes, on graphs such as grids."""
 
 _FACTOR_COPIES = 2
 """Copies of the factors: in the sequence of the model's variables, and in that of their elimination."""
@@ -57,13 +57,13 @@ _MAX_PASSES = 8
 """Passes in both directions over one sequence of trees."""
 
 _CONVERGED_CHANGE = 1e-7
-"""Mean Hellinger distance between two passes, below which the later one is the last."""
+"""Mean Hellinger distance between two passes below which they have converged."""
 
 _STEADY_CHANGE = 0.01
 """Mean change in the last pass, relative to the first one's, from which trees did not converge."""
 
 _LEAST_CONTRACTION = 0.5
-"""Change of a pass, relative to the one before, from which passes diverge."""
+"""Change of a pass, relative to the previous one, from which passes diverge."""
 
 _MAX_REPETITIONS, _MAX_ORDERS = 2, 9
 """Sequences with forecasts for an order, if passes do not converge, and orders with cliques of the largest size."""
@@ -141,7 +141,7 @@ class _Final(NamedTuple):
 
 
 class _Order:
-    """Factors by an elimination order, and where they have the marginals of the free variables.
+    """Factors by an elimination order, and the positions of the free variables' marginals.
 
     Args:
         factors: Factors of a problem.
@@ -198,7 +198,7 @@ class _Estimator:
         self.latest = SumEstimate(NAME)
 
     def estimates(self) -> Iterator[SumEstimate]:
-        """Yield estimates until no better one is to be had; again, from where a deadline ended it."""
+        """Yield estimates until none is better; a later call resumes after a deadline."""
         while not self._is_largest or len(self._finals) < _MAX_ORDERS:
             order = self._searched_order()
             try:
@@ -218,7 +218,7 @@ class _Estimator:
             self._advance(trees)
 
     def _searched_order(self) -> _Order:
-        """Return the factors by the present order, which a search finds if there is none yet."""
+        """Return the factors by the current order, found by a search if necessary."""
         if self._order is None:
             sizes, scopes, seed = self._sizes.tolist(), self._factors.scopes, self._limits.seed + len(self._finals)
             if self._is_large:
@@ -236,7 +236,7 @@ class _Estimator:
         return trees
 
     def _shrink(self) -> bool:
-        """Make cliques smaller, because the trees do not fit; return whether they can be."""
+        """Make cliques smaller, because the trees do not fit; return whether that is possible."""
         self._ceiling = self._most_cells
         self._most_cells = max(self._least_cells, int(self._most_cells / _LEAST_GROWTH**2))
         return self._most_cells < self._ceiling
@@ -301,7 +301,7 @@ class _Estimator:
         self._forecasts = None if has_converged else trees.forecast(limits.seconds)
 
     def _complete(self, log_z: float) -> float:
-        """Return the logarithm of a sum with what was divided out of the factors."""
+        """Return the logarithm of a sum, with the scaling of the factors."""
         return log_z + self._factors.log_scale
 
     def _distances(self, one: _Pass, other: _Pass) -> NDArray[np.float64]:

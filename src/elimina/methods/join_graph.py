@@ -224,10 +224,10 @@ _MIN_CLUSTER_CELLS, _CLUSTER_GROWTH = 1 << 21, 8
 """Cells of the first graph on a GPU; times as many that the next one may have."""
 
 MIN_PASS_GAIN = 1e-8
-"""A pass there that raises the bound by less of the tables' spread is the last one."""
+"""Least gain of a pass on a GPU, relative to the tables' spread: a smaller gain ends the passes."""
 
 BEAM_SHARE, BEAM_STEP_SECONDS = 0.4, 1e-3
-"""Share of a graph's time for this search, and its seconds for a variable."""
+"""Share of a graph's time for beam search, and its seconds for a variable."""
 
 
 class ClusterUnits(NamedTuple):
@@ -264,7 +264,7 @@ def in_units(problem: Problem, distances: CostDistances) -> ClusterUnits:
 
 
 def rungs(problem: Problem, order: Sequence[int], max_cells: int) -> Iterator[int]:
-    """Yield i-bounds of graphs with more and more cells, up to so many."""
+    """Yield i-bounds of graphs with ever more cells, up to a limit."""
     sizes, scopes = problem.model.sizes, [group.scope for group in problem.groups]
     last, limit = 0, _MIN_CLUSTER_CELLS
     for ibound in range(1, max(2, len(order))):

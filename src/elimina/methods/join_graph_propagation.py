@@ -1,4 +1,4 @@
-"""Join-graph propagation: loopy belief propagation, and with larger clusters better and better approximations.
+"""Join-graph propagation: loopy belief propagation, and better approximations with larger clusters.
 
 The clusters are mini-buckets (Mateescu, Kask, Gogate and Dechter 2010, "Join-graph propagation algorithms", section 3).
 With messages of one variable it is belief propagation; where no bucket is divided it is exact.
@@ -26,13 +26,13 @@ from elimina.problem.preparation import Problem
 METHOD = "join-graph propagation"
 
 TOLERANCE = 1e-6
-"""Change of a message that does not count."""
+"""Change of a message that counts as none."""
 
 CELL_BYTES = 16
 """Bytes for each cell of a cluster: its table, its messages and the joined table."""
 
 CELL_GROWTH = 3.0
-"""Cells of a graph, for each cell of the one before, from which it is worth its time."""
+"""Least growth of a graph's cells that is worth its time."""
 
 MIN_UPDATES = 2
 """Updates of each cluster of the first graph, whatever the time."""
@@ -41,13 +41,13 @@ FREE_UPDATES, MAX_UPDATES = 50, 300
 """Updates of each cluster before messages are damped, and their largest number: later updates seldom converge."""
 
 RUNG_TIME_SHARE = 0.3
-"""Share of the time that remains for one graph: one that does not settle leaves most of it to larger ones."""
+"""Share of the remaining time for one graph: if it does not converge, most of the time remains for larger ones."""
 
 DAMPING = 0.5
-"""Share of the message before in a damped one."""
+"""Share of the old message in a damped one."""
 
 UNKNOWN_ERROR = 0.5
-"""Estimated error of the first graph's marginals, which are compared with no others."""
+"""Estimated error of the first graph's marginals, without others to compare with."""
 
 
 class Rung(NamedTuple):
@@ -67,7 +67,7 @@ class Rung(NamedTuple):
 
 
 def rungs(scopes: Scopes, sizes: NDArray[np.int64], order: Sequence[int], most_cells: float) -> Iterator[Rung]:
-    """Yield larger and larger mini-buckets, up to so many cells; the smallest ones in any case.
+    """Yield ever larger mini-buckets up to a number of cells; the smallest ones in any case.
 
     Args:
         scopes: Scopes of groups of factors.

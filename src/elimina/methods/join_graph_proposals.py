@@ -34,7 +34,7 @@ _TABLE_SECONDS, _CELL_SECONDS = 2e-5, 2e-7
 """Time to place a table of a graph for a sampler, and to propagate, for each cell of its clusters."""
 
 _PROPAGATION_SHARE = 0.5
-"""Share of the time for propagation: without it, messages are good enough to draw samples, whose weights are right."""
+"""Share of the time for propagation: even without it, samples have correct weights."""
 
 
 def join_graph_proposal(problem: Problem, order: Sequence[int], memory: int, seconds: float) -> Proposal | None:

@@ -29,7 +29,7 @@ from elimina.running.host import host_memory
 def estimated_joint(
     model: Model, evidence: Mapping[int, int], variables: Sequence[int], options: Options, seconds: float
 ) -> tuple[NDArray[np.float64], Result]:
-    """Return the joint posterior of variables, and the answer that it is part of; observed ones have length 1.
+    """Return the joint posterior of variables (observed ones with length 1), and the whole answer.
 
     Args:
         model: A probability model.

@@ -38,7 +38,7 @@ from elimina.result import JUNCTION_TREE
 from elimina.system import cached_property
 
 _SEARCH_TIME_SHARE = 0.25
-"""Share of the one tree's estimated time that these estimates may take."""
+"""Largest time of these estimates, as a share of the single tree's estimated time."""
 
 
 class Structure(NamedTuple):
@@ -68,7 +68,7 @@ class Structure(NamedTuple):
 
 
 class _QueryGroup(NamedTuple):
-    """Factors (a set of bits) of one elimination, the variables asked for there, and the estimated seconds."""
+    """Factors (a set of bits) and queried variables of one elimination, with its estimated seconds."""
 
     factors: int
     variables: tuple[int, ...]
@@ -144,7 +144,7 @@ def _relevance(model: Model, evidence: Mapping[int, int]) -> Relevance | None:
 
 
 class _StructureSearch:
-    """Estimates by quick orders, which may take a share of the time of the single tree."""
+    """Estimates by quick orders, within a share of the single tree's time."""
 
     def __init__(self, model: Model, evidence: Mapping[int, int], options: Options) -> None:
         self._model, self._evidence, self._sizes = model, evidence, model.sizes
@@ -225,7 +225,7 @@ class _StructureSearch:
 
     @cached_property
     def _network(self) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.uint32]]:
-        """The model as the core takes it, without variables whose value is known."""
+        """The model in the core's form, without observed variables."""
         left_out = self._evidence.keys() | {v for v, size in enumerate(self._sizes) if size == 1}
         scopes = Scopes.of([[v for v in factor.scope if v not in left_out] for factor in self._model.factors])
         return np.array(self._sizes, dtype=np.float64), scopes.starts, scopes.members.astype(np.uint32)
@@ -240,7 +240,7 @@ class _StructureSearch:
 
 
 def _nearest(factors: int, groups: Sequence[_QueryGroup]) -> int:
-    """Return the place of the group that lacks the fewest of some factors."""
+    """Return the position of the group that lacks the fewest of some factors."""
     missing = [(factors & ~group.factors).bit_count() for group in groups]
     return missing.index(min(missing))
 
@@ -258,7 +258,7 @@ def _maximal(marks: Mapping[int, int]) -> list[int]:
 def _grouped_queries(
     groups: Mapping[int, Sequence[int]], marks: Mapping[int, int], maximal: Sequence[int]
 ) -> list[tuple[int, tuple[int, ...]]]:
-    """Return the maximal sets with the variables of all sets, which go to the smallest one around them."""
+    """Return the maximal sets, each with the variables of the sets that it is the smallest superset of."""
     holders = {-1: maximal[-1]}
     for factors in maximal:
         holders.update(dict.fromkeys(bits(factors), factors))
@@ -269,7 +269,7 @@ def _grouped_queries(
 
 
 def _forest(model: Model, evidence: Mapping[int, int], groups: Sequence[_QueryGroup]) -> tuple[Problem, dict[int, int]]:
-    """Return one problem of all groups, each with variables of its own."""
+    """Return one problem of all groups, each with separate variables."""
     variables: list[Variable] = []
     factors: list[Table] = []
     wanted: dict[int, int] = {}
@@ -289,7 +289,7 @@ def _forest(model: Model, evidence: Mapping[int, int], groups: Sequence[_QueryGr
 
 
 class MarginalQuery(NamedTuple):
-    """Posteriors that are asked for.
+    """Requested posteriors.
 
     Attributes:
         model: A probability model, with a leaf for each piece of soft evidence.

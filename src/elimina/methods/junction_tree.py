@@ -31,7 +31,7 @@ from elimina.running.planned_problem import PlannedProblem
 
 
 class _MergedTree(NamedTuple):
-    """A tree of the model at some evidence, whose variables have fewer states.
+    """A tree of the model at some evidence, with merged states.
 
     Attributes:
         evidence: The evidence.
@@ -156,7 +156,7 @@ class JunctionTree(ExplanationQueries, CaseQueries):
         return {variables[v].name: state_array(variables[v], codes) for v, codes in drawn.items()}
 
     def _drawn_from_merged(self, count: int, seed: int | None, asked: Sequence[int]) -> dict[int, NDArray[Any]]:
-        """Draw from a tree of fewer values, which is kept until the evidence changes."""
+        """Draw from a tree with merged states, which is kept until the evidence changes."""
         self._check_possible()
         if self._merged is None or self._merged.evidence is not self._observations:
             model, hard, _ = with_leaves(self.model, self._observations)

@@ -31,7 +31,7 @@ on average: small models take milliseconds."""
 
 
 class AssignmentSearch:
-    """A resumable local search, from the end of its last time budget.
+    """A local search that resumes after each time budget.
 
     Args:
         problem: Problem of the task ``mpe``, with free variables.
@@ -74,7 +74,7 @@ class AssignmentSearch:
         return result.replace(stats={**result.stats, "method": "local search"})
 
     def start(self, chosen: Sequence[int]) -> None:
-        """Go on from a value for each variable of the model."""
+        """Continue from a value for each variable of the model."""
         self._core.start([chosen[v] for v in self.problem.free])
 
     def run(self, seconds: float, cells: float = math.inf) -> bool:

@@ -13,13 +13,13 @@ from elimina.planning.options import Options
 from elimina.problem.preparation import Problem, restrict
 
 _ROUNDING = 1e-12
-"""Rounding error of a share, amply."""
+"""Generous bound on the rounding error of a share."""
 
 
 def improve_marginal_bounds(
     problem: Problem, variable: int, options: Options, memory_bytes: int, deadline: float
 ) -> Iterator[NDArray[np.float64]]:
-    """Yield closer and closer bounds on a posterior, a row for each state: lower and upper.
+    """Yield ever closer bounds on a posterior, a row for each state: lower and upper.
 
     Args:
         problem: Problem of the task ``mar``.

@@ -36,7 +36,7 @@ _STEPS = 100
 """Evaluations for which an i-bound must leave time, over all sums of weights."""
 
 _ASSIGNMENT_SHARE = 0.4
-"""Share of a rung's time for the sum that an assignment has."""
+"""Share of a rung's time for the sum of an assignment."""
 
 _STALLED_STEPS, _STALLED_GAIN = 10, 1e-2
 """Number of steps with a small gain (in the natural logarithm) after which a sum of weights ends."""
@@ -92,7 +92,7 @@ def improve_marginal_map(
 def _bound_from_above(
     joint: Problem, tree: MiniBucketTree, logarithms: Logarithms, seed: int, end: float
 ) -> tuple[float, Sequence[int]]:
-    """Return the best bound, and the assignment to which its messages lead, in elimination order."""
+    """Return the best bound, and the assignment found along its messages, in elimination order."""
     side = BoundedSide(tree, logarithms, "upper", joint.maximised)
     for number, total in enumerate(_TOTALS, 1):
         side.temper(total)

@@ -1,4 +1,4 @@
-"""Posterior marginals and joint tables, once: by the structure that was chosen for them."""
+"""Posterior marginals and joint tables of one question, by the chosen structure."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ from elimina.system import available_memory
 logger = logging.getLogger("elimina")
 
 _STATE_BYTES = 40
-"""Bytes that a state's probability, and its place, take while posteriors are collected."""
+"""Bytes of a state's probability and its position while posteriors are collected."""
 
 CONTRADICTION_SECONDS = 0.1
 """Estimated seconds of a check for contradictions in evidence that is irrelevant to the query, unless the query takes
 longer."""
 
 _LARGE_POSTERIOR_BYTES = 1 << 26
-"""Bytes of posteriors from which the free memory is asked for."""
+"""Bytes of posteriors from which the free memory is checked."""
 
 
 def posteriors(inquiry: MarginalQuery, execution: Execution, options: Options, seconds: Mapping[str, float]) -> Result:
@@ -91,7 +91,7 @@ def _propagate(execution: Execution, clock: dict[str, float]) -> PropagatedTable
 
 
 def _log10_z(inquiry: MarginalQuery, answer: PropagatedTables, execution: Execution, options: Options) -> float | None:
-    """Return minus infinity for evidence that proves impossible; None if the structure does not yield log10 Z."""
+    """Return minus infinity for impossible evidence; None if the structure does not yield log10 Z."""
     model, evidence, structure = inquiry.model, inquiry.evidence, inquiry.structure
     log_sum = float(answer.log_sum)
     left_out = [model.factors[f] for f in structure.left_out]
@@ -154,7 +154,7 @@ def _is_contradicted(
 
 
 def _propagated(inquiry: MarginalQuery, problem: Problem, plan: Plan, answer: PropagatedTables) -> Marginals:
-    """Return the marginals that are asked for, from a propagation."""
+    """Return the requested marginals from a propagation."""
     shares, starts = answer.shares()
     begins = np.full(len(problem.model.variables), -1)
     begins[Outputs.packed(plan.outputs).scopes.members] = starts

@@ -1,4 +1,4 @@
-"""Mini-bucket elimination (Dechter and Rish 2003): a bound on the optimum, and an assignment that it leads to."""
+"""Mini-bucket elimination (Dechter and Rish 2003): a bound on the optimum, and an assignment by its messages."""
 
 from __future__ import annotations
 
@@ -61,12 +61,12 @@ class PseudoTreeTables(NamedTuple):
     contexts: NDArray[np.int32]
 
     def threads_within(self, memory: int, max_threads: int) -> int:
-        """Return how many threads have room for their lists; 0: not even one."""
+        """Return the number of threads with lists that fit; 0 if not even one."""
         shared, bytes_of_thread = self.bytes()
         return max(0, min(max_threads, (memory - shared) // max(1, bytes_of_thread)))
 
     def bytes(self) -> tuple[int, int]:
-        """Return the bytes of the lists that the threads of a search share, and of those that each has of its own."""
+        """Return the bytes of the lists that the threads of a search share, and of each thread's own lists."""
         depth = [0] * len(self.sizes)
         for v in reversed(range(len(depth))):
             if self.parents[v] >= 0:
@@ -168,7 +168,7 @@ _ROUNDING = 1e-6
 """Rounding error of bounds on integers."""
 
 _MAX_ULPS = 8
-"""Units in the last place that a table of a sum may be off."""
+"""Largest error of a sum's table in units in the last place."""
 
 _Tables = tuple[
     NDArray[Any],
@@ -183,7 +183,7 @@ _Tables = tuple[
 
 
 class Heuristic(NamedTuple):
-    """Messages of mini-buckets on the host, as a search looks them up.
+    """Messages of mini-buckets on the host, for lookups by a search.
 
     Attributes:
         problem: Problem that they belong to.
@@ -286,7 +286,7 @@ class Heuristic(NamedTuple):
 
 
 def sign_of(plan: Plan) -> int:
-    """-1 where a plan's numbers are the better the larger they are."""
+    """-1 if larger numbers of the plan are better, else 1."""
     return SEMIRINGS[plan.semiring].sign
 
 

@@ -1,4 +1,4 @@
-"""Mixtures of proposals: what one never draws, another may (Veach and Guibas 1995, the balance heuristic)."""
+"""Mixtures of proposals: one draws samples that another misses (Veach and Guibas 1995, the balance heuristic)."""
 
 from __future__ import annotations
 

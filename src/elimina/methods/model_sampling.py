@@ -1,4 +1,4 @@
-"""Samples of all variables of a model: exact where the messages fit the memory, otherwise weighted."""
+"""Samples of all variables of a model: exact if the messages fit the memory, otherwise weighted."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ from elimina.problem.preparation import Problem, descendants_of, prepare
 from elimina.running.host import host_memory
 
 _EXACT_SHARE = 0.5
-"""Share of the time limit that the elimination for exact samples may take, by its estimate."""
+"""Largest estimated time of the elimination for exact samples, as a share of the time limit."""
 
 _PROPOSAL_SECONDS = 5.0
 """Estimated seconds of mini-buckets, if there is no time limit."""
 
 _PROPOSAL_SHARE = 0.25
-"""Share of the time limit that mini-buckets may take."""
+"""Largest share of the time limit for mini-buckets."""
 
 _MIN_BATCH_BYTES = 1 << 20
 """Memory of a batch of samples beside a plan that fits."""
@@ -52,7 +52,7 @@ _MESSAGE_SHARE = 0.5
 
 
 class SampleQuestion(NamedTuple):
-    """Samples that are asked for.
+    """Requested samples.
 
     Attributes:
         samples: Number of samples.

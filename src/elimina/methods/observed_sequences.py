@@ -1,4 +1,4 @@
-"""Observations of sequences of slices, as callers give them."""
+"""Observations of sequences of slices, in callers' forms."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
 
 _BUFFER_BYTES = 1 << 26
-"""Bytes of messages that are kept at once; those of longer sequences are computed twice."""
+"""Largest bytes of kept messages; longer sequences compute them twice."""
 
 _BUFFER_SHARE = 0.5
-"""Share of the memory limit that messages may take."""
+"""Largest share of the memory limit for messages."""
 
 
 class RunLimits(NamedTuple):
@@ -44,7 +44,7 @@ class RunLimits(NamedTuple):
     threads: int
 
     def messages(self, states: int) -> int:
-        """Return the number of messages of so many numbers that are kept at once."""
+        """Return the number of kept messages of a given length."""
         return max(1, min(_BUFFER_BYTES, int(_BUFFER_SHARE * self.memory)) // (8 * states))
 
     def check_messages(self, states: int, count: int, slices: int) -> None:
@@ -78,7 +78,7 @@ class Message(NamedTuple):
 
 
 class SliceAnswers(NamedTuple):
-    """Answers about some slices that follow each other.
+    """Answers about consecutive slices.
 
     Attributes:
         rows: The slices.
@@ -160,7 +160,7 @@ class Sequences(NamedTuple):
         return observed
 
     def log_scale(self, row: int) -> float:
-        """Return the logarithm that the likelihoods of ``evidence`` lack."""
+        """Return the logarithm of the factor that ``evidence`` divides likelihoods by."""
         return float(sum(logs[row].max() for logs in self.logs.values()))
 
 
@@ -240,7 +240,7 @@ def sequence_of_observations(model: Model, sole: int | None, observation: Any) -
 
 
 def _columns(model: Model, sole: int | None, observations: Any) -> Any:
-    """Return observations as a mapping, or as what ``as_cases`` takes."""
+    """Return observations as a mapping, or in a form for ``as_cases``."""
     if isinstance(observations, Mapping) or hasattr(observations, "columns"):
         return observations
     if hasattr(observations, "__arrow_c_stream__") or hasattr(observations, "__dataframe__"):

@@ -92,7 +92,7 @@ class Fit(Displayed, Generic[Fitted]):
         return self.log_likelihoods[-1]
 
     def with_end(self, ended_by: FitEnd) -> Fit[Fitted]:
-        """Return the same fit with another end."""
+        """Return the fit with another cause of its end."""
         logs = self.log_likelihoods, self.log_posteriors
         return Fit(self.model, *logs, ended_by=ended_by, rows=self.rows, start=self.start)
 
@@ -246,7 +246,7 @@ def fit_parameters(question: FitQuestion, options: FitOptions, report: Callable[
 
 
 class FitData(NamedTuple):
-    """Data of a fit, as its starts and its end need them.
+    """Data of a fit for its starts and its end.
 
     Attributes:
         families: Families of the network.

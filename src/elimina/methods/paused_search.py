@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from elimina.methods.soft_consistency import SoftConsistency
 
 FIRST_CONSISTENCY_SECONDS = 0.25
-"""Seconds of soft local consistency before anything else is tried."""
+"""Seconds of soft local consistency before any other method."""
 
 MIN_KEPT_MEMORY_BYTES = 1 << 30
-"""Limit of the memory in bytes from which a search is kept for the next one."""
+"""Memory limit in bytes from which a search is kept for the next one."""
 
 
 class PausedSearch:
-    """State that a search leaves to the next one of the same problem.
+    """State kept by a search for the next one of the same problem.
 
     Attributes:
         problem: Problem of both; None: no search has been paused.

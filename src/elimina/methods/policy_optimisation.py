@@ -36,7 +36,7 @@ _ROUNDING = 1e-12
 """Differences of expected utilities that count as none, relative to the range of the utilities."""
 
 _BYTES_PER_CELL = 64
-"""Bytes of a cell of a policy: those of its joint distribution with a utility, of the sum, and of the policy itself."""
+"""Bytes of a cell of a policy: of its joint distribution with a utility, of the sum, and of the policy."""
 
 
 class DecisionQuestion(NamedTuple):
@@ -181,7 +181,7 @@ class _PolicyUpdates:
                 return
 
     def _update(self, policies: dict[int, Table], decision: int) -> bool:
-        """Give a decision the policy that is best for those of the others; return whether it is better."""
+        """Replace a decision's policy by the best one given the others; return whether it is better."""
         self._updates += 1
         scope = (*self._order.observed[decision], decision)
         weighted, shares = self._weighted_utilities(policies, decision, scope)
@@ -203,7 +203,7 @@ class _PolicyUpdates:
     def _weighted_utilities(
         self, policies: Mapping[int, Table], decision: int, scope: Sequence[int]
     ) -> tuple[Floats, Floats]:
-        """Return how far the utility at each combination of observations and state is above the least, in expectation.
+        """Return the expected utility above the least at each combination of observations and state.
 
         Args:
             policies: Policies of other decisions; those without one have equal probabilities.

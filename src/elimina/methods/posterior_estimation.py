@@ -1,4 +1,4 @@
-"""Posteriors within the memory: exact ones where their elimination fits, and otherwise estimates."""
+"""Posteriors within the memory: exact if their elimination fits, otherwise estimates."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class PosteriorEstimation:
 
     @property
     def best(self) -> Result | None:
-        """Answer of the estimate that stands; None: there is none."""
+        """Answer of the current best estimate; None if there is none."""
         estimate = self._estimation.best
         return None if estimate is None else _estimated_posteriors(self._inquiry, estimate)
 
@@ -105,7 +105,7 @@ def error_of(result: Result) -> float:
 
 
 def _estimated_posteriors(inquiry: MarginalQuery, estimate: SumEstimate) -> Result:
-    """Return the answer that an estimate for an inquiry's structure gives.
+    """Return the answer by an estimate for an inquiry's structure.
 
     Args:
         inquiry: Posteriors that are asked for.

@@ -104,7 +104,7 @@ def mini_bucket_plan(problem: Problem, order: Sequence[int], options: Options, m
 
 
 def message_proposal(problem: Problem, plan: Plan, options: Options, deadline: float | None) -> Proposal:
-    """Run a plan, and return the proposal that its messages make.
+    """Run a plan, and return the proposal by its messages.
 
     Args:
         problem: Problem of the task ``pr``.
@@ -169,7 +169,7 @@ def _exact_proposal(execution: Execution) -> Proposal:
 
 
 class LoggedTables:
-    """Logarithms of tables one after another, and their places as ``Sampler`` takes them.
+    """Logarithms of tables one after another, and their places in the form of ``Sampler``.
 
     Attributes:
         cells: Number of cells.

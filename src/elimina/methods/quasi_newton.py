@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 Vector = NDArray[np.float64]
 
 MEMORY_STEPS = 10
-"""Steps whose changes of the gradient stand for the curvature."""
+"""Number of steps whose changes of the gradient represent the curvature."""
 
 VECTORS = 2 * MEMORY_STEPS + 8
-"""Vectors of the parameters' length that a minimisation takes."""
+"""Number of vectors of the parameters' length in a minimisation."""
 
 _MAX_CHANGE = 4.0
 """Largest change of a parameter in a step."""
@@ -32,7 +32,7 @@ _MIN_CURVATURE = 1e-12
 
 
 def minimise(function: Callable[[Vector], tuple[float, Vector]], start: Vector) -> Iterator[tuple[float, Vector]]:
-    """Yield smaller and smaller values of a function, and where it has them; the first one is that of the start.
+    """Yield ever smaller values of a function with their arguments, beginning at the start.
 
     Args:
         function: Returns the value and the gradient.
@@ -71,7 +71,7 @@ def minimise(function: Callable[[Vector], tuple[float, Vector]], start: Vector) 
 
 
 def _direction(gradient: Vector, steps: deque[tuple[Vector, Vector]]) -> Vector:
-    """Return the negated gradient by the curvature that the last steps showed."""
+    """Return the negated gradient by the curvature of the last steps."""
     direction = -gradient
     shares = []
     for moved, change in reversed(steps):

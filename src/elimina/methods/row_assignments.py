@@ -39,7 +39,7 @@ LOG10_PROBABILITY = "log10_probability"
 """Name of the last column: base-10 logarithm of the probability of a row's assignment."""
 
 _DRAWS_PER_BLOCK = 4
-"""Numbers of 64 bits that one step of the generator Philox gives."""
+"""Number of 64-bit numbers from one step of the generator Philox."""
 
 
 class RowAssignments(NamedTuple):
@@ -148,7 +148,7 @@ class RowDecoder:
 
     @property
     def peak_bytes(self) -> int:
-        """Bytes that the tables of all threads may take."""
+        """Largest bytes of the tables of all threads."""
         return self._batch.peak_bytes
 
     @property
@@ -158,11 +158,11 @@ class RowDecoder:
 
     @property
     def rows_at_once(self) -> int:
-        """Rows that all threads answer at a time."""
+        """Number of rows that all threads answer at a time."""
         return self._batch.cases * self._batch.threads
 
     def suits(self, model: Model, columns: Sequence[int], count: int, *, is_drawn: bool) -> bool:
-        """Return whether this decoder was made for so many rows with these columns."""
+        """Return whether this decoder was made for this number of rows with these columns."""
         is_same = self._model is model and self._is_drawn == is_drawn
         return is_same and self._batch.suits(columns, (), count, self._scopes)
 

@@ -1,4 +1,4 @@
-"""Samples of a model's variables, with weights where they could not be drawn exactly."""
+"""Samples of a model's variables, with weights if they are not exact."""
 
 from __future__ import annotations
 

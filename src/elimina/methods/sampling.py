@@ -1,4 +1,4 @@
-"""Exact samples from a propagation: each variable given those that are drawn before it."""
+"""Exact samples from a propagation: each variable given the variables drawn before it."""
 
 from __future__ import annotations
 

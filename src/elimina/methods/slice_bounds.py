@@ -40,7 +40,7 @@ _MAX_BOUND_SECONDS = 10.0
 _BOUND_TIME_SHARE = 0.1
 
 _MAX_OFFSET = 2**62
-"""Largest common cost of all slices, where the rest is at most as far from it as a search's costs."""
+"""Largest common cost of all slices, with the rest within the range of a search's costs."""
 
 _ROUNDING = 1e-9
 """Rounding error of sums of floats, relative to the largest costs."""
@@ -59,7 +59,7 @@ class SliceBounds(NamedTuple):
     slack: float
 
     def is_hopeless(self, number: int, best: int | float) -> bool:
-        """Return whether no assignment of a slice is better than a total, negated where totals are maximised."""
+        """Return whether no assignment of a slice is better than a total (negated if totals are maximised)."""
         return bool(self.costs[number].item() >= best + self.slack)
 
     def sequence(self, sizes: Sequence[int]) -> list[int]:
@@ -149,7 +149,7 @@ def _bounding_plan(
 
 
 def _costs(original: ShiftedProblem, plan: Plan, slicing: Slicing, backend: CpuBackend) -> NDArray[Any] | None:
-    """Return the bounds of all slices, by one run; None if integers do not hold them."""
+    """Return the bounds of all slices by one run; None if they exceed the integers."""
     problem = original.moved
     encoded = encode(problem, plan)
     is_integer = problem.model.is_integer

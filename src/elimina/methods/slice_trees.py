@@ -267,7 +267,7 @@ class SliceTrees:
 
 
 class _Messages:
-    """Messages before the slices of a sequence: all of them, or some, from which the others are computed again.
+    """Messages before the slices of a sequence: all, or some from which the others are recomputed.
 
     Args:
         first: First slice of the sequence.
@@ -289,7 +289,7 @@ class _Messages:
             self._kept[number] = message
 
     def at(self, number: int, advance: Callable[[Message | None, int], Message]) -> Message | None:
-        """Return a message; those of its segment are computed again where they are not kept.
+        """Return a message; those of its segment are recomputed if they are not kept.
 
         Args:
             number: Number of the slice behind the message.

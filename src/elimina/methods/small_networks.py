@@ -43,16 +43,16 @@ MAX_SMALL_CELLS = 1 << 18
 """Largest number of cells of all tables, 8 bytes each."""
 
 _MAX_COMBINATIONS = 4e6
-"""Most combinations of output cells and eliminated values: a few ms. Longer runs are worth a better order."""
+"""Largest number of combinations of output cells and eliminated values: a few ms. Longer runs need a better order."""
 
 _MIN_TIME_LIMIT_SECONDS = 1.0
-"""Shortest time limit that no small network reaches."""
+"""Time limit from which small networks are always in time."""
 
 _MAX_LOG = 700.0
-"""Largest natural logarithm, and its negation the least, whose number a float holds."""
+"""Largest natural logarithm of a finite float; its negation is the least one."""
 
 _EXACT_COUNT = 2.0**53
-"""Largest count up to which doubles hold all of them."""
+"""Largest count that doubles hold exactly with all smaller ones."""
 
 
 class SmallAnswer(NamedTuple):
@@ -85,7 +85,7 @@ class SmallAnswer(NamedTuple):
 
 
 class SmallNetwork:
-    """A model small enough for a plan of its own for each question.
+    """A model small enough for a separate plan for each question.
 
     Args:
         model: Any model; of probabilities, for sums and posteriors.
@@ -104,12 +104,12 @@ class SmallNetwork:
         self.keeps_plan = False
 
     def keep(self, order: Sequence[int]) -> bool:
-        """Answer by one plan, of an order of all variables, from now on; return False where it does not fit."""
+        """Switch to one plan with an order of all variables; return False if it does not fit."""
         self.keeps_plan = self._core.keep(order)
         return self.keeps_plan
 
     def answer(self, evidence: Mapping[int, int]) -> SmallAnswer | None:
-        """Return the answer given observations; None where it takes too long, or needs more than doubles."""
+        """Return the answer given observations; None if it takes too long, or doubles do not suffice."""
         figures = self._core.answer(dict(evidence))
         if figures is None:
             return None
@@ -121,7 +121,7 @@ class SmallNetwork:
 
 
 def is_small(model: Model, options: Options) -> bool:
-    """Return whether a model may be small, and nothing is asked of its plan."""
+    """Return whether a model may be small, without options that need a plan."""
     return (
         len(model.variables) <= _MAX_VARIABLES
         and math.isfinite(model.constant)

@@ -27,13 +27,13 @@ from elimina.running.rounding import widened
 Array = NDArray[Any]
 
 MAX_TOTAL_COST = 2**48
-"""Costs from here on are not looked for: the core adds them up."""
+"""Costs from which solutions are not searched for: sums of the core stay in range."""
 
 _CELL_BYTES = 16
-"""In the core: 64 bits, and once more where the other variable varies fastest."""
+"""Bytes of a cell in the core: 64 bits, and a second copy with the other variable fastest."""
 
 _MAX_COST_SCALE = 2.0**60
-"""Units of a float cost of 1, at most."""
+"""Largest number of units of a float cost of 1."""
 
 _BOUND_TOLERANCE = 5e-10
 """Relative step between float costs: solutions that are better by less do not count."""
@@ -89,7 +89,7 @@ class CoreUnits(NamedTuple):
 
 
 class SoftConsistency:
-    """A resumable search, from the end of its last time budget.
+    """A search that resumes after each time budget.
 
     Attributes:
         units: Units of the core's costs.
@@ -227,7 +227,7 @@ class SoftConsistency:
 
 
 def _gains_enough() -> Callable[..., bool]:
-    """Return a function that tells of the bound after each pass whether the pass has raised it enough."""
+    """Return a predicate of the bound after a pass: true if the pass has raised it enough."""
     before = 0
 
     def tell(bound: int, *_: object) -> bool:
@@ -248,7 +248,7 @@ def _units(problem: Problem, spread: float, total: int | float | None, is_shifte
 
 
 def _in_units(distances: Array, unit: int | float, limit: float, top: int) -> NDArray[np.int64]:
-    """Return costs as the core reads them, rounded down; those from `top` on are as good as forbidden."""
+    """Return costs in the core's units, rounded down; costs from `top` on count as forbidden."""
     costs = np.full(distances.size, FORBIDDEN_COST)
     for start in range(0, distances.size, BLOCK_CELLS):
         part = distances[start : start + BLOCK_CELLS]

@@ -47,7 +47,7 @@ class Limits:
 
 
 class SampleFolds(NamedTuple):
-    """Samples in folds that are independent of each other: what they agree on is not their noise.
+    """Samples in independent folds: agreement between folds is not noise.
 
     Attributes:
         weights: Share of each fold in the weight of all samples, shape ``(folds,)``.
@@ -103,7 +103,7 @@ class SumEstimate(NamedTuple):
 
 
 EstimateMethod = Callable[[Problem, Options, Limits], Iterator[SumEstimate]]
-"""A method: yields better and better estimates, and what it has at its deadline; ends when it has no better ones."""
+"""A method: yields ever better estimates, the last one at its deadline; ends when it cannot improve."""
 
 
 def log10_interval(interval: Interval | None, log_factor: float = 0.0) -> Interval | None:

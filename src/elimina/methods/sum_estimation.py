@@ -1,4 +1,4 @@
-"""Estimates of a sum: from samples with a confidence interval, or of a join graph where the samples say less."""
+"""Estimates of a sum: from samples with a confidence interval, or of a join graph if that is more certain."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from elimina.running.bounded_results import sum_between
 from elimina.running.combination import NO_PLAN, within_bounds
 
 JOIN_GRAPH_TIME_SHARE = 0.25
-"""Share of the time for join graphs, which settle soon or seldom."""
+"""Share of the time for join graphs, which converge soon or seldom."""
 
 EARLIER_CHANGE_SHARE = 0.5
 """Share of the distance from the first join graph's estimate that counts as error: graphs correct a part of theirs."""
@@ -54,7 +54,7 @@ class SumEstimation:
 
     @property
     def best(self) -> Result | None:
-        """Answer of the estimate that stands; None: there is none."""
+        """Answer of the current best estimate; None if there is none."""
         return None if self.estimate is None else estimated_sum(self.estimate, self._task)
 
     def improve(self, deadline: float) -> Iterator[Result]:
@@ -120,7 +120,7 @@ class SumEstimation:
 
 
 def estimated_sum(estimate: SumEstimate, task: Task) -> Result:
-    """Return the answer that an estimate of a sum gives.
+    """Return the answer by an estimate of a sum.
 
     Args:
         estimate: Estimate of the sum.

@@ -30,7 +30,7 @@ class BoundedTask(NamedTuple):
 
 
 def sum_result(bounds: SumBounds) -> Result:
-    """Return the sum that bounds prove."""
+    """Return the sum proven by its bounds."""
     ends = bounds.lower / math.log(10), bounds.upper / math.log(10)
     return sum_between(*ends).replace(stats=bounds.tree.statistics)
 

@@ -1,4 +1,4 @@
-"""Statistics of samples' weights: their mean, its standard error, and an interval that heavy tails do not break.
+"""Statistics of samples' weights: mean, standard error, and an interval that is valid for heavy tails.
 
 The interval is a confidence sequence by betting (Waudby-Smith and Ramdas 2024, "Estimating means of bounded random
 variables by betting"): bets against a mean that is too small or too large multiply the capital, and bets against the
@@ -25,7 +25,7 @@ _BINS_PER_UNIT = 1024
 """Bins of weights for each unit of their natural logarithm: rounding to them costs the interval 0.0004 in log10."""
 
 _STAKES = 0.99 * 4.0 ** -np.arange(13)
-"""Shares of the capital that are bet, each with an equal part of it: the smallest suits some 10^7 samples."""
+"""Shares of the capital to bet, each with an equal part of it; the smallest suits some 10^7 samples."""
 
 _BORDER_WIDTH = 1e-4
 """Width to which the ends of an interval are narrowed down, in natural logarithms."""
@@ -83,7 +83,7 @@ class WeightStatistics:
 
     @property
     def effective_size(self) -> float:
-        """Number of independent samples of equal weight that say as much about an average (Kish 1965)."""
+        """Number of independent samples of equal weight with as much information about an average (Kish 1965)."""
         return self._sum**2 / self._squares if self._squares else 0.0
 
     @property
@@ -116,7 +116,7 @@ class WeightStatistics:
         return Interval(low, high, level)
 
     def _low(self, logs: Floats, counts: Floats, empty: float, goal: float) -> float:
-        """Return the smallest mean that bets on a larger one do not rule out; logarithms are rounded down."""
+        """Return the smallest mean not excluded by bets on a larger one; logarithms are rounded down."""
         if not len(logs):
             return -math.inf
         lost = np.log1p(-_STAKES)
@@ -129,7 +129,7 @@ class WeightStatistics:
         return _border(low, high, is_refuted)[0] if is_refuted(low) else -math.inf
 
     def _high(self, logs: Floats, counts: Floats, empty: float, goal: float) -> float:
-        """Return the largest mean that bets on a smaller one do not rule out, as a share of the bound (logarithms)."""
+        """Return the largest mean not excluded by bets on a smaller one, as a share of the bound (logarithms)."""
         weights = np.minimum(np.exp(logs), 1.0)
 
         def is_allowed(log: float) -> bool:

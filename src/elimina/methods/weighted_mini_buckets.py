@@ -72,14 +72,14 @@ _MIN_CONCURRENT_RUN_SECONDS = 1.0
 shorter ones."""
 
 _SLICES = 16
-"""Assignments of the divided buckets' variables that are summed exactly."""
+"""Number of assignments of partitioned buckets' variables with exact sums."""
 
 _ROUNDING_TOLERANCE = 1e-12
-"""Relative error of a logarithm and of a sum of logarithms, amply."""
+"""Generous bound on the relative error of a logarithm and of a sum of logarithms."""
 
 
 class _Bound(NamedTuple):
-    """A bound on the natural logarithm of a sum, and assignments that the messages lead to; none: the sum is 0."""
+    """A bound on the natural logarithm of a sum, and assignments found along the messages (none: the sum is 0)."""
 
     log: float
     chosen: Sequence[Sequence[int]]
@@ -209,7 +209,7 @@ def _ibound_of(planned: PlannedProblem) -> float:
 
 
 def _orders(problem: Problem, options: Options) -> Iterator[tuple[int, ...]]:
-    """Yield different orders that are found at once, or the given one."""
+    """Yield different quick orders, or the given one."""
     if not isinstance(options.order, str):
         yield elimination_order(problem, options)
         return
@@ -229,7 +229,7 @@ def bounded_marginal_map(
     deadline: float | None,
     learn: Listener | None = None,
 ) -> Result:
-    """Bound the largest sum from above, and value the assignment of the query that this leads to.
+    """Bound the largest sum from above, and value an assignment of the query found along the messages.
 
     Args:
         planned: Plan of the task ``mmap``, which need not fit.
@@ -348,7 +348,7 @@ def _shared_out(
     items: Sequence[Item],
     work: Callable[[Backend, Iterator[Item]], Iterator[_Timed]],
 ) -> Generator[_Timed | None]:
-    """Share runs of an estimated time out among the devices; short ones are made one after another."""
+    """Divide runs of an estimated time among the devices; short ones run one after another."""
     is_long = seconds - execution.backend.machine.start > _MIN_CONCURRENT_RUN_SECONDS
     for together in (items,) if is_long else ((item,) for item in items):
         yield from spread(devices_of(execution.backend), together, work)
@@ -380,7 +380,7 @@ def _from_below(execution: Execution, options: Options, clock: dict[str, float])
 def _conditioned(
     execution: Execution, options: Options, clock: dict[str, float], chosen: Sequence[Sequence[int]]
 ) -> float:
-    """Return the logarithm of the sum at the values that assignments give the variables of partitioned buckets."""
+    """Return the logarithm of the sum over assignments of the variables of partitioned buckets."""
     plan = execution.plan
     assert plan.minibuckets is not None
     nodes = bucket_tree([factor.scope for factor in plan.factors], plan.order, ibound=plan.minibuckets.ibound).nodes
