@@ -25,7 +25,7 @@ _OWN_PAGES_BYTES = 1 << 20
 
 
 def _empty_arena(program: Program) -> NDArray[np.generic]:
-    """Allocate an arena; that of bounds on sums goes back to the system when it is freed.
+    """Allocate an arena; an arena for bounds on sums returns to the system when freed.
 
     The C library keeps freed blocks below 32 MiB for their thread, and a memory limit would count them as held
     while the next, larger mini-buckets are planned. New pages cost nothing beside the exponentials of such a run.
@@ -82,7 +82,7 @@ class CpuSession:
     def run_planned(
         self, planner: CasePlanner, variables: NDArray[np.int32], values: NDArray[np.int32]
     ) -> tuple[NDArray[np.generic], NDArray[np.float64], NDArray[np.bool_]]:
-        """Run a plan of its own for each row of values: see ``SlicingSession.run_planned``."""
+        """Run a separate plan for each row of values: see ``SlicingSession.run_planned``."""
         first, last = self._program.zone
         zones = np.zeros((len(values), last - first), dtype=self._program.dtype)
         logs, sound = np.zeros(len(values)), np.zeros(len(values), dtype=bool)

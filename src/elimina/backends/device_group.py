@@ -13,7 +13,7 @@ from elimina.planning.program import Program
 
 
 class DeviceGroup:
-    """Devices of one kind as one backend: a plan is made for each of them alone, and independent work is shared out.
+    """Devices of one kind as one backend: plans are made for each single device, and independent work is divided.
 
     Args:
         members: Their backends, which share nothing; the first one runs all work that cannot be divided.
@@ -56,7 +56,7 @@ def gpu_count(backend: Backend) -> int:
 
 
 def reach_each_other(backend: Backend, count: int) -> bool:
-    """Return whether so many devices read each other's memory: GPUs are asked, other devices share the host's."""
+    """Return whether a number of devices read each other's memory: GPUs are asked, other devices share the host's."""
     gpus = [device for device in devices_of(backend) if isinstance(device, GpuBackend)]
     numbers = range(count) if len(gpus) == 1 else [gpu.number for gpu in gpus]
     return all(gpu.reaches(number) for gpu in gpus for number in numbers)

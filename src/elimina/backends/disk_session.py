@@ -22,7 +22,7 @@ from elimina.planning.stream import Copy, Schedule, StreamedStep, StreamTile, ti
 from elimina.system import available_threads
 
 TILES_AHEAD = 2
-"""Tiles that are read in advance: with the one that is computed, they fill the slots of a table."""
+"""Number of tiles that are read ahead: with the current one, they fill the slots of a table."""
 MAX_READ_THREADS = 8
 ONE_THREAD_WORK = 1 << 24
 """Combinations of a tile up to which one thread computes it while the next one is read."""

@@ -15,7 +15,7 @@ FilePiece = tuple[int, int, int]
 
 
 def file_pieces(part: Copy, itemsize: int, closely: int | None = None) -> Iterator[list[FilePiece]]:
-    """Yield a box's runs, cut and joined to amounts that a thread takes at once.
+    """Yield a box's runs, cut and joined to pieces for a thread.
 
     Args:
         part: Box to cut.

@@ -8,7 +8,7 @@ from importlib import util
 from elimina.planning.machine import cuda_machine
 
 _WORTHWHILE_STARTS = 2
-"""Starts of a GPU that work has to outlast for one to be opened."""
+"""Least length of work for opening a GPU, in start-up times of a GPU."""
 
 open_gpus: set[int] = set()
 """Numbers of the GPUs that this process has opened."""
@@ -16,7 +16,7 @@ open_gpus: set[int] = set()
 
 @functools.cache
 def is_cupy_installed() -> bool:
-    """Return whether CuPy is installed, as this process first saw it: a look through all folders takes 0.1 ms."""
+    """Return whether CuPy is installed; cached, as searching all folders takes 0.1 ms."""
     return util.find_spec("cupy") is not None
 
 

@@ -74,7 +74,7 @@ class Session(Protocol):
         ...
 
     def close(self) -> None:
-        """Give the memory back."""
+        """Release the memory."""
         ...
 
 
@@ -97,7 +97,7 @@ class SlicingSession(Session, Protocol):
     def run_cases(
         self, variables: NDArray[np.int32], values: NDArray[np.int32]
     ) -> tuple[NDArray[np.generic], NDArray[np.float64]]:
-        """Run all steps for one row of values after another, with nothing given of other variables.
+        """Run all steps for one row of values after another, without values of other variables.
 
         Args:
             variables: int32, the variables of the columns.
@@ -112,7 +112,7 @@ class SlicingSession(Session, Protocol):
     def run_planned(
         self, planner: CasePlanner, variables: NDArray[np.int32], values: NDArray[np.int32]
     ) -> tuple[NDArray[np.generic], NDArray[np.float64], NDArray[np.bool_]]:
-        """Run a plan of its own for each row of values, in ``sum-product``; all messages of the program are lost.
+        """Run a separate plan for each row of values, in ``sum-product``; all messages of the program are lost.
 
         Args:
             planner: Planner of cases in the program's arena.
@@ -140,7 +140,7 @@ class GatheringSession(Session, Protocol):
 
 
 class TableSession(Session, Protocol):
-    """A session whose tables are put in and taken out as arrays of its device: NumPy's or CuPy's."""
+    """A session that reads and writes its tables as arrays of its device: NumPy's or CuPy's."""
 
     def put(self, table: FactorLayout, values: Any, limit: float | None, forbidden: float) -> None:
         """Write a table of the arena before a run.
@@ -155,7 +155,7 @@ class TableSession(Session, Protocol):
         ...
 
     def take(self, table: FactorLayout) -> Any:
-        """Return a table of the arena after a run: an array of its own, on the device."""
+        """Return a copy of a table of the arena after a run, on the device."""
         ...
 
 
@@ -182,7 +182,7 @@ class KeepingSession(Session, Protocol):
 
 @runtime_checkable
 class ExpectingSession(Session, Protocol):
-    """A session that gets ready for runs of some steps while the device is busy with another run."""
+    """A session that prepares runs of some steps while the device is busy with another run."""
 
     def expect(self, steps: NDArray[np.int64]) -> None:
         """Prepare runs of these steps during the next run, as far as time permits, the latest request first."""
@@ -203,7 +203,7 @@ class Backend(Protocol):
         ...
 
     def memory(self) -> int:
-        """Return the bytes that a program may take at present."""
+        """Return the bytes available to a program at present."""
         ...
 
     def open(self, program: Program, factors: NDArray[np.generic]) -> Session:
@@ -247,14 +247,14 @@ class GpuBackend(Backend, Protocol):
         ...
 
     def trim(self) -> None:
-        """Give back the memory that no program uses, except while ``keeps_memory`` is true."""
+        """Release unused memory, except while ``keeps_memory`` is true."""
         ...
 
 
 def run_once(
     backend: Backend, program: Program, factors: NDArray[np.generic], progress: Progress | None = None
 ) -> RunOutput:
-    """Open, run and close: see ``Session.run`` and ``Backend.open``; the device's memory is free again in any case."""
+    """Open, run and close: see ``Session.run`` and ``Backend.open``; the device's memory is always released."""
     session = backend.open(program, factors)
     try:
         return session.run(progress=progress)

@@ -49,7 +49,7 @@ def find_cuda() -> Backend | None:
 
 
 def with_other_gpus(backend: Backend, min_bytes: int) -> Backend:
-    """Return a backend of the first GPU and of all others that have so many bytes of free memory."""
+    """Return a backend of the first GPU and of all others with a number of bytes free."""
     others = map(_gpu_or_none, range(1, gpu_count(backend)))
     roomy = [gpu for gpu in others if gpu and gpu.memory() >= min_bytes]
     return DeviceGroup([backend, *roomy]) if roomy else backend

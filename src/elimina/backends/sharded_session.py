@@ -116,7 +116,7 @@ class ShardedSession:
         return self._opened[0].fetch(offset, span)
 
     def close(self) -> None:
-        """Give the memory back."""
+        """Release the memory."""
         self._pool.shutdown()
         for session in self._opened.values():
             # Memory of a failed device cannot be released.
@@ -132,7 +132,7 @@ class ShardedSession:
         )
 
     def _together(self, work: Callable[[int], Result]) -> list[Result]:
-        """Return the results of work that each device does in a thread of its own."""
+        """Return the results of work on each device, each in a separate thread."""
 
         def obeying(gpu: int) -> Result:
             obey(self._stop)

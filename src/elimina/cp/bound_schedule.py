@@ -1,4 +1,4 @@
-"""Bounds while a search pauses: methods of other fields, in order, with their conditions, budgets and reasons."""
+"""Bounds while a search pauses: other methods in order, with their conditions, budgets and reasons."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from elimina.strategies.clock import Clock
 logger = logging.getLogger("elimina")
 
 MAX_TABULATED_VARIABLES = 500
-"""Variables of a model that is worth tables; each constraint over many of them has several."""
+"""Largest number of variables of a model for tables; a constraint over many of them becomes several."""
 TABLE_ROWS = 1 << 14
-"""Tuples of a table: elimination takes milliseconds for each."""
+"""Largest number of tuples of a table: elimination takes milliseconds for each table."""
 _WITHOUT_TABLES = (
     *("cumulative", "no_overlap", "transition_times", "diffn", "reservoir"),
     *("circuit", "subcircuit", "inverse", "bin_packing_load", "nvalue", "weighted_circuit"),
 )
-"""Constraints whose tables join too many variables for elimination."""
+"""Constraints with tables of too many variables for elimination."""
 
 
 class PausedSearch(NamedTuple):
@@ -93,7 +93,7 @@ class BoundRow(NamedTuple):
 
 
 def findings_of(search: PausedSearch) -> Iterator[Finding]:
-    """Take the rows in turn that apply, and yield their results."""
+    """Run the rows that apply, in turn, and yield their results."""
     for row in BOUND_ROWS:
         seconds = min(row.seconds, row.time_share * search.clock.seconds)
         if not row.applies(search):
@@ -143,7 +143,7 @@ def _eliminate(search: PausedSearch, seconds: float) -> Iterator[Finding]:
 
 
 _ROUNDING_SHARE = 1e-9
-"""Share of a bound of floats that rounding may have added."""
+"""Largest rounding error of a bound of floats, relative to the bound."""
 
 
 def _completed(search: PausedSearch, assignment: Mapping[str, int]) -> npt.NDArray[np.int64] | None:
@@ -160,7 +160,7 @@ def _completed(search: PausedSearch, assignment: Mapping[str, int]) -> npt.NDArr
 
 
 _MAX_COMPLETION_FAILURES = 100
-"""Failures of the search that completes an assignment: the others follow from the variables of tables."""
+"""Largest number of failures of the search that completes an assignment: variables of tables determine the others."""
 
 
 def _may_relax(search: PausedSearch) -> bool:

@@ -1,4 +1,4 @@
-"""Rules of a search: variables, in the order in which they are decided, and their orderings."""
+"""Rules of a search: variables in the order of their decision, with their orderings."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from elimina.cp.views import ViewRows
 
 SearchRule = tuple[ViewRows, str, str]
-"""Views that are decided, and their variable and value orderings."""
+"""Views to decide, and their variable and value orderings."""
 
 
 def search_rules(

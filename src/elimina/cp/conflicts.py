@@ -9,7 +9,7 @@ Name = TypeVar("Name")
 
 
 class Conflict(NamedTuple):
-    """Named constraints that, with those that have no name, have no solution.
+    """Named constraints without a solution, given all constraints without a name.
 
     Attributes:
         names: Names of the constraints, in the order in which they were posted.
@@ -32,7 +32,7 @@ class Conflict(NamedTuple):
 
 
 def minimal_conflict(names: Sequence[Name], is_infeasible: Callable[[Sequence[Name]], bool]) -> list[Name]:
-    """Return a minimal part of the names whose constraints are infeasible, as those of all names are.
+    """Return a minimal subset of the names with infeasible constraints; those of all names are infeasible.
 
     It halves the names again and again (QuickXplain; Junker, AAAI 2004).
 

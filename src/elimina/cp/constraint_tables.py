@@ -110,7 +110,7 @@ class ConstraintTables:
         valid: Callable[..., Mask] | None = None,
         to: View | None = None,
     ) -> View:
-        """Add a variable that is a function of some views, or constrain an existing one to be.
+        """Add a variable for a function of some views, or constrain an existing one to the function.
 
         Args:
             views: Arguments of the function.
@@ -147,7 +147,7 @@ class ConstraintTables:
 
 
 def _selected_rows(columns: Sequence[Integers], marks: Mask) -> Integers:
-    """Return the rows of some columns, also of none."""
+    """Return the rows of some columns, even of none."""
     rows = np.empty((int(marks.sum()), len(columns)), np.int64)
     for k, column in enumerate(columns):
         rows[:, k] = column[marks]

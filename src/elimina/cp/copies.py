@@ -1,4 +1,4 @@
-"""Copies of models, which share the variables made before they were copied."""
+"""Copies of models, which share the variables made before the copy."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class CopyableModel:
         self._makers = [(0, os.urandom(8))]
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take the state of a copied or pickled model; variables made from now on are this object's own."""
+        """Take the state of a copied or pickled model; later variables belong to this object only."""
         self.__dict__.update(state)
         self._makers = [*self._makers, (len(self._variables), os.urandom(8))]
 

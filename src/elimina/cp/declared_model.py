@@ -129,7 +129,7 @@ class DeclaredModel(CopyableModel, DerivedConstraints, Displayed):
         return [self.int_var(domain, hi, name and f"{name}[{i}]") for i in range(count)]
 
     def unbounded_var(self, name: str = "") -> Expression:
-        """Make a variable without bounds: it is searched from -2^42 to 2^42, and a proof that needs these ends is none.
+        """Make a variable without bounds: search covers -2^42 to 2^42, and proofs must not depend on these limits.
 
         Args:
             name: Name in messages, and key of the assignment.
@@ -319,7 +319,7 @@ class DeclaredModel(CopyableModel, DerivedConstraints, Displayed):
             self._blocks.append((start, len(self._posts), name))
 
     def sum(self, xs: Iterable[Operand]) -> Expression:
-        """Return the sum of expressions, in one step: Python's own ``sum`` takes long for thousands."""
+        """Return the sum of expressions, in one step: Python's ``sum`` takes long for thousands."""
         terms: dict[int, int] = {}
         constant = 0
         for x in map(self.expression, xs):
@@ -361,7 +361,7 @@ class DeclaredModel(CopyableModel, DerivedConstraints, Displayed):
         self._aims = [Aim(expression, sign) for expression in expressions]
 
     def hint(self, values: Mapping[Expression | Condition | str, int] | Solution) -> None:
-        """Set values that searches try first; hints that are wrong cost time only.
+        """Set values that searches try first; wrong hints only cost time.
 
         A search that restarts begins by deciding the hinted variables, and prefers their values until there is a
         solution. Later calls add hints; they come before earlier ones.

@@ -242,7 +242,7 @@ def _bin_packing(tables: ConstraintTables, arguments: Arguments, suffix: str) ->
 
 
 def _cumulative(tables: ConstraintTables, arguments: Arguments, suffix: str) -> None:
-    """Limit the load at each time at which a task may begin."""
+    """Limit the load at each possible start of a task."""
     starts, durations, demands, (capacity,) = arguments
     times = np.unique(np.concatenate([tables.values(s) for s in starts] or [np.zeros(0, np.int64)])).tolist()
     max_capacity = max(int(tables.values(capacity).max()), 0)
@@ -269,7 +269,7 @@ def _boxes(tables: ConstraintTables, arguments: Arguments, suffix: str, *, stric
 
 
 def _pairs_apart(tables: ConstraintTables, boxes: Sequence[tuple[View, ...]], axes: int, strict: bool) -> None:
-    """Separate each two boxes, which are places and sizes on each axis, and presences."""
+    """Separate each two boxes, given by positions and sizes on each axis, and presences."""
     for box in boxes:
         for size in box[axes:-1]:
             tables.where([size], lambda a: a >= 0)
@@ -306,7 +306,7 @@ def _apart_in_time(
 
 
 def _reservoir(tables: ConstraintTables, arguments: Arguments, suffix: str) -> None:
-    """Limit the level at each time at which an event may be."""
+    """Limit the level at each possible time of an event."""
     times, changes, presences, (least,), (greatest,) = arguments
     moments = np.unique(np.concatenate([tables.values(t) for t in times] or [np.zeros(0, np.int64)])).tolist()
     for moment in moments:

@@ -52,7 +52,7 @@ def _all_different_except_0(model: DerivedConstraints, xs: Iterable[Operand]) ->
 
 
 def _walk(model: DerivedConstraints, successors: Sequence[Expression], start: Operand, steps: int) -> list[Expression]:
-    """Return the nodes that follow a start; a node whose successor does not exist follows itself."""
+    """Return the nodes after a start; a node without a successor follows itself."""
     count, following = len(successors), []
     for node, x in enumerate(successors):
         lo, hi = model.bounds(x)
@@ -130,7 +130,7 @@ def _regular(
     start: int,
     accepting: Iterable[int],
 ) -> Operand:
-    """Return a Boolean: the last symbol of a word, of an automaton that accepts all words."""
+    """Return a Boolean: the last symbol of a word of an extended automaton, which accepts all words."""
     moves, ends = checked_automaton("regular", transitions, start, accepting)
     symbols = sorted({symbol for of_state in moves for symbol in of_state})
     other = symbols[-1] + 1 if symbols else 0

@@ -1,4 +1,4 @@
-"""Constraints and functions that are made of others."""
+"""Constraints and functions composed of others."""
 
 from __future__ import annotations
 

@@ -10,11 +10,11 @@ from elimina.cp.posting import Declaration
 from elimina.errors import InputError
 
 _MAX_LISTED_VALUES = 1 << 24
-"""Values that are listed at once, as Python's integers: 0.6 GiB."""
+"""Largest number of values that are listed at once, as Python's integers: 0.6 GiB."""
 
 
 class PropagatedDomains:
-    """Values that propagation leaves to the variables of a model.
+    """Values of a model's variables after propagation.
 
     Of a wide domain with holes, the core knows only the bounds. The values between them are the declared ones.
 

@@ -252,7 +252,7 @@ class Condition(Slotted, ABC):
 
     @property
     def truth(self) -> Expression:
-        """A Boolean that is 1 exactly if the condition holds: a new variable when it is first asked for."""
+        """A Boolean that is 1 exactly if the condition holds: a new variable on first use."""
         if self._truth is None:
             self._truth = self.model.holds(self)
         return self._truth

@@ -15,11 +15,11 @@ from elimina.cp.views import View, ViewRows
 from elimina.errors import InputError
 
 Hints = dict[View, int]
-"""Hinted values, those of variables that are decided first at the beginning."""
+"""Hinted values, in the order of the variables' decision."""
 
 
 class HintedModel(ExpressionModel, Protocol):
-    """The methods of a constraint model that reading hints takes."""
+    """The methods of a constraint model for reading hints."""
 
     def __getitem__(self, name: str) -> Expression:
         """Return the variable of a name."""
@@ -53,7 +53,7 @@ def read_hints(model: HintedModel, values: object) -> Hints:
 
 
 def hint_rows(hints: Hints) -> tuple[ViewRows, ViewRows] | None:
-    """Return hints as the core takes them: views and values; None if there are none."""
+    """Return hints in the core's form: views and values; None if there are none."""
     if not hints:
         return None
     return np.array(list(hints), dtype=np.int64), np.array(list(hints.values()), dtype=np.int64)

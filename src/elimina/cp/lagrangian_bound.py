@@ -15,9 +15,9 @@ from elimina.cp.views import Integers
 Floats = npt.NDArray[np.float64]
 
 MULTIPLIER_UNITS = 1 << 12
-"""Units of 1 in which multipliers are rounded: bounds are integers, evaluated without an error."""
+"""Units of a multiplier of 1: multipliers are rounded, so that bounds are exact integers."""
 MAX_STEPS = 2000
-"""Steps of one ascent; most end earlier, when their length has become small."""
+"""Largest number of steps of an ascent; most ascents end earlier, when steps get small."""
 _FIRST_LENGTH, _LAST_LENGTH = 1.0, 1e-3
 """Lengths of steps, as shares of Polyak's."""
 _PATIENCE = 15
@@ -68,7 +68,7 @@ class LagrangianBound:
         return self._ascend(self._matrix, self._first_multipliers(), target, is_enough=lambda bound: bound >= enough)
 
     def _first_multipliers(self) -> Floats:
-        """Return multipliers that hand the cost of a defined sum on to its terms."""
+        """Return multipliers that pass the cost of a defined sum to its terms."""
         matrix, result = self._matrix, np.zeros(len(self._matrix.least))
         variables = np.searchsorted(matrix.starts, matrix.columns, side="right") - 1
         ends = np.append(matrix.starts[1:], len(matrix.costs)) - 1
@@ -121,7 +121,7 @@ class LagrangianBound:
 
 
 def _evaluate(matrix: _Matrix, multipliers: Floats) -> tuple[float, Floats]:
-    """Return the bound of multipliers, and how far each row is from being satisfied where it is attained."""
+    """Return the bound by multipliers, and each row's violation where the bound is attained."""
     reduced = matrix.costs - np.bincount(
         matrix.columns, weights=multipliers[matrix.rows] * matrix.numbers, minlength=len(matrix.costs)
     )
@@ -137,7 +137,7 @@ def _evaluate(matrix: _Matrix, multipliers: Floats) -> tuple[float, Floats]:
 
 
 def _exact_bound(matrix: _Matrix, multipliers: Floats) -> int | None:
-    """Return the bound of rounded multipliers, in integers; None if they may not fit in 64 bits."""
+    """Return the bound by rounded multipliers, in integers; None if they may exceed 64 bits."""
     with np.errstate(all="ignore"):
         units = np.round(multipliers * MULTIPLIER_UNITS)
         sizes = np.abs(units[matrix.rows]) * np.abs(matrix.numbers)

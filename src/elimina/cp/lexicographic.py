@@ -20,10 +20,10 @@ class Aim(NamedTuple):
 
 
 class AimedModel(Protocol):
-    """The methods of a constraint model that solving for several objectives takes."""
+    """The methods of a constraint model for several objectives."""
 
     def with_aim(self, aim: Aim, bounds: Sequence[tuple[Aim, int]], start: Solution | None) -> Self:
-        """Return a view of the model with one objective, bounds on those before it, and a solution to start from."""
+        """Return a view of the model with one objective, bounds on earlier ones, and a solution to start from."""
 
 
 M = TypeVar("M", bound=AimedModel)
@@ -32,7 +32,7 @@ M = TypeVar("M", bound=AimedModel)
 def solve_in_turn(
     model: M, aims: Sequence[Aim], time_limit: float | None, solve: Callable[[M, float | None], Result]
 ) -> Result:
-    """Optimise each objective among the solutions in which those before it keep their values.
+    """Optimise each objective among the solutions that keep the values of earlier ones.
 
     Args:
         model: The model.

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from elimina.cp.views import Integers, View, views_of
 
 MAX_LISTED_VALUES = 128
-"""Values of a variable up to which each has a column; of other variables, only the bounds have."""
+"""Largest number of values of a variable with a column for each; other variables have columns for bounds only."""
 MAX_ENTRIES = 1 << 20
 """Entries of the relaxation's matrix: 24 MiB, and 10 ms for each pass."""
 _MAX_NUMBER = 1 << 30
@@ -21,7 +21,7 @@ Post = tuple[str, Sequence[npt.NDArray[Any]]]
 
 
 class VariableDomains(Protocol):
-    """Domains of variables after propagation, as the solver of the core has them."""
+    """Domains of variables after propagation, from the solver of the core."""
 
     def bounds_of(self, var: int) -> tuple[int, int]:
         """Return the bounds of a variable."""
@@ -52,7 +52,7 @@ class TooLarge(Exception):
 
 
 class _NumberTooLarge(Exception):
-    """A row has numbers whose products may not fit in 64 bits."""
+    """Products of a row's numbers may exceed 64 bits."""
 
 
 class LinearRelaxation:
@@ -151,7 +151,7 @@ class LinearRelaxation:
                 break
 
     def _places(self, row: LinearRow, y: int, x: int) -> Integers | None:
-        """Return the values of y that x's values imply; None if y is not a function of x with all of its values."""
+        """Return the values of y implied by x's values; None if y is not a function of x onto its values."""
         function, columns = row.terms[y], self.columns[y]
         if not self.is_listed(View(x, 1, 0)) or len(columns) < 2:
             return None
@@ -184,7 +184,7 @@ _FormRule = Callable[[LinearRelaxation, _Views], Iterator[Form]]
 
 
 def _linear_forms(relaxation: LinearRelaxation, name: str, arguments: _Views) -> Iterator[Form]:
-    """Yield the rows that a constraint implies: terms, least sum, and whether it is an equation."""
+    """Yield the rows implied by a constraint: terms, least sum, and True for an equation."""
     if name in _FORMS:
         yield from _FORMS[name](relaxation, arguments)
         return
@@ -234,7 +234,7 @@ def _relation(relaxation: LinearRelaxation, arguments: _Views, *, name: str) -> 
 
 
 def _reified(relaxation: LinearRelaxation, name: str, arguments: _Views, is_equivalence: bool) -> Iterator[Form]:
-    """Yield the form of a Boolean from a relation over one variable or from the bound of a sum."""
+    """Yield the form of a Boolean for a relation over one variable or for the bound of a sum."""
     *related, (boolean,) = arguments
     terms_of, kind, sign = _RELATIONS[name]
     terms = [(sign * factor, x) for factor, x in terms_of(related) if factor]

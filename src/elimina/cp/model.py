@@ -381,7 +381,7 @@ class Model(DeclaredModel):
         )
 
     def posted(self) -> PostedModel:
-        """Return everything that was posted."""
+        """Return all posted variables, constraints and orderings."""
         aim = self.objective
         return PostedModel(
             self._variables,

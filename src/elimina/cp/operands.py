@@ -17,7 +17,7 @@ Numbers: TypeAlias = npt.NDArray[np.signedinteger[Any]]
 T = TypeVar("T")
 
 MAX_INTEGER = 2**52
-"""No bound of a variable or an expression is beyond it."""
+"""Largest absolute value of a bound of a variable or an expression."""
 
 
 def whole(number: object, what: str) -> int:
@@ -33,7 +33,7 @@ def whole(number: object, what: str) -> int:
 
 
 def whole_array(numbers: Any) -> Numbers:
-    """Whole numbers as an array of its own, of 32 bits where they fit: thousands of long tables are most of a model.
+    """Return whole numbers as a new array, of 32 bits if they fit: large tables dominate a model's memory.
 
     Raises:
         InputError: One of them is not a whole number, or beyond 2^52.

@@ -14,7 +14,7 @@ Term = tuple[int, View]
 """A factor and the expression that it multiplies."""
 
 _MAX_DENSE_CELLS = 1 << 20
-"""Cells of a table from one partial sum to the next, as a dense one, from which on digits are smaller and faster."""
+"""Cells of a dense table between partial sums above which sums of digits are smaller and faster."""
 
 
 def weighted_sum(terms: Sequence[Term], values: Sequence[Integers]) -> Integers:
@@ -25,7 +25,7 @@ def weighted_sum(terms: Sequence[Term], values: Sequence[Integers]) -> Integers:
 def condensed(
     tables: ConstraintTables, terms: Sequence[Term], final: Term, separated_totals: tuple[int, int]
 ) -> list[Term]:
-    """Return a few terms that can replace all, so that comparing their sum and the rest with 0 has the same result.
+    """Return a few terms to replace all, with the same results of comparisons with 0.
 
     Partial sums that the remaining terms cannot lift above the smallest total become one value, as do those that these
     cannot lower below the largest. Many partial sums are replaced by two digits, whose dense tables are smaller.
@@ -86,7 +86,7 @@ def _cells(tables: ConstraintTables, terms: Sequence[Term], limits: Sequence[tup
 
 
 def _digits(tables: ConstraintTables, terms: Sequence[Term], base: int, max_digit: int) -> list[Term]:
-    """Two digits of the sum of what each term is above its least; the high digit ends at ``most``."""
+    """Return two digits of the sum of the terms above their least values; the high digit ends at ``most``."""
     high = low = constant(0)
     for factor, x in terms:
         smallest = _ends(tables, (factor, x))[0]

@@ -15,7 +15,7 @@ from elimina.cp.views import ViewRows
 from elimina.errors import InputError, TimeLimitError
 
 MAX_VARIABLES = 1 << 27
-"""Variables that the core numbers."""
+"""Largest number of variables in the core."""
 _MAX_SCALE = 2**30
 """Largest factor of a view of a variable in the core."""
 
@@ -53,7 +53,7 @@ def build_solver(
     objective: Expression | None,
     deadline: float | None,
 ) -> tuple[CpSolver, ViewRows | None]:
-    """Return the solver and a view of the objective; a sum gets a variable that only the solver has.
+    """Return the solver and a view of the objective; for a sum, a new variable of the solver.
 
     Args:
         variables: Variables of the model.
@@ -93,12 +93,12 @@ def build_solver(
 
 
 def is_view(x: Expression) -> bool:
-    """Return whether the core takes an expression as a view of one variable."""
+    """Return whether an expression is a view of one variable for the core."""
     return len(x.terms) < 2 and all(abs(f) <= _MAX_SCALE for f in x.terms.values()) and abs(x.constant) <= MAX_INTEGER
 
 
 def view_of(x: Expression) -> ViewRows:
-    """Return an expression of at most one variable as the core takes it: variable, factor and constant."""
+    """Return an expression of at most one variable in the core's form: variable, factor and constant."""
     var, factor = next(iter(x.terms.items()), (-1, 0))
     return np.array([(var, factor, x.constant)], dtype=np.int64)
 

@@ -69,7 +69,7 @@ class SchedulingConstraints(ExpressionFunctions):
         return self.int_var(*x, name)
 
     def precedence(self, before: IntervalVar, after: IntervalVar, delay: Operand = 0) -> None:
-        """Make a task start at the end of another one or later, if both are present.
+        """Make a task start when another one has ended, or later, if both are present.
 
         Args:
             before: The task that comes first.
@@ -354,7 +354,7 @@ def tasks_of(
 
 
 def records_of(name: str, item: str, **columns: Any) -> dict[str, list[Any]]:
-    """Return lists with an item for each task, box or event; where there are no presences, all are present."""
+    """Return lists with an item for each task, box or event; without presences, all are present."""
     presences = columns.pop("presences")
     lists: dict[str, list[Any]] = {column: several(items, name) for column, items in columns.items()}
     count = len(next(iter(lists.values())))

@@ -11,7 +11,7 @@ from elimina.errors import InputError
 from elimina.result import Bounds
 
 MAX_THREADS = 1024
-"""Most threads of a search: more than a machine has, and few enough to start; other calls take as many."""
+"""Largest number of threads of a search: more than a machine has, and few enough to start."""
 
 Restarts = Literal["luby", "geometric", "linear", "constant", "none"]
 RESTARTS: tuple[Restarts, ...] = get_args(Restarts)
@@ -102,7 +102,7 @@ class SearchOptions(NamedTuple):
 
     @property
     def pace(self) -> tuple[str, float, float] | None:
-        """The restarts, as the core takes them."""
+        """The restarts in the core's form."""
         if self.restarts is None or choice("restarts", self.restarts, RESTARTS) == "none":
             return None
         growth = _number_from_one("restart_growth", self.restart_growth)

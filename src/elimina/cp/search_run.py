@@ -27,7 +27,7 @@ from elimina.system import InWords, memory_errors_in_words
 logger = logging.getLogger("elimina")
 
 _UNLIMITED = 10**18
-"""Limits above it are none."""
+"""Limits above this count as none."""
 
 
 class SearchedModel(Protocol):
@@ -55,7 +55,7 @@ class SearchedModel(Protocol):
 
 
 class SearchRun:
-    """A run, from the posting of the constraints on.
+    """A run of a search, from the posting of its constraints.
 
     Args:
         model: The model to be solved.
@@ -92,7 +92,7 @@ class SearchRun:
 
     @property
     def limits(self) -> tuple[float, float, float]:
-        """Remaining seconds, nodes and failures, as the core takes them."""
+        """Remaining seconds, nodes and failures, in the core's form."""
         return self._call.seconds, self._nodes, self._failures
 
     @property
@@ -115,7 +115,7 @@ class SearchRun:
             limit: Number of solutions to end after; None if there is no limit.
             keep_all: True if all solutions are part of the answer.
             on_solution: Function to call with each solution; it ends the search by returning False.
-            is_enough: True if so many solutions are all that the task asks for.
+            is_enough: True if the task asks for no more than this number of solutions.
 
         Raises:
             MemoryError: Memory ran out before there was a solution.
@@ -139,7 +139,7 @@ class SearchRun:
         count, deadline = 0, self.deadline
 
         def accept(values: npt.NDArray[np.int64], origin: str) -> bool:
-            """Return whether the listener of solutions lets the search go on."""
+            """Return whether the listener of solutions continues the search."""
             nonlocal count
             self._origin = origin
             self._last = solution = self._model.solution_of(values)
@@ -305,5 +305,5 @@ def limit_of(name: str, limit: Any) -> float:
 
 
 def never_stop() -> bool:
-    """Let the search go on: a callback of the core in which Python handles signals."""
+    """Continue the search: a callback of the core in which Python handles signals."""
     return True

@@ -20,7 +20,7 @@ class SoftConstraints(ExpressionFunctions):
     """Cost functions by tables."""
 
     def add_cost(self, xs: Sequence[Operand], costs: ArrayLike | Mapping[tuple[int, ...], float]) -> Expression:
-        """Return a cost function (a soft constraint): a new variable that is its cost, for an objective to add up.
+        """Return the cost of a cost function (soft constraint) as a new variable, for use in an objective.
 
         It is a table with a column for the cost, domain consistent: the cost's bounds are those of what is still
         possible. So a sum of costs is bounded by what each function costs at least, decided or not, as by partial

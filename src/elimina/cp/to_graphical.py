@@ -23,7 +23,7 @@ from elimina.model.variable import Variable
 _MAX_ENUMERATED_CELLS = 1 << 10
 _FAILURES_PER_TUPLE = 8
 _SPARSE_CELLS_SHARE = 0.25
-"""Share of a table's cells below which its tuples, with a cell for each of their values, are stored instead."""
+"""Share of a table's cells below which its tuples are stored instead, with a cell for each value."""
 _MAX_COST = 1 << 60
 
 
@@ -158,7 +158,7 @@ class _Tabulation:
         return f"constraint {number + 1}, {name}({', '.join(names)})"
 
     def _enumerated(self, name: str, arguments: Sequence[Sequence[View]], scope: Sequence[int]) -> Integers:
-        """Return the assignments that a constraint allows, by a search of its own."""
+        """Return the allowed assignments of a constraint, by a separate search."""
         position = {v: k for k, v in enumerate(scope)}
         words = [
             np.array([(position.get(x.var, -1), x.scale, x.offset) for x in argument], np.int64).reshape(-1, 3)
@@ -192,7 +192,7 @@ class _Tabulation:
         return np.unique(np.array(tuples, np.int64).reshape(-1, len(domains)), axis=0)
 
     def _narrow(self) -> None:
-        """Remove the values that some table does not allow from all tables, until nothing changes."""
+        """Remove values without a tuple in some table from all tables, until nothing changes."""
         domains, tables = self._tables.domains, self._tables.tables
         users: dict[int, list[int]] = {}
         for number, allowed in enumerate(tables):

@@ -20,7 +20,7 @@ DistanceRule = Callable[[Reals, Reals], Reals]
 
 
 def _differences(rows: Reals, points: Reals) -> list[Reals]:
-    """Return the absolute differences in each coordinate; one array of all would be slow to sum up."""
+    """Return the absolute differences in each coordinate, separately: a joint array is slow to sum."""
     return [np.abs(here[:, None] - there[None, :]) for here, there in zip(rows.T, points.T, strict=True)]
 
 

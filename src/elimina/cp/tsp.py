@@ -26,7 +26,7 @@ _FIRST_ASCENT_STEPS, _MAX_ASCENT_STEPS, _ROOT_ASCENTS_SECONDS = 1000, 64_000, 20
 _MIN_GAP_SHARE = 0.02
 """Share of the gap that an ascent has to close, or it is the last one."""
 _MAX_RESOLUTION, _MAX_SCALED_LENGTH = 1024, 2**50
-"""Parts of a unit of length in searches for proofs, and the longest tour there, in these parts."""
+"""Largest number of parts of a unit of length in searches for proofs, and largest tour in these parts."""
 _EDGES_PER_CITY, _MAX_EDGES = 25, 20_000
 """Largest numbers of edges of a search for a proof: for each city, and in all."""
 _FIRST_PROOF_SECONDS = 4.0
@@ -52,7 +52,7 @@ def solve_tsp(
     seed: int = 0,
     on_improvement: Callable[[TourState], object] = lambda known: None,
 ) -> Result:
-    """Look for a shortest tour, and prove that it is one.
+    """Search for a shortest tour, and prove it.
 
     Args:
         problem: Cities and their distances.
@@ -109,7 +109,7 @@ class _TourRun:
         return self._call.answer(work, self._result)
 
     def _result(self, ended_by: EndedBy) -> Result:
-        """Return the result so far; ``ended_by`` is left out where the tour is proven shortest."""
+        """Return the result so far, without ``ended_by`` if the tour is proven shortest."""
         length = self.length + self._shift
         bound = None if self.bound is None else min(self.bound, self.length) + self._shift
         status: Status = "feasible" if bound is None else "optimal" if bound == length else "bounded"

@@ -20,7 +20,7 @@ from elimina.number_texts import bytes_text
 from elimina.system import available_memory, memory_errors_in_words
 
 MAX_CITIES = 46_340
-"""Cities of which the number of pairs is below 2^31."""
+"""Largest number of cities with fewer than 2^31 pairs."""
 FORMATS = {
     "FULL_MATRIX": "full",
     "UPPER_ROW": "upper",
@@ -153,7 +153,7 @@ class _TourFile:
         return int(text)
 
     def _check_memory(self, n: int) -> None:
-        """Refuse cities whose distances do not fit, before the system ends the process for them."""
+        """Refuse cities if their distances do not fit into memory, before the system kills the process."""
         needed, available = n * n * np.dtype(np.int32).itemsize, available_memory()
         if needed > available:
             raise MemoryLimitError(

@@ -12,7 +12,7 @@ logger = logging.getLogger("elimina")
 
 
 def missing_bounds_text(names: Sequence[str]) -> str:
-    """Return the fact that the file gives some variables no bounds."""
+    """Return the text that the file gives some variables no bounds."""
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     return f"the file gives no bounds for {', '.join(names[:3])}{more}"
 

@@ -12,7 +12,7 @@ Mask = npt.NDArray[np.bool_]
 
 
 class View(NamedTuple):
-    """``scale * variable + offset``; a constant is one of the variable -1."""
+    """``scale * variable + offset``; a constant has the variable -1."""
 
     var: int
     scale: int

@@ -51,7 +51,7 @@ def bucket_dtype(tables: int, spread: int | float) -> Dtype:
 
 
 def forbidden_in(tables: int, dtype: Dtype) -> int | float:
-    """Return the number for 'forbidden': the largest integer that so many tables may add up, or infinity."""
+    """Return the number for 'forbidden': the largest integer that a number of tables can add, or infinity."""
     return LARGEST[dtype] // _operands(tables) if dtype in LARGEST else math.inf
 
 
@@ -109,19 +109,19 @@ Shape = tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]
 """Sizes of a bucket's variables, and the scope of each of its tables as places among these."""
 
 _SHAPES = 4096
-"""Plans that are kept."""
+"""Number of plans that are kept."""
 
 NOTICEABLE = 64 << 20
-"""Bytes from which the device is asked how many are free."""
+"""Bytes from which the free memory of the device is checked."""
 
 LEAST_WORK = 1 << 24
-"""Combinations of a bucket below which one core is done before a GPU is: 2 ms and 4 ms at 10^7."""
+"""Combinations of a bucket below which one core is faster than a GPU: 2 ms and 4 ms at 10^7."""
 
 AT_ONCE = 1 << 12
-"""Combinations up to which a bucket is joined as one array: that takes less time than to plan."""
+"""Largest number of combinations of a bucket that is joined as one array, because planning takes longer."""
 
 IMPOSSIBLE = 1 << 40
-"""More than any sum of allowed 32-bit costs, and few enough that sums of it fit 64 bits."""
+"""Larger than any sum of allowed 32-bit costs, and small enough for sums in 64 bits."""
 
 _IMPOSSIBLE_CELL = np.int64(IMPOSSIBLE)
 
@@ -265,7 +265,7 @@ class Engine:
         return values if values.flags.c_contiguous else _on_host(values)
 
     def keeping_memory(self) -> AbstractContextManager[None]:
-        """Let a GPU keep the memory of each elimination for the next one, which takes as long as many a step."""
+        """Keep the memory of each elimination on a GPU for the next one: allocating takes as long as many steps."""
         return keeping_memory(self._backends[self.device])
 
     def works(self) -> bool:
@@ -329,7 +329,7 @@ def _on_host(values: Any) -> NDArray[Any]:
 
 
 class _GpuWork:
-    """Work that waits for a GPU: see ``GpuPool.submit``."""
+    """Work for a GPU, waiting: see ``GpuPool.submit``."""
 
     def __init__(self, work: Callable[[Engine], Any], tables: Sequence[Any], then: Callable[[Any], None]) -> None:
         self.work, self.tables, self.then = work, tables, then
@@ -340,7 +340,7 @@ class _GpuWork:
 
 
 class GpuPool:
-    """Engines of several GPUs, each of which does one job at a time, in a thread of its own.
+    """Engines of several GPUs; each does one job at a time in a separate thread.
 
     Args:
         engines: One of each GPU.
@@ -359,11 +359,11 @@ class GpuPool:
 
     @staticmethod
     def takes(combinations: int) -> bool:
-        """Return whether a bucket of so many combinations is worth a GPU."""
+        """Return whether a bucket of a number of combinations is worth a GPU."""
         return combinations >= LEAST_WORK
 
     def submit(self, work: Callable[[Engine], Any], tables: Sequence[Any], then: Callable[[Any], None]) -> None:
-        """Have work done by the first idle engine; among several, by the one that holds most of its tables.
+        """Give work to the first idle engine; among several, to the one with most of its tables.
 
         Args:
             work: Work of an engine.
@@ -383,7 +383,7 @@ class GpuPool:
             self._running[self._pool.submit(job.work, engine)] = engine, job
 
     def collect(self, is_patient: bool) -> bool:
-        """Pass on the results that are there; return False if there is nothing to wait for.
+        """Pass on finished results; return False if no work is pending.
 
         Args:
             is_patient: True to wait for a result.
@@ -406,7 +406,7 @@ class GpuPool:
         return True
 
     def close(self) -> None:
-        """End all work, whose results are lost."""
+        """End all work and discard its results."""
         deadlines = [engine.deadline for engine in self._engines]
         for engine in self._engines:
             engine.deadline = -math.inf

@@ -33,13 +33,13 @@ class CostsError(InputError):
         super().__init__(f"the costs of {owner} {variable} {problem}")
 
     def __reduce__(self) -> tuple[type[CostsError], tuple[str, int, str]]:
-        """Make the error again from its parts, as clusters do with what a worker raises."""
+        """Rebuild the error from its parts, as clusters do with errors of workers."""
         return type(self), (self.owner, self.variable, self.problem)
 
 
 @contextlib.contextmanager
 def names_in_errors(model: Model) -> Iterator[None]:
-    """Give variables their names in errors of agents."""
+    """Use the variables' names in errors of agents."""
     try:
         yield
     except CostsError as error:
@@ -171,7 +171,7 @@ class Settings(NamedTuple):
 
 
 class AgentView(NamedTuple):
-    """An agent's own part of a problem; variables are known by their numbers.
+    """An agent's part of a problem, with variables by number.
 
     Attributes:
         name: Name of the agent.
@@ -265,7 +265,7 @@ class Elect(NamedTuple):
 
 
 class Visit(NamedTuple):
-    """The token of the depth-first traversal on its way down: the sender's visit, and how many there were."""
+    """The token of the depth-first traversal on its way down: the sender's visit, and the number of visits."""
 
     visit: int
     visits: int
@@ -278,14 +278,14 @@ class Mark(NamedTuple):
 
 
 class Marked(NamedTuple):
-    """The answer: the own visit, or -1; and how many neighbours were visited so far."""
+    """The answer to ``Mark``: this variable's visit, or -1; and the number of neighbours visited so far."""
 
     visit: int
     reached: int
 
 
 class Return(NamedTuple):
-    """The token comes back from a child: how many visits there were."""
+    """The token on its way back from a child, with the number of visits."""
 
     visits: int
 

@@ -121,7 +121,7 @@ _TURN_SHARE = 0.03
 """Largest share of the time so far for one time budget: a lost worker costs as much."""
 
 _MOST_NODES = 1024
-"""Most nodes that a worker gets for one time budget."""
+"""Largest number of nodes that a worker gets for one time budget."""
 
 _MOST_OPEN = 500_000
 """Nodes that the client keeps; if there are more, workers search to the end of each."""

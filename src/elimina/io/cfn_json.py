@@ -21,7 +21,7 @@ _OTHER_ORDER = re.compile(
 
 
 _HEAD_BYTES = 1 << 16
-"""Bytes of a file, and of its functions, whose keys tell the order: programs write all objects alike."""
+"""Bytes of a file, and of its functions, for finding the order of keys: programs write all objects alike."""
 
 
 class _Number(str):

@@ -41,5 +41,5 @@ class Chain:
 
 
 def sum_of_costs(*costs: int) -> int:
-    """Add costs, of which a forbidden one forbids the sum, however negative the others are."""
+    """Add costs; a forbidden one forbids the sum, however negative the others are."""
     return FORBIDDEN if max(costs, default=0) >= FORBIDDEN else sum(costs)

@@ -71,10 +71,10 @@ def integer_of(word: bytes, what: str) -> int:
 Clause = tuple[list[int], int]
 
 _MAX_VARIABLES_OF_SHORT_FILES = 2**22
-"""Variables that a file may have, however short it is: a variable of a file may be in no clause or term."""
+"""Number of variables that even a short file may have: variables need not occur in a clause or term."""
 
 _MAX_WEIGHT = 2**53
-"""Weights of which a sum of hundreds is still far from ``FORBIDDEN``."""
+"""Largest weight, so that sums of hundreds stay far below ``FORBIDDEN``."""
 
 
 @dataclass

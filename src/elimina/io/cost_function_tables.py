@@ -30,7 +30,7 @@ _MAX_TRANSITIONS = 10**6
 _MAX_PAIR_CELLS = 10**7
 _MAX_COUNTED_VALUES = 2 * 10**6
 _MAX_DERIVATION_STEPS = 10**7
-"""Cells of a grammar's table, times its rules, times the length of a word."""
+"""Largest product of a grammar's table cells, its rules, and the length of a word."""
 
 _NO_DERIVATION = FORBIDDEN // 4
 """The cost of a word without a derivation: three of them do not overflow."""

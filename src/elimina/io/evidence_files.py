@@ -1,4 +1,4 @@
-"""Files of evidence of the UAI competitions, in the dialects that are in use.
+"""Evidence files of the UAI competitions, in the dialects in use.
 
 All dialects are integers between blanks, with comments between "/*" and "*/"; line breaks matter only where they are
 named. The dialects are told apart by the number of integers and the first line, so that a file fits at most one:

@@ -1,4 +1,4 @@
-"""Factors and states of a model as other packages take them."""
+"""Factors and states of a model in forms for other packages."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ COMPRESSIONS = (".gz", ".xz")
 _MAGIC = {".gz": b"\x1f\x8b", ".xz": b"\xfd7zXZ\0"}
 """First bytes of compressed data."""
 _OTHER_COMPRESSIONS = re.compile(rb"(?P<bzip2>BZh[1-9]1AY&SY)|(?P<zstd>\x28\xb5\x2f\xfd)|(?P<zip>PK\x03\x04)")
-"""First bytes of data that another program has to unpack."""
+"""First bytes of data in other compressed formats."""
 _MAX_COMPARED_NAMES = 1000
 """Number of names of a folder that are compared with the name of a missing file."""
 

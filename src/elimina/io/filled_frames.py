@@ -76,7 +76,7 @@ def _filled(variable: Variable, cells: list[Any], codes: Codes, indices: NDArray
 
 
 def _cell(variable: Variable, index: int, kinds: Iterable[type]) -> Any:
-    """Return a cell of one of these types that is read as a state; the state itself if there is none."""
+    """Return a cell of one of the given types that reads as a state; the state itself if there is none."""
     state = variable.all_states[index]
     for kind in kinds:
         try:

@@ -16,7 +16,7 @@ from elimina.model.table import Table
 
 
 class DiagramBuilder(NetworkBuilder):
-    """An influence diagram while it is read. Every method raises TextError where the file contradicts itself."""
+    """An influence diagram while it is read. Every method raises TextError if the file contradicts itself."""
 
     def __init__(self) -> None:
         super().__init__()

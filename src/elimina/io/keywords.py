@@ -1,4 +1,4 @@
-"""Cost functions that the keywords of WCSP and CFN files stand for, once their parameters are read."""
+"""Cost functions by the keywords of WCSP and CFN files, after their parameters are read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables of listed tuples, dense or sparse, as files give them."""
+"""Tables of listed tuples, dense or sparse, from files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from elimina.model.table import LARGEST_NUMBER, Table, cell_numbers
 MAX_DENSE_CELLS = 4096
 DENSE_CELLS_PER_TUPLE = 4
 _MAX_AXES = 32
-"""Axes that an array has at most in NumPy 1."""
+"""Largest number of axes of an array in NumPy 1."""
 
 
 def table_of_tuples(

@@ -30,7 +30,7 @@ _TOKEN = re.compile(
 _TO_SEMICOLON = re.compile(rb"(?:[^;%/]++|" + _COMMENT.pattern + rb"|/)*+;")
 _NO_PARENTHESIS = bytes(set(range(256)) - set(b"()"))
 _MAX_SUM_ERROR = 1e-3
-"""Distance of a row's sum from 1 that is the rounding of decimals, as for other formats."""
+"""Largest distance of a row's sum from 1 that counts as rounding of decimals, as for other formats."""
 
 _logger = logging.getLogger("elimina")
 
@@ -218,7 +218,7 @@ def _read_data(
 
 
 def _normalised(values: NDArray[np.float64], owner: str) -> NDArray[np.float64]:
-    """Divide the rows by their sums, as Hugin does, where these are not 1 but for rounding."""
+    """Divide rows by their sums, as Hugin does, unless these are 1 up to rounding."""
     peaks = values.max(axis=-1, keepdims=True)
     if not peaks.all():
         row = int(np.argmin(peaks.ravel() != 0)) + 1

@@ -1,4 +1,4 @@
-"""Bayesian networks, as the formats for them share them: gathering one from a file, and handing one to a writer."""
+"""Common parts of the formats of Bayesian networks: building one from a file, and preparing one for a writer."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Conditional = tuple[tuple[int, ...], NDArray[np.float64]]
 """The parents and then the child, and the values with the axes in that order."""
 
 MAX_TABLE_CELLS = 10**8
-"""Most cells of a table that is written out."""
+"""Largest number of cells of a table that is written out."""
 
 NOT_A_NETWORK = (
     "{} holds exactly one conditional distribution for each variable, without cycles; make the model with children=, "
@@ -34,7 +34,7 @@ class Located(Protocol):
 
 
 class NetworkBuilder:
-    """A network while it is read. Every method raises TextError where the file contradicts itself."""
+    """A network while it is read. Every method raises TextError if the file contradicts itself."""
 
     def __init__(self) -> None:
         self.name = ""

@@ -1,4 +1,4 @@
-"""Functions of a format applied to a file, whose errors get the file and the place."""
+"""Functions of a format applied to a file; errors get the file and the line."""
 
 from __future__ import annotations
 

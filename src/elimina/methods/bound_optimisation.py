@@ -75,8 +75,8 @@ MEMORY_SHARE = 0.75
 """Share of the memory for the tree's tables and the parameters."""
 
 _SHARED_VARIABLES, _SHIFT_CELLS = 5, 256
-"""Most variables and cells of a shift. On a 40 x 40 grid (i-bound 9), one variable leaves a gap of 11.3 in log10, four
-6.0, seven no less."""
+"""Largest number of variables and of cells of a shift. On a 40 x 40 grid (i-bound 9), one variable leaves a gap of 11.3
+in log10, four 6.0, seven no less."""
 
 _SLICES = 16
 """Number of assignments of fixed variables for the bound from below."""

@@ -295,7 +295,7 @@ class CaseQueries(CompiledTree):
 
     @one_call_at_a_time
     def close(self) -> None:
-        """Give the device's memory back; the next query takes it again."""
+        """Release the device's memory; the next query allocates it again."""
         for kept in (self._batch, self._decoder):
             if kept is not None:
                 kept.close()

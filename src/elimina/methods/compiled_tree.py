@@ -240,7 +240,7 @@ class CompiledTree(Displayed):
 
     @one_call_at_a_time
     def close(self) -> None:
-        """Give the device's memory back; the next query takes it again."""
+        """Release the device's memory; the next query allocates it again."""
         for propagator in self._propagators.values():
             propagator.close()
         self._propagators.clear()

@@ -69,7 +69,7 @@ class ExpectationMaximisation(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Give the memory back."""
+        """Release the memory."""
 
     def iterates(self, tables: Sequence[Floats]) -> Iterator[Iterate]:
         """Yield the starting tables, then those of one iteration after another, without end.
@@ -120,7 +120,7 @@ class RowMaximisation(ExpectationMaximisation):
         return not len(self._rows.values)
 
     def close(self) -> None:
-        """Give the memory back."""
+        """Release the memory."""
         if self._batch is not None:
             self._batch.close()
 

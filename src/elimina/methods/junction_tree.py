@@ -220,7 +220,7 @@ class JunctionTree(ExplanationQueries, CaseQueries):
 
     @one_call_at_a_time
     def close(self) -> None:
-        """Give the device's memory back; the next query takes it again."""
+        """Release the device's memory; the next query allocates it again."""
         if self._merged is not None:
             self._merged.tree.close()
         super().close()

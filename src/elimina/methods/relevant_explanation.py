@@ -22,7 +22,7 @@ from elimina.model.variable import Variable
 Floats = NDArray[np.float64]
 
 MAX_EXPLANATIONS = 10**6
-"""Most partial assignments of the targets that are compared."""
+"""Largest number of partial assignments of the targets that are compared."""
 
 
 class Explanation(NamedTuple):

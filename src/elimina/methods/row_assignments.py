@@ -219,7 +219,7 @@ class RowDecoder:
         return indices, logs
 
     def close(self) -> None:
-        """Give the memory back."""
+        """Release the memory."""
         self._batch.close()
 
     def _decode(self, chunk: Chunk, indices: NDArray[np.int32], draws: Floats | None) -> None:

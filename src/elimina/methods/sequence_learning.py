@@ -137,7 +137,7 @@ class SequenceMaximisation(ExpectationMaximisation):
         return is_whole and bool((sequences.codes >= 0).all())
 
     def close(self) -> None:
-        """Give the memory back."""
+        """Release the memory."""
         for _, work in self._unrolled:
             work.close()
 

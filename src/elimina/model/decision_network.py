@@ -398,7 +398,7 @@ def _observed_by(model: Model, decision: str | int, names: Any) -> tuple[int, ..
 
 
 def _uniform(states: Any) -> Floats:
-    """Return equal probabilities of states, or of so many states."""
+    """Return equal probabilities of some states, or of a number of states."""
     size = states if isinstance(states, int | np.integer) else len(states)
     return np.full(size, 1 / size) if size > 0 else np.zeros(0)
 

@@ -65,7 +65,7 @@ class DynamicNetwork:
         self.interface = tuple(sorted(parents))
 
     def unroll(self, count: int) -> Model:
-        """Return the Bayesian network of so many slices; the variable ``rain`` of slice 3 is named ``rain[3]``.
+        """Return the Bayesian network of a number of slices; the variable ``rain`` of slice 3 is named ``rain[3]``.
 
         Args:
             count: Number of slices, at least 1. The first one has the number 0.

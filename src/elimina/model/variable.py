@@ -29,7 +29,7 @@ from elimina.model.states import (
 from elimina.system import Slotted
 
 MAX_STATES = 2**31 - 1
-"""Most states of a variable: tuples hold indices of 32 bits."""
+"""Largest number of states of a variable: tuples hold indices of 32 bits."""
 
 
 class Variable(Slotted):

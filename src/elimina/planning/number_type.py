@@ -82,7 +82,7 @@ def choose_encoding(problem: Problem, operands: int, bound: int, dtype: str | No
 
 
 def exact_integer(operands: int, bound: int, dtype: str | None = None) -> Dtype:
-    """Return the narrowest integer type (or the given one) that steps over so many tables cannot overflow.
+    """Return the narrowest integer type (or the given one) without overflow in steps over a number of tables.
 
     Args:
         operands: Tables that a step adds at most.

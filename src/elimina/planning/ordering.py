@@ -83,7 +83,7 @@ def is_rough_enough(problem: Problem, options: Options, rough: Order, runs: int 
 
 
 def _speed(problem: Problem, runs: int) -> float:
-    """Return the cells of a rough figure that so many runs take a second for, altogether."""
+    """Return a rough number of cells that a number of runs compute in a second altogether."""
     return CELLS_PER_SECOND / (BOTH_PASSES if problem.described.is_marginal else 1) / runs
 
 

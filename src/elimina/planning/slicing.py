@@ -25,7 +25,7 @@ MAX_SLICED_SECONDS = 3600.0
 
 MAX_SLICE_COUNT = 1 << 40
 MAX_SLICER_SECONDS = 1e9
-"""Most slices to count; slices save memory, but no work, so that more are of no use."""
+"""Largest number of slices to count: slices save memory, but no work, so more are useless."""
 
 _ROUNDS = 20
 """Plans made in search of one that fits."""
@@ -273,7 +273,7 @@ class Slicer:
         return math.prod(int(self.sizes[v]) for v in self.cut.fixed)
 
     def reduce(self, target: float) -> None:
-        """Fix variables until the estimate is at most so many bytes, or all are fixed."""
+        """Fix variables until the estimate is at most a number of bytes, or all are fixed."""
         while self.cut.bytes > target and self.number <= MAX_SLICE_COUNT and len(self.cut.fixed) < len(self.order):
             looked_at = min(max(_PAIRS // max(1, self.cut.pairs), 1), _CANDIDATE_VARIABLES)
             cuts = [Cut(self, (*self.cut.fixed, v)) for v in self.cut.candidates(self, looked_at)]

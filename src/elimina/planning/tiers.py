@@ -49,7 +49,7 @@ def plan_stream(
     decode: bool,
     host_work: int,
 ) -> Stream | None:
-    """Plan the passage of a program through a device that holds so many elements; None if a step does not fit.
+    """Plan the passage of a program through a device of limited size; None if a step does not fit.
 
     A message that a later step of the device reads stays there while there is room; those that are read last give way
     first (Belady 1966). Every message that decoding, the host or a later upload needs is copied back as it is made.

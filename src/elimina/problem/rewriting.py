@@ -108,7 +108,7 @@ def _is_large(table: Table) -> bool:
 
 
 def _is_written(table: Table, sense: Sense, max_cells: int) -> bool:
-    """Return whether a plan would write out a table of more than so many cells."""
+    """Return whether a plan would write out a table of more than a number of cells."""
     if table.rows is None or table.cells <= max_cells:
         return False
     return table.default != forbidden_value(sense, table.values.dtype)

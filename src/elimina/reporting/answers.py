@@ -235,7 +235,7 @@ def _purpose(step: Step, model: Model) -> str:
 
 
 def _columns(values: Sequence[int]) -> list[float]:
-    """Return at most so many columns, each the largest of the columns that it replaces."""
+    """Return a limited number of columns, each the maximum of those that it replaces."""
     width = math.ceil(len(values) / _COLUMNS)
     return [float(max(values[start : start + width])) for start in range(0, len(values), width)]
 

@@ -31,7 +31,7 @@ SAVE_SECONDS = 1.0
 """Least seconds between two writes of the state."""
 
 WRITING_SHARE = 0.05
-"""Most time of a run that writes of its state take: states of many slices are long."""
+"""Largest share of a run for writes of its state: states of many slices are long."""
 
 _LOCK_SECONDS, _LOOK_SECONDS = 1.0, 0.02
 """Seconds for which a directory in use is waited for, and between looks: interrupted work may outlast its call."""

@@ -21,7 +21,7 @@ from elimina.problem.preparation import Problem
 from elimina.running.encoding import distances, tables_of
 
 _MOST_JOINED_CELLS = 2**28
-"""Most cells of all joined tables of a partition together."""
+"""Largest number of cells of all joined tables of a partition together."""
 
 _JOINED_CELL_BYTES = 32
 """Bytes per cell of joined tables, their sources and targets, and their messages."""

@@ -47,7 +47,7 @@ class Execution(NamedTuple):
         return pack(self.plan, len(self.problem.model.variables), semiring)
 
     def places(self, count: int) -> range:
-        """Return the slices that are run, of so many: see ``share``."""
+        """Return the slices to run, of a number of slices: see ``share``."""
         return range(count) if self.share is None else self.share
 
     def check_deadline(self, reached: str) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from elimina.problem.preparation import Problem
 
 _MAX_COPIED_CELLS = 2**26
-"""Most cells of all tables together."""
+"""Largest number of cells of all tables together."""
 
 _CELL_BYTES = 56
 """Distances, in the core's units, there, shifted, for local search, and as tables, twice: 64 bits each."""

@@ -90,7 +90,7 @@ class Propagator:
         self.seconds: dict[str, float] = {}
 
     def close(self) -> None:
-        """Give the device's memory back."""
+        """Release the device's memory."""
         self._session.close()
 
     @cached_property
@@ -470,7 +470,7 @@ class Resident:
         return self._offset + constant + float(zone[self._roots].sum()), shares
 
     def close(self) -> None:
-        """Give the device's memory back."""
+        """Release the device's memory."""
         self._session.close()
 
 

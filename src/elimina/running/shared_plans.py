@@ -98,7 +98,7 @@ class SharedSearch:
         return make_shards(self.plan.whole._replace(form=RESIDENT), self.machine, self.count, self.memory)
 
     def slices(self, times: int) -> Plan:
-        """Return a plan in so many slices for each device."""
+        """Return a plan with a number of slices for each device."""
         return make_finer_plan(self.elimination, self.plans[0], self.count * times)
 
 

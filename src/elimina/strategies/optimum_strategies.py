@@ -165,7 +165,7 @@ def local_search(facts: Facts, row: Row) -> Strategy:
 
 
 def filtering(problem: Problem, options: Options, run: Call, seconds: float) -> Strategy:
-    """Return filtered elimination for so many seconds, of assignments that are not worse than the best one so far."""
+    """Return filtered elimination for some seconds, of assignments that are not worse than the best one so far."""
 
     def work(budget: Budget) -> Result:
         incumbent = budget.best_result

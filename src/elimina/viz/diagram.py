@@ -133,5 +133,5 @@ class GraphLayout(NamedTuple):
 
 
 def no_bends(count: int) -> list[Points]:
-    """Return the bends of so many straight edges."""
+    """Return the bends of a number of straight edges."""
     return [np.zeros((0, 2))] * count

@@ -30,7 +30,7 @@ from elimina.viz.short_labels import short_labels
 
 
 class Style(NamedTuple):
-    """Measures of figures with so many nodes, in inches but for the font's size in points.
+    """Measures of figures with a number of nodes, in inches, the font's size in points.
 
     Attributes:
         max_nodes: Nodes up to which the style is taken.

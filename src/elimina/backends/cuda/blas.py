@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from elimina.backends.cuda.memory import DeviceMemory
 
 WORKSPACE_BYTES = 32 << 20
-"""Bytes that the library may use, as many as it asks for; given once, so that graphs can hold its calls."""
+"""Bytes of the library's workspace; allocated once, so that graphs can record its calls."""
 _NORMAL, _TRANSPOSED = 0, 1
 _SCALARS_ON_DEVICE = 1
 _FUNCTIONS = {"float32": "cublasSgemm", "float64": "cublasDgemm"}
 
 
 def open_blas(cupy: Any, stream: Any, memory: DeviceMemory) -> Blas | None:
-    """Return the library for a stream of the current device; None if this system has none that can be loaded."""
+    """Return the library for a stream of the current device; None if it cannot be loaded on this system."""
     library = _library(cupy)
     return None if library is None else Blas(library, stream, memory.allocate(WORKSPACE_BYTES))
 

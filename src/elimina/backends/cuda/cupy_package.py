@@ -13,7 +13,7 @@ OLDEST_CUPY = (14, 2)
 
 
 def make_context(device: int) -> bool:
-    """Make a GPU's context, which all libraries of the process share; False if the driver does not.
+    """Make a GPU's context, shared by all libraries of the process; return False if the driver fails.
 
     It takes as long as importing CuPy, and both can be done at the same time.
     """

@@ -30,14 +30,14 @@ from elimina.problem.semirings import SEMIRINGS
 from elimina.system import cached_property, processors, start_thread
 
 RESERVED_BYTES = 512 << 20
-"""Device bytes left to the driver, the kernels and other programs."""
+"""Device bytes reserved for the driver, the kernels and other programs."""
 KEPT_BYTES = 1 << 30
 """Device bytes kept between runs, since allocating costs more than a short run."""
 
 
 @functools.cache
 def _properties(cupy: Any, device: int) -> Any:
-    """Return a GPU's properties, which take a while to ask for."""
+    """Return a GPU's properties, cached because the query takes a while."""
     return cupy.cuda.runtime.getDeviceProperties(device)
 
 
@@ -48,7 +48,7 @@ _shared: dict[tuple[int, str], int] = {}
 
 
 class CudaDevice:
-    """One CUDA device, and this process's part of its memory.
+    """One CUDA device with this process's share of its memory.
 
     Args:
         device: The device's number.
@@ -107,7 +107,7 @@ class CudaDevice:
         return cuda_machine(is_open=True)
 
     def memory(self) -> int:
-        """Return the bytes that a program may take at present: the free memory less a reserve."""
+        """Return the bytes for a program at present: the free memory less a reserve."""
         with idle_memory.return_locks[self.number], self.failing(0), self._device:
             free, _ = self.cupy.cuda.runtime.memGetInfo()
             idle = self.device_memory.idle_bytes()
@@ -119,7 +119,7 @@ class CudaDevice:
             return peer == self.number or bool(self.cupy.cuda.runtime.deviceCanAccessPeer(self.number, peer))
 
     def reach(self, peer: CudaDevice) -> None:
-        """Let this GPU, which is the current one, read the memory of another one from now on."""
+        """Give this GPU, the current one, access to the memory of another one."""
         if peer.number not in self._reached:
             with contextlib.suppress(self.cupy.cuda.runtime.CUDARuntimeError):
                 # Peer access may already be enabled in this process.
@@ -144,7 +144,7 @@ class CudaDevice:
         return self._lane.blas
 
     def reserve(self, program: Program) -> None:
-        """Get memory for a program that is opened soon, in a thread: see ``ReservingBackend.reserve``."""
+        """Allocate memory for a program that is opened soon, in a thread: see ``ReservingBackend.reserve``."""
         if program.sparse is not None or program.stream is not None or program.shards is not None:
             return
         self.claim()
@@ -169,7 +169,7 @@ class CudaDevice:
         idle_memory.keep_idle(self.number)
 
     def trim(self) -> None:
-        """Give back the memory that no program uses after a while, a short one if it is most of the GPU.
+        """Release memory that no program uses, after a while: a short one if it is most of the GPU.
 
         Little of it stays, and all of it while ``keeps_memory`` is true.
         """
@@ -183,7 +183,7 @@ class CudaDevice:
             )
 
     def _give_back_after(self, seconds: float) -> None:
-        """Give back the memory that no program uses then, unless one begins before, in a thread."""
+        """Release unused memory after a while, in a thread, unless a program begins before."""
         idle_memory.keep_idle(self.number)
         # It does not hold this object, whose lane is for others.
         timer = threading.Timer(seconds, idle_memory.return_idle, (self.cupy, self.number))
@@ -245,7 +245,7 @@ class CudaDevice:
 
     @contextmanager
     def arrays(self) -> Iterator[Any]:
-        """Lend CuPy, whose arrays are in this device's memory; use it on the device and its stream."""
+        """Yield CuPy with arrays in this device's memory, for use on the device and its stream."""
         self.claim()
         try:
             with self.at_work(0), self.cupy.cuda.using_allocator(self.device_memory.allocate_array):

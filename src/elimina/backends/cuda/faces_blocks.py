@@ -25,11 +25,11 @@ SCHEDULERS = 4
 FOLD_CYCLES = 4.0
 """Cycles of a warp for a combination of two registers, with the third one joined to them."""
 WAIT_CYCLES = 60.0
-"""Cycles that it waits for shared memory, for each value of the eliminated variable."""
+"""Cycles of waiting for shared memory, for each value of the eliminated variable."""
 LOAD_CYCLES = 4.0
 """Cycles of a warp for loading a cell of a face a thread."""
 SECTOR_BYTES = 32
-"""Bytes read besides those wanted, for each run of cells."""
+"""Unneeded bytes that are read for each run of cells."""
 CACHE_BYTES_PER_CYCLE = 30.0
 """Bytes that a multiprocessor reads from the cache in a cycle."""
 HINDRANCE_SHARE = 0.3
@@ -123,7 +123,7 @@ def faces_block_count(shape: FacesShape, cut: FacesCut) -> int:
 
 
 def faces_cost(shape: FacesShape, cut: FacesCut, multiprocessors: int, itemsize: int) -> float:
-    """Predicted cycles: workers, loaders and the cache are at work together, and hinder each other."""
+    """Return the predicted cycles: workers, loaders and the cache work at the same time, and slow each other down."""
     kernel = cut.kernel
     warps = math.ceil(cut.workers / WARP_THREADS / SCHEDULERS)
     combinations = kernel.outers * kernel.rows * kernel.cells * itemsize // kernel.lane_bytes

@@ -14,7 +14,7 @@ from elimina.planning.record import AXIS_WORDS, DOMAIN, HEADER, WORDS, ragged
 MIN_CHUNKED_WORK = 1 << 11
 """Rows of a small step from which it is cut into chunks."""
 MAX_CHUNKS = 264
-"""Chunks of a step beyond which they get larger: about as many blocks as run at a time."""
+"""Largest number of chunks of a step: about as many blocks as run at a time."""
 THREAD_WORK = 8
 """Rows of a chunk that one thread of a block computes, at most, if there are no more chunks."""
 THREADS, WARP_THREADS = kernels.THREADS, 32
@@ -56,7 +56,7 @@ def write_reciprocals(words: NDArray[np.int64], starts: NDArray[np.int64], axes:
 
 
 def chunks_of(steps: StepArrays) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return for each small step its number of chunks, and the output cells of a chunk, which leave no thread idle."""
+    """Return for each small step its number of chunks, and the output cells of a chunk, enough for all threads."""
     domain = np.maximum(1, steps.headers[:, DOMAIN])
     # Number of threads for a cell, as the kernel chooses it for a chunk with the remaining cells.
     sharing = np.minimum(WARP_THREADS, 1 << np.ceil(np.log2(np.maximum(1, domain / THREAD_WORK))).astype(np.int64))

@@ -67,7 +67,7 @@ class PinnedArena:
         """Do nothing: downloads are already in the arena."""
 
     def close(self) -> None:
-        """Give the memory back."""
+        """Release the memory."""
         self._runtime.hostUnregister(self._pointer)
         del self.array
 
@@ -175,7 +175,7 @@ class FileArena:
         self._prepared.clear()
 
     def close(self) -> None:
-        """Give the memory back."""
+        """Release the memory."""
         self._threads.shutdown(cancel_futures=True)
         self._file.close()
         del self.array, self._up, self._down

@@ -1,4 +1,4 @@
-"""This process's memory on GPUs, and the return of what is idle to the driver."""
+"""This process's memory on GPUs, and the return of idle memory to the driver."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ return_locks: dict[int, threading.Lock] = {}
 
 
 def keep_idle(device: int) -> None:
-    """Keep the memory that programs have left on a GPU; wait where it is being given back."""
+    """Keep idle memory of programs on a GPU; wait if it is being released."""
     timer = timers.pop(device, None)
     if timer is not None:
         timer.cancel()
@@ -55,7 +55,7 @@ def _leave_driver() -> None:
 
 
 def return_idle(cupy: Any, device: int) -> None:
-    """Give the memory of a GPU that no program uses back to the driver."""
+    """Return the unused memory of a GPU to the driver."""
     # Memory of a failed GPU cannot be released.
     with return_locks[device], contextlib.suppress(cupy.cuda.runtime.CUDARuntimeError), cupy.cuda.Device(device):
         device_memory(cupy, device).release()

@@ -22,7 +22,7 @@ RING_UNITS = 3
 """Units of streamed values that a thread loads ahead, if there is room."""
 
 MAX_OUTERS = 4
-"""Most slow cells of a block, where a streamed value serves several of them."""
+"""Largest number of slow cells of a block with common streamed values."""
 
 FACES = {
     2: ((2, 4, 4, 8, 512, 1),),

@@ -103,7 +103,7 @@ class MatrixQueue:
 
 
 def _max_bits(dtype: np.dtype[Any]) -> int:
-    """Return between how many powers of two an output's values may lie for a bound to serve as their range.
+    """Return the largest span of an output's values, in powers of two, for a bound to serve as their range.
 
     A reader of two such tables still sees from the bounds that no product of their values is lost.
     """

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 MIN_BLOCK_BYTES = 16 << 20
-"""Allocations from this size on are blocks of their own."""
+"""Size of the smallest allocation with a separate block."""
 MAX_WASTE_SHARE, MAX_WASTE_BYTES = 0.5, 256 << 20
 """Part of a reused block that may stay empty: the larger of a share of the block and a number of bytes."""
 
@@ -37,13 +37,13 @@ class Block:
         self.size, self.address = size, int(self._memory.ptr)
 
     def use(self, stream: Any) -> None:
-        """Let later work of a stream use the block, after all its earlier users."""
+        """Make the block available to later work of a stream, after all its earlier users."""
         if self._stream is not None and stream.ptr != self._stream.ptr:
             stream.wait_event(self._freed)
         self._stream = stream
 
     def leave(self) -> None:
-        """Let the block wait for its next user."""
+        """Mark the block as idle after its current work."""
         self._freed.record(self._stream)
 
 
@@ -81,7 +81,7 @@ class DeviceMemory:
         self._lock = threading.Lock()
 
     def allocate(self, size: int) -> Any:
-        """Return a pointer to memory of a program, which is idle again when the pointer is forgotten.
+        """Return a pointer to memory of a program; the memory is idle again when the pointer is released.
 
         Work that is queued in the current stream may use it at once.
 
@@ -117,14 +117,14 @@ class DeviceMemory:
         return blocks + int(self._small.used_bytes()) + int(self._arrays.used_bytes())
 
     def release(self) -> None:
-        """Give all idle memory back to the driver."""
+        """Return all idle memory to the driver."""
         with self._lock:
             self._idle.clear()
         self._small.free_all_blocks()
         self._arrays.free_all_blocks()
 
     def _reused(self, size: int) -> Block | None:
-        """Return the smallest idle block that a request fills well enough."""
+        """Return the smallest idle block without too much waste for a request."""
         with self._lock:
             fitting = [
                 block

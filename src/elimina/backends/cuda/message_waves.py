@@ -15,7 +15,7 @@ from elimina.backends.cuda.kernels import THREADS
 from elimina.backends.factor_classes import FactorClass
 
 BLOCKS_PER_MULTIPROCESSOR = 16
-"""Most blocks of a launch: each thread then takes several variables or factors."""
+"""Largest number of blocks of a launch: each thread then takes several variables or factors."""
 
 ROOM_BYTES, MIN_THREADS = 48 << 10, 16
 """Shared memory of a block, for the numbers of its threads' factors, and the fewest threads that it may be cut to."""

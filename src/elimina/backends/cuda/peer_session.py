@@ -19,13 +19,13 @@ from elimina.planning.program import Program
 from elimina.planning.step import FactorLayout
 
 WORD_TYPES = {16: "complex128", 8: "uint64", 4: "uint32", 2: "uint16"}
-"""Number types of so many bytes, in which cells are copied between GPUs."""
+"""Number types by their bytes, for copies of cells between GPUs."""
 
 
 def copy_words(
     source: FactorLayout, target: FactorLayout, itemsize: int
 ) -> tuple[int, tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-    """Return the longest words that cells can be copied in.
+    """Return the longest words for copies of cells.
 
     Args:
         source: Cells to copy.
@@ -120,7 +120,7 @@ class PeerSession(CudaSession):
         return self._backend.cupy.ndarray((2,), np.float64, self._cuda.MemoryPointer(memory, 0))
 
     def follow(self, peers: Sequence[Any]) -> None:
-        """Let later work wait, on the GPU, for all work that other sessions have queued so far."""
+        """Make later work wait, on the GPU, for all work that other sessions have queued so far."""
         with self._here():
             for peer in peers:
                 self._backend.reach(peer._backend)
@@ -145,6 +145,6 @@ class PeerSession(CudaSession):
             return self._collect(results, {"exchange": exchange})
 
     def cancel(self) -> None:
-        """End what is queued."""
+        """Cancel queued work."""
         with self._here():
             self._stop(self.part)

@@ -12,7 +12,7 @@ from elimina.backends.cuda.kernels import PRODUCT_THREADS, ProductKernel, produc
 from elimina.backends.cuda.multiprocessor import RESERVED_SHARED_BYTES, SHARED_BYTES
 
 GATHERED_CELL_COST = 24.0
-"""Cost of gathering one cell of a table, in combinations of one register: the threads that do it wait for it."""
+"""Cost of gathering one cell of a table, in combinations of one register, as the threads wait for it."""
 READ_BYTE_COST = 0.75
 """Cost of a byte of a table that is read in words."""
 VECTOR_READ_COST = 2.5
@@ -22,7 +22,7 @@ SPREAD_READ_SHARE = 0.5
 SINGLE_BLOCK_COST = 0.5
 """Cost of a combination where only one block fits a multiprocessor."""
 TAIL_WAVES = 0.7
-"""Waves of blocks that the end of the last wave costs."""
+"""Cost of the end of the last wave, in waves of blocks."""
 BLOCK_START_COST = 64000.0
 """Cost of starting a block."""
 FILL_COST = 50000.0

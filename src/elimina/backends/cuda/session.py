@@ -34,19 +34,19 @@ if TYPE_CHECKING:
     from elimina.backends.cuda.device import CudaDevice
 
 STAGE_BYTES = 32 << 20
-"""Bytes of each of the two pinned buffers that a large copy goes through."""
+"""Bytes of each of the two pinned buffers of a large copy."""
 MAX_WRITERS = 8
-"""Most threads that copy fetched data: each writes new memory at 1 to 2.5 GB/s, the GPU sends 55 GB/s."""
+"""Largest number of threads that copy fetched data: each writes new memory at 1 to 2.5 GB/s, the GPU sends 55 GB/s."""
 MAX_MARKS = 64
-"""Most reports of progress in a run."""
+"""Largest number of reports of progress in a run."""
 MIN_MARKED_WORK = 1 << 34
-"""Combinations from which a run takes long enough for reports before its end."""
+"""Combinations from which a run is long enough for reports of progress."""
 MAX_RECORDINGS = 4
-"""Recordings of one layout at different addresses that are kept."""
+"""Largest number of kept recordings of one layout at different addresses."""
 MIN_SAVED_WORK = 1 << 33
-"""Combinations that take longer than laying out steps."""
+"""Combinations to save that are worth laying out steps."""
 MAX_PARTIAL_LAYOUTS = 16
-"""Layouts of partial runs that are kept."""
+"""Largest number of kept layouts of partial runs."""
 FLAG_BYTES = 4
 """Bytes of the stop flag."""
 SPIN_SECONDS, MIN_SLEEP_SECONDS, MAX_SLEEP_SECONDS = 0.005, 5e-5, 1e-3
@@ -86,7 +86,7 @@ class CudaSession:
         self._marks: list[tuple[Any, float]] = []
         self._loads: dict[int, NDArray[np.uint8]] = {}
         self._staged: list[Any] = []
-        """Pinned memory, not to be used for anything else before it is copied."""
+        """Pinned memory, in use until it is copied."""
         layout = backend.lay_out(program)
         if not layout.recordings:
             backend.compile(_kernels_of(program, layout))
@@ -105,7 +105,7 @@ class CudaSession:
         return self._backend.at_work(self.part.layout.size)
 
     def load(self, offset: int, values: NDArray[np.generic]) -> None:
-        """Write elements of the arena, before anything else is done with it: see ``Session.load``."""
+        """Write elements of the arena, before any other use of it: see ``Session.load``."""
         self._loads[offset * self._program.dtype.itemsize] = np.ascontiguousarray(values).view(np.uint8)
 
     def _write_loads(self) -> None:
@@ -246,7 +246,7 @@ class CudaSession:
             self.upload(self._base + self.part.layout.peaks_at + RANGE_BYTES * first, [values])
 
     def close(self) -> None:
-        """Give the memory back."""
+        """Release the memory."""
         self._parts.clear()
         del self._memory
         self._backend.trim()
@@ -276,7 +276,7 @@ class CudaSession:
             self._expected.append(steps)
 
     def _saves(self, steps: NDArray[np.int64]) -> bool:
-        """Return whether to run these steps instead of all saves more time than to lay them out takes."""
+        """Return whether running only these steps saves more time than laying them out takes."""
         return self._program.work - work_of(self._program, steps) >= MIN_SAVED_WORK
 
     def _part(self, steps: NDArray[np.int64] | None) -> ResidentSteps:
@@ -347,7 +347,7 @@ class CudaSession:
         return layout.recordings.setdefault(key, LaunchRecording())
 
     def launch(self, part: ResidentSteps, marked: bool) -> None:
-        """Queue every step, as one graph where the same launches come again."""
+        """Queue every step, as one graph if the launches are repeated."""
         recording = part.recording
         if not marked and recording.runs:
             self._record(part)
@@ -363,7 +363,7 @@ class CudaSession:
             part.recording.graph = self._backend.recorded(lambda: self.launch_steps(part, False))
 
     def launch_steps(self, part: ResidentSteps, marked: bool) -> None:
-        """Queue every step; ``marked``: with events that tell the progress."""
+        """Queue every step; ``marked``: with events for the progress."""
         layout, program, backend = part.layout, self._program, self._backend
         if any(isinstance(launch, ForestLaunch) for launch in layout.launches):
             # The stop flag before the counters stays: it ends all that is queued.
@@ -498,7 +498,7 @@ def _kernels_of(program: Program, layout: DeviceLayout) -> Iterator[str]:
 
 
 def _written(writers: ThreadPoolExecutor, to: NDArray[np.uint8], data: NDArray[np.uint8]) -> list[Future[None]]:
-    """Write data by several threads, or at once where they would take longer."""
+    """Write data by several threads, or in this thread if that is faster."""
     if len(data) < STAGE_BYTES:
         to[:] = data
         return []

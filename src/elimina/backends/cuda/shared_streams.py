@@ -29,7 +29,7 @@ MIN_LO_CELLS = 64
 MAX_TABLES = 6
 """Largest number of tables with fast axes, any of which may be streamed."""
 MAX_RHS_BYTES = 64 << 10
-"""Shared memory that the rhs may take with rows of `MIN_LO_CELLS` cells."""
+"""Largest shared memory of the rhs with rows of `MIN_LO_CELLS` cells."""
 MAX_MID_CELLS = 256
 """Mid cells of a block that its start is spread over."""
 BUILD_COST = 2.0
@@ -37,7 +37,7 @@ BUILD_COST = 2.0
 BLOCK_START_COST = 80.0
 """Cost of starting a block, likewise."""
 MAX_COST_SHARE = 0.8
-"""Cost of a new split, as a share of the old one's, from which it is taken."""
+"""Largest cost of a new split, relative to the old one's."""
 
 
 class _AxisSplit(NamedTuple):

@@ -14,13 +14,13 @@ MAX_ROW_OFFSET = 2**31 - 1
 BLOCK_START_COST = 500.0
 """Cost of starting a block, in rows of the product per fast cell."""
 MAX_WAVES = 6
-"""Most blocks that a split makes for each place on the device."""
+"""Largest number of blocks of a split for each block that runs at a time."""
 BUILD_CELL_COST = 8.0
 """Cost of one cell of an rhs table, in rows of the product."""
 STREAM_SETUP_FACTOR = 3.5
 """Relative cost of starting a streaming block, while memory is idle; twice that without a ring."""
 MAX_COLUMNS = 128
-"""Most threads beside each other along a streamed row: with more, the rhs is large and middle cells are few."""
+"""Largest number of threads along a streamed row: with more, the rhs is large and middle cells are few."""
 LARGE_DOMAIN = 64
 LARGE_COLUMNS = 32
 """The same from this domain on."""
@@ -28,9 +28,9 @@ NARROW_COLUMNS = 64
 """The same for cells of two bytes and domains from `NARROW_DOMAIN` on."""
 NARROW_DOMAIN = 5
 SHORT_RING_DOMAIN = 32
-"""Domain from which cells of two bytes leave more room for the rhs by a shorter ring."""
+"""Domain from which cells of two bytes have a shorter ring, to save memory for the rhs."""
 CHEAP_RHS_BYTES = 26 << 10
-"""Bytes of the rhs from which building it costs more than longer rows gain."""
+"""Bytes of the rhs from which building it costs more than longer rows save."""
 MIN_ROW_BYTES = 256
 """Bytes of a row that are worth more than a small rhs."""
 

@@ -59,7 +59,7 @@ class StreamSession(TiledSession):
         super().__init__(program, self._place.array, threads, time.perf_counter() - started)
 
     def close(self) -> None:
-        """Give the memory back."""
+        """Release the memory."""
         super().close()
         self._place.close()
         del self._memory

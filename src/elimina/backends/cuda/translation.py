@@ -33,7 +33,7 @@ MAX_FOREST_JOIN_WORK = 1 << 15
 MAX_FOREST_REUSING_WORK = 1 << 14
 """Likewise, where outputs share memory."""
 MAX_COMPACT_CELLS = 1 << 12
-"""Elements of the largest output that has a place of its own, never used again within a run."""
+"""Elements of the largest output with a place that is not reused within a run."""
 MAX_FOREST_WORDS = 512
 """Words of the longest record of a small step."""
 ALIGNMENT = 256
@@ -166,7 +166,7 @@ def _place_compact(words: NDArray[np.int64], program: Program, steps: StepArrays
 def _move(
     words: NDArray[np.int64], steps: StepArrays, starts: NDArray[np.int64], compact: NDArray[np.bool_], arena_cells: int
 ) -> None:
-    """Make the offsets of compact outputs relative to the arena, which lies so many cells after the buffer's start."""
+    """Make the offsets of compact outputs relative to the arena, which lies some cells after the buffer's start."""
     words[starts[compact] + OUT] -= arena_cells
     words[steps.source_at[tables_from(steps, compact)]] -= arena_cells
 
@@ -174,7 +174,7 @@ def _move(
 def _phases(
     steps: StepArrays, small: NDArray[np.bool_], runs: NDArray[np.bool_]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], list[int]]:
-    """Return for each step how many large steps run before it, when it could begin, and the large steps.
+    """Return for each step the number of large steps before it and its earliest begin, and the large steps.
 
     A step runs as early as what it reads allows. Large steps keep the program's order, so memory that the plan reuses
     among them stays safe. Times are those of enough blocks, in units of a step of one chunk.

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 
 def slices_of(to: int, pieces: list[NDArray[np.uint8]], max_bytes: int) -> Iterator[tuple[int, NDArray[np.uint8]]]:
-    """Yield pieces that follow one another from an address on, in parts of so many bytes, with their addresses."""
+    """Yield consecutive pieces from an address on, in parts of a number of bytes, with their addresses."""
     for piece in pieces:
         for at in range(0, len(piece), max_bytes):
             yield to + at, piece[at : at + max_bytes]
@@ -17,7 +17,7 @@ def slices_of(to: int, pieces: list[NDArray[np.uint8]], max_bytes: int) -> Itera
 
 
 def contiguous_pieces(pieces: dict[int, NDArray[np.uint8]]) -> list[tuple[int, list[NDArray[np.uint8]]]]:
-    """Return stretches of memory without gaps: where each begins, and its pieces."""
+    """Return contiguous stretches of memory: the start of each, and its pieces."""
     stretches: list[tuple[int, list[NDArray[np.uint8]]]] = []
     end = -1
     for at in sorted(pieces):

@@ -21,7 +21,7 @@ from elimina.planning.step import Operand
 
 
 class TupleBounds:
-    """The bounds of a program on tuples, for its present factors.
+    """Bounds of a program on tuples, for its current factors.
 
     Args:
         host: The backend that makes them: a CPU's.
@@ -113,7 +113,7 @@ class BoundFilters:
         self._rest, self._under, self._dense, self._others = rest, under, dense, others
 
     def __call__(self, scope: frozenset[int], waiting: Sequence[SparseTable]) -> TupleFilter:
-        """Return the filter of tuples over some variables, while these tables wait to be joined."""
+        """Return the filter of tuples over some variables while some tables are not yet joined."""
         tables = [*self._rest, *(bound for rows in waiting for bound in self._under[id(rows)])]
         tables += [bound for bound in self._dense if not scope.issuperset(bound.scope)]
         missing = set().union(*(bound.scope for bound in tables)).difference(scope)
@@ -154,7 +154,7 @@ class BoundFilters:
 
 
 def _shrunk(bound: DenseLookup, variable: int, scope: Collection[int], max_cells: int) -> DenseLookup:
-    """Return the best of a large table for each value of a variable and of those in a scope."""
+    """Return the best values of a large table for each value of a variable and of a scope."""
     if bound.cells.size <= max_cells:
         return bound
     eliminated_axes = [axis for axis, v in enumerate(bound.scope) if v != variable and v not in scope]
@@ -163,7 +163,7 @@ def _shrunk(bound: DenseLookup, variable: int, scope: Collection[int], max_cells
 
 
 def _mini_buckets(tables: Sequence[DenseLookup], max_cells: int) -> list[list[DenseLookup]]:
-    """Return the tables in mini-buckets of at most so many cells."""
+    """Return the tables in mini-buckets of at most a number of cells."""
     mini_buckets = mini_buckets_of_cells(
         [bound.scope for bound in tables], [bound.cells.shape for bound in tables], max_cells
     )

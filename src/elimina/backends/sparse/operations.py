@@ -19,10 +19,10 @@ from elimina.problem.semirings import SEMIRINGS
 UNLIMITED = 2**63 - 1
 
 _JOINED_TUPLE_COST = 64.0
-"""Tuples of runs that are read in the time in which a joint tuple is made and sorted, about."""
+"""Approximate cost of making and sorting a joint tuple, in tuples read."""
 
 _MAX_LOG_RUNS = 50.0
-"""Natural logarithm of a number of runs beyond any number of tuples."""
+"""Natural logarithm of a number of runs that exceeds any number of tuples."""
 
 
 class DenseLookup(NamedTuple):

@@ -110,7 +110,7 @@ def _numbers_of(row: str) -> list[int]:
 
 
 def _different_except(terms: Terms, xs: Sequence[Operand], values: Sequence[int]) -> None:
-    """Post different values for all operands but those that have one of some values."""
+    """Post different values for all operands except those with an excepted value."""
     model = terms.model
     if not values:
         model.all_different(xs)
@@ -125,7 +125,7 @@ def _different_except(terms: Terms, xs: Sequence[Operand], values: Sequence[int]
 def _different_lists(
     terms: Terms, name: str, lists: Sequence[Sequence[Operand]], vectors: Sequence[Sequence[int]]
 ) -> None:
-    """Post that all lists differ but those that are one of some vectors."""
+    """Post that all lists differ, except for lists equal to an excepted vector."""
     model = terms.model
     free = [
         [model.all_of([terms.truth("eq", x, value) for x, value in together(name, xs, vector)]) for vector in vectors]

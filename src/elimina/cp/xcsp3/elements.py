@@ -1,4 +1,4 @@
-"""Elements whose contents all have to be read: what a reader does not ask for is an error, not silence."""
+"""Elements with a check that all contents are read: unread contents are an error."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _HARMLESS = frozenset({"id", "class", "note"})
 
 
 class ElementContents:
-    """The children, attributes and text of an element, each marked once it is asked for.
+    """The children, attributes and text of an element, each marked when it is read.
 
     Args:
         element: The element.

@@ -132,7 +132,7 @@ class Reader:
     def _spread(
         self, parts: Sequence[ElementContents], name: str, array: Array, places: list[str], domains: list[str | None]
     ) -> None:
-        """Give the elements of an array the domains that are listed for them."""
+        """Assign listed domains to the elements of an array."""
         flat_of = {element_name: flat for flat, element_name in enumerate(places)}
         scratch = Terms(Model(), {}, {name: Array(array.sizes, array.starts, [])})
         stand_ins: list[Expression | None] = [scratch.model.bool_var(element_name) for element_name in places]

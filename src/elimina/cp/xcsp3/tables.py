@@ -16,7 +16,7 @@ from elimina._core import TextError
 from elimina.cp.xcsp3.terms import Operand, Terms, number, span
 
 MAX_CELLS = 1 << 20
-"""Tuples that a table is written out to; beyond, each of its rows becomes a clause or a Boolean."""
+"""Largest number of tuples of a table written out; beyond, each row becomes a clause or a Boolean."""
 
 _OPERATORS = {"=": "eq", "≠": "ne", "≤": "le", "≥": "ge", "<": "lt", "﹤": "lt", ">": "gt", "﹥": "gt"}
 _COMPARE: dict[str, Callable[[int, int], bool]] = {
@@ -144,7 +144,7 @@ def post_table(terms: Terms, xs: Sequence[Operand], rows: Sequence[Row], is_posi
 
 
 def _choices(row: Row, domains: Sequence[tuple[Sequence[int], Container[int]]]) -> list[Sequence[int]]:
-    """Return the values that the cells of a tuple allow, apart from comparisons with other columns."""
+    """Return the allowed values of a tuple's cells, apart from comparisons with other columns."""
     choices: list[Sequence[int]] = []
     for cell, (domain, members) in zip(row, domains, strict=True):
         if cell.operator == "any" or cell.columns:

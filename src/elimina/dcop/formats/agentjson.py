@@ -23,7 +23,7 @@ from elimina.model.variable import listed_states
 
 
 class JsonFile:
-    """A JSON file; values have no places, so line and column are those of a fault of the syntax only."""
+    """A JSON file; only errors of syntax have a line and a column."""
 
     def __init__(self, data: bytes) -> None:
         self.line: int | None = None

@@ -23,13 +23,13 @@ from elimina.model.table import FORBIDDEN, Sense, Table, forbidden_value
 from elimina.model.variable import Variable, texts_of
 
 LARGEST_DOMAIN = 10**6
-"""Most values of a domain that is given by a range."""
+"""Largest number of values of a domain given by a range."""
 MOST_VALUES = 2**22
-"""Most values of all domains of a file."""
+"""Largest number of values of all domains of a file."""
 LARGEST_FULL = 2**25
-"""Most cells of a table that a file does not list but gives by an expression."""
+"""Largest number of cells of a table given by an expression."""
 MOST_FULL = 2**27
-"""Most cells of all such tables of a file."""
+"""Largest number of cells of all such tables of a file."""
 _COST = re.compile(r"[+-]?(\d{1,400}|(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,5})?)")
 _INFINITE = {"infinity": math.inf, "+infinity": math.inf, "-infinity": -math.inf}
 _EXACT = 2**53
@@ -99,7 +99,7 @@ def parse_cost(word: str) -> int | float:
 
 
 class Builder:
-    """A problem while it is read. Every method raises TextError where the file contradicts itself.
+    """A problem while it is read. Every method raises TextError if the file contradicts itself.
 
     Attributes:
         name: Name of the problem.

@@ -1,4 +1,4 @@
-"""Cost functions given by expressions: the part of Python that they may be written in, and their tables.
+"""Cost functions given by expressions: the supported part of Python, and their tables.
 
 Expressions and, where the text has a ``return``, bodies of functions made of assignments, ``if`` and ``return``. They
 are parsed and checked here, never compiled or executed. What is not listed here is refused: attributes, subscripts,
@@ -102,7 +102,7 @@ class Expression:
 
 
 def _parsed(text: str) -> ast.expr | list[ast.stmt]:
-    """Parse one expression or, if the text is none and returns something, a function's body."""
+    """Parse one expression, or a function's body with a return."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -231,7 +231,7 @@ def _result(expression: Expression, cells: _Cells) -> Column:
 
 
 def _run(statements: Sequence[ast.stmt], cells: _Cells) -> Column:
-    """Execute the rest of a function for some cells; a branch takes its share of them along."""
+    """Execute the rest of a function for some cells; each branch runs on its share of them."""
     for number, statement in enumerate(statements):
         if isinstance(statement, ast.Return):
             if statement.value is None:
@@ -330,7 +330,7 @@ def _call(name: str, arguments: Sequence[ast.expr], cells: _Cells) -> Column:
 
 
 MOST_WORK = 2**29
-"""Most cells times nodes of their expressions that a file may ask for."""
+"""Largest number of cells times nodes of their expressions in a file."""
 _WORD = re.compile(r"""'[^'\n]*'|"[^"\n]*"|\w+""")
 # With comments, points before letters, long strings or statements, a text's names are not simply its words.
 _NOT_WORDS = re.compile(r"""[\\#ξ]|\'{3}|"{3}|\.\s*[^\W\d]|\breturn\b""")
@@ -353,7 +353,7 @@ class Expressions:
         self._work = 0
 
     def add(self, owner: str, text: str, only: str | None = None) -> None:
-        """Add the costs that an expression gives.
+        """Add the costs of an expression.
 
         Args:
             owner: The constraint, or the variable, whose costs they are.

@@ -113,7 +113,7 @@ def parse(file: YamlFile) -> Problem:
 
 
 class _YamlReader:
-    """Reads the sections in the order in which they need one another."""
+    """Reads the sections in the order of their dependence."""
 
     def __init__(self, file: YamlFile) -> None:
         self.file = file

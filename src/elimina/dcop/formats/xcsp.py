@@ -61,7 +61,7 @@ def parse(document: Document) -> Problem:
 
 
 class _XcspReader:
-    """Reads the sections, which may come in any order, in the order in which they need one another."""
+    """Reads the sections, given in any order, in the order of their dependence."""
 
     def __init__(self, document: Document) -> None:
         self.document = document
@@ -262,7 +262,7 @@ class _XcspReader:
 
 
 def _lines_before(text: str, tuples: int) -> int:
-    """Line breaks of a relation's text before the end of the tuple after so many."""
+    """Return the line breaks of a relation's text before the end of a tuple."""
     return "|".join(text.split("|", tuples + 1)[: tuples + 1]).rstrip().count("\n")
 
 
