@@ -32,17 +32,18 @@ void check_value(const Network& network, const std::vector<int>& value) {
 
 void make_search(Search* self, std::vector<int> sizes, Words<const std::int64_t> starts, Words<const Var> members,
                  const Costs& costs, std::vector<Var> order, Cost constant, Cost upper, Cost step, Cost slack,
-                 int threads) {
+                 int threads, std::int64_t count) {
   if (step < 1 || slack < 0) throw nb::value_error("the step is at least 1, the slack at least 0");
   if (upper < 0 || upper > elimina::network::forbidden / 4)
     throw nb::value_error("the upper bound is from 0 to a quarter of what is forbidden");
   if (threads < 1 || threads > 1024) throw nb::value_error("1 to 1024 threads are possible");
+  if (count < 1) throw nb::value_error("at least one solution is searched for");
   check_sizes(sizes);
   if (constant < 0 || std::ranges::any_of(span_of(costs), [](Cost cost) { return cost < 0; }))
     throw nb::value_error("costs are at least 0");
   elimina::network::Network model = network_of(std::move(sizes), {starts, members}, costs, constant, upper);
   nb::gil_scoped_release release;
-  new (self) Search(std::move(model), std::move(order), step, slack, threads);
+  new (self) Search(std::move(model), std::move(order), step, slack, threads, static_cast<std::size_t>(count));
 }
 
 nb::dict run(Search& search, double seconds, double nodes, double memory, nb::object poll) {
@@ -158,7 +159,8 @@ void bind_consistency(nb::module_& m) {
                      "Least sum of costs (from 0 on, or FORBIDDEN_COST) below `upper`, by branch and bound with soft "
                      "local consistency.")
       .def("__init__", &make_search, "sizes"_a, "starts"_a, "members"_a, "costs"_a, "order"_a, "constant"_a, "upper"_a,
-           "step"_a, "slack"_a, "threads"_a)
+           "step"_a, "slack"_a, "threads"_a, "count"_a = 1,
+           "`count`: the best solutions that are searched for, of which `run` returns the best one.")
       .def("run", &run, "seconds"_a, "nodes"_a, "memory"_a, "poll"_a,
            "Goes on until so many nodes since the beginning. `poll` gets the bound, the best cost found, the nodes and "
            "the best value if it is new (else None) now and "
@@ -182,6 +184,7 @@ void bind_consistency(nb::module_& m) {
            "three words each.")
       .def("replace_open", &replace_open, "bounds"_a, "lengths"_a, "decisions"_a,
            "Search these instead, which another search of the same model has left.")
+      .def_prop_ro("solutions", &Search::solutions, "The best solutions so far, the best first.")
       .def_prop_ro("top", &Search::top, "What costs as much or more is not looked for.")
       .def_prop_ro("kept", &kept, "The values that are left at the root.")
       .def_prop_ro("bound", &Search::bound, "No assignment costs less, or less than what is looked for.")

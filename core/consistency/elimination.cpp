@@ -38,7 +38,7 @@ struct Propagator::Part {
 };
 
 void Propagator::mark() {
-  if (state_.depth() == 0)
+  if (state_.depth() == 0 && eliminates_)
     for (const Var v : state_.free()) thin_.push(v);
   marks_.push_back({eliminated_.size(), killed_.size(), message_count_, state_.cells(), lowered_.size()});
   state_.mark();
@@ -61,6 +61,7 @@ void Propagator::undo() {
 
 // Called for the neighbours of a variable that may have lost a neighbour.
 void Propagator::wake_thin(Var v) {
+  if (!eliminates_) return;
   each_place(v, [&](const Place& place) {
     std::array<Var, 1 + most_neighbours> found;
     int count = 0;

@@ -57,7 +57,8 @@ bool Explorer::run(const Limits& limits, std::uint64_t nodes) {
       solution_.resize(network_.size.size());
       for (Var v = 0; v < network_.count(); ++v) solution_[v] = state.value(v);
       propagator_.extend(solution_);
-      back({std::min(limits.top, state.constant()), limits.slack, limits.stop});
+      const Cost top = finds_all_ ? limits.top : std::min(limits.top, state.constant());
+      back({top, limits.slack, limits.stop});
       return true;
     }
     const Var v = choose();

@@ -18,7 +18,10 @@ struct Open {
 
 class Explorer {
  public:
-  explicit Explorer(const Network& network) : network_(network), propagator_(network) {}
+  // `finds_all`: searches for all solutions below the top; otherwise a solution is followed by better ones only, and
+  // variables with few neighbours are eliminated.
+  explicit Explorer(const Network& network, bool finds_all = false)
+      : network_(network), propagator_(network, !finds_all), finds_all_(finds_all) {}
 
   // `top`: only cheaper solutions count. `slack`: see `Propagator::propagate`. `stop`: ends a run when it becomes true.
   struct Limits {
@@ -66,6 +69,7 @@ class Explorer {
 
   const Network& network_;
   Propagator propagator_;
+  bool finds_all_;
   std::vector<Decision> path_;
   std::vector<Frame> frames_;
   std::vector<int> solution_, preferred_, values_;

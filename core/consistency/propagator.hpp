@@ -19,7 +19,8 @@ namespace elimina::consistency {
 // neighbours replaces their functions.
 class Propagator {
  public:
-  explicit Propagator(const Network& network);
+  // `eliminates`: whether variables with few free neighbours are eliminated.
+  explicit Propagator(const Network& network, bool eliminates = true);
 
   const State& state() const { return state_; }
   void mark();
@@ -144,6 +145,7 @@ class Propagator {
   bool add_message(std::span<const Var> scope, int origin);
 
   const Network& network_;
+  bool eliminates_;
   State state_;
   Cost top_ = forbidden, slack_ = 0;
   Queue pending_, removed_, risen_, unsupported_;

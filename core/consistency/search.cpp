@@ -17,10 +17,10 @@ constexpr double most_seconds = 1e9;
 
 }  // namespace
 
-Search::Search(network::Network model, std::vector<Var> order, Cost step, Cost slack, int threads)
-    : network_(std::move(model), std::move(order)), step_(step), slack_(slack),
+Search::Search(network::Network model, std::vector<Var> order, Cost step, Cost slack, int threads, std::size_t count)
+    : network_(std::move(model), std::move(order)), step_(step), slack_(slack), count_(count),
       active_(static_cast<std::size_t>(threads), forbidden), top_(network_.upper) {
-  Explorer root(network_);
+  Explorer root(network_, count > 1);
   is_possible_ = root.prepare(limits());
   if (is_possible_) {
     lower_ = root.bound();
@@ -158,10 +158,19 @@ void Search::offer(const std::vector<int>& value) {
   const Cost cost = network_.at(value);
   const std::lock_guard lock(mutex_);
   if (cost >= top_) return;
-  best_ = value;
-  preferred_ = value;
-  cost_ = cost;
-  top_ = cost - step_ + 1;
+  const auto place = std::upper_bound(best_.begin(), best_.end(), cost,
+                                      [](Cost one, const Solution& other) { return one < other.cost; });
+  const bool is_best = place == best_.begin();
+  best_.insert(place, {cost, value});
+  if (best_.size() > count_) best_.pop_back();
+  if (is_best) preferred_ = value, cost_ = cost;
+  if (best_.size() == count_) top_ = std::min(top_.load(), best_.back().cost - step_ + 1);
+}
+
+std::vector<std::vector<int>> Search::solutions() const {
+  std::vector<std::vector<int>> result;
+  for (const Solution& solution : best_) result.push_back(network_.outer(solution.value));
+  return result;
 }
 
 void Search::note_bound() {

@@ -27,8 +27,9 @@ struct Limits {
 // remaining nodes are open again.
 class Search {
  public:
-  // Smallest difference between the costs of two solutions, or the smallest that matters.
-  Search(network::Network model, std::vector<Var> order, Cost step, Cost slack, int threads);
+  // Smallest difference between the costs of two solutions, or the smallest that matters; number of the best solutions
+  // that are searched for.
+  Search(network::Network model, std::vector<Var> order, Cost step, Cost slack, int threads, std::size_t count = 1);
 
   // Accepts only solutions better than a given one, and tries its values first.
   void know(Cost cost, const std::vector<int>& value);
@@ -41,8 +42,11 @@ class Search {
   void replace_open(std::vector<Open> open);
 
   bool has_solution() const { return !best_.empty(); }
-  std::vector<int> best() const { return network_.outer(best_); }
+  std::vector<int> best() const { return network_.outer(best_.front().value); }
   Cost cost() const { return cost_; }  // cost of the best solution; a forbidden cost if there is none
+
+  // The best solutions so far, the best first.
+  std::vector<std::vector<int>> solutions() const;
   Cost bound() const { return lower_; }
 
   // Share of the tree that is searched, if both sides of a decision were equally large (P. Kilby and others,
@@ -56,6 +60,11 @@ class Search {
   const Propagator& root() const { return explorers_[0].propagator(); }
 
  private:
+  struct Solution {
+    Cost cost;
+    std::vector<int> value;
+  };
+
   struct Later {
     bool operator()(const Open& a, const Open& b) const {
       return a.bound != b.bound ? a.bound > b.bound : a.length < b.length;
@@ -77,12 +86,14 @@ class Search {
 
   const Network network_;
   const Cost step_, slack_;
+  const std::size_t count_;
   std::vector<Explorer> explorers_;
   std::vector<Open> open_;       // a heap
   bool is_possible_ = true;      // true if a solution below the top is possible at the root
   std::vector<double> weights_;  // weights of the functions, learned by all threads
   std::vector<Cost> active_;     // bound of each thread's node; `forbidden` if it has none
-  std::vector<int> best_, preferred_;
+  std::vector<Solution> best_;   // `count_` at most, by their costs
+  std::vector<int> preferred_;
   std::atomic<Cost> cost_ = network::forbidden, top_, lower_ = 0;
   std::atomic<std::uint64_t> nodes_ = 0, failures_ = 1;
   std::atomic<int> waiting_ = 0;    // number of threads without a node; the others then return theirs soon

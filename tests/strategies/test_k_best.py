@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import elimina
 from elimina import InputError, Model, Options, Table, Variable
 from elimina.methods import best_assignments
+from elimina.strategies import conditions
 from tests.methods.test_best_assignments import allowed, random_model
 
 
@@ -28,6 +29,40 @@ def test_the_best_assignments(seed, sense, k):
     assert result.status == "optimal"
     assert (result.value, result.assignment) == tuple(result.ranked[0])
     assert result.lower_bound == result.upper_bound == result.value
+
+
+@given(seed=st.integers(0, 10**6), sense=st.sampled_from(["min-cost", "max-cost", "probability"]), k=st.integers(1, 40))
+@settings(max_examples=60, deadline=None)
+def test_branch_and_bound_has_the_first_turns_where_elimination_is_long(seed, sense, k):
+    model = random_model(seed, sense)
+    expected = list(allowed(model).values())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(conditions, "SHORT_ELIMINATION_SECONDS", 0.0)
+        result = elimina.solve(model, "kbest", options=Options(k=k))
+    assert [value for value, _ in result.ranked] == pytest.approx(expected[:k], abs=1e-8)
+    assert result.status == ("optimal" if expected else "infeasible")
+
+
+def test_a_model_whose_messages_do_not_fit():
+    """A grid of 30 x 30 variables of 4 states, whose states cost 0, 1, 3 and 9: one variable after another moves."""
+    tables = [((v,), [0, 1, 3, 9]) for v in range(900)]
+    edges = [(v, v + 1) for v in range(900) if v % 30 < 29] + [(v, v + 30) for v in range(870)]
+    tables += [(edge, np.diag([0, 1, 1, 1])) for edge in edges]
+    result = elimina.solve(Model.from_arrays([4] * 900, tables), "kbest", options=Options(k=10), memory="64MiB")
+    assert result.status == "optimal"
+    assert result.stats["method"] == "search"
+    assert [value for value, _ in result.ranked] == [0, *[1] * 9]
+    assert len({tuple(assignment.values()) for _, assignment in result.ranked}) == 10
+
+
+def test_an_end_of_branch_and_bound_leaves_the_best_assignment():
+    rng = np.random.default_rng(1)
+    edges = [(int(a), int(b)) for a, b in rng.integers(0, 200, (800, 2)) if a != b]
+    model = Model.from_arrays([4] * 200, [(edge, rng.integers(0, 100, (4, 4))) for edge in edges])
+    result = elimina.solve(model, "kbest", options=Options(k=10), time_limit=1.0)
+    assert (result.status, result.ended_by) == ("bounded", "time-limit")
+    assert result.lower_bound < result.upper_bound == model.score(model.indices_of(result.assignment))
+    assert result.ranked == ()
 
 
 def test_values_that_no_table_tells_apart_are_all_listed():

@@ -88,6 +88,70 @@ class CoreUnits(NamedTuple):
         return math.floor(min(max(0, distance * self.unit), 2 * MAX_TOTAL_COST))
 
 
+class CoreCosts(NamedTuple):
+    """Costs as the core reads them.
+
+    Attributes:
+        units: Their units.
+        costs: Costs of the cells of all groups, one group after another, int64.
+        spread: Largest sum of allowed costs, or that of a total that is known to be reached.
+        top: Only cheaper assignments are looked for.
+        step: Least difference between costs that counts.
+    """
+
+    units: CoreUnits
+    costs: NDArray[np.int64]
+    spread: int | float
+    top: int
+    step: int
+
+
+def core_costs_of(
+    problem: Problem, total: int | float | None, is_found: bool, is_shifted: bool, memory: int
+) -> CoreCosts | None:
+    """Return the costs of a problem as the core reads them; None if they are too large, or forbid everything.
+
+    Args:
+        problem: Problem of the task ``mpe``.
+        total: A total that is known to be reached.
+        is_found: True if only better assignments are looked for.
+        is_shifted: True if integer costs will be divided among parts.
+        memory: Bytes that their copies may take.
+    """
+    model = problem.model
+    if not can_copy(cells_of(problem), len(problem.groups), memory) or not problem.free:
+        return None
+    cost_distances = distances(problem, FORBIDDEN_COST)
+    if not cost_distances.possible:
+        return None
+    sign, flat, offset = model.sign, cost_distances.costs, cost_distances.offset
+    limit = FORBIDDEN_COST if model.is_integer else math.inf
+    spread = sum(largest_of(problem, np.where(flat < limit, flat, 0)))
+    if total is not None:
+        spread = min(spread, max(0, sign * total - offset))
+    if math.isinf(spread):
+        return None
+    unit, step = _units(problem, spread, total, is_shifted)
+    top = int(spread * unit) + 1
+    if model.upper_bound is not None:
+        worst = sign * model.upper_bound
+        distance = worst - offset
+        if not model.is_integer:
+            # Solutions that rounding may have moved below the bound count, too.
+            distance -= widened(0.0, worst, offset)
+        top = top if distance * unit >= top else math.ceil(max(0, distance * unit))
+    if total is not None and is_found:
+        top = min(top, max(0, int(spread * unit) - step + 1))
+    if top > MAX_TOTAL_COST:
+        return None
+    return CoreCosts(CoreUnits(sign, offset, unit), _in_units(flat, unit, limit, top), spread * unit, top, step)
+
+
+def slack_of(problem: Problem, top: int) -> int:
+    """Return the core's costs that are not shifted any more, for what looks for costs below ``top``."""
+    return 0 if problem.model.is_integer else int(_SLACK * top)
+
+
 class SoftConsistency:
     """A search that resumes after each time budget.
 
@@ -131,44 +195,19 @@ class SoftConsistency:
             shift_seconds: Seconds after which no further pass of cost shifting is begun; 0: costs are not shifted.
         """
         begun = time.monotonic()
-        model = problem.model
-        if not can_copy(cells_of(problem), len(problem.groups), memory) or not problem.free:
+        core_costs = core_costs_of(problem, total, is_found, shift_seconds > 0, memory)
+        if core_costs is None:
             return None
-        cost_distances = distances(problem, FORBIDDEN_COST)
-        if not cost_distances.possible:
-            return None
-        sign = model.sign
-        limit = FORBIDDEN_COST if model.is_integer else math.inf
-        flat = cost_distances.costs
-        spread = sum(largest_of(problem, np.where(flat < limit, flat, 0)))
-        if total is not None:
-            spread = min(spread, max(0, sign * total - cost_distances.offset))
-        if math.isinf(spread):
-            return None
-        unit, step = _units(problem, spread, total, shift_seconds > 0)
-        top = int(spread * unit) + 1
-        if model.upper_bound is not None:
-            worst = sign * model.upper_bound
-            distance = worst - cost_distances.offset
-            if not model.is_integer:
-                # Solutions that rounding may have moved below the bound count, too.
-                distance -= widened(0.0, worst, cost_distances.offset)
-            top = top if distance * unit >= top else math.ceil(max(0, distance * unit))
-        if total is not None and is_found:
-            top = min(top, max(0, int(spread * unit) - step + 1))
-        if top > MAX_TOTAL_COST:
-            return None
+        units, spread, top, step = core_costs.units, core_costs.spread, core_costs.top, core_costs.step
         number = {v: n for n, v in enumerate(problem.free)}
-        costs = _in_units(flat, unit, limit, top)
-        reduction = Reduction(*problem.network, costs, [number[v] for v in order])
-        # The core has copies of the distances from here on.
-        offset = cost_distances.offset
-        del cost_distances, flat, costs
+        reduction = Reduction(*problem.network, core_costs.costs, [number[v] for v in order])
+        # The core has copies of the costs from here on.
+        del core_costs
         place = {v: n for n, v in enumerate(reduction.kept)}
         sizes, constant, rest = reduction.rest
         # The bound of cliques of such pairs is stronger, and shifted costs would hide them.
         if shift_seconds > 0 and not reduction.is_packing:
-            gain = max(1, int(MIN_SHIFT_GAIN * spread * unit))
+            gain = max(1, int(MIN_SHIFT_GAIN * spread))
             bound, shifted = shift_costs(sizes, *rest, constant, top, shift_seconds, gain, _gains_enough())
             if bound < top:
                 constant, rest = bound, shifted
@@ -179,10 +218,10 @@ class SoftConsistency:
             constant,
             top,
             step,
-            0 if model.is_integer else int(_SLACK * top),
+            slack_of(problem, top),
             threads_within(problem, threads, memory),
         )
-        return SoftConsistency(problem, core, reduction, CoreUnits(sign, offset, unit), begun)
+        return SoftConsistency(problem, core, reduction, units, begun)
 
     @property
     def bound(self) -> int | float:

@@ -129,6 +129,10 @@ ELIMINATION_IS_HARD = Condition(
     lambda facts: f"elimination takes an estimated {seconds_text(facts.seconds_in(facts.glance_order))}",
     lambda facts: facts.seconds_in(facts.glance_order) >= HARD_ELIMINATION_SECONDS,
 )
+QUICK_ELIMINATION_IS_NOT_SHORT = Condition(
+    lambda facts: f"the quick order takes an estimated {seconds_text(facts.seconds_in(facts.quick_order))}",
+    lambda facts: facts.seconds_in(facts.quick_order) >= SHORT_ELIMINATION_SECONDS,
+)
 ELIMINATION_IS_NOT_SHORT = Condition(
     _order_text, lambda facts: facts.seconds_in(facts.searched_order) >= SHORT_ELIMINATION_SECONDS
 )

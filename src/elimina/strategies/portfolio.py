@@ -41,6 +41,7 @@ from elimina.strategies.strategy import Strategy
 if TYPE_CHECKING:
     from elimina.methods.cost_shifting import ShiftedProblem
     from elimina.methods.junction_structure import MarginalQuery
+    from elimina.methods.k_best_search import KBestSearch
     from elimina.methods.posterior_estimation import PosteriorEstimation
     from elimina.methods.sum_estimation import SumEstimation
     from elimina.running.checkpoint import Checkpoint
@@ -76,6 +77,7 @@ class Solver:
     Attributes:
         paused: State of the searches; each one resumes from its last state.
         estimation: State of the approximate methods, likewise; None: none has begun.
+        k_best_search: State of branch and bound for the k best assignments, likewise; None: it has not begun.
     """
 
     def __init__(self, question: Question, options: Options, run: Call, checkpoint: Checkpoint | None = None) -> None:
@@ -83,6 +85,7 @@ class Solver:
         run.sign = question.model.sign
         self.paused = PausedSearch()
         self.estimation: PosteriorEstimation | SumEstimation | None = None
+        self.k_best_search: KBestSearch | None = None
         self._first: Preparation | None = None
         self._ladder: Iterator[PlannedProblem] | None = None
         self._grown = 0  # bytes, while it prepared and found orders: a plan counts them as its own

@@ -1,0 +1,92 @@
+"""The k best assignments of a model, beside its optimum alone.
+
+    python bench/k_best.py [DATA] [--best 10] [--limit 30] [--match spot5] [--repeat 3] [--record]
+
+DATA is the folder of benchmark files (ELIMINA_DATA by default): SPOT5's cost functions and the pedigrees of the UAI
+evaluation of 2008. Each row has the processor time of `solve` for the optimum and for the k best assignments, on one
+thread of a process that has read the file, medians of some calls in turns.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import elimina
+from record import Record
+
+FOLDERS = ("wcsp/spot5", "uai/2008_MPE/linkage")
+OPTIONS = elimina.Options(threads=1)
+
+
+def instances(data: Path, match: str) -> Iterator[Path]:
+    """Yield the files of the families, small ones first."""
+    for folder in FOLDERS:
+        files = [path for path in (data / folder).glob("*") if path.name.endswith((".wcsp", ".erg.gz", ".wcsp.xz"))]
+        yield from sorted((path for path in files if match in f"{path}"), key=lambda path: path.stat().st_size)
+
+
+def seconds_of(model: elimina.Model, task: str, best: int, limit: float) -> tuple[float, elimina.Result]:
+    """Return the processor time of a call, and its answer."""
+    options = OPTIONS if task == "mpe" else elimina.Options(threads=1, k=best)
+    started = time.process_time()
+    result = elimina.solve(model, task, device="cpu", time_limit=limit, options=options)
+    return time.process_time() - started, result
+
+
+def main() -> None:
+    folder = os.environ.get("ELIMINA_DATA")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=Path, nargs="?", default=folder and Path(folder))
+    parser.add_argument("--best", type=int, default=10)
+    parser.add_argument("--limit", type=float, default=30.0, help="seconds")
+    parser.add_argument("--match", default="")
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--record", action="store_true", help="write bench/results/k-best.json")
+    args = parser.parse_args()
+    warnings.simplefilter("ignore")
+    record = Record(
+        "k-best",
+        ["instance", "optimum, ms", f"{args.best} best, ms", "ratio"],
+        f"Limit {args.limit:g} s; '-': not all of them were proved in time.",
+    )
+    ratios = []
+    for path in instances(args.data, args.match):
+        model = elimina.read(path)
+        times: dict[str, list[float]] = {"mpe": [], "kbest": []}
+        done = dict.fromkeys(times, True)
+        for _ in range(args.repeat):
+            for task in times:
+                seconds, result = seconds_of(model, task, args.best, args.limit)
+                times[task].append(seconds)
+                done[task] &= result.status == "optimal"
+            if not all(done.values()):
+                break
+        optimum, best = (statistics.median(times[task]) if done[task] else None for task in times)
+        ratio = None if optimum is None or best is None else best / optimum
+        if ratio is not None:
+            ratios.append(ratio)
+        record.add(
+            path.name.split(".")[0], *(text(None if t is None else 1e3 * t) for t in (optimum, best)), text(ratio)
+        )
+        print(*record.rows[-1], sep="  ", flush=True)
+    record.add(f"median of {len(ratios)}", "", "", text(statistics.median(ratios)))
+    print(*record.rows[-1], sep="  ")
+    if args.record:
+        print(record.save())
+
+
+def text(number: float | None) -> str:
+    """Return a number with two or three digits; '-' if there is none."""
+    if number is None:
+        return "-"
+    return f"{number:.3g}" if number < 100 else f"{number:,.0f}"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,95 @@
+"""The k best assignments by branch and bound with soft local consistency, for models too wide for exact messages.
+
+It is the search of ``soft_consistency``, where the k-th best assignment so far bounds the others, and where nothing is
+eliminated: an elimination keeps one of the best values only.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Iterator, Sequence
+
+from elimina._core import ConsistencySearch, stopped
+from elimina.methods.soft_consistency import core_costs_of, slack_of
+from elimina.problem.preparation import Problem
+from elimina.running.memory_shares import threads_within
+
+_SOLUTION_BYTES, _VALUE_BYTES = 40, 4
+"""Bytes of a solution without its values, and of each of these."""
+
+_SOLUTIONS_MEMORY_SHARE = 0.25
+"""Share of the memory for solutions."""
+
+
+class KBestSearch:
+    """A resumable search for the k best assignments.
+
+    Args:
+        problem: Problem of the task ``mpe``, with all values of all variables.
+        order: Its free variables in elimination order.
+        k: Number of assignments.
+        threads: Most CPU threads.
+        memory: Bytes that it may take.
+
+    Attributes:
+        is_possible: False if the tables or the costs are too large, or forbid everything.
+        is_complete: True if no better assignments are left.
+        nodes: Nodes searched.
+        seconds: Seconds searched.
+    """
+
+    def __init__(self, problem: Problem, order: Sequence[int], k: int, threads: int, memory: int) -> None:
+        self._problem, self._k, self._memory = problem, k, memory
+        self.is_complete, self.nodes, self.seconds = False, 0, 0.0
+        solution_bytes = k * (_SOLUTION_BYTES + _VALUE_BYTES * len(problem.free))
+        core_costs = None
+        if solution_bytes <= _SOLUTIONS_MEMORY_SHARE * memory:
+            core_costs = core_costs_of(problem, None, False, False, memory)
+        self.is_possible = core_costs is not None
+        if core_costs is None:
+            return
+        number = {v: n for n, v in enumerate(problem.free)}
+        sizes, starts, members = problem.network
+        self._units = core_costs.units
+        self._core = ConsistencySearch(
+            sizes,
+            starts,
+            members,
+            core_costs.costs,
+            [number[v] for v in order],
+            0,
+            core_costs.top,
+            core_costs.step,
+            slack_of(problem, core_costs.top),
+            threads_within(problem, threads, memory),
+            k,
+        )
+
+    @property
+    def bound(self) -> int | float:
+        """Bound on the values of all assignments that are not among the ranked ones, in the model's units."""
+        return self._units.total(self._core.bound)
+
+    def run(self, seconds: float) -> None:
+        """Search for some time, to the end, or until the call ends."""
+        begun = time.monotonic()
+        outcome = self._core.run(seconds, float("inf"), self._memory, lambda *_: not stopped())
+        self.seconds += time.monotonic() - begun
+        self.nodes, self.is_complete = outcome["nodes"], outcome["done"]
+
+    def ranked(self) -> list[tuple[int | float, list[int]]]:
+        """Return the best assignments so far, the best first: values, and a value index for each variable."""
+        model = self._problem.model
+        best = itertools.islice(self._assignments(), self._k)
+        ranked = [(model.score(assignment), assignment) for assignment in best]
+        allowed = [row for row in ranked if not model.is_beyond_bound(row[0])]
+        return sorted(allowed, key=lambda row: model.sign * row[0])
+
+    def _assignments(self) -> Iterator[list[int]]:
+        """Yield the best solutions with all values of the variables in no table, which are equally good."""
+        problem, sizes = self._problem, self._problem.model.sizes
+        idle = sorted(set(range(len(sizes))).difference(problem.free, problem.fixed))
+        for values in self._core.solutions:
+            for others in itertools.product(*(range(sizes[v]) for v in idle)):
+                yield problem.complete((*problem.free, *idle), (*values, *others))
