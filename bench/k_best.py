@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import elimina
+from elimina.problem.tasks import Task
 from record import Record
 
 FOLDERS = ("wcsp/spot5", "uai/2008_MPE/linkage")
@@ -31,7 +32,7 @@ def instances(data: Path, match: str) -> Iterator[Path]:
         yield from sorted((path for path in files if match in f"{path}"), key=lambda path: path.stat().st_size)
 
 
-def seconds_of(model: elimina.Model, task: str, best: int, limit: float) -> tuple[float, elimina.Result]:
+def seconds_of(model: elimina.Model, task: Task, best: int, limit: float) -> tuple[float, elimina.Result]:
     """Return the processor time of a call, and its answer."""
     options = OPTIONS if task == "mpe" else elimina.Options(threads=1, k=best)
     started = time.process_time()
@@ -58,7 +59,7 @@ def main() -> None:
     ratios = []
     for path in instances(args.data, args.match):
         model = elimina.read(path)
-        times: dict[str, list[float]] = {"mpe": [], "kbest": []}
+        times: dict[Task, list[float]] = {"mpe": [], "kbest": []}
         done = dict.fromkeys(times, True)
         for _ in range(args.repeat):
             for task in times:
