@@ -1,7 +1,7 @@
 """The k best assignments by branch and bound with soft local consistency, for models too wide for exact messages.
 
-It is the search of ``soft_consistency``, where the k-th best assignment so far bounds the others, and where nothing is
-eliminated: an elimination keeps one of the best values only.
+The search is that of ``soft_consistency``, but the upper bound is the k-th best assignment so far. Nothing is
+eliminated, because an elimination keeps only one of the best values.
 """
 
 from __future__ import annotations

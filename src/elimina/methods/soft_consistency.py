@@ -94,8 +94,8 @@ class CoreCosts(NamedTuple):
     Attributes:
         units: Their units.
         costs: Costs of the cells of all groups, one group after another, int64.
-        spread: Largest sum of allowed costs, or that of a total that is known to be reached.
-        top: Only cheaper assignments are looked for.
+        spread: Largest sum of allowed costs, or the cost of a known assignment.
+        top: Upper bound: the search accepts only cheaper assignments.
         step: Least difference between costs that counts.
     """
 
@@ -114,7 +114,7 @@ def core_costs_of(
     Args:
         problem: Problem of the task ``mpe``.
         total: A total that is known to be reached.
-        is_found: True if only better assignments are looked for.
+        is_found: True if the search accepts only better assignments.
         is_shifted: True if integer costs will be divided among parts.
         memory: Bytes that their copies may take.
     """
@@ -148,7 +148,7 @@ def core_costs_of(
 
 
 def slack_of(problem: Problem, top: int) -> int:
-    """Return the core's costs that are not shifted any more, for what looks for costs below ``top``."""
+    """Return the cost below which a search with the upper bound ``top`` shifts nothing more."""
     return 0 if problem.model.is_integer else int(_SLACK * top)
 
 

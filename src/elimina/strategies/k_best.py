@@ -34,7 +34,7 @@ def seconds_of_search(facts: Facts) -> float:
 
 
 def k_best_by_search(facts: Facts, row: Row) -> Strategy:
-    """Return branch and bound for the best assignments, which goes on where it was."""
+    """Return branch and bound for the best assignments; a later turn resumes it."""
     solver, options, order = facts.solver, facts.options, facts.quick_order.order
     problem, model = solver.problem, solver.question.model
 
