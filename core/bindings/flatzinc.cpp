@@ -25,7 +25,8 @@ namespace {
 // The text, the items (which point into it), and the solver with their constraints.
 class FlatZinc {
  public:
-  FlatZinc(nb::bytes text, nb::object poll) : text_(std::move(text)) {
+  FlatZinc(nb::bytes text, nb::object poll, std::optional<std::vector<std::size_t>> assumed)
+      : text_(std::move(text)), assumed_(std::move(assumed)) {
     Ended ended;
     const flatzinc::Poll go_on = [&] { return tell(poll, ended); };
     try {
@@ -34,7 +35,7 @@ class FlatZinc {
       const std::string_view view(text_.c_str(), text_.size());
       document_ = flatzinc::parse_text(view, go_on);
       parse_seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-      instance_ = std::make_unique<flatzinc::Instance>(document_, solver_, go_on);
+      instance_ = std::make_unique<flatzinc::Instance>(document_, solver_, go_on, assumed_);
       options_ = instance_->options();
     } catch (const flatzinc::Abandoned&) {
       if (ended.raised) throw nb::python_error();
@@ -92,6 +93,7 @@ class FlatZinc {
 
   int objective_decimals() const { return instance_->objective_decimals(); }
   bool is_satisfaction() const { return instance_->goal() == flatzinc::Goal::satisfy; }
+  std::vector<std::string> assumptions() const { return instance_->assumptions(); }
   const std::vector<std::string>& notes() const { return instance_->notes(); }
   double parse_seconds() const { return parse_seconds_; }
   int variables() const { return solver_.variables(); }
@@ -111,7 +113,7 @@ class FlatZinc {
       nb::gil_scoped_release release;
       for (int i = 0; i < count; ++i) {
         Copy& copy = copies_.emplace_back();
-        copy.instance = std::make_unique<flatzinc::Instance>(document_, copy.solver, go_on);
+        copy.instance = std::make_unique<flatzinc::Instance>(document_, copy.solver, go_on, assumed_);
         copy.instance->options();
       }
     } catch (const flatzinc::Abandoned&) {
@@ -127,6 +129,7 @@ class FlatZinc {
   }
 
   nb::bytes text_;
+  std::optional<std::vector<std::size_t>> assumed_;
   flatzinc::Document document_;
   Solver solver_;
   std::unique_ptr<flatzinc::Instance> instance_;
@@ -214,7 +217,9 @@ Recording record(const nb::bytes& text) {
 
 void bind_flatzinc(nb::module_& m) {
   nb::class_<FlatZinc>(m, "FlatZinc", "A FlatZinc model, read and posted.")
-      .def(nb::init<nb::bytes, nb::object>(), "text"_a, "poll"_a,
+      .def(nb::init<nb::bytes, nb::object, std::optional<std::vector<std::size_t>>>(), "text"_a, "poll"_a,
+           "assumed"_a = nb::none(),
+           "With those assumptions, by their numbers, that hold; None: all of them. "
            "Raises ValueError, 'LINE:COLUMN: problem'; StopIteration where `poll` returned False.")
       .def("search", &FlatZinc::search, nb::rv_policy::take_ownership, nb::keep_alive<0, 1>(), "free"_a, "seed"_a,
            "seconds"_a, "threads"_a, "relax"_a, "poll"_a, "portfolio"_a = false,
@@ -233,6 +238,7 @@ void bind_flatzinc(nb::module_& m) {
       .def_prop_ro("is_satisfaction", &FlatZinc::is_satisfaction)
       .def_prop_ro("objective_decimals", &FlatZinc::objective_decimals,
                    "Decimals of a float objective: its value is an integer in such units.")
+      .def_prop_ro("assumptions", &FlatZinc::assumptions, "Names of the Booleans that are assumed.")
       .def_prop_ro("notes", &FlatZinc::notes, "What of the annotations is ignored.")
       .def_prop_ro("parse_seconds", &FlatZinc::parse_seconds)
       .def_prop_ro("variables", &FlatZinc::variables)

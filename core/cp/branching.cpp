@@ -130,7 +130,12 @@ Decision decide_value(const Domains& d, View x, ValueOrdering ordering, Random& 
   }
 }
 
-Brancher::Brancher(Engine& engine, Rule rule) : rule_(std::move(rule)), first_(engine.trail().make(1, 0)) {}
+Brancher::Brancher(Engine& engine, Rule rule) : rule_(std::move(rule)), first_(engine.trail().make(1, 0)) {
+  for (const std::vector<Rule>& group : rule_.groups) {
+    groups_.emplace_back();
+    for (const Rule& each : group) groups_.back().emplace_back(engine, each);
+  }
+}
 
 double Brancher::rank(const Engine& engine, View x) const {
   const Domains& d = engine.domains();
@@ -142,7 +147,7 @@ double Brancher::rank(const Engine& engine, View x) const {
     case VariableOrdering::occurrence: return -static_cast<double>(engine.degree(x.var));
     case VariableOrdering::most_constrained:
       return static_cast<double>(d.size(x)) - static_cast<double>(engine.degree(x.var)) * 0x1p-32;
-    case VariableOrdering::max_regret: return -static_cast<double>(d.above(x, d.lo(x)) - d.lo(x));
+    case VariableOrdering::max_regret: return d.fixed(x) ? 0 : -static_cast<double>(d.above(x, d.lo(x)) - d.lo(x));
     default: return static_cast<double>(d.size(x)) / (std::max(engine.weight(x.var), 0.0) + 1);
   }
 }
@@ -164,7 +169,36 @@ std::size_t Brancher::pick(Engine& engine, std::size_t first) const {
   return best;
 }
 
+// The group of the best key that has variables to decide; the number of groups if there is none.
+std::size_t Brancher::pick_group(const Engine& engine) const {
+  const Domains& d = engine.domains();
+  std::size_t best = groups_.size();
+  for (std::size_t i = 0; i < groups_.size(); ++i) {
+    const bool is_open = std::any_of(rule_.groups[i].begin(), rule_.groups[i].end(), [&](const Rule& rule) {
+      return std::any_of(rule.xs.begin(), rule.xs.end(), [&](View x) { return !d.fixed(x); });
+    });
+    if (!is_open) continue;
+    if (rule_.variable_ordering == VariableOrdering::input_order) return i;
+    if (best == groups_.size() || rank(engine, rule_.keys[i]) < rank(engine, rule_.keys[best])) best = i;
+  }
+  return best;
+}
+
+bool Brancher::decide_in_groups(Engine& engine, Random& random, Decision& decision) {
+  if (rule_.variable_ordering == VariableOrdering::dom_w_deg) engine.weigh_active();
+  for (;;) {
+    const auto current = static_cast<std::size_t>(engine.trail().get(first_));
+    if (current > 0)
+      for (Brancher& brancher : groups_[current - 1])
+        if (brancher.decide(engine, random, decision)) return true;
+    const std::size_t next = pick_group(engine);
+    if (next == groups_.size()) return false;
+    engine.trail().set(first_, next + 1);
+  }
+}
+
 bool Brancher::decide(Engine& engine, Random& random, Decision& decision) {
+  if (!groups_.empty()) return decide_in_groups(engine, random, decision);
   const Domains& d = engine.domains();
   auto first = static_cast<std::size_t>(engine.trail().get(first_));
   while (first < rule_.xs.size() && d.fixed(rule_.xs[first])) ++first;

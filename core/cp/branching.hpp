@@ -40,6 +40,9 @@ struct Rule {
   Views xs;
   VariableOrdering variable_ordering = VariableOrdering::input_order;
   ValueOrdering value_ordering = ValueOrdering::min;
+  // Groups of rules: the variable ordering picks a key, whose group is done before the next one is picked. `xs` has all their variables.
+  Views keys{};
+  std::vector<std::vector<Rule>> groups{};
 };
 
 enum class Test : std::uint8_t { is, is_not, at_most, at_least };
@@ -76,12 +79,15 @@ class Brancher {
   const Rule& rule() const { return rule_; }
 
  private:
+  bool decide_in_groups(Engine& engine, Random& random, Decision& decision);
+  std::size_t pick_group(const Engine& engine) const;
   std::size_t pick(Engine& engine, std::size_t first) const;
   // The variable of least rank is chosen.
   double rank(const Engine& engine, View x) const;
 
   Rule rule_;
-  std::size_t first_;
+  std::size_t first_;  // place in the trail of the first variable that may be open, or of the current group
+  std::vector<std::vector<Brancher>> groups_;
 };
 
 // Value that a search tries first for a view.

@@ -84,14 +84,15 @@ void Search::begin() {
   if (options_.portfolio || schedule_.has_free()) {
     value_orderings_.resize(static_cast<std::size_t>(solver_.variables()));
     for (Rule& rule : options_.rules) {
-      for (const View x : rule.xs) value_orderings_[static_cast<std::size_t>(x.var)] = rule.value_ordering;
+      note_value_orderings(rule);
       rule.variable_ordering = VariableOrdering::dom_w_deg;
+      rule.groups.clear();
       free_branchers_.emplace_back(engine_, rule);
     }
     free_branchers_.emplace_back(engine_, rest);
     if (!solver_.orders().empty()) order_brancher_.emplace(engine_, solver_.orders());
-    if (order_brancher_ && neighbourhood_)
-      neighbourhood_of_orders_.emplace(Relaxation{order_brancher_->variables(), {}});
+    if (neighbourhood_)
+      free_neighbourhood_.emplace(order_brancher_ ? Relaxation{order_brancher_->variables(), {}} : *options_.relax);
   }
   if (options_.portfolio || schedule_.restarts()) {
     auto nogoods = std::make_unique<Nogoods>();
@@ -102,6 +103,12 @@ void Search::begin() {
   outside_ = engine_.level();
   engine_.mark();
   engine_.mark();
+}
+
+void Search::note_value_orderings(const Rule& rule) {
+  for (const View x : rule.xs) value_orderings_[static_cast<std::size_t>(x.var)] = rule.value_ordering;
+  for (const std::vector<Rule>& group : rule.groups)
+    for (const Rule& each : group) note_value_orderings(each);
 }
 
 // Without restarts, hints do not come before the model's orderings: to refute a wrong one, its whole subtree would be searched.
@@ -115,9 +122,9 @@ void Search::begin_hints() {
   if (schedule_.restarts()) hint_brancher_.emplace(engine_, options_.hints);
 }
 
-// A free search keeps the orders of tasks, if the model has any.
+// A free search keeps the orders of tasks, if the model has any. Sizes that suit it are not those of the orderings.
 Neighbourhood& Search::neighbourhood() {
-  return schedule_.row().is_free && neighbourhood_of_orders_ ? *neighbourhood_of_orders_ : *neighbourhood_;
+  return schedule_.row().is_free && free_neighbourhood_ ? *free_neighbourhood_ : *neighbourhood_;
 }
 
 void Search::unwind(std::size_t level) {

@@ -141,6 +141,7 @@ class Search final : public Finder {
   std::optional<Decision> chosen();
   static Decision prefer(const Domains& d, const Decision& decision, const Values& preferred);
   void begin_hints();
+  void note_value_orderings(const Rule& rule);
   const char* stretch() const;
   std::optional<Turn> spent();
   double elapsed() const;
@@ -157,7 +158,7 @@ class Search final : public Finder {
   std::optional<View> conflict_;  // the variable of the last decision that failed while the one before had a value
   std::vector<ValueOrdering> value_orderings_;  // of each variable, for free searches
   Random random_;
-  std::optional<Neighbourhood> neighbourhood_, neighbourhood_of_orders_;
+  std::optional<Neighbourhood> neighbourhood_, free_neighbourhood_;
   // By variable; kNoValue: none. The model's orderings prefer hints, free searches prefer saved values.
   Values solution_, phase_, hinted_;
   std::optional<HintBrancher> hint_brancher_;  // until the first restart

@@ -21,6 +21,7 @@ MILLISECONDS = {
     "elimina.cli.commands -> elimina.planning.machine": 116,
     "elimina.cli.dcop -> elimina.distributed": 122,
     "elimina.cli.dcop -> elimina.viz.timeline": 36,
+    "elimina.cli.flatzinc -> elimina.cp.conflicts": 168,
     "elimina.cli.flatzinc -> elimina.cp.gpu_filtering": 168,
     "elimina.cli.flatzinc -> elimina.errors": 0.3,
     "elimina.cli.flatzinc -> elimina.io.files": 149,

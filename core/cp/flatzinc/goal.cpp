@@ -118,6 +118,9 @@ void Instance::add_annotation(const Term& annotation) {
     const Term without_precision[] = {arguments[0], arguments[2], arguments[3]};
     return add_search(without_precision);
   }
+  if (name == "priority_search" && arguments.size() >= 3 && arguments[1].kind == Kind::array)
+    return add_priorities(arguments);
+  if (name == "assume" && arguments.size() == 1) return;  // a constraint
   if (name == "relax_and_reconstruct" && arguments.size() >= 2) return add_relaxation(arguments);
   if ((name == "warm_start" || name == "warm_start_int" || name == "warm_start_bool") && arguments.size() == 2)
     return add_hints(arguments);
@@ -132,6 +135,29 @@ void Instance::add_search(Terms arguments) {
   rule.variable_ordering = variable_ordering_of(known_choice("variable", arguments[1], "dom_w_deg"));
   rule.value_ordering = value_ordering_of(known_choice("value", arguments[2], "indomain_min"));
   rules_.push_back(std::move(rule));
+}
+
+// Keys, and an annotation for each of them (Feydy, Goldwaser, Schutt, Stuckey and Young, ModRef 2017).
+void Instance::add_priorities(Terms arguments) {
+  const Place place = document_.solve.place;
+  const Terms annotations = document_.items(arguments[1]);
+  Rule rule;
+  for (const View x : argument(arguments[0], place, "a priority"))
+    rule.keys.push_back(x.var >= 0 ? x : solver_.fixed(x.offset));
+  if (rule.keys.size() != annotations.size())
+    throw Malformed(place, "expected as many searches as variables in a priority_search, found " +
+                               std::to_string(annotations.size()) + " for " + std::to_string(rule.keys.size()));
+  rule.variable_ordering = variable_ordering_of(known_choice("variable", arguments[2], "dom_w_deg"));
+  std::vector<Rule> outer;
+  outer.swap(rules_);
+  for (const Term& annotation : annotations) {
+    add_annotation(annotation);
+    for (const Rule& each : rules_) rule.xs.insert(rule.xs.end(), each.xs.begin(), each.xs.end());
+    rule.groups.push_back(std::move(rules_));
+    rules_.clear();
+  }
+  rules_.swap(outer);
+  if (!rule.groups.empty()) rules_.push_back(std::move(rule));
 }
 
 // The name of the choice, or `instead` if it is unknown.

@@ -11,7 +11,8 @@ namespace elimina::cp::flatzinc {
 namespace {
 
 // Libraries prefix names of constraints with their solver's name.
-constexpr std::string_view kPrefixes[] = {"fzn_", "elimina_", "jacop_", "gecode_", "chuffed_", "ortools_", "minicpp_"};
+constexpr std::string_view kPrefixes[] = {"fzn_",     "elimina_", "jacop_",   "gecode_",
+                                          "chuffed_", "ortools_", "minicpp_", "huub_"};
 
 std::string_view without_prefix(std::string_view name) {
   for (const std::string_view prefix : kPrefixes)
@@ -28,6 +29,8 @@ bool is_constraint(std::string_view name) {
     if (name.ends_with(suffix)) name.remove_suffix(suffix.size());
   return table.contains(std::string(name));
 }
+
+constexpr std::string_view kAssume = "assume";
 
 bool is_variable(const Term& t) { return t.kind == Kind::variable; }
 std::int32_t number(const Term& t) { return static_cast<std::int32_t>(t.value); }
@@ -56,7 +59,8 @@ void look_up(std::size_t item, const Poll& poll) {
 
 }  // namespace
 
-Instance::Instance(const Document& document, Sink& solver, const Poll& poll)
+Instance::Instance(const Document& document, Sink& solver, const Poll& poll,
+                   const std::optional<std::vector<std::size_t>>& assumed)
     : document_(document), solver_(solver), sets_(document.variables.size()) {
   for (const Variable& v : document.variables) {
     if (v.type == Type::set) unsupported(v.place, "the set variable " + std::string(v.name) + kCompile);
@@ -70,6 +74,42 @@ Instance::Instance(const Document& document, Sink& solver, const Poll& poll)
   restrict_domains(poll);
   post_constraints(poll);
   if (floats_) floats_->post_constraints(poll);
+  const std::vector<Term> terms = assumed_terms();
+  for (std::size_t i = 0; i < terms.size(); ++i)
+    if (!assumed || std::find(assumed->begin(), assumed->end(), i) != assumed->end())
+      solver_.post("int_eq", {{view(terms[i], document_.solve.place, "an assumption")}, {constant(1)}});
+}
+
+// Those of constraints, then those of the solve item.
+std::vector<Term> Instance::assumed_terms() const {
+  std::vector<Term> result;
+  const auto add = [&](Terms arguments, Place place) {
+    if (arguments.size() != 1 || arguments[0].kind != Kind::array)
+      throw Malformed(place, "expected an array of Booleans in assume");
+    for (const Term& t : document_.items(arguments[0])) {
+      const bool is_boolean =
+          t.kind == Kind::boolean ||
+          (is_variable(t) && document_.variables[static_cast<std::size_t>(t.value)].type == Type::boolean);
+      if (!is_boolean) throw Malformed(place, "expected Booleans in assume");
+      result.push_back(t);
+    }
+  };
+  for (const Constraint& c : document_.constraints)
+    if (without_prefix(c.name) == kAssume) add(document_.items(c.arguments), c.place);
+  for (const Term& t : document_.items(document_.solve.annotations))
+    if (t.kind == Kind::call && document_.text(t) == kAssume) add(document_.items(t), document_.solve.place);
+  return result;
+}
+
+std::vector<std::string> Instance::assumptions() const {
+  std::vector<std::string> names;
+  for (const Term& t : assumed_terms()) {
+    const bool value = t.value != 0;
+    names.emplace_back(is_variable(t) ? document_.variables[static_cast<std::size_t>(t.value)].name
+                       : value        ? "true"
+                                      : "false");
+  }
+  return names;
 }
 
 const Variable* Instance::float_variable() const {
@@ -208,6 +248,7 @@ void Instance::post_constraints(const Poll& poll) {
     look_up(i, poll);
     if (is_posted_[i] || (floats_ && Floats::is_float(document_.constraints[i].name))) continue;
     const Constraint& c = document_.constraints[i];
+    if (without_prefix(c.name) == kAssume) continue;
     try {
       post(c);
     } catch (const Refused& error) {

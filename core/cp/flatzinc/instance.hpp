@@ -17,8 +17,10 @@ inline constexpr Value kFree = Value{1} << 42;
 
 class Instance {
  public:
-  // Posts everything. Throws `Malformed` ("unsupported ..." where the item is well formed), and `Abandoned`.
-  Instance(const Document& document, Sink& solver, const Poll& poll);
+  // Posts everything, with those assumptions, by their numbers, that hold; none: all of them. Throws `Malformed` ("unsupported ..."
+  // where the item is well formed), and `Abandoned`.
+  Instance(const Document& document, Sink& solver, const Poll& poll,
+           const std::optional<std::vector<std::size_t>>& assumed = std::nullopt);
 
   Goal goal() const { return document_.solve.goal; }
   // Rules, restarts, the objective, and the variables that a search near a solution relaxes.
@@ -40,6 +42,9 @@ class Instance {
   // A solution in FlatZinc's form, up to the line of dashes.
   std::string show(const Values& solution) const;
 
+  // Names of the Booleans that are assumed.
+  std::vector<std::string> assumptions() const;
+
   // True if an annotation asks for large neighbourhood search.
   bool is_relaxed() const { return relaxation_.has_value(); }
   // True if an annotation says how to restart, or not to.
@@ -60,6 +65,7 @@ class Instance {
   void restrict_domains(const Poll& poll);
   void restrict_variable(std::size_t number);
   void post_constraints(const Poll& poll);
+  std::vector<Term> assumed_terms() const;
   void post(const Constraint& c);
   void post_named(const std::string& name, const std::vector<Argument>& arguments);
   void post_member(const Constraint& c);
@@ -75,6 +81,7 @@ class Instance {
   void add_rules(Terms annotations);
   void add_annotation(const Term& annotation);
   void add_search(Terms arguments);
+  void add_priorities(Terms arguments);
   void add_relaxation(Terms arguments);
   void add_hints(Terms arguments);
   void add_restarts(const std::string& kind, Terms arguments);

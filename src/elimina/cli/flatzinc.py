@@ -7,7 +7,7 @@ import errno
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from elimina._core import CpSearch, FlatZinc
 
 FINISHED, ERROR = 0, 1
+UNSATISFIABLE = b"=====UNSATISFIABLE=====\n"
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -149,6 +150,7 @@ def _count(minimum: int, maximum: int = 2**53 - 1) -> Callable[[str], int]:
 class _FlatZincRun:
     def __init__(self, started: float, options: argparse.Namespace) -> None:
         self._started, self._options = started, options
+        self._text = b""
 
     def run(self) -> int:
         if sys.stdout is None:
@@ -170,6 +172,7 @@ class _FlatZincRun:
                 from elimina.io.files import unpacked
 
                 text = unpacked(options.model, text)
+            self._text = text
             model = FlatZinc(text, self._may_continue)
         except TextError as error:
             _complain(f"{options.model}: {error}")
@@ -235,10 +238,33 @@ class _FlatZincRun:
         if not shows_each:
             self._write(last)
         if state == "complete":
-            self._write(_proof(model, search, count > 0))
+            proof = _proof(model, search, count > 0)
+            if proof == UNSATISFIABLE and model.assumptions:
+                self._write(f"%%%mzn-core: [{', '.join(self._core(model.assumptions))}]\n".encode())
+            self._write(proof)
         elif state != "solution":
             self._end(count > 0)
         return code
+
+    def _core(self, names: list[str]) -> list[str]:
+        """Return the names of assumptions that contradict each other and the constraints.
+
+        None of them can be left out, unless the time limit or a signal came first.
+        """
+        from elimina._core import FlatZinc
+        from elimina.cp.conflicts import minimal_conflict
+
+        def is_infeasible(numbers: Sequence[int]) -> bool:
+            try:
+                model = FlatZinc(self._text, self._may_continue, list(numbers))
+                search = model.search(
+                    False, self._options.random_seed, self._seconds_left(), 1, False, self._may_continue, True
+                )
+                return search.next(self._may_continue) == "complete" and not model.unproven_limits(search)
+            except StopIteration:
+                return False
+
+        return [names[number] for number in sorted(minimal_conflict(range(len(names)), is_infeasible))]
 
     def _log(self, model: FlatZinc, search: CpSearch) -> None:
         value, end = _in_units(model, model.objective(search)), model.bound(search)
@@ -265,7 +291,7 @@ def _proof(model: FlatZinc, search: CpSearch, is_solved: bool) -> bytes:
     """Return the line that ends a complete search; warn if it depends on limits of integers without bounds."""
     names = model.unproven_limits(search)
     if not names:
-        return b"==========\n" if is_solved else b"=====UNSATISFIABLE=====\n"
+        return b"==========\n" if is_solved else UNSATISFIABLE
     if is_solved and model.is_unbounded():
         return b"=====UNBOUNDED=====\n"
     shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
