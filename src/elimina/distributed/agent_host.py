@@ -25,7 +25,7 @@ from elimina.dcop.engine import Engine
 from elimina.dcop.problem import TRAVERSAL, AgentView, Message, Util, Value
 
 _LOOK_AFTER = 1.0
-"""Seconds after which an idle agent host looks whether it is still wanted."""
+"""Seconds after which an idle agent host checks whether it is still needed."""
 
 _SEND_AGAIN = 0.2
 """Seconds until a message is sent again to a worker that cannot be reached."""
@@ -43,7 +43,7 @@ class Outcome(NamedTuple):
 
 
 class Traffic(NamedTuple):
-    """Traffic that the agents of an agent host sent.
+    """Traffic sent by the agents of an agent host.
 
     Attributes:
         messages: Number of messages by kind.
@@ -75,7 +75,7 @@ class News(NamedTuple):
 
 
 class Start(NamedTuple):
-    """Data with which an agent host begins.
+    """Initial data of an agent host.
 
     Attributes:
         epoch: Number of times that all agents were started; messages of earlier epochs are dropped.
@@ -95,7 +95,7 @@ class Start(NamedTuple):
 
 
 class _Packet(NamedTuple):
-    """A message, and how many on the same way were sent before it: of the same kinds, between these variables."""
+    """A message with its number among messages of the same kind between the same variables."""
 
     number: int
     message: Message
@@ -123,7 +123,7 @@ class _Link:
 
 
 class AgentHost:
-    """Runs agents in a thread of its own; its methods are called from elsewhere and return at once.
+    """Runs agents in a separate thread; its methods are called from outside and return at once.
 
     Args:
         topic: Topic of the events that announce news.
@@ -204,7 +204,7 @@ class AgentHost:
             self._close()
 
     def _is_unwanted(self) -> bool:
-        """Return whether the client has gone, or the worker ends."""
+        """Return whether the client is gone, or the worker is shutting down."""
         return self._key not in self._worker.state.actors or self._worker.status.name in ("closing", "closed", "failed")
 
     def _close(self) -> None:
@@ -310,7 +310,7 @@ class AgentHost:
             self._worker.loop.add_callback(self._drain, link, self._epoch)
 
     async def _drain(self, link: _Link, epoch: int) -> None:
-        """Send waiting messages, and new ones, until an agent host answers or is given up."""
+        """Send waiting and new messages until an agent host answers or is given up."""
         if link.is_busy:
             return
         link.is_busy = True

@@ -67,10 +67,10 @@ def divide(sequence: Sequence[int], weights: Sequence[int], count: int) -> list[
 
 _POLL = 0.01
 _TICK = 0.04
-"""Seconds between two looks at workers, and at the end of the call, which waits 0.05 s for its work."""
+"""Seconds between checks of the workers and of the call's end, which waits 0.05 s for its work."""
 
 _NEWS_SECONDS = 2.0
-"""Seconds after which all agent hosts are asked for news, should an event have been lost."""
+"""Seconds after which all agent hosts are asked for news, in case an event was lost."""
 
 _ANSWER_SECONDS = 1.0
 """Seconds without an answer after which a worker's presence is checked."""
@@ -92,7 +92,7 @@ def solve_agents(
     time_limit: float | None = None,
     options: AgentOptions = DEFAULT,
 ) -> Result:
-    """Let agents find the best assignment on the workers of a cluster.
+    """Find the best assignment by agents on the workers of a cluster.
 
     Messages go from worker to worker. If a worker is lost, its agents start again on other workers and receive their
     messages again. If the pseudo-tree is not yet known, and in MB-DPOP, all agents start again.
@@ -236,7 +236,7 @@ class _ClusterRun:
         return [outcome_of[name] for name in self._views]
 
     def traffic(self) -> Traffic:
-        """Return the traffic of the agents of the workers that are left."""
+        """Return the traffic of the agents on the remaining workers."""
         messages: Counter[str] = Counter()
         sizes: Counter[str] = Counter()
         largest = transferred = 0
@@ -269,7 +269,7 @@ class _ClusterRun:
         return post.outcomes
 
     def _open(self) -> list[int]:
-        """Make an agent host on each worker that has none; return their numbers."""
+        """Make an agent host on each worker without one; return their numbers."""
         addresses, numbers = {post.address for post in self._posts.values()}, []
         for worker in workers_for(self._client, self._device):
             if worker.address in addresses:

@@ -1,4 +1,4 @@
-"""Connecting to a Dask cluster, or starting one on this machine, and tasks that outlive the loss of a worker."""
+"""Connections to a Dask cluster, or to a new one on this machine, and tasks that survive the loss of a worker."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 _CONNECT_SECONDS = 10.0
-"""Until a cluster that does not answer is given up."""
+"""Seconds until a cluster without an answer is given up."""
 
 _ADDRESS = re.compile(r"(?:[a-z]+://)?[^\s/:]\S*:\d+")
 
@@ -274,10 +274,10 @@ def address_of(client: Client) -> str:
 
 
 _LOOK_SECONDS = 1.0
-"""Between two looks at whether there are workers."""
+"""Seconds between checks for workers."""
 
 _AGAIN_SECONDS = 0.01
-"""Between two looks at a task that is done again because its answer was lost with a worker."""
+"""Seconds between checks of a task that is repeated because its answer was lost with a worker."""
 
 WITHOUT_WORKERS_SECONDS = 20.0
 """Seconds to wait for new workers when all were lost."""
@@ -291,7 +291,7 @@ def _same(value: Any) -> Any:
 
 
 class Tasks:
-    """Calls on workers, those that join later included, and their answers in the sequence in which they come.
+    """Calls on workers, including later ones, and their answers in the order of arrival.
 
     Args:
         client: Client of the cluster.
@@ -319,12 +319,12 @@ class Tasks:
 
     @property
     def lanes(self) -> int:
-        """Tasks that all workers together run at a time."""
+        """Number of tasks that all workers run at a time."""
         return max(1, sum(worker.lanes(self._device) for worker in self.workers.values()))
 
     @property
     def statistics(self) -> dict[str, int]:
-        """Figures of the workers for ``Result.stats``: how many there were in all, and how many of them were lost."""
+        """Figures of the workers for ``Result.stats``: their total number, and the number of lost ones."""
         # A finished answer does not need workers.
         with suppress(ClusterError, DeviceError):
             self._look()
@@ -349,7 +349,7 @@ class Tasks:
         future.add_done_callback(self._finished.put)
 
     def next(self, until: float = math.inf) -> Any:
-        """Wait for an answer; None if there is none by that time of ``time.monotonic``.
+        """Wait for an answer until a time of ``time.monotonic``; None without one.
 
         Raises:
             EliminaError: The task raised it.
@@ -440,7 +440,7 @@ def tasks_on(client: Client, device: str) -> Iterator[Tasks]:
 
 
 def stop_if_unwanted(*_: object) -> None:
-    """End a task that its client has given up, as a listener.
+    """Stop a task that its client has abandoned, as a listener.
 
     Raises:
         CancelledError: It has.

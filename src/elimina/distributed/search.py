@@ -69,7 +69,7 @@ ROOT = Nodes(np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(0, np.int64)
 
 
 class Pool:
-    """Open nodes that no worker has, the least bound first; of equal ones the deepest first."""
+    """Open nodes without a worker, the least bound first, ties by depth."""
 
     def __init__(self, *groups: Nodes) -> None:
         self._heap: list[tuple[int, int, int, Words]] = []
@@ -86,7 +86,7 @@ class Pool:
         return self._heap[0][0]
 
     def put(self, nodes: Nodes) -> None:
-        """Take nodes that a worker left."""
+        """Add the remaining nodes of a worker."""
         ends = np.cumsum(nodes.lengths)[:-1] * _WORDS
         parts = np.split(nodes.decisions, ends) if len(nodes.bounds) else []
         for bound, length, words in zip(nodes.bounds.tolist(), nodes.lengths.tolist(), parts, strict=True):
@@ -124,17 +124,17 @@ _MOST_NODES = 1024
 """Largest number of nodes that a worker gets for one time budget."""
 
 _MOST_OPEN = 500_000
-"""Nodes that the client keeps; if there are more, workers search to the end of each."""
+"""Largest number of nodes on the client; beyond, workers search each node to its end."""
 
 _SOON = 1.0
-"""Estimated seconds of a round from which it has to wait until the other search had its time."""
+"""Estimated seconds of a round from which it waits for the other search's share of the time."""
 
 _GRACE = 2.0
-"""Seconds after a time limit in which tasks can report their results."""
+"""Seconds after a time limit for tasks to report their results."""
 
 
 class _Job(NamedTuple):
-    """Data that all tasks share; a worker caches by the key the objects made from them."""
+    """Data shared by all tasks; a worker caches objects made from them by the key."""
 
     key: str
     original: ShiftedProblem
@@ -248,7 +248,7 @@ class ClusterSearch(SearchState):
         self._shared = tasks.hold(self._job)
 
     def _take_back(self) -> None:
-        """Keep the nodes of tasks that are given up."""
+        """Keep the nodes of abandoned tasks."""
         for running in self._running.values():
             if running.nodes is not None:
                 self._pool.put(running.nodes)
@@ -300,7 +300,7 @@ class ClusterSearch(SearchState):
         return self.bound is not None and self._bound_of_nodes() == self.bound
 
     def _bound_of_nodes(self) -> int | float | None:
-        """Return the bound that the open nodes prove, or the limit if none is left."""
+        """Return the bound by the open nodes, or the limit without any."""
         if self._units is None or self._job is None or self._top is None:
             return None
         ends = [running.nodes.least for running in self._running.values() if running.nodes is not None]
@@ -309,7 +309,7 @@ class ClusterSearch(SearchState):
         return self._units.total(min(ends, default=self._top))
 
     def _end(self, number: int, outcome: _Turn | Result | None) -> None:
-        """Take over the nodes and bounds that a finished task returns."""
+        """Take over the nodes and bounds of a finished task."""
         running = self._running.pop(number, None)
         if running is None:
             return

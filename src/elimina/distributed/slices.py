@@ -52,19 +52,19 @@ if TYPE_CHECKING:
 
 
 MEMORY_SHARE = 0.6
-"""Share of a worker's memory that its plans may take; Dask halts workers that use more than 0.8 of it."""
+"""Share of a worker's memory for its plans; Dask pauses workers that use more than 0.8 of it."""
 
 WORTH_SECONDS = 0.5
-"""Estimated time from which a plan is divided although it fits."""
+"""Estimated seconds from which a plan is divided although it fits."""
 
 _SHARES = 8
-"""Tasks for each worker at most: a lost one costs little, and all end at about the same time."""
+"""Largest number of tasks for each worker: a lost one costs little, and all end at about the same time."""
 
 _FEW = 64
 """Number of tasks that take a negligible time to hand out."""
 
 _AHEAD = 2
-"""Tasks of each worker that are submitted: the later one is, the better a solution it knows."""
+"""Number of submitted tasks for each worker: later ones start with better solutions."""
 
 
 _SUMMED = ("slices_skipped", "rows_made", "rows_filtered")
@@ -203,7 +203,7 @@ def options_for(options: Options, engine: Engine) -> Options:
 
 
 def least_memory(workers: Iterable[Worker]) -> int | None:
-    """Return the bytes that a task may use on every worker; None if they have no limit."""
+    """Return the bytes for a task on every worker; None without a limit."""
     limits = [int(MEMORY_SHARE * worker.memory / worker.threads) for worker in workers if worker.memory]
     return min(limits, default=None)
 
@@ -392,11 +392,11 @@ _BATCH_SHARES = 4
 """Tasks of a batch for each worker."""
 
 _LEAST_CASES = 256
-"""Fewest cases of a task, so that it outweighs the transfers around it."""
+"""Least number of cases of a task, so that it outweighs its transfers."""
 
 
 class _BatchJob(NamedTuple):
-    """Data that all tasks of a batch share; a worker caches by the key the objects made from them."""
+    """Data shared by all tasks of a batch; a worker caches objects made from them by the key."""
 
     key: str
     model: Model

@@ -1,4 +1,4 @@
-"""Cells and labels of tables of cases: the indices of the states that they stand for.
+"""Cells and labels of tables of cases, as indices of states.
 
 Cells have the types that a reader of files gave them.
 """
@@ -17,7 +17,7 @@ UNOBSERVED = -1
 """Index that stands for 'not observed' in cases."""
 
 _MAX_EXACT_INTEGER = 2**53 - 1
-"""Largest integer that no other integer shares a float with."""
+"""Largest integer without another integer of the same float."""
 
 
 def index_of_cell(variable: Variable, cell: Any) -> int:

@@ -1,4 +1,4 @@
-"""The graph of an influence diagram: what decisions need to observe, and the order in which they are solved.
+"""The graph of an influence diagram: relevant observations of decisions, and the order of their solution.
 
 Lauritzen and Nilsson, 2001, "Representing and solving decision problems with limited information".
 """

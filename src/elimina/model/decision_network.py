@@ -26,7 +26,7 @@ from elimina.system import cached_property
 Floats = NDArray[np.float64]
 
 MAX_UTILITY = 1e300
-"""Largest size of a utility: sums of a few are floats."""
+"""Largest absolute value of a utility, so that sums of a few are finite."""
 
 
 class DiagramParts(NamedTuple):

@@ -18,10 +18,10 @@ from elimina.model.table import Table, batches, joined_values
 from elimina.option_names import option
 
 ROUNDING = 1e-3
-"""Distance of a row's sum from 1 up to which it is taken for the rounding of decimals: three places are the fewest."""
+"""Largest distance of a row's sum from 1 that counts as rounding of decimals, of at least three places."""
 
 _SLACK = 1e-9
-"""Relative: 0.333 three times misses 1 by 0.001 and a rounding error."""
+"""Relative slack: three times 0.333 misses 1 by 0.001 and a rounding error."""
 
 _SHOWN = 8
 """Names in a message."""
@@ -172,7 +172,7 @@ def _normalised(factor: Table, child: int, sums: _Sums, in_place: bool) -> Table
 
 
 def _stays(factor: Table) -> bool:
-    """Return whether a factor is not normalised: what no tuple has cannot be divided row by row."""
+    """Return whether a factor cannot be normalised: defaults of sparse tables cannot be divided row by row."""
     return factor.rows is not None and factor.default != 0
 
 

@@ -25,7 +25,7 @@ from elimina.problem.tasks import Task, described
 Array = NDArray[Any]
 
 _MIN_EXPONENT = -1000
-"""Power of two from which on a leaf's probabilities are: normal floats, with digits to spare."""
+"""Least power of two of a leaf's probabilities: normal floats with digits to spare."""
 
 
 class Observed(NamedTuple):
@@ -94,7 +94,7 @@ def with_leaves(model: Model, evidence: Mapping[int, int | Array]) -> Observed:
 
 
 def with_factors(model: Model, evidence: Mapping[int, int | Array]) -> Observed:
-    """Turn likelihoods into factors, which every task takes; a single positive weight is also an observation."""
+    """Turn likelihoods into factors, as every task accepts; a single positive weight is also an observation."""
     weights = {v: weights_of(model.variables[v], observation) for v, observation in evidence.items()}
     values = {v: int(w.argmax()) for v, w in weights.items() if np.count_nonzero(w) == 1}
     soft = [Table([v], w) for v, w in weights.items() if v not in values or w.max() != 1]
@@ -213,7 +213,7 @@ def _last_values(table: Table, values: Mapping[int, int]) -> Array:
 
 
 def values_there(model: Model, assignment: Mapping[int, int], rewritten: Model) -> dict[int, int]:
-    """Return values of a model's variables as those of a model that ``observe`` made of it.
+    """Translate values of a model's variables to the model that ``observe`` returned for it.
 
     The values of all variables of a table that was replaced give its auxiliary variables theirs.
     """

@@ -104,14 +104,14 @@ class Relevance:
         return mask
 
     def mark(self, variable: int, factors: int) -> int:
-        """Return one of the factors of a variable's posterior that makes all others part of any such set; -1: none."""
+        """Return a factor of a variable's posterior that implies all others in any such set; -1: none."""
         own_factor = self._factor_of.get(variable, -1)
         return (
             own_factor if own_factor >= 0 and own_factor not in self._known else (factors & -factors).bit_length() - 1
         )
 
     def _of_one(self, variable: int) -> int:
-        """Return the factors of one variable's posterior: those of its ancestors, and all that these meet."""
+        """Return the factors of one variable's posterior: those of its ancestors, and all connected ones."""
         masks, stack = self._found, [variable]
         while stack:
             v = stack[-1]

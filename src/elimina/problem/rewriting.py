@@ -93,7 +93,7 @@ def with_needed_values(
     maximised: Sequence[int] = (),
     whole: Collection[int] = (),
 ) -> MergedModel:
-    """Return a model with the same answer, and the same variables, those of large tables with fewer values.
+    """Return a model with the same answer and variables; variables of large tables have fewer values.
 
     The arguments are those of ``with_small_tables``.
     """
@@ -267,7 +267,7 @@ def _chain_of(table: Table, sense: Sense, first: int) -> tuple[list[Table], list
 
 
 _OFF, _EQUAL, _BELOW = 0, 1, 2
-"""States of a chain that reads a number from its highest bit: none is read; it is like the bound so far, or below it.
+"""States of a chain that reads a number from its highest bit: not begun; equal to the bound so far; below it.
 
 A state below the bound also tells the last bit, so that each number is one way through the chain.
 """

@@ -1,4 +1,4 @@
-"""Semirings, as records that other modules ask; their operations are in ``include/elimina/semiring.hpp``."""
+"""Semirings as records; their operations are in ``include/elimina/semiring.hpp``."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Rule = Literal["support", "distances", "costs", "logs", "products"]
 """
 
 Answer = Literal["optimum", "sum", "count"]
-"""Meaning of what a plan computes: the best total and an assignment, a scaled sum, or residues of a number."""
+"""Meaning of a plan's result: the best total and an assignment, a scaled sum, or residues of a number."""
 
 Numbers = Sequence[int | float]
 
@@ -158,7 +158,7 @@ class Semiring(NamedTuple):
 
     @property
     def integers(self) -> tuple[Dtype, ...]:
-        """Types of its integers with a number for what is forbidden, the narrowest first."""
+        """Types of its integers with a number for 'forbidden', the narrowest first."""
         return tuple(dtype for dtype in self.dtypes if dtype in INTEGERS)
 
     @property

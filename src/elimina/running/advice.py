@@ -18,10 +18,10 @@ _MIN_BUCKET_BYTES_PER_FACTOR_BYTE = 2
 """Memory of the smallest mini-buckets, relative to the factors."""
 
 _MIN_HELD_BYTES = 1 << 20
-"""Bytes of a call besides its plan from which an error names them."""
+"""Bytes of a call besides its plan from which an error states them."""
 
 MAX_MACHINE_BYTES = 2**50
-"""Bytes of a plan from which more memory or a larger disk is not advised."""
+"""Bytes of a plan above which more memory or a larger disk is not advised."""
 
 
 def advice_on(plan: Plan) -> str | None:
@@ -95,7 +95,7 @@ def _what_helps(plan: Plan, takes_files: bool = True) -> str:
 
 
 def _memory_advice(plan: Plan) -> str:
-    """Return the advice of a memory limit with which a plan would fit."""
+    """Return the advice on a memory limit that is large enough for a plan."""
     enough = plan.shortfall.enough
     if not enough or plan.whole.peak_bytes > MAX_MACHINE_BYTES:
         return ""

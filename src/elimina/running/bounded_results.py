@@ -11,7 +11,7 @@ from elimina.running.rounding import TOLERANCES
 from elimina.running.scaled import ScaledNumber, partition_result
 
 _SUM_TOLERANCE = 1e-12
-"""Gap between the bounds of a sum's logarithm, relative to it (or to 1), up to which only rounding parts them."""
+"""Gap between the bounds of a sum's logarithm, relative to it (or to 1), that counts as rounding."""
 
 
 def bounds_meet(bound: int | float, score: int | float, tolerance: float = TOLERANCES["float64"]) -> bool:
@@ -20,7 +20,7 @@ def bounds_meet(bound: int | float, score: int | float, tolerance: float = TOLER
 
 
 def sum_between(lower: float, upper: float) -> Result:
-    """Return the result that bounds on the base-10 logarithm of a sum prove."""
+    """Return the result proven by bounds on the base-10 logarithm of a sum."""
     if upper == -math.inf or bounds_meet(lower, upper, _SUM_TOLERANCE):
         return partition_result(ScaledNumber.from_log2(upper / math.log10(2)))
     return Result("bounded", "pr", None, lower, upper)
@@ -33,7 +33,7 @@ def result_between(
     tolerance: float = TOLERANCES["float64"],
     score: int | float | None = None,
 ) -> Result:
-    """Return the result that a bound (None: nothing is allowed) and an assignment prove.
+    """Return the result proven by a bound (None: nothing is allowed) and an assignment.
 
     Args:
         model: Model of the optimum.

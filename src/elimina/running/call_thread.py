@@ -1,4 +1,4 @@
-"""Threads that do the work of calls: stopping them, and shielding parts that must finish, such as writing a file."""
+"""Threads for the work of calls: stopping them, and shielding parts that must finish, such as writing a file."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _POLL_SECONDS = 0.005
 """Seconds between attempts to raise an exception in a thread."""
 
 _EXIT_SECONDS = 60.0
-"""Seconds for work that was left alone to end before the interpreter does."""
+"""Seconds for abandoned work to end before the interpreter ends."""
 
 IDLE_POLL_SECONDS = 0.02
 """Seconds between checks of waiting threads for a request to end."""
 
 IDLE_THREAD_SECONDS = 1.0
-"""Seconds for which a thread waits for the next call: a new one often begins on a core whose caches hold nothing."""
+"""Seconds that a thread waits for the next call: a new thread often begins on a core with cold caches."""
 
 threads: dict[int, int] = {}
 """Depth of ``shielded`` blocks by thread."""
@@ -34,10 +34,10 @@ _abandoned_threads: list[threading.Thread] = []
 
 idle_threads: list[CallThread] = []
 _hiring_lock = lock_for_a_moment()
-"""Held while a thread begins or ends to rest."""
+"""Lock for a thread's change between idle and busy."""
 
 _hook_lock = lock_for_a_moment()
-"""Held while the interpreter's hook for dropped exceptions is replaced."""
+"""Lock for replacing the interpreter's hook for dropped exceptions."""
 
 
 @contextlib.contextmanager
@@ -88,21 +88,21 @@ class CallThread(threading.Thread):
                     return None
 
     def _leave(self) -> bool:
-        """Rest no longer; return whether no call has come meanwhile."""
+        """Stop waiting; return whether no call has arrived meanwhile."""
         with _hiring_lock:
             if self in idle_threads:
                 idle_threads.remove(self)
             return self.works.empty()
 
     def rest(self) -> None:
-        """Be there for another call."""
+        """Wait for another call."""
         with _hiring_lock:
             self.is_free = True
             idle_threads.append(self)
 
 
 def do_in_thread(work: Callable[[], None]) -> threading.Thread:
-    """Do a call's work in a thread that rests, or in a new one; return the thread.
+    """Do a call's work in an idle thread, or in a new one; return the thread.
 
     Raises:
         MemoryLimitError: No thread can be started.
@@ -134,12 +134,12 @@ def end_idle_threads() -> None:
 
 
 def is_shielded(thread: threading.Thread) -> bool:
-    """Return whether a thread does such work."""
+    """Return whether a thread is in a ``shielded`` block."""
     return thread.ident in threads
 
 
 def stop_thread(thread: threading.Thread, raise_in: Callable[[threading.Thread], bool], patience: float) -> None:
-    """End a thread by an exception, or leave it alone.
+    """End a thread by an exception, or abandon it.
 
     CPython drops an exception that comes in a callback of a weak reference or in a destructor; it is raised again.
 
@@ -179,7 +179,7 @@ def abandon_thread(thread: threading.Thread) -> None:
 
 
 def _report(before: Callable[[sys.UnraisableHookArgs], object], unraisable: sys.UnraisableHookArgs) -> None:
-    """Pass a dropped exception on to the hook before, if it did not come to end a thread."""
+    """Pass a dropped exception to the previous hook, unless it was raised to end a thread."""
     if unraisable.exc_type is not Stopped:
         before(unraisable)
 

@@ -34,7 +34,7 @@ WRITING_SHARE = 0.05
 """Largest share of a run for writes of its state: states of many slices are long."""
 
 _LOCK_SECONDS, _LOOK_SECONDS = 1.0, 0.02
-"""Seconds for which a directory in use is waited for, and between looks: interrupted work may outlast its call."""
+"""Seconds of waiting for a directory in use, and between checks: interrupted work may outlast its call."""
 
 _FILE = "elimina-checkpoint.json"
 _MESSAGES = "elimina-messages-"
@@ -94,7 +94,7 @@ class Checkpoint:
 
     @property
     def choice(self) -> PlanRecipe:
-        """Basis of the plan of the run to resume."""
+        """Data for making the plan of the run to resume."""
         return PlanRecipe(*self._known["choice"])
 
     def check(self, model: Model, problem: Problem, options: Options) -> None:
@@ -113,7 +113,7 @@ class Checkpoint:
                 )
 
     def begin(self, model: Model, problem: Problem, planned: PlannedProblem, options: Options) -> None:
-        """Start to keep a run of a plan, or go on with one.
+        """Begin to store a run of a plan, or resume one.
 
         Raises:
             InputError: The run that goes on had another plan, or the directory cannot be written.
@@ -131,7 +131,7 @@ class Checkpoint:
         self.state = self._known["state"]
 
     def save(self, state: State) -> None:
-        """Keep the state so far; it is written once a second at most, and less often if a write takes long."""
+        """Store the state so far; it is written at most once a second, and less often if a write takes long."""
         self._waiting = state
         if time.monotonic() - self._saved > max(SAVE_SECONDS, self._writing_seconds / WRITING_SHARE):
             self.flush()
@@ -148,13 +148,13 @@ class Checkpoint:
         self._waiting = None
 
     def flush(self) -> None:
-        """Write the state that is not written yet."""
+        """Write the state if it has not been written yet."""
         if self._waiting is not None:
             self._write(self._waiting)
             self._waiting = None
 
     def save_messages(self, number: int, arrays: Iterable[NDArray[Any]]) -> list[Any]:
-        """Write arrays to a file of their own; return the description for ``read_messages``."""
+        """Write arrays to a new file; return the description for ``read_messages``."""
         size = crc = 0
         with self._replacing(f"{_MESSAGES}{number}") as file:
             for array in arrays:
@@ -180,7 +180,7 @@ class Checkpoint:
         return data
 
     def drop_messages(self, kept: Collection[int]) -> None:
-        """Remove the files of messages but some."""
+        """Remove all but some files of messages."""
         for path in self._directory.glob(f"{_MESSAGES}*"):
             if path.name not in {f"{_MESSAGES}{number}" for number in kept}:
                 path.unlink(missing_ok=True)
@@ -235,7 +235,7 @@ class Checkpoint:
 
     @contextlib.contextmanager
     def _replacing(self, name: str) -> Iterator[BinaryIO]:
-        """Open a file that takes its name once it is on the disk as a whole."""
+        """Open a file that gets its name once it is complete on disk."""
         partial = self._directory / f"{name}.part"
         with shielded(), self._writing():
             try:

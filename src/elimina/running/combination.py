@@ -18,7 +18,7 @@ NO_PLAN: dict[str, Any] = {
     "device": "cpu",
     "dtype": None,
 }
-"""Figures of a plan, where there is none."""
+"""Figures of a plan if there is none."""
 
 
 def combine(known: Result | None, found: Result, sign: int) -> Result:
@@ -53,7 +53,7 @@ def combine(known: Result | None, found: Result, sign: int) -> Result:
 
 
 def _with_estimate(known: Result, found: Result, lower: float | None, upper: float | None) -> Result:
-    """Return the estimate of less error between the bounds of both results; what the bounds prove, if they meet."""
+    """Return the estimate with the smaller error, within the bounds; if the bounds meet, the proven result."""
     estimates = [result for result in (found, known) if result.status == "estimated"]
     best = min(estimates, key=_error_of)
     if lower is not None and upper is not None:
@@ -92,7 +92,7 @@ def _error_of(estimate: Result) -> float:
 
 
 def _is_better(one: Result, other: Result, sign: int) -> bool:
-    """Return whether an answer has a better assignment than another one, or one whose value is known to be better."""
+    """Return whether an answer has a better assignment than another one, or an exact value for it."""
     if one.assignment is None or other.assignment is None:
         return other.assignment is None
     ends = [(r.upper_bound if sign == 1 else r.lower_bound) if r.value is None else r.value for r in (one, other)]
@@ -102,7 +102,7 @@ def _is_better(one: Result, other: Result, sign: int) -> bool:
 
 
 def within_marginal_bounds(estimate: Result, bounds: MarginalBounds) -> Result:
-    """Return an estimate of marginals with bounds on some of them, moved between these."""
+    """Return an estimate of marginals, moved between bounds on some of them."""
     marginals = {
         name: _between(shares, bounds[name]) if name in bounds else shares
         for name, shares in estimate.marginals.items()
@@ -111,7 +111,7 @@ def within_marginal_bounds(estimate: Result, bounds: MarginalBounds) -> Result:
 
 
 def _between(shares: Mapping[Any, float], bounds: Mapping[Any, tuple[float, float]]) -> dict[Any, float]:
-    """Return a distribution between bounds: clipping's gain or loss is spread over the remaining slack."""
+    """Return a distribution clipped to bounds; the difference is spread over the remaining slack."""
     clipped = {state: min(max(share, bounds[state][0]), bounds[state][1]) for state, share in shares.items()}
     excess = math.fsum(clipped.values()) - 1
     free = {state: share - bounds[state][0 if excess > 0 else 1] for state, share in clipped.items()}
@@ -120,7 +120,7 @@ def _between(shares: Mapping[Any, float], bounds: Mapping[Any, tuple[float, floa
 
 
 def bounds_beyond(given: int | float, sign: int, is_integer: bool = True) -> tuple[float | None, float | None]:
-    """Return the bounds of an optimum that does not reach a given total: the next total, where costs are integers.
+    """Return the bounds of an optimum beyond a given total: the next total if costs are integers.
 
     Args:
         given: Total that is not reached.

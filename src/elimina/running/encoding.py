@@ -1,4 +1,4 @@
-"""Writing a model's values into the factor part of an arena, as a plan's semiring wants them.
+"""Writing of a model's values into the factor part of an arena, in the encoding of a plan's semiring.
 
 The core reads tables block by block, so that memory besides the arena stays small however large they are (sparse
 tables: 16 bytes for each listed tuple). Listed factors take time and memory that grow with their tuples.
@@ -61,7 +61,7 @@ class Encoded(NamedTuple):
 
 
 class Encoder:
-    """Writes a problem's factors into an arena, and some of them again where tables change.
+    """Writes a problem's factors into an arena, and rewrites some when tables change.
 
     Costs and logarithms as floats are less the best value of each table: sums of what is left are of one sign, so that
     rounding changes them by a small part of themselves, however much the tables cancel each other.
@@ -98,7 +98,7 @@ class Encoder:
         self._ranges, self._exponents, self._exact = self._write(None)
 
     def replace(self, changed: Mapping[int, Table], numbers: Sequence[int]) -> None:
-        """Put other tables of the same scopes in the place of some, and write the factors that they are part of."""
+        """Replace some tables by others of the same scopes, and rewrite their factors."""
         if self._listed is self._tables.listed:
             self._listed = TableList(self._tables)
         for number, table in changed.items():
@@ -269,7 +269,7 @@ def distances(problem: Problem, forbidden: int) -> CostDistances:
 def distances_of(
     tables: TableList, scope: tuple[int, ...], sizes: tuple[int, ...], sense: Sense, forbidden: int | None
 ) -> CostDistances:
-    """Join tables to one, of the values' distances from the best that each of them has.
+    """Join tables to one table of the distances from each one's best value.
 
     Args:
         tables: Their scopes are within the scope; all of integers if there is a number for 'forbidden'.
@@ -324,7 +324,7 @@ def factor_view(arena: Array, factor: FactorLayout) -> Array:
 
 
 def scaled(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], int]:
-    """Return values times a power of two that brings the largest one into [1, 2), and the exponent taken out."""
+    """Return values scaled by a power of two to a largest one in [1, 2), and the exponent."""
     high = float(values.max())
     exponent = math.frexp(high)[1] - 1 if high > 0 else 0
     return np.ldexp(values, -exponent) if exponent else values, exponent

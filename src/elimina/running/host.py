@@ -23,7 +23,7 @@ def backend_of(options: Options) -> Backend:
 
 
 def host_memory(options: Options) -> int:
-    """Return the bytes of the host that may be used."""
+    """Return the usable bytes of the host."""
     free = CpuBackend().memory()
     return free if options.room is None or options.needs_gpu else options.room
 
@@ -43,7 +43,7 @@ def turn_share(options: Options) -> float:
 
 
 def limits_of(backend: Backend, options: Options) -> tuple[Machine, int]:
-    """Return a backend as its cost model sees it, and the bytes that may be used there."""
+    """Return the cost model of a backend, and its usable bytes."""
     return backend.machine, backend.memory() if options.room is None else options.room
 
 

@@ -1,4 +1,4 @@
-"""Shares of the memory for the parts of a search for the optimum that live at the same time.
+"""Shares of the memory for coexisting parts of a search for the optimum.
 
 First come the tables: costs are shifted between them, and soft local consistency copies them. The remaining memory is
 divided among the messages of mini-buckets, open nodes, and the cache of AND/OR search.
@@ -16,7 +16,7 @@ _MAX_COPIED_CELLS = 2**26
 """Largest number of cells of all tables together."""
 
 _CELL_BYTES = 56
-"""Distances, in the core's units, there, shifted, for local search, and as tables, twice: 64 bits each."""
+"""Bytes of a cell, 64 bits for each copy: distances, core units, core, shifted, local search, and two of the tables."""
 
 _TABLE_BYTES, _KEPT_BYTES = 2500, 1200
 """Bytes of a table's objects besides its cells while copies are made, and afterwards; from 24,777 tables of 4 cells."""
@@ -41,7 +41,7 @@ _MIN_REMAINING_SHARE = 0.25
 
 
 class Shares(NamedTuple):
-    """Bytes of the parts that live at the same time.
+    """Bytes of coexisting parts.
 
     Attributes:
         messages: Messages of mini-buckets.

@@ -200,11 +200,11 @@ FORMS: tuple[FormRow[FormSearch], ...] = (
     FormRow("tiers", lambda search: search.lacks_quick and not search.options.keeps_tables, _in_tiers),
     FormRow("slices", lambda search: search.lacks_quick and _may_have_slices(search), _in_slices),
 )
-"""The forms on one device. The last plan explains the error if none fits, so that slices, which say most, come last."""
+"""The forms on one device. Slices are last: an error quotes the last plan, and theirs is the most informative."""
 
 
 def fitting_plan(backend: Backend, elimination: Elimination, options: Options, refinements: int = 0) -> Plan:
-    """Plan an exact elimination for one backend, in the form that takes least time of those that fit.
+    """Plan an exact elimination for one backend, in the fastest form that fits.
 
     Plans with too many slices or too long a time are made, too, for their figures, but do not count as fitting.
 

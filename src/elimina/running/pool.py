@@ -76,7 +76,7 @@ def spread(
 
 
 class _Pool(Generic[Member, Item, Found]):
-    """Threads that take items and put their results: see ``spread``."""
+    """Threads that process items: see ``spread``."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class _Pool(Generic[Member, Item, Found]):
         self._working = 0
 
     def results(self) -> Iterator[Found | None]:
-        """Start as many members as there are items and threads at most, and yield the results in sequence."""
+        """Start members, no more than items or threads, and yield the results in sequence."""
         try:
             while self._spare and self._working < len(self._items):
                 self._start()
@@ -127,7 +127,7 @@ class _Pool(Generic[Member, Item, Found]):
 
     @property
     def _lost_member(self) -> bool:
-        """True if a member ended without its results, and without an error."""
+        """True if a member ended without results and without an error."""
         running = sum(thread.is_alive() for thread in self._threads)
         return bool(self._open) and running < self._working and self._found.empty()
 

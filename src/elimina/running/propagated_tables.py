@@ -83,7 +83,7 @@ class OutputPlaces:
 
     @cached_property
     def rows(self) -> NDArray[np.int64]:
-        """``ends`` as ``normalise_columns`` takes them: place, values, strides, and first row of each output."""
+        """``ends`` in the form of ``normalise_columns``: place, values, strides, and first row of each output."""
         at, sizes, starts = self.ends
         ones = np.ones_like(starts)
         return np.stack([at, sizes, ones, ones, starts], axis=1)
@@ -116,7 +116,7 @@ class PropagatedTables(NamedTuple):
 
     @property
     def tables(self) -> list[Array]:
-        """Unnormalised tables that were asked for, with the axes of ``Plan.outputs``."""
+        """Requested unnormalised tables, with the axes of ``Plan.outputs``."""
         return self.places.tables(self.zone)
 
     def vectors(self, scale: str = "sum") -> list[NDArray[np.float64]]:
@@ -195,7 +195,7 @@ def normalised(table: Array, logarithmic: bool, out: NDArray[np.float64] | None 
 
 
 def logarithms(values: Array, logarithmic: bool) -> NDArray[np.float64]:
-    """Return logarithms: products of messages may leave a float's range where sums of logarithms do not."""
+    """Return logarithms: sums of logarithms stay in range where products of messages may not."""
     if logarithmic:
         return values.astype(np.float64)
     with np.errstate(divide="ignore"):

@@ -39,13 +39,13 @@ _ONE_BY_ONE = 16
 """Number of changes up to which each change's dependent steps are looked up in a cache."""
 
 WHOLE_SECONDS = 5e-4
-"""Longest propagation that is run whole; to look for the messages that evidence changes takes 50 us."""
+"""Longest propagation that always runs whole: finding the messages that change takes 50 us."""
 
 _RESIDENT_SEMIRING = "log-sum-exp"
 """Semiring of weights that stay on a device: nothing underflows, so no check needs them on the host."""
 
 _LARGE_HOME = 1 << 12
-"""Cells from which on a table is weighted by a launch of its own, instead of by lists of its cells."""
+"""Cells from which a table is weighted by a separate launch, instead of by lists of cells."""
 
 _LEAST = math.ulp(0.0)
 """The smallest positive float."""
@@ -95,12 +95,12 @@ class Propagator:
 
     @cached_property
     def _slicing(self) -> SlicingSession | None:
-        """The session, if it can leave given values out."""
+        """The session, if it supports observed values."""
         return self._session if isinstance(self._session, SlicingSession) and not self._plan.kept else None
 
     @cached_property
     def _homes(self) -> dict[int, int]:
-        """The factor that takes each variable's weights."""
+        """Factor for each variable's weights."""
         return _smallest_factors(self._plan)
 
     def observe(self, evidence: Mapping[int, int | Array]) -> None:
@@ -147,7 +147,7 @@ class Propagator:
         self._session.load(factor.offset, region)
 
     def _levels(self, variable: int) -> Array:
-        """Return a factor over a variable and cases: a column for each value that cases observe, then one for none."""
+        """Return a factor over a variable and cases: a column for each observed value, then one for no observation."""
         if variable not in self._levels_of:
             values = factor_view(self._encoded.arena, self._plan.factors[self._homes[variable]])[:, :1]
             levels = np.where(np.eye(len(values), len(values) + 1, dtype=bool), values, self._zero)
@@ -337,7 +337,7 @@ class Propagator:
 
     @property
     def constant(self) -> float:
-        """Constant that logarithmic tables lack, all together; minus infinity if nothing is possible."""
+        """Total constant of logarithmic tables; minus infinity if nothing is possible."""
         return -math.inf if self._encoded.impossible else self._encoded.offset + math.fsum(self._taken.values())
 
     @property

@@ -94,10 +94,10 @@ def check_values(tables: Sequence[Table] | TableList, sense: Sense, dtype: str) 
 
 
 _SAFETY_FACTOR = 8
-"""Roundings of a sum besides its additions: of the tables' own differences, of constants, and of the total."""
+"""Number of roundings of a sum besides its additions: of differences in tables, of constants, and of the total."""
 
 TOLERANCES = {"float64": 1e-9, "float32": 1e-3}
-"""Gap between the bounds of an optimum, relative to its value (or to 1), from which on it is not called optimal."""
+"""Largest gap between the bounds of an optimum, relative to its value (or to 1), for the status optimal."""
 
 
 @functools.cache
@@ -112,7 +112,7 @@ def additions(plan: Plan) -> int:
 
 
 def rounding(problem: Problem, plan: Plan, cost: float, constants: Iterable[float], more: int = 0) -> float:
-    """Return how far from its true value a plan's optimum may be.
+    """Return the largest rounding error of a plan's optimum.
 
     Args:
         problem: Problem of the plan.

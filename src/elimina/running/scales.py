@@ -19,7 +19,7 @@ from elimina.system import cached_property
 
 
 class Scales:
-    """The accounts of a plan's runs in ``sum-product``.
+    """Scaling of a plan's runs in ``sum-product``.
 
     Args:
         plan: Any plan whose messages towards the roots are each read once on the way there.
@@ -44,7 +44,7 @@ class Scales:
 
     @cached_property
     def _table(self) -> NDArray[np.int64]:
-        """Each table that is read, by its number among all messages and then all factors."""
+        """Number of each operand among all messages and then all factors."""
         sources = self._steps.sources
         return np.where(sources >= 0, sources, len(self._steps) + self._steps.factors)
 
@@ -53,7 +53,7 @@ class Scales:
         return ScaledNumber.product(roots(self._plan, run), int(self.root_exponents(run.peaks)))
 
     def root_exponents(self, peaks: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the power of two by which the roots' values have to be multiplied, all of them together.
+        """Return the power of two that the product of the roots' values lacks.
 
         Args:
             peaks: ``Run.peaks``, of any number of runs.

@@ -17,20 +17,20 @@ from elimina.problem.preparation import Problem
 from elimina.running.host import host_memory
 
 _SEGMENT_COUNTS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
-"""Numbers of segments that are tried."""
+"""Numbers of segments to try."""
 
 _STORED_CELL_BYTES = 8
-"""Bytes of a cell of a message while it is made a table of a model."""
+"""Bytes of a cell of a message while it becomes a table of a model."""
 
 _PADDING_FACTOR = 1.05
 """Memory of tables in an arena, relative to that of their cells."""
 
 _END_WINDOW_SHARE = 0.25
-"""Places where a segment may end, as a share of its messages: it ends where the fewest are there."""
+"""Window for the end of a segment, as a share of its messages: it ends where the fewest coexist."""
 
 
 class _Profile:
-    """The messages of an order, in which each subtree of the bucket tree is finished before the next one begins.
+    """The messages of an order in which subtrees of the bucket tree are completed one after another.
 
     Attributes:
         order: The variables.
@@ -64,7 +64,7 @@ class _Profile:
         return sorted(ends)
 
     def bytes(self, ends: Sequence[int]) -> tuple[float, float, float]:
-        """Return the most bytes of a run's messages, of those stored on the host, and of those that a run reads."""
+        """Return the largest bytes of a run's messages, of stored ones on the host, and of those read by a run."""
         owners = np.searchsorted(ends, np.arange(len(self.order)), side="right")
         readers = owners[self._readers]
         crossing = self._spans * (readers > owners)
@@ -89,7 +89,7 @@ class _Profile:
 
 
 def make_segmented_plan(elimination: Elimination, whole: Plan, options: Options) -> Plan | None:
-    """Plan an optimum in as few segments as it takes to fit; None if none do, or it takes too long.
+    """Plan an optimum in the fewest segments that fit; None if none fit, or it takes too long.
 
     Args:
         elimination: Elimination of the task ``mpe``.

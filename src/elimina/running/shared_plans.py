@@ -27,10 +27,10 @@ MIN_SHARDED_PLAN_SECONDS = 1.0
 """Estimated seconds of a plan on one GPU from which dividing it among the GPUs is tried; trying takes a while."""
 
 MAX_SHARED_TIME_SHARE = 0.85
-"""Share of one GPU's time that several may take at most: estimates are not exact."""
+"""Largest time of several GPUs relative to one GPU's: estimates are not exact."""
 
 SLICES_EACH = (1, 4, 16)
-"""Slices for each GPU that are tried: more of them end at more nearly the same time."""
+"""Numbers of slices for each GPU to try: with more of them, GPUs finish at more nearly the same time."""
 
 
 def shared_out(

@@ -1,4 +1,4 @@
-"""Plans on sparse tables: cases in which they may pay, and slices for too many tuples."""
+"""Plans on sparse tables: when they may be faster, and slices for too many tuples."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from elimina.planning.sparse import make_sparse_plan, reason_for_dense, tuples_c
 from elimina.problem.preparation import Problem
 
 MIN_SPARSE_PLAN_SECONDS = 0.5
-"""Estimated time of dense tables' cells, in seconds, from which sparse tables are thought of."""
+"""Estimated seconds for dense tables' cells from which sparse tables are considered."""
 
 MIN_WRITING_SECONDS = 0.05
 """Likewise, of writing out the cells of tables that list their tuples."""
 
 SLICE_REFINEMENT_FACTOR = 16
-"""Factor of the expected tuples, each time that more were made than memory holds."""
+"""Factor on the expected tuples after each time that memory did not hold them."""
 
 
 def sparse_plan(elimination: Elimination, options: Options, dense: Plan, refinements: int = 0) -> Plan | None:
-    """Return a plan with steps on sparse tables, if that may be of use.
+    """Return a plan with steps on sparse tables, if that may be useful.
 
     Args:
         elimination: Elimination to plan.
@@ -45,7 +45,7 @@ def sparse_plan(elimination: Elimination, options: Options, dense: Plan, refinem
 
 
 def may_pay(elimination: Elimination, dense: Plan, writing_seconds: float) -> bool:
-    """Return whether steps on sparse tables may be faster than dense ones, told without planning them.
+    """Return whether steps on sparse tables may be faster than dense ones, without planning them.
 
     Args:
         elimination: Elimination to plan.

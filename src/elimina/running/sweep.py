@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from elimina.running.checkpoint import Checkpoint, State
 
 GROUP_SECONDS = 5.0
-"""Estimated seconds that a group takes at least."""
+"""Least estimated seconds of a group."""
 
 _GROUP_SECONDS_PER_SAVING_SECOND = 4
 """Least time of a group, relative to that of writing its messages."""
@@ -66,7 +66,7 @@ def ends_of_groups(plan: Plan) -> list[int]:
 
 
 class StepGroups:
-    """A plan's groups, run one after another; after each one but the last, its messages are kept.
+    """A plan's groups, run one after another; after each except the last, its messages are stored.
 
     Args:
         plan: A plan without slices, whose messages can be fetched after each group.
@@ -364,7 +364,7 @@ class _DeviceSlices:
 
     @cached_property
     def _present(self) -> tuple[Problem, Encoded]:
-        """The problem of the present slice, and its factors."""
+        """The problem of the current slice, and its factors."""
         if not self._variables:
             return self._whole, self._encoder.encoded(self._whole)
         fixed = {**self._whole.fixed, **dict(zip(self._variables, self._values, strict=True))}
@@ -376,7 +376,7 @@ class _DeviceSlices:
 
 
 class _DependentParts(NamedTuple):
-    """Tables and steps that a conditioned variable's value is part of."""
+    """Tables and steps that depend on a conditioned variable's value."""
 
     tables: tuple[int, ...]
     factors: tuple[int, ...]
