@@ -51,7 +51,8 @@ def make(rng: random.Random, setting: Setting) -> Case:
 def call_of(case: Case, instance: Instance) -> Case:
     """Return the case as ``solving`` takes it."""
     evidence = [[v, "index", x] for v, x in sorted(instance.observed.items())]
-    return {**case, "model": instance.spec, "evidence": evidence, "query": None}
+    query = list(instance.query) if instance.query is not None and case["task"] == "mar" else None
+    return {**case, "model": instance.spec, "evidence": evidence, "query": query}
 
 
 def check(case: Case) -> None:
@@ -88,6 +89,7 @@ def script(case: Case) -> str:
     """Return a program that makes the call."""
     instance = instance_of(case["parameters"])
     options = "".join(f", {k}={v!r}" for k, v in case["options"].items() if k not in ("scratch", "checkpoint"))
+    query = ", query=instance.query" if case["task"] == "mar" else ""
     folders = "".join(f", {name}=tempfile.mkdtemp()" for name in ("scratch", "checkpoint") if name in case["options"])
     return "\n".join(
         [
@@ -95,7 +97,8 @@ def script(case: Case) -> str:
             "from tests.adversary.families import instance_of",
             "from tests.calls import solve",
             f"instance = instance_of({case['parameters']!r})",
-            f"print(solve(instance.model(), {case['task']!r}, evidence=instance.observed{options}{folders}).to_json())",
+            f"print(solve(instance.model(), {case['task']!r}, evidence=instance.observed{query}{options}{folders})"
+            ".to_json())",
             f"# expected: {_expected(case, instance)}",
         ]
     )

@@ -69,6 +69,7 @@ class Instance(NamedTuple):
         truth: Its answers.
         observed: Evidence: variable -> value.
         listed: Tables that list tuples.
+        query: Variables whose posteriors are asked for; None: all.
     """
 
     spec: Spec
@@ -76,6 +77,7 @@ class Instance(NamedTuple):
     truth: Truth
     observed: dict[int, int]
     listed: tuple[Listed, ...] = ()
+    query: tuple[int, ...] | None = None
 
     def model(self) -> Model:
         """Return the model; integers are kept as such."""
@@ -206,7 +208,8 @@ def _shuffled(instance: Instance, draws: random.Random) -> Instance:
     marginals = instance.truth.marginals
     truth = instance.truth._replace(marginals=None if marginals is None else [marginals[v] for v in moved])
     listed = tuple(table._replace(scope=tuple(places[v] for v in table.scope)) for table in instance.listed)
-    return Instance(spec, tables, truth, {places[v]: x for v, x in instance.observed.items()}, listed)
+    query = None if instance.query is None else tuple(places[v] for v in instance.query)
+    return Instance(spec, tables, truth, {places[v]: x for v, x in instance.observed.items()}, listed, query)
 
 
 def log_of(number: int | Fraction) -> float:
@@ -435,6 +438,55 @@ def make_hidden_chain(parameters: Parameters, draws: random.Random) -> Instance:
     observed = {steps + t: symbol for t, symbol in enumerate(heard)}
     instance = _instance([states] * steps + [symbols] * steps, tables, truth, observed=observed)
     return instance._replace(spec={**instance.spec, "children": children})
+
+
+# Two parts of a network: a chain whose posteriors are asked for, and a tree of tables that shift a state. Observations
+# of leaves of the tree fix its root, or contradict each other far from the query.
+
+
+def draw_parts(rng: random.Random) -> Parameters:
+    """Draw the sizes of both parts."""
+    return {
+        "steps": rng.randint(1, 30),
+        "states": rng.choice([2, 3, 7]),
+        "nodes": rng.choice([3, 10, 40, 300]),
+        "modulus": rng.choice([2, 3, 5]),
+        "leaves": rng.randint(1, 4),
+        "is_contradicted": rng.random() < 0.5,
+    }
+
+
+def make_parts(parameters: Parameters, draws: random.Random) -> Instance:
+    """Make the parts. A node's state is its parent's, plus a number modulo the states."""
+    steps, states, nodes, modulus = (parameters[name] for name in ("steps", "states", "nodes", "modulus"))
+    numbers = np.random.default_rng(parameters["seed"])
+    chain = numbers.random((steps, states, states)) + 0.1
+    chain /= chain.sum(axis=-1, keepdims=True)
+    tables: Tables = [((0,), chain[0, 0]), *(((t - 1, t), chain[t]) for t in range(1, steps))]
+    marginals = [chain[0, 0]]
+    for t in range(1, steps):
+        marginals.append(marginals[-1] @ chain[t])
+    tables.append(((steps,), np.full(modulus, 1 / modulus)))
+    shifts, parents = [0], [0]
+    for node in range(1, nodes):
+        # Deep trees, so that observations lie far apart.
+        parents.append(draws.randrange(max(0, node - 3), node))
+        shift = draws.randrange(modulus)
+        shifts.append((shifts[parents[-1]] + shift) % modulus)
+        tables.append(((steps + parents[-1], steps + node), np.roll(np.eye(modulus), shift, axis=1)))
+    root = draws.randrange(modulus)
+    leaves = sorted(set(range(nodes)) - set(parents[1:])) or [0]
+    chosen = draws.sample(leaves, min(len(leaves), parameters["leaves"]))
+    observed = {steps + node: (root + shifts[node]) % modulus for node in chosen}
+    log_sum = -math.log(modulus)
+    if parameters["is_contradicted"] and len(chosen) > 1:
+        observed[steps + chosen[0]] = (observed[steps + chosen[0]] + 1) % modulus
+        log_sum = -math.inf
+    posteriors = [table.tolist() for table in marginals]
+    posteriors += [[float(x == (root + shift) % modulus) for x in range(modulus)] for shift in shifts]
+    query = tuple(draws.sample(range(steps), draws.randint(1, min(steps, 3))))
+    instance = _instance([states] * steps + [modulus] * nodes, tables, Truth(log_sum, posteriors), observed=observed)
+    return instance._replace(spec={**instance.spec, "children": list(range(steps + nodes))}, query=query)
 
 
 # Linear codes: checks modulo a prime. The allowed assignments are an affine space.
@@ -813,6 +865,7 @@ FAMILIES: dict[str, tuple[Callable[[random.Random], Parameters], Callable[[Param
     "strip": (draw_strip, make_strip),
     "components": (draw_components, make_components),
     "hidden chain": (draw_hidden_chain, make_hidden_chain),
+    "parts": (draw_parts, make_parts),
     "code": (draw_code, make_code),
     "permutation": (draw_permutation, make_permutation),
     "colouring": (draw_colouring, make_colouring),
