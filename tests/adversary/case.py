@@ -62,6 +62,7 @@ KINDS = {
     "tsp": "tours",
     "files": "files",
     "dialects": "dialects",
+    "frames": "frames",
     "keywords": "keywords",
     "cli": "commands",
     "misuse": "misuse",

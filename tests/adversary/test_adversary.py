@@ -30,6 +30,7 @@ CASES = {
     "tsp": 700,
     "files": 550,
     "dialects": 1000,
+    "frames": 300,
     "keywords": 100,
     "cli": 350,
     "misuse": 1000,

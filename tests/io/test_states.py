@@ -311,3 +311,12 @@ def test_integers_as_names():
         call(2)  # the same one by name and by index
     assert solve(model, "pr", evidence={"1": 0}).value == pytest.approx(0.1)
     assert solve(model, "pr", evidence={2: 0}, options=elimina.Options(order=[1, 0, 2])).value == pytest.approx(0.3)
+
+
+def test_whole_floats_that_became_integers_stand_for_their_texts():
+    model = Model.from_arrays({"a": ["1.0", "2.0"]}, [(("a",), [0.5, 0.5])], sense="probability")
+    frame = pandas.DataFrame({"a": [2.0, 1.0]}).convert_dtypes()
+    assert cases_from_frame(frame, model).values.ravel().tolist() == [1, 0]
+    both = Model.from_arrays({"a": ["1", "1.0"]}, [(("a",), [0.5, 0.5])], sense="probability")
+    with pytest.raises(InputError, match="both read as that; read the table's cells as text"):
+        cases_from_frame(frame.iloc[1:], both)

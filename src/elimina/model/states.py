@@ -150,7 +150,11 @@ def _readings(state: State) -> Iterator[float]:
     if text in ("0", "1") or text.lower() in BOOLEANS:
         # Arrow reads 1 as True beside other Booleans.
         yield BOOLEANS.get(text.lower(), text == "1")
+    if _NUMBER.fullmatch(text):
+        number = float(text)
+        yield number
+        # Columns of whole floats become columns of integers, as by pandas' convert_dtypes.
+        if number.is_integer() and not _INTEGER_TEXT.fullmatch(text):
+            yield int(number)
     if _INTEGER_TEXT.fullmatch(text):
         yield int(text)
-    if _NUMBER.fullmatch(text):
-        yield float(text)
