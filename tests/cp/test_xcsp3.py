@@ -273,6 +273,61 @@ def test_objectives_in_turn(tmp_path, aims, best):
     assert (result.status, tuple(objective.value for objective in result.objectives)) == ("optimal", best(worths))
 
 
+SYMBOLS = '<array id="x" size="[3]" type="symbolic"> a b c </array><var id="y" as="x[0]"/><var id="z"> 0..2 </var>'
+
+
+@pytest.mark.parametrize(
+    ("constraint", "holds"),
+    [
+        ("<allDifferent> x[] </allDifferent>", lambda x, y, z: len(set(x)) == 3),
+        ("<intension> eq(x[0],b) </intension>", lambda x, y, z: x[0] == "b"),
+        ("<intension> or(ne(y,c),in(x[1],set(a,c))) </intension>", lambda x, y, z: y != "c" or x[1] in "ac"),
+        ("<intension> iff(eq(y,a),eq(z,2)) </intension>", lambda x, y, z: (y == "a") == (z == 2)),
+        (
+            "<extension><list> x[0] x[1] z </list><supports> (a,b,1)(c,*,2) </supports></extension>",
+            lambda x, y, z: (x[0], x[1], z) == ("a", "b", 1) or (x[0], z) == ("c", 2),
+        ),
+        ("<extension><list> y </list><conflicts> a c </conflicts></extension>", lambda x, y, z: y == "b"),
+        (
+            "<regular><list> x[] </list><transitions> (a,a,a)(a,b,q)(q,c,q) </transitions>"
+            "<start> a </start><final> q </final></regular>",
+            lambda x, y, z: "".join(x) in ("aab", "abc", "bcc"),
+        ),
+        (
+            "<count><list> x[] </list><values> a b </values><condition> (eq,z) </condition></count>",
+            lambda x, y, z: sum(v in "ab" for v in x) == z,
+        ),
+        (
+            "<cardinality><list> x[] </list><values> c a </values><occurs> 1 0..1 </occurs></cardinality>",
+            lambda x, y, z: x.count("c") == 1 and x.count("a") <= 1,
+        ),
+        (
+            "<group><intension> imp(eq(%0,%1),ne(%2,%1)) </intension>"
+            "<args> x[0] a x[1] </args><args> y c x[2] </args></group>",
+            lambda x, y, z: not (x[0] == "a" == x[1]) and not (y == "c" == x[2]),
+        ),
+        (
+            "<element><list> x[] </list><index> z </index><value> b </value></element>",
+            lambda x, y, z: x[z] == "b",
+        ),
+        (
+            "<instantiation><list> x[0] y </list><values> c a </values></instantiation>",
+            lambda x, y, z: x[0] + y == "ca",
+        ),
+    ],
+)
+def test_symbols_are_numbers_in_the_order_of_the_file(tmp_path, constraint, holds):
+    found = solutions(tmp_path, constraint, SYMBOLS, ("x[0]", "x[1]", "x[2]", "y", "z"))
+    rows = itertools.product(range(3), repeat=5)
+    assert found == {row for row in rows if holds(["abc"[i] for i in row[:3]], "abc"[row[3]], row[4])}
+
+
+def test_symbols_with_the_name_of_a_variable(tmp_path):
+    variables = '<var id="a" type="symbolic"> a b </var>'
+    with pytest.raises(UnsupportedError, match="the symbol a has the name of a variable; rename one of them"):
+        read(tmp_path, problem("<intension> eq(a,b) </intension>", variables))
+
+
 def test_other_combinations_of_objectives(tmp_path):
     section = "<objectives> <minimize> x[0] </minimize> <minimize> x[1] </minimize> </objectives>"
     with pytest.raises(UnsupportedError, match='in turn only: <objectives combination="lexico">'):
@@ -393,7 +448,9 @@ def test_malformed_files(tmp_path):
         ('<var id="a" as="z"/>', "no variable 'z'"),
         ('<array id="a" size="3"> 1 </array>', "expected sizes"),
         ('<array id="a" size="[99999][99999]"> 1 </array>', "at most 4,194,304"),
-        ('<var id="a" type="symbolic"> u v </var>', "type symbolic are not supported"),
+        ('<var id="a" type="set"> u v </var>', "type set are not supported"),
+        ('<var id="a"> u v </var>', "expected a whole number, found 'u'"),
+        ('<var id="a" type="symbolic"> u le </var>', "the symbol le has the name of an operator; rename it"),
     ):
         with pytest.raises((FormatError, UnsupportedError), match=message):
             read(tmp_path, problem(variables=variables))

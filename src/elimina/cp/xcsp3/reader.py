@@ -19,6 +19,9 @@ from elimina.io.parsing import reraise
 from elimina.io.xml_documents import Document, Element
 
 _PLACEHOLDER = re.compile(r"%(\d+|\.\.\.)")
+_SYMBOL = re.compile(r"[A-Za-z_]\w*")
+_SYMBOL_IN_TEXT = re.compile(r"(?<![\w%])[A-Za-z_]\w*(?![\w(\[])")
+_OPERATORS = ("eq", "ne", "lt", "le", "gt", "ge", "in", "notin")
 _SECTIONS = ("variables", "constraints", "objectives", "annotations")
 
 
@@ -34,6 +37,8 @@ class Reader:
         self._model = Model()
         self._terms = Terms(self._model)
         self._domains: dict[str, str] = {}
+        self._symbols: dict[str, int] = {}
+        self._is_symbolic = False
 
     def model_of(self, root: Element) -> Model:
         """Return the problem below the outermost element.
@@ -57,8 +62,8 @@ class Reader:
         for tag, read in (("variables", self._variable), ("constraints", self._constraint)):
             for section in [child for child in root.children if child.tag == tag]:
                 for child in self._document.visit(section):
-                    read(child)
-        sections = [child for child in root.children if child.tag == "objectives"]
+                    read(self._with_numbers(child) if tag == "constraints" else child)
+        sections = [self._with_numbers(child) for child in root.children if child.tag == "objectives"]
         aims = [objective for section in sections for objective in section.children]
         if len(aims) > 1 and any(section.attributes.get("combination") != "lexico" for section in sections):
             self._document.line = aims[1].line
@@ -74,8 +79,9 @@ class Reader:
     def _variable(self, element: Element) -> None:
         contents = ElementContents(element)
         kind = contents.attribute("type", "integer")
-        if kind != "integer":
+        if kind not in ("integer", "symbolic"):
             raise UnsupportedError(f"variables of the type {kind} are not supported")
+        self._is_symbolic = kind == "symbolic" or "as" in element.attributes
         name = contents.attribute("id", "")
         if not re.fullmatch(r"[A-Za-z_]\w*", name):
             raise TextError(f"expected a name of a variable as id, found {name[:40]!r}")
@@ -156,8 +162,34 @@ class Reader:
             return self._model.int_var(number(ends[0]), number(ends[-1]), name)
         values: list[int] = []
         for part in parts:
-            values += span(part) if ".." in part else [number(part)]
+            values += span(part) if ".." in part else [self._value_of(part)]
         return self._model.int_var(values, name=name)
+
+    def _value_of(self, text: str) -> int:
+        """Return a value of a domain; symbols are numbered in the order of the file."""
+        if not (self._is_symbolic and _SYMBOL.fullmatch(text)):
+            return number(text)
+        if text in _OPERATORS:
+            raise UnsupportedError(f"the symbol {text} has the name of an operator; rename it")
+        return self._symbols.setdefault(text, len(self._symbols))
+
+    def _with_numbers(self, element: Element) -> Element:
+        """Return an element with numbers in place of symbols."""
+        if not self._symbols:
+            return element
+
+        def numbered(match: re.Match[str]) -> str:
+            symbol = match[0]
+            if symbol not in self._symbols:
+                return symbol
+            if symbol in self._terms.variables or symbol in self._terms.arrays:
+                raise UnsupportedError(f"the symbol {symbol} has the name of a variable; rename one of them")
+            return str(self._symbols[symbol])
+
+        changed = Element(element.tag, element.attributes, element.line)
+        changed.add_text(_SYMBOL_IN_TEXT.sub(numbered, element.raw_text))
+        changed.children = [self._with_numbers(child) for child in element.children]
+        return changed
 
     def _constraint(self, element: Element) -> None:
         self._document.line = element.line
