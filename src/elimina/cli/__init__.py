@@ -19,8 +19,8 @@ def main(arguments: list[str] | None = None) -> None:
     Its exit codes: 0 finished, 1 error, 2 usage, 130 ended by SIGINT, 143 ended by SIGTERM.
 
     Args:
-        arguments: Arguments of a command that runs within a program: its signal handlers are restored afterwards.
-            None: the arguments of this process.
+        arguments: Arguments of a command within a program, whose signal handlers are restored afterwards; None: the
+            arguments of this process.
     """
 
     def work() -> int:
@@ -33,11 +33,11 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def run_command(work: Callable[[], int], is_process: bool) -> None:
-    """Exit with the code of some work, or with that of a signal.
+    """Exit with a command's code, or with that of a signal.
 
     Args:
         work: The command.
-        is_process: True if the process has nothing else to do; else its handlers of signals are given back.
+        is_process: True if the process has nothing else to do; else its signal handlers are restored.
     """
     try:
         use_flags(True)
@@ -70,6 +70,6 @@ def open_streams() -> None:
 
 
 def _escape_unknown_characters() -> None:
-    """Write characters that the encoding of standard output lacks as escapes, as standard error does."""
+    """Write characters outside the encoding of standard output as escapes, as standard error does."""
     if getattr(sys.stdout, "errors", None) == "strict" and hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="backslashreplace")

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 _CELLS_AT_ONCE = 1 << 22
-"""Probabilities of the cases that are answered between two writes."""
+"""Number of probabilities between two writes of answers."""
 
 
 def solve_cases(
@@ -40,7 +40,7 @@ def solve_cases(
     """Answer ``solve MODEL --cases FILE -o OUTPUT`` for a task of ``_WAYS``, on a cluster if there is one.
 
     Raises:
-        UsageError: An option does not go with cases.
+        UsageError: An option is incompatible with cases.
         FormatError: The file of cases is malformed.
         MemoryLimitError: Not even a few cases fit.
     """
@@ -130,9 +130,9 @@ class _Way(NamedTuple):
 
     Attributes:
         write: Writes the answers.
-        suffixes: Suffixes of the files that they are written to.
-        takes_query: True if a query says which variables are asked for.
-        runs_on_clusters: True if workers of a cluster may answer.
+        suffixes: Suffixes of files of answers.
+        takes_query: True if a query selects the variables.
+        runs_on_clusters: True if workers of a cluster can answer.
     """
 
     write: Callable[[_Question], None]
@@ -146,7 +146,7 @@ _WAYS = {
     "pr": _Way(_write_sums, ".csv, .parquet or .npz"),
     "mpe": _Way(_write_assignments, ".csv", runs_on_clusters=False),
 }
-"""By task."""
+"""Ways to answer cases, by task."""
 
 
 def _part(progress: Progress, done: float, share: float) -> Callable[[float], None]:

@@ -1,4 +1,4 @@
-"""``elimina``: the commands, those that set it up, and the form of failures."""
+"""The group of commands of ``elimina``, the commands for its setup, and the form of failures."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def completion(context: click.Context, shell: str) -> None:
 
 
 LIBRARY = Path(__file__).parents[1] / "cp" / "mznlib"
-"""Library of the global constraints that the solver propagates itself."""
+"""Library of the global constraints with propagators in the solver."""
 
 ID = "org.elimina.elimina"
 NAME = "elimina.msc"
@@ -105,7 +105,7 @@ EXTRA_FLAGS = [
     ["--device", "Device that filters AllDifferent constraints", "opt:auto:cpu:cuda", "auto"],
     ["--lns", "Large neighbourhood search", "bool", "false"],
 ]
-"""Flags of this solver alone: name, description, type and default."""
+"""Extra flags of this solver: name, description, type and default."""
 
 
 @click.command("install-minizinc", cls=Command)
@@ -138,7 +138,7 @@ def install_minizinc(folder: Path | None, remove: bool) -> None:
 
 
 def _warn_of_another(path: Path, executable: str) -> None:
-    """Warn of the file in the user's own folder: MiniZinc prefers it where id and release are equal."""
+    """Warn of a file in the user's folder: MiniZinc prefers it if id and version are equal."""
     other = _executable_of(path)
     if other not in (None, executable):
         click.echo(
@@ -149,7 +149,7 @@ def _warn_of_another(path: Path, executable: str) -> None:
 
 
 def _executable_of(path: Path) -> str | None:
-    """Return the executable that a solver's file names; None if the file is missing or belongs to another solver."""
+    """Return the executable in a solver's file; None if the file is missing or belongs to another solver."""
     try:
         found = json.loads(path.read_text())
     except (OSError, ValueError):
@@ -218,19 +218,19 @@ _HOMES = {
     "install-minizinc": ("commands", "Register the solver with MiniZinc."),
     "completion": ("commands", "Print the script that completes commands in a shell."),
 }
-"""Module and description of each command. Modules of commands that are not used take longer to import than a small
-problem to solve."""
+"""Module and description of each command. Modules are imported on use: importing all takes longer than solving a
+small problem."""
 
 
 class _Commands(CommandGroup):
-    """Group of the commands, which are imported when they are used."""
+    """Group of the commands, which are imported on use."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names, sorted."""
         return sorted(_HOMES)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return a command; None if there is none of that name."""
+        """Return a command by its name, or None."""
         if cmd_name not in _HOMES:
             return None
         with signals.deferred():
@@ -243,7 +243,7 @@ class _Commands(CommandGroup):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return a command and its arguments; the error of an unknown name has those that are close to it."""
+        """Return a command and its arguments; the error for an unknown name suggests similar ones."""
         name = args[0]
         if name not in _HOMES and not name.startswith("-") and not ctx.resilient_parsing:
             from elimina.arguments import names_like

@@ -54,7 +54,7 @@ def _complain(problem: str) -> None:
 
 
 class _Once(argparse.Action):
-    """An option that takes one value, however often it is given."""
+    """An option with one value, even if it is repeated."""
 
     _value: Any = None
 
@@ -62,7 +62,7 @@ class _Once(argparse.Action):
         """Keep the value.
 
         Raises:
-            SystemExit: It differs from an earlier one.
+            SystemExit: The value differs from an earlier one.
         """
         if self._value not in (None, values):
             parser.error(f"{option_string} is given twice, as {self._value} and as {values}; give it once")
@@ -304,14 +304,14 @@ def _proof(model: FlatZinc, search: CpSearch, is_solved: bool) -> bytes:
 
 
 def _may_use_device(model: FlatZinc, options: argparse.Namespace) -> bool:
-    """Return whether to search for devices, which takes an import."""
+    """Return whether to look for devices, which needs an import."""
     if options.parallel > 1 or options.device == "cpu":
         return False
     return options.device == "cuda" or model.device_delay() < float("inf")
 
 
 def _in_units(model: FlatZinc, value: int) -> float:
-    """Return a value of the objective; that of a float objective is an integer in the core."""
+    """Return a value of the objective; the core scales a float objective to an integer."""
     return value / 10**model.objective_decimals if model.objective_decimals else value
 
 

@@ -40,14 +40,14 @@ reading_options = together(
     option("--no-check", is_flag=True, group="expert", help="Accept distributions that do not sum to 1 as they are."),
     verbose_option,
 )
-"""Options of commands that read models: ``--no-check``, whose value is ``no_check``, and ``-v``."""
+"""Options for reading models: ``--no-check``, with the value ``no_check``, and ``-v``."""
 
 _ELSEWHERE = {
     "MiniZinc": "run 'elimina install-minizinc' once, then 'minizinc --solver elimina' on this file; to solve a small "
     "model by elimina solve, compile it to a .fzn file first ('minizinc -c')",
     "tour": "use 'elimina tsp'",
 }
-"""Contents that other commands solve."""
+"""Contents for other commands."""
 
 
 def _note_format(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
@@ -66,10 +66,10 @@ source_option = option(
 
 
 def source_of(path: str) -> str:
-    """Return the name of a source: that of its file, or ``-.FORMAT`` of standard input.
+    """Return the name of a source: its file's name, or ``-.FORMAT`` for standard input.
 
     Raises:
-        InputError: Standard input lacks its format, or a file has one besides its suffix.
+        InputError: Standard input has no ``--from``, or a file has one.
     """
     context = click.get_current_context(silent=True)
     form = None if context is None else context.meta.get(__name__)
@@ -96,7 +96,7 @@ def read_with_total(path: str, *, no_check: bool = False) -> tuple[Model, str | 
 
     Args:
         path: The file, as ``source_of`` names it.
-        no_check: True if a network's probabilities are taken as they are.
+        no_check: True to accept a network's probabilities unchecked.
 
     Returns:
         The model, and the name of the objective's variable if the model lacks it: its value is the total.

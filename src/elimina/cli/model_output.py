@@ -1,4 +1,4 @@
-"""Models and answers that commands write."""
+"""Output of models and answers by commands."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def save(model: Model, target: str, problem: Problem | None = None) -> None:
-    """Write a model, or a distributed problem if the suffix is that of one."""
+    """Write a model, or a distributed problem by its suffix."""
     from elimina.dcop import Problem, formats
 
     suffix = suffix_of(Path(target))

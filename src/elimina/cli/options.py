@@ -1,4 +1,4 @@
-"""Options that several commands share, and readers of their values."""
+"""Options of several commands, and readers of their values."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Value = TypeVar("Value")
 
 
 def reader(read: Callable[[Any], Value]) -> Callable[[Any], Value]:
-    """Return a reader of an option's text, whose errors are those of the command line."""
+    """Return a reader of an option's text that raises errors of the command line."""
 
     def read_parameter(text: Any) -> Value:
         try:
@@ -56,7 +56,7 @@ def check_no_input(option: str, output: Path, *inputs: str | None) -> None:
 
     Args:
         option: Name of the option.
-        output: File to be written.
+        output: Output file.
         inputs: Input files, and further possible contents of the options' files.
     """
     for file in inputs:
@@ -135,7 +135,7 @@ def memory_option(help: str) -> Callable[[Decorated], Decorated]:
 
 
 _NAMED_READING_SHARE = 0.01
-"""Share of a time limit from which an error about the limit names the time of reading."""
+"""Share of a time limit from which an error about the limit states the time of reading."""
 
 time_limit_option = seconds_option("--time-limit", group="limits", help="Time limit in seconds, reading included.")
 
@@ -200,7 +200,7 @@ evidence_option = option(
     metavar="FILE|A=x,B=y",
     help="Evidence file, or observations. Repeatable.",
 )
-"""``--evidence``; ``evidence_of`` reads its values."""
+"""``--evidence``, with values for ``evidence_of``."""
 
 planning_options = together(
     task_option("mpe", "mpe"),
@@ -229,7 +229,7 @@ run_options = together(*_options_of("run"))
 
 
 def names_not_for(*engines: Engine) -> tuple[str, ...]:
-    """Return the names of the options that none of some algorithms takes."""
+    """Return the names of the options that apply to none of the given algorithms."""
     return tuple(
         record.name for record in OPTIONS if record.command_line and not set(engines).intersection(record.engines)
     )
@@ -276,7 +276,7 @@ def _chosen_format(context: click.Context, option: click.Parameter, value: str) 
 
 
 def format_for(output: str | None, given: str) -> str:
-    """Return the format of an answer: JSON in a file with this suffix, unless another one is asked for."""
+    """Return the format of an answer: JSON for the suffix .json, unless ``--format`` is given."""
     is_chosen = click.get_current_context().get_parameter_source("format_") is not ParameterSource.DEFAULT
     return given if is_chosen or output is None or Path(output).suffix.lower() != ".json" else "json"
 
@@ -302,12 +302,12 @@ cluster_options = together(
 
 @contextmanager
 def cluster_of(address: str | None, local: int | None, device: str) -> Iterator[Client | None]:
-    """Connect to the cluster that ``--cluster`` or ``--local`` asks for; None if neither does.
+    """Connect to the cluster of ``--cluster`` or ``--local``; None without both.
 
     Raises:
         UsageError: Both are given.
         ClusterError: No scheduler answers at the address.
-        DeviceError: There are fewer GPUs than workers that need one.
+        DeviceError: There are fewer GPUs than workers on GPUs.
     """
     if address is not None and local is not None:
         raise click.UsageError(
@@ -329,7 +329,7 @@ def reject_given(names: tuple[str, ...], what: str, reason: str) -> None:
 
     Args:
         names: Parameter names of the options.
-        what: Subject of the error, with which the options are incompatible.
+        what: Subject of the error, incompatible with the options.
         reason: Cause, or what to do instead.
 
     Raises:
@@ -367,7 +367,7 @@ def _one_hint(source: str, model: Model) -> NamedEvidence:
 
 
 def _solution(source: str, model: Model) -> NamedEvidence:
-    """Read a value index for each variable, as toulbar2 writes them; in a file of the competitions after MPE and n."""
+    """Read a value index for each variable, in the format of toulbar2, or of the competitions (after MPE and n)."""
     words = load(Path(source)).decode(errors="replace").split()
     found = [integer_of(word) for word in (words[2:] if words[:1] == ["MPE"] else words)]
     if None in found or len(found) != len(model.variables):
@@ -429,12 +429,12 @@ def call_options(parameters: dict[str, Any], model: Model) -> Options:
 
 
 def _hint_of(sources: Sequence[str], model: Model) -> NamedEvidence | None:
-    """Return the assignment that files and texts combine to; None without any."""
+    """Return the combined assignment of files and texts; None without any."""
     return merge(((source, _one_hint(source, model)) for source in sources), "the hint") or None
 
 
 def _order_of(given: str, model: Model) -> Any:
-    """Return the heuristic's name, or the order that a file holds."""
+    """Return the heuristic's name, or the order in a file."""
     if given in get_args(Method):
         return given
     if not Path(given).exists():
@@ -448,10 +448,10 @@ _READ_WITH_MODEL: dict[str, Callable[[Any, Model], Any]] = {"order": _order_of, 
 
 @contextmanager
 def naming_time_limit(time_limit: float | None, reading: float) -> Iterator[None]:
-    """Name the time limit that is asked for, and the reading's share of it, in an error about the rest of it.
+    """State the whole time limit, and the time of reading, in an error about the rest of the limit.
 
     Args:
-        time_limit: Limit in seconds, reading included; None: there is none.
+        time_limit: Limit in seconds, with reading; None for no limit.
         reading: Seconds of reading.
 
     Raises:

@@ -61,7 +61,7 @@ def sample(
 
     Prints a row for each sample and a column for each variable. Samples are exact where the messages of an elimination
     fit into memory. Otherwise they have weights: the last column, log_weight, has the natural logarithm of each, and a
-    line on standard error tells how many exact samples they are worth.
+    line on standard error has the effective number of exact samples.
     """
     started = time.monotonic()
     if output is not None:

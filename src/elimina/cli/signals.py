@@ -23,20 +23,20 @@ _WORDS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
 _CAUSES: dict[int | None, EndedBy] = {signal.SIGTERM: "termination", signal.SIGALRM: "time-limit"}
 
 _MIN_SECONDS = 1e-3
-"""Time limit of a call for which reading has left no time."""
+"""Time limit of a call without time left after reading."""
 
 _PATIENCE = 0.1
 """Seconds after a time limit for the library to end by itself."""
 
 _AGAIN = 0.01
-"""Seconds after which an exception dropped by Python is raised again."""
+"""Seconds until an exception dropped by Python is raised again."""
 
 _SHELL = 128
-"""Shells show a process that a signal ended by this number more than the signal's."""
+"""Difference between a signal's number and the exit code in shells."""
 
 INTERRUPTED = _SHELL + signal.SIGINT
 _UNWRITTEN = 1
-"""Exit code of a command whose last lines could not be written."""
+"""Exit code of a command after a failed write of its last lines."""
 
 
 class _State:
@@ -47,7 +47,7 @@ class _State:
         deferred: Depth of ``deferred`` blocks.
         is_over: True if the command has ended, and the process is about to.
         is_dropped: True if Python has dropped the exception of the signal that came.
-        before: Handlers that stood before the command's, by signal.
+        before: Previous handlers, by signal.
         hook: The ``sys.unraisablehook`` to restore.
     """
 
@@ -63,7 +63,7 @@ def catch() -> None:
     """Handle SIGINT and SIGTERM from here on, to the process's end or until ``release``.
 
     Raises:
-        KeyboardInterrupt: One came while Python started, and was held back by the launcher.
+        KeyboardInterrupt: A signal came while Python started, and the launcher held it back.
     """
     _State.came, _State.deferred, _State.is_over, _State.is_dropped = None, 0, False, False
     for number in (*_WORDS, signal.SIGALRM):
@@ -76,7 +76,7 @@ def catch() -> None:
 
 
 def release() -> None:
-    """Give the signals back to a program that ran a command within its own process."""
+    """Restore the signal handlers of a program that ran a command in its process."""
     signal.setitimer(signal.ITIMER_REAL, 0)
     for number, handler in reversed(_State.before):
         if handler is not None:  # None: it is not Python's
@@ -89,10 +89,10 @@ def release() -> None:
 def alarm(seconds: float) -> None:
     """Interrupt the command if it has not ended when its time limit passes.
 
-    Code that answers Ctrl-C then answers the limit, also in phases without checks of the time.
+    Code that handles Ctrl-C then handles the limit too, even in phases without checks of the time.
 
     Args:
-        seconds: Time from now on.
+        seconds: Seconds from now.
     """
     signal.setitimer(signal.ITIMER_REAL, seconds + _PATIENCE)
 
@@ -103,7 +103,7 @@ def remaining(time_limit: float | None, seconds: float) -> float | None:
 
 
 def _drop(dropped: Any) -> None:
-    """Raise a signal again if its exception was lost in a destructor or a callback of the interpreter."""
+    """Raise a signal's exception again if it was lost in a destructor or a callback of the interpreter."""
     if dropped.exc_type is KeyboardInterrupt and _State.came is not None:
         _State.is_dropped = True
         signal.setitimer(signal.ITIMER_REAL, _AGAIN)
@@ -157,13 +157,13 @@ def check() -> None:
 
 
 def attributed(result: Result) -> Result:
-    """Return the result with SIGTERM or the time limit in the place of the interrupt that the library knows of."""
+    """Return the result with SIGTERM or the time limit instead of the interrupt as the cause of its end."""
     ended_by = cause(result.ended_by)
     return result if ended_by == result.ended_by else result.replace(ended_by=ended_by)
 
 
 def cause(ended_by: End) -> End | EndedBy:
-    """Return the end of a call, with SIGTERM or the time limit in the place of an interrupt."""
+    """Return the cause of a call's end, with SIGTERM or the time limit instead of an interrupt."""
     return _CAUSES[_State.came] if ended_by == "interrupt" and _State.came in _CAUSES else ended_by
 
 

@@ -154,7 +154,7 @@ _NOT_WITH_SLICES = ("trace", *names_not_for("elimination on a cluster"))
 
 
 def _check_goes_with_clusters(method: OptimumMethod, task: str) -> None:
-    """Refuse options before workers are started and files are made."""
+    """Reject options before workers start and files are created."""
     reject_given(_NOT_WITH_CLUSTERS, "a cluster", "leave them out, or leave --cluster and --local out")
     solving = SOLVE_METHODS[method]
     if not solving.runs_on_clusters:
@@ -197,7 +197,7 @@ def plan(file: str, no_check: bool, as_json: bool, **options: Any) -> None:
 
 
 def _reason(model: Model, is_observed: bool, upper_bound: float | None) -> str:
-    """Return the reason of the status infeasible: what excludes all assignments."""
+    """Return the reason of the status infeasible."""
     what = "no assignment with this evidence" if is_observed else "no assignment"
     if model.sense == "probability":
         return f"{what} has a positive probability"

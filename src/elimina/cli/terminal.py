@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 _logger = logging.getLogger("elimina")
 _LABEL = re.compile(r"([A-Za-z][\w, ]*:) +")
 _LEAST_WIDTH = 40
-"""Characters; a narrower terminal breaks lines itself."""
+"""Least width in characters; a narrower terminal breaks lines itself."""
 
 
 class _Echo(logging.Handler):
-    """Writer of a line for each notice, on the present standard error (which may have been redirected)."""
+    """Writer of a line for each notice, on the current standard error, even if redirected."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write a line."""
@@ -43,7 +43,7 @@ def show_notices(level: int = logging.WARNING) -> None:
 
 
 def labelled(rows: Iterable[tuple[str, str]]) -> str:
-    """Return texts behind their labels, a line each."""
+    """Return a line for each label and text."""
     return "\n".join(f"{name + ':':12}{text}" for name, text in rows)
 
 
@@ -56,10 +56,10 @@ def show(text: str) -> None:
 
 
 def folded(text: str, width: int, has_colour: bool) -> str:
-    """Return text whose labelled lines are folded; what follows stands below the first line's text.
+    """Return text with folded lines; continuations align with the text after the label.
 
     Args:
-        text: Lines, some with a label such as ``value:      12``.
+        text: Lines, some with a label, such as ``value:      12``.
         width: Characters in a line.
         has_colour: True if labels are bold.
     """
@@ -79,7 +79,7 @@ def _line(line: str, width: int, has_colour: bool) -> str:
 
 @contextlib.contextmanager
 def tracing(path: str | None) -> Iterator[Callable[[Bounds], None]]:
-    """Write each improvement as a JSON object on a line of its own, at once; None: nowhere.
+    """Write each improvement at once, as a line with a JSON object; None: do not write.
 
     Raises:
         InputError: The file cannot be written.
@@ -106,7 +106,7 @@ def read_trace(path: str) -> list[Bounds]:
     """Read a trace that ``tracing`` wrote.
 
     Raises:
-        InputError: The file cannot be read, or is none.
+        InputError: The file cannot be read, or is not a trace.
     """
     from elimina.result import Bounds
 
@@ -137,7 +137,7 @@ _HEADINGS: dict[Group, str] = {
 
 
 class Option(click.Option):
-    """An option in a group of the help; it may be given once, unless it takes several values.
+    """An option in a group of the help, given once unless it takes several values.
 
     Args:
         names: Its names, as of ``click.Option``.
@@ -158,7 +158,7 @@ class Option(click.Option):
     def handle_parse_result(
         self, ctx: click.Context, opts: Mapping[str, Any], args: list[str]
     ) -> tuple[Any, list[str]]:
-        """Refuse different values of an option that takes one."""
+        """Reject different values of an option with one value."""
         given = () if self.multiple or self.is_flag or self.name is None else opts.get(self.name, ())
         if given:
             first = given[0]
@@ -171,7 +171,7 @@ class Option(click.Option):
         return super().handle_parse_result(ctx, opts, args)
 
     def get_help_extra(self, ctx: click.Context) -> Any:
-        """Return the default; errors name the range of numbers, which would only lengthen the help."""
+        """Return the default without the range of numbers, which only errors state."""
         extra = super().get_help_extra(ctx)
         extra.pop("range", None)
         return extra
@@ -210,7 +210,7 @@ class Command(click.Command):
     """A command whose help shows options in groups."""
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        """Return the parameters, with ``--help-all``, which the help shows if there are expert options."""
+        """Return the parameters with ``--help-all``, hidden without expert options."""
         found = super().get_params(ctx)
         return [*found, _help_all(is_hidden=not self._in_group(found, "expert"))]
 
@@ -234,7 +234,7 @@ class Command(click.Command):
 
 
 class CommandGroup(click.Group):
-    """A group of commands, which know ``--help-all``, too."""
+    """A group of commands with ``--help-all``."""
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Return the parameters, with ``--help-all``."""

@@ -1,4 +1,4 @@
-"""The answer (posteriors with bars, or an optimum with the factors that cost), and the plan with its costly steps."""
+"""The answer (posteriors with bars, or an optimum with the costly factors), and the plan with its expensive steps."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class Term(NamedTuple):
     Attributes:
         factor: Index of the factor.
         value: Its cost, or the logarithm of its probability.
-        best: The best that it could contribute.
+        best: Its best possible contribution.
         loss: Distance of both, at least 0.
     """
 
@@ -161,7 +161,7 @@ def _reasons(assignment: Mapping[str, Any], model: Model) -> Markup:
 
 
 def bounds_section(history: Sequence[Bounds], seconds: float) -> Markup:
-    """Return a chart of both bounds over time; empty where there are no two moments to draw."""
+    """Return a chart of both bounds over time; empty with fewer than two moments."""
     chart = bounds_chart(history, "Bounds on the optimum over time", seconds)
     if chart is None or len({at for series in chart.series for at, _ in series.points}) < 2:
         return Markup("")
@@ -235,7 +235,7 @@ def _purpose(step: Step, model: Model) -> str:
 
 
 def _columns(values: Sequence[int]) -> list[float]:
-    """Return a limited number of columns, each the maximum of those that it replaces."""
+    """Return a limited number of columns, each the maximum of the columns in its place."""
     width = math.ceil(len(values) / _COLUMNS)
     return [float(max(values[start : start + width])) for start in range(0, len(values), width)]
 
@@ -245,12 +245,12 @@ _MAX_OBSERVATIONS = 500
 
 
 class Asked(NamedTuple):
-    """A question to a model, as a user asks it.
+    """A user's question to a model.
 
     Attributes:
         model: Model of the question.
         evidence: Variable name -> its state, or likelihoods.
-        query: Variables whose posteriors are asked for; None for all.
+        query: Variables of the requested posteriors; None for all.
         options: Device, memory, order and other settings.
     """
 
@@ -265,7 +265,7 @@ class Effect(NamedTuple):
 
     Attributes:
         variable: Name of the observed variable.
-        size: Size of the effect, by which observations are compared.
+        size: Size of the effect, for the order of observations.
         cells: Cells of its row in the table.
     """
 
@@ -280,7 +280,7 @@ def sensitivity_section(asked: Asked, result: Result, deadline: float) -> Markup
     Args:
         asked: Question whose answer is explained.
         result: Its answer, with all observations.
-        deadline: Time at which it ends with the effects so far, by ``time.monotonic``.
+        deadline: Time limit, by ``time.monotonic``; the table then has the effects so far.
     """
     evidence = asked.evidence
     names = list(evidence)[:_MAX_OBSERVATIONS]
@@ -402,7 +402,7 @@ def _by_solving(
 
 
 def _size(change: float) -> float:
-    """Return a change's size as a float; counts may be beyond it."""
+    """Return a change's size as a float; infinity for counts beyond its range."""
     try:
         size = abs(float(change))
     except OverflowError:

@@ -11,19 +11,19 @@ from elimina.viz.arrangement import arrange
 from elimina.viz.diagram import Diagram, Extents, GraphLayout, Points
 
 _SIDE = 10_000
-"""Units of the longer side of a diagram: coordinates are integers, which keeps the page small."""
+"""Units of the longer side of a diagram; integer coordinates keep the page small."""
 
 _ASPECT = 1.9
-"""Width of a page's diagram by its height."""
+"""Ratio of a page's diagram's width to its height."""
 
 _MAX_STRETCHES = np.array([1.7, 3.4])
-"""Factors by which a layout is stretched across, and upwards, to the aspect of the page."""
+"""Largest factors of a layout's stretching, across and upwards, to the aspect of the page."""
 
 _MAX_NAMED_NODES = 150
-"""Nodes up to which all names are shown at first, and take room."""
+"""Largest number of nodes whose names are all shown at first, and take space."""
 
 _DOT, _NAME_HEIGHT, _NAME_WIDTH, _LETTER, _NAME_LETTERS = 0.33, 0.25, 0.4, 0.09, 16
-"""Measures in units of about an inch: a node, the height of a name, and the width of one by its letters."""
+"""Measures in units of about an inch: a node, the height of a name, and its width for each letter."""
 
 _DROP, _GAP, _EDGE = 0.42, 0.05, 0.75
 

@@ -1,4 +1,4 @@
-"""The model's graph on a page: the variables that are drawn, their details, and their colours."""
+"""The model's graph on a page: the drawn variables, their details, and their colours."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def shown_graph(model: Model, queried: Sequence[int], observed: Sequence[int]) -
 
     Args:
         model: A model with variables.
-        queried: Variables that are drawn in any case, if they are not too many.
-        observed: Variables with evidence, which are drawn like those.
+        queried: Variables to draw first, unless there are too many.
+        observed: Variables with evidence, also to draw first.
     """
     edges = edges_of(model)
     variables = _shown_variables(len(model.variables), edges, [*queried, *observed])

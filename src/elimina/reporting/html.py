@@ -9,11 +9,11 @@ from elimina.display import cut
 from elimina.model.model import Model
 
 MAX_LETTERS = 80
-"""Letters of a name or state that a table shows."""
+"""Largest number of letters of a name or state in a table."""
 
 
 class Markup(str):
-    """Text that is HTML already."""
+    """Text that is already HTML."""
 
     __slots__ = ()
 
@@ -24,7 +24,7 @@ def html(content: object) -> Markup:
 
 
 def short(text: object, letters: int = MAX_LETTERS) -> str:
-    """Return a name or state that is no longer than a cell of a table."""
+    """Return a name or state, shortened to a cell of a table."""
     return cut(str(text), letters)
 
 
@@ -45,7 +45,7 @@ def paragraph(text: object, kind: str = "note") -> Markup:
 
 
 def bar(share: float, text: object = "") -> Markup:
-    """Return a horizontal bar that is filled up to a share, with its text beside it."""
+    """Return a horizontal bar, filled up to a share, with its text beside it."""
     width = 100 * min(max(share, 0.0), 1.0)
     return Markup(
         f'<span class="bar" aria-hidden="true"><i style="width:{width:.1f}%"></i></span>'

@@ -16,7 +16,7 @@ from elimina.viz.junction_tree import breadth_first, central_cliques, junction_t
 
 MAX_CLIQUES = 5000
 _MAX_LISTED, _MAX_LISTED_OF_MANY, _MANY_CLIQUES = 40, 8, 1000
-"""Variables that a clique's details list: all cliques together keep the page small."""
+"""Largest number of variables in a clique's details, so that the page stays small."""
 
 
 def shown_tree(plan: Plan, model: Model) -> Diagram:
@@ -24,7 +24,7 @@ def shown_tree(plan: Plan, model: Model) -> Diagram:
 
     Args:
         plan: Plan that eliminates at least one variable.
-        model: Its model, which names the variables.
+        model: Its model, for the names of variables.
     """
     whole = plan.whole
     domains = {v: size for factor in whole.factors for v, size in zip(factor.scope, factor.sizes, strict=True)}

@@ -13,7 +13,7 @@ from elimina.reporting.html import Markup, html, short
 from elimina.version import __version__
 
 _ESCAPED = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"})
-"""Characters that could end the element of the data, or are not allowed in strings of scripts."""
+"""Characters that could end the data's element, or are forbidden in strings of scripts."""
 
 _ORDER = (
     *("figures", "answer", "search", "tour", "bounds", "graph", "tree", "agents", "messages"),
@@ -25,7 +25,7 @@ class PageSection(NamedTuple):
     """A section of the page.
 
     Attributes:
-        key: Identifier, one of a fixed list that gives the order on the page.
+        key: Identifier from a fixed list in the order of the page.
         title: Heading of the section.
         body: Content of the section, HTML.
     """
@@ -41,8 +41,8 @@ def page(title: str, sections: Sequence[PageSection], diagrams: Sequence[PageDia
     Args:
         title: Heading of the page.
         sections: Sections in any order.
-        diagrams: Diagrams whose places are in the sections.
-        notes: Remarks on what the page lacks.
+        diagrams: Diagrams with places in the sections.
+        notes: Remarks on omissions of the page.
     """
     shown = sorted((section for section in sections if section.body), key=lambda section: _ORDER.index(section.key))
     links = "".join(f'<a href="#{section.key}">{html(section.title)}</a>' for section in shown)

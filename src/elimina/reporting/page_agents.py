@@ -15,13 +15,13 @@ from elimina.viz.diagram import Colouring, Diagram
 from elimina.viz.pseudotree import pseudotree_diagram
 
 _MAX_AGENTS = 60
-"""Agents of the table of messages."""
+"""Largest number of agents in the table of messages."""
 
 _MAX_NODES, _MAX_BACK_EDGES = 3000, 10_000
 
 
 def messages_section(deliveries: Sequence[Delivery]) -> Markup:
-    """Return tables of the messages by kind, and of the agents that send most."""
+    """Return tables of the messages by kind, and of the agents with the most messages."""
     sent = any(delivery.kind for delivery in deliveries)
     if not sent:
         return paragraph("No message was sent.")
@@ -64,7 +64,7 @@ def messages_section(deliveries: Sequence[Delivery]) -> Markup:
 
 
 def shown_pseudotree(problem: Problem, deliveries: Sequence[Delivery]) -> Diagram:
-    """Return the pseudo-tree that the agents agree upon; colours are the bytes that a variable's agent sends."""
+    """Return the agents' pseudo-tree, coloured by the bytes sent for each variable."""
     tree = agree_on_tree(problem)
     sent: dict[str, int] = defaultdict(int)
     for delivery in deliveries:
@@ -87,5 +87,5 @@ def shown_pseudotree(problem: Problem, deliveries: Sequence[Delivery]) -> Diagra
 
 
 def can_draw(problem: Problem) -> bool:
-    """Return whether the pseudo-tree is small enough to be made and drawn soon."""
+    """Return whether the pseudo-tree is small enough to make and draw quickly."""
     return 0 < len(problem.model.variables) <= _MAX_NODES

@@ -12,7 +12,7 @@ _WIDTH, _HEIGHT = 720, 260
 _LEFT, _RIGHT, _TOP, _BOTTOM = 96, 16, 14, 44
 _MAX_TICKS = 5
 _MARGIN_SHARE = 0.05
-"""Room above and below the values, by their range."""
+"""Space above and below the values, relative to their range."""
 
 
 def step_chart(chart: StepChart) -> Markup:
@@ -35,7 +35,7 @@ def profile_chart(title: str, values: Sequence[float], labels: tuple[str, str]) 
     """Draw positive values as columns on a logarithmic axis, in order.
 
     Args:
-        title: Description for readers of the page who do not see the chart.
+        title: Description for readers who cannot see the chart.
         values: Heights of the columns.
         labels: Labels of both axes.
     """

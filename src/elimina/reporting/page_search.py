@@ -1,4 +1,4 @@
-"""The search for a solution of constraints on a page: its figures, and their course over time."""
+"""The search for a solution of constraints on a page: its figures over time."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Profile:
 
 
 def solve(model: Model, profile: Profile, time_limit: float | None, threads: int | None) -> Result:
-    """Search for a solution, the best one with an objective, and watch the search.
+    """Search for a solution (the best one if there is an objective), and record the search.
 
     Args:
         model: Constraint model.

@@ -46,22 +46,22 @@ from elimina.result import Bounds, Delivery, Result
 from elimina.viz.diagram import Diagram, GraphLayout
 
 _LONG_SECTIONS = ("plan", "answer", "sensitivity")
-"""Sections that are not begun once the report was interrupted."""
+"""Sections to omit after an interrupt."""
 
 Made = TypeVar("Made")
 
 _ANSWER_SHARE, _SEARCH_SHARE = 0.6, 0.9
-"""Shares of the remaining time that the answer may take: before diagrams and sensitivity, and before charts only."""
+"""Shares of the remaining time for the answer: if diagrams and sensitivity follow, and if only charts follow."""
 
 _SENSITIVITY_SECONDS = 20.0
-"""Time of the sensitivity analysis where there is no time limit."""
+"""Seconds of the sensitivity analysis without a time limit."""
 
 
 class Report:
     """A report: a notebook shows it, and ``save`` writes it.
 
     Attributes:
-        html: The page, one file that needs no other and no network.
+        html: The page, as one self-contained file.
         result: The answer; None if there is none.
 
     Examples:

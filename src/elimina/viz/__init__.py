@@ -46,8 +46,8 @@ def plot(
         title: Text above the picture, before its figures; None for the model's name.
         answer: Answer whose posteriors or states colour the graph, if there is one. ``posteriors`` computes the
             posteriors of all variables if there is none.
-        evidence: Observed variables (names or indices, such as the keys of evidence), which have a colour of their own.
-            Posteriors that are computed need their states: a mapping.
+        evidence: Observed variables (names or indices, such as the keys of evidence), which have a separate colour.
+            A mapping from variables to states is needed if posteriors are computed.
 
     Returns:
         The picture: notebooks show it, ``save`` writes it.
@@ -146,7 +146,7 @@ def plot_sensitivities(sensitivities: Sensitivities, *, change: float = 0.1, cou
     Args:
         sensitivities: Sensitivities of the posterior, as ``JunctionTree.sensitivities`` returns them.
         change: Share of its value by which each parameter decreases and increases, from 0 to 1.
-        count: Most parameters to show; of a row of a table, only the one with the widest range is.
+        count: Largest number of parameters to show; each row of a table shows only the one with the widest range.
 
     Returns:
         The picture: notebooks show it, ``save`` writes it.

@@ -1,4 +1,4 @@
-"""Arrangement of a diagram: the layout that suits its graph, in the units of its medium."""
+"""Layouts of diagrams, chosen by their graphs, in units of the medium."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _MAP_SIDE = 8.0
 """Longer side of a map, in inches."""
 
 _ROW_FACTOR = 1.8
-"""Nodes of a row by the square root of all nodes."""
+"""Number of nodes in a row, relative to the square root of all nodes."""
 
 _MAX_LAYERED_NODES = 250
-"""Nodes from which on the layers of a graph are wide, and its long edges cover everything."""
+"""Largest number of nodes in layers; of more, the layers are too wide and covered by long edges."""
 
 _MAX_NODES_OF_ANY_ASPECT, _MAX_LAYERED_ASPECT = 60, 5.0
-"""Longer side by shorter one from which on the layers of a graph with small names cannot be read on a page."""
+"""Largest number of nodes in layers of any aspect ratio, and largest ratio for more nodes."""
 
 _MAX_SEPARATED_NODES = 2500
-"""Nodes that are pushed apart; a round looks at all pairs that are near along one axis."""
+"""Largest number of nodes to push apart; a round visits all pairs that are near along one axis."""
 
 _TREE_DROP_SHARE = 0.55
 """Distance of a tree's levels relative to a graph's layers, which need more room because edges cross."""
@@ -43,7 +43,7 @@ def arrange(diagram: Diagram, extents: Extents) -> GraphLayout:
 
     Args:
         diagram: Diagram of at least one node.
-        extents: Room of the nodes, in inches or in units of about an inch.
+        extents: Sizes of the nodes, in inches or in units of about an inch.
     """
     if diagram.points is not None:
         low, high = diagram.points.min(axis=0), diagram.points.max(axis=0)

@@ -1,4 +1,4 @@
-"""Canvas of the pictures: a page in inches, and the few kinds of marks that they need."""
+"""Canvas of the pictures: a page in inches, and a few kinds of marks."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _BREAKS = str.maketrans("\t\n\r", "   ")
 
 
 def _line(text: str) -> str:
-    """Return a text as one line of characters that XML can hold."""
+    """Return a text as one line of characters allowed in XML."""
     return not_xml().sub("\ufffd", text).translate(_BREAKS)
 
 
@@ -56,7 +56,7 @@ def format_of(path: Path) -> str:
     """Return the picture's format by the file's suffix.
 
     Raises:
-        InputError: There is no such format.
+        InputError: The suffix is unknown.
     """
     suffix = path.suffix.lower().removeprefix(".")
     if suffix not in SUFFIXES:
@@ -89,7 +89,7 @@ class Picture:
             path: A .svg, .png or .pdf file.
 
         Raises:
-            InputError: The suffix is another one, or the file cannot be written.
+            InputError: The suffix is unknown, or the file cannot be written.
         """
         path = arguments.file("path", path)
         suffix = format_of(path)
@@ -121,7 +121,7 @@ class Picture:
             figure.savefig(target, format=suffix, dpi=dots, metadata=stamp)
 
     def _prepared(self) -> tuple[Any, float]:
-        """Return the figure, and its dots per inch as pixels."""
+        """Return the figure, and its resolution in dots per inch for pixel formats."""
         return self._figure, _DOTS_PER_INCH
 
 
@@ -164,7 +164,7 @@ class Canvas(Picture):
         self._cover(np.array([[left, low], [left + width, low + height]]))
 
     def title(self, title: str, figures: str, gap: float = 0.15) -> None:
-        """Write a title and figures above the drawing, as large as the picture needs."""
+        """Write a title and figures above the drawing, in a size that fits the picture."""
         low, high = self.bounds
         size = max(_MIN_TITLE_POINTS, _TITLE_POINTS_PER_INCH * float(high[0] - low[0]))
         text = f"{cut(title, _TITLE_LETTERS)}: {figures}" if title else figures
@@ -266,7 +266,7 @@ class Canvas(Picture):
         super()._render(target, suffix)
 
     def _missing(self) -> list[str]:
-        """Return the letters that the font lacks."""
+        """Return the letters missing in the font."""
         fonts = need("matplotlib.font_manager")
         letters = fonts.get_font(fonts.findfont(fonts.FontProperties())).get_charmap()
         return sorted(letter for letter in self._letters if ord(letter) not in letters)

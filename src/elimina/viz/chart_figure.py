@@ -15,14 +15,14 @@ _INCHES = (6.4, 3.6)
 _STYLES = ("--", "-")
 
 _RANGE_INCHES, _NAME_LETTERS = 0.3, 70
-"""Height of a range, and letters of its name."""
+"""Height of a range in inches, and largest number of letters of its name."""
 
 _LETTER_INCHES = 0.1
 """Width of a letter of a label."""
 
 _CELL_INCHES, _MIN_SIDE_INCHES, _MAX_SIDE_INCHES = 0.55, 2.0, 9.0
 _MAX_WRITTEN_CELLS, _MAX_WRITTEN_SIDE, _MAX_TICK_LABELS, _STATE_LETTERS = 400, 16, 60, 20
-"""Cells of a heat map up to which their numbers are written, of all and of a side, and labels of an axis."""
+"""Largest numbers of cells of a heat map with numbers: in all, along a side, and of labels of an axis."""
 
 
 def draw_chart(chart: StepChart) -> Picture:

@@ -14,12 +14,12 @@ MIN_SECONDS = 1e-3
 """Least time on a logarithmic axis."""
 
 _DECADE, _MAX_FINE_DECADES = 10, 3
-"""Ratio of the last to the first time up to which the axis of time is linear, since few round numbers lie within it;
-and decades up to which a logarithmic one labels 2 and 5 as well."""
+"""Largest ratio of the last to the first time for a linear axis, since few round numbers lie within it; and largest
+number of decades for a logarithmic axis with labels at 2 and 5."""
 
 _MAX_TICKS = 5
 _UNKNOWN_END = 1.1
-"""End of a run whose time is unknown, by its last bounds."""
+"""End of a run of unknown time, relative to the time of its last bounds."""
 
 Tick = tuple[float, str]
 
@@ -90,7 +90,7 @@ class StepChart(NamedTuple):
 def bounds_chart(
     bounds: Sequence[Bounds], title: str, seconds: float | None = None, unit: str = "optimum"
 ) -> StepChart | None:
-    """Return the chart of the bounds of a run over its time; None if there are none that can be drawn.
+    """Return the chart of the bounds of a run over its time; None without finite bounds.
 
     Args:
         bounds: Bounds over time.

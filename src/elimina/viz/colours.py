@@ -9,16 +9,16 @@ OBSERVED = "#f2a36b"
 BACKGROUND = "#ffffff"
 OTHERS = "#d5dbe1"
 CLASSES = ("#9ecae9", "#f6cf71", "#9fd8b8", "#e3b4d3", "#f2b8a0", "#c9bfe6", "#d6d68a", "#b3d1d6")
-"""Fills of classes, light enough for a name on them."""
+"""Fills of classes, light enough for dark names."""
 
 LIGHT_SCALE, DARK_SCALE = ("#f4f8fc", "#8fb8e0"), ("#cfe1f2", "#08519c")
-"""Ends of a scale: for names in dark ink on it, and for numbers in the ink of ``ink_on``."""
+"""Ends of a scale: a light one for dark names, and a dark one for numbers in the ink of ``ink_on``."""
 
 _WHITE_INK_SHARE = 0.65
 
 
 def node_fills(diagram: Diagram, scale: tuple[str, str] = LIGHT_SCALE) -> list[str]:
-    """Return the fill of each node by the first colouring, with a colour of its own for observed nodes."""
+    """Return the fill of each node by the first colouring, with a separate colour for observed nodes."""
     fills = [FILL] * len(diagram.names)
     if diagram.colourings:
         colouring = diagram.colourings[0]

@@ -18,7 +18,7 @@ class Colouring(NamedTuple):
 
     Attributes:
         name: Label of the choice.
-        values: A number for each node: of a class, or from 0 to 1; None where there is none.
+        values: A number for each node: of a class, or from 0 to 1; None for nodes without a colour.
         labels: Names of the classes; or of both ends of a scale.
         is_scale: True if the values are a scale.
     """
@@ -62,13 +62,13 @@ class Diagram:
         points: Float array of shape ``(nodes, 2)``, y growing upwards, of a map; None if places are to be computed.
         sizes: Radii of the nodes, relative to one another; none if all are equal.
         weights: Widths of the edges, relative to one another; none if all are equal.
-        counts: Text inside each node, if its name is not there.
+        counts: Text inside each node instead of its name.
         captions: Lines below each node.
         bars: Rows inside each node, below its name: a text, and a share of a bar.
         dashed: Edges, by number, that are dashed.
         marked: Nodes with evidence.
         details: Lines that describe each node: a text, and a share for a bar or None.
-        members: Further names that a search finds each node by.
+        members: Further search terms for each node.
         colourings: Choices of colours; the first one is shown first.
         size_key: Key to the sizes, if they need one.
         remarks: Remarks on omissions, or on the meaning of marks.
@@ -99,7 +99,7 @@ class Diagram:
 
 
 class Extents(NamedTuple):
-    """Room that the nodes of a diagram take, in units of its medium.
+    """Sizes of the nodes of a diagram, in units of its medium.
 
     Attributes:
         widths: Width of each node.
@@ -107,7 +107,7 @@ class Extents(NamedTuple):
         below: Height of each node below its centre, with its caption.
         gap: Least distance between nodes of a level.
         drop: Distance between the nodes of a level and those of the next one.
-        edge: Length of an edge where distances determine the places.
+        edge: Length of an edge in layouts by distances.
     """
 
     widths: Points

@@ -32,11 +32,11 @@ def write_graph(
         model: Any model, a network of pgmpy or pyAgrum, or the path of a file that ``elimina.read`` takes.
         path: A .dot or .graphml file.
         result: Answer whose posteriors or states become colours, if there is one.
-        observed: Observed variables (names or indices), which have a colour of their own.
+        observed: Observed variables (names or indices), which have a separate colour.
 
     Raises:
         TypeError: An argument has the wrong type.
-        InputError: The suffix is another one, the model has no such variable, or the file cannot hold a name or be
+        InputError: The suffix is unknown, the model has no such variable, or the file cannot hold a name or be
             written.
 
     Examples:

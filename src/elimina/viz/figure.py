@@ -30,15 +30,15 @@ from elimina.viz.short_labels import short_labels
 
 
 class Style(NamedTuple):
-    """Measures of figures with a number of nodes, in inches, the font's size in points.
+    """Measures of figures by their number of nodes, in inches; the font's size is in points.
 
     Attributes:
-        max_nodes: Nodes up to which the style is taken.
+        max_nodes: Largest number of nodes for the style.
         font: Size of names inside boxes; 0 for dots without names.
-        letters: Letters of a name.
+        letters: Largest number of letters of a name.
         drop: Distance of layers.
         gap: Distance of nodes on a layer.
-        edge: Length of an edge that is not between layers.
+        edge: Length of an edge in layouts by distances.
         line: Width of an edge in points.
         arrow: Length of an arrow head.
     """
@@ -60,10 +60,10 @@ STYLES = (
 )
 _DOT = 0.055
 _LINES_PER_FONT = 2.0
-"""Height of a box by that of its text."""
+"""Height of a box relative to its text."""
 
 _BAR_LINES_PER_FONT, _BAR_FONTS, _BAR_HEIGHT = 1.3, 5.0, 0.75
-"""Height of a row of bars and width of a bar by the size of the text, and height of a bar by that of its row."""
+"""Height of a row of bars and width of a bar relative to the font's size, and height of a bar relative to its row."""
 
 _CIRCLE = 0.115
 """Radius of a node of size 1."""
@@ -94,7 +94,7 @@ class Marks(NamedTuple):
     """Shapes and texts of the nodes.
 
     Attributes:
-        extents: Room of each node.
+        extents: Size of each node.
         radii: Radii of circles; None for boxes.
         labels: Texts inside boxes; none for circles.
         style: Style for the number of nodes.
@@ -227,7 +227,7 @@ def _draw_circles(canvas: Canvas, diagram: Diagram, places: Points, radii: Point
 
 
 def _number_cities(canvas: Canvas, diagram: Diagram, places: Points, radii: Points) -> None:
-    """Write the number of each city on the side that its tour leaves free."""
+    """Write the number of each city on the side away from its tour."""
     if len(places) > _MAX_NUMBERED_CITIES:
         return
     sides = np.full(places.shape, 1e-6)
@@ -309,7 +309,7 @@ def _draw_arrows(
 
 
 def _port(towards: float, width: float) -> float:
-    """Return the place along a box's side where an edge meets it: nearer to its other end."""
+    """Return the place where an edge meets a box's side, shifted towards the edge's other end."""
     return float(np.clip(towards * 0.2, -0.35 * width, 0.35 * width))
 
 
@@ -351,7 +351,7 @@ def _line_scale(diagram: Diagram) -> float:
 
 
 def _circle_scale(diagram: Diagram) -> float:
-    """Return the size of circles relative to those of small diagrams: many of them would not fit any page."""
+    """Return the size of circles relative to those of small diagrams, so that many circles fit on a page."""
     return min(1.0, math.pow(_MAX_FULL_CIRCLES / len(diagram.sizes), _SHRINKING))
 
 

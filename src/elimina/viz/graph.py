@@ -17,18 +17,18 @@ from elimina.viz.diagram import Colouring, Diagram, Edge
 from elimina.viz.short_labels import short_labels
 
 MAX_EDGES = 4_000_000
-"""Number of edges of a model's graph that are listed, in a second or two."""
+"""Largest number of edges of a graph to list; listing them takes a second or two."""
 
 MAX_CLASSES = 8
-"""Classes with a colour of their own."""
+"""Number of classes with separate colours."""
 
 _STATE_LETTERS = 30
 
 MAX_NODES_WITH_BARS = 250
-"""Nodes whose posteriors can be read in one picture."""
+"""Largest number of nodes with legible posteriors in one picture."""
 
 _MAX_ROWS, _ROW_LETTERS = 6, 14
-"""Rows of posteriors inside a node, and letters of a state there."""
+"""Largest numbers of rows of posteriors inside a node, and of letters of a state there."""
 
 
 def edges_of(model: Model) -> list[Edge]:
@@ -61,7 +61,7 @@ def part_of_graph(model: Model, variables: Sequence[int], edges: Sequence[Edge],
 
     Args:
         model: Model of the variables.
-        variables: Variables that are drawn.
+        variables: Variables to draw.
         edges: Pairs of positions in the variables.
         observed: Variables with evidence.
     """
@@ -83,7 +83,7 @@ def answer_colourings(names: Sequence[str], result: Result) -> list[Colouring]:
 
     Args:
         names: Names of the variables.
-        result: Answer, which may lack some of them.
+        result: Answer for some or all of them.
     """
     colourings = []
     marginals: Mapping[str, Mapping[Any, float]] = result.marginals

@@ -18,7 +18,7 @@ _CAPTION_LETTERS = 22
 _LABEL_VARIABLES, _LABEL_LETTERS = 3, 16
 
 _MIN_DIGITS = 0.3
-"""Decimal digits of the number of cells of the smallest node or edge that is drawn to scale."""
+"""Base-10 logarithm of the cells of the smallest node or edge drawn to scale."""
 
 
 def cliques_of(model: Model) -> tuple[Clique, ...]:
@@ -52,7 +52,7 @@ def junction_tree_diagram(
         cliques: All cliques.
         sizes: Number of states of each variable.
         names: Name of each variable.
-        max_cliques: Cliques that are drawn, those nearest to the roots; None for all.
+        max_cliques: Largest number of cliques to draw, nearest to the roots; None for all.
     """
     all_cells = [math.prod(sizes[v] for v in clique.scope) for clique in cliques]
     cells = max(all_cells)

@@ -24,13 +24,13 @@ def back_edges(tree: Tree, scopes: Sequence[Sequence[int]]) -> list[Edge]:
 def pseudotree_diagram(
     tree: Tree, scopes: Sequence[Sequence[int]], names: Sequence[str], max_back_edges: int | None = None
 ) -> Diagram:
-    """Return the diagram of a pseudo-tree, whose nodes are those of the tree in reverse.
+    """Return the diagram of a pseudo-tree, with the tree's nodes in reverse order.
 
     Args:
         tree: One node for each variable.
         scopes: Scopes of the cost functions; each lies on a path to a root.
         names: Names of the variables.
-        max_back_edges: Back edges that are drawn; None for all.
+        max_back_edges: Largest number of back edges to draw; None for all.
     """
     count = len(tree.nodes)
     # Parents come first in a diagram, and last in an elimination order.

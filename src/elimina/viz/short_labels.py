@@ -1,4 +1,4 @@
-"""Short labels of nodes that stay different from each other."""
+"""Short and distinct labels of nodes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def short_labels(names: Sequence[str], letters: int) -> list[str]:
 
     Args:
         names: Names, all different.
-        letters: Letters of a label, unless only a longer one is different from all others.
+        letters: Letters of a label; more if needed to tell it from all others.
     """
     labels = [cut(name, letters) for name in names]
     length = letters

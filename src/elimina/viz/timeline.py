@@ -16,7 +16,7 @@ from elimina.viz.colours import FAINT, INK, OUTLINE
 
 SUFFIXES = (".svg", ".html")
 MAX_AGENTS, MAX_MESSAGES = 200, 10_000
-"""Limits of a picture that can be read."""
+"""Limits of a legible picture."""
 
 _WIDTH, _LANE, _TOP, _BOTTOM, _RIGHT = 1200, 24, 64, 40, 24
 _LETTER = 7.0
@@ -43,9 +43,9 @@ def draw_timeline(
     """Draw a run over simulated time; marks name their message when pointed at.
 
     Args:
-        deliveries: All of the run.
+        deliveries: All deliveries of the run.
         agents: Their names, from top to bottom.
-        path: The picture: .svg, or .html around the same drawing.
+        path: File of the picture: .svg, or .html around the same drawing.
         title: Title above the picture.
 
     Raises:
