@@ -47,6 +47,7 @@ class Search {
 
   // The best solutions so far, the best first.
   std::vector<std::vector<int>> solutions() const;
+  std::size_t solution_count() const { return best_.size(); }
   Cost bound() const { return lower_; }
 
   // Share of the tree that is searched, if both sides of a decision were equally large (P. Kilby and others,

@@ -6,13 +6,15 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import elimina
 from elimina import FORBIDDEN, InputError, MemoryLimitError, Model, UnsupportedError
 from elimina.generate import random_model
-from elimina.strategies import portfolio
+from elimina.problem.preparation import prepare
+from elimina.running.plan_choice import plan_on
+from elimina.strategies import count_optima, portfolio
 from tests import calls
 from tests.cli.schema import validate
 from tests.reference import broadcast
@@ -95,10 +97,34 @@ def test_an_optimum_beyond_the_width_comes_with_bounds_on_the_number():
     result = elimina.solve(model, TASK, memory=1 << 20, device="cpu", time_limit=60)
     assert (result.status, result.value, result.count) == ("bounded", 0, None)
     assert (result.lower_bound, result.upper_bound) == (0, 0)
-    assert result.stats["optima_lower_bound"] == 1
+    assert 1 < result.stats["optima_lower_bound"] <= 8**6
     assert 8**6 <= result.stats["optima_upper_bound"] <= 1.001 * 8**6
     validate(json.loads(result.to_json()))
     assert elimina.solve(model, TASK).count == 8**6
+
+
+@settings(deadline=None, max_examples=60)
+@given(questions())
+def test_few_optima_are_listed_where_messages_do_not_fit(question):
+    model, evidence = question
+    assume(prepare(model, "mpe", evidence).free)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(count_optima, "plan_on", lambda *args: plan_on(*args)._replace(memory_limit=-1))
+        result = elimina.solve(model, TASK, evidence=evidence, device="cpu")
+    value, count = truth(model, evidence)
+    assert (result.value, result.count) == (value, count)
+    assert result.status == ("exact" if count else "infeasible")
+
+
+def test_the_optima_of_a_wide_grid_are_listed():
+    """Two variables of 900 have two states of cost 0, and one is in no table."""
+    tables = [((v,), [0, 0, 3, 9] if v in (100, 700) else [0, 1, 3, 9]) for v in range(900)]
+    edges = [(v, v + 1) for v in range(900) if v % 30 < 29] + [(v, v + 30) for v in range(870)]
+    tables += [(edge, np.diag([0, 0, 1, 1])) for edge in edges]
+    model = Model.from_arrays([4] * 900 + [3], tables)
+    result = elimina.solve(model, TASK, device="cpu", memory=1 << 26)
+    assert (result.status, result.value, result.count) == ("exact", 0, 12)
+    validate(json.loads(result.to_json()))
 
 
 def test_an_optimum_that_search_cannot_prove_is_bounded():

@@ -7,6 +7,7 @@ eliminated, because an elimination keeps only one of the best values.
 from __future__ import annotations
 
 import itertools
+import math
 import time
 from collections.abc import Iterator, Sequence
 
@@ -22,6 +23,11 @@ _SOLUTIONS_MEMORY_SHARE = 0.25
 """Share of the memory for solutions."""
 
 
+def largest_k(problem: Problem, memory: int) -> int:
+    """Return the largest number of assignments that a search may keep in a part of the memory."""
+    return int(_SOLUTIONS_MEMORY_SHARE * memory) // (_SOLUTION_BYTES + _VALUE_BYTES * len(problem.free))
+
+
 class KBestSearch:
     """A resumable search for the k best assignments.
 
@@ -31,6 +37,7 @@ class KBestSearch:
         k: Number of assignments.
         threads: Most CPU threads.
         memory: Bytes that it may take.
+        total: Value of a known assignment; only assignments that are as good count. None: all count.
 
     Attributes:
         is_possible: False if the tables or the costs are too large, or forbid everything.
@@ -39,13 +46,13 @@ class KBestSearch:
         seconds: Seconds searched.
     """
 
-    def __init__(self, problem: Problem, order: Sequence[int], k: int, threads: int, memory: int) -> None:
+    def __init__(
+        self, problem: Problem, order: Sequence[int], k: int, threads: int, memory: int, total: int | None = None
+    ) -> None:
         self._problem, self._k, self._memory = problem, k, memory
         self.is_complete, self.nodes, self.seconds = False, 0, 0.0
-        solution_bytes = k * (_SOLUTION_BYTES + _VALUE_BYTES * len(problem.free))
-        core_costs = None
-        if solution_bytes <= _SOLUTIONS_MEMORY_SHARE * memory:
-            core_costs = core_costs_of(problem, None, False, False, memory)
+        is_within = k <= largest_k(problem, memory)
+        core_costs = core_costs_of(problem, total, False, False, memory) if is_within else None
         self.is_possible = core_costs is not None
         if core_costs is None:
             return
@@ -78,6 +85,16 @@ class KBestSearch:
         self.seconds += time.monotonic() - begun
         self.nodes, self.is_complete = outcome["nodes"], outcome["done"]
 
+    @property
+    def solutions(self) -> int:
+        """Number of the assignments of the variables in tables so far."""
+        return self._core.solution_count
+
+    @property
+    def count(self) -> int:
+        """Number of the assignments so far, with all values of the variables in no table."""
+        return self.solutions * math.prod(self._problem.model.sizes[v] for v in self._idle())
+
     def ranked(self) -> list[tuple[int | float, list[int]]]:
         """Return the best assignments so far, the best first: values, and a value index for each variable."""
         model = self._problem.model
@@ -88,8 +105,12 @@ class KBestSearch:
 
     def _assignments(self) -> Iterator[list[int]]:
         """Yield the best solutions with all values of the variables in no table, which are equally good."""
-        problem, sizes = self._problem, self._problem.model.sizes
-        idle = sorted(set(range(len(sizes))).difference(problem.free, problem.fixed))
+        problem, sizes, idle = self._problem, self._problem.model.sizes, self._idle()
         for values in self._core.solutions:
             for others in itertools.product(*(range(sizes[v]) for v in idle)):
                 yield problem.complete((*problem.free, *idle), (*values, *others))
+
+    def _idle(self) -> list[int]:
+        """Return the variables in no table."""
+        everything = range(len(self._problem.model.sizes))
+        return sorted(set(everything).difference(self._problem.free, self._problem.fixed))

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 from elimina import system
 from elimina._core import Stop, Stopped, obey, stopped
 from elimina.errors import EliminaError, MemoryLimitError, TimeLimitError
+from elimina.problem.tasks import DESCRIPTIONS
 from elimina.result import OPEN_STATUSES, Bounds, EndedBy, Result
 from elimina.running.budget import Budget
 from elimina.running.call_thread import CallThread, abandon_thread, do_in_thread, is_shielded, stop_thread
@@ -154,7 +155,10 @@ class Call(Clock):
         found = self.best_result
         if found is None:
             return False
+        description = DESCRIPTIONS.get(self.task)
         is_close = Bounds(0.0, found.lower_bound, found.upper_bound).gap <= self.gap
+        # Bounds that meet prove the optimum; counts and lists of assignments need more.
+        is_close = is_close and not (description is not None and description.is_beyond_optimum)
         return found.status not in ("bounded", "estimated") or is_close or self.is_over
 
     # Called by the caller's thread.

@@ -1,7 +1,8 @@
 """The number of optima.
 
 In an optimal assignment, the tables of each variable's bucket add up to its message. So the messages of one elimination
-give tables of the values with equality, and the solutions of these tables are counted.
+give tables of the values with equality, and the solutions of these tables are counted. Where no elimination fits,
+branch and bound lists the optima.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 
 from elimina.errors import MemoryLimitError, UnsupportedError
 from elimina.methods.count_bounds import optima_at_most
+from elimina.methods.k_best_search import KBestSearch, largest_k
 from elimina.methods.mini_buckets import Heuristic, run_mini_buckets
 from elimina.model.model import Model
 from elimina.model.table import Table
@@ -36,6 +38,9 @@ from elimina.strategies.strategy import Attempt, Portfolio, Strategy, until_answ
 
 _BOUNDS_SECONDS, _BOUNDS_SHARE = 4.0, 0.25
 """Seconds of the bounds on the number of optima, and their share of the time that remains."""
+
+_MAX_LISTED = 100_000
+"""Number of optima that branch and bound lists, at most."""
 
 _CELL_BYTES = 16  # of the sum and of the table that is made
 
@@ -98,7 +103,7 @@ def _bounds_of_number(lower: float | None, upper: float | None) -> dict[str, int
 
 
 def _bounded_optima(facts: Facts, failure: MemoryLimitError) -> Portfolio:
-    """Bound the number of optima and search for one, which needs no table of the width."""
+    """Search for an optimum, list the optima, and bound their number, all without a table of the width."""
     solver = facts.solver
     options, run, question = solver.options, solver.run, solver.question
     if (
@@ -116,22 +121,22 @@ def _bounded_optima(facts: Facts, failure: MemoryLimitError) -> Portfolio:
             return found.replace(task=task, count=0)
         return found.replace(task=task, status="bounded", stats={**found.stats, **figures})
 
-    def incomplete(found: Result) -> Result:
-        # Equal bounds would end the call, although the number still has to be bounded.
-        known = counted(found)
-        return known if found.status != "optimal" else known.replace(**{_far_end(solver.problem.model.sign): None})
-
     def bound(best: Result | None, budget: Budget) -> Result:
         if best is None or best.value is None:
             raise MemoryLimitError(str(failure))
         budget.report(counted(best))
+        if best.status == "optimal":
+            number, is_complete = _listed_optima(facts, int(best.value), budget)
+            if is_complete:
+                return counted(best).replace(status="exact", count=number)
+            figures.update(_bounds_of_number(number, None))
         seconds = min(_BOUNDS_SECONDS, _BOUNDS_SHARE * budget.seconds)
         with contextlib.suppress(MemoryLimitError):
             upper = optima_at_most(solver.problem, best.value, options.beside(budget.held), seconds)
-            figures.update(_bounds_of_number(1, upper))
+            figures.update(_bounds_of_number(figures["optima_lower_bound"], upper))
         return counted(best)
 
-    part = InnerCall(run, incomplete, "optimum")
+    part = InnerCall(run, counted, "optimum")
     search = scheduled(Solver(question._replace(task="mpe", query=None), options, part), optimum_schedule.ROWS)
     yield from until_answered(part, search)
     best = part.best_result
@@ -140,9 +145,18 @@ def _bounded_optima(facts: Facts, failure: MemoryLimitError) -> Portfolio:
     return (yield Strategy(run, "bounds", functools.partial(bound, best)))
 
 
-def _far_end(sign: int) -> str:
-    """Return the name of a result's optimistic bound."""
-    return "lower_bound" if sign == 1 else "upper_bound"
+def _listed_optima(facts: Facts, optimum: int, budget: Budget) -> tuple[int, bool]:
+    """Return the number of optima that branch and bound lists, and whether these are all."""
+    problem, options = facts.solver.problem, facts.options
+    memory = host_memory(options.beside(budget.held))
+    k = min(_MAX_LISTED, largest_k(problem, memory))
+    if k < 1:
+        return 1, False
+    search = KBestSearch(problem, facts.quick_order.order, k, options.host_threads, memory, optimum)
+    if not search.is_possible:
+        return 1, False
+    search.run(min(_BOUNDS_SECONDS, _BOUNDS_SHARE * budget.seconds))
+    return search.count, search.is_complete and search.solutions < k
 
 
 def _tight(found: Heuristic) -> Iterator[Table]:

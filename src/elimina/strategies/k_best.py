@@ -56,8 +56,7 @@ def k_best_by_search(facts: Facts, row: Row) -> Strategy:
             return Result("bounded", "kbest", lower_bound=lower, upper_bound=upper, stats=stats)
         best, bound = ranked[0], model.sign * search.bound
         proven = tuple(row for row in ranked if model.sign * row.value <= bound)
-        # Bounds that meet would end the call as if all assignments were there.
-        lower, upper = model.ends(None if proven else search.bound, best.value)
+        lower, upper = model.ends(best.value if proven else search.bound, best.value)
         return Result("bounded", "kbest", best.value, lower, upper, best.assignment, ranked=proven, stats=stats)
 
     return Strategy(facts.call, "branch and bound", work, seconds=row.budget(facts))
@@ -84,10 +83,9 @@ def k_best(facts: Facts, _: Row) -> Strategy:
         stats = {**search.statistics, "seconds": seconds}
         if search.is_complete or len(ranked) == options.k:
             return _complete(ranked, stats)
-        # Equal bounds would end the call before all assignments are found.
         if ranked:
             best = ranked[0]
-            lower, upper = model.ends(None, best.value)
+            lower, upper = model.ends(best.value, best.value)
             known = Result(
                 "bounded", "kbest", best.value, lower, upper, best.assignment, ranked=tuple(ranked), stats=stats
             )
