@@ -276,3 +276,38 @@ def test_unsupported_floats_are_named(item: str, problem: str) -> None:
     text = f"var 0.0..9.0: x; var 0.0..9.0: y; {item} solve satisfy;"
     with pytest.raises(ValueError, match=problem):
         FlatZinc(text.encode(), lambda: True)
+
+
+def test_declared_bounds_keep_products_small() -> None:
+    """Without the bounds of the mean, its square would be beyond the solver's numbers."""
+    text = (
+        "var 0..99999: i; var float: f; var 0.0..2.0: mean; var float: square :: output_var;"
+        "constraint int2float(i, f); constraint float_lin_eq([0.001235, -1.0], [f, mean], 0.0);"
+        "constraint float_times(mean, mean, square); solve maximize square;"
+    )
+    assert number(shown(text)[-1]["square"]) == (1619 * Fraction("0.001235")) ** 2
+    impossible = text.replace("0.0..2.0: mean", "-2.0..-1.0: mean")
+    assert shown(impossible) == []
+
+
+def test_floats_without_bounds() -> None:
+    """Constraints on them make variables of the solver's own; the limits are those of the floats nevertheless."""
+    text = (
+        "var float: x :: output_var; var float: y :: output_var; var bool: b; var 0..3: i; var float: f;"
+        "constraint int2float(i, f); constraint float_max(x, f, y);"
+        "constraint float_lin_le_reif([1.0, 0.5], [x, f], 2.5, b);"
+        "constraint array_bool_or([b], true); solve %s;"
+    )
+    model = FlatZinc((text % "maximize x").encode(), lambda: True)
+    search = model.search(False, 0, math.inf, 1, False, lambda: True, True)
+    while (state := search.next(lambda: True)) == "solution":
+        pass
+    assert state == "complete"
+    assert model.unproven_limits(search) == []
+    assert not model.is_unbounded()
+    model = FlatZinc((text % "minimize x").encode(), lambda: True)
+    search = model.search(False, 0, math.inf, 1, False, lambda: True, True)
+    while (state := search.next(lambda: True)) == "solution":
+        pass
+    assert state == "complete"
+    assert model.unproven_limits(search) == ["x"]

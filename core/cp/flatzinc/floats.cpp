@@ -396,7 +396,8 @@ void Floats::define(std::size_t variable, std::size_t constraint) {
   const FloatConstraint& c = constraints_[constraint];
   is_definition_[constraint] = 1;
   try {
-    const Quantity x = c.form == Form::linear ? sum_of(c, variable) : function_of(c);
+    const Quantity x =
+        c.form == Form::linear ? sum_of(c, variable) : function_of(c, declared(document_.variables[variable]));
     post_ranges(document_.variables[variable], x, x.error);
     set(variable, x);
   } catch (const Refused& error) {
@@ -422,7 +423,19 @@ Quantity Floats::value_of(const Term& t) const {
   return {constant(d.numerator), d.decimals, d.error, x, x};
 }
 
-Quantity Floats::new_quantity(double lo, double hi, int decimals, double error) {
+Floats::Range Floats::declared(const Variable& v) const {
+  if (v.domain.kind != Kind::real || v.domain.size == 0) return {};
+  const auto numbers = document_.values(v.domain);
+  return {std::bit_cast<double>(numbers.front()), std::bit_cast<double>(numbers.back())};
+}
+
+// A new variable with the values that are within bounds; without one, nothing is feasible.
+Quantity Floats::new_quantity(Range values, Range within, int decimals, double error) {
+  double lo = std::max(values.lo, within.lo - error), hi = std::min(values.hi, within.hi + error);
+  if (lo > hi) {
+    sink_.post("int_lt", {{constant(0)}, {constant(0)}});
+    lo = hi = 0;
+  }
   const double unit = power(decimals);
   if (std::max(std::abs(lo), std::abs(hi)) * unit > kGreatestNumber)
     throw Refused("its values are too large: give the floats that it depends on smaller bounds");
@@ -457,7 +470,8 @@ Quantity Floats::sum_of(const FloatConstraint& c, std::size_t variable) {
   Value shift = 0;
   const Scaled sum = scaled(summands, c.bound / own, most, shift);
   const double rounding = 1e-15 * size;
-  Quantity result = new_quantity(lo - rounding, hi + rounding, sum.decimals, sum.error);
+  Quantity result =
+      new_quantity({lo - rounding, hi + rounding}, declared(document_.variables[variable]), sum.decimals, sum.error);
   Argument xs = sum.xs, factors;
   for (const Value factor : sum.factors) factors.push_back(constant(factor));
   xs.push_back(result.n);
@@ -471,20 +485,20 @@ Quantity Floats::aligned(const Quantity& x, int decimals) {
   if (x.decimals == decimals) return x;
   const auto factor = static_cast<Value>(power(decimals - x.decimals));
   if (x.n.var < 0) return {constant(x.n.offset * factor), decimals, x.error, x.lo, x.hi};
-  const Quantity result = new_quantity(x.lo, x.hi, decimals, x.error);
+  const Quantity result = new_quantity({x.lo, x.hi}, {}, decimals, x.error);
   sink_.post("int_lin_eq", {{constant(factor), constant(-1)}, {x.n, result.n}, {constant(0)}});
   return result;
 }
 
-Quantity Floats::function_of(const FloatConstraint& c) {
+Quantity Floats::function_of(const FloatConstraint& c, Range within) {
   std::vector<Quantity> inputs;
   for (const Term& t : c.inputs) inputs.push_back(value_of(t));
   if (c.form == Form::product) {
     const Quantity &a = inputs[0], &b = inputs[1];
     const double corners[] = {a.lo * b.lo, a.lo * b.hi, a.hi * b.lo, a.hi * b.hi};
     const double error = kOutward * (a.size() * b.error + b.size() * a.error);
-    Quantity result = new_quantity(*std::min_element(corners, corners + 4), *std::max_element(corners, corners + 4),
-                                   a.decimals + b.decimals, error);
+    const auto [least, greatest] = std::minmax_element(corners, corners + 4);
+    Quantity result = new_quantity({*least, *greatest}, within, a.decimals + b.decimals, error);
     sink_.post("int_times", {{a.n}, {b.n}, {result.n}});
     return result;
   }
@@ -504,7 +518,7 @@ Quantity Floats::function_of(const FloatConstraint& c) {
     hi = std::max(std::abs(lo), std::abs(hi));
     lo = inputs[0].lo > 0 ? inputs[0].lo : inputs[0].hi < 0 ? -inputs[0].hi : 0;
   }
-  const Quantity result = new_quantity(lo, hi, decimals, error);
+  const Quantity result = new_quantity({lo, hi}, within, decimals, error);
   Argument xs;
   for (const Quantity& x : inputs) xs.push_back(x.n);
   switch (c.form) {
@@ -535,7 +549,7 @@ void Floats::make_free(std::size_t variable) {
   }
   try {
     // The rounding of a value to the grid stays between bounds that are on it.
-    Quantity x = new_quantity(lo, hi, decimals, 0);
+    Quantity x = new_quantity({lo, hi}, {}, decimals, 0);
     x.error = is_finite ? 0 : 0.5 / power(decimals);
     if (!is_bounded && v.domain.kind == Kind::none) free_variables_.push_back(x.n.var);
     set(variable, x);
@@ -588,7 +602,7 @@ void Floats::post_constraints(const Poll& poll) {
 void Floats::post(const FloatConstraint& c) {
   if (c.form == Form::linear) return post_linear(c);
   // The result has a value already: the function has it, too.
-  const Quantity x = function_of(c), y = value_of(c.result);
+  const Quantity x = function_of(c, {}), y = value_of(c.result);
   Value bound = 0;
   const Scaled sum = scaled({{1, x}, {-1, y}}, 0, kMostDecimals, bound);
   const auto room = static_cast<Value>(std::floor(sum.error * power(sum.decimals) + 1e-6));

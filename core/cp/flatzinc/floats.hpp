@@ -1,6 +1,7 @@
 // Float variables as integers: multiples of a power of ten. Floats that follow from integers by sums, products, extremes and elements
 // are exact; the others are on a grid, and constraints on them leave room for its rounding, so that no solution is lost.
 #pragma once
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -62,6 +63,9 @@ class Floats {
 
  private:
   using Terms = std::span<const Term>;
+  struct Range {
+    double lo = -std::numeric_limits<double>::infinity(), hi = std::numeric_limits<double>::infinity();
+  };
 
   void read(const Constraint& c);
   void read_comparison(const Constraint& c, std::string_view name);
@@ -73,10 +77,11 @@ class Floats {
   void make_free(std::size_t variable);
   void set(std::size_t variable, Quantity value);
   Quantity value_of(const Term& t) const;
+  Range declared(const Variable& v) const;
   Quantity sum_of(const FloatConstraint& c, std::size_t variable);
-  Quantity function_of(const FloatConstraint& c);
+  Quantity function_of(const FloatConstraint& c, Range within);
   Quantity aligned(const Quantity& x, int decimals);
-  Quantity new_quantity(double lo, double hi, int decimals, double error);
+  Quantity new_quantity(Range values, Range within, int decimals, double error);
   void post(const FloatConstraint& c);
   void post_linear(const FloatConstraint& c);
   void post_ranges(const Variable& v, const Quantity& x, double error);

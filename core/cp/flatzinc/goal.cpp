@@ -56,10 +56,8 @@ int Instance::objective_decimals() const {
   return is_float ? floats_->quantity(static_cast<std::size_t>(t.value)).decimals : 0;
 }
 
-Statements Instance::statements() const {
-  Record record;
-  const Instance copy(document_, record, {});
-  Statements result{std::move(record.bounds), {copy.is_free_.begin(), copy.is_free_.end()}, std::move(record.posts)};
+Statements Instance::recorded(Record& record) const {
+  Statements result{std::move(record.bounds), {is_free_.begin(), is_free_.end()}, std::move(record.posts)};
   result.is_open.resize(result.bounds.size(), 0);
   return result;
 }
@@ -72,18 +70,21 @@ std::vector<std::string> Instance::unproven_limits(const Values* incumbent) cons
 // Only solutions whose objective is better than the value count.
 std::vector<std::string> Instance::beyond_limits(std::optional<Value> value) const {
   if (std::find(is_free_.begin(), is_free_.end(), true) == is_free_.end()) return {};
-  Statements all = statements();
+  // A solver may have more variables than a record: those of its constraints.
+  Record record;
+  const Instance copy(document_, record, {});
+  Statements all = copy.recorded(record);
   if (value) {
-    const View x = view(document_.solve.objective, {}, "the objective");
+    const View x = copy.view(document_.solve.objective, {}, "the objective");
     all.posts.push_back({goal() == Goal::minimise ? "int_lt" : "int_gt", {{x}, {constant(*value)}}});
   }
   std::vector<std::string> names;
   for (const int var : variables_beyond_limits(all)) {
     std::string name;
-    for (std::size_t i = 0; i < views_.size(); ++i) {
+    for (std::size_t i = 0; i < copy.views_.size(); ++i) {
       const std::string_view declared = document_.variables[i].name;
       // Variables introduced by MiniZinc mean nothing to the user.
-      if (views_[i].var == var && (name.empty() || name.starts_with("X_INTRODUCED_"))) name = declared;
+      if (copy.views_[i].var == var && (name.empty() || name.starts_with("X_INTRODUCED_"))) name = declared;
     }
     if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
   }
@@ -94,8 +95,10 @@ std::vector<std::string> Instance::beyond_limits(std::optional<Value> value) con
 
 bool Instance::is_unbounded() const {
   if (goal() == Goal::satisfy) return false;
-  const View x = view(document_.solve.objective, {}, "the objective");
-  return falls_without_end(statements(), goal() == Goal::minimise ? x : -x);
+  Record record;
+  const Instance copy(document_, record, {});
+  const View x = copy.view(document_.solve.objective, {}, "the objective");
+  return falls_without_end(copy.recorded(record), goal() == Goal::minimise ? x : -x);
 }
 
 void Instance::add_note(const std::string& text) {

@@ -15,6 +15,8 @@ namespace elimina::cp::flatzinc {
 // An integer without bounds is from -kFree to kFree.
 inline constexpr Value kFree = Value{1} << 42;
 
+class Record;
+
 class Instance {
  public:
   // Posts everything, with those assumptions, by their numbers, that hold; none: all of them. Throws `Malformed` ("unsupported ..."
@@ -74,7 +76,8 @@ class Instance {
   std::string consistency(const Constraint& c) const;
   std::string side(const Constraint& c) const;
   Argument argument(const Term& t, Place place, const char* what) const;
-  Statements statements() const;
+  // What an instance has posted to a record.
+  Statements recorded(Record& record) const;
   std::vector<std::string> beyond_limits(std::optional<Value> value) const;
   void add_note(const std::string& text);
 
