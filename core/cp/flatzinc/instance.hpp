@@ -76,7 +76,7 @@ class Instance {
   std::string consistency(const Constraint& c) const;
   std::string side(const Constraint& c) const;
   Argument argument(const Term& t, Place place, const char* what) const;
-  // What an instance has posted to a record.
+  // The items of a record that this instance was posted to.
   Statements recorded(Record& record) const;
   std::vector<std::string> beyond_limits(std::optional<Value> value) const;
   void add_note(const std::string& text);
