@@ -6,7 +6,10 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <limits>
+#include <optional>
 #include <tuple>
 
 #include "cp/implied_bounds.hpp"
@@ -187,10 +190,20 @@ Values sizes(const Model& model) {
   return result;
 }
 
-bool propagate(Model& model) {
+// Nothing if the time passed.
+std::optional<bool> propagate(Model& model, double seconds) {
   model.searched = true;
   nb::gil_scoped_release release;
-  return model.solver.engine().propagate();
+  Engine& engine = model.solver.engine();
+  const auto start = std::chrono::steady_clock::now();
+  // Bounds of wide domains may change by one at a time.
+  engine.watch(
+      [=] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() <= seconds; });
+  const bool holds = engine.propagate();
+  const bool is_late = engine.stopped();
+  engine.watch({});
+  if (is_late) return std::nullopt;
+  return holds;
 }
 
 // Decides on a new level, even if it fails.
@@ -257,7 +270,8 @@ void bind_cp(nb::module_& m) {
                                     : std::pair(std::uint64_t{0}, 0.0);
           },
           "How many calls a device has answered, and their seconds.")
-      .def("propagate", &propagate, "Brings the domains to a fixpoint and closes the solver; False: infeasible.")
+      .def("propagate", &propagate, "seconds"_a = std::numeric_limits<double>::infinity(),
+           "Brings the domains to a fixpoint and closes the solver; False: infeasible, None: the time passed.")
       .def("decide", &decide, "var"_a, "value"_a, "is_"_a,
            "Gives or takes a value, and propagates; False: that fails. One call of undo each.")
       .def("undo", &undo)

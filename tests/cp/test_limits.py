@@ -122,3 +122,15 @@ def test_an_array_is_no_number_of_threads():
     model.int_vars(2, 0, 1, "x")
     with pytest.raises(InputError, match="number of threads"):
         model.solve(threads=np.array([[1, 2]]))
+
+
+def test_tables_of_creeping_bounds_keep_the_time_limit():
+    model = cp.Model()
+    x = model.int_var(1, 2**42)
+    # Each look at the remainder, which is less than x, takes one value from x.
+    model.post("int_mod", x, x, x)
+    model.minimize(x)
+    started = time.process_time()
+    result = model.solve(threads=2, time_limit=1.0)
+    assert time.process_time() - started < 20
+    assert result.status in ("unknown", "infeasible")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -61,7 +62,11 @@ def tabulate(posted: PostedModel, solver: CpSolver, rows: int, deadline: float |
         InputError: A constraint's table would have more cells and cannot be decomposed, or a variable has more values.
     """
     try:
-        if not solver.propagate():
+        seconds = math.inf if deadline is None else max(0.0, deadline - time.monotonic())
+        is_consistent = solver.propagate(seconds)
+        if is_consistent is None:
+            check_time(deadline)
+        if not is_consistent:
             raise Infeasible
         return _Tabulation(posted, solver, rows, deadline).model()
     except Infeasible:
