@@ -238,7 +238,7 @@ class Agent:
 
 
 class Agreement(NamedTuple):
-    """A pseudo-tree after the agents' agreement, and the messages of that phase.
+    """A pseudo-tree by the agents, and the messages of its construction.
 
     Attributes:
         listed: The problem's cost functions.
@@ -282,7 +282,7 @@ def agree(
 
 
 def agree_on_tree(problem: Problem, heuristic: Heuristic = "max-degree", seed: int = 0) -> Tree:
-    """Let agents make their pseudo-tree, and no more.
+    """Let agents only build their pseudo-tree.
 
     Args:
         problem: Problem whose variables belong to agents.
@@ -295,13 +295,13 @@ def agree_on_tree(problem: Problem, heuristic: Heuristic = "max-degree", seed: i
 
 
 def pseudo_tree(problem: Problem, agents: Iterable[Finished]) -> PlannedTree:
-    """Return the pseudo-tree that agents have made: see ``planned_tree``."""
+    """Return the pseudo-tree by agents: see ``planned_tree``."""
     places = {v: place for agent in agents for v, place in agent.places.items()}
     return planned_tree(problem, problem.model.tables.listed, [places[v] for v in range(len(places))])
 
 
 def planned_tree(problem: Problem, listed: TableList, places: Sequence[Traversal]) -> PlannedTree:
-    """Return the pseudo-tree from the place of each variable: in its order children come before their parents.
+    """Return the pseudo-tree from the place of each variable; its order has children before parents.
 
     Args:
         problem: Problem whose variables belong to agents.
@@ -326,7 +326,7 @@ class Forecast(NamedTuple):
 
     Attributes:
         width: Width of the pseudo-tree.
-        contexts: The most values of fixed ancestors that one variable makes its table for.
+        contexts: Largest number of combinations of fixed ancestors' values for one variable's table.
         tables: Number of tables of all variables.
         operations: Tables read, over all combinations of their variables.
         seconds: Estimated time, on the CPU; infinity if it is beyond a float.
@@ -344,7 +344,7 @@ class Forecast(NamedTuple):
 
 
 def forecast(problem: Problem, settings: Settings, threads: int) -> Forecast:
-    """Look ahead.
+    """Return the forecast of a problem.
 
     Args:
         problem: Problem whose variables belong to agents.
@@ -376,7 +376,7 @@ def forecast(problem: Problem, settings: Settings, threads: int) -> Forecast:
 
 
 MOST_SECONDS = 3600.0
-"""Estimated time of MB-DPOP from which on it is not begun without a time limit."""
+"""Estimated seconds of MB-DPOP from which it needs a time limit."""
 
 
 def look_ahead(problem: Problem, settings: Settings, threads: int, is_limited: bool) -> Forecast:
@@ -389,7 +389,7 @@ def look_ahead(problem: Problem, settings: Settings, threads: int, is_limited: b
         is_limited: True if the run has a time limit.
 
     Raises:
-        MemoryLimitError: More than an estimated hour, and there is no time limit.
+        MemoryLimitError: The run takes over an estimated hour, and there is no time limit.
     """
     ahead = forecast(problem, settings, threads)
     if ahead.seconds > MOST_SECONDS and not is_limited:
@@ -403,7 +403,7 @@ def look_ahead(problem: Problem, settings: Settings, threads: int, is_limited: b
 
 
 def _again(tree: Tree, cuts: Sequence[set[int]], sizes: Sequence[int], number: int) -> int:
-    """Return the most tables that a variable makes again once an ancestor knows its value; the last ones are kept."""
+    """Return the largest number of tables to repeat once an ancestor knows its value; the last ones are stored."""
     count, ancestor = 0, tree.nodes[number].parent if cuts[number] else -1
     while ancestor >= 0:
         if cuts[ancestor]:

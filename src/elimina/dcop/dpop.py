@@ -25,14 +25,14 @@ from elimina.problem.semirings import FLOATS, INTEGERS, LARGEST
 from elimina.running.encoding import distances_of
 
 WIDEST = 1 << 61
-"""Integer costs of a function may be that far apart."""
+"""Largest distance of integer costs of a function."""
 
 DTYPES = (*INTEGERS, *FLOATS)
 """Number types of messages, the narrowest first."""
 
 
 class Effort(NamedTuple):
-    """Work done so far.
+    """Work so far.
 
     Attributes:
         operations: Tables read in all steps, over all combinations of their variables.
@@ -41,7 +41,7 @@ class Effort(NamedTuple):
         cells: The most cells of such a table.
         parts: Number of mini-buckets.
         dtypes: Number types of the messages.
-        rows: Sent, where they are filtered.
+        rows: Number of rows sent, with filtering.
     """
 
     operations: int = 0
@@ -54,7 +54,7 @@ class Effort(NamedTuple):
 
 
 class Efforts(NamedTuple):
-    """Work of all variables, by the names of a result's ``stats``; of each attribute see ``Effort``."""
+    """Work of all variables, by the names of a result's ``stats``; see the attributes of ``Effort``."""
 
     largest_table: int = 1
     total_operations: int = 0
@@ -124,7 +124,7 @@ class Bucket:
     def becomes_ready(self, send: Send) -> bool:
         """Return whether the variable can be eliminated: the token has left, and all children have sent their tables.
 
-        It is so once only.
+        It returns True only once.
         """
         if self._is_ready or not self._place.is_done:
             return False
@@ -210,7 +210,7 @@ class Bucket:
 
     @property
     def held(self) -> int:
-        """Bytes of the tables that are kept."""
+        """Bytes of the stored tables."""
         return sum(int(table.values.nbytes) for table in self.arrived())
 
     def arrived(self) -> Iterable[Utility]:
@@ -219,7 +219,7 @@ class Bucket:
 
     @property
     def combinations(self) -> int:
-        """Combinations of a mini-bucket at most."""
+        """Largest number of combinations of a mini-bucket."""
         settings, variable = self._settings, self._variable
         tables = [*self._own_costs()[0], *(table for table in self.arrived() if variable in table.scope)]
         sizes = {v: n for table in tables for v, n in zip(table.scope, table.values.shape, strict=True)}
@@ -309,7 +309,7 @@ _MOST_CONTEXTS = 1 << 24
 
 
 def cut_ancestors(separator: Mapping[int, int], below: Iterable[int], most_cells: int) -> set[int]:
-    """Return the ancestors to condition a message on: those of descendants, and the highest others until it is small.
+    """Return the ancestors to fix for a message: those of descendants, and the highest others until it is small.
 
     Args:
         separator: The ancestors that the message depends on, the highest first, and their numbers of values.

@@ -109,7 +109,7 @@ Shape = tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]
 """Sizes of a bucket's variables, and the scope of each of its tables as places among these."""
 
 _SHAPES = 4096
-"""Number of plans that are kept."""
+"""Number of plans in the cache."""
 
 NOTICEABLE = 64 << 20
 """Bytes from which the free memory of the device is checked."""
@@ -126,7 +126,7 @@ IMPOSSIBLE = 1 << 40
 _IMPOSSIBLE_CELL = np.int64(IMPOSSIBLE)
 
 WIDE = _IMPOSSIBLE_CELL.itemsize
-"""Bytes of a cell of tables that are joined as one array."""
+"""Bytes of a cell in a join of tables as one array."""
 
 _NO_OUTPUTS = np.zeros((0, 3), dtype=np.int64)
 
@@ -154,7 +154,7 @@ class MessageTable(NamedTuple):
 
 
 class _Shaped(NamedTuple):
-    """Plan and program that buckets of one shape share."""
+    """Shared plan and program of buckets of one shape."""
 
     backend: Backend
     plan: Plan
@@ -173,7 +173,7 @@ class Engine:
 
     Attributes:
         deadline: Deadline by ``time.monotonic``.
-        received: Bytes of the tables that came from other GPUs.
+        received: Bytes of tables from other GPUs.
 
     Raises:
         InputError: Unknown device.
@@ -206,8 +206,8 @@ class Engine:
 
         Args:
             sizes: Domain sizes of the variable and of the message's.
-            tables: With each the places of its scope among these.
-            room: Bytes that may be used; None: no limit.
+            tables: Tables, each with the places of its scope among these.
+            room: Usable bytes; None: no limit.
 
         Raises:
             InputError: No numbers are wide enough for the costs.
@@ -277,7 +277,7 @@ class Engine:
         return True
 
     def _look_up(self, share: float = 0.0) -> None:
-        """Keep the time limit within an elimination."""
+        """Check the time limit within an elimination."""
         if time.monotonic() > self.deadline:
             raise TimeLimitError("the time limit passed within an elimination")
 
@@ -335,7 +335,7 @@ class _GpuWork:
         self.work, self.tables, self.then = work, tables, then
 
     def bytes_on(self, engine: Engine) -> int:
-        """Return the bytes of its tables that need not be copied to a GPU."""
+        """Return the bytes of its tables that are already on a GPU."""
         return sum(int(values.nbytes) for values in self.tables if engine.holds(values))
 
 
@@ -343,7 +343,7 @@ class GpuPool:
     """Engines of several GPUs; each does one job at a time in a separate thread.
 
     Args:
-        engines: One of each GPU.
+        engines: One for each GPU.
 
     Attributes:
         failed: The engine whose device failed.

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 class CostsError(InputError):
-    """Costs that are too far apart for their number type.
+    """Error about costs too far apart for their number type.
 
     Args:
-        owner: ``variable``, or what of it.
+        owner: ``variable``, or a part of it.
         variable: Index of the variable: agents know no names.
         problem: Description of the error, and advice.
     """
@@ -49,7 +49,7 @@ def names_in_errors(model: Model) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class AgentProfile:
-    """Properties of an agent in a file besides the variables that it owns.
+    """Properties of an agent in a file, besides its variables.
 
     Attributes:
         name: Name, unique in its problem.
@@ -137,17 +137,17 @@ a random one.
 
 
 class Settings(NamedTuple):
-    """Settings that all agents share before they start.
+    """Settings known to all agents from the start.
 
     Attributes:
         sense: ``min-cost`` or ``max-cost``.
         is_integer: True if all costs are integers.
-        ibound: The most variables of a table in a message; None: as many as it takes.
+        ibound: Largest number of variables of a table in a message; None: no limit.
         heuristic: Heuristic that ranks the variables for the pseudo-tree.
         seed: Random seed of the heuristic ``random``.
-        memory: Bytes that each agent may use; None: no limit.
+        memory: Usable bytes of each agent; None: no limit.
         most_cells: Largest number of cells of a message's table (MB-DPOP); None: no limit.
-        is_filtered: True if tables within the i-bound are bounds only, by which rows of exact ones are left out.
+        is_filtered: True if tables within the i-bound are only bounds, for leaving out rows of exact ones.
     """
 
     sense: Sense
@@ -175,7 +175,7 @@ class AgentView(NamedTuple):
 
     Attributes:
         name: Name of the agent.
-        settings: Likewise known to all others.
+        settings: Settings of all agents.
         variables: Variables of the agent.
         owners: Name of the owner of each own variable, and of each variable that shares a cost function with one.
         sizes: Their numbers of values.
@@ -217,14 +217,14 @@ _HEADER = 4 * _WORD
 
 
 class Utility(NamedTuple):
-    """A table of costs above the best ones known, which are added separately; minimised whatever the problem's sense.
+    """A table of costs relative to the best ones, which are added separately; always minimised.
 
     Attributes:
         scope: Variables, the one eliminated first (of the largest visit) first.
         visits: Number of the traversal's visit to each of them.
         values: An array with an axis for each, on the host or on a device.
         forbidden: Cells from this on are forbidden; infinity among floats.
-        spread: No other cell is above it.
+        spread: Largest allowed cell.
         origin: The visit of the variable that was eliminated, and the number of its mini-bucket; of cost functions,
             what comes before all of these.
     """
@@ -413,7 +413,7 @@ KINDS: dict[type, str] = {
 TRAVERSAL = (Rank, Elect, Mark, Marked, Visit, Return)
 """Messages that build the pseudo-tree, as the core numbers them."""
 FIXED: dict[type, int] = {kind: _HEADER + _WORD * len(kind._fields) for kind in TRAVERSAL}
-"""Bytes of messages that are all of one size."""
+"""Bytes of messages of fixed size."""
 
 
 class Message(NamedTuple):
@@ -456,7 +456,7 @@ def sizes_of_messages(cells: int, variables: int) -> tuple[int, int]:
 
 
 Send = Callable[[int, Body], None]
-"""Sends something to another variable."""
+"""Sends a message to another variable."""
 
 _NUMBERS = {kind: number for number, kind in enumerate(TRAVERSAL)}
 _FIELDS = [len(kind._fields) for kind in TRAVERSAL]

@@ -1,4 +1,4 @@
-"""Agents in one process, one message after another, each with a clock of its own.
+"""Agents in one process, each with a separate clock; one message is delivered after another.
 
 The clocks are those of E. Sultanik, P. J. Modi and W. Regli, "On modeling multiagent task scheduling as a distributed
 constraint optimization problem", IJCAI 2007 (simulated runtime): a message carries the sender's time, the receiver's
@@ -26,7 +26,7 @@ from elimina.result import Delivery
 
 Order = Literal["time", "fifo", "random"]
 _SHOWN_NAMES = 8
-"""Names in an error."""
+"""Largest number of names in an error."""
 
 ORDERS: tuple[Order, ...] = get_args(Order)
 """Order of deliveries: by the agents' clocks, as sent, or at random."""
@@ -91,7 +91,7 @@ class Network(NamedTuple):
 
         Raises:
             TypeError: A field has the wrong type.
-            InputError: A field makes no sense.
+            InputError: A field has an invalid value.
         """
         if self.order not in ORDERS:
             raise InputError(f"unknown order of delivery {self.order!r}; it is one of {', '.join(ORDERS)}")
@@ -159,7 +159,7 @@ class Queue:
 _SHOWN = 5
 
 _PATIENCE = 256
-"""Messages between two looks at the time."""
+"""Number of messages between checks of the time."""
 
 
 class Figures(NamedTuple):
@@ -236,9 +236,9 @@ class _Host:
 
     Attributes:
         numbers: Number of messages that the agent sent, by receiver; it starts from 0 again after a crash.
-        counted: Those that were counted, by receiver.
+        counted: Number of counted messages, by receiver.
         waiting: Packets that are not acknowledged, by receiver and number.
-        seen: Senders and numbers of what was received.
+        seen: Senders and numbers of received messages.
         log: Messages received, in order. The log survives crashes, and ``seen`` is made from it.
         is_busy: True while the agent works on a GPU of several.
         late: Messages that have arrived meanwhile, and their times.
@@ -265,8 +265,8 @@ class Simulation:
         network: Network between the agents.
         timer: Measures how long an agent works, in seconds.
         revive: Makes an agent of a name again.
-        listener: Told of each delivery.
-        watch: Told of each elimination how many operations it took.
+        listener: Called with each delivery.
+        watch: Called with the operations of each elimination.
         gpus: GPUs that agents share; while an agent works on one, others go on. None: all work one after another.
         agreement: The pseudo-tree, if the agents have their places in it. None: they build it by messages.
     """
@@ -481,7 +481,7 @@ class Simulation:
             self._work(host, time, packet)
 
     def _crash(self, host: _Host, time: float) -> None:
-        """Lose everything but the log; come back later, if at all."""
+        """Lose everything except the log; restart later, if at all."""
         del self._crashes[host.agent.name]
         host.is_down, host.is_busy = True, False
         host.waiting.clear()

@@ -1,4 +1,4 @@
-"""Files: one module a format of models, one table of the formats of all files, cases and posteriors."""
+"""Files: a module for each format of models, a table of the formats of all files, cases and posteriors."""
 
 from elimina.io.evidence_files import read_evidence
 from elimina.io.model_files import FORMATS, read, write

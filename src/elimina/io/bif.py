@@ -2,8 +2,8 @@
 
 Each variable has a block with its values, each conditional distribution a block with one row "(p1, .., pk) x1, .., xn;"
 for each combination of the parents' values, or with one "table", in which the child varies slowest and the last parent
-fastest (the order of the format's definition), or with a "default" row for the combinations that have none. Commas and
-bars separate like blanks; comments are C's and C++'s, also right behind a word; properties are read past, up to a
+fastest (the order of the format's definition), or with a "default" row for all other combinations. Commas and
+bars separate like blanks; comments are C's and C++'s, also right behind a word; properties are skipped, up to a
 semicolon. Text that is not UTF-8 is Latin-1.
 """
 
@@ -155,7 +155,7 @@ def _read_rows(text: Text, shape: tuple[int, ...], states: list[list[str]], name
 
 
 def render_bif(model: Model) -> Iterator[str]:
-    """Yield the file's text; names and states are quoted where they need it, numbers read back exactly.
+    """Yield the file's text; names and states are quoted if needed, and numbers are exact.
 
     Raises:
         InputError: The model is not a Bayesian network with one factor for each variable, or a name has a character

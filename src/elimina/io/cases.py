@@ -49,11 +49,11 @@ _ACCEPTED_FORMS = "a data frame, a mapping from names to sequences, a list of ma
 
 
 class Cases(NamedTuple):
-    """Observations of the same variables in many cases.
+    """Many cases with observations of the same variables.
 
     Attributes:
         columns: Indices of the variables, one for each column.
-        values: int32 array of shape ``(cases, columns)``: indices of the observed values, -1 where there is none.
+        values: int32 array of shape ``(cases, columns)``: indices of the observed values, -1 for none.
     """
 
     columns: tuple[int, ...]
@@ -61,19 +61,19 @@ class Cases(NamedTuple):
 
 
 def read_cases(path: str | os.PathLike[str], model: Model, *, ignore_extra: bool = False) -> Cases:
-    """Read cases from a table with one row a case and a column for each variable that it names.
+    """Read cases from a table with a row for each case and a column for each variable.
 
     CSV files begin with the variables' names. A cell holds the text of a state; an empty cell, ``?``, ``NA`` and ``*``
     are unobserved. Parquet files hold strings, integers, booleans, categories and nulls, as in ``cases_from_frame``.
 
     Args:
-        path: A .csv file, perhaps with .gz or .xz after that, or a .parquet file.
+        path: A .csv, .csv.gz, .csv.xz or .parquet file.
         model: Model of the cases.
         ignore_extra: Ignore columns that are not variables of the model.
 
     Raises:
-        FormatError: The file is malformed, or names a variable or a value that the model does not have.
-        InputError: The file cannot be read, its suffix is another one, or a package for it is missing.
+        FormatError: The file is malformed, or names a variable or a value unknown to the model.
+        InputError: The file cannot be read, its suffix is unknown, or a package for it is missing.
     """
     path = arguments.file("path", path)
     suffixes = [s.lower() for s in path.suffixes[-2:]]
@@ -145,7 +145,7 @@ def _filled(reader: Iterator[list[str]], columns: int) -> Iterator[list[str]]:
 
 
 def _check_separator(header: Sequence[str], model: Model) -> None:
-    """Raise InputError if the names in the first line are separated by something else than commas."""
+    """Raise InputError if the names in the first line are not separated by commas."""
     for separator in ";\t|":
         names = header[0].split(separator) if len(header) == 1 and model.find(header[0]) is None else []
         if len(names) > 1 and any(model.find(name.strip(' "')) is not None for name in names):
@@ -153,7 +153,7 @@ def _check_separator(header: Sequence[str], model: Model) -> None:
 
 
 def _columns(header: Sequence[str], model: Model, ignore_extra: bool) -> dict[int, int]:
-    """Return the variables that the columns of a file are named after: place of the column -> variable."""
+    """Return the variables named by the columns of a file: place of the column -> variable."""
     if not header:
         raise InputError("expected the names of variables in the first line, found nothing")
     for number, name in enumerate(header, 1):
@@ -166,7 +166,7 @@ def _columns(header: Sequence[str], model: Model, ignore_extra: bool) -> dict[in
 
 
 def _variables(names: Sequence[Any], model: Model, ignore_extra: bool) -> dict[int, int]:
-    """Return the variables that columns are named after: place of the column -> variable; extra columns have none.
+    """Return the variables named by columns: place of the column -> variable; extra columns are left out.
 
     Raises:
         InputError: A column is not a variable and must not be ignored, no column is a variable, or two are the same.
@@ -189,14 +189,14 @@ def _variables(names: Sequence[Any], model: Model, ignore_extra: bool) -> dict[i
 
 
 def is_extra(name: Any, model: Model) -> bool:
-    """Return whether a column's name is not that of a variable, nor its index."""
+    """Return whether a column's name is neither a variable's name nor its index."""
     if isinstance(name, str) or model.find(str(name)) is not None:
         return model.find(str(name)) is None
     return not (hasattr(type(name), "__index__") and 0 <= name < len(model.variables))
 
 
 class _CellError(InputError):
-    """A row that cannot be used; ``row`` counts from 0 within the rows at hand."""
+    """An invalid row; ``row`` counts from 0 within the current rows."""
 
     def __init__(self, row: int, problem: str) -> None:
         super().__init__(problem)
@@ -334,7 +334,7 @@ def _unobserved(cases: int) -> Cases:
 
 
 def _from_arrow(frame: Any, model: Model, indices: bool, ignore_extra: bool) -> Cases:
-    """Take cases from a frame that pyarrow takes."""
+    """Take cases from a frame by pyarrow."""
     purpose = "a data frame that is not of pandas"
     arrow = require("pyarrow", "frames", purpose)
     if hasattr(frame, "__arrow_c_stream__"):
@@ -364,7 +364,7 @@ def labels_of(cases: Any) -> Any:
 
 
 def as_cases(cases: Any, model: Model, *, indices: bool = False, ignore_extra: bool = False) -> Cases:
-    """Take cases from a table in memory, or check those that are given as ``Cases``: see ``cases_from_frame``.
+    """Take cases from a table in memory, or check ``Cases``: see ``cases_from_frame``.
 
     Raises:
         InputError: As ``cases_from_frame``.

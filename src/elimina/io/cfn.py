@@ -40,7 +40,7 @@ _logger = logging.getLogger("elimina")
 _BOUND = re.compile(rb"([<>])([+-]?\d{1,400})(?:\.(\d{0,400}))?")
 _NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _FORBIDDEN_WORD = b"inf"
-"""The cost of forbidden assignments, also where costs are maximised."""
+"""The cost of forbidden assignments, also if costs are maximised."""
 _MAX_EXACT_DECIMALS = 22
 _MAX_INDEX_DIGITS = 18
 _MAX_INTEGER_CHARACTERS = 400
@@ -59,7 +59,7 @@ def _open_text(data: bytes) -> Text:
 
 
 def parse(text: Text) -> Model:
-    """Read a model; it has integer costs if the file has."""
+    """Read a model, with integer costs if all costs of the file are."""
     _open(text)
     _tag(text, b"problem")
     name, sign, bound, decimals = _read_problem(text)
@@ -217,7 +217,7 @@ class _NamedFunctionReader:
             self.tables.append(Table((), 0))
 
     def _hand_out(self, name: bytes, table: Table) -> None:
-        """Give a table to the earlier functions that share it."""
+        """Add a table to the earlier functions that share it."""
         for place, scope in self.waiting.pop(name, ()) if name else ():
             if tuple(self.variables[v].size for v in scope) != table.sizes:
                 names = ", ".join(self.variables[v].name for v in scope)
@@ -261,7 +261,7 @@ class _NamedFunctionReader:
         return _as_reals(numbers) if any(isinstance(number, float) for number in numbers) else np.array(numbers)
 
     def _cut(self, values: _Values) -> _Values:
-        """Cut off the decimals that the bound does not have, and note the first loss."""
+        """Cut off decimals beyond those of the bound, and record the first loss."""
         cut_values = _cut(values, self.decimals)
         if self.cut is None and cut_values is not values and (is_changed := cut_values != values).any():
             first_change = is_changed.argmax()
@@ -334,7 +334,7 @@ def _in_units(table: Table, decimals: int) -> Table:
 
 
 def _cut(values: _Values, decimals: int) -> _Values:
-    """Cut off the decimals that the bound does not have; integers stay integers, and become so without decimals."""
+    """Cut off decimals beyond those of the bound; integers are unchanged, and with 0 decimals others become integers."""
     if values.dtype.kind == "i" or decimals > _MAX_EXACT_DECIMALS:
         return values
     if decimals == 0 and (np.abs(values) < FORBIDDEN).all():
@@ -347,7 +347,7 @@ def _cut(values: _Values, decimals: int) -> _Values:
 
 
 def _forbid(tables: Sequence[Table], sign: int, bound: float | None, decimals: int) -> list[Table]:
-    """Forbid the entries that reach the bound even if all the other functions cost as little as they can."""
+    """Forbid the entries that reach the bound even with the least costs of all other functions."""
     if bound is None:
         return list(tables)
     lowest = [_lowest(table, sign) for table in tables]
@@ -380,8 +380,8 @@ def _forbid_above(table: Table, sign: int, exact_limit: Fraction) -> Table:
 def render(model: Model) -> Iterator[str]:
     """Yield the file's text, which is strict JSON and exact; it has as many decimals as the costs need.
 
-    Without an upper bound one is written that no assignment reaches. (toulbar2 keeps costs as 64-bit integers, scaled
-    by ten to the number of decimals: to be read by it, costs with many decimals must be rounded before.)
+    A model without an upper bound gets one above all totals. toulbar2 stores costs as 64-bit integers, scaled by ten
+    to the number of decimals: round costs with many decimals before writing a file for it.
 
     Raises:
         InputError: A name has a character that the format cannot hold.

@@ -1,4 +1,4 @@
-"""Cost functions by keyword as CFN files write them."""
+"""Cost functions by keyword in the syntax of CFN files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def read_function(
     """Read a type and its parameters and add its function, with costs in units of the last decimal.
 
     Args:
-        text: Stands after the word "type".
+        text: Text, positioned after the word "type".
         scope: Variables of the function.
         target: Receiver of the tables.
         decimals: Number of decimals of costs; further ones are cut off.
@@ -37,7 +37,7 @@ def read_function(
 
     Raises:
         TextError: The parameters are malformed.
-        UnsupportedError: The type is not handled, or its function is too large to be written out.
+        UnsupportedError: The type is unknown, or its function is too large for a table.
     """
     word = text.token("a type")
     keyword = word.decode(errors="replace")

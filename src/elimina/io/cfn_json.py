@@ -17,19 +17,19 @@ _OTHER_ORDER = re.compile(
     rb'|"costs"\s*:\s*(?:\[[^]]*\]|"[^"]*")\s*,\s*"defaultcost"\s*:'
     rb'|"scope"\s*:\s*\[[^]]*\]\s*,\s*"params"\s*:'
 )
-"""Keys at places where the format has others."""
+"""Keys in the place of others."""
 
 
 _HEAD_BYTES = 1 << 16
-"""Bytes of a file, and of its functions, for finding the order of keys: programs write all objects alike."""
+"""Bytes of a file, and of its functions, for detecting the order of keys: programs write all objects alike."""
 
 
 class _Number(str):
-    """A number as it is written."""
+    """A number as written in the file."""
 
 
 class _Pairs(list[tuple[str, Any]]):
-    """The keys and values of an object, as they are written."""
+    """The keys and values of an object, as written in the file."""
 
 
 def in_order(data: bytes) -> bytes:
@@ -63,7 +63,7 @@ def _section(key: str, value: Any) -> Any:
 
 
 def _sorted(pairs: _Pairs, keys: Sequence[str]) -> _Pairs:
-    """Return an object with some keys first, in their order; others follow as they are."""
+    """Return an object with some keys first, in their order; others follow unchanged."""
     rank = {key: number for number, key in enumerate(keys)}
     return _Pairs(sorted(pairs, key=lambda pair: rank.get(pair[0], len(rank))))
 

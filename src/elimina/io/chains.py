@@ -1,4 +1,4 @@
-"""Weighted automata over a scope, for cost functions whose links become tables."""
+"""Weighted automata over a scope, for cost functions as chains of tables."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Chain:
     """A weighted automaton over a scope.
 
     Attributes:
-        scope: The variables in the order in which they are read.
+        scope: The variables in reading order.
         starts: The cost of starting in a state.
         step: Position in the scope, state and value -> the possible next states and their costs.
         final: The cost of ending in a state.
@@ -41,5 +41,5 @@ class Chain:
 
 
 def sum_of_costs(*costs: int) -> int:
-    """Add costs; a forbidden one forbids the sum, however negative the others are."""
+    """Add costs; the sum with a forbidden one is forbidden, even if others are negative."""
     return FORBIDDEN if max(costs, default=0) >= FORBIDDEN else sum(costs)

@@ -1,4 +1,4 @@
-"""Clauses of CNF and weighted CNF: lines, literals, weights, and the tables that they become.
+"""Clauses of CNF and weighted CNF: lines, literals, weights, and their tables.
 
 Variable i is ``x<i>``, its states are 0 (false) and 1 (true). Lines that start with c are comments. The model counting
 competitions give two of them a meaning: "c p weight LITERAL WEIGHT 0" makes the model one of probabilities (the negated
@@ -31,7 +31,7 @@ class Lines:
         data: Content of the file.
 
     Attributes:
-        line: Number of the line that was read last, from 1.
+        line: Number of the last line read, from 1.
         size: Number of bytes.
     """
 
@@ -60,7 +60,7 @@ def integer_of(word: bytes, what: str) -> int:
     """Return a word's integer.
 
     Raises:
-        TextError: It is none.
+        TextError: It is not an integer.
     """
     digits = word[1:] if word[:1] in (b"+", b"-") else word
     if not digits.isdigit() or len(digits) > 400:
@@ -71,7 +71,7 @@ def integer_of(word: bytes, what: str) -> int:
 Clause = tuple[list[int], int]
 
 _MAX_VARIABLES_OF_SHORT_FILES = 2**22
-"""Number of variables that even a short file may have: variables need not occur in a clause or term."""
+"""Largest number of variables of a short file: variables need not occur in a clause or term."""
 
 _MAX_WEIGHT = 2**53
 """Largest weight, so that sums of hundreds stay far below ``FORBIDDEN``."""
@@ -90,7 +90,7 @@ class _Counting:
     projected: tuple[set[int], int] | None = None
 
     def read(self, words: Sequence[bytes], line: int) -> None:
-        """Read a comment, which may have no meaning."""
+        """Read a comment, perhaps without a meaning."""
         if words[:3] == [b"c", b"p", b"weight"]:
             if len(words) not in (5, 6) or words[5:] not in ([], [b"0"]):
                 raise TextError(f"expected 'c p weight LITERAL WEIGHT 0', found {token_text(b' '.join(words))}")
@@ -105,7 +105,7 @@ class _Counting:
                 self.projected = before | variables, first
 
     def check_projection(self, count: int, text: Lines) -> None:
-        """Refuse a count over some of the variables.
+        """Reject a count over some of the variables.
 
         Raises:
             UnsupportedError: Not all variables are named.
@@ -118,7 +118,7 @@ class _Counting:
             )
 
     def weight_tables(self, count: int) -> list[Table]:
-        """Return the weights of the literals of each variable that has some."""
+        """Return the weights of the literals of each variable with weights."""
         tables = []
         for v in sorted({abs(literal) for literal in self.weights}):
             if not 1 <= v <= count:
@@ -148,7 +148,7 @@ def parse_clauses(text: Lines, *, needs_header: bool) -> Model:
 
     Args:
         text: Content of the file.
-        needs_header: True if clauses without a header are refused, rather than read as weighted ones.
+        needs_header: True to reject clauses without a header, False to read them as weighted ones.
     """
     count: int | None = None
     expected: int | None = None
@@ -212,10 +212,10 @@ def variable_names(count: int, size: int) -> list[str]:
 
     Args:
         count: Number of variables.
-        size: Number of bytes that the file has at least.
+        size: Least number of bytes of the file.
 
     Raises:
-        TextError: There are far more variables than the file can be about.
+        TextError: There are far more variables than a file of this size can use.
     """
     max_variables = max(_MAX_VARIABLES_OF_SHORT_FILES, size)
     if count > max_variables:

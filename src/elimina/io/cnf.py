@@ -1,4 +1,4 @@
-"""Clauses of DIMACS (CNF), which are only read.
+"""Clauses of DIMACS (CNF), read only.
 
 ``p cnf VARIABLES CLAUSES``, then clauses: literals that end with 0.
 """

@@ -13,14 +13,14 @@ Held = Literal["names", "upper bound", "capacities"]
 
 
 class Codec(NamedTuple, Generic[Subject]):
-    """The reader and the writer of a format, and what its files can hold.
+    """The reader and the writer of a format, and the possible contents of its files.
 
     Attributes:
-        senses: Senses that a file can have.
+        senses: Possible senses of a file.
         open_text: Function that turns a file's content into the source of ``parse``.
         parse: Function that reads a model or another problem.
         render: Function that yields a file's text; None if the format is only read.
-        holds: Content that not all formats have a place for: names of variables and states, an upper bound on totals,
+        holds: Content that only some formats can hold: names of variables and states, an upper bound on totals,
             the agents' capacities.
         is_of_networks: True if the format is for networks alone, rather than also for products of tables that only look
             like one.

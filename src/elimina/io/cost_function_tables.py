@@ -1,4 +1,4 @@
-"""Cost functions that a file gives by a keyword, written out as tables.
+"""Tables of the cost functions that files name by keywords.
 
 A function of few cells becomes one table. A larger one becomes a chain: auxiliary variables, named with a leading "_",
 hold the state of an automaton that reads the scope from left to right, and each table links a state, a variable and
@@ -127,7 +127,7 @@ class CostFunctionTables:
         return links
 
     def add_sums(self, scope: Sequence[int], weights: Sequence[Mapping[int, int]], cost: Callable[[int], int]) -> None:
-        """Add a cost of the sum of the values' weights (0 where a value has none)."""
+        """Add a cost of the sum of the values' weights (0 for values without one)."""
         self.add([_sum_chain(scope, weights, cost)])
 
     def _grid(self, scope: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -165,7 +165,7 @@ class CostFunctionTables:
         self.add_dense(scope, np.where(allowed, at_top, FORBIDDEN))
 
     def different_pairs(self, scope: Sequence[int], cost: int, excepted: Collection[int] = ()) -> None:
-        """Add a cost for each pair of variables with the same value, unless that is an excepted one."""
+        """Add a cost for each pair of variables with the same value, except for excepted values."""
         cells = sum(self.sizes[u] * self.sizes[v] for u, v in itertools.combinations(scope, 2))
         if cells > _MAX_PAIR_CELLS:
             raise UnsupportedError(
@@ -327,7 +327,7 @@ def _sum_chain(
 
 
 def penalty(metric: str, cost: int) -> Callable[[int], int]:
-    """Return the cost of a gap: once (hard), for each unit (lin) or for each unit of its square (quad).
+    """Return the cost of a gap: constant (hard), for each unit (lin), or for each unit of its square (quad).
 
     Raises:
         TextError: There is no such metric.
@@ -342,7 +342,7 @@ def penalty(metric: str, cost: int) -> Callable[[int], int]:
 
 
 def gap_to(comparator: str, bound: int) -> Callable[[int], int]:
-    """Return how far a sum is from satisfying a comparison with a bound.
+    """Return the distance of a sum from satisfying a comparison with a bound.
 
     Raises:
         TextError: There is no such comparator.

@@ -15,7 +15,7 @@ from elimina.model.variable import Variable
 
 
 class TwoSlices(NamedTuple):
-    """Networks of the first slice, and of a later slice given the one before."""
+    """Networks of the first slice, and of a later slice given the previous one."""
 
     initial: Model
     transition: Model

@@ -46,7 +46,7 @@ def _named(text: Text, sizes: list[int]) -> list[Variable]:
 
 
 def render_ergo(model: Model) -> Iterator[str]:
-    """Yield the file's text, without names and states; numbers are written so that they read back exactly.
+    """Yield the file's text, without names and states; numbers are exact.
 
     Raises:
         InputError: The model is not a Bayesian network with one factor for each variable.

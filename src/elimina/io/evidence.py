@@ -22,13 +22,12 @@ NamedEvidence = dict[str, State | NDArray[np.float64]]
 def parse_assignments(text: str, model: Model) -> NamedEvidence:
     """Read ``name=state,name=state:0.2|state:0.7``: observed states, and likelihoods of states (soft evidence).
 
-    A state that soft evidence does not name has the likelihood 0. A name or state with a comma, an equals sign or a
+    States left out of soft evidence have the likelihood 0. A name or state with a comma, an equals sign or a
     quotation mark (in soft evidence also a colon or a bar) goes between quotation marks, and a mark in it is doubled.
 
     Raises:
-        InputError: The text has another form, or names a variable or state that the model does not have, or says two
-            things about a variable, or a likelihood is not a number from 0 to infinity, or all likelihoods of a
-            variable are 0.
+        InputError: The text has another form, has a variable or state unknown to the model, or has two entries for a
+            variable; or a likelihood is not a number from 0 to infinity, or all likelihoods of a variable are 0.
     """
     if not text.strip():
         raise InputError("the evidence is empty; give a file, or observations like A=x,B=y")

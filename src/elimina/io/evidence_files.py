@@ -1,7 +1,7 @@
 """Evidence files of the UAI competitions, in the dialects in use.
 
-All dialects are integers between blanks, with comments between "/*" and "*/"; line breaks matter only where they are
-named. The dialects are told apart by the number of integers and the first line, so that a file fits at most one:
+All dialects are integers between blanks, with comments between "/*" and "*/"; line breaks matter only where stated
+below. The dialects are told apart by the number of integers and the first line, so that a file fits at most one:
 
 - "k v1 x1 .. vk xk" (1 + 2k integers): k observed variables. "0" alone: none.
 - "1" on its own line, then "k v1 x1 .. vk xk" (2 + 2k integers): the first is the number of evidence sets, which must
@@ -76,7 +76,7 @@ def read_evidence(path: str | os.PathLike[str], model: Model) -> dict[str, State
     """Read the observed states from a file in one of the dialects of UAI evidence, which hold indices.
 
     Args:
-        path: The file, whatever its suffix; decompressed if it ends in .gz or .xz.
+        path: A file of any suffix; decompressed if it ends in .gz or .xz.
         model: Model of the evidence.
 
     Returns:

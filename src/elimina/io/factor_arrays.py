@@ -1,4 +1,4 @@
-"""Factors and states of a model in forms for other packages."""
+"""Factors and states of a model as data for other packages."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def states_of(model: Model) -> list[list[State]]:
 
 
 def factors_of(model: Model) -> list[Conditional]:
-    """Return scopes and arrays of the factors, none of them empty: the first one takes in all constants.
+    """Return scopes and arrays of the factors; none is empty, as the first one includes all constants.
 
     Raises:
         InputError: The constant is beyond the range of a double, there is no variable to put it on, or a factor is

@@ -25,7 +25,7 @@ _MAGIC = {".gz": b"\x1f\x8b", ".xz": b"\xfd7zXZ\0"}
 _OTHER_COMPRESSIONS = re.compile(rb"(?P<bzip2>BZh[1-9]1AY&SY)|(?P<zstd>\x28\xb5\x2f\xfd)|(?P<zip>PK\x03\x04)")
 """First bytes of data in other compressed formats."""
 _MAX_COMPARED_NAMES = 1000
-"""Number of names of a folder that are compared with the name of a missing file."""
+"""Largest number of names of a folder to compare with the name of a missing file."""
 
 
 def load(path: Path) -> bytes:
@@ -45,10 +45,10 @@ def load(path: Path) -> bytes:
 def unpacked(path: Path, data: bytes) -> bytes:
     """Return a file's data, decompressed if its name ends in .gz or .xz, or if they begin as gzip or xz data.
 
-    A byte order mark, which some editors put before text, is left out, and UTF-16 becomes UTF-8.
+    A byte order mark is removed, and UTF-16 becomes UTF-8.
 
     Raises:
-        TextError: The data are damaged, cut off or followed by something else, or another program has to unpack them.
+        TextError: The data are damaged, cut off or followed by other data, or need another program.
     """
     suffix = path.suffix.lower()
     if suffix not in COMPRESSIONS:
@@ -68,7 +68,7 @@ def unpacked(path: Path, data: bytes) -> bytes:
 
 
 def _in_utf8(data: bytes) -> bytes:
-    """Return text in UTF-8 without a byte order mark; a mark of UTF-16, as Windows' shells write it, tells that one."""
+    """Return text in UTF-8 without a byte order mark; UTF-16, as of Windows' shells, is recognised by its mark."""
     if not data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
         return data.removeprefix(BOM_UTF8)
     try:
@@ -80,7 +80,7 @@ def _in_utf8(data: bytes) -> bytes:
 
 
 def _similar_file_hint(path: Path) -> str:
-    """Return a hint at a file with a similar name, if a file is missing and there is one."""
+    """Return a hint at a file with a name similar to a missing one's, if there is one."""
     if path.exists():
         return ""
     try:

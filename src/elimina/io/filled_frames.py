@@ -1,4 +1,4 @@
-"""Data frames whose missing cells are filled with states."""
+"""Data frames with states in place of missing cells."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class _Library(NamedTuple):
 def filled_frame(frame: Any, model: Model, cases: Cases, indices: NDArray[np.int32]) -> Any:
     """Return a frame with states in the missing cells of the variables' columns, and columns for other variables.
 
-    A state is written as the column writes it elsewhere: 1.0 or True where a reader of files made these of its text.
+    A state has the form of the column's other cells: 1.0 or True if a reader of files made these of its text.
 
     Args:
         frame: A data frame of pandas, Polars or Arrow, or a mapping from names to sequences, which gives a dict; it is
@@ -76,7 +76,7 @@ def _filled(variable: Variable, cells: list[Any], codes: Codes, indices: NDArray
 
 
 def _cell(variable: Variable, index: int, kinds: Iterable[type]) -> Any:
-    """Return a cell of one of the given types that reads as a state; the state itself if there is none."""
+    """Return a state as a cell of one of the given types with the same text; else the state itself."""
     state = variable.all_states[index]
     for kind in kinds:
         try:

@@ -28,7 +28,7 @@ USES: dict[Content, str] = {
     "MiniZinc": "MiniZinc is for 'minizinc --solver elimina', after 'elimina install-minizinc'",
     "evidence": "a file of evidence goes beside one: --evidence FILE, or elimina.read_evidence",
 }
-"""Calls and commands that take a file, for errors of those that do not."""
+"""Calls and commands for a file, for errors of other ones."""
 
 
 class Format(NamedTuple):
@@ -40,7 +40,7 @@ class Format(NamedTuple):
         content: Content of its files.
         is_written: True if elimina also writes the format.
         mark: Function that recognises the format among others with its suffix; None if the others have marks.
-        shared_suffixes: Further suffixes, of files that only the mark tells from other formats; they are not written.
+        shared_suffixes: Further suffixes, shared with other formats and told apart by the mark; not written.
         holds_diagrams: True if its files may hold influence diagrams.
     """
 
@@ -54,7 +54,7 @@ class Format(NamedTuple):
 
     @property
     def use(self) -> str:
-        """Calls and commands that take its files."""
+        """Calls and commands for its files."""
         return USES[self.content]
 
 
@@ -140,7 +140,7 @@ def format_of(path: Path) -> Format | None:
 
 
 def marked_format(suffix: str, data: bytes) -> Format | None:
-    """Return the format of a suffix whose mark the content has; None if there is none."""
+    """Return the format of a suffix with the content's mark, or None."""
     return next(
         (
             form

@@ -1,4 +1,4 @@
-"""Influence diagrams while they are read: networks with decisions and utilities."""
+"""Builder of influence diagrams for readers of files: networks with decisions and utilities."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from elimina.model.table import Table
 
 
 class DiagramBuilder(NetworkBuilder):
-    """An influence diagram while it is read. Every method raises TextError if the file contradicts itself."""
+    """An influence diagram during reading. Every method raises TextError if the file contradicts itself."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -24,7 +24,7 @@ class DiagramBuilder(NetworkBuilder):
         self._utilities: dict[str, Table | None] = {}
 
     def add_decision(self, name: str, states: Sequence[str]) -> None:
-        """Declare a decision that observes nothing yet."""
+        """Declare a decision, so far without observations."""
         self.add_variable(name, states)
         self._observed[self.index(name)] = []
 
@@ -35,7 +35,7 @@ class DiagramBuilder(NetworkBuilder):
         self._utilities[name] = None
 
     def is_utility(self, name: str) -> bool:
-        """Return whether a name is that of a utility declared before."""
+        """Return whether a utility of this name is declared."""
         return name in self._utilities
 
     def is_decision(self, variable: int) -> bool:
@@ -49,7 +49,7 @@ class DiagramBuilder(NetworkBuilder):
         return super().index(name)
 
     def set_observed(self, decision: int, parents: Sequence[int]) -> None:
-        """Keep what a decision observes."""
+        """Set the observations of a decision."""
         self._observed[decision] = list(parents)
 
     def utility_shape(self, name: str, parents: Sequence[int]) -> tuple[int, ...]:
@@ -68,7 +68,7 @@ class DiagramBuilder(NetworkBuilder):
         self._utilities[name] = Table(parents, values)
 
     def parts(self, weights: Mapping[str, float] | None = None, *, no_forgetting: bool = False) -> DiagramParts:
-        """Return what was read.
+        """Return the influence diagram.
 
         Args:
             weights: Weight of each utility in the sum; None: 1.

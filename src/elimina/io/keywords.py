@@ -1,4 +1,4 @@
-"""Cost functions by the keywords of WCSP and CFN files, after their parameters are read."""
+"""Cost functions by the keywords of WCSP and CFN files, from their parameters."""
 
 from __future__ import annotations
 
@@ -338,4 +338,4 @@ GLOBAL: dict[str, tuple[str, Callable[[CostFunctionTables, Sequence[int], Parame
     "sgrammar": ("metric cost nb_symbols nb_values start terminals non_terminals", _grammar),
     "sgrammardp": ("metric cost nb_symbols nb_values start terminals non_terminals", _grammar),
 }
-"""The parameters of each other keyword, in the order in which a WCSP file has them, and what adds its function."""
+"""The parameters of each other keyword, in the order of WCSP files, and the function that adds its tables."""

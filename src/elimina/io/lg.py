@@ -1,4 +1,4 @@
-"""UAI files with natural logarithms of the tables' values, as toulbar2 reads them (.LG); they are only read.
+"""UAI files with natural logarithms of the tables' values, as toulbar2 reads them (.LG); read only.
 
 See ``elimina.io.uai`` for the rest of the format.
 """
@@ -18,7 +18,7 @@ from elimina.model.table import Table
 
 
 def parse_logarithms(text: Text) -> Model:
-    """Read a model. Each table is scaled to a largest value of 1; the model's constant makes up for it."""
+    """Read a model. Each table is scaled to a largest value of 1; the model's constant has the scales."""
     sizes, scopes, _ = read_preamble(text)
     factors, constant = [], 0.0
     for number, scope in enumerate(scopes):

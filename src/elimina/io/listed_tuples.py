@@ -27,8 +27,8 @@ def table_of_tuples(
     Args:
         scope: Variables of the table.
         sizes: Domain sizes of these variables.
-        default: The cost of what is not listed.
-        rows: The listed tuples, of shape (n, len(scope)), within the domains; one may be listed twice, at one cost.
+        default: The cost of unlisted tuples.
+        rows: The listed tuples, of shape (n, len(scope)), within the domains; repeated ones need equal costs.
         costs: Their costs, of shape (n,).
 
     Raises:
@@ -53,7 +53,7 @@ def table_of_tuples(
 
 @functools.lru_cache(maxsize=1024)
 def _strides(sizes: tuple[int, ...]) -> NDArray[np.int64]:
-    """Return the number of cells from each state of a variable to its next one."""
+    """Return the stride of each variable in cells."""
     return np.cumprod([1, *sizes[:0:-1]])[: len(sizes)][::-1].astype(np.int64)
 
 
