@@ -1,4 +1,4 @@
-"""Solving a distributed problem by its agents, and answers of runs that were ended early."""
+"""Solving a distributed problem by its agents, and answers of runs with an early end."""
 
 from __future__ import annotations
 
@@ -91,10 +91,10 @@ def bound_of(model: Model, terms: Iterable[int | float]) -> int | float:
 
 
 def rounding_of(model: Model, total: float) -> float:
-    """Return how far from its true value the optimum that agents found may be, if costs are floats.
+    """Return the largest rounding error of the agents' optimum, if costs are floats.
 
-    They add the best cost of each function, and distances from these, which are of one sign: an addition is off by a
-    part in 2^53 of what it adds. No cell takes part in more additions than there are functions and variables.
+    Agents add the best cost of each function, and distances from it of one sign: an addition has an error of 2^-53 of
+    its sum. No cell takes part in more additions than there are functions and variables.
     """
     additions = len(model.factors) + len(model.variables) + _MORE
     bests = [model.constant, *Ends.of(model.tables.listed, model.sense).numbers(highest=model.sign == -1)]
@@ -107,7 +107,7 @@ ALGORITHMS: tuple[Algorithm, ...] = get_args(Algorithm)
 RELIABLE = Network()
 
 _BYTES_OF_A_CELL = 32
-"""Bytes that MB-DPOP allows for a cell of a message: an agent holds several tables, also larger ones of children."""
+"""Bytes of an agent's memory for each cell of an MB-DPOP message: it holds several tables, some larger."""
 
 
 class AgentOptions(NamedTuple):
@@ -305,7 +305,7 @@ def _engines(names: Sequence[str], threads: int | None) -> list[Engine]:
 
 
 class _SimulatedRun:
-    """A run of agents, and the answer where it is ended before they have finished."""
+    """A run of agents, and the answer after an early end."""
 
     def __init__(self, problem: Problem, call: DirectCall, labels: Mapping[str, Any]) -> None:
         self._problem, self._call, self._labels = problem, call, labels
@@ -367,7 +367,7 @@ class _SimulatedRun:
 
 
 class _Watch:
-    """Keeps the time limit, and reports progress."""
+    """Checks the time limit, and reports progress."""
 
     def __init__(
         self,
@@ -399,7 +399,7 @@ def _rows(problem: Problem, agents: Iterable[Finished]) -> dict[str, int]:
 
 
 def settings_of(model: Model, algorithm: Algorithm, options: AgentOptions, memory: int | str | None) -> Settings:
-    """Return the settings that all agents share before they start; for the arguments see ``solve``.
+    """Return the settings of all agents; for the arguments see ``solve``.
 
     Raises:
         TypeError: An option has the wrong type.
@@ -505,7 +505,7 @@ def partial_statistics(number: int, efforts: Efforts, figures: Figures) -> dict[
 
     Args:
         number: Number of agents.
-        efforts: Work of eliminating all variables; that of none if a run did not begin.
+        efforts: Work of eliminating all variables; zero if a run did not begin.
         figures: Clocks and messages of the run.
     """
     return {

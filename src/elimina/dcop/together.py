@@ -44,7 +44,7 @@ _UTIL, _VALUE = [(fixed, of_one - fixed) for fixed, of_one in zip(_FIXED, _OF_ON
 
 
 class Together(NamedTuple):
-    """The answer of agents whose variables were eliminated together.
+    """The answer of agents after eliminating their variables together.
 
     Attributes:
         result: The answer, without figures.
@@ -135,7 +135,7 @@ def exact_answer(model: Model, total: int | float, chosen: Sequence[int], score:
         model: Model of the problem.
         total: The optimum, in the model's units.
         chosen: A value for each variable.
-        score: The model's value of these.
+        score: The model's value of the chosen values.
 
     Raises:
         InternalError: The assignment is not worth the optimum.

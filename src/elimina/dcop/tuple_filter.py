@@ -65,7 +65,7 @@ class _Scale(NamedTuple):
         return np.minimum(wide, self.forbidden).astype(self.dtype)
 
     def table(self, utility: Utility) -> DenseLookup:
-        """Return a table that was sent, or of an own cost function."""
+        """Return a received table, or the table of an own cost function."""
         return DenseLookup(utility.scope, self.scaled(row(utility, ()), utility.forbidden))
 
     def rows(self, rows: SparseTable) -> SparseTable:
@@ -137,13 +137,13 @@ class FilterBucket(Bucket):
 
     @property
     def held(self) -> int:
-        """Bytes of the tables and rows that are kept."""
+        """Bytes of the stored tables and rows."""
         rows = (listed.rows for listed in self._listed.values())
         return super().held + sum(int(table.keys.nbytes + table.values.nbytes) for table in rows)
 
     @property
     def combinations(self) -> int:
-        """Combinations of a mini-bucket at most; tuples are joined on the CPU."""
+        """Largest number of combinations of a mini-bucket; tuples are joined on the CPU."""
         return super().combinations if self._limit is None else 0
 
     def _add_up(self, send: Send) -> None:

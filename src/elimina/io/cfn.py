@@ -334,7 +334,7 @@ def _in_units(table: Table, decimals: int) -> Table:
 
 
 def _cut(values: _Values, decimals: int) -> _Values:
-    """Cut off decimals beyond those of the bound; integers are unchanged, and with 0 decimals others become integers."""
+    """Cut off decimals beyond those of the bound; integers are unchanged, and so are floats of many decimals."""
     if values.dtype.kind == "i" or decimals > _MAX_EXACT_DECIMALS:
         return values
     if decimals == 0 and (np.abs(values) < FORBIDDEN).all():

@@ -1,4 +1,4 @@
-"""Reading and writing models, in formats that the file's suffix chooses (.json also by its content)."""
+"""Reading and writing of models, in formats by the file's suffix (.json also by its content)."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def read_diagram(path: str | os.PathLike[str]) -> DiagramParts:
 
 
 def _parsed(path: Path, codec: Codec[Subject]) -> Subject:
-    """Return what a file holds."""
+    """Return the content of a file."""
 
     def whole(text: Any) -> Subject:
         content = codec.parse(text)
@@ -125,7 +125,7 @@ def _parsed(path: Path, codec: Codec[Subject]) -> Subject:
 
 
 def _in_utf8(path: Path, data: bytes) -> bytes:
-    """Return text in UTF-8; what is not valid UTF-8 is taken as Latin-1, with a warning."""
+    """Return text in UTF-8; invalid UTF-8 is read as Latin-1, with a warning."""
     try:
         if not data.isascii():
             data.decode()
@@ -188,7 +188,7 @@ def _report_losses(model: Model, path: Path, codec: Codec[Model]) -> None:
 
 
 def _report_states(model: Model, path: Path, codec: Codec[Model]) -> None:
-    """Warn about integer and Boolean states, which formats with names of states hold as text."""
+    """Warn about integer and Boolean states, which become text in formats with names of states."""
     for v in model.variables:
         # A format of costs has numbers of states, too.
         states = v.all_states if codec.is_of_networks else v.states or ()

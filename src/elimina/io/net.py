@@ -3,7 +3,7 @@
 Each "node" block declares a variable with its "states"; each "potential ( A | B C )" has as "data" the conditional
 distribution of A: a list of lists of rows, the first parent varies slowest and A itself fastest (or one flat list in
 that order). Rows are normalised, as Hugin does, whatever they sum to; a potential without data is uniform. Comments run
-from "%" or "//" to the end of the line, or are C's. Text that is not UTF-8 is Latin-1. Other attributes are read past.
+from "%" or "//" to the end of the line, or are C's. Text that is not UTF-8 is Latin-1. Other attributes are skipped.
 Source: the chapter on the NET language of Hugin's manual.
 """
 
@@ -38,7 +38,7 @@ _UNSUPPORTED_NODES = ("continuous", "decision", "utility", "function", "instance
 
 
 class Tokens:
-    """Words, quotations and marks of a NET file; ``line`` is that of the last one read, from 1."""
+    """Words, quotations and marks of a NET file; ``line`` is the line of the last one read, from 1."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data.rstrip()
@@ -95,7 +95,7 @@ class Tokens:
         return token.decode()
 
     def skip_value(self) -> None:
-        """Read past the rest of an attribute."""
+        """Skip the rest of an attribute."""
         while self.token("';' after the attribute") != b";":
             pass
 
@@ -238,7 +238,7 @@ def _normalised(values: NDArray[np.float64], owner: str) -> NDArray[np.float64]:
 
 
 def _check_nesting(data: bytes, shape: tuple[int, ...], owner: str) -> None:
-    """Refuse parentheses that group the numbers in another way than the table's axes."""
+    """Reject parentheses that do not group the numbers by the table's axes."""
     nested = b"()"
     for size in reversed(shape[:-1]):
         nested = b"(" + nested * size + b")"

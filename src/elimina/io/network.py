@@ -1,4 +1,4 @@
-"""Common parts of the formats of Bayesian networks: building one from a file, and preparing one for a writer."""
+"""Common parts of the formats of Bayesian networks: building a network from a file, and preparing it for a writer."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Conditional = tuple[tuple[int, ...], NDArray[np.float64]]
 """The parents and then the child, and the values with the axes in that order."""
 
 MAX_TABLE_CELLS = 10**8
-"""Largest number of cells of a table that is written out."""
+"""Largest number of cells of a table in a file."""
 
 NOT_A_NETWORK = (
     "{} holds exactly one conditional distribution for each variable, without cycles; make the model with children=, "
@@ -28,13 +28,13 @@ NOT_A_NETWORK = (
 
 
 class Located(Protocol):
-    """A source whose place an error message names."""
+    """A source with a place for error messages."""
 
     line: int
 
 
 class NetworkBuilder:
-    """A network while it is read. Every method raises TextError if the file contradicts itself."""
+    """A network during reading. Every method raises TextError if the file contradicts itself."""
 
     def __init__(self) -> None:
         self.name = ""
@@ -43,7 +43,7 @@ class NetworkBuilder:
         self._factors: dict[int, Table] = {}
 
     def refuse_node(self, name: str, kind: str) -> None:
-        """Refuse a decision or a utility.
+        """Reject a decision or a utility.
 
         Raises:
             UnsupportedError: Always.
@@ -91,7 +91,7 @@ class NetworkBuilder:
         return shape
 
     def add_distribution(self, parents: Sequence[int], child: int, values: NDArray[np.float64]) -> None:
-        """Keep the child's distribution; ``shape`` has checked its head."""
+        """Set the child's distribution; ``shape`` has checked its head."""
         self._factors[child] = Table([*parents, child], values)
 
     def check_distributions(self, others: Collection[int] = ()) -> None:
@@ -103,7 +103,7 @@ class NetworkBuilder:
             raise TextError(f"variable {missing[0]!r} has no distribution")
 
     def model(self) -> Model:
-        """Return the network, its factors in the order in which they were added."""
+        """Return the network, with factors in the order of their addition."""
         self.check_distributions()
         factors = list(self._factors.values())
         return Model(

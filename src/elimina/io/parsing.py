@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def token_text(token: bytes) -> str:
-    """Return a token as an error message quotes it."""
+    """Return a token as a quotation for an error message."""
     return repr(token[:40].decode(errors="replace"))
 
 

@@ -61,7 +61,7 @@ def from_pgmpy(network: Any, *, check: bool = True) -> Model:
 
 
 def node_states(network: Any) -> dict[Any, list[Any]]:
-    """Return the variables of a network of pgmpy and their states, both as pgmpy has them.
+    """Return the variables of a network of pgmpy and their states, both as in pgmpy.
 
     Raises:
         InputError: As ``from_pgmpy``.
@@ -89,7 +89,7 @@ def _factors(network: Any) -> list[Any]:
 
 
 def states_of_factors(factors: Sequence[Any]) -> dict[Any, list[Any]]:
-    """Return the states of each variable, in the order of its distribution, or of the first factor that has it."""
+    """Return the states of each variable, in the order of its distribution, or of its first factor."""
     states: dict[Any, list[Any]] = {}
     for factor in factors:
         states.setdefault(factor.variables[0], list(factor.state_names[factor.variables[0]]))
@@ -100,7 +100,7 @@ def states_of_factors(factors: Sequence[Any]) -> dict[Any, list[Any]]:
 
 
 def native_state(state: Any) -> State:
-    """Return a state of pgmpy as elimina has it: a str, an int or a bool."""
+    """Return a state of pgmpy as a str, an int or a bool."""
     plain = native(state)
     return plain if isinstance(plain, str | int) else str(state)
 

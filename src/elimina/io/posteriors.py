@@ -1,6 +1,6 @@
 """Files of posteriors: tables of a batch, and result files of the UAI competitions' MAR task.
 
-A batch has one row a case, written chunk by chunk to a file that appears only once it is complete.
+A batch has a row for each case, written chunk by chunk to a file that appears only once it is complete.
 
 A result file holds the word MAR, the number of variables, and for each its number of values and their probabilities;
 line breaks carry no meaning. Some solvers write the number of evidence sets, which must be 1, before the number of
@@ -35,7 +35,7 @@ EVIDENCE = "log10_evidence"
 """Name of the last column: base-10 logarithm of the probability of the case's observations."""
 
 STATUS, ERROR = "status", "error"
-"""Names of the columns after it where cases may be estimated: exact, estimated or infeasible; the estimated error."""
+"""Names of further columns if cases may be estimated: exact, estimated or infeasible; the estimated error."""
 
 Floats = NDArray[np.floating[Any]]
 
@@ -227,12 +227,12 @@ def open_posteriors(
     """Begin a file of posteriors.
 
     Args:
-        path: A .csv file, perhaps with .gz or .xz after that, a .parquet or an .npz file.
+        path: A .csv, .csv.gz, .csv.xz, .parquet or .npz file.
         variables: Variables of the posteriors, in the order of their columns.
         has_errors: True if each case has a status and an estimated error.
 
     Raises:
-        InputError: The suffix is another one, a package is missing, or the file cannot be written.
+        InputError: The suffix is unknown, a package is missing, or the file cannot be written.
     """
     path = arguments.file("path", path)
     suffixes = [s.lower() for s in path.suffixes[-2:]]
@@ -315,7 +315,7 @@ def _split(numbers: NDArray[np.float64]) -> list[NDArray[np.float64]]:
 
 
 def write_marginals(marginals: Iterable[ArrayLike]) -> str:
-    """Return the text of a result file; numbers are written so that they read back exactly.
+    """Return the text of a result file, with exact numbers.
 
     Args:
         marginals: One array of probabilities for each variable, in index order.

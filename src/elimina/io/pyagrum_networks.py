@@ -90,8 +90,8 @@ def table_of_tensor(tensor: Any, index: dict[str, int]) -> Table:
 def stored_values(tensor: Any) -> NDArray[np.float64]:
     """Return the values of a tensor of pyAgrum, the axis of its last variable first.
 
-    NoisyOR, MAX and the like compute each cell when it is asked for. They have no buffer, and ``toarray`` returns
-    memory that was never written; so they are copied to a tensor with one.
+    NoisyOR, MAX and the like compute cells on demand. They have no buffer, and ``toarray`` returns uninitialised
+    memory, so they are copied to a tensor with a buffer.
 
     Raises:
         UnsupportedError: pyAgrum's array differs from the tensor's cells.

@@ -1,4 +1,4 @@
-"""toulbar2's unconstrained quadratic pseudo-Boolean problems (QPBO), which are only read.
+"""toulbar2's unconstrained quadratic pseudo-Boolean problems (QPBO), read only.
 
 Files begin with two numbers: variables, negative if their values are 1 and -1 instead of 0 and 1; and terms, negative
 if the sum is maximised. Then a term on each line: ``i j W``, variables from 1 on and a coefficient. The objective is
@@ -21,10 +21,10 @@ from elimina.model.table import Table
 from elimina.model.variable import MAX_STATES, Variable
 
 _MIN_BYTES_PER_TERM = 6
-"""Bytes of the shortest term: three digits and what is between them."""
+"""Bytes of the shortest term: three digits and their separators."""
 
 _MAX_COEFFICIENT = 2.0**52
-"""Coefficients that are integers are exact up to here."""
+"""Largest integer coefficient that is exact."""
 
 
 def parse_terms(text: Text) -> Model:

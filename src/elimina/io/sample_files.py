@@ -29,7 +29,7 @@ def csv_chunks(
         variables: Variables of the columns.
         indices: Index of each sample's state, shape ``(samples, variables)``; -1 for an empty cell.
         logs: Numbers of a last column; None: there is none.
-        last_column: Name of that column.
+        last_column: Name of the last column.
     """
     text = io.StringIO()
     rows = csv.writer(text, lineterminator="\n")

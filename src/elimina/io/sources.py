@@ -1,4 +1,4 @@
-"""Models and evidence as callers give them: objects, or files."""
+"""Models and evidence from objects or files."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CONVERTERS = {
     "pgmpy": ("elimina.io.pgmpy_networks", "from_pgmpy"),
     "pyagrum": ("elimina.io.pyagrum_networks", "from_pyagrum"),
 }
-"""Module and function that convert the networks of another package: they are loaded where such a network comes."""
+"""Module and function that convert the networks of another package, loaded at the first such network."""
 
 
 class LabelledRow(Protocol):
@@ -118,7 +118,7 @@ def as_evidence(evidence: EvidenceLike | None, model: Model, argument: str = "ev
 
 
 def _cell_state(variable: Variable, cell: Any) -> Any:
-    """Return what a cell says about a variable; None for an empty one."""
+    """Return the evidence in a cell; None for an empty one."""
     if isinstance(cell, StateIndex | Mapping) or np.ndim(cell):
         return cell
     index = index_of_cell(variable, cell)

@@ -29,7 +29,7 @@ logger = logging.getLogger("elimina")
 
 _MAX_EXPONENT = 700.0
 _MAX_CONSTANTS = 64
-"""Tables that a constant may become."""
+"""Largest number of tables for a constant."""
 
 
 def _open_text(data: bytes) -> Text:
@@ -112,7 +112,7 @@ def read_tables(text: Text, scopes: Sequence[Sequence[int]], sizes: Sequence[int
 
 
 def render(model: Model) -> Iterator[str]:
-    """Yield the file's text; numbers are written so that they read back exactly.
+    """Yield the file's text, with exact numbers.
 
     The model's constant becomes tables of arity 0, as long as 64 of them hold it; beyond, it is dropped with a warning.
     A factor whose child is not last in its scope is transposed. Tables with rows that do not sum to 1 are written as

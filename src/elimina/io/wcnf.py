@@ -1,4 +1,4 @@
-"""Weighted clauses of the MaxSAT evaluations (weighted CNF), which are only read.
+"""Weighted clauses of the MaxSAT evaluations (weighted CNF), read only.
 
 ``p wcnf VARIABLES CLAUSES [TOP]``, then clauses with their weights in front, those of at least TOP hard; or (from 2022
 on), without a header, clauses with ``h`` (hard) or a weight in front. An assignment costs the weights of the clauses

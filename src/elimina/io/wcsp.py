@@ -132,7 +132,7 @@ class _WordReader:
 
 @dataclass(frozen=True)
 class Shared:
-    """A function to which later functions refer."""
+    """A function that later functions refer to."""
 
     sizes: tuple[int, ...]
     default: int
@@ -141,7 +141,7 @@ class Shared:
 
 
 def parse(text: Text) -> Model:
-    """Read a model; a bound that no sum of 64-bit costs reaches is left out."""
+    """Read a model, without a bound beyond all sums of 64-bit costs."""
     name = text.token("the problem's name").decode()
     count = read_count(text, "a number of variables")
     largest = text.integer("the largest domain size")
@@ -180,7 +180,7 @@ def _read_sizes(text: Text, count: int, largest: int) -> list[int]:
 
 
 _MAX_FUNCTIONS_PER_ARRAY = 4096
-"""Functions whose tables share one array: some milliseconds of work between two looks at stop requests."""
+"""Number of functions with one array for their tables: a few milliseconds of work between checks of stop requests."""
 
 
 class _FunctionReader:
@@ -249,7 +249,7 @@ class _FunctionReader:
 
 
 def make_table(scope: Sequence[int], function: Shared, bound: int) -> Table:
-    """Build a dense table, or a sparse one where few tuples of a large product are listed.
+    """Build a dense table, or a sparse one if few tuples of a large product are listed.
 
     Raises:
         TextError: A tuple is listed with two costs.

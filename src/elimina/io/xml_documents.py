@@ -1,4 +1,4 @@
-"""XML files as elements that know their lines."""
+"""XML files as elements with their lines."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from elimina.io.parsing import token_text
 
 @functools.cache
 def not_xml() -> re.Pattern[str]:
-    """Return the pattern of a character that XML cannot hold; compiling it takes longer than to read a small model."""
+    """Return the pattern of a character forbidden in XML; compiling it takes longer than reading a small model."""
     return re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def checked_xml(name: str) -> str:
-    """Return a name that XML can hold.
+    """Return a name if it is valid in XML.
 
     Raises:
-        InputError: It cannot.
+        InputError: The name has a forbidden character.
     """
     invalid = not_xml().search(name)
     if invalid:
@@ -35,7 +35,7 @@ class Element:
 
     Attributes:
         tag: Name of the element.
-        attributes: Name -> value, those written in the file.
+        attributes: Name -> value, as written in the file.
         line: Line at which it starts.
         children: The elements directly in it.
     """
@@ -80,7 +80,7 @@ class Document:
         return b""
 
     def contains(self, text: bytes) -> bool:
-        """Return whether the file holds a text, be it in a comment."""
+        """Return whether the file holds a text, even in a comment."""
         return text in self._data
 
     def root(self, tag: str) -> Element:
@@ -140,7 +140,7 @@ class Document:
         """Return the only child of a name.
 
         Raises:
-            TextError: There is none, or another.
+            TextError: There is no child, or one of another name.
         """
         children = [child for child in element.children if child.tag == tag]
         self.line = children[1].line if len(children) > 1 else element.line

@@ -1,4 +1,4 @@
-"""The outermost element of an XML file, which tells its format."""
+"""The outermost element of an XML file, which determines its format."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading and writing distributed problems: one module a format, chosen by the file's suffix."""
+"""Reading and writing of distributed problems: a module for each format, chosen by the file's suffix."""
 
 from __future__ import annotations
 

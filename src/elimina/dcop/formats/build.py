@@ -99,7 +99,7 @@ def parse_cost(word: str) -> int | float:
 
 
 class Builder:
-    """A problem while it is read. Every method raises TextError if the file contradicts itself.
+    """A problem during reading. Every method raises TextError if the file contradicts itself.
 
     Attributes:
         name: Name of the problem.
@@ -271,7 +271,7 @@ class Builder:
 
 
 def check_listed(cells: int, name: str) -> None:
-    """Refuse a full table that is too large to be listed.
+    """Reject a full table that is too large for a file.
 
     Raises:
         MemoryLimitError: It has more cells than a file may list.

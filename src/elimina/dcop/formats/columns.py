@@ -119,7 +119,7 @@ def negative(values: Column) -> Column:
 
 
 def positive(values: Column) -> Column:
-    """Return numbers as they are, and booleans as integers."""
+    """Return numbers unchanged, and booleans as integers."""
     return _number(values)
 
 
