@@ -184,8 +184,14 @@ void bind_consistency(nb::module_& m) {
            "three words each.")
       .def("replace_open", &replace_open, "bounds"_a, "lengths"_a, "decisions"_a,
            "Search these instead, which another search of the same model has left.")
-      .def_prop_ro("solutions", &Search::solutions, "The best solutions so far, the best first.")
-      .def_prop_ro("solution_count", &Search::solution_count, "The number of these.")
+      .def(
+          "solution",
+          [](const Search& search, std::size_t rank) {
+            if (rank >= search.solution_count()) throw nb::index_error("there is no such solution");
+            return search.solution(rank);
+          },
+          "rank"_a, "One of the best solutions so far; 0 is the best.")
+      .def_prop_ro("solution_count", &Search::solution_count, "The number of solutions that are kept.")
       .def_prop_ro("top", &Search::top, "What costs as much or more is not looked for.")
       .def_prop_ro("kept", &kept, "The values that are left at the root.")
       .def_prop_ro("bound", &Search::bound, "No assignment costs less, or less than what is looked for.")

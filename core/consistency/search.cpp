@@ -167,12 +167,6 @@ void Search::offer(const std::vector<int>& value) {
   if (best_.size() == count_) top_ = std::min(top_.load(), best_.back().cost - step_ + 1);
 }
 
-std::vector<std::vector<int>> Search::solutions() const {
-  std::vector<std::vector<int>> result;
-  for (const Solution& solution : best_) result.push_back(network_.outer(solution.value));
-  return result;
-}
-
 void Search::note_bound() {
   Cost lower = top_;
   if (!open_.empty()) lower = std::min(lower, open_.front().bound);

@@ -42,11 +42,11 @@ class Search {
   void replace_open(std::vector<Open> open);
 
   bool has_solution() const { return !best_.empty(); }
-  std::vector<int> best() const { return network_.outer(best_.front().value); }
+  std::vector<int> best() const { return solution(0); }
   Cost cost() const { return cost_; }  // cost of the best solution; a forbidden cost if there is none
 
-  // The best solutions so far, the best first.
-  std::vector<std::vector<int>> solutions() const;
+  // One of the best solutions so far; 0 is the best.
+  std::vector<int> solution(std::size_t rank) const { return network_.outer(best_[rank].value); }
   std::size_t solution_count() const { return best_.size(); }
   Cost bound() const { return lower_; }
 

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elimina import FORBIDDEN, Model
+from elimina.methods import k_best_search
 from elimina.methods.k_best_search import KBestSearch
 from elimina.problem.preparation import prepare
 from tests.methods.test_best_assignments import allowed, random_model
@@ -16,7 +17,8 @@ MEMORY = 1 << 30
 
 
 def values_of(search: KBestSearch) -> list[float]:
-    ranked = search.ranked()
+    ranked, is_whole = search.ranked()
+    assert is_whole
     assert len({tuple(assignment) for _, assignment in ranked}) == len(ranked)
     return [value for value, _ in ranked]
 
@@ -69,3 +71,15 @@ def test_tables_or_solutions_beyond_the_memory_and_forbidden_ones_are_refused():
     assert not KBestSearch(problem, problem.free, 10**9, 1, MEMORY).is_possible
     nothing = Model.from_arrays([2, 2], [((0, 1), np.full((2, 2), FORBIDDEN))])
     assert not KBestSearch(prepare(nothing, "mpe", {}), (0, 1), 5, 1, MEMORY).is_possible
+
+
+def test_a_call_that_is_over_evaluates_some_assignments_only(monkeypatch):
+    model = Model.from_arrays([4] * 8, [((v, v + 1), np.zeros((4, 4), dtype=int)) for v in range(7)])
+    problem = prepare(model, "mpe", {})
+    search = KBestSearch(problem, problem.free, 4**8, 1, MEMORY)
+    search.run(60)
+    assert search.is_complete
+    monkeypatch.setattr(k_best_search, "_RANKING_SECONDS", 0.0)
+    ranked, is_whole = search.ranked(lambda: True)
+    assert len(ranked) == 1
+    assert not is_whole

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from elimina._core import ConsistencySearch, stopped
 from elimina.methods.soft_consistency import core_costs_of, slack_of
@@ -18,6 +18,9 @@ from elimina.running.memory_shares import threads_within
 
 _SOLUTION_BYTES, _VALUE_BYTES = 40, 4
 """Bytes of a solution without its values, and of each of these."""
+
+_RANKING_SECONDS = 0.05
+"""Seconds to evaluate assignments after the end of a call."""
 
 _SOLUTIONS_MEMORY_SHARE = 0.25
 """Share of the memory for solutions."""
@@ -95,18 +98,31 @@ class KBestSearch:
         """Number of the assignments so far, with all values of the variables in no table."""
         return self.solutions * math.prod(self._problem.model.sizes[v] for v in self._idle())
 
-    def ranked(self) -> list[tuple[int | float, list[int]]]:
-        """Return the best assignments so far, the best first: values, and a value index for each variable."""
-        model = self._problem.model
-        best = itertools.islice(self._assignments(), self._k)
-        ranked = [(model.score(assignment), assignment) for assignment in best]
+    def ranked(self, is_over: Callable[[], bool] = lambda: False) -> tuple[list[tuple[int | float, list[int]]], bool]:
+        """Return the best assignments so far, and whether these are all of them: a late call evaluates only some.
+
+        Args:
+            is_over: Function that returns whether the call is to end.
+
+        Returns:
+            Values and a value index for each variable, the best first.
+        """
+        model, latest = self._problem.model, time.monotonic() + _RANKING_SECONDS
+        ranked: list[tuple[int | float, list[int]]] = []
+        is_whole = True
+        for assignment in itertools.islice(self._assignments(), self._k):
+            if ranked and time.monotonic() > latest and is_over():
+                is_whole = False
+                break
+            ranked.append((model.score(assignment), assignment))
         allowed = [row for row in ranked if not model.is_beyond_bound(row[0])]
-        return sorted(allowed, key=lambda row: model.sign * row[0])
+        return sorted(allowed, key=lambda row: model.sign * row[0]), is_whole
 
     def _assignments(self) -> Iterator[list[int]]:
         """Yield the best solutions with all values of the variables in no table, which are equally good."""
         problem, sizes, idle = self._problem, self._problem.model.sizes, self._idle()
-        for values in self._core.solutions:
+        for rank in range(self.solutions):
+            values = self._core.solution(rank)
             for others in itertools.product(*(range(sizes[v]) for v in idle)):
                 yield problem.complete((*problem.free, *idle), (*values, *others))
 

@@ -46,10 +46,11 @@ def k_best_by_search(facts: Facts, row: Row) -> Strategy:
         if not search.is_possible:
             raise UnsupportedError("branch and bound does not take the costs, or its copies of the tables do not fit")
         search.run(budget.seconds)
-        ranked = [RankedAssignment(value, model.states_at(chosen)) for value, chosen in search.ranked()]
+        assignments, is_whole = search.ranked(lambda: facts.call.is_over)
+        ranked = [RankedAssignment(value, model.states_at(chosen)) for value, chosen in assignments]
         seconds = {"search": search.seconds}
         stats = {**NO_PLAN, "method": "search", "nodes": search.nodes, "seconds": seconds}
-        if search.is_complete:
+        if search.is_complete and is_whole:
             return _complete(ranked, stats)
         if not ranked:
             lower, upper = model.ends(search.bound, None)
