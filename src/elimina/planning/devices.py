@@ -14,7 +14,7 @@ HINT = "expected auto, cpu, cuda, a GPU such as cuda:1, or several such as cuda:
 
 
 def gpu_numbers(device: str) -> tuple[int, ...]:
-    """Return the numbers of the GPUs that a device names; none for ``auto`` and ``cpu``, 0 for ``cuda``."""
+    """Return the numbers of the GPUs in a device's name; none for ``auto`` and ``cpu``, 0 for ``cuda``."""
     if device == "cuda":
         return (0,)
     return tuple(int(match[1]) for part in device.split(",") if (match := _GPU.fullmatch(part)))

@@ -26,7 +26,7 @@ def _round_up(value: int, unit: int) -> int:
 
 
 MIN_LISTED_CELLS = 1 << 16
-"""Cells of the smallest factor to list: smaller ones are quickly read in full, and take little memory."""
+"""Cells of the smallest factor to list: smaller tables are fast and take little memory."""
 
 _LISTED_SHARE = 0.5
 """Largest bytes of a listed factor's tuples, relative to those of its cells."""
@@ -40,7 +40,7 @@ class Section(NamedTuple):
 
     Attributes:
         layout: Layout of the keys.
-        used: One number: how many of the tuples there are.
+        used: One number: the number of tuples in use.
         keys: uint64 of shape (tuples, ``layout.words``), ascending; the first ``used`` are in use.
         values: Shape (tuples,).
     """
@@ -131,11 +131,11 @@ def _span(factor: FactorLayout, tuples: int, itemsize: int) -> int:
 
 
 def with_listed(plan: Plan, tuples: Sequence[int | None]) -> Plan:
-    """Lay out a plan's factors again, some of them listed; messages keep their places, which only sparse steps read.
+    """Return a layout of a plan with some factors listed; messages keep their places, read only by sparse steps.
 
     Args:
-        plan: With all factors written out.
-        tuples: Most tuples of each factor; None for one that is written out.
+        plan: Plan with all factors written out.
+        tuples: Largest number of tuples of each factor; None for one that is written out.
     """
     if all(max_tuples is None for max_tuples in tuples):
         return plan

@@ -1,6 +1,6 @@
 """The machine's speeds, the costs of steps, tables and slices, and estimates of time from these.
 
-``Speeds`` are measured by ``elimina calibrate``, and kept in a file of the user's cache folder. All figures given here
+``Speeds`` are measured by ``elimina calibrate``, and stored in a file of the user's cache folder. All figures here
 were measured on a virtual machine with two cores of a server's CPU, and on an H200.
 """
 
@@ -23,7 +23,7 @@ from elimina.planning.step import LEVEL, Step
 logger = logging.getLogger("elimina")
 
 FILE = "ELIMINA_CALIBRATION"
-"""Environment variable that names the file; if it is empty, there is none."""
+"""Environment variable with the path of the file; empty for none."""
 
 
 class Speeds(NamedTuple):
@@ -36,7 +36,7 @@ class Speeds(NamedTuple):
         fresh: Bytes a second at which memory is had from the system.
         step: Seconds that each step takes at least.
         tuples: Tuples a second that a join of sparse tables makes on one thread.
-        encoded: Cells of factors that are written in a second.
+        encoded: Cells of factors written per second.
         gpu_bandwidth: Bytes a second of a large copy on the GPU, read and written ones counted.
         gpu_step: Seconds that each step takes on the GPU at least.
         gpu_start: Seconds of a GPU's context and the loading of kernels.
@@ -74,7 +74,7 @@ def calibration_file() -> str | None:
     """Return the path of the file of measured speeds, whether or not it exists; None if it is disabled.
 
     Raises:
-        InputError: There is no home folder to keep it in.
+        InputError: There is no home folder for the file.
     """
     named = os.environ.get(FILE)
     if named is not None:
@@ -89,7 +89,7 @@ def calibration_file() -> str | None:
 def speeds() -> Speeds:
     """Return the measured speeds of this machine, or the given ones if there are none.
 
-    A file that cannot be used is ignored, with a warning.
+    An invalid file is ignored, with a warning.
     """
     try:
         path = calibration_file()
@@ -138,11 +138,11 @@ KEPT_TREE_RUNS = 5
 """Expected runs of a kept or a batch's junction tree: the search for its order may take a share of them."""
 
 SORTED_TUPLES = 3
-"""Cost of sorting a tuple that a join reads, in tuples made."""
+"""Cost of sorting an input tuple of a join, relative to making a tuple."""
 
 SPARSE_STEP = 2e-4
 GPU_SPARSE_STEP = 2e-3
-"""Seconds that each step on sparse tables takes at least."""
+"""Least seconds of a step on sparse tables."""
 
 GPU_OPEN_START = 0.03
 """Seconds of a structure's first run on an open GPU besides its steps: kernels are loaded, steps laid out.
@@ -158,8 +158,8 @@ GPU_TUPLES = 1e10
 GPU_LINK = 3.5e11
 GPU_COPY_SECONDS = 5e-4
 GPU_JOIN_SECONDS = 5e-4
-"""Bytes a second that a GPU reads from another one's memory, measured on two H100s, and seconds of a copy and of
-joining output ranges."""
+"""Bytes per second of reads from another GPU's memory, measured on two H100s, and seconds of a copy and of joining
+output ranges."""
 
 GPU_RUN_BYTES = 16
 """Cost of starting a run of a copy between GPUs, in bytes."""
@@ -169,7 +169,7 @@ SLICED_TABLE_SECONDS = 5e-5
 """Cost of a slice besides its steps, and of each table that changes."""
 
 STORED_CELL_SECONDS = 2e-8
-"""Seconds of a cell that a segment passes to others, on the host: copied, made a model's table and encoded twice.
+"""Seconds of a cell passed between segments, on the host: copied, made a model's table and encoded twice.
 
 7 to 17 ns for one reading (int32, float64; int16) on a VM under load.
 """
@@ -177,13 +177,13 @@ STORED_CELL_SECONDS = 2e-8
 # Tiers of memory.
 
 DISK = 2e9
-"""Bytes a second read from disk while other tables are computed."""
+"""Bytes per second read from disk while other tables are computed."""
 
 SAVED = 5e8
-"""Bytes a second of messages saved to disk."""
+"""Bytes per second of messages saved to disk."""
 
 PINNED = 4e9
-"""Bytes a second at which the system provides pinned memory."""
+"""Bytes per second of allocating pinned memory."""
 
 TILE_SECONDS = 2e-5
 """Seconds of a tile of a streamed step on the device, besides its cells."""
@@ -260,7 +260,7 @@ class Machine(NamedTuple):
 
     Attributes:
         name: ``cpu`` or ``cuda``.
-        home: Memory tier that the arena lies in: ``host`` or ``device``.
+        home: Memory tier of the arena: ``host`` or ``device``.
         bandwidth: Bytes a second of a large copy, read and written ones counted.
         combinations: Combinations a second of one value of the eliminated variable and one output cell, tables in
             cache.
@@ -271,7 +271,7 @@ class Machine(NamedTuple):
         rows_step: Seconds that each step on sparse tables takes at least.
         lone_bandwidth: Bytes a second of a step that one thread runs.
         lone_combinations: Combinations a second of such a step.
-        shared: Combinations of a step from which threads share it.
+        shared: Combinations from which a step is divided among threads.
     """
 
     name: str

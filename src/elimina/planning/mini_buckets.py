@@ -17,7 +17,7 @@ from elimina.planning.tree import Bound, Partition, plan_tree
 from elimina.problem.preparation import Problem
 
 _MAX_BITS = 500.0
-"""Base-2 logarithm at which numbers of cells are clipped: far more than any machine holds."""
+"""Base-2 logarithm to which numbers of cells are clipped: far beyond any machine's memory."""
 
 _MATCHING_PASSES = 2.5
 """Passes over the cells of a moment-matched bucket, for each pass over another one."""
@@ -29,7 +29,7 @@ IBound = int | Literal["auto"]
 """Largest number of variables of a message; ``auto``: as many as memory (and time) allow."""
 
 MAX_IBOUND = 2**31 - 1
-"""Largest i-bound that the core takes; no model has as many variables."""
+"""Largest i-bound of the core, above any number of variables."""
 
 
 def make_bounded_plan(
@@ -113,7 +113,7 @@ class _Rough(NamedTuple):
 def _largest_within(rough: Callable[[int], _Rough], memory: int, seconds: float) -> int:
     """Return the largest i-bound within the limit, or the width if no bucket is partitioned.
 
-    Large ones are considered last: their trees take longer to build than small ones take to run.
+    Large i-bounds are considered last: building their trees takes longer than running small ones.
     """
     low, high = 1, 2
     while (needed := rough(high)).fits(memory, seconds):

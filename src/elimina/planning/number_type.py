@@ -13,16 +13,16 @@ from elimina.problem.preparation import Problem
 from elimina.problem.semirings import FLOATS, INTEGERS, LARGEST, SEMIRINGS, Contents, Dtype
 
 _MAX_VISITS = 100_000_000
-"""Cells that the search visits at most: about 0.2 s."""
+"""Largest number of cells to visit in the search: about 0.2 s."""
 
 _MAX_TABLE_CELLS = 1 << 22
-"""Cells of a table above which the search would take too much memory."""
+"""Largest number of cells of a table in the search, for the sake of memory."""
 
 
 def incumbent_cost(problem: Problem) -> int | None:
     """Return the cost of an allowed assignment above the sum of the tables' least costs; None if none was found.
 
-    It is the same every time.
+    The search is deterministic.
     """
     if not SEMIRINGS[problem.described.semiring].is_additive:
         return None
@@ -41,7 +41,7 @@ class Encoding(NamedTuple):
     Attributes:
         semiring: See ``Program.semiring``.
         dtype: Number type of the arena.
-        forbidden: The smallest forbidden integer; infinity among floats; 0 where 0 says it.
+        forbidden: The smallest forbidden integer; infinity among floats; 0 where 0 means forbidden.
     """
 
     semiring: str
@@ -52,7 +52,7 @@ class Encoding(NamedTuple):
 _COSTS = "costs that are not integers"
 
 _MIN_OPERANDS = 3
-"""Tables of a step from which a narrower dtype is worth it."""
+"""Number of tables of a step from which a narrower dtype is faster."""
 
 
 def operand_limits(bound: int, dtype: Dtype) -> list[int]:
@@ -85,12 +85,12 @@ def exact_integer(operands: int, bound: int, dtype: str | None = None) -> Dtype:
     """Return the narrowest integer type (or the given one) without overflow in steps over a number of tables.
 
     Args:
-        operands: Tables that a step adds at most.
+        operands: Largest number of tables in a step.
         bound: Number for 'forbidden', above any sum of allowed costs; these are not negative.
         dtype: Integer type; None for the narrowest.
 
     Raises:
-        InputError: It is not wide enough.
+        InputError: The type is not wide enough.
     """
     for name in INTEGERS:
         if dtype in (None, name) and max(operands, 2) * bound <= LARGEST[name]:

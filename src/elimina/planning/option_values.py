@@ -67,7 +67,7 @@ def word_or_number(
 
     Args:
         words: The words.
-        unit: Name of what the number counts, in errors of the command line.
+        unit: Unit of the number, in errors of the command line.
         expected: Description of the values in errors of a program.
         largest: Number that stands for larger ones.
         is_optional: True if None is allowed.
@@ -106,7 +106,7 @@ def read_device(text: str) -> str:
 
 
 def check_seconds(name: str, seconds: Any) -> float:
-    """Return a limit of the search for an order, as long as it makes sense."""
+    """Return a limit of the search for an order, capped at the range of the core's clock."""
     checked = arguments.number(name, seconds, "a number of seconds")
     if checked < 0:
         raise InputError(f"{name} is {arguments.shown(checked)}; it cannot be negative")

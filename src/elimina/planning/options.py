@@ -26,7 +26,7 @@ MAX_ASSIGNMENTS = 10**9
 """Largest number of assignments of a call."""
 
 MAX_THREADS = 1024
-"""Largest number of threads and of workers of a call: more than a machine has, and few enough to start."""
+"""Largest number of threads and of workers of a call, beyond any machine's but not too many to start."""
 
 Slices = int | Literal["auto", "never"]
 """Conditioning on variables if a plan does not fit, and the largest number of slices."""
@@ -47,7 +47,7 @@ Division = Literal["auto", "scope", "content"]
 DIVISIONS: tuple[Division, ...] = get_args(Division)
 
 _MIN_SHARED_BYTES = 1 << 24
-"""Limit in bytes from which a call's other memory counts, too: any process grows by some MiB at its start."""
+"""Limit in bytes from which a call's other memory counts too: any process grows by some MiB at its start."""
 
 _MIN_MEMORY_SHARE = 0.25
 """Share of a limit that always stays available to tables: even small ones give bounds."""
@@ -56,7 +56,7 @@ _SPARE_MEMORY_SHARE = 0.125
 """Reserve in an advised limit, as a share of it: the memory of equal calls differs a little."""
 
 ORDER_SECONDS = 2.0
-"""Default time limit of the order search in seconds; it ends earlier if the plan would not gain."""
+"""Default time limit of the order search in seconds; it ends earlier if more search would not pay."""
 
 
 class Options(NamedTuple):
@@ -274,7 +274,7 @@ class Options(NamedTuple):
         return not (value is record.default or (is_plain and value == record.default))
 
     def only_for(self, engine: Engine) -> Options:
-        """Return the options, after a check that an engine takes them.
+        """Return the options, after a check against an engine.
 
         Raises:
             InputError: The engine does not take one of them.
@@ -323,7 +323,7 @@ class Options(NamedTuple):
         return options
 
     def _check_clashes(self, record: OptionRecord, task: Task | None, is_run: bool) -> None:
-        """Refuse an option that does not go with the task, the method or another option."""
+        """Reject an option that is incompatible with the task, the method or another option."""
         if task is not None and record.tasks is not None and not record.tasks(described(task)):
             raise InputError(f"{record.noun} is for {record.tasks_text}: leave it out for {task}")
         if is_run and record.methods and self.method not in record.methods:
@@ -343,7 +343,7 @@ _PLAIN = frozenset((str, int, float, bool, type(None)))
 
 @functools.lru_cache(64, typed=True)
 def _checked_before(task: Task | None, is_run: bool, *fields: Any) -> Options:
-    """Return checked options from a cache: checking again would take a third of a small model's time."""
+    """Return checked options from a cache: a check takes a third of a small model's time."""
     return Options(*fields)._checked(task, is_run)
 
 
@@ -368,7 +368,7 @@ Engine = Literal[
     "elimination on a cluster",
     "search on a cluster",
 ]
-"""Algorithms with some of the options, besides ``plan`` and ``solve``, which have all."""
+"""Algorithms with some of the options; ``plan`` and ``solve`` have all."""
 
 _SAMPLES: tuple[Engine, ...] = get_args(Engine)
 _TREE: tuple[Engine, ...] = _SAMPLES[1:]
@@ -380,12 +380,12 @@ Group = Literal["common", "limits", "output", "expert"]
 
 
 class Clash(NamedTuple):
-    """Condition in which an option does not go with the task or with other options.
+    """Condition in which an option is incompatible with the task or with other options.
 
     Attributes:
-        is_broken: Function of the options and the task that returns true if they do not go together.
+        is_broken: Function of the options and the task that returns True if they are incompatible.
         reason: Error; options in braces stand for their values.
-        needs_task: True if it is checked only for a call, whose task is fixed.
+        needs_task: True to check it only for a call, with a fixed task.
     """
 
     is_broken: Callable[[Options, str], object]
@@ -394,7 +394,7 @@ class Clash(NamedTuple):
 
 
 class OptionRecord(NamedTuple):
-    """An option, from which its checks, its place on the command line and its row of the reference follow.
+    """An option: the source of its checks, its place on the command line and its row of the reference.
 
     Attributes:
         name: Name of the field of ``Options``.

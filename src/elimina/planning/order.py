@@ -26,17 +26,17 @@ if TYPE_CHECKING:
 Method = Literal["auto", "min-fill", "weighted-min-fill", "min-degree", "min-weight", "sweep", "pseudo-tree"]
 
 CELLS_PER_SECOND = 1e9
-"""Cells that a CPU visits in a second; converts a run's work to time, to compare it with that of the order search."""
+"""Cells per second of a CPU, for comparing the time of a run with that of the order search."""
 _DEFAULT_SECONDS = 2.0
 _UNLIMITED_SECONDS = 1e9
 # The core computes with sizes as doubles.
 _MAX_DOMAIN = 2**53
 _MAX_COUNTED = 2**63
-"""Sum up to which 64 bits count."""
+"""Largest sum in 64 bits."""
 _MAX_INDEX_LENGTH = 400
 _MAX_ITERATIONS = 2**62 - 1
 MAX_CELLS = 10**18
-"""Cells beyond which an elimination takes decades."""
+"""Number of cells beyond which an elimination takes decades."""
 MAX_SEED = 2**64 - 1
 
 
