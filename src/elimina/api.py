@@ -80,8 +80,10 @@ def plan(
     checked = options_of(options, device, memory).planning.checked(chosen)
     before = system.resident_memory()
     asked = as_model(model)
-    left = checked.beside(system.growth_since(before))
-    made = plan_call(asked, chosen, as_evidence(evidence, asked), _listed(query), left, shift_seconds=0.0).planned.plan
+    remaining_options = checked.beside(system.growth_since(before))
+    made = plan_call(
+        asked, chosen, as_evidence(evidence, asked), _listed(query), remaining_options, shift_seconds=0.0
+    ).planned.plan
     # A task may be answered by the plan of another one.
     return made._replace(task=chosen)
 
@@ -144,8 +146,8 @@ def solve(
     chosen = task_of(task)
     time_limit = arguments.seconds("time_limit", time_limit)
     checked = options_of(options, device, memory).checked(chosen, is_run=True)
-    with _shown(checked) if checked.progress is True else contextlib.nullcontext(checked) as told:
-        return answer_question(model, chosen, evidence, _listed(query), time_limit, told)
+    with _shown(checked) if checked.progress is True else contextlib.nullcontext(checked) as options_with_listeners:
+        return answer_question(model, chosen, evidence, _listed(query), time_limit, options_with_listeners)
 
 
 @memory_errors_in_words("while it drew samples")
@@ -281,10 +283,10 @@ def _shown(options: Options) -> Iterator[Options]:
             if options.on_plan is not None:
                 options.on_plan(plan)
 
-        def on_bounds(known: Bounds) -> None:
-            shown.bounds(known)
+        def on_bounds(bounds: Bounds) -> None:
+            shown.bounds(bounds)
             if options.on_bounds is not None:
-                options.on_bounds(known)
+                options.on_bounds(bounds)
 
         yield options._replace(on_plan=on_plan, on_bounds=on_bounds, progress=shown.update)
 

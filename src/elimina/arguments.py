@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 Word = TypeVar("Word", bound=str)
-Given = ParamSpec("Given")
-Found = TypeVar("Found")
+Parameters = ParamSpec("Parameters")
+Returned = TypeVar("Returned")
 
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 _SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?(?:[eE][0-9]{1,2})?)\s*([kKmMgGtT]?i?)([bB]?)\s*", re.ASCII)
@@ -47,36 +47,38 @@ _short.maxstring = _short.maxother = 60
 _short.maxlong = 40
 
 
-def shown(given: Any) -> str:
+def shown(argument: Any) -> str:
     """Return a value as errors quote it, shortened if it is long."""
-    if isinstance(given, int) and given.bit_length() > _LONGEST_INTEGER:
-        return f"an integer of {given.bit_length():,} bits"
-    return _LINES.sub(" ", _short.repr(given))
+    if isinstance(argument, int) and argument.bit_length() > _LONGEST_INTEGER:
+        return f"an integer of {argument.bit_length():,} bits"
+    return _LINES.sub(" ", _short.repr(argument))
 
 
-def wrong_type(name: str, given: Any, taken: str) -> TypeError:
+def wrong_type(name: str, argument: Any, taken: str) -> TypeError:
     """Return the error of an argument of the wrong type, to be raised.
 
     Args:
         name: The argument's name.
-        given: Value given.
+        argument: Value given.
         taken: Description of the values taken.
     """
-    what = "None" if given is None else f"{shown(given)} ({type(given).__name__})"
+    what = "None" if argument is None else f"{shown(argument)} ({type(argument).__name__})"
     return TypeError(f"{name} is {what}; it takes {taken}")
 
 
-def in_order(name: str, given: Any) -> None:
+def in_order(name: str, argument: Any) -> None:
     """Refuse a set where elements belong to the axes of an array.
 
     Raises:
         TypeError: It is a set.
     """
-    if isinstance(given, set | frozenset):
-        raise wrong_type(name, given, "a sequence in the order of the axes; a set has no order")
+    if isinstance(argument, set | frozenset):
+        raise wrong_type(name, argument, "a sequence in the order of the axes; a set has no order")
 
 
-def with_options(fields: Sequence[str], written: str) -> Callable[[Callable[Given, Found]], Callable[Given, Found]]:
+def with_options(
+    fields: Sequence[str], written: str
+) -> Callable[[Callable[Parameters, Returned]], Callable[Parameters, Returned]]:
     """Return a decorator for functions with an argument ``options``: an option given as an argument is explained.
 
     Put it directly above the function; keyword-only arguments of the function are not options.
@@ -86,11 +88,11 @@ def with_options(fields: Sequence[str], written: str) -> Callable[[Callable[Give
         written: The options' type, as a user writes it.
     """
 
-    def decorate(function: Callable[Given, Found]) -> Callable[Given, Found]:
+    def decorate(function: Callable[Parameters, Returned]) -> Callable[Parameters, Returned]:
         misplaced = frozenset(fields).difference(getattr(function, "__kwdefaults__", {}))
 
         @functools.wraps(function)
-        def called(*args: Given.args, **kwargs: Given.kwargs) -> Found:
+        def called(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Returned:
             for name in misplaced.intersection(kwargs):
                 value = shown(kwargs[name])
                 raise TypeError(f"{name} is one of the options: write options={written}({name}={value})")
@@ -101,43 +103,45 @@ def with_options(fields: Sequence[str], written: str) -> Callable[[Callable[Give
     return decorate
 
 
-def names_like(name: str, known: Iterable[str]) -> str:
+def names_like(name: str, existing: Iterable[str]) -> str:
     """Return the hint of an error: names close to a wrong one, or a few of those that exist."""
     from difflib import get_close_matches
 
     by_folded: dict[str, str] = {}
-    for other in known:
+    for other in existing:
         by_folded.setdefault(other.casefold(), other)
-    found = get_close_matches(name.casefold(), by_folded, n=3)
-    if found:
-        return f"; close to it: {', '.join(repr(by_folded[match]) for match in found)}"
+    matches = get_close_matches(name.casefold(), by_folded, n=3)
+    if matches:
+        return f"; close to it: {', '.join(repr(by_folded[match]) for match in matches)}"
     names = [repr(other) for other in by_folded.values()]
     more = ", ..." if len(names) > _NAMES_SHOWN else ""
     return f"; it has {', '.join(names[:_NAMES_SHOWN])}{more}" if names else "; it has none"
 
 
-def integer(name: str, given: Any, least: int | None = None, most: int | None = None, *, taken: str = "") -> int:
+def integer(
+    name: str, argument: Any, minimum: int | None = None, maximum: int | None = None, *, taken: str = ""
+) -> int:
     """Return an integer as an int, and refuse a bool.
 
     Args:
         name: The argument's name.
-        given: A Python or NumPy integer.
-        least: The smallest value allowed.
-        most: The largest value allowed.
+        argument: A Python or NumPy integer.
+        minimum: The smallest value allowed.
+        maximum: The largest value allowed.
         taken: Description of the values taken in a TypeError, if that is more than an integer.
 
     Raises:
         TypeError: It is not an integer.
         InputError: It is out of range.
     """
-    if isinstance(given, bool) or not hasattr(type(given), "__index__"):
-        raise wrong_type(name, given, taken or "an integer")
+    if isinstance(argument, bool) or not hasattr(type(argument), "__index__"):
+        raise wrong_type(name, argument, taken or "an integer")
     try:
-        value = operator.index(given)
+        value = operator.index(argument)
     except TypeError:
-        raise wrong_type(name, given, taken or "an integer") from None
-    if (least is not None and value < least) or (most is not None and value > most):
-        limits = f"at least {least:,}" if most is None else f"from {least:,} to {most:,}"
+        raise wrong_type(name, argument, taken or "an integer") from None
+    if (minimum is not None and value < minimum) or (maximum is not None and value > maximum):
+        limits = f"at least {minimum:,}" if maximum is None else f"from {minimum:,} to {maximum:,}"
         raise InputError(f"{name} is {shown(value)}; it must be {limits}")
     return value
 
@@ -157,73 +161,73 @@ def value_in(assignment: Mapping[int, int] | Sequence[int], variable: int, size:
     return int(value)
 
 
-def number(name: str, given: Any, taken: str = "a number") -> int | float:
+def number(name: str, argument: Any, taken: str = "a number") -> int | float:
     """Return a real number, an int if it is one.
 
     Raises:
         TypeError: It is not a real number.
         InputError: It is NaN.
     """
-    if hasattr(type(given), "__index__") and not isinstance(given, bool):
-        return integer(name, given, taken=taken)
-    if isinstance(given, bool | str | bytes) or not hasattr(type(given), "__float__"):
-        raise wrong_type(name, given, taken)
+    if hasattr(type(argument), "__index__") and not isinstance(argument, bool):
+        return integer(name, argument, taken=taken)
+    if isinstance(argument, bool | str | bytes) or not hasattr(type(argument), "__float__"):
+        raise wrong_type(name, argument, taken)
     try:
-        value = float(given)
+        value = float(argument)
     except (TypeError, ValueError):
-        raise wrong_type(name, given, taken) from None
+        raise wrong_type(name, argument, taken) from None
     except OverflowError:
-        raise _beyond_floats(name, given) from None
+        raise _beyond_floats(name, argument) from None
     if math.isnan(value):
         raise InputError(f"{name} is NaN; it takes {taken}")
     return value
 
 
-def real(name: str, given: Any, taken: str = "a number") -> float:
+def real(name: str, argument: Any, taken: str = "a number") -> float:
     """Return a real number as a float.
 
     Raises:
         TypeError: It is not a real number.
         InputError: It is NaN, or an integer that no float holds.
     """
-    value = number(name, given, taken)
+    value = number(name, argument, taken)
     try:
         return float(value)
     except OverflowError:
-        raise _beyond_floats(name, given) from None
+        raise _beyond_floats(name, argument) from None
 
 
-def _beyond_floats(name: str, given: Any) -> InputError:
-    return InputError(f"{name} is {shown(given)}, which is out of the range of a float")
+def _beyond_floats(name: str, argument: Any) -> InputError:
+    return InputError(f"{name} is {shown(argument)}, which is out of the range of a float")
 
 
-def seconds(name: str, given: Any) -> float | None:
+def seconds(name: str, argument: Any) -> float | None:
     """Return a time limit in seconds; None if there is no limit.
 
     Raises:
         TypeError: It is not a number.
         InputError: It is not above 0.
     """
-    if given is None:
+    if argument is None:
         return None
-    value = number(name, given, "a number of seconds, or None for no limit")
+    value = number(name, argument, "a number of seconds, or None for no limit")
     if not value > 0:
         raise InputError(f"{name} is {shown(value)} s; it must be above 0")
     return float(min(value, 1e300))
 
 
-def memory_size(name: str, given: Any) -> int | None:
+def memory_size(name: str, argument: Any) -> int | None:
     """Return a number of bytes from a number, or from text with a unit such as 8GiB; None is None.
 
     Raises:
         TypeError: It is neither.
         InputError: It is less than one byte or infinite, or text without a meaning or the unit that it needs.
     """
-    if given is None:
+    if argument is None:
         return None
-    if isinstance(given, str):
-        return parse_size(given, name)
-    value = number(name, given, "a number of bytes, text such as '8GiB', or None for what is free")
+    if isinstance(argument, str):
+        return parse_size(argument, name)
+    value = number(name, argument, "a number of bytes, text such as '8GiB', or None for what is free")
     return _bytes(name, value)
 
 
@@ -249,24 +253,24 @@ def parse_size(text: str, name: str = "memory") -> int:
     return _bytes(name, size)
 
 
-def _bytes(name: str, given: float | Fraction) -> int:
-    if not 1 <= given < math.inf:
-        size = shown(given) if isinstance(given, int) else f"{float(given):g}"
+def _bytes(name: str, argument: float | Fraction) -> int:
+    if not 1 <= argument < math.inf:
+        size = shown(argument) if isinstance(argument, int) else f"{float(argument):g}"
         raise InputError(f"{name} is {size} bytes: expected a finite size of at least one, such as 500MB")
     # No machine addresses more.
-    return min(int(given), sys.maxsize)
+    return min(int(argument), sys.maxsize)
 
 
-def share(name: str, given: Any) -> float:
+def share(name: str, argument: Any) -> float:
     """Return a share of a whole from a number, or from text such as 1%.
 
     Raises:
         TypeError: It is neither.
         InputError: It is negative or infinite, or text without a meaning.
     """
-    if isinstance(given, str):
-        return parse_share(given, name)
-    value = number(name, given, "a number such as 0.01, or text such as '1%'")
+    if isinstance(argument, str):
+        return parse_share(argument, name)
+    value = number(name, argument, "a number such as 0.01, or text such as '1%'")
     if not 0 <= value <= sys.float_info.max:
         raise InputError(f"{name} is {shown(value)}; it must be finite and not negative, such as 0.01 or '1%'")
     return float(value)
@@ -292,85 +296,85 @@ def parse_share(text: str, name: str = "gap") -> float:
     return value
 
 
-def choice(name: str, given: Any, words: Sequence[Word]) -> Word:
+def choice(name: str, argument: Any, words: Sequence[Word]) -> Word:
     """Return one of some words.
 
     Raises:
         TypeError: It is not text.
         InputError: It is another word.
     """
-    if not isinstance(given, str):
-        raise wrong_type(name, given, f"one of {', '.join(words)}")
+    if not isinstance(argument, str):
+        raise wrong_type(name, argument, f"one of {', '.join(words)}")
     for word in words:
-        if word == given:
+        if word == argument:
             return word
-    raise InputError(f"unknown {name} {shown(given)}; it is one of {', '.join(words)}")
+    raise InputError(f"unknown {name} {shown(argument)}; it is one of {', '.join(words)}")
 
 
-def flag(name: str, given: Any) -> bool:
+def flag(name: str, argument: Any) -> bool:
     """Return a Boolean, of Python's or NumPy's.
 
     Raises:
         TypeError: It is none.
     """
-    if not isinstance(given, bool | np.bool_):
-        raise wrong_type(name, given, "True or False")
-    return bool(given)
+    if not isinstance(argument, bool | np.bool_):
+        raise wrong_type(name, argument, "True or False")
+    return bool(argument)
 
 
-def path(name: str, given: Any) -> str | None:
+def path(name: str, argument: Any) -> str | None:
     """Return a path as text; None is None.
 
     Raises:
         TypeError: It is neither text nor a path object.
         InputError: No file can have that name.
     """
-    if given is None:
+    if argument is None:
         return None
-    if not isinstance(given, str | os.PathLike):
-        raise wrong_type(name, given, "a path, or None")
-    found = os.fspath(given)
-    if not isinstance(found, str):
-        raise wrong_type(name, given, "a path as text, or None")
+    if not isinstance(argument, str | os.PathLike):
+        raise wrong_type(name, argument, "a path, or None")
+    text = os.fspath(argument)
+    if not isinstance(text, str):
+        raise wrong_type(name, argument, "a path as text, or None")
     try:
-        is_possible = b"\0" not in os.fsencode(found)
+        is_possible = b"\0" not in os.fsencode(text)
     except UnicodeEncodeError:
         is_possible = False
     if not is_possible:
-        raise InputError(f"{name} is {shown(found)}, which no file can have as its name")
-    return found
+        raise InputError(f"{name} is {shown(text)}, which no file can have as its name")
+    return text
 
 
-def file(name: str, given: Any) -> Path:
+def file(name: str, argument: Any) -> Path:
     """Return the path of a file.
 
     Raises:
         TypeError: It is neither text nor a path object.
         InputError: No file can have that name.
     """
-    found = path(name, given) if isinstance(given, str | os.PathLike) else None
-    if found is None:
-        raise wrong_type(name, given, "the path of a file")
+    text = path(name, argument) if isinstance(argument, str | os.PathLike) else None
+    if text is None:
+        raise wrong_type(name, argument, "the path of a file")
     from pathlib import Path
 
-    return Path(found)
+    return Path(text)
 
 
-def function(name: str, given: Callable[..., Any] | None) -> None:
+def function(name: str, argument: Callable[..., Any] | None) -> None:
     """Check that an argument is a function or None.
 
     Raises:
         TypeError: It is neither.
     """
-    if given is not None and not callable(given):
-        raise wrong_type(name, given, "a function, or None")
+    if argument is not None and not callable(argument):
+        raise wrong_type(name, argument, "a function, or None")
 
 
-def check_mapping(argument: str, evidence: Any) -> None:
+def check_mapping(name: str, evidence: Any) -> None:
     """Check that evidence is a mapping.
 
     Raises:
         TypeError: It is something else.
     """
     if not isinstance(evidence, Mapping):
-        raise wrong_type(argument, evidence, "a mapping from variables to states, such as {'A': 'yes'}")
+        raise wrong_type(name, evidence, "a mapping from variables to states, such as {'A': 'yes'}")

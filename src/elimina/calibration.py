@@ -75,14 +75,14 @@ def measure() -> Iterator[Measured]:
             return
 
 
-def save(found: Mapping[str, float]) -> Path:
+def save(rates: Mapping[str, float]) -> Path:
     """Keep measured speeds in the user's cache folder, and return the path of the file.
 
     Raises:
         InputError: There is to be no file, or it cannot be written.
     """
     path = prepare_file()
-    text = json.dumps({name: float(f"{value:.{_DIGITS}g}") for name, value in found.items()}, indent=2)
+    text = json.dumps({name: float(f"{value:.{_DIGITS}g}") for name, value in rates.items()}, indent=2)
     with _writing(path):
         with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, encoding="utf-8") as file:
             file.write(text + "\n")

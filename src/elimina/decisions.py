@@ -126,9 +126,9 @@ class InfluenceDiagram(DecisionNetwork):
             UnsupportedError: The file uses a feature that elimina does not handle.
             InputError: The format is unknown, the file cannot be read, or the diagram is wrong (see the class).
         """
-        parts = read_diagram(path)
+        diagram = read_diagram(path)
         try:
-            return cls(**parts._asdict(), check=check)
+            return cls(**diagram._asdict(), check=check)
         except InputError as error:
             raise FormatError(str(path), None, str(error)) from None
 

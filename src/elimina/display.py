@@ -45,15 +45,15 @@ def figures_of(shown: Displayed) -> list[Row]:
     return shown._figures()
 
 
-def cut(text: str, most: int = MAX_CHARACTERS) -> str:
+def cut(text: str, max_characters: int = MAX_CHARACTERS) -> str:
     """Return a text, cut to a length with an ellipsis."""
-    return text if len(text) <= most else text[: most - 1] + "…"
+    return text if len(text) <= max_characters else text[: max_characters - 1] + "…"
 
 
-def sample(items: Iterable[Any], count: int, most: int = 6) -> str:
+def sample(items: Iterable[Any], count: int, max_items: int = 6) -> str:
     """Return a few of the items as a list, with the number of further ones."""
-    few = ", ".join(cut(str(item), 40) for item in islice(items, most))
-    return few if count <= most else f"{few} and {count - most:,} more"
+    few = ", ".join(cut(str(item), 40) for item in islice(items, max_items))
+    return few if count <= max_items else f"{few} and {count - max_items:,} more"
 
 
 def text_of(heading: str, rows: Iterable[Row]) -> str:
@@ -67,16 +67,16 @@ def text_of(heading: str, rows: Iterable[Row]) -> str:
     return cut("\n".join([cut(heading, _MAX_VALUE_CHARACTERS), *lines]))
 
 
-def html_of(heading: str, rows: Iterable[Row], *parts: str) -> str:
+def html_of(heading: str, rows: Iterable[Row], *sections: str) -> str:
     """Return HTML: a heading, a table of names and values, and further parts.
 
     Args:
         heading: Text in bold.
         rows: Names and values, a pair per line.
-        parts: HTML that follows the table.
+        sections: HTML that follows the table.
     """
     cells = [(escaped(name), escaped(cut(value, 4 * _MAX_VALUE_CHARACTERS))) for name, value in rows]
-    return f"<div><b>{escaped(cut(heading, _MAX_VALUE_CHARACTERS))}</b>{_table(cells, 'th')}{''.join(parts)}</div>"
+    return f"<div><b>{escaped(cut(heading, _MAX_VALUE_CHARACTERS))}</b>{_table(cells, 'th')}{''.join(sections)}</div>"
 
 
 def table_of(header: Sequence[str], rows: Iterable[Sequence[str]], count: int) -> str:

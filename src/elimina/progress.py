@@ -85,10 +85,10 @@ class Progress:
 
     def __repr__(self) -> str:
         elapsed = time.monotonic() - self._started
-        parts = [self._phase, self._bounds, f"{seconds_text(elapsed)} so far"]
+        texts = [self._phase, self._bounds, f"{seconds_text(elapsed)} so far"]
         if self._share:
-            parts.append(f"about {seconds_text(elapsed * (1 - self._share) / self._share)} left")
-        text = "; ".join(part for part in parts if part)
+            texts.append(f"about {seconds_text(elapsed * (1 - self._share) / self._share)} left")
+        text = "; ".join(words for words in texts if words)
         if self._share is None:
             return text
         filled = round(_WIDTH * self._share)

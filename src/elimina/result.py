@@ -186,9 +186,9 @@ class Marginals(Mapping[str, dict[State, float]]):
         self._variables, self._shares = variables, shares
 
     def __getitem__(self, name: str) -> dict[State, float]:
-        place = self._places[name]
-        begin, end = self._starts[place : place + 2].tolist()
-        return dict(zip(self._variables[place].all_states, self._shares[begin:end].tolist(), strict=True))
+        number = self._numbers[name]
+        begin, end = self._starts[number : number + 2].tolist()
+        return dict(zip(self._variables[number].all_states, self._shares[begin:end].tolist(), strict=True))
 
     def __iter__(self) -> Iterator[str]:
         return (variable.name for variable in self._variables)
@@ -205,8 +205,8 @@ class Marginals(Mapping[str, dict[State, float]]):
         return repr(dict(self))
 
     @cached_property
-    def _places(self) -> dict[str, int]:
-        return {variable.name: place for place, variable in enumerate(self._variables)}
+    def _numbers(self) -> dict[str, int]:
+        return {variable.name: number for number, variable in enumerate(self._variables)}
 
     @cached_property
     def _starts(self) -> NDArray[np.int64]:
@@ -375,27 +375,27 @@ class Result(Displayed):
         assignments the key ``ranked``, only influence diagrams the key ``policies``, only bounded
         posteriors the key ``marginal_bounds``, and only an estimate the keys ``error`` and ``interval``.
         """
-        known = {"schema": SCHEMA, **{one.name: getattr(self, one.name) for one in dataclasses.fields(self)}}
-        del known["solutions"], known["objectives"], known["core"]
+        fields = {"schema": SCHEMA, **{field.name: getattr(self, field.name) for field in dataclasses.fields(self)}}
+        del fields["solutions"], fields["objectives"], fields["core"]
         if isinstance(self.marginals, NoMarginals):
-            known["marginals"] = None
+            fields["marginals"] = None
         if not self.marginal_bounds:
-            del known["marginal_bounds"]
+            del fields["marginal_bounds"]
         if self.task != "tsp":
-            del known["tour"]
+            del fields["tour"]
         if self.count is None:
-            del known["count"]
-        known["ranked"] = [assignment._asdict() for assignment in self.ranked]
+            del fields["count"]
+        fields["ranked"] = [assignment._asdict() for assignment in self.ranked]
         if not self.ranked:
-            del known["ranked"]
-        known["policies"] = {name: policy.choices() for name, policy in self.policies.items()}
+            del fields["ranked"]
+        fields["policies"] = {name: policy.choices() for name, policy in self.policies.items()}
         if not self.policies:
-            del known["policies"]
+            del fields["policies"]
         if self.status != "estimated":
-            del known["error"], known["interval"]
+            del fields["error"], fields["interval"]
         elif self.interval is not None:
-            known["interval"] = self.interval._asdict()
-        return "{" + ", ".join(f'"{key}": {json_text(value)}' for key, value in known.items()) + "}"
+            fields["interval"] = self.interval._asdict()
+        return "{" + ", ".join(f'"{key}": {json_text(value)}' for key, value in fields.items()) + "}"
 
     def to_frame(self, library: Library = "pandas") -> Any:
         """Return the answer as a data frame.

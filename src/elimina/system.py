@@ -173,8 +173,8 @@ def _trim() -> Callable[[int], int] | None:
 def address_limits() -> Mapping[str, int]:
     """Return the limits of this process' memory in bytes, by the field of ``/proc/self/status`` that they bound."""
     limits = {"VmSize": "RLIMIT_AS", "VmData": "RLIMIT_DATA"}
-    known = {field: getattr(resource, name) for field, name in limits.items() if hasattr(resource, name)}
-    soft = {field: resource.getrlimit(limit)[0] for field, limit in known.items()}
+    kinds = {field: getattr(resource, name) for field, name in limits.items() if hasattr(resource, name)}
+    soft = {field: resource.getrlimit(limit)[0] for field, limit in kinds.items()}
     return {field: bound for field, bound in soft.items() if bound != resource.RLIM_INFINITY}
 
 
@@ -200,9 +200,9 @@ def read_at(file: int, target: memoryview, offset: int) -> None:
         if hasattr(os, "preadv"):
             done += os.preadv(file, [target[done:]], offset + done)
         else:
-            part = os.pread(file, len(target) - done, offset + done)
-            target[done : done + len(part)] = part
-            done += len(part)
+            block = os.pread(file, len(target) - done, offset + done)
+            target[done : done + len(block)] = block
+            done += len(block)
 
 
 def write_at(file: int, source: memoryview, offset: int) -> None:
@@ -320,7 +320,7 @@ def available_memory(root: str | os.PathLike[str] = "") -> int:
     """
     limits = [_system_memory(root), *_address_space(root)]
     levels = control_groups("memory", os.fspath(root))
-    limits += [left for level in levels if (left := _group_memory(level)) is not None]
+    limits += [group_memory for level in levels if (group_memory := _group_memory(level)) is not None]
     return max(0, min(limits))
 
 
@@ -341,7 +341,7 @@ def available_threads(root: str | os.PathLike[str] = "") -> int:
         root: Folder of ``proc`` and ``sys``.
     """
     quotas = [_processors(level) for level in control_groups("cpu", os.fspath(root))]
-    rooms = [int(_THREADS_SHARE * left) // _THREAD_BYTES for left in _address_space(root)]
+    rooms = [int(_THREADS_SHARE * space) // _THREAD_BYTES for space in _address_space(root)]
     return max(1, min([processors(), *(math.ceil(quota) for quota in quotas if quota is not None), *rooms]))
 
 
@@ -390,9 +390,9 @@ class InWords(contextlib.ContextDecorator):
 
 
 def _system_memory(root: str | os.PathLike[str]) -> int:
-    found = re.search(r"^MemAvailable:\s+(\d+) kB", _figures(f"{root}/proc/meminfo") or "", re.MULTILINE)
-    if found is not None:
-        return int(found[1]) * 1024
+    match = re.search(r"^MemAvailable:\s+(\d+) kB", _figures(f"{root}/proc/meminfo") or "", re.MULTILINE)
+    if match is not None:
+        return int(match[1]) * 1024
     return free_memory()
 
 
@@ -416,8 +416,8 @@ def _group_memory(level: Level) -> int | None:
     if used is None:
         return None
     field = "inactive_file" if level.unified else "total_inactive_file"
-    found = re.search(rf"^{field} (\d+)$", _figures(f"{level.folder}/memory.stat") or "", re.MULTILINE)
-    return min(bounds) - used + (min(int(found[1]), used) if found else 0)
+    match = re.search(rf"^{field} (\d+)$", _figures(f"{level.folder}/memory.stat") or "", re.MULTILINE)
+    return min(bounds) - used + (min(int(match[1]), used) if match else 0)
 
 
 def _processors(level: Level) -> float | None:
@@ -442,20 +442,22 @@ def control_groups(controller: str, root: str = "") -> tuple[Level, ...]:
         controller: ``memory`` or ``cpu``.
         root: Folder of ``proc`` and ``sys``.
     """
-    own: dict[bool, str] = {}
+    paths_of_process: dict[bool, str] = {}
     for line in _read(f"{root}/proc/self/cgroup").splitlines():
         _, controllers, path = (*line.split(":", 2), "", "")[:3]
         if not controllers or controller in controllers.split(","):
-            own[not controllers] = path
+            paths_of_process[not controllers] = path
     levels = []
     for line in _read(f"{root}/proc/self/mountinfo").splitlines():
         mount, _, kind = line.partition(" - ")
         places, words = mount.split(), kind.split()
         unified = words[:1] == ["cgroup2"]
         is_right = unified or (words[:1] == ["cgroup"] and controller in words[-1].split(","))
-        if is_right and unified in own and len(places) > 4:
+        if is_right and unified in paths_of_process and len(places) > 4:
             top = f"{root}{_unescaped(places[4])}"
-            levels += [Level(folder, unified) for folder in _way_up(top, _unescaped(places[3]), own[unified])]
+            levels += [
+                Level(folder, unified) for folder in _way_up(top, _unescaped(places[3]), paths_of_process[unified])
+            ]
     return tuple(levels)
 
 
@@ -468,14 +470,14 @@ def _way_up(top: str, shown: str, path: str) -> Iterator[str]:
         path: Group of the process. In a container it may lie outside ``top``: then only ``top`` counts.
     """
     inside = os.path.relpath(path or "/", shown)
-    parts = [] if inside == "." or inside.startswith("..") else inside.split("/")
-    for count in range(len(parts), -1, -1):
-        yield "/".join((top, *parts[:count]))
+    folders = [] if inside == "." or inside.startswith("..") else inside.split("/")
+    for count in range(len(folders), -1, -1):
+        yield "/".join((top, *folders[:count]))
 
 
 def _unescaped(path: str) -> str:
     r"""Return a path of a mount table, which writes spaces as ``\040``."""
-    return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), path)
+    return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), path)
 
 
 def _read(path: str) -> str:
@@ -511,8 +513,8 @@ def _keeps_files() -> bool:
     """Return whether files of figures may stay open: there are about eight."""
     if resource is None:
         return True
-    most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    return bool(most == resource.RLIM_INFINITY or most > _FEW_FILES)
+    max_files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return bool(max_files == resource.RLIM_INFINITY or max_files > _FEW_FILES)
 
 
 @functools.cache

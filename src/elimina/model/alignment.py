@@ -36,12 +36,12 @@ def aligned(variables: Sequence[Variable], values: Any) -> Any:
 def aligned_cells(variables: Sequence[Variable], table: LabelledTable) -> NDArray[Any]:
     """Return the array of a table with labels: see ``aligned``."""
     order = order_of_levels(table, [variable.name for variable in variables])
-    members = [variables[place] for place in order]
+    members = [variables[position] for position in order]
     states = [_states(variable, axis) for variable, axis in zip(members, table.axes, strict=True)]
     sizes = [variable.size for variable in members]
     split = len(table.rows)
-    rows = _places(members[:split], states[:split], len(table.values))
-    columns = _places(members[split:], states[split:], table.values.shape[1])
+    rows = _cell_numbers(members[:split], states[:split], len(table.values))
+    columns = _cell_numbers(members[split:], states[split:], table.values.shape[1])
     full = np.empty(table.values.shape, dtype=table.values.dtype)
     full[np.ix_(rows, columns)] = table.values
     cells: NDArray[Any] = full.reshape(sizes).transpose(np.argsort(order))
@@ -73,8 +73,8 @@ def order_of_levels(table: LabelledTable, names: Sequence[str]) -> list[int]:
                 "its variable, or drop the names (rename_axis)"
             )
         order.append(-1 if axis.name is None else names.index(str(axis.name)))
-    remaining = [place for place in range(len(names)) if place not in order]
-    return [remaining.pop(0) if place < 0 else place for place in order]
+    remaining = [position for position in range(len(names)) if position not in order]
+    return [remaining.pop(0) if position < 0 else position for position in order]
 
 
 def _states(variable: Variable, axis: LabelledAxis) -> NDArray[np.intp]:
@@ -89,20 +89,20 @@ def _states(variable: Variable, axis: LabelledAxis) -> NDArray[np.intp]:
     return np.asarray(indices, dtype=np.intp)[axis.codes]
 
 
-def _places(members: Sequence[Variable], states: Sequence[NDArray[np.intp]], count: int) -> NDArray[np.intp]:
+def _cell_numbers(members: Sequence[Variable], states: Sequence[NDArray[np.intp]], count: int) -> NDArray[np.intp]:
     """Return the place of each row or column among all combinations of states, the last variable fastest."""
     sizes = [variable.size for variable in members]
-    places = np.ravel_multi_index(tuple(states), sizes) if sizes else np.zeros(count, dtype=np.intp)
+    cell_numbers = np.ravel_multi_index(tuple(states), sizes) if sizes else np.zeros(count, dtype=np.intp)
     combinations = int(np.prod(sizes, dtype=object)) if sizes else 1
-    distinct, counts = np.unique(places, return_counts=True)
+    distinct, counts = np.unique(cell_numbers, return_counts=True)
     problem = None
     if (counts > 1).any():
-        problem, place = "two cells", int(distinct[np.argmax(counts > 1)])
+        problem, cell = "two cells", int(distinct[np.argmax(counts > 1)])
     elif len(distinct) < combinations:
         gaps = np.flatnonzero(distinct != np.arange(len(distinct)))
-        problem, place = "no cell", int(gaps[0]) if len(gaps) else len(distinct)
+        problem, cell = "no cell", int(gaps[0]) if len(gaps) else len(distinct)
     if problem is None:
-        return places
-    chosen = zip(members, np.unravel_index(place, sizes), strict=True)
+        return cell_numbers
+    chosen = zip(members, np.unravel_index(cell, sizes), strict=True)
     assignment = ", ".join(f"{variable.name}={variable.state(int(x))}" for variable, x in chosen)
     raise InputError(f"the table has {problem} for {assignment}: give one for each combination of states")

@@ -93,7 +93,7 @@ def indices_of_labels(variable: Variable, labels: Sequence[Any]) -> list[int]:
         if indices[-1] == UNOBSERVED:
             unknown.append(label)
     if are_positions(labels) and len(labels) == variable.size:
-        if all(index in (UNOBSERVED, place) for place, index in enumerate(indices)):
+        if all(index in (UNOBSERVED, position) for position, index in enumerate(indices)):
             return list(range(len(labels)))
         if unknown or not all(isinstance(state, int) for state in variable.all_states):
             raise InputError(

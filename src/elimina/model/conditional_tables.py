@@ -82,12 +82,12 @@ def network_of(cpds: Any, states: Any, *, check: bool) -> Network:
         name: variable_of(name, listed_states[name]) if name in listed_states else _inferred(name, families)
         for name in families
     }
-    places = {name: place for place, name in enumerate(variables)}
+    numbers = {name: number for number, name in enumerate(variables)}
     tables = []
     for family in families.values():
         with _titled(family.names):
             values = _aligned(family, [variables[name] for name in family.names], check)
-        scope = [places[name] for name in (*family.names[1:], family.names[0])]
+        scope = [numbers[name] for name in (*family.names[1:], family.names[0])]
         tables.append(Table(scope, np.moveaxis(values, 0, -1)))
     return Network(list(variables.values()), tables)
 
@@ -176,9 +176,9 @@ def _nested_table(names: Sequence[str], mapping: Mapping[Any, Any]) -> LabelledT
     """Return the table of nested mappings from states, the outermost those of the child."""
     cells = list(_cells(names, (), mapping))
     rows = []
-    for place in range(len(names)):
+    for position in range(len(names)):
         # 1 and True are equal in Python.
-        keys = [(type(path[place]), path[place]) for path, _ in cells]
+        keys = [(type(path[position]), path[position]) for path, _ in cells]
         codes = {key: code for code, key in enumerate(dict.fromkeys(keys))}
         column = np.array([codes[key] for key in keys], dtype=np.intp)
         rows.append(LabelledAxis(None, [state for _, state in codes], column))

@@ -73,15 +73,15 @@ def check_structure(variables: Sequence[Named], factors: Sequence[Table], childr
     Raises:
         InputError: There are two distributions of a variable, or there is a cycle of parents.
     """
-    places = {child: number for number, child in enumerate(children)}
-    if len(places) < len(children):
-        first, child = next((n, child) for n, child in enumerate(children) if places[child] != n)
+    factor_numbers = {child: number for number, child in enumerate(children)}
+    if len(factor_numbers) < len(children):
+        first, child = next((n, child) for n, child in enumerate(children) if factor_numbers[child] != n)
         raise InputError(
             f"factors {first} and {children.index(child, first + 1)} are both distributions of variable "
             f"{variables[child].name!r}, and a network has one for each: multiply them, or leave one out"
         )
     # Most networks list parents before their children.
-    if any(places.get(v, 0) > number for number, factor in enumerate(factors) for v in factor.scope):
+    if any(factor_numbers.get(v, 0) > number for number, factor in enumerate(factors) for v in factor.scope):
         cycle = find_cycle({child: factor.scope for child, factor in zip(children, factors, strict=True)})
         if cycle:
             raise InputError("a cycle of parents: " + " <- ".join(repr(variables[v].name) for v in cycle))
@@ -202,9 +202,9 @@ def _off_together(factors: Sequence[Table], numbers: Sequence[int], size: int) -
     if not len(wrong):
         return
     ends = np.cumsum([factors[number].values.size // size for number in numbers])
-    for place in np.unique(np.searchsorted(ends, wrong, side="right")).tolist():
-        first = 0 if place == 0 else ends[place - 1]
-        yield numbers[place], _Sums(totals[first : ends[place]], None)
+    for factor in np.unique(np.searchsorted(ends, wrong, side="right")).tolist():
+        first = 0 if factor == 0 else ends[factor - 1]
+        yield numbers[factor], _Sums(totals[first : ends[factor]], None)
 
 
 def _snapped(totals: NDArray[np.float64], slack: Any) -> NDArray[np.float64]:
@@ -244,8 +244,10 @@ def _unit(dtype: np.dtype[Any]) -> float:
 
 def _text(variables: Sequence[Named], factor: Table, child: int, sums: _Sums, row: int) -> str:
     pairs = [(v, size) for v, size in zip(factor.scope, factor.sizes, strict=True) if v != child]
-    places = np.unravel_index(row, [size for _, size in pairs]) if sums.parents is None else sums.parents[row]
-    states = [f"{variables[v].name}={variables[v].state(int(x))}" for (v, _), x in zip(pairs, places, strict=True)]
+    parent_states = np.unravel_index(row, [size for _, size in pairs]) if sums.parents is None else sums.parents[row]
+    states = [
+        f"{variables[v].name}={variables[v].state(int(x))}" for (v, _), x in zip(pairs, parent_states, strict=True)
+    ]
     condition = ", ".join(states)
     if sums.parents is not None and (sums.parents[row] < 0).any():
         condition = "states of its parents that no tuple has"

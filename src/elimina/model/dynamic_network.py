@@ -98,13 +98,13 @@ def slices_of_cpds(
     if not isinstance(transition, Mapping):
         raise arguments.wrong_type("transition", transition, "a mapping from names to distributions")
     _check_names(first, transition)
-    known = {previous_name(v.name): v for v in first.variables}
-    known.update((v.name, v) for v in first.variables)
-    uniform = {p: np.full(v.size, 1 / v.size) for p, v in known.items() if p != v.name}
+    previous_variables = {previous_name(v.name): v for v in first.variables}
+    previous_variables.update((v.name, v) for v in first.variables)
+    uniform = {p: np.full(v.size, 1 / v.size) for p, v in previous_variables.items() if p != v.name}
     # Variables that keep their distributions stand in for parents of others.
     children = {key if isinstance(key, str) else key[0] for key in transition}
     uniform.update((v.name, np.full(v.size, 1 / v.size)) for v in first.variables if v.name not in children)
-    listed = {p: v.size if v.states is None else v.states for p, v in known.items()}
+    listed = {p: v.size if v.states is None else v.states for p, v in previous_variables.items()}
     variables, tables = network_of({**uniform, **transition}, listed, check=check)
     names = [v.name for v in variables]
     pairs = [(t, c) for c, t in enumerate(tables) if names[c] in children]
@@ -150,9 +150,9 @@ def slices_of_matrices(
         tables.append(Table([0, number], values))
     variables = [state, *observed]
     children = range(len(variables))
-    one = Model(variables, [Table([0], first), *tables], sense="probability", children=children)
+    later_slice = Model(variables, [Table([0], first), *tables], sense="probability", children=children)
     later = [Variable(previous_name(STATE), count, state.states), state]
-    return one, Model(later, [Table([0, 1], moves)], sense="probability", children=[1])
+    return later_slice, Model(later, [Table([0, 1], moves)], sense="probability", children=[1])
 
 
 STATE, OBSERVATION = "state", "observation"
@@ -195,15 +195,15 @@ def _aligned_transition(initial: Model, transition: Model) -> Model:
     variables = [Variable(previous_name(v.name), v.size, v.states) for v in initial.variables]
     variables += initial.variables
     index = {v.name: n for n, v in enumerate(variables)}
-    places = {}
+    positions = {}
     for n, variable in enumerate(transition.variables):
         if variable.name not in index:
             raise InputError(
                 f"transition has the variable {variable.name!r}, which the first slice has not"
                 f"{arguments.names_like(variable.name, index)}"
             )
-        places[n] = index[variable.name]
-        other = variables[places[n]]
+        positions[n] = index[variable.name]
+        other = variables[positions[n]]
         if tuple(variable.all_states) != tuple(other.all_states):
             raise InputError(
                 f"variable {variable.name!r} has the states {list(variable.all_states)[:8]} in transition and "
@@ -211,12 +211,12 @@ def _aligned_transition(initial: Model, transition: Model) -> Model:
             )
     factors: dict[int, Table] = {}
     for child, factor in zip(transition.children, transition.factors, strict=True):
-        if places[child] < count:
+        if positions[child] < count:
             raise InputError(
                 f"transition has a distribution of {transition.variables[child].name!r}, a variable of the previous "
                 "slice: leave it out"
             )
-        factors[places[child]] = factor.over([places[v] for v in factor.scope])
+        factors[positions[child]] = factor.over([positions[v] for v in factor.scope])
     for v, factor in enumerate(initial.factors):
         factors.setdefault(count + v, factor.over([u + count for u in factor.scope]))
     children = range(count, 2 * count)

@@ -102,7 +102,7 @@ def _levels(index: Any) -> list[LabelledAxis]:
 
 def are_positions(labels: Sequence[Any]) -> bool:
     """Return whether labels are 0, 1, 2, ... in this order, as pandas gives them to rows without labels."""
-    return all(type(label) is int and label == place for place, label in enumerate(labels))
+    return all(type(label) is int and label == position for position, label in enumerate(labels))
 
 
 def without_labels(what: str, values: Any) -> Any:

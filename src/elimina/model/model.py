@@ -25,7 +25,7 @@ from elimina.model.table import CLOSE, Sense, Table, Tables, batches, forbidden_
 from elimina.model.variable import Variable, index_of, named, variable_of
 from elimina.system import cached_property
 
-_Part = TypeVar("_Part")
+_Element = TypeVar("_Element")
 
 
 class Model(Displayed):
@@ -243,10 +243,10 @@ class Model(Displayed):
             if twice:
                 raise InputError(f"factor {number} names variable {twice[0]!r} twice; join its axes first")
             try:
-                places = [index[v] if isinstance(v, str) else v for v in members]
-                if type(values) is not np.ndarray and all(0 <= v < len(variables) for v in places):
-                    values = aligned([variables[v] for v in places], values)
-                tables.append(Table(places, values))
+                indices = [index[v] if isinstance(v, str) else v for v in members]
+                if type(values) is not np.ndarray and all(0 <= v < len(variables) for v in indices):
+                    values = aligned([variables[v] for v in indices], values)
+                tables.append(Table(indices, values))
             except InputError as error:
                 raise InputError(f"factor {number} over ({', '.join(map(str, members))}): {error}") from None
         owners: Any = children
@@ -606,16 +606,16 @@ def _sum(terms: Sequence[int | float]) -> float:
         raise InputError("the assignment's total is beyond the range of a float; scale the costs down") from None
 
 
-def _all(name: str, elements: Iterable[_Part], kind: type[_Part]) -> tuple[_Part, ...]:
+def _all(name: str, elements: Iterable[_Element], kind: type[_Element]) -> tuple[_Element, ...]:
     """Return parts of a model as a tuple, after checking that all are of a class."""
     expected = f"an iterable of {kind.__name__} objects"
     if isinstance(elements, str) or not isinstance(elements, Iterable):
         raise arguments.wrong_type(name, elements, expected)
-    parts = tuple(elements)
-    for number, part in enumerate(parts):
-        if not isinstance(part, kind):
-            raise arguments.wrong_type(f"{name}[{number}]", part, f"a {kind.__name__}")
-    return parts
+    checked = tuple(elements)
+    for number, element in enumerate(checked):
+        if not isinstance(element, kind):
+            raise arguments.wrong_type(f"{name}[{number}]", element, f"a {kind.__name__}")
+    return checked
 
 
 def _pairs(factors: Any) -> Iterator[tuple[Any, Any]]:

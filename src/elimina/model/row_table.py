@@ -55,7 +55,7 @@ class RowTable(Displayed, Sequence[Row], Generic[Row]):
             TypeError: ``library`` is not text.
             InputError: It is another one, or not installed.
         """
-        columns = {name: [row[place] for row in self._rows] for place, name in enumerate(self.fields)}
+        columns = {name: [row[column] for row in self._rows] for column, name in enumerate(self.fields)}
         numbers = {name: cells for name, cells in columns.items() if all(isinstance(cell, float) for cell in cells)}
         states = {
             name: [cell if isinstance(cell, str | int | bool) else _text(cell) for cell in cells]

@@ -182,8 +182,8 @@ class Table(Slotted):
         scope = tuple([v for v in self.scope if v not in fixed])
         if self.rows is None:
             ends = zip(self.scope, self.sizes, strict=True)
-            place = tuple([value_in(fixed, v, size) if v in fixed else slice(None) for v, size in ends])
-            return self._like(scope, np.asarray(self.values[place]))
+            cells = tuple([value_in(fixed, v, size) if v in fixed else slice(None) for v, size in ends])
+            return self._like(scope, np.asarray(self.values[cells]))
         keep = [a for a, v in enumerate(self.scope) if v not in fixed]
         values = {axis: value_in(fixed, v, self.sizes[axis]) for axis, v in enumerate(self.scope) if v in fixed}
         match = np.ones(len(self.rows), dtype=bool)

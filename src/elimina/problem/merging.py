@@ -178,13 +178,13 @@ def _merged_by_weights(
     """Return the same as ``_merged`` where a table over the variable alone has the other values, too."""
     is_other = np.ones(variable.size, dtype=bool)
     is_other[values] = False
-    places = np.flatnonzero(is_other)
-    weights = table.values[places]
+    columns = np.flatnonzero(is_other)
+    weights = table.values[columns]
     best = weights.min() if model.sense == "min-cost" else weights.max()
-    representative = int(places[(weights == best).argmax()])
+    representative = int(columns[(weights == best).argmax()])
     if best == forbidden_value(model.sense, weights.dtype):
         # One value stays, so that the domain is not empty.
-        return Merged(variable, values if len(values) else places[:1]), 1
+        return Merged(variable, values if len(values) else columns[:1]), 1
     if purpose.sums:
         merged = Merged(variable, values, representative, table.values)
         return merged, float((weights / best).sum())
@@ -215,7 +215,7 @@ def _restricted(table: Table, merged: Mapping[int, Merged]) -> Table:
     for axis, v in enumerate(table.scope):
         if v in merged:
             values = merged[v].values
-            places = np.minimum(np.searchsorted(values, rows[:, axis]), max(0, len(values) - 1))
-            is_kept &= values[places] == rows[:, axis] if len(values) else False
-            sizes[axis], rows[:, axis] = len(merged[v].indices), places
+            positions = np.minimum(np.searchsorted(values, rows[:, axis]), max(0, len(values) - 1))
+            is_kept &= values[positions] == rows[:, axis] if len(values) else False
+            sizes[axis], rows[:, axis] = len(merged[v].indices), positions
     return Table(table.scope, table.values[is_kept], sizes=sizes, rows=rows[is_kept], default=table.default)

@@ -77,9 +77,9 @@ class Problem(NamedTuple):
     def network(self) -> tuple[list[int], NDArray[np.int64], NDArray[np.int32]]:
         """Sizes of the free variables, and the groups' scopes as places of these: what the core's searches take."""
         starts, members = self.groups.scopes
-        place = np.full(len(self.model.sizes), -1, dtype=np.int32)
-        place[list(self.free)] = np.arange(len(self.free))
-        return [self.model.sizes[v] for v in self.free], starts, place[members]
+        position = np.full(len(self.model.sizes), -1, dtype=np.int32)
+        position[list(self.free)] = np.arange(len(self.free))
+        return [self.model.sizes[v] for v in self.free], starts, position[members]
 
     def complete(self, variables: Iterable[int], values: Iterable[int]) -> list[int]:
         """Return a value for each variable of the model: those given, those that are fixed, and 0 for the others."""

@@ -90,11 +90,11 @@ class Relevance:
         self._scopes, self._evidence = scopes, frozenset(evidence)
         self._factor_of = {child: factor for factor, child in enumerate(children)}
         self.acyclic = not _without_barren(scopes, children, set())
-        self._known = self._ancestors(self._evidence)
-        self.of_evidence = _mask(self._known)
+        self._evidence_ancestors = self._ancestors(self._evidence)
+        self.of_evidence = _mask(self._evidence_ancestors)
         self._part_of: dict[int, int] = {}
-        self._parts = [_mask(part) for part in self._find_parts()]
-        self._found: dict[int, int] = {}
+        self._component_masks = [_mask(part) for part in self._find_parts()]
+        self._component_of_query: dict[int, int] = {}
 
     def of(self, variables: Collection[int]) -> int:
         """Return the factors that the joint posterior of unobserved variables depends on."""
@@ -107,23 +107,25 @@ class Relevance:
         """Return a factor of a variable's posterior that implies all others in any such set; -1: none."""
         own_factor = self._factor_of.get(variable, -1)
         return (
-            own_factor if own_factor >= 0 and own_factor not in self._known else (factors & -factors).bit_length() - 1
+            own_factor
+            if own_factor >= 0 and own_factor not in self._evidence_ancestors
+            else (factors & -factors).bit_length() - 1
         )
 
     def _of_one(self, variable: int) -> int:
         """Return the factors of one variable's posterior: those of its ancestors, and all connected ones."""
-        masks, stack = self._found, [variable]
+        masks, stack = self._component_of_query, [variable]
         while stack:
             v = stack[-1]
             factor = self._factor_of.get(v, -1)
-            is_above = factor >= 0 and factor not in self._known
+            is_above = factor >= 0 and factor not in self._evidence_ancestors
             pending = [u for u in self._scopes[factor] if u != v and u not in masks] if is_above else ()
             if pending and self.acyclic:
                 stack.extend(pending)
                 continue
             stack.pop()
             # No observed variable is between an ancestor outside the evidence's and the variable.
-            mask = self._parts[self._part_of[v]] if v in self._part_of else 0
+            mask = self._component_masks[self._part_of[v]] if v in self._part_of else 0
             if is_above:
                 mask |= 1 << factor
                 for u in self._scopes[factor]:
@@ -146,7 +148,7 @@ class Relevance:
         """Group the evidence's factors that paths of unobserved variables join, and number the groups by variable."""
         parts: list[set[int]] = []
         touching: dict[int, list[int]] = {}
-        for factor in sorted(self._known):
+        for factor in sorted(self._evidence_ancestors):
             for v in self._scopes[factor]:
                 if v not in self._evidence:
                     touching.setdefault(v, []).append(factor)

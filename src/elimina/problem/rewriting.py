@@ -139,11 +139,11 @@ def _best_tuple(table: Table, sense: Sense) -> list[int]:
     assert table.default is not None
     sign = 1 if sense == "min-cost" else -1
     values = sign * table.values
-    place = int(values.argmin()) if len(values) else -1
-    if len(table.rows) < table.cells and (place < 0 or sign * table.default < values[place]):
+    position = int(values.argmin()) if len(values) else -1
+    if len(table.rows) < table.cells and (position < 0 or sign * table.default < values[position]):
         listed = np.sort(np.ravel_multi_index(tuple(table.rows.astype(np.int64).T), table.sizes))
         return [int(x) for x in np.unravel_index(first_gap(listed), table.sizes)]
-    return [int(x) for x in table.rows[place]]
+    return [int(x) for x in table.rows[position]]
 
 
 def _with_auxiliary_variables(
@@ -288,10 +288,10 @@ def _counting_chain(v: int, size: int, number: int, sense: Sense, first: int) ->
     allowed, forbidden = (1, 0) if sense == "probability" else (0, forbidden_value(sense, np.int64))
     bits = [int(bit) for bit in f"{number - 1:b}"]
     tables = []
-    for place, bit in enumerate(bits):
-        before = [_OFF, _EQUAL, _BELOW, _BELOW] if place else [_OFF] * (size - 1) + [_EQUAL]
+    for position, bit in enumerate(bits):
+        before = [_OFF, _EQUAL, _BELOW, _BELOW] if position else [_OFF] * (size - 1) + [_EQUAL]
         following = {_OFF: [_OFF], _BELOW: [_BELOW, _BELOW + 1], _EQUAL: [_EQUAL, _BELOW] if bit else [_EQUAL]}
         links = [(state, after) for state, kind in enumerate(before) for after in following[kind]]
-        scope, ends = (v if place == 0 else first + place - 1, first + place), (len(before), _BELOW + 2)
+        scope, ends = (v if position == 0 else first + position - 1, first + position), (len(before), _BELOW + 2)
         tables.append(Table(scope, [allowed] * len(links), sizes=ends, rows=links, default=forbidden))
     return tables, [_BELOW + 2] * len(bits)

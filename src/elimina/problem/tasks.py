@@ -209,6 +209,6 @@ def task_of(name: Any) -> Task:
         TypeError: The name is not a text.
         InputError: There is no such task.
     """
-    known = name.lower() if isinstance(name, str) and name.lower() in NAMES else name
-    task_name: TaskName = arguments.choice("task", known, NAMES)
+    word = name.lower() if isinstance(name, str) and name.lower() in NAMES else name
+    task_name: TaskName = arguments.choice("task", word, NAMES)
     return next((task for task in TASKS if task_name in DESCRIPTIONS[task].aliases), cast(Task, task_name))

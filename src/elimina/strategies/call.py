@@ -102,7 +102,7 @@ class Call(Clock):
         self._bounding: Thread | None = None
         self._bounding_stop = Stop()
         self._queued: Bounds | None = None
-        self._told: tuple[float | None, float | None] = None, None
+        self._reported_ends: tuple[float | None, float | None] = None, None
         self._thread: Thread | None = None  # while the work runs
         self._is_raised = self._is_ended = self._is_forgotten = False
         self._ending = Lock()
@@ -114,13 +114,13 @@ class Call(Clock):
         """True if the work is to end."""
         return stopped() or self.seconds <= 0
 
-    def report(self, found: Result) -> None:
+    def report(self, result: Result) -> None:
         """Keep improvements of the bounds and the assignment, and report them to the listener."""
-        self.best_result = combine(self.best_result, found, self.sign)
+        self.best_result = combine(self.best_result, result, self.sign)
         if self._listener is None:
             return
         ends = self.best_result.lower_bound, self.best_result.upper_bound
-        bounds = Bounds(round(self.age, 3), *ends, found.stats.get("nodes", 0))
+        bounds = Bounds(round(self.age, 3), *ends, result.stats.get("nodes", 0))
         if self._queued is None or bounds[1:] != self._queued[1:]:
             self._queued = bounds
             self._events.put(_Event(self._listener, (bounds,), None))
@@ -152,14 +152,14 @@ class Call(Clock):
     @property
     def is_answered(self) -> bool:
         """True if the portfolio is done: the answer is exact, or close enough, or time is up."""
-        found = self.best_result
-        if found is None:
+        result = self.best_result
+        if result is None:
             return False
         description = DESCRIPTIONS.get(self.task)
-        is_close = Bounds(0.0, found.lower_bound, found.upper_bound).gap <= self.gap
+        is_close = Bounds(0.0, result.lower_bound, result.upper_bound).gap <= self.gap
         # Bounds that meet prove the optimum; counts and lists of assignments need more.
         is_close = is_close and not (description is not None and description.is_beyond_optimum)
-        return found.status not in ("bounded", "estimated") or is_close or self.is_over
+        return result.status not in ("bounded", "estimated") or is_close or self.is_over
 
     # Called by the caller's thread.
 
@@ -172,7 +172,7 @@ class Call(Clock):
             EliminaError: The work failed, with at most first bounds as a result.
         """
         try:
-            found = self._finish(self._carry_out(work))
+            result = self._finish(self._carry_out(work))
         finally:
             self._bounding_stop.request()
             if self._bounding is not None:
@@ -180,8 +180,8 @@ class Call(Clock):
             self._forget()
         # An interrupt here would only discard the result.
         with contextlib.suppress(KeyboardInterrupt):
-            self._tell_last(found)
-        return found
+            self._report_last_bounds(result)
+        return result
 
     def result(self, work: Callable[[], T]) -> T:
         """Do a call's first work, which has no partial answer, in a thread, and return its result.
@@ -197,7 +197,7 @@ class Call(Clock):
                 return done[0]
             if ended_by is None and self._error is not None:
                 raise self._error
-            raise self._nothing_known(ended_by)
+            raise self._error_without_answer(ended_by)
         finally:
             self._forget()
 
@@ -228,14 +228,14 @@ class Call(Clock):
         return ended_by
 
     def _work(self, work: Callable[[], None]) -> None:
-        own = current_thread()
+        worker = current_thread()
         is_kept = False
         try:
             obey(self._stop)
             with self._ending:
                 if self._is_ended:
                     return
-                self._thread = own
+                self._thread = worker
             try:
                 work()
             except BaseException as error:
@@ -256,8 +256,8 @@ class Call(Clock):
                 self._forget()
             self._events.put(None)
             # Last, so that a thread that fails before is not reused by another call.
-            if is_kept and isinstance(own, CallThread):
-                own.rest()
+            if is_kept and isinstance(worker, CallThread):
+                worker.rest()
 
     def _attend(self, worker: Thread) -> EndedBy | None:
         """Call listeners until the work ends or the time is up.
@@ -281,15 +281,15 @@ class Call(Clock):
                 return None
             event.listener(*event.arguments)
             if event.returned is None:
-                self._told = event.arguments[0][1:3]
+                self._reported_ends = event.arguments[0][1:3]
             else:
                 event.returned.release()
 
-    def _tell_last(self, found: Result) -> None:
+    def _report_last_bounds(self, result: Result) -> None:
         """Report the bounds of the answer, if an improvement came too late for a report."""
-        ends = found.lower_bound, found.upper_bound
-        if self._listener is not None and ends not in ((None, None), self._told):
-            self._listener(Bounds(round(self.age, 3), *ends, found.stats.get("nodes", 0)))
+        ends = result.lower_bound, result.upper_bound
+        if self._listener is not None and ends not in ((None, None), self._reported_ends):
+            self._listener(Bounds(round(self.age, 3), *ends, result.stats.get("nodes", 0)))
 
     def _prepare_fallback(self) -> None:
         """Make first bounds during a long call, in a thread, since there may be no time for them at its end."""
@@ -353,30 +353,30 @@ class Call(Clock):
             return True
 
     def _finish(self, ended_by: EndedBy | None) -> Result:
-        known = self.best_result
-        if known is not None and known.status not in OPEN_STATUSES:
-            return self._with_seconds(known)
+        result = self.best_result
+        if result is not None and result.status not in OPEN_STATUSES:
+            return self._with_seconds(result)
         is_strategy_limit = False
         if ended_by is None and self._error is not None:
             ended_by = cause_of(self._error)
-            if ended_by is None or (ended_by != "time-limit" and known is None):
+            if ended_by is None or (ended_by != "time-limit" and result is None):
                 raise self._error
             if is_strategy_limit := ended_by == "time-limit" and self.seconds > 0:
                 ended_by = None
-        if ended_by is None and known is not None:
-            ended_by = self._own_end(known)
-        is_open = known is None or None in (known.lower_bound, known.upper_bound)
+        if ended_by is None and result is not None:
+            ended_by = self._end_without_error(result)
+        is_open = result is None or None in (result.lower_bound, result.upper_bound)
         if is_open and (ended_by in ("interrupt", "time-limit") or is_strategy_limit):
             first = self._first_bounds()
             if first is not None:
-                known = first if known is None else combine(first, known, self.sign)
-        if known is None:
-            raise self._nothing_known(ended_by)
-        if known.status not in OPEN_STATUSES:
+                result = first if result is None else combine(first, result, self.sign)
+        if result is None:
+            raise self._error_without_answer(ended_by)
+        if result.status not in OPEN_STATUSES:
             ended_by = None
-        return self._with_seconds(known.replace(ended_by=ended_by))
+        return self._with_seconds(result.replace(ended_by=ended_by))
 
-    def _nothing_known(self, ended_by: EndedBy | None) -> BaseException:
+    def _error_without_answer(self, ended_by: EndedBy | None) -> BaseException:
         if ended_by == "interrupt":
             return KeyboardInterrupt()
         if isinstance(self._error, EliminaError):
@@ -384,14 +384,14 @@ class Call(Clock):
         limit = "" if self.deadline is None else f" of {self.deadline - self.started:.3g} s"
         return TimeLimitError(f"the time limit{limit} passed before anything was known; allow more time")
 
-    def _own_end(self, known: Result) -> EndedBy | None:
+    def _end_without_error(self, result: Result) -> EndedBy | None:
         """Return the reason for which work returned before its bounds met."""
-        if self.gap and Bounds(0.0, known.lower_bound, known.upper_bound).gap <= self.gap:
+        if self.gap and Bounds(0.0, result.lower_bound, result.upper_bound).gap <= self.gap:
             return "gap"
         return "time-limit" if self.deadline is not None and time.monotonic() >= self.deadline else None
 
-    def _with_seconds(self, known: Result) -> Result:
-        return known.replace(stats={**known.stats, "seconds": self.phase_seconds()})
+    def _with_seconds(self, result: Result) -> Result:
+        return result.replace(stats={**result.stats, "seconds": self.phase_seconds()})
 
 
 class InnerCall(Call):
@@ -408,10 +408,10 @@ class InnerCall(Call):
         self.deadline, self._resident = whole.deadline, whole._resident
         self._whole, self._translated, self._name = whole, translated, name
 
-    def report(self, found: Result) -> None:
+    def report(self, result: Result) -> None:
         """Keep improvements here and, translated to the call's problem, in the call."""
-        self.best_result = combine(self.best_result, found, self.sign)
-        self._whole.report(self._translated(found))
+        self.best_result = combine(self.best_result, result, self.sign)
+        self._whole.report(self._translated(result))
 
     def notify(self, listener: Callable[..., None], *arguments: Any) -> None:
         """Call a listener, in the caller's thread."""
@@ -420,7 +420,7 @@ class InnerCall(Call):
     @contextlib.contextmanager
     def phase(self, name: str) -> Iterator[dict[str, float]]:
         """Time a phase of the call."""
-        parts: dict[str, float] = {}
+        seconds_by_part: dict[str, float] = {}
         with self._whole.phase(f"{self._name} {name}") as outer:
-            yield parts
-            outer.update({f"{self._name} {part}": seconds for part, seconds in parts.items()})
+            yield seconds_by_part
+            outer.update({f"{self._name} {name_of_part}": seconds for name_of_part, seconds in seconds_by_part.items()})

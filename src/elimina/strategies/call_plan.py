@@ -80,7 +80,7 @@ def plan_call(
         InputError: An option or the evidence does not fit the model.
         DeviceError: The device is missing or cannot be used.
     """
-    given = options
+    call_options = options
     asked = indices_asked(model, task, query)
     if time_limit is not None:
         options = options._replace(order_seconds=min(options.order_seconds, _ORDER_TIME_SHARE * time_limit))
@@ -97,8 +97,8 @@ def plan_call(
     if options.ibound is not None and described(task).is_optimum:
         from elimina.methods.cost_shifting import MAX_SHIFT_SECONDS, shift_all
 
-        most = min(MAX_SHIFT_SECONDS, (time_limit or math.inf) / 10, shift_seconds)
-        original, options = shift_all(problem, options, most)
+        max_shift_seconds = min(MAX_SHIFT_SECONDS, (time_limit or math.inf) / 10, shift_seconds)
+        original, options = shift_all(problem, options, max_shift_seconds)
         problem, rough, order = original.moved, None, None
     prepared = time.perf_counter()
     if checkpoint is None:
@@ -106,11 +106,11 @@ def plan_call(
     elif checkpoint.is_new:
         planned = plan_problem(problem, options, rough, order, refinements=refinements)
         if planned.plan.fits:
-            checkpoint.begin(model, problem, planned, given)
+            checkpoint.begin(model, problem, planned, call_options)
     else:
-        checkpoint.check(model, problem, given)
+        checkpoint.check(model, problem, call_options)
         planned = plan_again(problem, checkpoint.choice, options)
-        checkpoint.begin(model, problem, planned, given)
+        checkpoint.begin(model, problem, planned, call_options)
     seconds = {"prepare": prepared - started, **planned.seconds}
     return PlannedCall(first, planned._replace(seconds=seconds), original)
 

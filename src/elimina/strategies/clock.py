@@ -58,11 +58,11 @@ class Clock:
             phase = phase.outer
         return phase_seconds(self._booked, self.age)
 
-    def book(self, phase: _Phase, parts: Mapping[str, float]) -> None:
+    def book(self, phase: _Phase, part_seconds: Mapping[str, float]) -> None:
         """Book the seconds of a phase up to now, except those that belong to its parts or to phases within it."""
         elapsed = time.perf_counter() - phase.started
         remaining, booked = elapsed - phase.inner_seconds, self._booked
-        for name, seconds in parts.items():
+        for name, seconds in part_seconds.items():
             share = min(max(0.0, seconds), max(0.0, remaining))
             booked[name] = booked.get(name, 0.0) + share
             remaining -= share
@@ -76,24 +76,24 @@ class _Phase:
 
     Attributes:
         name: Its name.
-        parts: Seconds of its parts by their names.
+        part_seconds: Seconds of its parts by their names.
         started: Start by ``time.perf_counter``.
         inner_seconds: Seconds that the phases within it took.
         outer: Phase within which it runs; None if there is none.
     """
 
-    __slots__ = ("_clock", "inner_seconds", "name", "outer", "parts", "started")
+    __slots__ = ("_clock", "inner_seconds", "name", "outer", "part_seconds", "started")
 
     def __init__(self, clock: Clock, name: str) -> None:
         self._clock, self.name, self.inner_seconds = clock, name, 0.0
-        self.parts: dict[str, float] = {}
+        self.part_seconds: dict[str, float] = {}
 
     def __enter__(self) -> dict[str, float]:
         clock = self._clock
         self.started = time.perf_counter()
         self.outer, clock.innermost = clock.innermost, self
-        return self.parts
+        return self.part_seconds
 
     def __exit__(self, *_: object) -> None:
         self._clock.innermost = self.outer
-        self._clock.book(self, self.parts)
+        self._clock.book(self, self.part_seconds)

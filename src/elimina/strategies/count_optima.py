@@ -73,20 +73,26 @@ def count_optima(facts: Facts, _: Row) -> Portfolio:
     execution = solver.begun(planned, run.budget())
     result = Result("infeasible", "count-optima", count=0, stats=statistics(execution, {}))
     tables: list[Table] = []
-    with run.phase("minimise") as parts, run_mini_buckets(execution, parts) as (found, session):
-        if session is not None and math.isfinite(found.cost) and not model.is_beyond_bound(found.total_of(found.cost)):
-            ends = dict.fromkeys(("value", "lower_bound", "upper_bound"), found.total_of(found.cost))
-            result = result.replace(status="bounded", assignment=model.states_at(found.decode(session)[0]), **ends)
-            tables += _tight(found._replace(arena=session.fetch(0, plan.arena_cells)))
+    with run.phase("minimise") as part_seconds, run_mini_buckets(execution, part_seconds) as (optimum, session):
+        if (
+            session is not None
+            and math.isfinite(optimum.cost)
+            and not model.is_beyond_bound(optimum.total_of(optimum.cost))
+        ):
+            ends = dict.fromkeys(("value", "lower_bound", "upper_bound"), optimum.total_of(optimum.cost))
+            result = result.replace(status="bounded", assignment=model.states_at(optimum.decode(session)[0]), **ends)
+            tables += _tight(optimum._replace(arena=session.fetch(0, plan.arena_cells)))
     if result.status == "infeasible":
         return (yield Strategy(run, "minimise", lambda _: result))
     run.fallback = lambda _: result.replace(count=None)
-    part = InnerCall(run, functools.partial(_counted, result), "count")
+    counting = InnerCall(run, functools.partial(_counted, result), "count")
     # Variables in no table are not part of the plan, and count with all their values.
     idle = set(range(len(model.variables))).difference(plan.order, planned.problem.fixed)
     rest = Model([model.variables[v] for v in (*plan.order, *idle)], tables, sense="probability")
-    own = options._replace(order="auto", dtype=None)
-    return (yield from scheduled(Solver(Question(rest, "count", {}, None), own, part), count_schedule.ROWS))
+    counting_options = options._replace(order="auto", dtype=None)
+    return (
+        yield from scheduled(Solver(Question(rest, "count", {}, None), counting_options, counting), count_schedule.ROWS)
+    )
 
 
 def _counted(result: Result, counted: Result) -> Result:
@@ -116,10 +122,10 @@ def _bounded_optima(facts: Facts, failure: MemoryLimitError) -> Portfolio:
         return Attempt(None, failure)
     task, figures = question.task, _bounds_of_number(1, None)
 
-    def counted(found: Result) -> Result:
-        if found.status == "infeasible":
-            return found.replace(task=task, count=0)
-        return found.replace(task=task, status="bounded", stats={**found.stats, **figures})
+    def counted(result: Result) -> Result:
+        if result.status == "infeasible":
+            return result.replace(task=task, count=0)
+        return result.replace(task=task, status="bounded", stats={**result.stats, **figures})
 
     def bound(best: Result | None, budget: Budget) -> Result:
         if best is None or best.value is None:
@@ -136,10 +142,12 @@ def _bounded_optima(facts: Facts, failure: MemoryLimitError) -> Portfolio:
             figures.update(_bounds_of_number(figures["optima_lower_bound"], upper))
         return counted(best)
 
-    part = InnerCall(run, counted, "optimum")
-    search = scheduled(Solver(question._replace(task="mpe", query=None), options, part), optimum_schedule.ROWS)
-    yield from until_answered(part, search)
-    best = part.best_result
+    optimum_search = InnerCall(run, counted, "optimum")
+    search = scheduled(
+        Solver(question._replace(task="mpe", query=None), options, optimum_search), optimum_schedule.ROWS
+    )
+    yield from until_answered(optimum_search, search)
+    best = optimum_search.best_result
     if best is None or best.status == "infeasible":
         return Attempt(None, failure) if best is None else Attempt(counted(best))
     return (yield Strategy(run, "bounds", functools.partial(bound, best)))
@@ -159,17 +167,17 @@ def _listed_optima(facts: Facts, optimum: int, budget: Budget) -> tuple[int, boo
     return search.count, search.is_complete and search.solutions < k
 
 
-def _tight(found: Heuristic) -> Iterator[Table]:
+def _tight(optimum: Heuristic) -> Iterator[Table]:
     """Yield a table for each variable: 1 where its tables add up to its message, 0 elsewhere."""
-    for v, tables in enumerate(found.guide.homes()):
+    for v, tables in enumerate(optimum.guide.homes()):
         scope = [v, *sorted({u for table in tables for u, _ in table.others})]
-        total = np.zeros([found.guide.sizes[u] for u in scope], dtype=np.int64)
+        total = np.zeros([optimum.guide.sizes[u] for u in scope], dtype=np.int64)
         for table in tables:
             strides = {v: table.stride, **dict(table.others)}
-            steps = [strides.get(u, 0) * found.arena.itemsize for u in scope]
-            total += np.lib.stride_tricks.as_strided(found.arena[table.offset :], total.shape, steps)
-            np.minimum(total, found.plan.forbidden, out=total, casting="unsafe")
-        is_tight = (total == total.min(axis=0)) & (total < found.plan.forbidden)
+            steps = [strides.get(u, 0) * optimum.arena.itemsize for u in scope]
+            total += np.lib.stride_tricks.as_strided(optimum.arena[table.offset :], total.shape, steps)
+            np.minimum(total, optimum.plan.forbidden, out=total, casting="unsafe")
+        is_tight = (total == total.min(axis=0)) & (total < optimum.plan.forbidden)
         yield Table(scope, is_tight.astype(np.float64))
 
 

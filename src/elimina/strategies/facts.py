@@ -108,8 +108,8 @@ class Facts:
     @cached_property
     def cells_per_second(self) -> float:
         """Speed of eliminations on the device that is asked for."""
-        known = speeds()
-        return CELLS_PER_SECOND * (known.gpu_bandwidth / known.bandwidth if self.options.needs_gpu else 1)
+        machine = speeds()
+        return CELLS_PER_SECOND * (machine.gpu_bandwidth / machine.bandwidth if self.options.needs_gpu else 1)
 
     @cached_property
     def memory_bytes(self) -> int:

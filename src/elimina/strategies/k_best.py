@@ -87,16 +87,16 @@ def k_best(facts: Facts, _: Row) -> Strategy:
         if ranked:
             best = ranked[0]
             lower, upper = model.ends(best.value, best.value)
-            known = Result(
+            result = Result(
                 "bounded", "kbest", best.value, lower, upper, best.assignment, ranked=tuple(ranked), stats=stats
             )
         else:
             lower, upper = model.ends(search.bound, None)
-            known = Result("bounded", "kbest", lower_bound=lower, upper_bound=upper, stats=stats)
+            result = Result("bounded", "kbest", lower_bound=lower, upper_bound=upper, stats=stats)
         if failure is not None:
-            budget.report(known)
+            budget.report(result)
             raise failure
-        return known
+        return result
 
     return Strategy(run, "k best", work)
 

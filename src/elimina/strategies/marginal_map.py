@@ -41,23 +41,25 @@ def marginal_map(facts: Facts, _: Row) -> Portfolio:
         from elimina.methods.weighted_mini_buckets import bounded_marginal_map
 
         def work(budget: Budget) -> Result:
-            left = options.beside(budget.held)
-            return bounded_marginal_map(planned, left, solver.tell_progress, budget.deadline, budget.report)
+            remaining_options = options.beside(budget.held)
+            return bounded_marginal_map(
+                planned, remaining_options, solver.tell_progress, budget.deadline, budget.report
+            )
 
         return (yield Strategy(run, "bounds", work))
     if options.on_plan is not None:
         run.notify(options.on_plan, planned.plan)
-    with run.phase("sum out") as parts:
+    with run.phase("sum out") as part_seconds:
         rest, stats = sum_out(planned, solver.tell_progress)
-        parts.update(stats["seconds"])
+        part_seconds.update(stats["seconds"])
     if rest is None:
         return (yield Strategy(run, "sum out", lambda _: Result("infeasible", "mmap", stats=stats)))
 
-    def whole(found: Result) -> Result:
-        assignment = with_observed(problem, found.assignment)
-        return found.replace(task="mmap", assignment=assignment, stats={**stats, **found.stats, "summation": stats})
+    def whole(maximum: Result) -> Result:
+        assignment = with_observed(problem, maximum.assignment)
+        return maximum.replace(task="mmap", assignment=assignment, stats={**stats, **maximum.stats, "summation": stats})
 
-    own = options._replace(
+    maximisation_options = options._replace(
         order=options.order if isinstance(options.order, str) else "auto",
         ibound="auto" if options.solving.bounds and options.ibound is None else options.ibound,
         on_plan=None,
@@ -65,7 +67,8 @@ def marginal_map(facts: Facts, _: Row) -> Portfolio:
     )
     return (
         yield from scheduled(
-            Solver(Question(rest, "mpe", {}, None), own, InnerCall(run, whole, "max")), optimum_schedule.ROWS
+            Solver(Question(rest, "mpe", {}, None), maximisation_options, InnerCall(run, whole, "max")),
+            optimum_schedule.ROWS,
         )
     )
 

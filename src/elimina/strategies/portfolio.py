@@ -201,13 +201,13 @@ class Solver:
         if is_settled(rough):
             return rough
         with self.run.phase("order"), self._for_planning():
-            found = quick_order(self.problem, self.options, seconds)
-        if rough.total_cells < found.total_cells:
+            order = quick_order(self.problem, self.options, seconds)
+        if rough.total_cells < order.total_cells:
             # It has taken so long that a search of the same length is not worth its time.
-            found = rough._replace(method=found.method, seconds=rough.seconds + found.seconds)
+            order = rough._replace(method=order.method, seconds=rough.seconds + order.seconds)
         assert self._first is not None
-        self._first = self._first._replace(rough=found)
-        return found
+        self._first = self._first._replace(rough=order)
+        return order
 
     def planned_order(self) -> tuple[int, ...] | None:
         """Return the order of an earlier plan, extended by the variables without a table of shifted costs."""
@@ -263,7 +263,7 @@ class Solver:
     def _plan(self, options: Options, refinements: int) -> PlannedCall:
         model, task, evidence, query = self.question
         limit = max(MIN_PLANNING_SECONDS, self.run.seconds)
-        with self.run.phase("plan") as parts:
+        with self.run.phase("plan") as part_seconds:
             prepared = plan_call(
                 model,
                 task,
@@ -275,7 +275,7 @@ class Solver:
                 first=self._first,
                 refinements=refinements,
             )
-            parts.update(prepared.planned.seconds)
+            part_seconds.update(prepared.planned.seconds)
         self._first, plan = prepared.first, prepared.planned.plan
         if not described(task).is_marginal:
             self._first = self._first._replace(order=plan.whole.order)

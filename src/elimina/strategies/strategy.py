@@ -74,10 +74,10 @@ def attempt(strategy: Strategy) -> Attempt:
         return Attempt(None, MemoryLimitError(does_not_fit(plan)))
     logger.info("%s: started", name)
     try:
-        with run.phase(name) as parts:
-            found = strategy.work(run.budget(strategy.seconds))
-            parts.update(found.stats.get("seconds", {}))
-            run.report(found)
+        with run.phase(name) as part_seconds:
+            result = strategy.work(run.budget(strategy.seconds))
+            part_seconds.update(result.stats.get("seconds", {}))
+            run.report(result)
     except (MemoryLimitError, UnsupportedError) as error:
         return Attempt.failed(error)
     except TimeLimitError as error:
@@ -85,8 +85,8 @@ def attempt(strategy: Strategy) -> Attempt:
             raise
         return Attempt.failed(error)
     if logger.isEnabledFor(logging.INFO):
-        logger.info("%s: ended after %s s, %s", name, f"{run.age:.3g}", _described(found))
-    return Attempt(found)
+        logger.info("%s: ended after %s s, %s", name, f"{run.age:.3g}", _described(result))
+    return Attempt(result)
 
 
 def pursue(run: Call, portfolio: Portfolio) -> None:
@@ -111,28 +111,28 @@ def pursue(run: Call, portfolio: Portfolio) -> None:
         raise outcome.failure
 
 
-def until_answered(part: Call, portfolio: Portfolio) -> Portfolio:
+def until_answered(inner_call: Call, portfolio: Portfolio) -> Portfolio:
     """Take the strategies of a part of a call until the part is answered; more may follow in the call."""
     with contextlib.closing(portfolio):
         try:
             strategy = next(portfolio)
             while True:
                 outcome = yield strategy
-                if part.is_answered:
+                if inner_call.is_answered:
                     return outcome
                 strategy = portfolio.send(outcome)
         except StopIteration as end:
             return cast(Attempt, end.value)
 
 
-def _described(found: Result) -> str:
+def _described(result: Result) -> str:
     """Return the status and bounds of a result, for the log."""
-    if found.status == "estimated":
-        rows = [*found.error_row(), *found.log10_z_rows()]
+    if result.status == "estimated":
+        rows = [*result.error_row(), *result.log10_z_rows()]
         return "estimated: " + ", ".join(f"{name} {text}" for name, text in rows)
-    if found.status not in OPEN_STATUSES:
-        return found.status
-    return f"{found.status}: {_end_text(found.lower_bound)} to {_end_text(found.upper_bound)}"
+    if result.status not in OPEN_STATUSES:
+        return result.status
+    return f"{result.status}: {_end_text(result.lower_bound)} to {_end_text(result.upper_bound)}"
 
 
 def _end_text(end: float | None) -> str:
