@@ -291,11 +291,11 @@ def test_a_search_shares_out_what_the_process_has_left(monkeypatch):
     monkeypatch.setattr(and_or_search.system, "resident_memory", lambda: resident)
     limited = and_or_search._AlternatingSearch(problem, Options(memory=64 << 20), SearchLimits(), None)
     small = and_or_search._AlternatingSearch(problem, Options(memory=1 << 20), SearchLimits(), None)
-    before = limited.left()
+    before = limited.remaining_shares()
     assert before == limited.shares
     resident += 44 << 20
-    assert limited.left().cache == (20 << 20) // 4 < before.cache
-    assert small.left() == small.shares
+    assert limited.remaining_shares().cache == (20 << 20) // 4 < before.cache
+    assert small.remaining_shares() == small.shares
 
 
 @functools.cache

@@ -271,7 +271,7 @@ def test_later_rounds_take_the_order_whose_minibuckets_bound_best(monkeypatch):
     search = and_or_search._AlternatingSearch(
         problem, Options(device="cpu", order_seconds=0.01, threads=4), limits, None
     )
-    memory, threads = search.left().messages, []
+    memory, threads = search.remaining_shares().messages, []
     good = search.best_order(problem, (), 0.01)
     bad = tuple(sorted(good, key=lambda v: v % 7))
     costs = [search.first_cost(problem, order, search.options, memory) for order in (good, bad)]

@@ -177,7 +177,7 @@ class _AlternatingSearch(SearchState):
         system.release_memory()
         return max(0, (system.resident_memory() or 0) - self.resident)
 
-    def left(self) -> Shares:
+    def remaining_shares(self) -> Shares:
         """Return the shares of the remaining memory: smaller if the process has grown by more than planned."""
         if self.resident is None or not self.options.is_shared:
             return self.shares
@@ -197,7 +197,9 @@ class _AlternatingSearch(SearchState):
             return max_threads
         room = self.memory - self.grown
         # A single thread may use the memory reserved for the cache.
-        threads = max(guide.threads_within(room - self.left().cache, max_threads), guide.threads_within(room, 1))
+        threads = max(
+            guide.threads_within(room - self.remaining_shares().cache, max_threads), guide.threads_within(room, 1)
+        )
         if threads == 0 and (self.paused.is_spent or self.limits.is_alone):
             needed = bytes_text(sum(guide.bytes()))
             raise MemoryLimitError(
@@ -228,7 +230,7 @@ class _AlternatingSearch(SearchState):
                 order = self.best_order(problem, order, order_seconds)
             with self.phase("plan"):
                 turn = min(budget, limits.seconds / 4)
-                planned = plan_within(problem, order, options, self.left().messages, turn)
+                planned = plan_within(problem, order, options, self.remaining_shares().messages, turn)
                 if not planned.plan.fits:
                     planned = plan_within(problem, order, options, self.shares.messages, turn)
             plan = planned.plan
@@ -287,7 +289,7 @@ class _AlternatingSearch(SearchState):
                 return candidates[0]
             # Threads would share a GPU's memory.
             threads = 1 if self.options.needs_gpu else threads
-            single_threaded, memory = self.options._replace(threads=1), self.left().messages // threads
+            single_threaded, memory = self.options._replace(threads=1), self.remaining_shares().messages // threads
 
             def costs(_: int, orders_of_thread: Iterator[tuple[int, ...]]) -> Iterator[float]:
                 for order in orders_of_thread:
@@ -335,7 +337,7 @@ class _AlternatingSearch(SearchState):
         if self.chosen is None:
             limit += max(1.0, TOTAL_TOLERANCE * abs(limit))  # solutions that reach the given bound count, too
         start = None if self.chosen is None else [self.chosen[v] for v in heuristic.plan.order]
-        cache = self.left().cache
+        cache = self.remaining_shares().cache
         with self.phase("search"):
             outcome = search_tree(
                 *heuristic.tables,

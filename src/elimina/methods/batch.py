@@ -233,9 +233,9 @@ def with_observations(columns: Sequence[int], values: Codes, evidence: Mapping[i
     added = np.full((len(values), len(every) - len(columns)), -1, dtype=np.int32)
     combined = np.hstack((values, added)) if evidence else values
     contradicted = np.zeros(len(values), dtype=bool)
-    for place, v in enumerate(every):
+    for column, v in enumerate(every):
         if v in evidence:
-            codes = combined[:, place]
+            codes = combined[:, column]
             contradicted |= (codes >= 0) & (codes != evidence[v])
             codes[:] = evidence[v]
     return ObservedCases(every, combined, contradicted)
@@ -288,7 +288,9 @@ class Batch:
         self._options = options._replace(threads=1)
         # All posteriors are rows of one array.
         ends = itertools.accumulate(model.variables[v].size for v in self._asked)
-        self._parts = {v: slice(end - model.variables[v].size, end) for v, end in zip(self._asked, ends, strict=True)}
+        self._state_slices = {
+            v: slice(end - model.variables[v].size, end) for v, end in zip(self._asked, ends, strict=True)
+        }
         probe = self._prepare(_CASE_MULTIPLE)
         self._order = elimination_order(probe, options, runs=KEPT_TREE_RUNS)
         self._plan_chunks(probe, count, CpuBackend(options.threads).threads)
@@ -354,7 +356,9 @@ class Batch:
         check_kept(self.planned.plan, self._options)
         self.cases = cases
         numbers = {output.scope[:-1]: n for n, output in enumerate(self.planned.plan.outputs) if len(output.scope) > 1}
-        self._outputs = {n: scope[0] for scope, n in numbers.items() if len(scope) == 1 and scope[0] in self._parts}
+        self._outputs = {
+            n: scope[0] for scope, n in numbers.items() if len(scope) == 1 and scope[0] in self._state_slices
+        }
         family_numbers = (numbers[family] for family in self._families if family)
         self._output_numbers = (*self._outputs, *family_numbers)
         self._enough = count if share < min(best, max_cases) else sys.maxsize
@@ -394,7 +398,7 @@ class Batch:
         count = len(values)
         # Memory is first written by the threads, but for variables of one value.
         shares = np.empty((sum(self.model.variables[v].size for v in self._asked), count))
-        marginals = {v: shares[part].T for v, part in self._parts.items()}
+        marginals = {v: shares[states].T for v, states in self._state_slices.items()}
         for table in marginals.values():
             if table.shape[1] == 1:
                 table[:] = 1.0
@@ -498,8 +502,8 @@ class Batch:
         devices = devices_of(self.planned.backend)
         planned = self.planned._replace(backend=devices[lane % len(devices)])
         with self._lane(lane) as propagators:
-            for part in rows:
-                yield receive((self._propagate(planned, propagators, values[part]), part))
+            for chunk in rows:
+                yield receive((self._propagate(planned, propagators, values[chunk]), chunk))
 
     def _singly(
         self,
@@ -512,26 +516,26 @@ class Batch:
     ) -> Iterator[None]:
         """Answer cases one by one in a thread, and write into their rows."""
         with self._lane(lane) as propagators:
-            for part in rows:
-                tables, log_sums[part] = way.run(propagators, values[part])
-                for v in self._parts.keys() & tables.keys():
-                    shares[self._parts[v], part] = tables[v].T
+            for cases_of_turn in rows:
+                tables, log_sums[cases_of_turn] = way.run(propagators, values[cases_of_turn])
+                for v in self._state_slices.keys() & tables.keys():
+                    shares[self._state_slices[v], cases_of_turn] = tables[v].T
                 yield
 
     def _write(self, shares: Floats, joints: Sequence[Floats], log_sums: Floats, chunk: Chunk) -> None:
         """Write the answer to a chunk into its rows."""
         answer, rows = chunk
         count = rows.stop - rows.start
-        parts = [self._parts[v] for v in self._outputs.values()]
-        done = np.zeros(len(parts), dtype=bool)
-        if parts and answer.zone.dtype == np.float64 and not answer.logarithmic:
-            columns = answer.places.columns(answer.zone)[: len(parts)]
-            places = np.column_stack((columns, [part.start for part in parts]))
-            done = normalise_columns(answer.zone, places, shares[:, rows])
+        slices = [self._state_slices[v] for v in self._outputs.values()]
+        done = np.zeros(len(slices), dtype=bool)
+        if slices and answer.zone.dtype == np.float64 and not answer.logarithmic:
+            columns = answer.layout.columns(answer.zone)[: len(slices)]
+            outputs = np.column_stack((columns, [states.start for states in slices]))
+            done = normalise_columns(answer.zone, outputs, shares[:, rows])
         if not done.all():
-            for is_done, table, part in zip(done, answer.tables[: len(parts)], parts, strict=True):
+            for is_done, table, states in zip(done, answer.tables[: len(slices)], slices, strict=True):
                 if not is_done:
-                    normalised(table[:, :count], answer.logarithmic, out=shares[part, rows])
+                    normalised(table[:, :count], answer.logarithmic, out=shares[states, rows])
         for joint, table in zip(joints, self.joint_tables(chunk), strict=True):
             joint.reshape(-1, joint.shape[-1])[:, rows] = table
         log_sums[rows] = np.broadcast_to(answer.log_sum, self.cases)[:count]

@@ -283,15 +283,15 @@ def _tables(problem: Problem, exact: Array, rounded: Array, shifted: Array, unit
     wide = [number for number, scope in enumerate(scopes) if len(scope) > 1]
     lone = {scope[0]: number for number, scope in enumerate(scopes) if len(scope) == 1}
     # Position of each shifted cell; a variable without a table of its own has none.
-    parts = [np.arange(starts[number], starts[number + 1]) for number in wide]
-    parts += [
+    cell_ranges = [np.arange(starts[number], starts[number + 1]) for number in wide]
+    cell_ranges += [
         np.arange(starts[lone[v]], starts[lone[v] + 1]) if v in lone else np.full(sizes[v], -1) for v in problem.free
     ]
-    source = np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
+    source = np.concatenate(cell_ranges) if cell_ranges else np.empty(0, dtype=np.int64)
     if exact.dtype.kind == "i":
         costs: Array = np.where(shifted >= FORBIDDEN_COST, FORBIDDEN, shifted)
     else:
-        before, units = (np.where(source < 0, 0, np.append(part, 0)[source]) for part in (exact, rounded))
+        before, units = (np.where(source < 0, 0, np.append(cells, 0)[source]) for cells in (exact, rounded))
         with np.errstate(invalid="ignore"):
             costs = np.where(shifted >= FORBIDDEN_COST, np.inf, before + (shifted - units) / unit)
     kept = [(scopes[number], shapes[number]) for number in wide] + [((v,), (sizes[v],)) for v in problem.free]

@@ -37,15 +37,15 @@ def count(execution: Execution, clock: dict[str, float]) -> Result:
     if bits > _MIN_LONG_COUNT_BITS and _fits_long_integers(execution, bits):
         return _long_count(execution, clock)
     divisors = _moduli(bits)
-    sweep, places = Sweep(execution, clock), root_places(execution.plan)
+    sweep, root_cells = Sweep(execution, clock), root_places(execution.plan)
     state: State = {"residues": [0] * len(divisors), **execution.state}
-    numbers = execution.places(sweep.count)
+    numbers = execution.slice_numbers(sweep.count)
     for number, divisor in enumerate(divisors):
         remaining = numbers[max(0, state["done"] - number * len(numbers)) :]
         sweep.done = len(numbers) - len(remaining)
-        for part in filter(None, sweep.run(remaining, divisor % 2**64, (number, len(divisors)))):
-            if part.run is not None:
-                product = functools.reduce(lambda x, root: x * root % divisor, part.run.zone[places].tolist(), 1)
+        for slice_ in filter(None, sweep.run(remaining, divisor % 2**64, (number, len(divisors)))):
+            if slice_.run is not None:
+                product = functools.reduce(lambda x, root: x * root % divisor, slice_.run.zone[root_cells].tolist(), 1)
                 residues = list(state["residues"])
                 residues[number] = (residues[number] + product) % divisor
                 state = {**state, "residues": residues}

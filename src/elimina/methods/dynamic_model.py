@@ -290,8 +290,8 @@ class DynamicModel(DynamicNetwork, Displayed):
         sequences, checked = self.sequences_of(observations, lengths), _checked(options_of(options, device, memory))
         totals = np.zeros(len(sequences.codes))
         with self._lock:
-            for part in self._engine(checked).filtered(sequences, _limits(checked), (), keeps_states=False):
-                totals[part.rows] = part.log_totals
+            for answer in self._engine(checked).filtered(sequences, _limits(checked), (), keeps_states=False):
+                totals[answer.rows] = answer.log_totals
         sums = _sums(totals, sequences)
         return float(sums[0]) if sequences.is_single else sums
 
@@ -471,9 +471,9 @@ class DynamicModel(DynamicNetwork, Displayed):
         shares: dict[int, Floats] = {}
         with self._lock:
             engine, limits = self._engine(checked), _limits(checked, needed)
-            parts = (engine.smoothed if is_smoothed else engine.filtered)(sequences, limits, asked)
-            for part in parts:
-                _store(part, shares, totals, count)
+            answers = (engine.smoothed if is_smoothed else engine.filtered)(sequences, limits, asked)
+            for answer in answers:
+                _store(answer, shares, totals, count)
         marginals = {v: shares.get(v, np.zeros((count, self.variables[v].size))) for v in asked}
         sums = _sums(totals, sequences)
         if sequences.is_single and np.isneginf(sums).any():
@@ -486,11 +486,11 @@ class DynamicModel(DynamicNetwork, Displayed):
 
     def _impossible(self, sequences: Sequences, number: int, options: Options) -> ImpossibleEvidenceError:
         """Return the error about a sequence of probability 0; it names the first impossible slice."""
-        sequence = sequences.one(number)
+        sequence = sequences.sequence(number)
         row = 0
-        for part in self._engine(options).filtered(sequence, _limits(options), (), keeps_states=False):
-            if np.isneginf(part.log_totals).any():
-                row = part.rows.start + int(np.isneginf(part.log_totals).argmax())
+        for answer in self._engine(options).filtered(sequence, _limits(options), (), keeps_states=False):
+            if np.isneginf(answer.log_totals).any():
+                row = answer.rows.start + int(np.isneginf(answer.log_totals).argmax())
                 break
         return self._impossible_at(sequence, row, row, None if sequences.is_single else number)
 
@@ -630,16 +630,16 @@ def _limits(options: Options, taken: int = 0) -> RunLimits:
     return RunLimits(max(1, host_memory(options) - taken), options.host_threads)
 
 
-def _store(part: SliceAnswers, shares: dict[int, Floats], totals: Floats, count: int) -> None:
+def _store(answer: SliceAnswers, shares: dict[int, Floats], totals: Floats, count: int) -> None:
     """Write an answer into arrays over all slices, or keep it as the array if it covers all slices."""
-    totals[part.rows] = part.log_totals
-    for v, table in part.marginals.items():
+    totals[answer.rows] = answer.log_totals
+    for v, table in answer.marginals.items():
         if len(table) == count and v not in shares:
             shares[v] = table
             continue
         if v not in shares:
             shares[v] = np.zeros((count, table.shape[1]))
-        shares[v][part.rows] = table
+        shares[v][answer.rows] = table
 
 
 def _sums(totals: Floats, sequences: Sequences) -> Floats:

@@ -69,10 +69,10 @@ class EvidenceCases:
             MemoryLimitError: The plan does not fit into memory.
         """
         columns = tuple(dict.fromkeys(v for case in cases for v in case))
-        places = {v: place for place, v in enumerate(columns)}
+        column_of = {v: column for column, v in enumerate(columns)}
         codes = np.full((len(cases), len(columns)), -1, dtype=np.int32)
         for row, case in zip(codes, cases, strict=True):
-            row[[places[v] for v in case]] = list(case.values())
+            row[[column_of[v] for v in case]] = list(case.values())
         model = rewritten_for_sums(Observed(self._model_with_leaves, {}), frozenset((*columns, *asked))).model
         batch = Batch(model, columns, tuple(asked), self._options, len(cases))
         try:

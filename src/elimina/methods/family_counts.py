@@ -72,8 +72,8 @@ class Families(NamedTuple):
                 _check_shapes(model, number[children[0]], number[child])
                 leaders[number[child]] = min(number[other] for other in children)
         scopes = tuple(tuple(factor.scope) for factor in model.factors)
-        places = tuple(scope.index(child) for scope, child in zip(scopes, model.children, strict=True))
-        return Families(model, scopes, places, tuple(leaders))
+        axes = tuple(scope.index(child) for scope, child in zip(scopes, model.children, strict=True))
+        return Families(model, scopes, axes, tuple(leaders))
 
     @property
     def sizes(self) -> list[tuple[int, ...]]:

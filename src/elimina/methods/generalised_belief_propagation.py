@@ -130,10 +130,11 @@ def _bytes(graph: RegionGraph) -> float:
     return graph.outer_cells * OUTER_CELL_BYTES + graph.message_cells * MESSAGE_CELL_BYTES
 
 
-def _joined(one: Scopes, other: Scopes) -> Scopes:
+def _joined(first: Scopes, second: Scopes) -> Scopes:
     """Return the scopes of both."""
     return Scopes(
-        np.concatenate([one.starts, other.starts[1:] + one.starts[-1]]), np.concatenate([one.members, other.members])
+        np.concatenate([first.starts, second.starts[1:] + first.starts[-1]]),
+        np.concatenate([first.members, second.members]),
     )
 
 

@@ -51,17 +51,17 @@ class _GpuBounds:
     """
 
     def __init__(self, original: ShiftedProblem, units: ClusterUnits, budget: Budget, device: str) -> None:
-        self.bound, self.found = -math.inf, Result("bounded", "mpe")
+        self.bound, self.result = -math.inf, Result("bounded", "mpe")
         self._original, self._units, self._budget, self._device = original, units, budget, device
-        self._least, self._told = math.inf, -math.inf
+        self._least, self._report_time = math.inf, -math.inf
         self._chosen: list[int] | None = None
 
     def add_constant(self, constant: float) -> None:
         """Report the constant of a pass, unless the last report was just before."""
         now = time.monotonic()
-        if now > self._told + _REPORT_SECONDS:
+        if now > self._report_time + _REPORT_SECONDS:
             self.add_bound(constant)
-            self._told = now
+            self._report_time = now
 
     def add_bound(self, bound: float, end: BeamResult | None = None, constant: float = 0.0) -> None:
         """Keep a lower bound, and the assignment of a search, if they are better."""
@@ -78,8 +78,8 @@ class _GpuBounds:
             whole = int(self.bound) if problem.model.is_integer else self.bound / units.unit
             total = self._original.bound(units.offset + whole)
         result = result_between(self._original.problem.model, total, self._chosen)
-        self.found = result.replace(stats={"method": "search", "device": self._device})
-        self._budget.report(self.found)
+        self.result = result.replace(stats={"method": "search", "device": self._device})
+        self._budget.report(self.result)
 
 
 def bounds_on_gpu(
@@ -124,11 +124,11 @@ def bounds_on_gpu(
         _shift_and_search(graph, units, gpu, until, bounds, (max_cells - graph.cells) * _BYTES_PER_CELL)
         # A graph that took twice its time is the last one: others may use the GPU. The first one compiles kernels.
         is_late = number > 0 and time.monotonic() > until + seconds
-        if bounds.found.status != "bounded" or is_late:
+        if bounds.result.status != "bounded" or is_late:
             break
     if bounds.bound == -math.inf:
         raise MemoryLimitError("clusters of two variables do not fit the GPU")
-    return bounds.found
+    return bounds.result
 
 
 def _shift_and_search(

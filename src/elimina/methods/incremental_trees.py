@@ -304,8 +304,8 @@ class _Estimator:
         """Return the logarithm of a sum, with the scaling of the factors."""
         return log_z + self._factors.log_scale
 
-    def _distances(self, one: _Pass, other: _Pass) -> NDArray[np.float64]:
-        return hellinger_distances(one.shares, other.shares, self._sizes)
+    def _distances(self, first: _Pass, second: _Pass) -> NDArray[np.float64]:
+        return hellinger_distances(first.shares, second.shares, self._sizes)
 
     def _errors(
         self, first: _Pass, previous: _Pass, current: _Pass, is_contracting: bool

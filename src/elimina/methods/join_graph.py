@@ -207,9 +207,9 @@ def _least(table: Floats, runs: _Runs) -> Floats:
 
 
 def _add(table: Floats, runs: _Runs, message: Floats) -> None:
-    whole, part, _ = runs
+    whole, reduced, _ = runs
     view = table.reshape(whole)
-    view += message.reshape(part)
+    view += message.reshape(reduced)
 
 
 def _finite(message: Floats) -> Floats:

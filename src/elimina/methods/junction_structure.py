@@ -203,9 +203,9 @@ class _StructureSearch:
         merged = [_QueryGroup(*groups[0], self._seconds(groups[0][0]))]
         done = together = 1
         while done < len(groups) and self._allowed >= 0:
-            places = [_nearest(factors, merged) for factors, _ in groups[done : done + together]]
-            nearest = places[0]
-            similar = groups[done : done + len(list(itertools.takewhile(nearest.__eq__, places)))]
+            nearest_groups = [_nearest(factors, merged) for factors, _ in groups[done : done + together]]
+            nearest = nearest_groups[0]
+            similar = groups[done : done + len(list(itertools.takewhile(nearest.__eq__, nearest_groups)))]
             target = merged[nearest]
             union = functools.reduce(operator.or_, [factors for factors, _ in similar], target.factors)
             more = self._seconds(union) - target.seconds
@@ -275,15 +275,15 @@ def _forest(model: Model, evidence: Mapping[int, int], groups: Sequence[_QueryGr
     wanted: dict[int, int] = {}
     observed: dict[int, int] = {}
     for number, group in enumerate(groups):
-        place: dict[int, int] = {}
+        node_of: dict[int, int] = {}
         tables = [model.factors[f] for f in bits(group.factors)]
         for v in (*group.variables, *(v for table in tables for v in table.scope)):
-            if v not in place:
-                place[v] = len(variables)
+            if v not in node_of:
+                node_of[v] = len(variables)
                 variables.append(Variable(f"{number}:{model.variables[v].name}", model.variables[v].size))
-        factors += [table.over([place[v] for v in table.scope]) for table in tables]
-        wanted.update((v, place[v]) for v in group.variables)
-        observed.update((place[v], value) for v, value in evidence.items() if v in place)
+        factors += [table.over([node_of[v] for v in table.scope]) for table in tables]
+        wanted.update((v, node_of[v]) for v in group.variables)
+        observed.update((node_of[v], value) for v, value in evidence.items() if v in node_of)
     forest = Model(variables, factors, sense=model.sense, constant=model.constant)
     return prepare(forest, "mar", observed, list(wanted.values())), wanted
 

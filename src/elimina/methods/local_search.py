@@ -64,7 +64,7 @@ class AssignmentSearch:
         search = LocalSearch(*problem.network, costs, seed, threads_within(problem, threads, memory))
         return AssignmentSearch(problem, search, cost_distances.offset - _slack(problem))
 
-    def found(self) -> Result | None:
+    def result(self) -> Result | None:
         """Return the best assignment; None if it is not allowed."""
         chosen = self.best
         score = self.problem.model.score(chosen)

@@ -105,8 +105,8 @@ def _log10_z(inquiry: MarginalQuery, answer: PropagatedTables, execution: Execut
     if not inquiry.complete:
         return -math.inf if _is_contradicted(model, evidence, left_out, execution, options) else None
     planned = plan_problem(prepare(model, "pr", evidence), options)
-    found = eliminate(execution._replace(problem=planned.problem, plan=planned.plan, backend=planned.backend), {})
-    return found.log10_z
+    execution = execution._replace(problem=planned.problem, plan=planned.plan, backend=planned.backend)
+    return eliminate(execution, {}).log10_z
 
 
 def _is_contradicted(
@@ -171,9 +171,9 @@ def marginals_asked(inquiry: MarginalQuery, begins: NDArray[np.int64], shares: N
     """
     model = inquiry.model
     variables, sources = inquiry.structure.wanted
-    places, known = np.full(len(model.variables), -1), np.zeros(len(model.variables), dtype=np.int64)
-    places[_integers(variables)] = begins[_integers(sources)]
-    known[_integers(inquiry.evidence.keys())] = _integers(inquiry.evidence.values())
+    begin_of, observed = np.full(len(model.variables), -1), np.zeros(len(model.variables), dtype=np.int64)
+    begin_of[_integers(variables)] = begins[_integers(sources)]
+    observed[_integers(inquiry.evidence.keys())] = _integers(inquiry.evidence.values())
     asked = _integers(inquiry.asked)
     sizes = np.array(model.sizes, dtype=np.int64)[asked]
     merged = {v: inquiry.merged[v] for v in inquiry.merged.keys() & inquiry.asked}
@@ -182,16 +182,19 @@ def marginals_asked(inquiry: MarginalQuery, begins: NDArray[np.int64], shares: N
     if not is_whole:
         variables_asked = [merged[v].variable if v in merged else model.variables[v] for v in inquiry.asked]
     _check_room(variables_asked)
-    firsts, found = np.cumsum(sizes) - sizes, shares
-    if len(shares) != sizes.sum() or not np.array_equal(places[asked], firsts):  # else all are there, in this sequence
+    firsts, probabilities = np.cumsum(sizes) - sizes, shares
+    is_in_sequence = len(shares) == sizes.sum() and np.array_equal(begin_of[asked], firsts)
+    if not is_in_sequence:
         owners = np.repeat(asked, sizes)
-        states, is_found = np.arange(len(owners)) - np.repeat(firsts, sizes), places[owners] >= 0
-        found = (states == known[owners]).astype(np.float64)
-        found[is_found] = shares[(places[owners] + states)[is_found]]
+        states, is_found = np.arange(len(owners)) - np.repeat(firsts, sizes), begin_of[owners] >= 0
+        probabilities = (states == observed[owners]).astype(np.float64)
+        probabilities[is_found] = shares[(begin_of[owners] + states)[is_found]]
     if merged:
-        parts = zip(inquiry.asked, np.split(found, firsts[1:]), strict=True)
-        found = np.concatenate([merged[v].spread(part) if v in merged else part for v, part in parts])
-    return Marginals(variables_asked, found)
+        pairs = zip(inquiry.asked, np.split(probabilities, firsts[1:]), strict=True)
+        probabilities = np.concatenate(
+            [merged[v].spread(distribution) if v in merged else distribution for v, distribution in pairs]
+        )
+    return Marginals(variables_asked, probabilities)
 
 
 def _check_room(variables: Sequence[Variable]) -> None:

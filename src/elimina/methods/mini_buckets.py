@@ -133,14 +133,14 @@ def pseudo_tree_tables(plan: Plan, sizes: Sequence[int]) -> PseudoTreeTables:
                 stack.append(source)
     tree = plan_tree([factor.scope for factor in plan.factors], sizes, plan.order)
     starts, members = tree.separators
-    places = np.zeros(len(sizes), dtype=np.int32)
-    places[list(plan.order)] = np.arange(len(plan.order))
+    position = np.zeros(len(sizes), dtype=np.int32)
+    position[list(plan.order)] = np.arange(len(plan.order))
     return PseudoTreeTables(
         np.frombuffer(words, dtype=np.int64),
         [sizes[v] for v in plan.order],
         tree.parents.tolist(),
         starts,
-        places[members],
+        position[members],
     )
 
 
@@ -159,9 +159,9 @@ def _leaves(steps: Steps, reached: int) -> Iterator[tuple[int, int]]:
 def _words(
     number: dict[int, int], variable: int, offset: int, origin: int, scope: Sequence[int], strides: Sequence[int]
 ) -> list[int]:
-    places = dict(zip(scope, strides, strict=True))
-    others = [word for v, stride in places.items() if v != variable for word in (number[v], stride)]
-    return [offset, number[variable], places[variable], origin, len(others) // 2, *others]
+    stride_of = dict(zip(scope, strides, strict=True))
+    others = [word for v, stride in stride_of.items() if v != variable for word in (number[v], stride)]
+    return [offset, number[variable], stride_of[variable], origin, len(others) // 2, *others]
 
 
 _ROUNDING = 1e-6
@@ -271,12 +271,12 @@ class Heuristic(NamedTuple):
             chosen: A value for each variable of the model, where their size is seen.
         """
         values = [chosen[v] for v in self.plan.order]
-        places = [
+        cells = [
             table.offset + values[v] * table.stride + sum(values[u] * stride for u, stride in table.others)
             for v, tables in enumerate(self.guide.homes())
             for table in tables
         ]
-        read = session.gather(np.array(places, dtype=np.int64)).astype(np.float64)
+        read = session.gather(np.array(cells, dtype=np.int64)).astype(np.float64)
         sizes = np.abs(read[np.isfinite(read)]).sum() + math.fsum(map(abs, self.encoded.constants))
         return float(_MAX_ULPS * np.finfo(self.plan.dtype).eps * sizes)
 

@@ -123,7 +123,7 @@ class Sequences(NamedTuple):
         firsts[self.starts[:-1][np.diff(self.starts) > 0]] = True
         return firsts
 
-    def one(self, number: int) -> Sequences:
+    def sequence(self, number: int) -> Sequences:
         """Return one of the sequences."""
         rows = slice(int(self.starts[number]), int(self.starts[number + 1]))
         logs = {v: table[rows] for v, table in self.logs.items()}

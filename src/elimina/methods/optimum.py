@@ -46,24 +46,24 @@ def optimum(execution: Execution, clock: dict[str, float]) -> Result:
         best = state["best"]
         return bounds is None or best is None or not bounds.is_hopeless(number, sign * best)
 
-    for part in sweep.run(numbers, wanted=is_promising):
-        if part is None:
+    for slice_ in sweep.run(numbers, wanted=is_promising):
+        if slice_ is None:
             state.update(done=state["done"] + 1, skipped=state["skipped"] + 1)
             continue
-        value, ends = None, [] if part.run is None else roots(plan, part.run)
-        if part.run is not None:
-            value = decode_value(part.problem, plan, part.encoded, ends)
+        value, ends = None, [] if slice_.run is None else roots(plan, slice_.run)
+        if slice_.run is not None:
+            value = decode_value(slice_.problem, plan, slice_.encoded, ends)
         slack = 0.0
         # Comparisons round nothing.
         if value is not None and not plan.dtype.startswith("int") and SEMIRINGS[plan.semiring].is_additive:
-            slack = rounding(part.problem, plan, math.fsum(ends), part.encoded.constants)
+            slack = rounding(slice_.problem, plan, math.fsum(ends), slice_.encoded.constants)
             least = sign * value - slack
             state["least"] = least if state["least"] is None else min(least, state["least"])
         if value is not None and (state["best"] is None or sign * value < sign * state["best"]):
-            assert part.run is not None
-            assert part.run.assignment is not None
-            values = part.run.assignment.tolist()
-            state.update(best=value, chosen=part.problem.complete(range(len(values)), values), slack=slack)
+            assert slice_.run is not None
+            assert slice_.run.assignment is not None
+            values = slice_.run.assignment.tolist()
+            state.update(best=value, chosen=slice_.problem.complete(range(len(values)), values), slack=slack)
             _report_best(execution, state, bounds)
         state["done"] += 1
         execution.save(state)
@@ -150,8 +150,8 @@ def _slice_bounds(execution: Execution, state: State) -> SliceBounds | None:
 
 def _sequence(execution: Execution, bounds: SliceBounds | None, count: int) -> Sequence[int]:
     """Return the slices that are run, in sequence: promising ones first where there are bounds."""
-    places = execution.places(count)
+    numbers = execution.slice_numbers(count)
     if bounds is None or not execution.plan.form.variables:
-        return places
+        return numbers
     sequence = bounds.sequence(execution.plan.form.sizes)
-    return [sequence[place] for place in places]
+    return [sequence[position] for position in numbers]

@@ -145,14 +145,14 @@ def _of_factor(
     parents = [model.variables[v] for v in factor.scope if v != child]
     for cell in np.argwhere(free).tolist():
         *parent_states, state = cell
-        place = tuple(cell)
-        value, a, c = float(values[place]), float(joint[place]), float(likelihood[place])
+        index = tuple(cell)
+        value, a, c = float(values[index]), float(joint[index]), float(likelihood[index])
         yield Sensitivity(
             variable.name,
             variable.state(state),
             {parent.name: parent.state(x) for parent, x in zip(parents, parent_states, strict=True)},
             value,
-            float(derivatives[place]),
+            float(derivatives[index]),
             a,
             posterior - a * value,
             c,

@@ -20,21 +20,21 @@ def partition(execution: Execution, clock: dict[str, float]) -> Result:
     plan = execution.plan
     scales = Scales(plan)
     sweep = Sweep(execution, clock)
-    numbers = execution.places(sweep.count)
+    numbers = execution.slice_numbers(sweep.count)
     # The finished slices of both sweeps, their sum, and the positions of slices to run again.
     state: State = {"sum": (0, []), "again": [], **execution.state}
     total, done = ScaledSum(*state["sum"]), state["done"]
     # An interrupt may occur between a slice and the update of the state.
-    again = [place for place in state["again"] if place < done]
+    again = [position for position in state["again"] if position < done]
 
     def save() -> None:
         execution.save({"sum": total.state, "again": again, "done": done})
 
     sweep.done = min(done, len(numbers))
-    for part in filter(None, sweep.run(numbers[sweep.done :])):
-        if part.run is not None:
-            if part.encoded.exact and not scales.may_underflow(part.encoded.ranges, part.run.peaks):
-                total.add(scales.sum_of(part.run).times(part.encoded.factor))
+    for slice_ in filter(None, sweep.run(numbers[sweep.done :])):
+        if slice_.run is not None:
+            if slice_.encoded.exact and not scales.may_underflow(slice_.encoded.ranges, slice_.run.peaks):
+                total.add(scales.sum_of(slice_.run).times(slice_.encoded.factor))
             else:
                 again.append(done)
         done += 1
@@ -43,12 +43,12 @@ def partition(execution: Execution, clock: dict[str, float]) -> Result:
             stats = statistics(execution, {})
             execution.report_bounds(Result("bounded", "pr", None, total.total.log10, None, stats=stats))
     del sweep
-    remaining = [numbers[place] for place in again[done - len(numbers) :]]
+    remaining = [numbers[position] for position in again[done - len(numbers) :]]
     # Skip an empty sweep: encoding alone takes time.
-    for part in filter(None, Sweep(execution, clock, "log-sum-exp").run(remaining) if remaining else ()):
+    for slice_ in filter(None, Sweep(execution, clock, "log-sum-exp").run(remaining) if remaining else ()):
         done += 1
-        if part.run is not None:
-            log = part.encoded.offset + math.fsum(roots(plan, part.run))
+        if slice_.run is not None:
+            log = slice_.encoded.offset + math.fsum(roots(plan, slice_.run))
             total.add(ScaledNumber.from_log2(log / math.log(2)))
         save()
     return partition_result(total.total)

@@ -130,9 +130,9 @@ def message_proposal(problem: Problem, plan: Plan, options: Options, deadline: f
         arena = np.asarray(session.fetch(0, plan.arena_cells), dtype=np.float64)
     words, sizes = heuristic.guide.tables, np.array(heuristic.guide.sizes, dtype=np.int64)
     variables = Steps.packed(plan.steps).variables
-    parts = np.bincount(variables[variables >= 0], minlength=len(problem.model.sizes))[list(plan.order)]
-    sampler = Sampler(arena, words, sizes, (parts > 1).astype(np.uint8), 0, len(sizes))
-    divided = int((parts > 1).sum())
+    mini_bucket_counts = np.bincount(variables[variables >= 0], minlength=len(problem.model.sizes))[list(plan.order)]
+    sampler = Sampler(arena, words, sizes, (mini_bucket_counts > 1).astype(np.uint8), 0, len(sizes))
+    divided = int((mini_bucket_counts > 1).sum())
     return Proposal(sampler, plan.order, log_sum, log_sum + slack, False, arena.nbytes, divided)
 
 

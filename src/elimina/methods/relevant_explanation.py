@@ -88,21 +88,21 @@ def relevant_explanations(targets: Sequence[Variable], posterior: Floats, prior:
         count: Number of explanations.
     """
     axes = range(len(targets))
-    parts: list[tuple[tuple[int, ...], Floats, Floats, Floats]] = []
+    subsets: list[tuple[tuple[int, ...], Floats, Floats, Floats]] = []
     for chosen in _subsets(axes):
         others = tuple(axis for axis in axes if axis not in chosen)
         after, before = posterior.sum(axis=others).ravel(), prior.sum(axis=others).ravel()
-        parts.append((chosen, _bayes_factors(after, before), after, before))
-    numbers = np.concatenate([np.full(len(factors), number) for number, (_, factors, _, _) in enumerate(parts)])
-    cells = np.concatenate([np.arange(len(factors)) for _, factors, _, _ in parts])
+        subsets.append((chosen, _bayes_factors(after, before), after, before))
+    numbers = np.concatenate([np.full(len(factors), number) for number, (_, factors, _, _) in enumerate(subsets)])
+    cells = np.concatenate([np.arange(len(factors)) for _, factors, _, _ in subsets])
     # A stable sort keeps explanations of fewer variables before others that are as good but for rounding.
-    keys = np.concatenate([np.round(np.log(np.maximum(factors, 1e-300)), 9) for _, factors, _, _ in parts])
+    keys = np.concatenate([np.round(np.log(np.maximum(factors, 1e-300)), 9) for _, factors, _, _ in subsets])
     rows: list[Explanation] = []
-    for place in np.argsort(-keys, kind="stable").tolist():
-        if keys[place] <= 0:
+    for position in np.argsort(-keys, kind="stable").tolist():
+        if keys[position] <= 0:
             break
-        chosen, factors, after, before = parts[int(numbers[place])]
-        cell = int(cells[place])
+        chosen, factors, after, before = subsets[int(numbers[position])]
+        cell = int(cells[position])
         states = np.unravel_index(cell, [targets[axis].size for axis in chosen])
         assignment = {targets[axis].name: targets[axis].state(int(x)) for axis, x in zip(chosen, states, strict=True)}
         items = assignment.items()

@@ -58,15 +58,15 @@ class Samples(Displayed, Mapping[str, NDArray[Any]]):
     ) -> None:
         self.variables, self.indices, self.log_weights = variables, indices, log_weights
         self.is_exact, self.effective_size, self.log10_z = is_exact, effective_size, log10_z
-        self._places = {v.name: place for place, v in enumerate(variables)}
+        self._columns = {v.name: column for column, v in enumerate(variables)}
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         """Return the states of a variable: an array of int64 or bool, or of objects."""
-        place = self._places[name]
-        return state_array(self.variables[place], self.indices[:, place])
+        column = self._columns[name]
+        return state_array(self.variables[column], self.indices[:, column])
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._places)
+        return iter(self._columns)
 
     def __len__(self) -> int:
         """Return the number of variables; ``count`` is that of samples."""
@@ -147,7 +147,7 @@ class Samples(Displayed, Mapping[str, NDArray[Any]]):
         )
 
     def _check_free(self, name: str) -> None:
-        if name in self._places:
+        if name in self._columns:
             raise InputError(
                 f"a variable is called {name!r}, which is the column of the weights: rename it, or take the states and "
                 "log_weights one by one"
@@ -155,4 +155,4 @@ class Samples(Displayed, Mapping[str, NDArray[Any]]):
 
     def _figures(self) -> list[tuple[str, str]]:
         kind = "exact" if self.is_exact else f"weighted, effective size about {self.effective_size:,.0f}"
-        return [("samples", f"{self.count:,}, {kind}"), ("variables", sample(self._places, len(self._places)))]
+        return [("samples", f"{self.count:,}, {kind}"), ("variables", sample(self._columns, len(self._columns)))]

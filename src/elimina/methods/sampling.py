@@ -89,4 +89,4 @@ def draw(
         if logged.cells >= _BATCH_CELLS or number == 0:
             logged.sampler(domains, number, last).draw(seed, 0, states, np.zeros(count), np.zeros(0), 1)
             logged, last = LoggedTables(), number
-    return {v: states[place] for v, place in row.items()}
+    return {v: states[row_number] for v, row_number in row.items()}

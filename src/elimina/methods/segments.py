@@ -107,12 +107,12 @@ class _SegmentRuns:
         elimination = Elimination(problem, order, backend.machine, memory, self._segments.dtype)
         plan = with_fused_steps(elimination, make_plan(elimination))
         check_fits(plan)
-        begun, part = self._share, plan.work / max(1, whole.work)
+        begun, work_share = self._share, plan.work / max(1, whole.work)
 
         def report(share: float) -> None:
-            self._execution.report(min(1.0, begun + share * part))
+            self._execution.report(min(1.0, begun + share * work_share))
 
-        self._share += part
+        self._share += work_share
         return Execution(problem, plan, backend, report)
 
     def pass_on(self, number: int) -> bool:

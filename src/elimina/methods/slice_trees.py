@@ -53,12 +53,12 @@ class SliceTree:
             self._pair = self._join(variables, factors, members, "both interfaces")
         # Variables of the previous slice without children are left out.
         kept = [v for v in range(len(variables)) if v in used or v >= self._shift]
-        place = {v: n for n, v in enumerate(kept)}
-        tables = [factor.over([place[v] for v in factor.scope]) for factor in factors]
+        number_of = {v: n for n, v in enumerate(kept)}
+        tables = [factor.over([number_of[v] for v in factor.scope]) for factor in factors]
         self._tree = JunctionTree(
             Model([variables[v] for v in kept], tables, sense="probability"), options=options._replace(exact=True)
         )
-        self._place = place
+        self._number_of = number_of
         self._names = [source.variables[self._shift + v].name for v in range(count)]
 
     @staticmethod
@@ -88,10 +88,10 @@ class SliceTree:
         """
         weights: dict[int, list[Observation]] = {}
         for v, observation in observations.items():
-            weights.setdefault(self._place[v + self._shift], []).append(observation)
+            weights.setdefault(self._number_of[v + self._shift], []).append(observation)
         for joint, message in ((self._before, before), (self._after, after)):
             if joint is not None and message is not None:
-                weights.setdefault(self._place[joint], []).append(message)
+                weights.setdefault(self._number_of[joint], []).append(message)
         sizes = self._tree.model.sizes
         states = {
             v: _product(sizes[v], observed) if len(observed) > 1 else observed[0] for v, observed in weights.items()
@@ -112,16 +112,18 @@ class SliceTree:
     def interface_marginal(self, *, before: bool = False) -> Floats:
         """Return the posterior of the interface, or of the one before."""
         joint = self._before if before else self._after
-        return np.ones(1) if joint is None else self._tree.marginals([self._place[joint]])[self._name(joint)].array
+        return np.ones(1) if joint is None else self._tree.marginals([self._number_of[joint]])[self._name(joint)].array
 
     def moves(self) -> Floats:
         """Return the joint posterior of the interface before and the interface: a row for each state of the former."""
         if self._pair is None:
             return self.interface_marginal()[None]
-        return self._tree.marginals([self._place[self._pair]])[self._name(self._pair)].array.reshape(self._states, -1)
+        return self._tree.marginals([self._number_of[self._pair]])[self._name(self._pair)].array.reshape(
+            self._states, -1
+        )
 
     def _name(self, joint: int) -> str:
-        return self._tree.model.variables[self._place[joint]].name
+        return self._tree.model.variables[self._number_of[joint]].name
 
 
 def _evidence(model: Model, v: int, observation: Observation) -> object:

@@ -203,7 +203,7 @@ class SoftConsistency:
         reduction = Reduction(*problem.network, core_costs.costs, [number[v] for v in order])
         # The core has copies of the costs from here on.
         del core_costs
-        place = {v: n for n, v in enumerate(reduction.kept)}
+        number_of = {v: n for n, v in enumerate(reduction.kept)}
         sizes, constant, rest = reduction.rest
         # The bound of cliques of such pairs is stronger, and shifted costs would hide them.
         if shift_seconds > 0 and not reduction.is_packing:
@@ -214,7 +214,7 @@ class SoftConsistency:
         core = ConsistencySearch(
             sizes,
             *rest,
-            [place[number[v]] for v in order if number[v] in place],
+            [number_of[number[v]] for v in order if number[v] in number_of],
             constant,
             top,
             step,
@@ -280,8 +280,8 @@ def _gains_enough() -> Callable[..., bool]:
 def _units(problem: Problem, spread: float, total: int | float | None, is_shifted: bool) -> tuple[int | float, int]:
     """Return the unit of a cost, and the least difference between costs that counts."""
     if problem.model.is_integer:
-        parts = parts_of(problem) if is_shifted else 1
-        return parts, parts
+        unit_count = parts_of(problem) if is_shifted else 1
+        return unit_count, unit_count
     unit = min(_MAX_COST_SCALE, 2.0 ** math.floor(math.log2((MAX_TOTAL_COST // 2) / max(spread, 1e-9))))
     return unit, max(1, int(min(MAX_TOTAL_COST, _BOUND_TOLERANCE * max(1.0, abs(total or 0.0)) * unit)))
 
@@ -290,10 +290,10 @@ def _in_units(distances: Array, unit: int | float, limit: float, top: int) -> ND
     """Return costs in the core's units, rounded down; costs from `top` on count as forbidden."""
     costs = np.full(distances.size, FORBIDDEN_COST)
     for start in range(0, distances.size, BLOCK_CELLS):
-        part = distances[start : start + BLOCK_CELLS]
+        block = distances[start : start + BLOCK_CELLS]
         # A cost that overflows exceeds the top, too.
         with np.errstate(over="ignore"):
-            scaled = np.floor(np.where(part < limit, part, 0) * unit)
-        is_kept = (part < limit) & (scaled < top)
+            scaled = np.floor(np.where(block < limit, block, 0) * unit)
+        is_kept = (block < limit) & (scaled < top)
         np.copyto(costs[start : start + BLOCK_CELLS], scaled, where=is_kept, casting="unsafe")
     return costs

@@ -118,7 +118,7 @@ def bounded_sum(
     # The tables of one bound are freed before those of the next one are made.
     options = options._replace(memory=execution.plan.memory_limit)
 
-    def known() -> Result:
+    def bounds_so_far() -> Result:
         result = sum_between(lower / math.log(10), upper.log / math.log(10))
         return result.replace(
             stats={**statistics(execution, clock), "method": "mbe", **mini_bucket_statistics(execution.plan)}
@@ -126,22 +126,25 @@ def bounded_sum(
 
     def side(backend: Backend, sides: Iterator[Bound]) -> Iterator[_Timed]:
         for name in sides:
-            own = execution._replace(backend=backend)
+            device_execution = execution._replace(backend=backend)
             spent: dict[str, float] = {}
-            yield (_run(own, spent, name, _SLICES) if name == "upper" else _from_below(own, options, spent)), spent
+            if name == "upper":
+                yield _run(device_execution, spent, name, _SLICES), spent
+            else:
+                yield _from_below(device_execution, options, spent), spent
 
-    with contextlib.closing(_shared_out(execution, execution.plan.seconds, _SIDES, side)) as found:
-        upper = _timed_bound(next(found), clock)
+    with contextlib.closing(_shared_out(execution, execution.plan.seconds, _SIDES, side)) as bounds:
+        upper = _timed_bound(next(bounds), clock)
         if upper.chosen:
             lower = _product(execution.problem.model, upper.chosen[0])
             with contextlib.suppress(TimeLimitError):
                 if learn is not None:
-                    learn(known())
-                lower = max(lower, _timed_bound(next(found), clock).log)
+                    learn(bounds_so_far())
+                lower = max(lower, _timed_bound(next(bounds), clock).log)
                 if learn is not None:
-                    learn(known())
+                    learn(bounds_so_far())
                 lower = max(lower, _conditioned(execution, options, clock, upper.chosen))
-    return known()
+    return bounds_so_far()
 
 
 def _product(model: Model, chosen: Sequence[int]) -> float:
@@ -151,12 +154,12 @@ def _product(model: Model, chosen: Sequence[int]) -> float:
     return score - _ROUNDING_TOLERANCE * math.fsum(map(abs, terms)) if score > -math.inf else -math.inf
 
 
-def _timed_bound(found: _Timed | None, clock: dict[str, float]) -> _Bound:
+def _timed_bound(timed: _Timed | None, clock: dict[str, float]) -> _Bound:
     """Return a bound, and add its seconds by phase."""
-    assert found is not None
-    for phase, seconds in found[1].items():
+    assert timed is not None
+    for phase, seconds in timed[1].items():
         add_seconds(clock, phase, seconds)
-    return found[0]
+    return timed[0]
 
 
 def ladder(
@@ -250,45 +253,45 @@ def bounded_marginal_map(
     order = [*planned.plan.order, *_query_order(planned)]
     joint = problem._replace(task="pr", free=(*problem.free, *problem.kept), kept=(), maximised=problem.kept)
     whole = PlannedProblem(joint, planned.plan, planned.backend, planned.seconds)
-    found: Result | None = None
+    result: Result | None = None
     if options.ibound is None and options.levels_buckets and not options.needs_gpu:
         seconds = OPTIMISED_SECONDS if deadline is None else _OPTIMISED_SHARE * (deadline - time.monotonic())
         end = time.monotonic() + seconds
         for bounds in improve_marginal_map(joint, order, options, host_memory(options), end):
-            found = combine(found, bounds, -1)
+            result = combine(result, bounds, -1)
             if learn is not None:
-                _tell(learn, problem, found)
-            if found.status != "bounded":
-                return found.replace(assignment=with_observed(problem, found.assignment))
+                _report(learn, problem, result)
+            if result.status != "bounded":
+                return result.replace(assignment=with_observed(problem, result.assignment))
     ibounds = affordable_ibounds(joint, order, options, deadline) if options.ibound is None else [options.ibound]
-    if found is not None and found.assignment is not None:
+    if result is not None and result.assignment is not None:
         # Larger mini-buckets are of little use beside weights that are optimised.
         ibounds = ibounds[:1]
     try:
         for ibound, shift in itertools.product(
             ibounds, (options.shift, "none") if options.levels_buckets else ("none",)
         ):
-            own = options._replace(ibound=ibound, shift=shift, order=order)
-            told = None if learn is None else functools.partial(_tell, learn, problem)
-            found = combine(found, _marginal_map(whole, options, own, progress, deadline, told), -1)
-            if told is not None:
-                told(found)
-            if found.status != "bounded":
+            bound_options = options._replace(ibound=ibound, shift=shift, order=order)
+            listener = None if learn is None else functools.partial(_report, learn, problem)
+            result = combine(result, _marginal_map(whole, options, bound_options, progress, deadline, listener), -1)
+            if listener is not None:
+                listener(result)
+            if result.status != "bounded":
                 break
     except MemoryLimitError as error:
         reason = f"{summation_does_not_fit(planned)}. Bounds were tried, too: {error}"
         raise MemoryLimitError(reason) from error
     except TimeLimitError:
-        if found is None:
+        if result is None:
             raise
-    assert found is not None
-    return found.replace(assignment=with_observed(problem, found.assignment))
+    assert result is not None
+    return result.replace(assignment=with_observed(problem, result.assignment))
 
 
 def _marginal_map(
     joint: PlannedProblem,
     options: Options,
-    own: Options,
+    bound_options: Options,
     progress: Progress | None,
     deadline: float | None,
     learn: Listener | None,
@@ -296,7 +299,7 @@ def _marginal_map(
     """Return one run; ``own``: the options with which all variables are eliminated, the query last."""
     problem = joint.problem
     started = time.perf_counter()
-    bounding = plan_problem(problem, own)
+    bounding = plan_problem(problem, bound_options)
     clock = dict(joint.seconds)
     add_seconds(clock, "plan", time.perf_counter() - started)
     execution = Execution(problem, bounding.plan, bounding.backend, progress, deadline)
@@ -306,15 +309,15 @@ def _marginal_map(
         return Result("infeasible", "mmap", stats=stats)
     if learn is not None:
         learn(Result("bounded", "mmap", None, None, upper.log, stats=stats))
-    given = {v: upper.chosen[0][v] for v in problem.maximised}
+    query_values = {v: upper.chosen[0][v] for v in problem.maximised}
     lower, is_exact = -math.inf, False
     with contextlib.suppress(TimeLimitError):
-        lower, is_exact = _value(execution, given, own._replace(order=options.order), clock)
+        lower, is_exact = _value(execution, query_values, bound_options._replace(order=options.order), clock)
     stats["seconds"] = {phase: round(value, 6) for phase, value in clock.items()}
     if lower == -math.inf:
         return Result("bounded", "mmap", None, None, upper.log, stats=stats)
     variables = problem.model.variables
-    assignment = {variables[v].name: variables[v].state(x) for v, x in given.items()}
+    assignment = {variables[v].name: variables[v].state(x) for v, x in query_values.items()}
     is_best = is_exact and bounds_meet(upper.log, lower)
     ends = (lower, lower) if is_best else (lower, upper.log)
     return Result(
@@ -322,8 +325,8 @@ def _marginal_map(
     )
 
 
-def _tell(learn: Listener, problem: Problem, found: Result) -> None:
-    learn(found.replace(assignment=with_observed(problem, found.assignment)))
+def _report(learn: Listener, problem: Problem, result: Result) -> None:
+    learn(result.replace(assignment=with_observed(problem, result.assignment)))
 
 
 def affordable_ibounds(
@@ -333,13 +336,13 @@ def affordable_ibounds(
 
     With a deadline the longest takes an eighth of the time left at most, the others a tenth and a hundredth of that.
     """
-    left = math.inf if deadline is None else deadline - time.monotonic()
-    found: list[IBound] = []
+    remaining_seconds = math.inf if deadline is None else deadline - time.monotonic()
+    ibounds: list[IBound] = []
     for share in (0.01, 0.1, 1.0):
-        seconds = share * min(MAX_RUNG_SECONDS, _DEADLINE_SHARE * left)
+        seconds = share * min(MAX_RUNG_SECONDS, _DEADLINE_SHARE * remaining_seconds)
         divided = plan_within(problem, order, options, math.inf, seconds).plan.minibuckets
-        found.append("auto" if divided is None else divided.ibound)
-    return list(dict.fromkeys(found))
+        ibounds.append("auto" if divided is None else divided.ibound)
+    return list(dict.fromkeys(ibounds))
 
 
 def _shared_out(
@@ -387,37 +390,39 @@ def _conditioned(
     parts = Counter(node.variable for node in nodes)
     divided = [v for v in plan.order if parts[v] > 1]
     order = [v for v in plan.order if parts[v] == 1]
-    given = list(dict.fromkeys(tuple(assignment[v] for v in divided) for assignment in chosen))
+    values_of_divided = list(dict.fromkeys(tuple(assignment[v] for v in divided) for assignment in chosen))
     started = time.perf_counter()
-    first = restrict(execution.problem, dict(zip(divided, given[0], strict=True)))
+    first = restrict(execution.problem, dict(zip(divided, values_of_divided[0], strict=True)))
     whole = plan_on(execution.backend, first, order, options)
     del first
     add_seconds(clock, "plan", time.perf_counter() - started)
     if not whole.fits:
         return -math.inf
 
-    def work(backend: Backend, parts: Iterator[tuple[int, ...]]) -> Iterator[_Timed]:
+    def work(backend: Backend, assignments: Iterator[tuple[int, ...]]) -> Iterator[_Timed]:
         # One restricted problem at a time on each device, since each needs separate tables.
-        for values in parts:
+        for values in assignments:
             spent: dict[str, float] = {}
-            part = restrict(execution.problem, dict(zip(divided, values, strict=True)))
-            own = execution._replace(problem=part, plan=whole, backend=backend)
-            yield _Bound(_exact(own, spent), ()), spent
+            restricted = restrict(execution.problem, dict(zip(divided, values, strict=True)))
+            restricted_execution = execution._replace(problem=restricted, plan=whole, backend=backend)
+            yield _Bound(_exact(restricted_execution, spent), ()), spent
 
-    found = _shared_out(execution, whole.seconds, given, work)
-    return float(np.logaddexp.reduce([_timed_bound(bound, clock).log for bound in found]))
+    bounds = _shared_out(execution, whole.seconds, values_of_divided, work)
+    return float(np.logaddexp.reduce([_timed_bound(bound, clock).log for bound in bounds]))
 
 
 def _value(
-    execution: Execution, given: Mapping[int, int], options: Options, clock: dict[str, float]
+    execution: Execution, query_values: Mapping[int, int], options: Options, clock: dict[str, float]
 ) -> tuple[float, bool]:
     """Return the logarithm of the sum with some values given, or a lower bound on it; and whether it is exact."""
     started = time.perf_counter()
-    part = restrict(execution.problem, given)
-    order = options.order if isinstance(options.order, str) else [v for v in execution.plan.order if v not in given]
-    planned = plan_problem(part, options._replace(ibound=None, slices="never", order=order))
+    restricted = restrict(execution.problem, query_values)
+    order = (
+        options.order if isinstance(options.order, str) else [v for v in execution.plan.order if v not in query_values]
+    )
+    planned = plan_problem(restricted, options._replace(ibound=None, slices="never", order=order))
     add_seconds(clock, "plan", time.perf_counter() - started)
-    whole = Execution(part, planned.plan, planned.backend, deadline=execution.deadline)
+    whole = Execution(restricted, planned.plan, planned.backend, deadline=execution.deadline)
     if planned.plan.fits:
         return _exact(whole, clock), True
     return _from_below(whole, options, clock).log, False
@@ -439,5 +444,5 @@ def _query_order(planned: PlannedProblem) -> list[int]:
     scopes = [node.separator for node in tree.nodes if number.keys() >= set(node.separator)]
     scopes += [group.scope for group in problem.groups if number.keys() >= set(group.scope)]
     sizes = [problem.model.sizes[v] for v in problem.kept]
-    found = find_order(sizes, [[number[v] for v in scope] for scope in scopes], method="min-fill", iterations=1)
-    return [problem.kept[n] for n in found.order]
+    query_order = find_order(sizes, [[number[v] for v in scope] for scope in scopes], method="min-fill", iterations=1)
+    return [problem.kept[n] for n in query_order.order]

@@ -43,14 +43,14 @@ _hook_lock = lock_for_a_moment()
 @contextlib.contextmanager
 def shielded() -> Iterator[None]:
     """Keep the end of a call from raising an exception in this thread."""
-    own = threading.get_ident()
-    threads[own] = threads.get(own, 0) + 1
+    thread = threading.get_ident()
+    threads[thread] = threads.get(thread, 0) + 1
     try:
         yield
     finally:
-        threads[own] -= 1
-        if not threads[own]:
-            del threads[own]
+        threads[thread] -= 1
+        if not threads[thread]:
+            del threads[thread]
 
 
 class CallThread(threading.Thread):
@@ -110,9 +110,9 @@ def do_in_thread(work: Callable[[], None]) -> threading.Thread:
     # A thread that was started earlier may be bound to others.
     processors = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
     with _hiring_lock:
-        for place in reversed(range(len(idle_threads))):
-            if idle_threads[place].processors == processors:
-                idle_thread = idle_threads.pop(place)
+        for position in reversed(range(len(idle_threads))):
+            if idle_threads[position].processors == processors:
+                idle_thread = idle_threads.pop(position)
                 idle_thread.works.put(work)
                 return idle_thread
     thread = CallThread(processors)

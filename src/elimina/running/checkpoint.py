@@ -74,7 +74,7 @@ class Checkpoint:
                 problem = f"another process uses the checkpoint in {directory}; wait for it or end it"
                 raise InputError(problem) from error
         try:
-            self._known = self._read()
+            self._contents = self._read()
         except BaseException:
             self.close()
             raise
@@ -90,12 +90,12 @@ class Checkpoint:
     @property
     def is_new(self) -> bool:
         """True if no run has stored anything."""
-        return not self._known
+        return not self._contents
 
     @property
     def choice(self) -> PlanRecipe:
         """Data for making the plan of the run to resume."""
-        return PlanRecipe(*self._known["choice"])
+        return PlanRecipe(*self._contents["choice"])
 
     def check(self, model: Model, problem: Problem, options: Options) -> None:
         """Check that the resumed run was for the same problem.
@@ -105,8 +105,8 @@ class Checkpoint:
         """
         asked = _identity(model, problem, options._replace(memory=self._memory))
         for name, value in asked.items():
-            if self._known["asked"][name] != value:
-                shown = f", {self._known['asked'][name]}, not {value}" if name not in _DIGESTS else ""
+            if self._contents["asked"][name] != value:
+                shown = f", {self._contents['asked'][name]}, not {value}" if name not in _DIGESTS else ""
                 raise InputError(
                     f"the checkpoint in {self._directory} was made for another {name}{shown}: "
                     "go on with the same one, or give another directory"
@@ -119,16 +119,16 @@ class Checkpoint:
             InputError: The run that goes on had another plan, or the directory cannot be written.
         """
         digest = _plan_digest(planned.plan)
-        if not self._known:
+        if not self._contents:
             asked = _identity(model, problem, options._replace(memory=self._memory))
-            self._known = {"asked": asked, "choice": list(recipe_of(planned)), "plan": digest, "state": {}}
+            self._contents = {"asked": asked, "choice": list(recipe_of(planned)), "plan": digest, "state": {}}
             self._write({})
-        elif self._known["plan"] != digest:
+        elif self._contents["plan"] != digest:
             raise InputError(
                 f"the checkpoint in {self._directory} was made with another plan, perhaps by another release of "
                 "elimina: remove it to start again"
             )
-        self.state = self._known["state"]
+        self.state = self._contents["state"]
 
     def save(self, state: State) -> None:
         """Store the state so far; it is written at most once a second, and less often if a write takes long."""
@@ -139,12 +139,12 @@ class Checkpoint:
     @property
     def steps(self) -> State:
         """State of the one unfinished slice of a sweep."""
-        known: State = self._known["state"].get("steps", {})
-        return known
+        steps: State = self._contents["state"].get("steps", {})
+        return steps
 
     def save_steps(self, steps: State) -> None:
         """Write the state of an unfinished slice at once."""
-        self._write({**(self._waiting or self._known["state"]), "steps": steps})
+        self._write({**(self._waiting or self._contents["state"]), "steps": steps})
         self._waiting = None
 
     def flush(self) -> None:
@@ -190,13 +190,13 @@ class Checkpoint:
         self.drop_messages(())
         (self._directory / _FILE).unlink(missing_ok=True)
         with contextlib.suppress(OSError):
-            if self._made or self._known.get("made"):
+            if self._made or self._contents.get("made"):
                 self._directory.rmdir()
         self.close()
 
     def close(self) -> None:
         """Release the directory for other processes; remove it if it was created and stays empty."""
-        if self._made and not self._known:
+        if self._made and not self._contents:
             with contextlib.suppress(OSError):
                 self._directory.rmdir()
         if self._lock >= 0:
@@ -213,21 +213,21 @@ class Checkpoint:
             raise InputError(f"cannot read {path}: {error.strerror}") from error
         if _sha256(payload).hexdigest().encode() != digest:
             raise self._damaged(_FILE)
-        known: State = json.loads(payload)
-        if known["version"] != _VERSION:
+        contents: State = json.loads(payload)
+        if contents["version"] != _VERSION:
             raise InputError(
-                f"the checkpoint in {self._directory} is of version {known['version']}, this release of elimina reads "
-                f"{_VERSION}: remove it to start again"
+                f"the checkpoint in {self._directory} is of version {contents['version']}, this release of elimina "
+                f"reads {_VERSION}: remove it to start again"
             )
-        return known
+        return contents
 
     def _damaged(self, name: str) -> InputError:
         return InputError(f"the checkpoint in {self._directory} is damaged ({name}): remove it to start again")
 
     def _write(self, state: State) -> None:
         started = time.monotonic()
-        self._known = {"version": _VERSION, "made": self._made, **self._known, "state": state}
-        payload = json.dumps(self._known).encode()
+        self._contents = {"version": _VERSION, "made": self._made, **self._contents, "state": state}
+        payload = json.dumps(self._contents).encode()
         with self._replacing(_FILE) as file:
             file.write(_sha256(payload).hexdigest().encode() + b"\n" + payload)
         self._saved = time.monotonic()
@@ -276,22 +276,22 @@ def _sha256(data: bytes = b"") -> Any:
     return hashlib.sha256(data)
 
 
-def _digest(*parts: str | bytes) -> str:
-    found = _sha256()
-    for part in parts:
-        data = part.encode() if isinstance(part, str) else part
-        found.update(len(data).to_bytes(8, "little"))
-        found.update(data)
-    return str(found.hexdigest())
+def _digest(*items: str | bytes) -> str:
+    digest = _sha256()
+    for item in items:
+        data = item.encode() if isinstance(item, str) else item
+        digest.update(len(data).to_bytes(8, "little"))
+        digest.update(data)
+    return str(digest.hexdigest())
 
 
 def _model_digest(model: Model) -> str:
     variables = [(v.name, v.size, v.states) for v in model.variables]
-    parts: list[str | bytes] = [repr((variables, model.sense, model.constant, model.upper_bound, model.children))]
+    items: list[str | bytes] = [repr((variables, model.sense, model.constant, model.upper_bound, model.children))]
     for table in model.factors:
-        parts += [repr((table.scope, table.sizes, table.default, table.values.dtype.str)), table.values.tobytes()]
-        parts += [b"" if table.rows is None else table.rows.tobytes()]
-    return _digest(*parts)
+        items += [repr((table.scope, table.sizes, table.default, table.values.dtype.str)), table.values.tobytes()]
+        items += [b"" if table.rows is None else table.rows.tobytes()]
+    return _digest(*items)
 
 
 def _plan_digest(plan: Plan) -> str:

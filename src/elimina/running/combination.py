@@ -21,48 +21,48 @@ NO_PLAN: dict[str, Any] = {
 """Figures of a plan if there is none."""
 
 
-def combine(known: Result | None, found: Result, sign: int) -> Result:
+def combine(previous: Result | None, newer: Result, sign: int) -> Result:
     """Return the combination of two answers to one question; the figures are those of the second.
 
     Args:
-        known: Result so far; None if there is none.
-        found: Newer answer.
+        previous: Result so far; None if there is none.
+        newer: Newer answer.
         sign: 1 if values are minimised, -1 if they are maximised.
     """
-    if known is not None and known.marginal_bounds and found.status == "estimated" and not found.marginal_bounds:
-        found = within_marginal_bounds(found, known.marginal_bounds)
-    if known is None or found.status not in OPEN_STATUSES:
-        return found
-    if known.status not in OPEN_STATUSES:
-        return known.replace(stats=found.stats)
-    lower = max((end for end in (known.lower_bound, found.lower_bound) if end is not None), default=None)
-    upper = min((end for end in (known.upper_bound, found.upper_bound) if end is not None), default=None)
-    if "estimated" in (known.status, found.status):
-        return _with_estimate(known, found, lower, upper)
-    description = DESCRIPTIONS.get(found.task)
+    if previous is not None and previous.marginal_bounds and newer.status == "estimated" and not newer.marginal_bounds:
+        newer = within_marginal_bounds(newer, previous.marginal_bounds)
+    if previous is None or newer.status not in OPEN_STATUSES:
+        return newer
+    if previous.status not in OPEN_STATUSES:
+        return previous.replace(stats=newer.stats)
+    lower = max((end for end in (previous.lower_bound, newer.lower_bound) if end is not None), default=None)
+    upper = min((end for end in (previous.upper_bound, newer.upper_bound) if end is not None), default=None)
+    if "estimated" in (previous.status, newer.status):
+        return _with_estimate(previous, newer, lower, upper)
+    description = DESCRIPTIONS.get(newer.task)
     if description is not None and description.is_partition and lower is not None and upper is not None:
-        return sum_between(lower, upper).replace(stats=found.stats)
-    best = found
-    if _is_better(known, found, sign):
-        best = known
+        return sum_between(lower, upper).replace(stats=newer.stats)
+    best = newer
+    if _is_better(previous, newer, sign):
+        best = previous
     bound = lower if sign == 1 else upper
     is_beyond_optimum = description is not None and description.is_beyond_optimum
     if best.value is not None and bound is not None and bounds_meet(bound, best.value) and not is_beyond_optimum:
-        return best.replace(status="optimal", lower_bound=best.value, upper_bound=best.value, stats=found.stats)
-    return best.replace(status="bounded", lower_bound=lower, upper_bound=upper, stats=found.stats)
+        return best.replace(status="optimal", lower_bound=best.value, upper_bound=best.value, stats=newer.stats)
+    return best.replace(status="bounded", lower_bound=lower, upper_bound=upper, stats=newer.stats)
 
 
-def _with_estimate(known: Result, found: Result, lower: float | None, upper: float | None) -> Result:
+def _with_estimate(previous: Result, newer: Result, lower: float | None, upper: float | None) -> Result:
     """Return the estimate with the smaller error, within the bounds; if the bounds meet, the proven result."""
-    estimates = [result for result in (found, known) if result.status == "estimated"]
+    estimates = [result for result in (newer, previous) if result.status == "estimated"]
     best = min(estimates, key=_error_of)
     if lower is not None and upper is not None:
         is_count = DESCRIPTIONS[best.task].is_count
         if is_count and lower == upper:
-            return Result("exact", best.task, lower, lower, upper, stats=found.stats)
+            return Result("exact", best.task, lower, lower, upper, stats=newer.stats)
         if not is_count and (proven := sum_between(lower, upper)).status != "bounded":
-            return proven.replace(stats=found.stats)
-    stats = best.stats if len(estimates) == 2 else {**best.stats, **found.stats, "method": best.stats.get("method")}
+            return proven.replace(stats=newer.stats)
+    stats = best.stats if len(estimates) == 2 else {**best.stats, **newer.stats, "method": best.stats.get("method")}
     return within_bounds(best.replace(lower_bound=lower, upper_bound=upper, stats=stats))
 
 
@@ -91,14 +91,14 @@ def _error_of(estimate: Result) -> float:
     return math.inf if estimate.error is None else estimate.error
 
 
-def _is_better(one: Result, other: Result, sign: int) -> bool:
+def _is_better(first: Result, second: Result, sign: int) -> bool:
     """Return whether an answer has a better assignment than another one, or an exact value for it."""
-    if one.assignment is None or other.assignment is None:
-        return other.assignment is None
-    ends = [(r.upper_bound if sign == 1 else r.lower_bound) if r.value is None else r.value for r in (one, other)]
+    if first.assignment is None or second.assignment is None:
+        return second.assignment is None
+    ends = [(r.upper_bound if sign == 1 else r.lower_bound) if r.value is None else r.value for r in (first, second)]
     worst = sign * math.inf
-    mine, its = (worst if end is None else end for end in ends)
-    return sign * mine < sign * its
+    first_end, second_end = (worst if end is None else end for end in ends)
+    return sign * first_end < sign * second_end
 
 
 def within_marginal_bounds(estimate: Result, bounds: MarginalBounds) -> Result:
@@ -119,13 +119,13 @@ def _between(shares: Mapping[Any, float], bounds: Mapping[Any, tuple[float, floa
     return {state: share - (excess * free[state] / total if total else 0.0) for state, share in clipped.items()}
 
 
-def bounds_beyond(given: int | float, sign: int, is_integer: bool = True) -> tuple[float | None, float | None]:
+def bounds_beyond(total: int | float, sign: int, is_integer: bool = True) -> tuple[float | None, float | None]:
     """Return the bounds of an optimum beyond a given total: the next total if costs are integers.
 
     Args:
-        given: Total that is not reached.
+        total: Total that is not reached.
         sign: 1 if values are minimised, -1 if they are maximised.
         is_integer: True if costs are integers.
     """
-    beyond = given + sign if is_integer else given
+    beyond = total + sign if is_integer else total
     return (beyond, None) if sign == 1 else (None, beyond)

@@ -20,7 +20,7 @@ from elimina.planning.tree import Partition, bucket_tree
 from elimina.problem.preparation import Problem
 from elimina.running.encoding import distances, tables_of
 
-_MOST_JOINED_CELLS = 2**28
+_MAX_JOINED_CELLS = 2**28
 """Largest number of cells of all joined tables of a partition together."""
 
 _JOINED_CELL_BYTES = 32
@@ -58,18 +58,18 @@ def partition_by_content(
         tables[node.variable] += len(node.factors) + len(node.children)
     pairs = sum(number * number for number in tables.values())
     needed = JOINED_CELL_SECONDS * cells + COMPARED_PAIR_SECONDS * pairs + PARTITIONED_BUCKET_SECONDS * len(nodes)
-    if cells > min(_MOST_JOINED_CELLS, memory // _JOINED_CELL_BYTES) or needed > seconds + PLANNED_BUCKET_SECONDS * len(
+    if cells > min(_MAX_JOINED_CELLS, memory // _JOINED_CELL_BYTES) or needed > seconds + PLANNED_BUCKET_SECONDS * len(
         nodes
     ):
         return None
-    known = distances(problem, FORBIDDEN_COST)
-    if not known.possible:
+    cost_distances = distances(problem, FORBIDDEN_COST)
+    if not cost_distances.possible:
         return None
     costs = []
-    for group, table in zip(problem.groups, tables_of(problem, known.costs), strict=True):
+    for group, table in zip(problem.groups, tables_of(problem, cost_distances.costs), strict=True):
         axes = sorted(range(len(group.scope)), key=lambda axis: position[group.scope[axis]])
         costs.append(np.where(table < FORBIDDEN_COST, table, math.inf).astype(np.float64).transpose(axes).ravel())
     # The forbidden cost exceeds all others.
-    most = 1.0 + sum(float(table.max(initial=0, where=np.isfinite(table))) for table in costs)
-    places = [[position[v] for v in scope] for scope in scopes]
-    return partition([sizes[v] for v in order], places, costs, ibound, most, threads)
+    forbidden_cost = 1.0 + sum(float(table.max(initial=0, where=np.isfinite(table))) for table in costs)
+    positions = [[position[v] for v in scope] for scope in scopes]
+    return partition([sizes[v] for v in order], positions, costs, ibound, forbidden_cost, threads)

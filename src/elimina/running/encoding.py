@@ -106,8 +106,8 @@ class Encoder:
         self._changed.update(changed)
         ranges, exponents, exact = self._write(np.array(numbers, dtype=np.int64))
         if self._rule == "products":
-            own = list(numbers)
-            self._ranges[own], self._exponents[own], self._exact[own] = ranges, exponents, exact
+            rows = list(numbers)
+            self._ranges[rows], self._exponents[rows], self._exact[rows] = ranges, exponents, exact
 
     def _write(self, numbers: NDArray[np.int64] | None) -> tuple[Array, Array, Array]:
         if not self._lists:
@@ -115,16 +115,16 @@ class Encoder:
         chosen = np.arange(len(self._factors)) if numbers is None else numbers
         is_listed = np.isin(chosen, list(self._lists))
         dense = chosen[~is_listed]
-        found = write_factors(self._listed, self._sense, self._rule, self._limit, self._factors, self.arena, dense)
+        summary = write_factors(self._listed, self._sense, self._rule, self._limit, self._factors, self.arena, dense)
         ranges, exponents, exact = (
             np.zeros((len(chosen), 2)),
             np.zeros(len(chosen), np.int64),
             np.ones(len(chosen), bool),
         )
         if self._rule == "products":
-            ranges[~is_listed], exponents[~is_listed], exact[~is_listed] = found
-        for place in np.flatnonzero(is_listed).tolist():
-            ranges[place], exponents[place], exact[place] = self._write_list(int(chosen[place]))
+            ranges[~is_listed], exponents[~is_listed], exact[~is_listed] = summary
+        for position in np.flatnonzero(is_listed).tolist():
+            ranges[position], exponents[position], exact[position] = self._write_list(int(chosen[position]))
         return ranges, exponents, exact
 
     def _write_list(self, number: int) -> tuple[Array, int, bool]:
@@ -163,10 +163,10 @@ class Encoder:
     def _ends(self) -> Ends:
         """Return the ends of all tables; of the members of listed factors, at their tuples."""
         ends = Ends.of(self._listed, self._sense)
-        for number, known in self._ends_of_lists.items():
-            ends.kinds[number] = 0 if known is None else 1 if isinstance(known[0], int) else 2
-            if known is not None:
-                (ends.integers if isinstance(known[0], int) else ends.floats)[number] = known
+        for number, range_ in self._ends_of_lists.items():
+            ends.kinds[number] = 0 if range_ is None else 1 if isinstance(range_[0], int) else 2
+            if range_ is not None:
+                (ends.integers if isinstance(range_[0], int) else ends.floats)[number] = range_
         return ends
 
 
@@ -297,8 +297,8 @@ def tables_of(problem: Problem, costs: Array) -> list[Array]:
 def largest_of(problem: Problem, costs: Array) -> list[int | float]:
     """Return the largest of the costs of each group, of cells one after another."""
     cells = problem.groups.cells(problem.model.sizes).astype(np.int64)
-    found: list[int | float] = np.maximum.reduceat(costs, np.cumsum(cells) - cells).tolist() if len(cells) else []
-    return found
+    largest: list[int | float] = np.maximum.reduceat(costs, np.cumsum(cells) - cells).tolist() if len(cells) else []
+    return largest
 
 
 def _offset(
@@ -359,25 +359,25 @@ def write_listed(
         limit: See ``write_factors``.
         arena: Arena of the factor.
     """
-    place = section(arena, factor)
+    listed_section = section(arena, factor)
     table = listing_table(tables, factor.scope, sense)
     assert table is not None
     assert table.rows is not None
     if not len(table.rows):
-        place.write(place.keys[:0], place.values[:0])
+        listed_section.write(listed_section.keys[:0], listed_section.values[:0])
         return ListedFactor([None] * len(tables), np.zeros(2), 0, True)
     values: Array = np.empty(len(table.rows), dtype=arena.dtype)
     # The tuples as the values of one variable.
     line = FactorLayout(tuple(range(len(tables))), (0,), (len(values),), (1,), 0, len(values))
-    own = TableList([Table((0,), _read_values(one, table.scope, table.rows)) for one in tables])
-    found = write_factors(own, sense, ring.encoding, limit, Factors.packed([line]), values)
+    values_of_tuples = TableList([Table((0,), _read_values(member, table.scope, table.rows)) for member in tables])
+    summary = write_factors(values_of_tuples, sense, ring.encoding, limit, Factors.packed([line]), values)
     is_allowed = values != ring.zero_of(values.dtype, limit)
-    keys = _keys(place.layout, table.scope, table.rows[is_allowed])
-    place.write(*_sorted(keys, values[is_allowed]))
-    ends = own.ends(sense)
+    keys = _keys(listed_section.layout, table.scope, table.rows[is_allowed])
+    listed_section.write(*_sorted(keys, values[is_allowed]))
+    ends = values_of_tuples.ends(sense)
     if ring.encoding != "products":
         return ListedFactor(ends, np.zeros(2), 0, True)
-    ranges, exponents, exact = found
+    ranges, exponents, exact = summary
     return ListedFactor(ends, ranges[0], int(exponents[0]), bool(exact[0]))
 
 
@@ -393,30 +393,30 @@ class ListedValues:
     """
 
     def __init__(self, arena: Array, factor: FactorLayout) -> None:
-        self._place = section(arena, factor)
-        self._keys, self.values = self._place.read()
+        self._section = section(arena, factor)
+        self._keys, self.values = self._section.read()
 
     def at(self, variable: int, weights: Array) -> Array:
         """Return the weight of a variable's value in each tuple."""
-        layout = self._place.layout
+        layout = self._section.layout
         at = layout.scope.index(variable)
         word, shift = layout.places[at]
         field = np.uint64((1 << field_bits(layout.sizes[at])) - 1)
-        found: Array = weights[(self._keys[:, word] >> np.uint64(shift) & field).astype(np.int64)]
-        return found
+        weights_of_tuples: Array = weights[(self._keys[:, word] >> np.uint64(shift) & field).astype(np.int64)]
+        return weights_of_tuples
 
     def drop(self, zero: float) -> None:
         """Drop the tuples that are no longer allowed."""
         is_left = self.values != zero
-        self._place.write(self._keys[is_left], self.values[is_left])
+        self._section.write(self._keys[is_left], self.values[is_left])
 
 
 def _read_values(table: Table, scope: Sequence[int], rows: NDArray[np.int32]) -> Array:
     """Return a table's values at assignments of a scope that contains its own."""
     axes = [scope.index(v) for v in table.scope]
     if table.rows is None:
-        found: Array = table.values[tuple(rows[:, axis] for axis in axes)]
-        return found
+        values_at_rows: Array = table.values[tuple(rows[:, axis] for axis in axes)]
+        return values_at_rows
     if table.rows is rows:
         return table.values
     listed = cell_numbers(table.rows, table.sizes, range(len(axes)))
@@ -424,10 +424,10 @@ def _read_values(table: Table, scope: Sequence[int], rows: NDArray[np.int32]) ->
     listed = listed[order]
     wanted = cell_numbers(rows[:, axes], table.sizes, range(len(axes)))
     values = np.full(len(rows), table.default, dtype=table.values.dtype)
-    places = np.searchsorted(listed, wanted)
-    hits = np.flatnonzero(places < len(listed))
-    hits = hits[listed[places[hits]] == wanted[hits]]
-    values[hits] = table.values[order[places[hits]]]
+    positions = np.searchsorted(listed, wanted)
+    hits = np.flatnonzero(positions < len(listed))
+    hits = hits[listed[positions[hits]] == wanted[hits]]
+    values[hits] = table.values[order[positions[hits]]]
     return values
 
 

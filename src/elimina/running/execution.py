@@ -46,7 +46,7 @@ class Execution(NamedTuple):
         """Pack the plan; see ``planning.program.pack``."""
         return pack(self.plan, len(self.problem.model.variables), semiring)
 
-    def places(self, count: int) -> range:
+    def slice_numbers(self, count: int) -> range:
         """Return the slices to run, of a number of slices: see ``share``."""
         return range(count) if self.share is None else self.share
 

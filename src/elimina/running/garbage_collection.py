@@ -26,14 +26,14 @@ def without_collection() -> Iterator[None]:
     if not gc.isenabled():
         yield
         return
-    own = threading.get_ident(), gc.enable
-    _to_undo.add(own)
+    entry = threading.get_ident(), gc.enable
+    _to_undo.add(entry)
     gc.disable()
     try:
         yield
     finally:
         gc.enable()
-        _to_undo.discard(own)
+        _to_undo.discard(entry)
 
 
 @contextlib.contextmanager
@@ -47,23 +47,23 @@ def set_aside(tables: int) -> Iterator[None]:
     if tables < _MANY_TABLES or gc.get_freeze_count():
         yield
         return
-    own = threading.get_ident(), gc.unfreeze
-    _to_undo.add(own)
+    entry = threading.get_ident(), gc.unfreeze
+    _to_undo.add(entry)
     gc.freeze()
     try:
         yield
     finally:
         gc.unfreeze()
-        _to_undo.discard(own)
+        _to_undo.discard(entry)
 
 
 def _undo_for_others() -> None:
     """Undo, in a forked process, the changes of threads that do not exist there."""
-    own = threading.get_ident()
-    for entry in [entry for entry in _to_undo if entry[0] != own]:
+    this_thread = threading.get_ident()
+    for entry in [entry for entry in _to_undo if entry[0] != this_thread]:
         _to_undo.discard(entry)
         entry[1]()
-    for thread in threads.keys() - {own}:
+    for thread in threads.keys() - {this_thread}:
         del threads[thread]
     idle_threads.clear()
 

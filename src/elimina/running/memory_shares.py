@@ -83,8 +83,8 @@ def threads_within(problem: Problem, threads: int, memory: int) -> int:
         memory: Limit in bytes.
     """
     values = int(np.array(problem.model.sizes)[problem.groups.scopes.members].sum())
-    own = _BYTES_PER_VALUE * values + _BYTES_PER_FUNCTION * len(problem.groups)
-    return max(1, min(threads, 1 + int(_THREAD_MEMORY_SHARE * memory // max(1, own))))
+    bytes_per_thread = _BYTES_PER_VALUE * values + _BYTES_PER_FUNCTION * len(problem.groups)
+    return max(1, min(threads, 1 + int(_THREAD_MEMORY_SHARE * memory // max(1, bytes_per_thread))))
 
 
 def shares_of(problem: Problem, memory: int) -> Shares:
@@ -94,13 +94,15 @@ def shares_of(problem: Problem, memory: int) -> Shares:
         problem: Problem of the task ``mpe``.
         memory: Bytes of the host that the search may use.
     """
-    cells, tables, left = cells_of(problem), len(problem.groups), memory
+    cells, tables, remaining_bytes = cells_of(problem), len(problem.groups), memory
     if memory > _SMALL_MEMORY_BYTES and can_copy(cells, tables, memory):
-        left -= _KEPT_BYTES * tables + _CELL_BYTES * cells
-        left = max(left, int(_MIN_REMAINING_SHARE * memory))
-    return shares_of_bytes(left)
+        remaining_bytes -= _KEPT_BYTES * tables + _CELL_BYTES * cells
+        remaining_bytes = max(remaining_bytes, int(_MIN_REMAINING_SHARE * memory))
+    return shares_of_bytes(remaining_bytes)
 
 
-def shares_of_bytes(left: int) -> Shares:
+def shares_of_bytes(remaining_bytes: int) -> Shares:
     """Divide the bytes that remain beside the tables."""
-    return Shares(int(_MESSAGE_SHARE * left), int(_NODE_SHARE * left), int(_CACHE_SHARE * left))
+    return Shares(
+        int(_MESSAGE_SHARE * remaining_bytes), int(_NODE_SHARE * remaining_bytes), int(_CACHE_SHARE * remaining_bytes)
+    )

@@ -92,10 +92,10 @@ def _plan_for(
 
 def without_lost_devices(planned: PlannedProblem, options: Options) -> PlannedProblem | None:
     """Return a plan for the remaining devices of a divided plan; None if none remains."""
-    left = [device for device in devices_of(planned.backend) if _is_usable(device)]
-    if not left:
+    remaining_devices = [device for device in devices_of(planned.backend) if _is_usable(device)]
+    if not remaining_devices:
         return None
-    backend = left[0] if len(left) == 1 else DeviceGroup(left)
+    backend = remaining_devices[0] if len(remaining_devices) == 1 else DeviceGroup(remaining_devices)
     plan = _plan_for(backend, planned.problem, planned.plan.order, options)
     return planned._replace(plan=plan, backend=backend) if plan.fits else None
 

@@ -174,8 +174,8 @@ def _in_slices(search: FormSearch) -> Plan | None:
     if isinstance(options.order, str):
         # The best order with these tables need not be the best one without them, and may need fewer slices.
         fixed = plan.form.variables
-        part = restrict(elimination.problem, dict.fromkeys(fixed, 0))
-        fresh = elimination_order(part, options._replace(order_seconds=options.order_seconds / 2))
+        one_slice = restrict(elimination.problem, dict.fromkeys(fixed, 0))
+        fresh = elimination_order(one_slice, options._replace(order_seconds=options.order_seconds / 2))
         others = [
             make_plan(elimination._replace(order=fresh), Conditioning(fixed, whole)),
             make_sliced_plan(elimination._replace(order=(*fresh, *fixed)), whole),

@@ -18,7 +18,7 @@ logger = logging.getLogger("elimina")
 
 Member = TypeVar("Member")
 Item = TypeVar("Item")
-Found = TypeVar("Found")
+Returned = TypeVar("Returned")
 
 _ITEMS_PER_MEMBER = 4
 """Least number of runs of items for each member while many items remain."""
@@ -27,10 +27,10 @@ _ITEMS_PER_MEMBER = 4
 def spread(
     members: Sequence[Member],
     items: Sequence[Item],
-    work: Callable[[Member, Iterator[Item]], Iterator[Found]],
+    work: Callable[[Member, Iterator[Item]], Iterator[Returned]],
     wanted: Callable[[Item], bool] | None = None,
     together: int = 1,
-) -> Generator[Found | None]:
+) -> Generator[Returned | None]:
     """Divide items among members, each in a separate thread; a single member works in this thread.
 
     Members take runs of items from one queue (guided self-scheduling, Polychronopoulos and Kuck 1987); idle members
@@ -67,22 +67,22 @@ def spread(
             else:
                 unwanted += 1
 
-    for found in work(members[0], offered()):
+    for result in work(members[0], offered()):
         while unwanted:
             unwanted -= 1
             yield None
-        yield found
+        yield result
     yield from [None] * unwanted
 
 
-class _Pool(Generic[Member, Item, Found]):
+class _Pool(Generic[Member, Item, Returned]):
     """Threads that process items: see ``spread``."""
 
     def __init__(
         self,
         members: Sequence[Member],
         items: Sequence[Item],
-        work: Callable[[Member, Iterator[Item]], Iterator[Found]],
+        work: Callable[[Member, Iterator[Item]], Iterator[Returned]],
         wanted: Callable[[Item], bool] | None,
         together: int,
     ) -> None:
@@ -92,12 +92,12 @@ class _Pool(Generic[Member, Item, Found]):
         self._next, self._open = 0, len(items)
         self._runs: list[deque[int]] = []
         self._changed = threading.Condition()
-        self._found: SimpleQueue[tuple[int, Found | None] | BaseException] = SimpleQueue()
+        self._results_queue: SimpleQueue[tuple[int, Returned | None] | BaseException] = SimpleQueue()
         self._stop = Stop()
         self._threads: list[threading.Thread] = []
         self._working = 0
 
-    def results(self) -> Iterator[Found | None]:
+    def results(self) -> Iterator[Returned | None]:
         """Start members, no more than items or threads, and yield the results in sequence."""
         try:
             while self._spare and self._working < len(self._items):
@@ -105,31 +105,31 @@ class _Pool(Generic[Member, Item, Found]):
         except MemoryLimitError:
             if not self._working:
                 raise
-        known: dict[int, Found | None] = {}
-        place = 0
-        while place < len(self._items):
-            if place in known:
-                yield known.pop(place)
-                place += 1
+        finished: dict[int, Returned | None] = {}
+        position = 0
+        while position < len(self._items):
+            if position in finished:
+                yield finished.pop(position)
+                position += 1
                 continue
             try:
-                found = self._found.get(timeout=IDLE_POLL_SECONDS)
+                outcome = self._results_queue.get(timeout=IDLE_POLL_SECONDS)
             except Empty:
                 if stopped():
                     raise Stopped from None
                 if self._lost_member:
                     raise lost_thread() from None
                 continue
-            if isinstance(found, BaseException):
-                self._bear(found)
+            if isinstance(outcome, BaseException):
+                self._bear(outcome)
             else:
-                known[found[0]] = found[1]
+                finished[outcome[0]] = outcome[1]
 
     @property
     def _lost_member(self) -> bool:
         """True if a member ended without results and without an error."""
         running = sum(thread.is_alive() for thread in self._threads)
-        return bool(self._open) and running < self._working and self._found.empty()
+        return bool(self._open) and running < self._working and self._results_queue.empty()
 
     def end(self) -> None:
         """End all members, and wait for them."""
@@ -161,26 +161,26 @@ class _Pool(Generic[Member, Item, Found]):
         taken: deque[int] = deque()
 
         def offered() -> Iterator[Item]:
-            while (place := self._take(run)) is not None:
-                taken.append(place)
-                yield self._items[place]
+            while (position := self._next_position(run)) is not None:
+                taken.append(position)
+                yield self._items[position]
 
         obey(self._stop)
         try:
-            for found in self._work(member, offered()):
-                self._put(taken.popleft(), found)
+            for result in self._work(member, offered()):
+                self._put(taken.popleft(), result)
         except Stopped:
             pass
         except BaseException as error:
             with self._changed:
                 self._runs = [other for other in self._runs if other is not run]
                 self._runs.append(deque((*taken, *run)))
-                self._found.put(error)
+                self._results_queue.put(error)
                 self._changed.notify_all()
         finally:
             obey(None)
 
-    def _take(self, run: deque[int]) -> int | None:
+    def _next_position(self, run: deque[int]) -> int | None:
         """Return the next position of a member's run; None if all are done."""
         with self._changed:
             while not self._stop.requested and self._open:
@@ -189,20 +189,20 @@ class _Pool(Generic[Member, Item, Found]):
                 if not run:
                     self._changed.wait(IDLE_POLL_SECONDS)
                     continue
-                place = run.popleft()
-                if self._wanted is None or self._wanted(self._items[place]):
-                    return place
-                self._put(place, None)
+                position = run.popleft()
+                if self._wanted is None or self._wanted(self._items[position]):
+                    return position
+                self._put(position, None)
         return None
 
     def _fill(self, run: deque[int]) -> None:
         """Give an idle member a run of positions: new ones, or the last ones of another member's run."""
-        left = len(self._items) - self._next
-        if not left:
+        remaining_count = len(self._items) - self._next
+        if not remaining_count:
             longest = max(self._runs, key=len, default=run)
             run.extendleft([longest.pop() for _ in range(-(-len(longest) // 2))])
         else:
-            size = max(1, left // (_ITEMS_PER_MEMBER * self._members))
+            size = max(1, remaining_count // (_ITEMS_PER_MEMBER * self._members))
             whole = self._together - self._next % self._together
             # Neighbours stay together while there is enough to do.
             size = size - (size - whole) % self._together if size >= whole else size
@@ -211,9 +211,9 @@ class _Pool(Generic[Member, Item, Found]):
         if all(other is not run for other in self._runs):
             self._runs.append(run)
 
-    def _put(self, place: int, found: Found | None) -> None:
+    def _put(self, position: int, result: Returned | None) -> None:
         with self._changed:
             self._open -= 1
-            self._found.put((place, found))
+            self._results_queue.put((position, result))
             if not self._open:
                 self._changed.notify_all()

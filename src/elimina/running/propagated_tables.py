@@ -28,8 +28,8 @@ _SAFE_TOTAL = 1e-280
 """Sums from which one division gives the probabilities."""
 
 
-class OutputPlaces:
-    """Places of a program's outputs within the range of the arena that holds all of them.
+class OutputLayout:
+    """Layout of a program's outputs within the range of the arena that holds all of them.
 
     Args:
         steps: Steps of the plan.
@@ -46,8 +46,8 @@ class OutputPlaces:
     def tables(self, zone: Array) -> list[Array]:
         """Return each output as an array."""
         outputs = (self._outputs[number] for number in self._asked.tolist())
-        places = [(self._steps[number], scope) for number, scope in outputs]
-        return [step_table(step, zone[step.out_offset - self._first :], scope) for step, scope in places]
+        steps = [(self._steps[number], scope) for number, scope in outputs]
+        return [step_table(step, zone[step.out_offset - self._first :], scope) for step, scope in steps]
 
     def columns(self, zone: Array) -> NDArray[np.int64]:
         """Return a row for each output over a variable and cases: its place, values, and strides (of cases: or 0)."""
@@ -76,10 +76,10 @@ class OutputPlaces:
         return np.arange(len(owners)) + (at - starts)[owners], starts, owners
 
     @cached_property
-    def parts(self) -> list[slice]:
+    def slices(self) -> list[slice]:
         """Each output's part of ``vectors``."""
-        places, starts, _ = self.vectors
-        return [slice(a, b) for a, b in itertools.pairwise([*starts.tolist(), len(places)])]
+        cells, starts, _ = self.vectors
+        return [slice(a, b) for a, b in itertools.pairwise([*starts.tolist(), len(cells)])]
 
     @cached_property
     def rows(self) -> NDArray[np.int64]:
@@ -94,7 +94,7 @@ class PropagatedTables(NamedTuple):
 
     Attributes:
         zone: The elements of the program's outputs; the last axis, if there is one for runs of one case after another.
-        places: Places of the outputs that were asked for.
+        layout: Layout of the outputs that were asked for.
         is_possible: False if the sum is known to be 0.
         total: Function that returns the sum; None if it was not requested.
         logarithmic: True if tables hold natural logarithms.
@@ -102,7 +102,7 @@ class PropagatedTables(NamedTuple):
     """
 
     zone: Array
-    places: OutputPlaces
+    layout: OutputLayout
     is_possible: bool
     total: Callable[[], NDArray[np.float64]] | None
     logarithmic: bool
@@ -117,7 +117,7 @@ class PropagatedTables(NamedTuple):
     @property
     def tables(self) -> list[Array]:
         """Requested unnormalised tables, with the axes of ``Plan.outputs``."""
-        return self.places.tables(self.zone)
+        return self.layout.tables(self.zone)
 
     def vectors(self, scale: str = "sum") -> list[NDArray[np.float64]]:
         """Return the normalised marginals of one variable each, where the tables have no axis of cases.
@@ -129,21 +129,21 @@ class PropagatedTables(NamedTuple):
             One array a marginal, the values along its last axis; NaN where all are 0.
         """
         cells, _ = self.shares(scale)
-        parts = self.places.parts
-        return [cells[part] for part in parts] if cells.ndim == 1 else [cells[..., part] for part in parts]
+        slices = self.layout.slices
+        return [cells[values] for values in slices] if cells.ndim == 1 else [cells[..., values] for values in slices]
 
     def shares(self, scale: str = "sum") -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Return ``vectors`` as one array, and the start of each."""
-        _, sizes, starts = self.places.ends
+        _, sizes, starts = self.layout.ends
         if not len(starts):
             return np.zeros(0), starts
         if scale == "sum" and not self.logarithmic and self.zone.ndim == 1 and self.zone.dtype == np.float64:
-            found = np.empty((int(starts[-1] + sizes[-1]), 1))
+            normalised = np.empty((int(starts[-1] + sizes[-1]), 1))
             # Half of the time of ``array.all``, which small networks notice.
-            if np.logical_and.reduce(normalise_columns(self.zone, self.places.rows, found)):
-                return found[:, 0], starts
-        places, _, owners = self.places.vectors
-        cells = self.zone[..., places].astype(np.float64, copy=False)
+            if np.logical_and.reduce(normalise_columns(self.zone, self.layout.rows, normalised)):
+                return normalised[:, 0], starts
+        zone_cells, _, owners = self.layout.vectors
+        cells = self.zone[..., zone_cells].astype(np.float64, copy=False)
         if scale == "sum" and not self.logarithmic:
             sums = np.add.reduceat(cells, starts, axis=-1)
             if sums.min() > _SAFE_TOTAL and sums.max() < math.inf:
@@ -283,7 +283,7 @@ class Posteriors(NamedTuple):
             ("variables", sample(self.marginals, len(self.marginals))),
         ]
         if self.errors is not None and self.errors.any():
-            estimated, known = np.count_nonzero(self.errors), self.errors[self.errors > 0]
-            size = f", error about {known.mean():.1g}" if len(known) else ", error unknown"
+            estimated, positive_errors = np.count_nonzero(self.errors), self.errors[self.errors > 0]
+            size = f", error about {positive_errors.mean():.1g}" if len(positive_errors) else ", error unknown"
             rows.append(("estimated", f"{estimated:,} cases{size}"))
         return rows

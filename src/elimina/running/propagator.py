@@ -26,7 +26,7 @@ from elimina.problem.evidence import weights_of
 from elimina.problem.semirings import SEMIRINGS
 from elimina.running.encoding import ListedValues, encode, factor_view, scaled
 from elimina.running.planned_problem import PlannedProblem
-from elimina.running.propagated_tables import OutputPlaces, PropagatedTables, step_table
+from elimina.running.propagated_tables import OutputLayout, PropagatedTables, step_table
 from elimina.running.scales import Scales, log2_lows, root_outputs, root_places
 from elimina.system import cached_property
 
@@ -84,7 +84,7 @@ class Propagator:
         self._stale = np.ones(len(self._plan.steps), dtype=bool)
         self._roots = root_outputs(self._plan)
         self._root_places = root_places(self._plan)
-        self._places: dict[tuple[int, ...], OutputPlaces] = {}
+        self._layouts: dict[tuple[int, ...], OutputLayout] = {}
         self._zone = program.zone[0]
         self._new_planner = functools.partial(case_planner, self._plan, program, problem.model.sizes)
         self.seconds: dict[str, float] = {}
@@ -117,11 +117,11 @@ class Propagator:
             self._stale[:] = True
             return
         values, weights = self._unobserved.copy(), {}
-        for v, known in evidence.items():
-            if isinstance(known, int) and self._slicing is not None:
-                values[v] = known
+        for v, observation in evidence.items():
+            if isinstance(observation, int) and self._slicing is not None:
+                values[v] = observation
             else:
-                weights[v] = known
+                weights[v] = observation
         before, self._weights = self._weights, weights
         touched = {self._homes[v] for v in before.keys() | weights if not _is_same(before.get(v), weights.get(v))}
         for number in touched:
@@ -158,10 +158,10 @@ class Propagator:
     def _load(self, number: int) -> None:
         factor = self._plan.factors[number]
         region = self._encoded.arena[factor.offset : factor.offset + factor.span].copy()
-        own = factor._replace(offset=0)
-        listed = None if factor.tuples is None else ListedValues(region, own)
-        view = factor_view(region, own) if listed is None else listed.values
-        least = most = 1.0
+        local_layout = factor._replace(offset=0)
+        listed = None if factor.tuples is None else ListedValues(region, local_layout)
+        view = factor_view(region, local_layout) if listed is None else listed.values
+        least = greatest = 1.0
         taken = 0.0
         for v in factor.scope:
             if v not in self._weights or self._homes[v] != number:
@@ -181,7 +181,7 @@ class Propagator:
                 shaped, exponent = scaled(shaped) if shaped.size else (shaped, 0)
                 taken += math.log(2) * exponent
                 least *= min(1.0, math.ldexp(low, -exponent))
-                most *= float(shaped.max(initial=1.0))
+                greatest *= float(shaped.max(initial=1.0))
                 view *= shaped
         if listed is not None:
             listed.drop(self._zero)
@@ -189,7 +189,7 @@ class Propagator:
         if len(self._ranges):
             high, low = self._encoded.ranges[number]
             # Products that may have underflowed count as small positive numbers; 0 would mean impossible.
-            self._ranges[number] = high * most, max(low * least, _LEAST) if low > 0 else 0.0
+            self._ranges[number] = high * greatest, max(low * least, _LEAST) if low > 0 else 0.0
         self._session.load(factor.offset, region)
 
     @cached_property
@@ -204,12 +204,12 @@ class Propagator:
     def _touched(self) -> dict[int, tuple[int, ...]]:
         """The steps that read a factor, or have a variable (numbered after the factors)."""
         factors = len(self._plan.factors)
-        found: dict[int, list[int]] = {}
+        readers: dict[int, list[int]] = {}
         for number, step in enumerate(self._plan.steps):
-            own = [factors + v for v in (*step.axes, step.variable) if v >= 0]
-            for key in (*own, *(o.factor for o in step.operands if o.source < 0)):
-                found.setdefault(key, []).append(number)
-        return {key: tuple(steps) for key, steps in found.items()}
+            variable_keys = [factors + v for v in (*step.axes, step.variable) if v >= 0]
+            for key in (*variable_keys, *(o.factor for o in step.operands if o.source < 0)):
+                readers.setdefault(key, []).append(number)
+        return {key: tuple(steps) for key, steps in readers.items()}
 
     def run(
         self, outputs: Sequence[int], *, log_sum: bool = True, progress: Progress | None = None
@@ -230,7 +230,7 @@ class Propagator:
         zone = run.zone if self._sign == 1 else np.negative(run.zone)
         total = self._sum_of(zone, run.peaks) if log_sum else None
         possible = not log_sum or self._is_possible(zone)
-        answer = PropagatedTables(zone, self._places_of(tuple(outputs)), possible, total, self.logarithmic, True)
+        answer = PropagatedTables(zone, self._layout_of(tuple(outputs)), possible, total, self.logarithmic, True)
         is_sound = self.logarithmic or self._is_sound(outputs, answer, run.peaks)
         return answer if is_sound else answer._replace(sound=False)
 
@@ -257,13 +257,13 @@ class Propagator:
             zone, logs, sound = self._slicing.run_planned(self._planner, columns, values)
             log_sum = logs + (-math.inf if self._encoded.impossible else math.log(2) * self._encoded.offset)
             return PropagatedTables(
-                zone, self._places_of(outputs), True, lambda: log_sum, False, True
+                zone, self._layout_of(outputs), True, lambda: log_sum, False, True
             ), sound & self._encoded.exact
         zone, peaks = self._slicing.run_cases(columns, values)
         self._values = self._unobserved.copy()
         self._values[columns] = values[-1]
         answer = PropagatedTables(
-            zone, self._places_of(outputs), True, self._sum_of(zone, peaks), self.logarithmic, True
+            zone, self._layout_of(outputs), True, self._sum_of(zone, peaks), self.logarithmic, True
         )
         sound = np.ones(len(values), dtype=bool)
         if not self.logarithmic and (not self._encoded.exact or self._scales.may_underflow(self._ranges, peaks)):
@@ -284,7 +284,7 @@ class Propagator:
         errors = self._scales.errors(self._ranges, peaks)
         enough = math.log2(np.finfo(self._plan.dtype).eps)
         asked = [*outputs, *self._roots]
-        for output, table in zip(asked, self._places_of(tuple(asked)).tables(answer.zone), strict=True):
+        for output, table in zip(asked, self._layout_of(tuple(asked)).tables(answer.zone), strict=True):
             number, scope = self._plan.outputs[output]
             totals = table.sum(axis=tuple(a for a, v in enumerate(scope) if v not in self._plan.kept))
             least = float(totals.min())
@@ -292,11 +292,11 @@ class Propagator:
                 return False
         return True
 
-    def _places_of(self, outputs: tuple[int, ...]) -> OutputPlaces:
-        if outputs not in self._places:
-            own = Steps.packed(self._plan.steps), self._plan.outputs
-            self._places[outputs] = OutputPlaces(*own, outputs, self._zone)
-        return self._places[outputs]
+    def _layout_of(self, outputs: tuple[int, ...]) -> OutputLayout:
+        if outputs not in self._layouts:
+            steps_of_plan = Steps.packed(self._plan.steps), self._plan.outputs
+            self._layouts[outputs] = OutputLayout(*steps_of_plan, outputs, self._zone)
+        return self._layouts[outputs]
 
     def _is_possible(self, zone: Array) -> bool:
         """Return True if no root of one run is 0. With cases it is True, and their sums are checked instead."""
@@ -313,11 +313,11 @@ class Propagator:
         if self._encoded.impossible:
             return np.asarray(-np.inf)
         if self._plan.kept:
-            parts = [table[..., None] for table in self._places_of(self._roots).tables(zone)]
+            roots = [table[..., None] for table in self._layout_of(self._roots).tables(zone)]
         else:
-            parts = [zone[..., self._root_places]]
+            roots = [zone[..., self._root_places]]
         with np.errstate(divide="ignore"):
-            logs = [(part if self.logarithmic else np.log(part)).sum(axis=-1) for part in parts]
+            logs = [(root if self.logarithmic else np.log(root)).sum(axis=-1) for root in roots]
         total = sum(logs, start=np.float64(0.0)) + taken
         if self.logarithmic:
             return np.asarray(total + self._encoded.offset)
@@ -331,8 +331,8 @@ class Propagator:
             return factor.scope, self._session.factor_table(number)
         region = self._session.fetch(factor.offset, factor.span)
         table = self._nothing(factor.sizes)
-        given = self._given(factor.scope)
-        table[given] = factor_view(region, factor._replace(offset=0))[given]
+        cells = self._observed_cells(factor.scope)
+        table[cells] = factor_view(region, factor._replace(offset=0))[cells]
         return factor.scope, table
 
     @property
@@ -351,15 +351,15 @@ class Propagator:
         if isinstance(self._session, KeepingSession):
             return step.axes, self._session.message_table(number)
         cells = self._session.fetch(step.out_offset, step.out_span)
-        given = self._given(step.axes)
-        if all(isinstance(index, slice) for index in given):
+        observed = self._observed_cells(step.axes)
+        if all(isinstance(index, slice) for index in observed):
             return step.axes, np.array(step_table(step, cells, step.axes))
         table = self._nothing(step.sizes)
-        part = table[given]
-        table[given] = cells[: part.size].reshape(part.shape)
+        region = table[observed]
+        table[observed] = cells[: region.size].reshape(region.shape)
         return step.axes, table
 
-    def _given(self, scope: Sequence[int]) -> tuple[int | slice, ...]:
+    def _observed_cells(self, scope: Sequence[int]) -> tuple[int | slice, ...]:
         """Return the indices of the cells with the given values."""
         return tuple(int(self._values[v]) if self._values[v] >= 0 else slice(None) for v in scope)
 
@@ -391,11 +391,13 @@ class Resident:
         self._roots = root_places(plan)
         # Variables with one state are not in the plan: they come last.
         sizes = {v: model.variables[v].size for v in sorted(set(variables), key=lambda v: model.variables[v].size == 1)}
-        own = [v for v, size in sizes.items() if size > 1]
+        variables_with_states = [v for v, size in sizes.items() if size > 1]
         ends = list(itertools.accumulate(sizes.values(), initial=0))
         starts = dict(zip(sizes, ends, strict=False))
         outputs = {output.scope[0]: number for number, output in enumerate(plan.outputs) if output.scope}
-        places = OutputPlaces(Steps.packed(plan.steps), plan.outputs, [outputs[v] for v in own], program.zone[0])
+        layout = OutputLayout(
+            Steps.packed(plan.steps), plan.outputs, [outputs[v] for v in variables_with_states], program.zone[0]
+        )
         homes: dict[int, list[int]] = {}
         for v, number in _smallest_factors(plan).items():
             if v in starts:
@@ -418,10 +420,10 @@ class Resident:
             "factors": encoded.arena,
             "target": np.concatenate(targets),
             "source": np.concatenate(sources),
-            "output": places.vectors[0] + program.zone[0],
-            "owner": places.vectors[2],
+            "output": layout.vectors[0] + program.zone[0],
+            "owner": layout.vectors[2],
         }
-        self._counts = ends[-1], len(sizes) - len(own)
+        self._counts = ends[-1], len(sizes) - len(variables_with_states)
         with session.arena_in_place() as (package, _):
             self._arrays = {name: package.asarray(array) for name, array in host.items()}
 
@@ -443,17 +445,17 @@ class Resident:
         cells, single = self._counts
         at = self._arrays
         with self._session.arena_in_place() as (package, arena):
-            given = package.from_dlpack(logs).astype(np.float64)
-            if not bool((given < np.inf).all()):
+            log_weights = package.from_dlpack(logs).astype(np.float64)
+            if not bool((log_weights < np.inf).all()):
                 raise InputError("a table holds NaN or plus infinity; logarithms are finite, or minus infinity")
             weights = package.zeros(cells)
-            package.add.at(weights, at["weight"], given)
+            package.add.at(weights, at["weight"], log_weights)
             arena[: len(at["factors"])] = at["factors"]
             package.add.at(arena, at["target"], weights[at["source"]])
-            for factor, axis, part in self._large:
+            for factor, axis, states in self._large:
                 strides = [stride * arena.itemsize for stride in factor.strides]
                 view = package.lib.stride_tricks.as_strided(arena[factor.offset :], factor.sizes, strides)
-                view += weights[part].reshape([-1 if place == axis else 1 for place in range(len(factor.sizes))])
+                view += weights[states].reshape([-1 if number == axis else 1 for number in range(len(factor.sizes))])
             constant = float(weights[cells - single :].sum()) if single else 0.0
         zone: NDArray[Any] = self._session.run().zone
         with self._session.arena_in_place() as (package, arena), np.errstate(invalid="ignore"):
@@ -461,11 +463,11 @@ class Resident:
             highs = package.full(cells, -np.inf)
             package.maximum.at(highs, owner, read)
             shares = package.ones(cells)
-            parts = shares[: cells - single]
-            parts[...] = package.exp(read - highs[owner])
+            shares_of_outputs = shares[: cells - single]
+            shares_of_outputs[...] = package.exp(read - highs[owner])
             totals = package.zeros(cells)
-            package.add.at(totals, owner, parts)
-            parts /= totals[owner]
+            package.add.at(totals, owner, shares_of_outputs)
+            shares_of_outputs /= totals[owner]
             shares = shares[at["weight"]]
         return self._offset + constant + float(zone[self._roots].sum()), shares
 
@@ -476,15 +478,15 @@ class Resident:
 
 def _smallest_factors(plan: Plan) -> dict[int, int]:
     """Return the number of the smallest factor with each variable (and with the kept ones, if there is one)."""
-    found: dict[int, tuple[bool, int, int]] = {}
+    smallest: dict[int, tuple[bool, int, int]] = {}
     for number, factor in enumerate(plan.factors):
         key = not set(plan.kept).issubset(factor.scope), factor.cells, number
         for v in factor.scope:
-            found[v] = min(found.get(v, key), key)
-    return {v: number for v, (_, _, number) in found.items()}
+            smallest[v] = min(smallest.get(v, key), key)
+    return {v: number for v, (_, _, number) in smallest.items()}
 
 
-def _is_same(one: int | Array | None, other: int | Array | None) -> bool:
-    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
-        return np.array_equal(one, other)
-    return type(one) is type(other) and one == other
+def _is_same(first: int | Array | None, second: int | Array | None) -> bool:
+    if isinstance(first, np.ndarray) and isinstance(second, np.ndarray):
+        return np.array_equal(first, second)
+    return type(first) is type(second) and first == second

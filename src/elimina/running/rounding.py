@@ -128,6 +128,6 @@ def rounding(problem: Problem, plan: Plan, cost: float, constants: Iterable[floa
     )
 
 
-def widened(bound: float, *parts: float) -> float:
+def widened(bound: float, *terms: float) -> float:
     """Return a lower bound that is the sum of some floats, less the possible rounding of the sum."""
-    return bound - _SAFETY_FACTOR * epsilon("float64") * sum(map(abs, parts), abs(bound))
+    return bound - _SAFETY_FACTOR * epsilon("float64") * sum(map(abs, terms), abs(bound))

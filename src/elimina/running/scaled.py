@@ -27,11 +27,11 @@ class ScaledNumber(NamedTuple):
         fraction, exponent = 1.0, int(exponent)
         for factor in factors:
             # The factor first: the product of a number near 1 and a subnormal one would lose digits.
-            own, power = math.frexp(factor)
-            fraction, carried = math.frexp(fraction * own)
+            fraction_of_factor, power = math.frexp(factor)
+            fraction, carried = math.frexp(fraction * fraction_of_factor)
             exponent += power + carried
-        own, carried = math.frexp(fraction)
-        return ScaledNumber(own, exponent + carried) if own else ScaledNumber(0.0, 0)
+        fraction_of_factor, carried = math.frexp(fraction)
+        return ScaledNumber(fraction_of_factor, exponent + carried) if fraction_of_factor else ScaledNumber(0.0, 0)
 
     @staticmethod
     def from_log2(log: float) -> ScaledNumber:
@@ -71,34 +71,34 @@ class ScaledSum:
         parts: Floats whose sum it is.
     """
 
-    def __init__(self, top: int = 0, parts: Iterable[float] = ()) -> None:
-        self._top, self._parts = top, list(parts)
+    def __init__(self, top: int = 0, partial_sums: Iterable[float] = ()) -> None:
+        self._top, self._partial_sums = top, list(partial_sums)
 
     @property
     def state(self) -> tuple[int, list[float]]:
         """Arguments that make the same sum."""
-        return self._top, list(self._parts)
+        return self._top, list(self._partial_sums)
 
     def add(self, number: ScaledNumber) -> None:
         """Add a number."""
         if not number.fraction:
             return
-        if not self._parts or number.exponent > self._top:
-            lowered = (math.ldexp(part, self._top - number.exponent) for part in self._parts)
-            self._top, self._parts = number.exponent, [part for part in lowered if part]
+        if not self._partial_sums or number.exponent > self._top:
+            lowered = (math.ldexp(partial_sum, self._top - number.exponent) for partial_sum in self._partial_sums)
+            self._top, self._partial_sums = number.exponent, [partial_sum for partial_sum in lowered if partial_sum]
         rest = math.ldexp(number.fraction, number.exponent - self._top)
-        parts = []
-        for part in self._parts:
-            large, small = (rest, part) if rest >= abs(part) else (part, rest)
+        partial_sums = []
+        for partial_sum in self._partial_sums:
+            large, small = (rest, partial_sum) if rest >= abs(partial_sum) else (partial_sum, rest)
             rest = large + small
             if lost := small - (rest - large):
-                parts.append(lost)
-        self._parts = [*parts, rest]
+                partial_sums.append(lost)
+        self._partial_sums = [*partial_sums, rest]
 
     @property
     def total(self) -> ScaledNumber:
         """The sum."""
-        return ScaledNumber.product([math.fsum(self._parts)], self._top)
+        return ScaledNumber.product([math.fsum(self._partial_sums)], self._top)
 
 
 def partition_result(total: ScaledNumber) -> Result:

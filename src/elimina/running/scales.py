@@ -70,9 +70,9 @@ class Scales:
         if len(self._raw) and self._leaves_range(ranges, peaks):
             return True
         # A quick check mostly shows that no value is near the limit.
-        (most, least), (_, least_factor) = widest_range(peaks.reshape(-1, 2)), widest_range(ranges)
+        (greatest, least), (_, least_factor) = widest_range(peaks.reshape(-1, 2)), widest_range(ranges)
         least = min(least, least_factor)
-        if least > 0 and self._operands * (math.frexp(least)[1] - math.frexp(most)[1]) >= self._smallest:
+        if least > 0 and self._operands * (math.frexp(least)[1] - math.frexp(greatest)[1]) >= self._smallest:
             return False
         lows = log2_lows(peaks[..., 1]) - scale_exponents(peaks[..., 0], self._plan.dtype)
         lows = np.concatenate([lows.min(axis=tuple(range(lows.ndim - 1))), log2_lows(ranges[:, 1])])
@@ -84,8 +84,8 @@ class Scales:
         runs = tuple(range(peaks.ndim - 2))
         lows = np.concatenate([log2_lows(peaks[..., 1]).min(axis=runs), log2_lows(ranges[:, 1])])
         highs = np.concatenate([peaks[..., 0].max(axis=runs), ranges[:, 0]])
-        least, most = lows[self._raw].sum(axis=1).min(), np.frexp(highs)[1][self._raw].sum(axis=1).max()
-        return bool(least < self._smallest or most > self._largest or not np.isfinite(highs).all())
+        least, greatest = lows[self._raw].sum(axis=1).min(), np.frexp(highs)[1][self._raw].sum(axis=1).max()
+        return bool(least < self._smallest or greatest > self._largest or not np.isfinite(highs).all())
 
     def errors(self, ranges: NDArray[np.float64], peaks: NDArray[np.float64]) -> list[float]:
         """Return, for each step, the base-2 logarithm of a bound on the loss of products that became 0.

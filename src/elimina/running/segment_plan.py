@@ -40,14 +40,14 @@ class _Profile:
         sizes = np.array(problem.model.sizes, dtype=np.float64)
         tree = plan_tree(problem.groups.scopes, problem.model.sizes, order)
         sequence = tree.postorder.astype(np.int64)
-        place = np.empty_like(sequence)
-        place[sequence] = np.arange(len(sequence))
+        position = np.empty_like(sequence)
+        position[sequence] = np.arange(len(sequence))
         self.order = tree.variables[sequence].astype(np.int64)
         starts, separators = tree.separators
         logs = np.append(0.0, np.cumsum(np.log(sizes[separators])))
         self._cells = np.exp(logs[starts[1:]] - logs[starts[:-1]])[sequence]
         parents = tree.parents[sequence]
-        self._readers = np.where(parents < 0, np.arange(len(sequence)), place[parents])
+        self._readers = np.where(parents < 0, np.arange(len(sequence)), position[parents])
         self._spans = _PADDING_FACTOR * itemsize * self._cells
         self._work = self._cells * sizes[self.order]
         self._read = np.bincount(self._readers, self._spans, minlength=len(sequence))
@@ -68,15 +68,19 @@ class _Profile:
         owners = np.searchsorted(ends, np.arange(len(self.order)), side="right")
         readers = owners[self._readers]
         crossing = self._spans * (readers > owners)
-        own, read, left = (
+        message_bytes, read_bytes, stored_bytes = (
             np.bincount(numbers, spans, minlength=len(ends))
             for numbers, spans in ((owners, self._spans), (readers, crossing), (owners, crossing))
         )
         starts = np.array([0, *ends[:-1]])
-        most = np.maximum.reduceat(self._after + self._read, starts)
+        peaks = np.maximum.reduceat(self._after + self._read, starts)
         before = np.append(0.0, self._after[starts[1:] - 1])
-        first = (most - before + read)[:-1].max(initial=0.0)
-        return max(first, float((own + read).max())), float(crossing.sum() + left.max()), float(read.max())
+        first = (peaks - before + read_bytes)[:-1].max(initial=0.0)
+        return (
+            max(first, float((message_bytes + read_bytes).max())),
+            float(crossing.sum() + stored_bytes.max()),
+            float(read_bytes.max()),
+        )
 
     def crossing(self, ends: Sequence[int]) -> float:
         """Return the number of cells of the messages between segments."""

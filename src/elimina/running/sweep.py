@@ -79,8 +79,8 @@ class StepGroups:
         self._plan, self._checkpoint, self._key = plan, checkpoint, key
         self._scaled = SEMIRINGS[semiring].is_scaled
         self._last = [max(step.readers, default=len(plan.steps)) for step in plan.steps]
-        known: State = checkpoint.steps
-        self._state: State = known if known.get("key") == key else {"key": key, "done": 0, "files": [], "peaks": []}
+        state: State = checkpoint.steps
+        self._state: State = state if state.get("key") == key else {"key": key, "done": 0, "files": [], "peaks": []}
 
     def run(self, session: Session, ends: list[int], report: Callable[[float], None]) -> Iterator[RunOutput]:
         """Run the groups that are not done yet."""
@@ -91,8 +91,8 @@ class StepGroups:
             begin = self._state["done"]
             share = sum(step.work for step in self._plan.steps[begin:end])
 
-            def progress(part: float, done: int = done, share: int = share) -> None:
-                report((done + part * share) / total)
+            def progress(share_of_group: float, done: int = done, share: int = share) -> None:
+                report((done + share_of_group * share) / total)
 
             run = session.run(np.arange(begin, end, dtype=np.int64), progress)
             done += share
@@ -217,13 +217,13 @@ class Sweep:
         execution = self._execution._replace(part=part)
         # Each of several devices knows only its own slices.
         is_alone = len(self._devices) == 1 or len(numbers) == 1
-        told = execution if is_alone else execution._replace(progress=None)
+        reporting_execution = execution if is_alone else execution._replace(progress=None)
 
         def work(device: int, taken: Iterator[int]) -> Iterator[Slice]:
             if device not in self._lanes:
-                own = execution._replace(backend=self._devices[device])
-                self._lanes[device] = _DeviceSlices(own, self._semiring)
-            return self._lanes[device].run(taken, parameter, functools.partial(self._report, told))
+                device_execution = execution._replace(backend=self._devices[device])
+                self._lanes[device] = _DeviceSlices(device_execution, self._semiring)
+            return self._lanes[device].run(taken, parameter, functools.partial(self._report, reporting_execution))
 
         sizes = execution.plan.form.sizes
         together = sizes[-1] if sizes else 1
@@ -292,9 +292,9 @@ class _DeviceSlices:
         try:
             for number in numbers:
                 stale = min(stale, self._move(number, session))
-                problem, found = self._present
-                if found.impossible:
-                    yield Slice(number, problem, found, None)
+                problem, encoded = self._present
+                if encoded.impossible:
+                    yield Slice(number, problem, encoded, None)
                     continue
                 if session is None:
                     session = self._execution.backend.open(program, self._encoder.arena)
@@ -304,10 +304,10 @@ class _DeviceSlices:
                     for run in self._runs(session, parameter, first, report):
                         for phase, seconds in run.seconds.items():
                             self._note(phase, seconds)
-                        self.rows = [known + new for known, new in zip(self.rows, run.rows, strict=True)]
+                        self.rows = [count + new for count, new in zip(self.rows, run.rows, strict=True)]
                 assert run is not None
                 stale = len(self._variables) + 1
-                yield Slice(number, problem, found, run)
+                yield Slice(number, problem, encoded, run)
         finally:
             if session is not None:
                 session.close()

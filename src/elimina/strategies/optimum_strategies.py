@@ -148,7 +148,7 @@ def improving(problem: Problem, options: Options, run: Call, paused: PausedSearc
             if incumbent is not None and incumbent.assignment is not None:
                 search.start(problem.model.indices_of(incumbent.assignment))
             search.run(budget.seconds)
-        result = None if search is None else search.found()
+        result = None if search is None else search.result()
         if result is None:
             raise TimeLimitError("local search found no allowed assignment")
         return result
