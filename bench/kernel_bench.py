@@ -164,7 +164,7 @@ class Bench:
         """Return the seconds of one bucket, its steps one graph as in a session's later runs, and a word on its cut."""
         program = bucket_program(bucket, dtype)
         session = CudaSession(self.backend, program, np.zeros(0, program.dtype))
-        layout = session.part.layout
+        layout = session.whole_program.layout
         try:
             with self.backend.stream:
                 memory = self.cupy.cuda.UnownedMemory(
@@ -175,8 +175,8 @@ class Bench:
                 )
                 self.fill(arena)
             with self.backend.stream:
-                session.launch(session.part, False)
-            seconds = self.seconds(lambda: session.launch(session.part, False))
+                session.launch(session.whole_program, False)
+            seconds = self.seconds(lambda: session.launch(session.whole_program, False))
             tile: Any = layout.launches[-1]
             kind = tile.kernel.name.removeprefix("elimina::").partition("<")[0]
             note = f"{kind} {re.sub(r'^.*?(?=, )|>$', '', tile.kernel.name)[2:]} cut {tile.arguments[3:-1]} "

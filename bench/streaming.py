@@ -144,14 +144,14 @@ def from_memory(backend: Any, size: int, kind: str, repeat: int) -> str:
     factors = numbers(program.factor_cells)
     session = backend.open(program, factors)
     assert isinstance(session, StreamSession)
-    assert isinstance(session._place, PinnedArena)
+    assert isinstance(session._host_arena, PinnedArena)
     step = plan.steps[0]
     # As many bytes as have to be moved: each table once.
     up, down = 4 * sum(o.cells for o in step.operands), 4 * step.out_cells
     session.run()
     check(plan, session.arena, factors)
     run = best(lambda: session.run().seconds["run"], repeat)
-    peer = best(copies(backend, session._place, up, down), repeat + 1)
+    peer = best(copies(backend, session._host_arena, up, down), repeat + 1)
     text = figures(f"memory, {kind}", plan, run, peer, up + down)
     session.close()
     return text
@@ -164,7 +164,7 @@ def from_disk(backend: Any, size: int, kind: str, scratch: str, repeat: int, col
     factors = numbers(program.factor_cells)
     session = backend.open(program, factors)
     assert isinstance(session, TiledSession)
-    file = session._place._file if isinstance(session, StreamSession) else session._file
+    file = session._host_arena._file if isinstance(session, StreamSession) else session._file
     read = 4 * program.factor_cells
     session.run()
     check(plan, session.arena, factors)

@@ -199,7 +199,11 @@ def test_library_products_on_a_device(dtype, batch, rows, columns, depth):
 
 def by_the_library(session):
     """Steps that the library computes, whose ranges may be bounds."""
-    return [launch.number for launch in session.part.layout.launches if isinstance(launch, matrix_launch.MatrixLaunch)]
+    return [
+        launch.number
+        for launch in session.whole_program.layout.launches
+        if isinstance(launch, matrix_launch.MatrixLaunch)
+    ]
 
 
 @pytest.mark.gpu

@@ -260,7 +260,7 @@ def test_reach_is_kept_within_bounds(monkeypatch):
     reach = Reach([(), (0,), (1, 0), (2,)])
     for starts in itertools.permutations(range(4), 2):
         assert set(reach.of(starts).tolist()) == set(range(max(starts) + 1))
-        assert sum(map(len, reach._known.values())) <= 10
+        assert sum(map(len, reach._reached.values())) <= 10
 
 
 class FirstFit:

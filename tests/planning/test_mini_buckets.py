@@ -63,7 +63,7 @@ def test_a_plan_says_what_is_divided():
 
 def test_levelled_mini_buckets_have_steps_for_it():
     plain, levelled = (calls.plan(GRID, ibound=2, shift=shift, device="cpu") for shift in ("none", "buckets"))
-    assert sum(step.variable == LEVEL for step in levelled.steps) == levelled.minibuckets.parts - sum(
+    assert sum(step.variable == LEVEL for step in levelled.steps) == levelled.minibuckets.nodes - sum(
         1 for v in levelled.order if sum(step.variable == v for step in plain.steps) == 1
     )
     assert not any(step.variable == LEVEL for step in plain.steps)

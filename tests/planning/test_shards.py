@@ -135,7 +135,7 @@ def part_of(table, cells, gpu):
     """The cells of a table that a GPU has."""
     for range_ in table.division:
         length = range_.length(table.sizes[range_.variable])
-        first = gpu // range_.stride % range_.parts * length
+        first = gpu // range_.stride % range_.ranges * length
         cells = cells.take(np.arange(first, first + length), axis=range_.variable, mode="wrap")
     return cells
 
@@ -229,7 +229,7 @@ def test_tables_that_are_needed_at_the_same_time_do_not_overlap():
                     life[1] = number
                     memory.give_back(table)
         ends = [99 if end is None else end for _, end, _ in lives]
-        places, height = memory.places(100, 32)
+        places, height = memory.placements(100, 32)
         assert max(place + span for place, (_, _, span) in zip(places, lives, strict=True)) <= height
         assert min(places) >= 100
         for one, other in itertools.combinations(range(40), 2):

@@ -108,9 +108,9 @@ class CpuSession:
         """Return elements of the arena itself: see ``Session.fetch``."""
         return self._arena[offset : offset + span]
 
-    def gather(self, places: NDArray[np.int64]) -> NDArray[np.generic]:
+    def gather(self, cells: NDArray[np.int64]) -> NDArray[np.generic]:
         """Return the elements of the arena at these places: see ``GatheringSession.gather``."""
-        return self._arena[places]
+        return self._arena[cells]
 
     def arena_in_place(self) -> AbstractContextManager[tuple[Any, Any]]:
         """Give access to the arena: see ``GatheringSession.arena_in_place``."""

@@ -73,8 +73,8 @@ class DiskSession(TiledSession):
                 self._wait(self._writes, tile.free)
                 done += self._compute(tile, None if report is None else _shifted(report, done))
                 if tile.downloads:
-                    parts = _jobs(tile.downloads, self._item)
-                    self._writes[tile.number] = [self._pool.submit(self._write_pieces, part) for part in parts]
+                    jobs = _jobs(tile.downloads, self._item)
+                    self._writes[tile.number] = [self._pool.submit(self._write_pieces, job) for job in jobs]
         finally:
             self._wait(self._reads)
             self._wait(self._writes)
@@ -86,15 +86,15 @@ class DiskSession(TiledSession):
         return last < current and tile.ran < current and not under_way
 
     def _read(self, tile: StreamTile) -> None:
-        parts = _jobs(tile.uploads, self._item)
-        self._reads[tile.number] = [self._pool.submit(self._read_pieces, part) for part in parts]
+        jobs = _jobs(tile.uploads, self._item)
+        self._reads[tile.number] = [self._pool.submit(self._read_pieces, job) for job in jobs]
 
-    def _read_pieces(self, part: list[FilePiece]) -> None:
-        for at, offset, size in part:
+    def _read_pieces(self, pieces: list[FilePiece]) -> None:
+        for at, offset, size in pieces:
             self._file.read(self._view[at : at + size], offset)
 
-    def _write_pieces(self, part: list[FilePiece]) -> None:
-        for at, offset, size in part:
+    def _write_pieces(self, pieces: list[FilePiece]) -> None:
+        for at, offset, size in pieces:
             self._file.write(self._view[at : at + size], offset)
 
     def _wait(self, jobs: dict[int, list[Future[None]]], last: float = math.inf) -> None:
@@ -135,8 +135,8 @@ class _TileProgram:
         self.session: DenseSession = dense_session(program, words, starts, slots, self.peaks, threads)
 
 
-def _jobs(parts: Iterable[Copy], itemsize: int) -> Iterable[list[FilePiece]]:
-    return itertools.chain.from_iterable(file_pieces(part, itemsize) for part in parts)
+def _jobs(boxes: Iterable[Copy], itemsize: int) -> Iterable[list[FilePiece]]:
+    return itertools.chain.from_iterable(file_pieces(box, itemsize) for box in boxes)
 
 
 def _shifted(report: Report, before: int) -> Callable[[float], None]:

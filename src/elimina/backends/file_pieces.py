@@ -14,24 +14,24 @@ FilePiece = tuple[int, int, int]
 """Address of some bytes in memory and in the file, and their number."""
 
 
-def file_pieces(part: Copy, itemsize: int, closely: int | None = None) -> Iterator[list[FilePiece]]:
+def file_pieces(box: Copy, itemsize: int, closely: int | None = None) -> Iterator[list[FilePiece]]:
     """Yield a box's runs, cut and joined to pieces for a thread.
 
     Args:
-        part: Box to cut.
+        box: Box to cut.
         itemsize: Bytes of an element.
         closely: Address of the runs in memory, one after another; None: as on the device.
     """
     together: list[FilePiece] = []
     size = 0
-    for n, index in enumerate(itertools.product(*(range(count) for count, _, _ in reversed(part.rows)))):
-        steps = list(zip(index, reversed(part.rows), strict=True))
-        offset = itemsize * (part.host + sum(i * stride for i, (_, stride, _) in steps))
-        at = itemsize * (part.device + sum(i * stride for i, (_, _, stride) in steps))
+    for n, index in enumerate(itertools.product(*(range(count) for count, _, _ in reversed(box.rows)))):
+        steps = list(zip(index, reversed(box.rows), strict=True))
+        offset = itemsize * (box.host + sum(i * stride for i, (_, stride, _) in steps))
+        at = itemsize * (box.device + sum(i * stride for i, (_, _, stride) in steps))
         if closely is not None:
-            at = closely + n * part.run * itemsize
-        for first in range(0, part.run * itemsize, PIECE_BYTES):
-            taken = min(PIECE_BYTES, part.run * itemsize - first)
+            at = closely + n * box.run * itemsize
+        for first in range(0, box.run * itemsize, PIECE_BYTES):
+            taken = min(PIECE_BYTES, box.run * itemsize - first)
             together.append((at + first, offset + first, taken))
             size += taken
             if size >= PIECE_BYTES:

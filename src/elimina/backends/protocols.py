@@ -130,7 +130,7 @@ class SlicingSession(Session, Protocol):
 class GatheringSession(Session, Protocol):
     """A session whose arena lies in one piece."""
 
-    def gather(self, places: NDArray[np.int64]) -> NDArray[np.generic]:
+    def gather(self, cells: NDArray[np.int64]) -> NDArray[np.generic]:
         """Return the elements of the arena at these places, after a run of a program that keeps its messages."""
         ...
 

@@ -41,17 +41,17 @@ def minimal_conflict(names: Sequence[Name], is_infeasible: Callable[[Sequence[Na
         is_infeasible: Function that returns True if the constraints of some names are known to be infeasible.
     """
 
-    def part(background: Sequence[Name], is_changed: bool, candidates: Sequence[Name]) -> list[Name]:
+    def conflict_within(background: Sequence[Name], is_changed: bool, candidates: Sequence[Name]) -> list[Name]:
         if is_changed and is_infeasible(background):
             return []
         if len(candidates) == 1:
             return list(candidates)
         middle = len(candidates) // 2
         first, second = candidates[:middle], candidates[middle:]
-        of_second = part([*background, *first], True, second)
-        of_first = part([*background, *of_second], bool(of_second), first)
+        of_second = conflict_within([*background, *first], True, second)
+        of_first = conflict_within([*background, *of_second], bool(of_second), first)
         return [*of_first, *of_second]
 
     if not names or is_infeasible([]):
         return []
-    return part([], False, names)
+    return conflict_within([], False, names)

@@ -268,17 +268,17 @@ class DeclaredModel(CopyableModel, DerivedConstraints, Displayed):
 
     def _combine(self, condition: Combination, guard: Expression | None, suffix: str) -> None:
         if suffix == "_reif":
-            self.post(f"array_bool_{condition.name}", condition.parts, guard)
+            self.post(f"array_bool_{condition.name}", condition.operands, guard)
         elif condition.name == "and":
-            for part in condition.parts:
-                self.add(self.expression(part) if isinstance(part, int) else part, only_if=guard)
+            for operand in condition.operands:
+                self.add(self.expression(operand) if isinstance(operand, int) else operand, only_if=guard)
         else:
-            parts = [*condition.parts, *([] if guard is None else [1 - guard])]
-            of_last = next((part for part in parts if isinstance(part, GlobalCondition)), None)
+            operands = [*condition.operands, *([] if guard is None else [1 - guard])]
+            of_last = next((operand for operand in operands if isinstance(operand, GlobalCondition)), None)
             if of_last is None:
-                self.clause(parts)
+                self.clause(operands)
             else:
-                others = [part for part in parts if part is not of_last]
+                others = [operand for operand in operands if operand is not of_last]
                 self.add(of_last, only_if=1 - (self.any_of(others) if len(others) > 1 else self.expression(others[0])))
 
     def _post_global(self, condition: GlobalCondition, guard: Expression | None, is_full: bool) -> None:
@@ -287,8 +287,8 @@ class DeclaredModel(CopyableModel, DerivedConstraints, Displayed):
         if guard is None:
             getattr(self, condition.name)(*condition.arguments, **condition.keywords)
             return
-        parts = DECOMPOSITIONS[condition.name](self, *condition.arguments, **condition.keywords)
-        decomposed = parts if isinstance(parts, Condition) else self.expression(parts)
+        decomposition = DECOMPOSITIONS[condition.name](self, *condition.arguments, **condition.keywords)
+        decomposed = decomposition if isinstance(decomposition, Condition) else self.expression(decomposition)
         self.add(decomposed, **{"iff" if is_full else "only_if": guard})
 
     def holds(self, condition: Operand) -> Expression:

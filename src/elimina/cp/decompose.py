@@ -34,7 +34,7 @@ def _linear(tables: ConstraintTables, arguments: Arguments, suffix: str, *, rela
         factor, last = terms.pop()
         few = condensed(tables, terms, (factor, last), separated_totals)
         to = View(last.var, factor * last.scale, factor * last.offset)
-        tables.define([x for _, x in few], lambda *parts: -weighted_sum(few, parts), to=to)
+        tables.define([x for _, x in few], lambda *values_of_terms: -weighted_sum(few, values_of_terms), to=to)
         return
     final = terms.pop(-2 if right.var < 0 and len(terms) > 1 else -1)
     few = [*condensed(tables, terms, final, separated_totals), final]
@@ -161,15 +161,15 @@ def _circuit(tables: ConstraintTables, arguments: Arguments, suffix: str) -> Non
     """Assign each node its position along the circuit from node 0."""
     (successors,) = arguments
     n = len(successors)
-    places = [constant(0)]
+    positions = [constant(0)]
     for _ in range(1, n):
-        places.append(View(len(tables.domains), 1, 0))
+        positions.append(View(len(tables.domains), 1, 0))
         tables.domains.append(np.arange(1, n))
     for i, next_ in enumerate(successors):
         tables.where([next_], lambda a: (a >= 0) & (a < n))
         for j in range(n):
             tables.where(
-                [next_, places[i], places[j]],
+                [next_, positions[i], positions[j]],
                 lambda a, p, q, j=j: (a != j) | (q == (p + 1) % n),
             )
 

@@ -22,13 +22,13 @@ from elimina.errors import InputError
 Decomposition = Callable[..., Operand]
 
 
-def _all(parts: Iterable[Operand]) -> Operand:
-    listed = list(parts)
+def _all(operands: Iterable[Operand]) -> Operand:
+    listed = list(operands)
     return Combination("and", listed) if listed else 1
 
 
-def _any(parts: Iterable[Operand]) -> Operand:
-    listed = list(parts)
+def _any(operands: Iterable[Operand]) -> Operand:
+    listed = list(operands)
     return Combination("or", listed) if listed else 0
 
 
@@ -211,7 +211,7 @@ def _no_overlap(
     check_sizes("no_overlap", "duration", columns["durations"])
     tasks = [tuple(map(model.expression, task)) for task in zip(*columns.values(), strict=True)]
     gaps = None if transition_times is None else transitions_of(len(tasks), transition_times)
-    parts: list[Operand] = [duration >= 0 for _, duration, _ in tasks]
+    conditions: list[Operand] = [duration >= 0 for _, duration, _ in tasks]
     for (i, first), (k, second) in itertools.combinations(enumerate(tasks), 2):
         there, back = (0, 0) if gaps is None else (gaps[i][k], gaps[k][i])
         ways = [
@@ -222,8 +222,8 @@ def _no_overlap(
         ]
         if not strict and gaps is None:
             ways += [first[1] == 0, second[1] == 0]
-        parts.append(_any(ways))
-    return _all(parts)
+        conditions.append(_any(ways))
+    return _all(conditions)
 
 
 def _no_overlap_2d(
@@ -238,7 +238,7 @@ def _no_overlap_2d(
 ) -> Operand:
     columns = boxes_of(model, xs, ys, widths, heights, presences)
     boxes = [tuple(map(model.expression, box)) for box in zip(*columns.values(), strict=True)]
-    parts: list[Operand] = [size >= 0 for box in boxes for size in box[2:4]]
+    conditions: list[Operand] = [size >= 0 for box in boxes for size in box[2:4]]
     for first, second in itertools.combinations(boxes, 2):
         ways = [
             *(a[axis] + a[axis + 2] <= b[axis] for a, b in ((first, second), (second, first)) for axis in (0, 1)),
@@ -247,8 +247,8 @@ def _no_overlap_2d(
         ]
         if not strict:
             ways += [size == 0 for box in (first, second) for size in box[2:4]]
-        parts.append(_any(ways))
-    return _all(parts)
+        conditions.append(_any(ways))
+    return _all(conditions)
 
 
 def _precedence(model: DerivedConstraints, before: IntervalVar, after: IntervalVar, delay: Operand = 0) -> Operand:
@@ -266,13 +266,13 @@ def _reservoir(
 ) -> Operand:
     columns, least, greatest = events_of(times, changes, min_level, max_level, presences)
     events = [tuple(map(model.expression, event)) for event in zip(*columns.values(), strict=True)]
-    parts = []
+    conditions = []
     for now, _, is_present in events:
         level = model.sum(
             change.constant * model.expression(_all([time <= now, presence == 1])) for time, change, presence in events
         )
-        parts.append((is_present == 0) | ((level >= least) & (level <= greatest)))
-    return _all(parts)
+        conditions.append((is_present == 0) | ((level >= least) & (level <= greatest)))
+    return _all(conditions)
 
 
 def _lexicographic(name: str, is_strict: bool) -> Decomposition:
@@ -305,13 +305,13 @@ def _bin_packing_load(
 
 def _value_precede(model: DerivedConstraints, values: Sequence[int], xs: Iterable[Operand]) -> Operand:
     expressions = _expressions(model, "value_precede", xs)
-    parts = []
+    conditions = []
     for first, second in itertools.pairwise(whole(value, "a value") for value in several(values, "value_precede")):
         is_preceded: Operand = 0
         for x in expressions:
-            parts.append((x != second) | is_preceded)
+            conditions.append((x != second) | is_preceded)
             is_preceded = model.any_of([is_preceded, (x == first).truth])
-    return _all(parts)
+    return _all(conditions)
 
 
 DECOMPOSITIONS: dict[str, Decomposition] = {

@@ -55,16 +55,20 @@ class DerivedConstraints(GlobalConstraints):
             InputError: y may be negative, or the power is beyond 2^52.
         """
         x, y = self.expression(x), self.expression(y)
-        (least, greatest), (fewest, most) = self.bounds(x), self.bounds(y)
-        if fewest < 0:
-            raise InputError(f"({x}) ** ({y}): the exponent is from {fewest}; Model.power takes negative ones")
+        (least, greatest), (least_exponent, greatest_exponent) = self.bounds(x), self.bounds(y)
+        if least_exponent < 0:
+            raise InputError(f"({x}) ** ({y}): the exponent is from {least_exponent}; Model.power takes negative ones")
         size = max(abs(least), abs(greatest))
-        if size > 1 and most * math.log2(size) > MAX_INTEGER.bit_length() - 1:
+        if size > 1 and greatest_exponent * math.log2(size) > MAX_INTEGER.bit_length() - 1:
             raise InputError(
-                f"({x}) ** ({y}) is up to {size} ** {most}, beyond 2^52: give its variables smaller bounds"
+                f"({x}) ** ({y}) is up to {size} ** {greatest_exponent}, beyond 2^52: give its variables smaller bounds"
             )
-        ends = [base**exponent for base in (least, greatest) for exponent in (fewest, max(fewest, most - 1), most)]
-        ends += [0**fewest] if least <= 0 <= greatest else []
+        ends = [
+            base**exponent
+            for base in (least, greatest)
+            for exponent in (least_exponent, max(least_exponent, greatest_exponent - 1), greatest_exponent)
+        ]
+        ends += [0**least_exponent] if least <= 0 <= greatest else []
         power = self.result_var(min(ends), max(ends), (x, y))
         self.post("int_pow", x, y, power)
         return power

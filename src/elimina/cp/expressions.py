@@ -388,29 +388,29 @@ class Combination(Condition):
         [9, 0]
     """
 
-    __slots__ = ("name", "parts")
+    __slots__ = ("name", "operands")
 
-    def __init__(self, name: str, parts: Iterable[Operand]) -> None:
+    def __init__(self, name: str, operands: Iterable[Operand]) -> None:
         super().__init__()
         self.name = name
-        self.parts: list[Expression | Condition | int] = []
-        for part in parts:
-            if isinstance(part, Combination) and part.name == name:
-                self.parts += part.parts
+        self.operands: list[Expression | Condition | int] = []
+        for operand in operands:
+            if isinstance(operand, Combination) and operand.name == name:
+                self.operands += operand.operands
             else:
-                self.parts.append(part if isinstance(part, Condition) else boolean(part))
+                self.operands.append(operand if isinstance(operand, Condition) else boolean(operand))
 
     @property
     def model(self) -> ExpressionModel:
         """Model of the variables."""
-        return next(part.model for part in self.parts if not isinstance(part, int))
+        return next(operand.model for operand in self.operands if not isinstance(operand, int))
 
     def __invert__(self) -> Combination:
-        opposites = [1 - part if isinstance(part, int) else ~part for part in self.parts]
+        opposites = [1 - operand if isinstance(operand, int) else ~operand for operand in self.operands]
         return Combination("or" if self.name == "and" else "and", opposites)
 
     def __str__(self) -> str:
-        return (" & " if self.name == "and" else " | ").join(f"({part})" for part in self.parts)
+        return (" & " if self.name == "and" else " | ").join(f"({operand})" for operand in self.operands)
 
     __repr__ = __str__
 

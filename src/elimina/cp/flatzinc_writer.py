@@ -172,7 +172,7 @@ class _Writer:
         if form.ones is not None:
             are_present = all(view == View(-1, 0, 1) for view in views_of(arguments[form.ones]))
             if are_present:
-                arguments = [argument for place, argument in enumerate(arguments) if place != form.ones]
+                arguments = [argument for position, argument in enumerate(arguments) if position != form.ones]
             elif not form.other_name:
                 raise UnsupportedError(
                     f"FlatZinc has no {name} of optional boxes: post it as a condition instead, "
@@ -181,14 +181,14 @@ class _Writer:
             else:
                 form = _Form(form.other_name)
         texts = []
-        for place, argument in enumerate(arguments):
-            views = [view._replace(offset=view.offset + form.shifts.get(place, 0)) for view in views_of(argument)]
-            is_control = controlled and place == len(arguments) - 1
-            is_boolean = is_control or _takes_booleans(base, place)
+        for position, argument in enumerate(arguments):
+            views = [view._replace(offset=view.offset + form.shifts.get(position, 0)) for view in views_of(argument)]
+            is_control = controlled and position == len(arguments) - 1
+            is_boolean = is_control or _takes_booleans(base, position)
             words = [self._boolean(view) if is_boolean else self._variable(view) for view in views]
-            if base == "set_in" and place == 1:
+            if base == "set_in" and position == 1:
                 texts.append("{" + ", ".join(words) + "}")
-            elif is_control or _is_single(base, place, argument):
+            elif is_control or _is_single(base, position, argument):
                 texts.append(words[0])
             else:
                 texts.append(f"[{', '.join(words)}]")
@@ -249,27 +249,27 @@ def _domain(variable: Declaration) -> str:
     return f"{variable.lo}..{variable.hi}"
 
 
-def _takes_booleans(base: str, place: int) -> bool:
+def _takes_booleans(base: str, position: int) -> bool:
     """Return whether FlatZinc has Booleans at a place where the core has numbers of 0 and 1."""
     if "_lin_" in base or base == "bool2int":
         return False
     if base.endswith("_bool_element"):
-        return place > 0
+        return position > 0
     return base.startswith(("bool_", "array_bool_")) or base == "table_bool"
 
 
-def _is_single(base: str, place: int, argument: npt.NDArray[np.signedinteger[Any]]) -> bool:
+def _is_single(base: str, position: int, argument: npt.NDArray[np.signedinteger[Any]]) -> bool:
     """Return whether an argument is one value, and not a list of one."""
     if base in _SINGLE_ARGUMENTS:
-        return place in _SINGLE_ARGUMENTS[base]
+        return position in _SINGLE_ARGUMENTS[base]
     if base in _FORMS and base != "int_lin_eq_domain":
         return False
     if "_lin_" in base:
-        return place > 1
+        return position > 1
     if base == "bool_clause" or base == "array_bool_xor":
         return False
     if base.endswith("_element"):
-        return place != 1
+        return position != 1
     if base.startswith("array_bool_"):
-        return place > 0
+        return position > 0
     return True

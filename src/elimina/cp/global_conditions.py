@@ -91,7 +91,7 @@ def _replaced(x: Any, value_of: Callable[[Any], Any]) -> Any:
     if isinstance(x, Expression | Condition):
         return value_of(x)
     if isinstance(x, IntervalVar):
-        start, duration, presence = (_replaced(part, value_of) for part in (x.start, x.duration, x.presence))
+        start, duration, presence = (_replaced(operand, value_of) for operand in (x.start, x.duration, x.presence))
         return IntervalVar(start, duration, presence, x.name)
     if isinstance(x, Mapping):
         return {key: _replaced(item, value_of) for key, item in x.items()}

@@ -97,8 +97,8 @@ class LagrangianBound:
             if value > best + 1e-9 * max(1.0, abs(best) if best > -math.inf else 1.0):
                 best, best_multipliers, idle = value, multipliers, 0
                 if value > 0 or math.isfinite(target):
-                    found = _exact_bound(matrix, multipliers)
-                    exact = found if exact is None or (found is not None and found > exact) else exact
+                    bound_found = _exact_bound(matrix, multipliers)
+                    exact = bound_found if exact is None or (bound_found is not None and bound_found > exact) else exact
                     if exact is not None and is_enough(exact):
                         return exact
             else:
@@ -165,10 +165,10 @@ def _arrays(relaxation: LinearRelaxation) -> _Matrix:
     rows, columns, numbers = [], [], []
     for number, row in enumerate(relaxation.rows):
         for var, function in row.terms.items():
-            (places,) = function.nonzero()
-            rows.append(np.full(len(places), number))
-            columns.append(first[var] + places)
-            numbers.append(function[places])
+            (nonzero_cells,) = function.nonzero()
+            rows.append(np.full(len(nonzero_cells), number))
+            columns.append(first[var] + nonzero_cells)
+            numbers.append(function[nonzero_cells])
 
     def joined(arrays: list[npt.NDArray[np.int64]]) -> Integers:
         return np.concatenate(arrays).astype(np.int64) if arrays else np.zeros(0, np.int64)

@@ -137,20 +137,20 @@ class LinearRelaxation:
             if not row.is_equation or len(row.terms) != 2:
                 continue
             for y, x in (tuple(row.terms), tuple(row.terms)[::-1]):
-                places = self._places(row, y, x)
-                if places is None:
+                columns = self._columns_of(row, y, x)
+                if columns is None:
                     continue
                 if y in self.costs:
-                    self._add(self.costs, x, self._composed(self.costs.pop(y), y, places))
+                    self._add(self.costs, x, self._composed(self.costs.pop(y), y, columns))
                 for other in uses.get(y, ()):
                     terms = rows[other].terms
                     if other != number and y in terms:
-                        self._add(terms, x, self._composed(terms.pop(y), y, places))
+                        self._add(terms, x, self._composed(terms.pop(y), y, columns))
                         uses.setdefault(x, []).append(other)
                 self.rows.pop()
                 break
 
-    def _places(self, row: LinearRow, y: int, x: int) -> Integers | None:
+    def _columns_of(self, row: LinearRow, y: int, x: int) -> Integers | None:
         """Return the values of y implied by x's values; None if y is not a function of x onto its values."""
         function, columns = row.terms[y], self.columns[y]
         if not self.is_listed(View(x, 1, 0)) or len(columns) < 2:

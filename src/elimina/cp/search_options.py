@@ -119,10 +119,10 @@ class SearchOptions(NamedTuple):
         return self.restarts is None and not flag("free", self.free) and not flag("lns", self.lns)
 
 
-def _number_from_one(name: str, given: Any) -> float:
-    value = real(name, given, "a number that is at least 1")
+def _number_from_one(name: str, argument: Any) -> float:
+    value = real(name, argument, "a number that is at least 1")
     if not value >= 1:
-        raise InputError(f"{name} is {shown(given)}; it must be at least 1")
+        raise InputError(f"{name} is {shown(argument)}; it must be at least 1")
     return value
 
 

@@ -56,7 +56,7 @@ class Solution(Mapping[str, int]):
         if isinstance(what, Relation):
             return int(_COMPARISONS[what.name](self[what.left], 0))
         if isinstance(what, Combination):
-            return int((all if what.name == "and" else any)(self[what.parts]))
+            return int((all if what.name == "and" else any)(self[what.operands]))
         if isinstance(what, GlobalCondition):
             return int(self._model.fulfils(what, self))
         if isinstance(what, IntervalVar):

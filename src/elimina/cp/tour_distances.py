@@ -24,8 +24,8 @@ def _differences(rows: Reals, points: Reals) -> list[Reals]:
     return [np.abs(here[:, None] - there[None, :]) for here, there in zip(rows.T, points.T, strict=True)]
 
 
-def _total(parts: Sequence[Reals]) -> Reals:
-    return functools.reduce(np.add, parts)
+def _total(terms: Sequence[Reals]) -> Reals:
+    return functools.reduce(np.add, terms)
 
 
 def _squares(rows: Reals, points: Reals) -> Reals:

@@ -50,7 +50,7 @@ def solve_tsp(
     *,
     time_limit: float | None = None,
     seed: int = 0,
-    on_improvement: Callable[[TourState], object] = lambda known: None,
+    on_improvement: Callable[[TourState], object] = lambda state: None,
 ) -> Result:
     """Search for a shortest tour, and prove it.
 

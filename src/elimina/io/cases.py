@@ -114,7 +114,7 @@ def _read_csv(path: Path, model: Model, ignore_extra: bool) -> Cases:
         header = [name if model.find(name) is not None else name.strip() for name in next(reader, [])]
         _check_separator(header, model)
         columns = _columns(header, model, ignore_extra)
-        cells = {place: _StateIndices(model.variables[v]) for place, v in columns.items()}
+        cells = {column: _StateIndices(model.variables[v]) for column, v in columns.items()}
         chunks: list[Codes] = []
         filled = _filled(reader, len(header))
         while rows := list(islice(filled, _ROWS_PER_BLOCK)):
@@ -171,7 +171,7 @@ def _variables(names: Sequence[Any], model: Model, ignore_extra: bool) -> dict[i
     Raises:
         InputError: A column is not a variable and must not be ignored, no column is a variable, or two are the same.
     """
-    extra = [place for place, name in enumerate(names) if is_extra(name, model)]
+    extra = [column for column, name in enumerate(names) if is_extra(name, model)]
     if extra and not ignore_extra:
         try:
             model.index(names[extra[0]])
@@ -181,11 +181,11 @@ def _variables(names: Sequence[Any], model: Model, ignore_extra: bool) -> dict[i
             ) from None
     if extra and len(extra) == len(names):
         raise InputError(f"none of the {len(names)} columns is a variable of the model; the first one is {names[0]!r}")
-    places = sorted({*range(len(names))}.difference(extra))
-    variables = variable_indices(model, [names[place] for place in places], "cases")
+    columns = sorted({*range(len(names))}.difference(extra))
+    variables = variable_indices(model, [names[column] for column in columns], "cases")
     if len(set(variables)) != len(variables):
         raise InputError("two columns are about the same variable")
-    return dict(zip(places, variables, strict=True))
+    return dict(zip(columns, variables, strict=True))
 
 
 def is_extra(name: Any, model: Model) -> bool:
@@ -209,12 +209,12 @@ def _encode(rows: Sequence[Sequence[str]], cells: Mapping[int, _StateIndices], h
             raise _CellError(number, f"expected {len(header)} cells, one for each column, found {len(row)}")
     values = np.empty((len(rows), len(cells)), dtype=np.int32)
     texts = list(zip(*rows, strict=True))
-    for i, (place, codes) in enumerate(cells.items()):
+    for i, (column, codes) in enumerate(cells.items()):
         try:
-            values[:, i] = np.fromiter(map(codes.__getitem__, texts[place]), dtype=np.int32, count=len(rows))
+            values[:, i] = np.fromiter(map(codes.__getitem__, texts[column]), dtype=np.int32, count=len(rows))
         except InputError as error:
-            bad = next(number for number, cell in enumerate(texts[place]) if cell not in codes)
-            raise _CellError(bad, f"column {header[place]!r}: {error}") from None
+            bad = next(number for number, cell in enumerate(texts[column]) if cell not in codes)
+            raise _CellError(bad, f"column {header[column]!r}: {error}") from None
     return values
 
 
@@ -347,13 +347,13 @@ def _from_arrow(frame: Any, model: Model, indices: bool, ignore_extra: bool) -> 
         table = require("pyarrow.interchange", "frames", purpose).from_dataframe(frame)
     columns = _columns(table.column_names, model, ignore_extra) if table.num_columns else {}
     if indices:
-        named = {v: table.column(place).to_numpy() for place, v in columns.items()}
+        named = {v: table.column(column).to_numpy() for column, v in columns.items()}
         return _from_columns(named, model, indices, ignore_extra)
     return _arrow_cases(table, columns, model, arrow)
 
 
 def _arrow_cases(table: Any, columns: Mapping[int, int], model: Model, arrow: Any) -> Cases:
-    encoded = [_arrow_codes(model.variables[v], table.column(place), arrow) for place, v in columns.items()]
+    encoded = [_arrow_codes(model.variables[v], table.column(column), arrow) for column, v in columns.items()]
     values = np.stack(encoded, axis=1) if encoded else np.empty((len(table), 0), dtype=np.int32)
     return Cases(tuple(columns.values()), values)
 
@@ -379,15 +379,15 @@ def as_cases(cases: Any, model: Model, *, indices: bool = False, ignore_extra: b
     if values.ndim != 2 or values.shape[1] != len(columns) or values.dtype.kind not in "iu":
         raise InputError(f"the values of {len(columns)} columns are {values.dtype} of the shape {values.shape}")
     rows = np.arange(len(values))
-    for place, v in enumerate(columns):
-        _checked_indices(model.variables[v], values[:, place], rows)
+    for column, v in enumerate(columns):
+        _checked_indices(model.variables[v], values[:, column], rows)
     return Cases(columns, values.astype(np.int32))
 
 
 def _from_columns(named: Mapping[Any, Any], model: Model, indices: bool, ignore_extra: bool) -> Cases:
     columns = _variables(list(named), model, ignore_extra)
     cells = list(named.values())
-    encoded = [_column_codes(model.variables[v], cells[place], indices) for place, v in columns.items()]
+    encoded = [_column_codes(model.variables[v], cells[column], indices) for column, v in columns.items()]
     lengths = {len(codes) for codes in encoded}
     if len(lengths) > 1:
         raise InputError(f"the columns' lengths differ: {', '.join(map(str, sorted(lengths)))}")
@@ -434,9 +434,9 @@ def _checked_indices(variable: Variable, values: NDArray[Any], rows: NDArray[np.
         raise InputError(f"variable {variable.name!r}: indices of states are integers, not of type {values.dtype}")
     bad = (values < UNOBSERVED) | (values >= variable.size) | (values != np.floor(values))
     if bad.any():
-        place = int(np.argmax(bad))
+        first = int(np.argmax(bad))
         raise InputError(
-            f"row {rows[place]}: variable {variable.name!r} has no state of index {values[place]}; its "
+            f"row {rows[first]}: variable {variable.name!r} has no state of index {values[first]}; its "
             f"{variable.size} states have the indices 0 to {variable.size - 1}, and {UNOBSERVED} is unobserved"
         )
     return values.astype(np.int32)
@@ -498,16 +498,16 @@ def _arrow_codes(variable: Variable, column: Any, arrow: Any) -> Codes:
     combined = arrow.concat_arrays(column.chunks) if column.num_chunks else arrow.array([], column.type)
     if not arrow.types.is_dictionary(combined.type):
         combined = combined.dictionary_encode()
-    places = combined.indices.cast(arrow.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
+    state_numbers = combined.indices.cast(arrow.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
     table = np.empty(len(combined.dictionary) + 1, dtype=np.int32)
     table[-1] = UNOBSERVED
     for i, value in enumerate(combined.dictionary.to_pylist()):
         # A category without rows need not be a state.
-        if (places == i).any():
+        if (state_numbers == i).any():
             try:
                 table[i] = index_of_cell(variable, value)
             except InputError as error:
-                row = int(np.argmax(places == i))
+                row = int(np.argmax(state_numbers == i))
                 raise InputError(f"row {row}: {error}") from None
-    codes: Codes = table[places]
+    codes: Codes = table[state_numbers]
     return codes

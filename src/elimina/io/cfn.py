@@ -218,14 +218,14 @@ class _NamedFunctionReader:
 
     def _hand_out(self, name: bytes, table: Table) -> None:
         """Add a table to the earlier functions that share it."""
-        for place, scope in self.waiting.pop(name, ()) if name else ():
+        for number, scope in self.waiting.pop(name, ()) if name else ():
             if tuple(self.variables[v].size for v in scope) != table.sizes:
                 names = ", ".join(self.variables[v].name for v in scope)
                 raise TextError(
                     f"an earlier function over ({names}) shares {token_text(name)}, which has domain sizes "
                     f"{table.sizes}"
                 )
-            self.tables[place] = table.over(scope)
+            self.tables[number] = table.over(scope)
 
     def _read_global(self, scope: list[int]) -> None:
         from elimina.io.cfn_functions import read_function
@@ -453,18 +453,18 @@ def _function(name: str, table: Table, variables: Sequence[Variable], forbidden:
     if table.rows is None:
         return head + f'"costs": [{", ".join(text(table.values.reshape(-1)))}]}}'
     default = text(np.array([table.default], dtype=table.values.dtype))[0]
-    columns = [_texts_at(variables[v], places) for v, places in zip(table.scope, table.rows.T.tolist(), strict=True)]
+    columns = [_texts_at(variables[v], indices) for v, indices in zip(table.scope, table.rows.T.tolist(), strict=True)]
     rows = ["".join(f"{text}, " for text in row) for row in zip(*columns, strict=True)]
     costs = ",\n".join(row + cost for row, cost in zip(rows, text(table.values), strict=True))
     return head + f'"defaultcost": {default}, "costs": [\n{costs}]}}'
 
 
-def _texts_at(variable: Variable, places: Iterable[int]) -> list[str]:
+def _texts_at(variable: Variable, indices: Iterable[int]) -> list[str]:
     """Return the states of some indices, quoted."""
     if variable.states is None:
-        return [f'"{place}"' for place in places]
+        return [f'"{index}"' for index in indices]
     texts = [_quoted(str(state)) for state in variable.states]
-    return [texts[place] for place in places]
+    return [texts[index] for index in indices]
 
 
 def _domain(variable: Variable) -> str:

@@ -65,10 +65,13 @@ class CostFunctionTables:
                 self._add_chain(chain)
             return
         costs = np.zeros(shape, dtype=np.int64)
-        places = [[scope.index(v) for v in chain.scope] for chain in chains]
+        positions = [[scope.index(v) for v in chain.scope] for chain in chains]
         for key in itertools.product(*map(range, shape)):
             total = sum_of_costs(
-                *(chain.cost([key[p] for p in place]) for chain, place in zip(chains, places, strict=True))
+                *(
+                    chain.cost([key[p] for p in key_positions])
+                    for chain, key_positions in zip(chains, positions, strict=True)
+                )
             )
             costs[key] = min(total, self.limit)
         self.add_dense(scope, costs)

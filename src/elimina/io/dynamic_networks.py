@@ -47,14 +47,14 @@ def slices_from_pgmpy(network: Any, *, check: bool = True) -> TwoSlices:
         raise UnsupportedError(f"node {tuple(unknown)!r} is in neither of the slices 0 and 1")
     variables = [Variable(str(name), len(states[name, 0]), list(map(native_state, states[name, 0]))) for name in names]
     previous = [Variable(previous_name(v.name), v.size, v.states) for v in variables]
-    place = {name: number for number, name in enumerate(names)}
+    number_of = {name: number for number, name in enumerate(names)}
     # Both slices have the order of the states of the first.
     ordered = {(name, t): states[name, 0] for name in names for t in (0, 1)}
     tables: dict[int, list[Table]] = {0: [], 1: []}
     for factor in factors:
         child_slice = factor.variables[0][1]
         shift = len(names) if child_slice else 0
-        scope = [place[v[0]] + (shift if v[1] == child_slice else 0) for v in factor.variables]
+        scope = [number_of[v[0]] + (shift if v[1] == child_slice else 0) for v in factor.variables]
         if any(v[1] > child_slice for v in factor.variables):
             raise UnsupportedError(f"node {tuple(factor.variables[0])!r} has a parent in a later slice")
         tables[child_slice].append(Table([*scope[1:], scope[0]], factor_values(factor, ordered)))
@@ -84,20 +84,20 @@ def slices_from_pyagrum(network: Any, *, check: bool = True) -> TwoSlices:
     assert model.children is not None
     variables = [Variable(name, model.sizes[n], model.variables[n].states) for name, n in firsts.items()]
     previous = [Variable(previous_name(v.name), v.size, v.states) for v in variables]
-    place = {n: number for number, n in enumerate(firsts.values())}
+    number_of = {n: number for number, n in enumerate(firsts.values())}
     later_place = {n: len(firsts) + list(firsts).index(name) for name, n in laters.items()}
     initial, transition = [], []
     for child, factor in zip(model.children, model.factors, strict=True):
-        if child in place:
-            parent = next((v for v in factor.scope if v not in place), None)
+        if child in number_of:
+            parent = next((v for v in factor.scope if v not in number_of), None)
             if parent is not None:
                 raise UnsupportedError(
                     f"variable {model.variables[child].name!r} has the parent {model.variables[parent].name!r} in a "
                     "later slice"
                 )
-            initial.append(factor.over([place[v] for v in factor.scope]))
+            initial.append(factor.over([number_of[v] for v in factor.scope]))
         else:
-            transition.append(factor.over([{**place, **later_place}[v] for v in factor.scope]))
+            transition.append(factor.over([{**number_of, **later_place}[v] for v in factor.scope]))
     return TwoSlices(_network(variables, initial, check), _network([*previous, *variables], transition, check))
 
 

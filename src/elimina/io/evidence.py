@@ -31,17 +31,17 @@ def parse_assignments(text: str, model: Model) -> NamedEvidence:
     """
     if not text.strip():
         raise InputError("the evidence is empty; give a file, or observations like A=x,B=y")
-    parts: list[tuple[str, NamedEvidence]] = []
+    pairs: list[tuple[str, NamedEvidence]] = []
     for item in _split(text, ","):
         name, *values = _split(item, "=")
         if not values:
             raise InputError(f"evidence {item.strip()!r} is not of the form name=state")
         variable, value = model.variables[model.index(_unquoted(name))], "=".join(values)
         if _is_soft(value, variable):
-            parts.append((item.strip(), {variable.name: _likelihoods(value, variable)}))
+            pairs.append((item.strip(), {variable.name: _likelihoods(value, variable)}))
         else:
-            parts.append((item.strip(), {variable.name: variable.state(index_of_text(variable, _unquoted(value)))}))
-    return merge(parts)
+            pairs.append((item.strip(), {variable.name: variable.state(index_of_text(variable, _unquoted(value)))}))
+    return merge(pairs)
 
 
 def merge(pieces: Iterable[tuple[str, NamedEvidence]], what: str = "evidence") -> NamedEvidence:
@@ -121,10 +121,10 @@ def _is_soft(value: str, variable: Variable) -> bool:
 def _likelihoods(value: str, variable: Variable) -> NDArray[np.float64]:
     result = np.zeros(variable.size)
     named: set[int] = set()
-    for part in _split(value, "|"):
-        *state, number = _split(part, ":")
+    for text in _split(value, "|"):
+        *state, number = _split(text, ":")
         if not state:
-            raise InputError(f"evidence {part.strip()!r} about {variable.name!r} is not of the form state:likelihood")
+            raise InputError(f"evidence {text.strip()!r} about {variable.name!r} is not of the form state:likelihood")
         x = index_of_text(variable, _unquoted(":".join(state)))
         if x in named:
             raise InputError(f"evidence gives state {str(variable.state(x))!r} of {variable.name!r} two likelihoods")

@@ -112,11 +112,11 @@ def _gunzip(data: bytes) -> bytes:
 def _unxz(data: bytes) -> bytes:
     import lzma
 
-    parts: list[bytes] = []
+    blocks: list[bytes] = []
     try:
-        while data or not parts:
+        while data or not blocks:
             decoder = lzma.LZMADecompressor()
-            parts.append(decoder.decompress(data))
+            blocks.append(decoder.decompress(data))
             if not decoder.eof:
                 raise TextError("the xz data are cut off")
             # Streams may be padded by zeros, in fours.
@@ -124,7 +124,7 @@ def _unxz(data: bytes) -> bytes:
             data = decoder.unused_data if (len(decoder.unused_data) - len(rest)) % 4 else rest
     except lzma.LZMAError as error:
         raise TextError(f"the xz data are damaged: {error}") from error
-    return b"".join(parts)
+    return b"".join(blocks)
 
 
 def save(path: Path, chunks: Iterable[str]) -> None:

@@ -67,7 +67,7 @@ class DiagramBuilder(NetworkBuilder):
         """Keep a utility's table; ``utility_shape`` has checked its head."""
         self._utilities[name] = Table(parents, values)
 
-    def parts(self, weights: Mapping[str, float] | None = None, *, no_forgetting: bool = False) -> DiagramParts:
+    def diagram_parts(self, weights: Mapping[str, float] | None = None, *, no_forgetting: bool = False) -> DiagramParts:
         """Return the influence diagram.
 
         Args:

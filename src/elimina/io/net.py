@@ -248,9 +248,9 @@ def _check_nesting(data: bytes, shape: tuple[int, ...], owner: str) -> None:
     if marks != nested:
         raise TextError(f"expected the data of {owner!r} nested as {' x '.join(map(str, shape))} values or flat")
     codes = np.frombuffer(data, dtype=np.uint8)
-    places = np.flatnonzero((codes == ord("(")) | (codes == ord(")")))
-    read = np.cumsum(number_starts(data, b"()"))[places]
-    is_open = codes[places] == ord("(")
+    parentheses = np.flatnonzero((codes == ord("(")) | (codes == ord(")")))
+    read = np.cumsum(number_starts(data, b"()"))[parentheses]
+    is_open = codes[parentheses] == ord("(")
     rows = np.diff(read)[is_open[:-1] & ~is_open[1:]]
     if (rows != shape[-1]).any():
         row = int(np.argmax(rows != shape[-1]))

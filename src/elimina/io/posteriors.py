@@ -211,7 +211,7 @@ class _NpzWriter(PosteriorWriter):
             evidence = np.concatenate([np.empty(0), *self._evidence])
             with self._file.open("wb") as stream:
                 notes = zip(*self._note_parts, strict=True) if self._note_parts else itertools.repeat((np.empty(0),))
-                named = {name: np.concatenate(parts) for name, parts in zip(self._notes, notes, strict=False)}
+                named = {name: np.concatenate(blocks) for name, blocks in zip(self._notes, notes, strict=False)}
                 arrays: dict[str, Any] = {"columns": np.array(self.columns, dtype=str), "posteriors": rows}
                 arrays.update(named, log10_evidence=evidence)
                 np.savez(stream, **arrays)

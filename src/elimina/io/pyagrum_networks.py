@@ -108,12 +108,12 @@ def stored_values(tensor: Any) -> NDArray[np.float64]:
     values = np.asarray(stored.toarray(), dtype=np.float64)
     cell = gum.Instantiation(tensor)
     for number in {0, values.size // 2, values.size * 2 // 3, values.size - 1}:
-        place = np.unravel_index(number, values.shape)
-        for axis, state in enumerate(reversed(place)):
+        index = np.unravel_index(number, values.shape)
+        for axis, state in enumerate(reversed(index)):
             cell.chgVal(axis, int(state))
-        if not np.array_equal(values[place], tensor.get(cell), equal_nan=True):
+        if not np.array_equal(values[index], tensor.get(cell), equal_nan=True):
             raise UnsupportedError(
-                f"the array of pyAgrum's tensor over {tensor.names} differs from its cells: it has {values[place]} "
+                f"the array of pyAgrum's tensor over {tensor.names} differs from its cells: it has {values[index]} "
                 f"for {tensor.get(cell)} at {cell}; save the network as .bifxml, and read that file"
             )
     return values

@@ -41,7 +41,8 @@ def csv_chunks(
     for start in range(0, len(indices), step):
         block = indices[start : start + step]
         columns = [
-            (column if own is None else own[column]).tolist() for own, column in zip(states, block.T, strict=True)
+            (column if state_texts is None else state_texts[column]).tolist()
+            for state_texts, column in zip(states, block.T, strict=True)
         ]
         if has_gaps:
             columns = [["" if cell == -1 else cell for cell in column] for column in columns]

@@ -38,9 +38,9 @@ def _open_text(data: bytes) -> Text:
     Raises:
         TextError: There is a comment.
     """
-    if (place := data.find(b"#")) >= 0 and b"\0" not in data:
+    if (comment := data.find(b"#")) >= 0 and b"\0" not in data:
         raise TextError(
-            f"the comment in line {data.count(10, 0, place) + 1} is that of pyAgrum, whose .uai files order the "
+            f"the comment in line {data.count(10, 0, comment) + 1} is that of pyAgrum, whose .uai files order the "
             "parents of a table in another way than the format says: save the network as .bifxml"
         )
     return Text(data)

@@ -41,7 +41,7 @@ def parse_diagram(document: Document) -> DiagramParts:
     sums = {_id(node): _read_sum(document, node) for node in nodes.children if node.tag == "mau"}
     weights = _weights_of_utilities(sums, [_id(node) for node in nodes.children if node.tag == "utility"])
     document.line = nodes.line
-    return builder.parts(weights, no_forgetting=True)
+    return builder.diagram_parts(weights, no_forgetting=True)
 
 
 def _read_nodes(document: Document, builder: NetworkBuilder) -> Element:
@@ -79,11 +79,11 @@ def _declare(document: Document, node: Element, builder: NetworkBuilder) -> None
     if node.tag not in ("cpt", "deterministic") and not isinstance(builder, DiagramBuilder):
         builder.refuse_node(name, node.tag)
     states = []
-    for part in document.visit(node):
-        if part.tag == "state":
-            states.append(_id(part))
-        elif part.tag not in ("parents", "property", *_TABLES[node.tag]):
-            raise UnsupportedError(f"node {name!r} has a <{part.tag[:40]}>, which is not handled")
+    for child in document.visit(node):
+        if child.tag == "state":
+            states.append(_id(child))
+        elif child.tag not in ("parents", "property", *_TABLES[node.tag]):
+            raise UnsupportedError(f"node {name!r} has a <{child.tag[:40]}>, which is not handled")
     if not isinstance(builder, DiagramBuilder) or node.tag in ("cpt", "deterministic"):
         builder.add_variable(name, states)
     elif node.tag == "decision":
@@ -105,20 +105,20 @@ def _read_sum(document: Document, node: Element) -> dict[str, float]:
 def _weights_of_utilities(sums: dict[str, dict[str, float]], utilities: list[str]) -> dict[str, float]:
     """Return the weight of each utility in the total, the sum of all nodes outside other sums."""
     pending = dict.fromkeys((*utilities, *sums), 0)
-    for parts in sums.values():
-        for part in parts:
-            if part not in pending:
-                raise TextError(f"expected a utility or a <mau> node, found {part!r}")
-            pending[part] += 1
+    for terms in sums.values():
+        for term in terms:
+            if term not in pending:
+                raise TextError(f"expected a utility or a <mau> node, found {term!r}")
+            pending[term] += 1
     ready = [name for name, count in pending.items() if not count]
     weights = {name: float(name in ready) for name in pending}
     while ready:
         name = ready.pop()
-        for part, share in sums.get(name, {}).items():
-            weights[part] += weights[name] * share
-            pending[part] -= 1
-            if not pending[part]:
-                ready.append(part)
+        for term, share in sums.get(name, {}).items():
+            weights[term] += weights[name] * share
+            pending[term] -= 1
+            if not pending[term]:
+                ready.append(term)
     culprits = [name for name in sums if pending[name]]
     if culprits:
         raise TextError(f"node {culprits[0]!r} is a part of its own sum")
@@ -132,7 +132,7 @@ def _id(element: Element) -> str:
 
 
 def _parents(document: Document, node: Element) -> list[str]:
-    return [name for part in document.visit(node) if part.tag == "parents" for name in part.text.split()]
+    return [name for child in document.visit(node) if child.tag == "parents" for name in child.text.split()]
 
 
 def _read_table(document: Document, node: Element, builder: NetworkBuilder, is_foreign: bool) -> None:

@@ -37,7 +37,7 @@ def parse_diagram(document: Document) -> DiagramParts:
     builder = DiagramBuilder()
     network = _read_network(document, builder)
     document.line = network.line
-    return builder.parts()
+    return builder.diagram_parts()
 
 
 def _read_network(document: Document, builder: NetworkBuilder) -> Element:
@@ -65,11 +65,11 @@ def _read_xml_variable(document: Document, element: Element, builder: NetworkBui
     if kind != "nature" and not isinstance(builder, DiagramBuilder):
         builder.refuse_node(name, kind)
     states = []
-    for part in document.visit(element):
-        if part.tag == "OUTCOME":
-            states.append(part.text)
-        elif part.tag not in ("NAME", "PROPERTY"):
-            raise TextError(f"expected <OUTCOME> in variable {name!r}, found <{part.tag[:40]}>")
+    for child in document.visit(element):
+        if child.tag == "OUTCOME":
+            states.append(child.text)
+        elif child.tag not in ("NAME", "PROPERTY"):
+            raise TextError(f"expected <OUTCOME> in variable {name!r}, found <{child.tag[:40]}>")
     if isinstance(builder, DiagramBuilder) and kind == "decision":
         builder.add_decision(name, states)
     elif isinstance(builder, DiagramBuilder) and kind == "utility":
@@ -80,15 +80,15 @@ def _read_xml_variable(document: Document, element: Element, builder: NetworkBui
 
 def _read_definition(document: Document, element: Element, builder: NetworkBuilder) -> None:
     document.line = element.line
-    if sum(part.tag == "FOR" for part in element.children) > 1:
+    if sum(entry.tag == "FOR" for entry in element.children) > 1:
         raise UnsupportedError("a definition has several FOR variables; elimina handles one")
     owner = document.only(element, "FOR", "<DEFINITION>").text
     parents = []
-    for part in document.visit(element):
-        if part.tag == "GIVEN":
-            parents.append(builder.index(part.text))
-        elif part.tag not in ("FOR", "TABLE", "PROPERTY"):
-            raise TextError(f"expected <GIVEN> or <TABLE> in the definition of {owner!r}, found <{part.tag[:40]}>")
+    for entry in document.visit(element):
+        if entry.tag == "GIVEN":
+            parents.append(builder.index(entry.text))
+        elif entry.tag not in ("FOR", "TABLE", "PROPERTY"):
+            raise TextError(f"expected <GIVEN> or <TABLE> in the definition of {owner!r}, found <{entry.tag[:40]}>")
     if isinstance(builder, DiagramBuilder) and builder.is_utility(owner):
         shape = builder.utility_shape(owner, parents)
         table = document.only(element, "TABLE", f"the definition of {owner!r}")

@@ -381,7 +381,7 @@ def mini_bucket_statistics(plan: Plan) -> dict[str, int | str]:
     return {
         "ibound": minibuckets.ibound,
         "divided": minibuckets.divided,
-        "parts": minibuckets.parts,
+        "parts": minibuckets.nodes,
         "partition": partition,
     }
 

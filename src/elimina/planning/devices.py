@@ -17,7 +17,7 @@ def gpu_numbers(device: str) -> tuple[int, ...]:
     """Return the numbers of the GPUs in a device's name; none for ``auto`` and ``cpu``, 0 for ``cuda``."""
     if device == "cuda":
         return (0,)
-    return tuple(int(match[1]) for part in device.split(",") if (match := _GPU.fullmatch(part)))
+    return tuple(int(match[1]) for name in device.split(",") if (match := _GPU.fullmatch(name)))
 
 
 def device_name(device: str | Iterable[str]) -> str:
@@ -30,20 +30,20 @@ def device_name(device: str | Iterable[str]) -> str:
         TypeError: It is neither text nor a sequence of texts.
         InputError: It is another device, a GPU comes twice, or GPUs are mixed with something else.
     """
-    parts = device.split(",") if isinstance(device, str) else list(device)
-    if not all(isinstance(part, str) for part in parts):
+    names = device.split(",") if isinstance(device, str) else list(device)
+    if not all(isinstance(name, str) for name in names):
         raise TypeError(f"device is {device!r}: expected a name such as 'cuda', or a list of GPUs such as ['cuda:0']")
-    parts = [part.strip() for part in parts]
-    if len(parts) == 1 and parts[0] in DEVICES:
-        return parts[0]
-    listing = ",".join(parts)
-    for number, part in enumerate(parts):
-        if part in DEVICES and len(parts) > 1:
-            raise InputError(f"invalid device {listing!r}: {part} cannot be combined with others; name GPUs by number")
-        if not _GPU.fullmatch(part):
-            raise InputError(f"unknown device {part!r}: {HINT}")
-        if part in parts[:number]:
-            raise InputError(f"invalid device {listing!r}: {part} is named twice; name each GPU once")
-    if not parts:
+    names = [name.strip() for name in names]
+    if len(names) == 1 and names[0] in DEVICES:
+        return names[0]
+    listing = ",".join(names)
+    for number, name in enumerate(names):
+        if name in DEVICES and len(names) > 1:
+            raise InputError(f"invalid device {listing!r}: {name} cannot be combined with others; name GPUs by number")
+        if not _GPU.fullmatch(name):
+            raise InputError(f"unknown device {name!r}: {HINT}")
+        if name in names[:number]:
+            raise InputError(f"invalid device {listing!r}: {name} is named twice; name each GPU once")
+    if not names:
         raise InputError(f"device is an empty list: {HINT}")
-    return ",".join(f"cuda:{int(part[5:])}" for part in parts)
+    return ",".join(f"cuda:{int(name[5:])}" for name in names)

@@ -22,13 +22,13 @@ class KeyLayout(NamedTuple):
     Attributes:
         scope: Variables, the most significant one first; the variable that is eliminated next belongs to the end.
         sizes: Domain sizes of these variables.
-        places: Word (0: the most significant one) and lowest bit of each field.
+        fields: Word (0: the most significant one) and lowest bit of each field.
         words: Words of a key.
     """
 
     scope: tuple[int, ...]
     sizes: tuple[int, ...]
-    places: tuple[tuple[int, int], ...]
+    fields: tuple[tuple[int, int], ...]
     words: int
 
     @staticmethod
@@ -36,7 +36,7 @@ class KeyLayout(NamedTuple):
         """Pack fields as tightly as words allow.
 
         Raises:
-            UnsupportedError: The key would have more than ``MOST_WORDS`` words.
+            UnsupportedError: The key would have more than ``MAX_KEY_WORDS`` words.
         """
         word, shift = 0, 0
         backwards = []
@@ -52,8 +52,8 @@ class KeyLayout(NamedTuple):
                 f"a sparse table over {len(scope)} variables needs {bits} bits a tuple, more than "
                 f"{MAX_KEY_WORDS * WORD}: use dense tables or a smaller bucket size"
             )
-        places = tuple((word - w, s) for w, s in reversed(backwards))
-        return KeyLayout(tuple(scope), tuple(sizes), places, word + 1)
+        fields = tuple((word - w, s) for w, s in reversed(backwards))
+        return KeyLayout(tuple(scope), tuple(sizes), fields, word + 1)
 
     def size(self, variable: int) -> int:
         """Return the domain size of a variable of the scope."""
@@ -68,22 +68,22 @@ class KeyLayout(NamedTuple):
         words = [0] * self.words
         for variable in variables:
             at = self.scope.index(variable)
-            word, shift = self.places[at]
+            word, shift = self.fields[at]
             words[word] |= ((1 << field_bits(self.sizes[at])) - 1) << shift
         return np.array(words, dtype=np.uint64)
 
     def without_last(self) -> KeyLayout:
         """Return the layout of the table after the last variable is eliminated: its bits are zero."""
-        return KeyLayout(self.scope[:-1], self.sizes[:-1], self.places[:-1], self.words)
+        return KeyLayout(self.scope[:-1], self.sizes[:-1], self.fields[:-1], self.words)
 
     def segments(self, target: KeyLayout) -> NDArray[np.int64]:
         """Return the moves of bits to another layout: int64 of (n, 5), see ``SegmentWord`` in ``elimina/rows.hpp``."""
         merged: list[list[int]] = []
-        for at in sorted(range(len(self.scope)), key=lambda at: self.places[at]):
+        for at in sorted(range(len(self.scope)), key=lambda at: self.fields[at]):
             bits = field_bits(self.sizes[at])
             if not bits:
                 continue
-            (word, shift), (to_word, to_shift) = self.places[at], target.places[target.scope.index(self.scope[at])]
+            (word, shift), (to_word, to_shift) = self.fields[at], target.fields[target.scope.index(self.scope[at])]
             last = merged[-1] if merged else None
             after = [last[0], last[1] + last[2], last[3], last[4] + last[2]] if last else []
             if last and after == [word, shift, to_word, to_shift] and last[2] + bits < WORD:
@@ -98,7 +98,7 @@ class KeyLayout(NamedTuple):
         """Return the terms of a key's dense cell: int64, shape (n, 4), see ``TermWord`` in ``elimina/rows.hpp``."""
         merged: list[list[int]] = []
         axes = [self.scope.index(v) for v in scope]
-        fields = [(*self.places[at], self.sizes[at], stride) for at, stride in zip(axes, strides, strict=True)]
+        fields = [(*self.fields[at], self.sizes[at], stride) for at, stride in zip(axes, strides, strict=True)]
         for word, shift, size, stride in sorted(fields):
             bits = field_bits(size)
             last = merged[-1] if merged else None

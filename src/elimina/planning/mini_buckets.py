@@ -58,8 +58,8 @@ def make_bounded_plan(
     """
     problem, order, machine, memory = elimination[:4]
 
-    def plan(number: int, parts: Partition | None = None) -> Plan:
-        return make_plan(elimination, relaxation=Relaxation(number, levelled, side, parts))
+    def plan(number: int, partition: Partition | None = None) -> Plan:
+        return make_plan(elimination, relaxation=Relaxation(number, levelled, side, partition))
 
     def by_content(number: int) -> Partition | None:
         return None if divide is None else divide(number)
@@ -72,12 +72,12 @@ def make_bounded_plan(
         levelled = False
         low = _largest_within(functools.partial(rough, levelled), memory, seconds)
     if seconds < math.inf:
-        parts = by_content(low)
-        if parts is None and low > 1 and rough(levelled, low).is_divided:
+        partition_of_bound = by_content(low)
+        if partition_of_bound is None and low > 1 and rough(levelled, low).is_divided:
             # Contents matter more than one further variable: 1,756 nodes instead of 34,494 on a grid of 16 x 16.
-            parts = by_content(low - 1)
-            low -= parts is not None
-        bounded = plan(low, parts)
+            partition_of_bound = by_content(low - 1)
+            low -= partition_of_bound is not None
+        bounded = plan(low, partition_of_bound)
     else:
         bounded = plan(low)
     # If memory decides, all of it is used: plans correct the rough estimate.
@@ -91,8 +91,8 @@ def make_bounded_plan(
         if not larger.fits:
             break
         low, bounded = low + 1, larger
-    parts = None if bounded.minibuckets is None else by_content(low)
-    by_contents = bounded if parts is None else plan(low, parts)
+    partition_of_bound = None if bounded.minibuckets is None else by_content(low)
+    by_contents = bounded if partition_of_bound is None else plan(low, partition_of_bound)
     return by_contents if by_contents.fits else bounded
 
 

@@ -123,7 +123,7 @@ def find_order(
         seconds, iterations = (_DEFAULT_SECONDS, None) if everything else (None, 0)
     from elimina._core import find_order as search
 
-    found = search(
+    order_found = search(
         *flat,
         rules=["min-fill", "weighted-min-fill", "min-weight", "min-degree", "sweep"] if everything else [method],
         anneal=everything,
@@ -134,7 +134,7 @@ def find_order(
         seed=seed,
         threads=threads,
     )
-    return _with_figures(sizes, tuple(found.order.tolist()), found.messages, method, found.seconds)
+    return _with_figures(sizes, tuple(order_found.order.tolist()), order_found.messages, method, order_found.seconds)
 
 
 def find_partial_order(
@@ -153,9 +153,11 @@ def find_partial_order(
     """
     from elimina._core import find_partial_order as search
 
-    found = search(*_flat(sizes, scopes), math.log2(max_cells), seed)
-    order = _with_figures(sizes, tuple(found.order.tolist()), found.messages, "min-fill", found.seconds)
-    return order._replace(is_complete=found.is_complete)
+    order_found = search(*_flat(sizes, scopes), math.log2(max_cells), seed)
+    order = _with_figures(
+        sizes, tuple(order_found.order.tolist()), order_found.messages, "min-fill", order_found.seconds
+    )
+    return order._replace(is_complete=order_found.is_complete)
 
 
 def evaluate_order(
@@ -357,7 +359,7 @@ def _flat(
 
 
 def _listed(scopes: Scopes) -> list[list[int]]:
-    return [part.tolist() for part in np.split(scopes.members, scopes.starts[1:-1])]
+    return [scope.tolist() for scope in np.split(scopes.members, scopes.starts[1:-1])]
 
 
 def _with_figures(

@@ -179,13 +179,13 @@ def _order_around(problem: Problem, options: Options) -> tuple[int, ...]:
 
 def _with_auxiliary(problem: Problem, order: Sequence[int], missing: Sequence[int]) -> list[int]:
     """Return an order with auxiliary variables, each after the last of the given ones that shares a table with it."""
-    place = {v: number for number, v in enumerate(order)}
+    position = {v: number for number, v in enumerate(order)}
     after = dict.fromkeys(missing, -1)
     for table in problem.tables:
-        last = max((place[v] for v in table.scope if v in place), default=-1)
+        last = max((position[v] for v in table.scope if v in position), default=-1)
         for v in after.keys() & set(table.scope):
             after[v] = max(after[v], last)
-    return sorted([*order, *missing], key=lambda v: (after.get(v, place.get(v, -1)), v in after))
+    return sorted([*order, *missing], key=lambda v: (after.get(v, position.get(v, -1)), v in after))
 
 
 def _complete_order(problem: Problem, order: Sequence[int | str]) -> tuple[int, ...]:
@@ -197,7 +197,7 @@ def _complete_order(problem: Problem, order: Sequence[int | str]) -> tuple[int, 
         variables = [model.index(name) for name in order]
     seen = set(variables)
     if len(seen) < len(variables):
-        twice = next(v for place, v in enumerate(variables) if v in variables[:place])
+        twice = next(v for position, v in enumerate(variables) if v in variables[:position])
         raise InputError(f"the order names variable {model.variables[twice].name!r} twice")
     free = set(problem.free)
     if not free <= seen:

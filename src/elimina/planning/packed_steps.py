@@ -128,8 +128,8 @@ class Steps(Sequence[Step]):
         """Step that wrote each input table, over all steps; -1: a factor."""
         axes = self.words[self.starts + AXES]
         tables = self.starts + HEADER + AXIS_WORDS * axes
-        place = np.arange(self.firsts[-1]) - self.firsts[self.readers]
-        at = tables[self.readers] + place * (TABLE_STRIDES + axes[self.readers]) + TABLE_SOURCE
+        operand = np.arange(self.firsts[-1]) - self.firsts[self.readers]
+        at = tables[self.readers] + operand * (TABLE_STRIDES + axes[self.readers]) + TABLE_SOURCE
         return np.asarray(self.words[at])
 
     def offsets_of(self, steps: Integers | int) -> Integers:
@@ -266,7 +266,7 @@ class Outputs(Unpacked[Output]):
 
     def __init__(self, steps: Integers, scopes: Scopes) -> None:
         self.steps, self.scopes = steps, scopes
-        self._placed: tuple[Steps, Integers] | None = None
+        self._locations: tuple[Steps, Integers] | None = None
 
     @staticmethod
     def packed(outputs: Sequence[Output]) -> Outputs:
@@ -279,12 +279,12 @@ class Outputs(Unpacked[Output]):
     def __len__(self) -> int:
         return len(self.steps)
 
-    def places(self, steps: Steps) -> Integers:
+    def locations(self, steps: Steps) -> Integers:
         """Return step, offset and span of each output; they are kept, as plans of small models are."""
-        if self._placed is None or self._placed[0] is not steps:
+        if self._locations is None or self._locations[0] is not steps:
             numbers = self.steps
-            self._placed = steps, np.column_stack((numbers, steps.offsets_of(numbers), steps.spans[numbers]))
-        return self._placed[1]
+            self._locations = steps, np.column_stack((numbers, steps.offsets_of(numbers), steps.spans[numbers]))
+        return self._locations[1]
 
     @cached_property
     def roots(self) -> Integers:
@@ -335,8 +335,8 @@ class Factors(Unpacked[FactorLayout]):
         """
         scope_starts, scopes = tree.scopes
         axis_sizes = np.array(sizes, dtype=np.int64)[scopes]
-        places = placed.strides, placed.offsets, placed.spans
-        return Factors(starts, members, scope_starts, scopes, axis_sizes, *places)
+        memory_layout = placed.strides, placed.offsets, placed.spans
+        return Factors(starts, members, scope_starts, scopes, axis_sizes, *memory_layout)
 
     @staticmethod
     def packed(factors: Sequence[FactorLayout]) -> Factors:
@@ -361,8 +361,8 @@ class Factors(Unpacked[FactorLayout]):
         starts, members = groups.scopes
         axis_sizes = np.array(sizes, dtype=np.int64)[members]
         strides, ends, axes = np.ones_like(axis_sizes), starts[1:], np.diff(starts)
-        for place in range(2, int(axes.max(initial=0)) + 1):
-            inner = ends[axes >= place] - place
+        for axis in range(2, int(axes.max(initial=0)) + 1):
+            inner = ends[axes >= axis] - axis
             strides[inner] = strides[inner + 1] * axis_sizes[inner + 1]
         spans = strides[starts[:-1]] * axis_sizes[starts[:-1]]
         scopes = members.astype(np.int32, copy=False)
@@ -382,8 +382,8 @@ class Factors(Unpacked[FactorLayout]):
     def _unpacked(self) -> tuple[FactorLayout, ...]:
         scopes, sizes, strides = (rows_of((self.starts, items)) for items in (self.scopes, self.sizes, self.strides))
         members = rows_of((self.member_starts, self.members))
-        places = self.offsets.tolist(), self.spans.tolist()
-        return tuple(itertools.starmap(FactorLayout, zip(members, scopes, sizes, strides, *places, strict=True)))
+        locations = self.offsets.tolist(), self.spans.tolist()
+        return tuple(itertools.starmap(FactorLayout, zip(members, scopes, sizes, strides, *locations, strict=True)))
 
 
 def _lists(lists: Sequence[Sequence[int]]) -> tuple[Integers, NDArray[np.int32]]:

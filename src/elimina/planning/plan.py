@@ -64,14 +64,14 @@ class MiniBuckets(NamedTuple):
     Attributes:
         ibound: Largest number of variables of a message.
         divided: Number of buckets that are partitioned.
-        parts: Number of all buckets and mini-buckets.
+        nodes: Number of all buckets and mini-buckets.
         levelled: True if costs are shifted between the mini-buckets of a variable.
         by_content: True if the partition depends on the contents of the tables.
     """
 
     ibound: int
     divided: int
-    parts: int
+    nodes: int
     levelled: bool
     by_content: bool = False
 
@@ -389,8 +389,8 @@ class Plan(NamedTuple):
     def _divided(self) -> list[tuple[str, str]]:
         if self.minibuckets is None:
             return []
-        ibound, divided, parts, levelled, by_content = self.minibuckets
-        text = f"i-bound {ibound}: {divided} of {len(self.order)} buckets partitioned, {parts} mini-buckets"
+        ibound, divided, nodes, levelled, by_content = self.minibuckets
+        text = f"i-bound {ibound}: {divided} of {len(self.order)} buckets partitioned, {nodes} mini-buckets"
         ways = (", by content" if by_content else "") + (", moment matching" if levelled else "")
         return [("mini-buckets", text + ways)]
 

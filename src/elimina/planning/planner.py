@@ -423,9 +423,9 @@ def _outputs(steps: Steps, records: NDArray[np.int64], problem: Problem) -> Outp
     if not kept and not problem.families:
         return Outputs(numbers, Scopes(np.append(0, np.cumsum(is_marginal)), variables[is_marginal]))
     scopes = [(v, *kept) for v in variables.tolist()]
-    for place in np.flatnonzero(~is_marginal).tolist():
-        axes = steps.variables_of(numbers[place])
-        scopes[place] = tuple(v for v in kept if v in axes)
+    for number in np.flatnonzero(~is_marginal).tolist():
+        axes = steps.variables_of(numbers[number])
+        scopes[number] = tuple(v for v in kept if v in axes)
     if problem.families and is_marginal.any():
         scopes[-len(problem.families) :] = [(*family, *kept) for family in problem.families]
     return Outputs(numbers, Scopes.of(scopes))

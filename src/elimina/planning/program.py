@@ -126,7 +126,7 @@ def _outputs(plan: Plan) -> NDArray[np.int64]:
     if not isinstance(steps, Steps):
         rows = [(n, steps[n].out_offset, steps[n].out_span) for n, _ in plan.outputs]
         return np.array(rows, dtype=np.int64).reshape(-1, 3)
-    return Outputs.packed(plan.outputs).places(steps)
+    return Outputs.packed(plan.outputs).locations(steps)
 
 
 def _work_once(plan: Plan) -> int:

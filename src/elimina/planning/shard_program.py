@@ -11,15 +11,15 @@ from elimina.planning.step import FactorLayout
 
 
 class Range(NamedTuple):
-    """A variable whose values are divided: GPU ``k`` has the range of number ``k // stride % parts``."""
+    """A variable whose values are divided: GPU ``k`` has the range of number ``k // stride % ranges``."""
 
     variable: int
-    parts: int
+    ranges: int
     stride: int
 
     def length(self, size: int) -> int:
         """Return the number of values of each range; the last ranges wrap around to the first values."""
-        return -(-size // self.parts)
+        return -(-size // self.ranges)
 
 
 Division = tuple[Range, ...]
@@ -123,13 +123,13 @@ class Shards(Form):
         return {"gpus": self.gpus, "bytes_between_gpus": self.moved * plan.itemsize}
 
 
-def cells(place: GpuTable, first: Sequence[int], lengths: Sequence[int]) -> FactorLayout:
+def cells(table: GpuTable, first: Sequence[int], lengths: Sequence[int]) -> FactorLayout:
     """Return the layout of a box of cells of a table on a GPU."""
-    offset = place.offset + sum(at * stride for at, stride in zip(first, place.strides, strict=True))
-    return FactorLayout((), place.axes, tuple(lengths), place.strides, offset, place.span)
+    offset = table.offset + sum(at * stride for at, stride in zip(first, table.strides, strict=True))
+    return FactorLayout((), table.axes, tuple(lengths), table.strides, offset, table.span)
 
 
 def lengths_of(axes: Sequence[int], sizes: Sequence[int], division: Division) -> tuple[int, ...]:
     """Return the number of values of each variable of a divided table on a GPU."""
-    parts = {part.variable: part for part in division}
-    return tuple(parts[v].length(size) if v in parts else size for v, size in zip(axes, sizes, strict=True))
+    range_of = {range_.variable: range_ for range_ in division}
+    return tuple(range_of[v].length(size) if v in range_of else size for v, size in zip(axes, sizes, strict=True))

@@ -64,7 +64,7 @@ def make_shards(plan: Plan, machine: Machine, gpus: int, memory: int) -> Plan | 
     first = _Builder(*arguments, None)
     if not first.is_regular:
         return None
-    placed = first.memory.places(plan.factor_cells, _TABLE_BYTES // plan.itemsize)
+    placed = first.memory.placements(plan.factor_cells, _TABLE_BYTES // plan.itemsize)
     return _Builder(*arguments, placed[0]).plan(machine, memory, seconds, placed[1])
 
 
@@ -77,9 +77,9 @@ class _DivisionSearch:
 
     def __init__(self, plan: Plan, steps: Sequence[Step], machine: Machine, gpus: int, memory: int) -> None:
         self._plan, self._steps, self._machine, self._gpus = plan, steps, machine, gpus
-        self._most = int(memory * _LARGE_OUTPUT_SHARE)
+        self._max_output_bytes = int(memory * _LARGE_OUTPUT_SHARE)
         self._item = plan.itemsize
-        self._last = {v: place for place, v in enumerate(plan.order)}
+        self._last = {v: position for position, v in enumerate(plan.order)}
         self._runs = list(map(_runs, steps))
         self._scaled = SEMIRINGS[plan.semiring].is_scaled
 
@@ -116,16 +116,16 @@ class _DivisionSearch:
         for number in range(min(len(latest), _DIVISIONS)):
             chosen = (*latest[number::-1], *latest[number + 1 :])[:_VARIABLES]
             division, stride = [], 1
-            for v, parts in zip(chosen, _parts(tuple(sizes[v] for v in chosen), self._gpus)[1], strict=False):
-                division.append(Range(v, parts, stride))
-                stride *= parts
+            for v, ranges in zip(chosen, _best_ranges(tuple(sizes[v] for v in chosen), self._gpus)[1], strict=False):
+                division.append(Range(v, ranges, stride))
+                stride *= ranges
             divisions.append(tuple(division))
-        is_large = step.out_cells * self._item > self._most
+        is_large = step.out_cells * self._item > self._max_output_bytes
         return list(dict.fromkeys(divisions[1:] if is_large and len(divisions) > 1 else divisions))
 
     def _step_seconds(self, step: Step, division: Division) -> float:
         """Return the seconds of a step on each GPU."""
-        seconds = self._machine.seconds((_part(step, division),), self._item, 0) - self._machine.start
+        seconds = self._machine.seconds((_gpu_step(step, division),), self._item, 0) - self._machine.start
         return seconds + (GPU_JOIN_SECONDS if division and self._scaled else 0.0)
 
     def _least(self, number: int, needed: Division, costs: _Costs) -> tuple[float, Division]:
@@ -135,7 +135,7 @@ class _DivisionSearch:
         best, chosen = costs[needed][0] if needed in costs else math.inf, needed
         for division, (seconds, _) in costs.items():
             if seconds + GPU_COPY_SECONDS < best and division != needed:
-                run = min(runs[part.variable] // part.parts for part in (*division, *needed))
+                run = min(runs[range_.variable] // range_.ranges for range_ in (*division, *needed))
                 seconds += self._copy_seconds(cells, division, needed, run * self._item)
                 if seconds < best:
                     best, chosen = seconds, division
@@ -143,7 +143,7 @@ class _DivisionSearch:
 
     def _copy_seconds(self, cells: int, division: Division, needed: Division, run: int = GPU_RUN_BYTES) -> float:
         """Return the seconds of a copy of cells on each GPU, in runs of consecutive bytes."""
-        remote = 1 - 1 / math.prod(part.parts for part in division if part not in needed)
+        remote = 1 - 1 / math.prod(range_.ranges for range_ in division if range_ not in needed)
         size = cells * self._item
         linked = remote * size / GPU_LINK * (1 + GPU_RUN_BYTES / max(1, run))
         return GPU_COPY_SECONDS + linked + 2 * size / self._machine.bandwidth
@@ -159,12 +159,12 @@ def _runs(step: Step) -> dict[int, int]:
 
 
 @functools.cache
-def _parts(sizes: tuple[int, ...], gpus: int) -> tuple[float, tuple[int, ...]]:
+def _best_ranges(sizes: tuple[int, ...], gpus: int) -> tuple[float, tuple[int, ...]]:
     """Return the largest quotient of a table and the largest of its parts, and the ranges of the first variables."""
     best: tuple[float, tuple[int, ...]] = 1.0, ()
-    for parts in range(2, min(gpus, sizes[0]) + 1) if sizes else ():
-        quotient, further = _parts(sizes[1:], gpus // parts)
-        candidate = quotient * sizes[0] / -(-sizes[0] // parts), (parts, *further)
+    for ranges in range(2, min(gpus, sizes[0]) + 1) if sizes else ():
+        quotient, further = _best_ranges(sizes[1:], gpus // ranges)
+        candidate = quotient * sizes[0] / -(-sizes[0] // ranges), (ranges, *further)
         # Ties are broken by the number of variables.
         best = max(best, candidate, key=lambda pair: (round(pair[0], 9), -len(pair[1])))
     return best
@@ -173,10 +173,10 @@ def _parts(sizes: tuple[int, ...], gpus: int) -> tuple[float, tuple[int, ...]]:
 def _restricted(division: Division, step: Step, operand: Operand) -> Division:
     """Return the division of an operand that a divided step needs."""
     variables = {v for v, stride in zip(step.axes, operand.strides, strict=True) if stride}
-    return tuple(part for part in division if part.variable in variables)
+    return tuple(range_ for range_ in division if range_.variable in variables)
 
 
-def _part(step: Step, division: Division) -> Step:
+def _gpu_step(step: Step, division: Division) -> Step:
     """Return each GPU's part of a step, with its tables in their places of the whole plan."""
     sizes = lengths_of(step.axes, step.sizes, division)
     operands = (
@@ -204,13 +204,13 @@ class _Builder:
         self.memory, self.is_regular = _Memory(offsets), True
         # Parts of factors are kept to the end: each is small relative to the messages.
         self._factors = {
-            (number, place): self._factor(operand, needed)
+            (number, position): self._factor(operand, needed)
             for number, step in enumerate(steps)
-            for place, operand in enumerate(step.operands)
+            for position, operand in enumerate(step.operands)
             if operand.source < 0 and (needed := _restricted(divisions[number], step, operand))
         }
         self._messages: dict[int, GpuTable] = {}
-        self._parts: list[Step] = []
+        self._gpu_steps: list[Step] = []
         self._copied: list[int] = []
         self._copies = list(map(self._add, range(len(steps))))
 
@@ -239,7 +239,7 @@ class _Builder:
         moved = sum(self._remote(copy) for phase in phases for copy in phase.copies)
         divided = tuple(number for number, division in enumerate(self._divisions) if division)
         return plan._replace(
-            steps=Steps.packed(self._parts),
+            steps=Steps.packed(self._gpu_steps),
             arena_cells=height,
             memory_limit=memory,
             bytes=machine.tiers(height * self._item, plan.factor_cells * self._item),
@@ -252,13 +252,13 @@ class _Builder:
     def _add(self, number: int) -> list[Exchange]:
         """Place a step's tables, and add its part; return the copies of messages that it needs."""
         step, division = self._steps[number], self._divisions[number]
-        places: list[GpuTable | None] = []
+        tables: list[GpuTable | None] = []
         copies: list[Exchange] = []
         self.memory.go_on()
-        for place, operand in enumerate(step.operands):
+        for position, operand in enumerate(step.operands):
             if operand.source < 0:
-                copy = self._factors.get((number, place))
-                places.append(None if copy is None else copy.target)
+                copy = self._factors.get((number, position))
+                tables.append(None if copy is None else copy.target)
                 continue
             message = self._messages[operand.source]
             needed = _restricted(division, step, operand)
@@ -266,7 +266,7 @@ class _Builder:
                 copies.append(Exchange(message, self._placed(message.axes, message.sizes, needed, message.strides)))
                 self._copied.append(operand.source)
                 message = copies[-1].target
-            places.append(message)
+            tables.append(message)
         # Copies are over before the step writes.
         for copy in copies:
             self.memory.give_back(copy.source.offset)
@@ -274,13 +274,15 @@ class _Builder:
         rows = step.outer + step.mid
         output = self._placed(step.axes, step.sizes, division, step.out_strides, rows)
         self._messages[number] = output
-        part = _part(step, division)
-        self.is_regular &= all(map(_has_one_stride, itertools.repeat(step), step.operands, places))
-        operands = tuple(map(_moved, itertools.repeat(step), part.operands, places))
-        self._parts.append(
-            part._replace(out_strides=output.strides, out_offset=output.offset, out_span=output.span, operands=operands)
+        gpu_step = _gpu_step(step, division)
+        self.is_regular &= all(map(_has_one_stride, itertools.repeat(step), step.operands, tables))
+        operands = tuple(map(_moved, itertools.repeat(step), gpu_step.operands, tables))
+        self._gpu_steps.append(
+            gpu_step._replace(
+                out_strides=output.strides, out_offset=output.offset, out_span=output.span, operands=operands
+            )
         )
-        for table, operand in zip(places, step.operands, strict=True):
+        for table, operand in zip(tables, step.operands, strict=True):
             if operand.source >= 0 and table is not None:
                 self.memory.give_back(table.offset)
         return copies
@@ -320,22 +322,22 @@ class _Builder:
         )
 
 
-def _moved(step: Step, operand: Operand, place: GpuTable | None) -> Operand:
+def _moved(step: Step, operand: Operand, table: GpuTable | None) -> Operand:
     """Return an operand at its place on a GPU; None: where it is in the whole plan."""
-    if place is None:
+    if table is None:
         return operand
-    stride_of = dict(zip(place.axes, place.strides, strict=True))
+    stride_of = dict(zip(table.axes, table.strides, strict=True))
     strides = (stride_of[v] if stride else 0 for v, stride in zip(step.axes, operand.strides, strict=True))
     last = step.others[-1][0] if step.others else step.variable
     domain_stride = stride_of[last] if operand.domain_stride else 0
-    return operand._replace(offset=place.offset, domain_stride=domain_stride, strides=tuple(strides))
+    return operand._replace(offset=table.offset, domain_stride=domain_stride, strides=tuple(strides))
 
 
-def _has_one_stride(step: Step, operand: Operand, place: GpuTable | None) -> bool:
+def _has_one_stride(step: Step, operand: Operand, table: GpuTable | None) -> bool:
     """Return whether a table has one stride for the combinations of all variables that a step eliminates."""
-    if place is None or not operand.domain_stride:
+    if table is None or not operand.domain_stride:
         return True
-    stride_of, before = dict(zip(place.axes, place.strides, strict=True)), (step.variable, *(v for v, _ in step.others))
+    stride_of, before = dict(zip(table.axes, table.strides, strict=True)), (step.variable, *(v for v, _ in step.others))
     return all(
         stride_of[v] == stride_of[next_variable] * size
         for v, (next_variable, size) in zip(before, step.others, strict=False)
@@ -373,7 +375,7 @@ class _Memory:
         if self._offsets is None:
             self._last[start] = self._now
 
-    def places(self, height: int, unit: int) -> tuple[list[int], int]:
+    def placements(self, height: int, unit: int) -> tuple[list[int], int]:
         """Return the place of each table above a height, the largest ones first, and the height of all."""
         firsts, lasts, ends = np.array(self._first), np.array(self._last), np.zeros(len(self._spans), dtype=np.int64)
         starts = np.zeros_like(ends)

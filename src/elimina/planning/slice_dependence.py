@@ -37,12 +37,12 @@ class Reach:
 
     def __init__(self, following: Sequence[Sequence[int]]) -> None:
         self._following = following
-        self._known: dict[Sequence[int], NDArray[np.int64]] = {}
+        self._reached: dict[Sequence[int], NDArray[np.int64]] = {}
         self._kept = 0
 
     def of(self, starts: Sequence[int]) -> NDArray[np.int64]:
         """Return the starts (hashable) and all steps that can be reached from them, in any sequence."""
-        if starts not in self._known:
+        if starts not in self._reached:
             reached = dict.fromkeys(starts)
             stack = list(starts)
             while stack:
@@ -52,10 +52,10 @@ class Reach:
                         stack.append(step)
             self._kept += len(reached)
             if self._kept > _REACHED_KEPT:
-                self._known.clear()
+                self._reached.clear()
                 self._kept = len(reached)
-            self._known[starts] = np.fromiter(reached, dtype=np.int64, count=len(reached))
-        return self._known[starts]
+            self._reached[starts] = np.fromiter(reached, dtype=np.int64, count=len(reached))
+        return self._reached[starts]
 
 
 def order_slices(

@@ -194,8 +194,10 @@ class Cut:
             if parent >= 0:
                 masks_below[parent] |= masks_below[number]
         ordered = order_slices(masks_below, work.tolist(), slicer.sizes.tolist(), fixed)
-        places = [ordered.index(v) + 1 for v in fixed]
-        depth = {mask: max((p for i, p in enumerate(places) if mask >> i & 1), default=0) for mask in set(masks_below)}
+        level_of = [ordered.index(v) + 1 for v in fixed]
+        depth = {
+            mask: max((p for i, p in enumerate(level_of) if mask >> i & 1), default=0) for mask in set(masks_below)
+        }
         levels = [depth[mask] for mask in masks_below]
         runs = slice_runs([int(slicer.sizes[v]) for v in ordered])
         self._work = work * np.array([float(runs[level]) for level in levels])

@@ -268,7 +268,7 @@ class _Chooser:
     """Forecast of the steps in order: the prediction of each message needs those before it."""
 
     def __init__(self, plan: Plan, machine: Machine, factor_densities: _FactorDensities, times: float) -> None:
-        self._plan, self._machine, self._known, self._times = plan, machine, factor_densities, times
+        self._plan, self._machine, self._factor_densities, self._times = plan, machine, factor_densities, times
         self._shares: list[float] = []
         self._forms: list[StorageForm] = []
         self.seconds = machine.start
@@ -287,7 +287,9 @@ class _Chooser:
         dense = machine.seconds([step], item, 0) - machine.start
         if step.out_cells * item > self._plan.memory_limit:
             dense = math.inf
-        listed = sum(o.cells for o in step.operands if o.source < 0 and self._known.tuples[o.factor] is not None)
+        listed = sum(
+            o.cells for o in step.operands if o.source < 0 and self._factor_densities.tuples[o.factor] is not None
+        )
         dense += listed / speeds().encoded
         possible = bool(step.operands) and sum(map(field_bits, (*joined_sizes(step), step.domain))) <= WORD * (
             MAX_KEY_WORDS - 1
@@ -301,7 +303,7 @@ class _Chooser:
     def _fill(self, operand: Operand, domain: int) -> Density:
         if operand.source >= 0:
             return Density.independent(self._shares[operand.source], domain)
-        factor = self._known.densities[operand.factor]
+        factor = self._factor_densities.densities[operand.factor]
         # A step that only joins eliminates no variable.
         return factor if domain > 1 else Density.independent(factor.share, 1)
 
@@ -311,7 +313,7 @@ class _Chooser:
     def _rows(self, operand: Operand) -> float:
         if operand.source >= 0:
             return self._forms[operand.source].rows
-        tuples = self._known.tuples[operand.factor]
+        tuples = self._factor_densities.tuples[operand.factor]
         return float(operand.cells if tuples is None else tuples)
 
 
@@ -470,7 +472,7 @@ def blocks(sizes: Sequence[int]) -> Iterator[tuple[slice, ...]]:
         inner *= sizes[axis]
         axis -= 1
     step = max_cells // inner
-    for place in itertools.product(*map(range, sizes[:axis])):
-        lead = tuple(slice(x, x + 1) for x in place)
+    for index in itertools.product(*map(range, sizes[:axis])):
+        lead = tuple(slice(x, x + 1) for x in index)
         for start in range(0, sizes[axis], step):
             yield (*lead, slice(start, min(start + step, sizes[axis])), *whole[axis + 1 :])

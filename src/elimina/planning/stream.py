@@ -35,7 +35,7 @@ class Window(NamedTuple):
     """Window of the device on a table.
 
     Attributes:
-        place: Start of the first slot on the device, or of the whole table, in elements.
+        start: Start of the first slot on the device, or of the whole table, in elements.
         slots: Parts of the table that have room at a time; 0: all of it lies there, until its last reader has run.
         span: Elements of a part, and the distance between two slots.
         strides: Elements between two values of each axis of the step's output.
@@ -43,7 +43,7 @@ class Window(NamedTuple):
         whole: True if the one part is the whole table, copied for the first tile.
     """
 
-    place: int
+    start: int
     slots: int
     span: int
     strides: tuple[int, ...]
@@ -270,7 +270,7 @@ class Schedule:
         record = StepTables.of(Step.of_record(words, 0, (), [-1] * words[TABLES]))
         *operands, output = zip(record.tables, streamed.windows, strict=True)
         views = [_Operand(table, window, self.number) for table, window in operands]
-        place = _Output(*output, self.number, max((self._last[step] for step in streamed.after), default=0))
+        output_view = _Output(*output, self.number, max((self._last[step] for step in streamed.after), default=0))
         counts = [-(-record.sizes[a] // streamed.lengths[a]) for a in streamed.loops]
         for index in itertools.product(*map(range, counts)):
             first = [0] * len(record.sizes)
@@ -281,10 +281,10 @@ class Schedule:
             )
             box = _Box(record, tuple(first), lengths, self._item)
             self.number += 1
-            yield self._tile(streamed, views, place, box)
+            yield self._tile(streamed, views, output_view, box)
         self._last[streamed.step] = self.number
 
-    def _tile(self, streamed: StreamedStep, views: list[_Operand], place: _Output, box: _Box) -> StreamTile:
+    def _tile(self, streamed: StreamedStep, views: list[_Operand], output_view: _Output, box: _Box) -> StreamTile:
         uploads: list[Copy] = []
         offsets: list[int] = []
         written = ran = fetched = 0
@@ -295,8 +295,8 @@ class Schedule:
                 uploads.append(copy)
                 ran, fetched = max(ran, view.ran), max(fetched, view.fetched)
                 written = max(written, self._last.get(view.table.source, 0))
-        offset, free = place.take(box, self.number)
-        download = (_copy(box, place.table, place.window, offset),) if streamed.download else ()
+        offset, free = output_view.take(box, self.number)
+        download = (_copy(box, output_view.table, output_view.window, offset),) if streamed.download else ()
         return StreamTile(
             self.number,
             streamed.step,
@@ -343,27 +343,27 @@ class _Operand:
         self.table, self.window = table, window
         self._used = [before] * window.slots
         self._before, self._loads = before, 0
-        self._part: tuple[int, ...] | None = None
+        self._first_cell: tuple[int, ...] | None = None
         self.ran = self.fetched = 0
 
     def take(self, box: _Box, number: int) -> tuple[int, Copy | None]:
         """Offset of a tile's input part, and the copy that brings it, if it is not on the device already."""
         if not self.window.slots:
-            return self.window.place + _start(self.table, box.first), None
+            return self.window.start + _start(self.table, box.first), None
         if self.window.whole:
             return self._take_whole(box)
-        part = tuple(at for at, stride in zip(box.first, self.table.strides, strict=True) if stride)
+        first_cell = tuple(at for at, stride in zip(box.first, self.table.strides, strict=True) if stride)
         copy = None
-        if part != self._part:
-            self._part = part
+        if first_cell != self._first_cell:
+            self._first_cell = first_cell
             self._loads += 1
             slot = (self._loads - 1) % self.window.slots
             self.ran = self._used[slot]
             self.fetched = self._before if self._loads <= self.window.slots else 0
-            copy = _copy(box, self.table, self.window, self.window.place + slot * self.window.span)
+            copy = _copy(box, self.table, self.window, self.window.start + slot * self.window.span)
         slot = (self._loads - 1) % self.window.slots
         self._used[slot] = number
-        return self.window.place + slot * self.window.span, copy
+        return self.window.start + slot * self.window.span, copy
 
     def _take_whole(self, box: _Box) -> tuple[int, Copy | None]:
         copy = None
@@ -372,9 +372,9 @@ class _Operand:
             self.ran = self.fetched = self._before
             sizes = box.record.sizes
             whole = box._replace(first=(0,) * len(sizes), lengths=sizes)
-            copy = _copy(whole, self.table, self.window, self.window.place)
+            copy = _copy(whole, self.table, self.window, self.window.start)
         steps = zip(box.first, self.window.strides, strict=True)
-        return self.window.place + sum(at * stride for at, stride in steps), copy
+        return self.window.start + sum(at * stride for at, stride in steps), copy
 
 
 class _Output:
@@ -388,11 +388,11 @@ class _Output:
     def take(self, box: _Box, number: int) -> tuple[int, int]:
         """Offset of a tile's part, and the tile whose download has to be over before it is written."""
         if not self.window.slots:
-            return self.window.place + _start(self.table, box.first), self._after
+            return self.window.start + _start(self.table, box.first), self._after
         slot = self._taken % self.window.slots
         self._taken += 1
         free, self._used[slot] = self._used[slot], number
-        return self.window.place + slot * self.window.span, free
+        return self.window.start + slot * self.window.span, free
 
 
 def tile_record(words: NDArray[np.int64], start: int, tile: StreamTile) -> list[int]:

@@ -72,7 +72,7 @@ def plan_stream(
     choices: dict[tuple[Any, ...], _Tiling | None] = {}
     for number in sorted(on_device):
         step = steps[number]
-        here = {o.source for o in step.operands if o.source in room.places}
+        here = {o.source for o in step.operands if o.source in room.starts}
         later = [reader for reader in step.readers if reader in on_device]
         stays = bool(later) and room.admit(number, step.out_span, max(later), here, wanted)
         if not stays:
@@ -93,7 +93,7 @@ def plan_stream(
         room.release(number)
     steps_made = [streamed._replace(download=streamed.step in wanted) for streamed in made]
     spans = [_tile_spans(streamed) for streamed in steps_made]
-    ends = [w.place + w.slots * w.span for streamed in made for w in streamed.windows if w.slots]
+    ends = [w.start + w.slots * w.span for streamed in made for w in streamed.windows if w.slots]
     down = sum(steps[streamed.step].out_span for streamed in steps_made if streamed.download)
     return Stream(
         tuple(steps_made),
@@ -123,7 +123,7 @@ class _MessageArea:
     def __init__(self, cells: int, unit: int) -> None:
         self.cells, self._unit = cells, unit
         self.height = 0
-        self.places: dict[int, int] = {}
+        self.starts: dict[int, int] = {}
         self._spans: dict[int, int] = {}
         self._last: dict[int, int] = {}
         self._gone: list[tuple[int, int, int]] = []
@@ -141,40 +141,40 @@ class _MessageArea:
         span = -(-span // self._unit) * self._unit
         if span > self.cells:
             return False
-        while (place := self._gap(span)) is None:
-            later = [message for message in self.places if message not in locked and self._last[message] > last]
+        while (start := self._gap(span)) is None:
+            later = [message for message in self.starts if message not in locked and self._last[message] > last]
             if not later:
                 return False
             victim = max(later, key=self._last.__getitem__)
             wanted.add(victim)
             self._remove(victim)
-        self.places[step], self._spans[step], self._last[step] = place, span, last
-        self.height = max(self.height, place + span)
+        self.starts[step], self._spans[step], self._last[step] = start, span, last
+        self.height = max(self.height, start + span)
         return True
 
     def before(self, step: int) -> tuple[int, ...]:
         """Return the steps whose outputs lay in this step's place before."""
-        place, end = self.places[step], self.places[step] + self._spans[step]
-        return tuple(sorted({message for message, first, last in self._gone if first < end and place < last}))
+        start, end = self.starts[step], self.starts[step] + self._spans[step]
+        return tuple(sorted({message for message, first, last in self._gone if first < end and start < last}))
 
     def release(self, step: int) -> None:
         """Forget the outputs that nothing reads after a step."""
-        for message in [message for message, last in self._last.items() if message in self.places and last <= step]:
+        for message in [message for message, last in self._last.items() if message in self.starts and last <= step]:
             self._remove(message)
 
     def _remove(self, step: int) -> None:
-        place = self.places.pop(step)
-        end = place + self._spans[step]
+        start = self.starts.pop(step)
+        end = start + self._spans[step]
         # Takes over the buffer of the previous output.
-        self._gone = [gone for gone in self._gone if not (place <= gone[1] and gone[2] <= end)]
-        self._gone.append((step, place, end))
+        self._gone = [gone for gone in self._gone if not (start <= gone[1] and gone[2] <= end)]
+        self._gone.append((step, start, end))
 
     def _gap(self, span: int) -> int | None:
         start = 0
-        for step in sorted(self.places, key=self.places.__getitem__):
-            if self.places[step] - start >= span:
+        for step in sorted(self.starts, key=self.starts.__getitem__):
+            if self.starts[step] - start >= span:
                 return start
-            start = self.places[step] + self._spans[step]
+            start = self.starts[step] + self._spans[step]
         return start if self.cells - start >= span else None
 
 
@@ -192,13 +192,13 @@ def _choose(record: StepTables, here: Collection[int], stays: bool, itemsize: in
             if not _in_one_row(record, lengths, stays):
                 continue
             if lengths not in tables_of_lengths:
-                tables_of_lengths[lengths] = _parts(record, lengths, here, itemsize, room, whole)
-            parts = tables_of_lengths[lengths]
-            spans = [part.slots * part.span for part in parts]
+                tables_of_lengths[lengths] = _tiled_tables(record, lengths, here, itemsize, room, whole)
+            tables = tables_of_lengths[lengths]
+            spans = [table.slots * table.span for table in tables]
             if sum(spans[:-1]) + (0 if stays else spans[-1]) > room:
                 continue
             for loops in _orders(cut, priority[0] if priority else -1):
-                choice = _estimate(record, lengths, loops, parts, itemsize)
+                choice = _estimate(record, lengths, loops, tables, itemsize)
                 if best is None or choice.seconds < best.seconds:
                     best = choice
     return best
@@ -269,7 +269,7 @@ def _whole_shapes(record: StepTables, itemsize: int) -> list[BoxShape]:
     return [shape_of(record, table, record.sizes, itemsize) for table in record.tables]
 
 
-def _parts(
+def _tiled_tables(
     record: StepTables,
     lengths: tuple[int, ...],
     here: Collection[int],
@@ -279,7 +279,7 @@ def _parts(
 ) -> list[_TiledTable]:
     """Return all tables of a step, the output at last; ``room``: elements for parts; ``shapes``: of whole tables."""
     unit = _UNIT // itemsize
-    parts = []
+    tables = []
     for number, (table, shape) in enumerate(zip(record.tables, shapes, strict=True)):
         is_output = number == len(record.tables) - 1
         cut = any(stride and n < size for stride, n, size in zip(table.strides, lengths, record.sizes, strict=True))
@@ -287,33 +287,33 @@ def _parts(
         if cut and not whole:
             shape = shape_of(record, table, lengths, itemsize)
         slots = 0 if table.source in here else SLOTS if cut and not whole else 1
-        parts.append(_TiledTable(table, shape, -(-shape.span // unit) * unit, slots, whole))
-    return parts
+        tables.append(_TiledTable(table, shape, -(-shape.span // unit) * unit, slots, whole))
+    return tables
 
 
 def _estimate(
-    record: StepTables, lengths: tuple[int, ...], loops: tuple[int, ...], parts: Sequence[_TiledTable], itemsize: int
+    record: StepTables, lengths: tuple[int, ...], loops: tuple[int, ...], tables: Sequence[_TiledTable], itemsize: int
 ) -> _Tiling:
     counts = [-(-record.sizes[a] // lengths[a]) for a in loops]
     tiles = math.prod(counts)
     moved, charged, first = 0, 0.0, 0
-    for part in parts[:-1]:
-        if not part.slots:
+    for table in tables[:-1]:
+        if not table.slots:
             continue
-        deepest = max((i + 1 for i, a in enumerate(loops) if part.table.strides[a]), default=0)
-        loads = 1 if part.whole else math.prod(counts[:deepest])
-        moved += loads * part.span
-        charged += loads * _charge(part, itemsize)
-        first += part.span
-    back = tiles * _charge(parts[-1], itemsize)
+        deepest = max((i + 1 for i, a in enumerate(loops) if table.table.strides[a]), default=0)
+        loads = 1 if table.whole else math.prod(counts[:deepest])
+        moved += loads * table.span
+        charged += loads * _charge(table, itemsize)
+        first += table.span
+    back = tiles * _charge(tables[-1], itemsize)
     copies = max(max(charged, back) / speeds().gpu_link, tiles * QUEUE_SECONDS)
-    seconds = copies + (first + parts[-1].span) * itemsize / speeds().gpu_link + tiles * TILE_SECONDS
+    seconds = copies + (first + tables[-1].span) * itemsize / speeds().gpu_link + tiles * TILE_SECONDS
     return _Tiling(seconds, lengths, loops, moved)
 
 
-def _charge(part: _TiledTable, itemsize: int) -> int:
+def _charge(table: _TiledTable, itemsize: int) -> int:
     """Return the bytes of a copy, and the cost of its runs besides."""
-    return part.span * itemsize + RUN_BYTES * math.prod(count for _, count, _ in part.shape.rows)
+    return table.span * itemsize + RUN_BYTES * math.prod(count for _, count, _ in table.shape.rows)
 
 
 def _windows(
@@ -322,11 +322,11 @@ def _windows(
     """Return successive slots behind the reserved part; ``stays``: the step, if its output has a separate place."""
     windows: list[Window] = []
     at = room.cells
-    parts = _parts(record, lengths, room.places, itemsize, staging, _whole_shapes(record, itemsize))
-    for number, (table, shape, span, slots, whole) in enumerate(parts):
-        step = stays if number == len(parts) - 1 else table.source
-        if step in room.places:
-            windows.append(Window(room.places[step], 0, span, table.strides, table.domain_stride))
+    tables = _tiled_tables(record, lengths, room.starts, itemsize, staging, _whole_shapes(record, itemsize))
+    for number, (table, shape, span, slots, whole) in enumerate(tables):
+        step = stays if number == len(tables) - 1 else table.source
+        if step in room.starts:
+            windows.append(Window(room.starts[step], 0, span, table.strides, table.domain_stride))
             continue
         windows.append(Window(at, slots, span, shape.strides, shape.domain_stride, whole))
         at += slots * span

@@ -77,8 +77,10 @@ def plan_tree(
     """
     starts, members = scopes if isinstance(scopes, Scopes) else Scopes.of(scopes)
     along, rest = (np.fromiter(variables, np.int32, len(variables)) for variables in (order, kept))
-    places = members.astype(np.int32)
-    return PlannedTree(np.fromiter(sizes, np.int64, len(sizes)), starts, places, along, rest, ibound, partition)
+    members_of_steps = members.astype(np.int32)
+    return PlannedTree(
+        np.fromiter(sizes, np.int64, len(sizes)), starts, members_of_steps, along, rest, ibound, partition
+    )
 
 
 def tree_of(planned: PlannedTree) -> Tree:
@@ -147,17 +149,19 @@ def node_weights(tree: Tree, bound: Bound, zeros: Sequence[bool], maximised: Col
     weights = [1.0] * len(tree.nodes)
     may_be_zero = [False] * len(tree.nodes)
     for variable, group in groupby(range(len(tree.nodes)), key=lambda number: tree.nodes[number].variable):
-        parts = list(group)
-        for number in parts:
+        members_of_group = list(group)
+        for number in members_of_group:
             node = tree.nodes[number]
             may_be_zero[number] = any(zeros[f] for f in node.factors) or any(may_be_zero[c] for c in node.children)
-        variables = {number: 1 + len(tree.nodes[number].separator) for number in parts}
-        first = max(parts, key=lambda number: (may_be_zero[number], variables[number]))
-        for number in parts:
+        variables = {number: 1 + len(tree.nodes[number].separator) for number in members_of_group}
+        first = max(members_of_group, key=lambda number: (may_be_zero[number], variables[number]))
+        for number in members_of_group:
             if variable in maximised:
                 weights[number] = 0.0
             elif bound == "upper":
                 weights[number] = variables[number] / sum(variables.values())
-            elif len(parts) > 1:
-                weights[number] = 1 + _NEGATIVE_WEIGHT if number == first else -_NEGATIVE_WEIGHT / (len(parts) - 1)
+            elif len(members_of_group) > 1:
+                weights[number] = (
+                    1 + _NEGATIVE_WEIGHT if number == first else -_NEGATIVE_WEIGHT / (len(members_of_group) - 1)
+                )
     return weights

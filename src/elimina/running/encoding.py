@@ -400,7 +400,7 @@ class ListedValues:
         """Return the weight of a variable's value in each tuple."""
         layout = self._section.layout
         at = layout.scope.index(variable)
-        word, shift = layout.places[at]
+        word, shift = layout.fields[at]
         field = np.uint64((1 << field_bits(layout.sizes[at])) - 1)
         weights_of_tuples: Array = weights[(self._keys[:, word] >> np.uint64(shift) & field).astype(np.int64)]
         return weights_of_tuples
@@ -433,7 +433,7 @@ def _read_values(table: Table, scope: Sequence[int], rows: NDArray[np.int32]) ->
 
 def _keys(layout: KeyLayout, scope: Sequence[int], rows: NDArray[np.int32]) -> NDArray[np.uint64]:
     keys = np.zeros((len(rows), layout.words), dtype=np.uint64)
-    for v, (word, shift) in zip(layout.scope, layout.places, strict=True):
+    for v, (word, shift) in zip(layout.scope, layout.fields, strict=True):
         keys[:, word] |= rows[:, scope.index(v)].astype(np.uint64) << np.uint64(shift)
     return keys
 

@@ -128,7 +128,7 @@ def root_places(plan: Plan) -> NDArray[np.int64]:
     """Return the places in ``Run.zone`` of the values whose product is the whole model's."""
     steps, outputs = plan.steps, Outputs.packed(plan.outputs)
     if isinstance(steps, Steps):
-        offsets = outputs.places(steps)[:, 1]
+        offsets = outputs.locations(steps)[:, 1]
     else:
         offsets = np.array([steps[number].out_offset for number in outputs.steps.tolist()], dtype=np.int64)
     return np.asarray(offsets[outputs.roots] - offsets.min()) if len(offsets) else offsets

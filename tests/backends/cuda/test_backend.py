@@ -189,7 +189,7 @@ def test_runs_again_and_again_of_new_values(backend, semiring, seed):
         session.load(len(factors) // 4, changed[len(factors) // 4 :])
         assert np.array_equal(session.fetch(0, len(factors)), changed)
         reference.assert_same(program, session.run(), reference.run(program, changed))
-        assert (session.part.recording.graph is not None) == (program.keep or number > 0)
+        assert (session.whole_program.recording.graph is not None) == (program.keep or number > 0)
     session.close()
 
 

@@ -44,7 +44,7 @@ def to_rows(device, rows):
     """Assignments and their values, on the host."""
     keys, layout = device.download(rows.keys), rows.layout
     found = np.zeros((len(keys), len(layout.scope)), dtype=np.int32)
-    for axis, ((word, shift), size) in enumerate(zip(layout.places, layout.sizes, strict=True)):
+    for axis, ((word, shift), size) in enumerate(zip(layout.fields, layout.sizes, strict=True)):
         found[:, axis] = keys[:, word] >> np.uint64(shift) & np.uint64((1 << field_bits(size)) - 1)
     return found, device.download(rows.values)
 

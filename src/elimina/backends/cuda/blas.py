@@ -72,13 +72,13 @@ class Blas:
         sizes = map(ctypes.c_int, (*ways, matrix.columns, matrix.rows, matrix.depth))
         head = (self._handle, *sizes, ctypes.c_void_p(alpha))
 
-        def argument(operand: MatrixOperand, place: int) -> tuple[Any, ...]:
-            address = ctypes.c_void_p(arena + item * (operand.offset + place))
+        def argument(operand: MatrixOperand, position: int) -> tuple[Any, ...]:
+            address = ctypes.c_void_p(arena + item * (operand.offset + position))
             single = address, ctypes.c_int(operand.pitch)
             return single if matrix.batch == 1 else (*single, ctypes.c_longlong(operand.hop))
 
         tail = () if matrix.batch == 1 else (ctypes.c_int(matrix.batch),)
-        for lhs, rhs, out in matrix.places:
+        for lhs, rhs, out in matrix.offsets:
             tables = (*argument(matrix.rhs, rhs), *argument(matrix.lhs, lhs))
             _check(function(*head, *tables, ctypes.c_void_p(beta), *argument(matrix.out, out), *tail))
 

@@ -49,7 +49,7 @@ def import_cupy(device: int) -> Any:
         raise DeviceError(
             f"the folder {where} hides the package CuPy: run in another folder, rename this one, or use the CPU"
         )
-    version = tuple(int(part) for part in cupy.__version__.split(".")[:2])
+    version = tuple(int(number) for number in cupy.__version__.split(".")[:2])
     if version < OLDEST_CUPY:
         wanted = ".".join(map(str, OLDEST_CUPY))
         raise DeviceError(f'CuPy {cupy.__version__} is too old, {wanted} is needed: pip install -U "elimina[cuda13]"')

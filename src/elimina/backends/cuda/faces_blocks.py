@@ -132,8 +132,8 @@ def faces_cost(shape: FacesShape, cut: FacesCut, multiprocessors: int, itemsize:
     runs = (cut.outers, cut.batch), (cut.outers, cut.chunk), (cut.batch, cut.chunk)
     moved = sum(rows * (cells * itemsize + SECTOR_BYTES) for rows, cells in runs) / CACHE_BYTES_PER_CYCLE
     waves = math.ceil(faces_block_count(shape, cut) / multiprocessors / kernel.blocks) * kernel.blocks
-    parts = worked, loaded, moved
-    return waves * shape.domain * (max(parts) + HINDRANCE_SHARE * sum(parts)) + START_CYCLES
+    cycles = worked, loaded, moved
+    return waves * shape.domain * (max(cycles) + HINDRANCE_SHARE * sum(cycles)) + START_CYCLES
 
 
 def faces_cut(shape: FacesShape, semiring: str, dtype: np.dtype[np.generic], multiprocessors: int) -> FacesCut | None:

@@ -33,12 +33,12 @@ class PinnedArena:
         self._item = program.dtype.itemsize
         self.array, pinned_bytes = _empty_pages(program.arena_cells, program.dtype)
         # Pinning is quick if the pages have been touched before.
-        _in_parallel(lambda part: self._fill(part, factors), self.array.nbytes // self._item, self._item)
+        _in_parallel(lambda cells: self._fill(cells, factors), self.array.nbytes // self._item, self._item)
         self._pointer = self.array.ctypes.data
         self._runtime.hostRegister(self._pointer, pinned_bytes, 0)
 
-    def _fill(self, part: slice, factors: NDArray[np.generic]) -> None:
-        target, head = self.array[part], factors[part]
+    def _fill(self, cells: slice, factors: NDArray[np.generic]) -> None:
+        target, head = self.array[cells], factors[cells]
         target[: len(head)] = head
         target[len(head) :] = 0
 
@@ -47,20 +47,20 @@ class PinnedArena:
 
     def upload(self, tile: StreamTile, base: int, stream: Any) -> None:
         """Queue the uploads of the tile to the device's memory."""
-        for part in tile.uploads:
-            rows = [(n, device_stride * self._item, host * self._item) for n, host, device_stride in part.rows]
-            source = self._pointer + part.host * self._item
+        for box in tile.uploads:
+            rows = [(n, device_stride * self._item, host * self._item) for n, host, device_stride in box.rows]
+            source = self._pointer + box.host * self._item
             copy_box(
-                self._runtime, base + part.device * self._item, source, part.run * self._item, rows, stream.ptr
+                self._runtime, base + box.device * self._item, source, box.run * self._item, rows, stream.ptr
             )  # fmt: skip
 
     def download(self, tile: StreamTile, base: int, stream: Any) -> None:
         """Queue the downloads of the tile."""
-        for part in tile.downloads:
-            rows = [(n, host * self._item, device_stride * self._item) for n, host, device_stride in part.rows]
-            to = self._pointer + part.host * self._item
+        for box in tile.downloads:
+            rows = [(n, host * self._item, device_stride * self._item) for n, host, device_stride in box.rows]
+            to = self._pointer + box.host * self._item
             copy_box(
-                self._runtime, to, base + part.device * self._item, part.run * self._item, rows, stream.ptr
+                self._runtime, to, base + box.device * self._item, box.run * self._item, rows, stream.ptr
             )  # fmt: skip
 
     def settle(self) -> None:
@@ -108,10 +108,10 @@ class FileArena:
         stage = self._up[tile.number % UPLOAD_STAGES]
         stage.wait()
         at = 0
-        for part in tile.uploads:
-            for job in file_pieces(part, self._item, at):
+        for box in tile.uploads:
+            for job in file_pieces(box, self._item, at):
                 stage.jobs.append(self._threads.submit(self._read, stage, job))
-            at += part.runs * part.run * self._item
+            at += box.runs * box.run * self._item
 
     def _read(self, stage: _Stage, job: list[FilePiece]) -> None:
         for at, offset, size in job:
@@ -126,11 +126,11 @@ class FileArena:
         stage.finish()
         self._prepared.discard(tile.number)
         at = stage.pointer
-        for part in tile.uploads:
-            run = part.run * self._item
-            rows = [(n, device_stride * self._item, closely) for (n, _, device_stride), closely in _closely(part, run)]
-            copy_box(self._cuda.runtime, base + part.device * self._item, at, run, rows, stream.ptr)
-            at += run * part.runs
+        for box in tile.uploads:
+            run = box.run * self._item
+            rows = [(n, device_stride * self._item, closely) for (n, _, device_stride), closely in _closely(box, run)]
+            copy_box(self._cuda.runtime, base + box.device * self._item, at, run, rows, stream.ptr)
+            at += run * box.runs
         stage.copied = self._cuda.Event(disable_timing=True)
         stage.copied.record(stream)
 
@@ -141,13 +141,13 @@ class FileArena:
             return
         stage = self._down[tile.number % DOWNLOAD_STAGES]
         stage.finish()
-        (part,) = tile.downloads
-        run = part.run * self._item
-        rows = [(n, closely, device_stride * self._item) for (n, _, device_stride), closely in _closely(part, run)]
-        copy_box(self._cuda.runtime, stage.pointer, base + part.device * self._item, run, rows, stream.ptr)
+        (box,) = tile.downloads
+        run = box.run * self._item
+        rows = [(n, closely, device_stride * self._item) for (n, _, device_stride), closely in _closely(box, run)]
+        copy_box(self._cuda.runtime, stage.pointer, base + box.device * self._item, run, rows, stream.ptr)
         stage.copied = self._cuda.Event(disable_timing=True)
         stage.copied.record(stream)
-        stage.jobs = [self._threads.submit(self._write, stage, job) for job in file_pieces(part, self._item, 0)]
+        stage.jobs = [self._threads.submit(self._write, stage, job) for job in file_pieces(box, self._item, 0)]
         self._writes[tile.number] = stage.jobs
 
     def _write(self, stage: _Stage, job: list[FilePiece]) -> None:
@@ -203,9 +203,9 @@ class _Stage:
         self.jobs = []
 
 
-def _closely(part: Copy, run: int) -> Iterator[tuple[tuple[int, int, int], int]]:
+def _closely(box: Copy, run: int) -> Iterator[tuple[tuple[int, int, int], int]]:
     """Yield the rows, and their strides if the runs follow one another."""
-    for row in part.rows:
+    for row in box.rows:
         yield row, run
         run *= row[0]
 

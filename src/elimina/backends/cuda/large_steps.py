@@ -76,14 +76,16 @@ def choose_large(
     out_words = [
         n for n in (16, 8, 4) if n >= item and is_aligned(record[OUT], out_strides[:lo], sizes[:lo], n // item)
     ]
-    place = number, start, record[WORDS], len(operands), out_words[0] if out_words else 0
-    faces = _choose_faces(program, shape, facing, place, multiprocessors) if facing > 1 else None
+    record_location = number, start, record[WORDS], len(operands), out_words[0] if out_words else 0
+    faces = _choose_faces(program, shape, facing, record_location, multiprocessors) if facing > 1 else None
     if faces is not None:
         tile = faces
     elif streams:
-        tile = _choose_streams(program, shape, streams, (out_strides, sizes, lo), place, multiprocessors)
+        tile = _choose_streams(program, shape, streams, (out_strides, sizes, lo), record_location, multiprocessors)
     else:
-        tile = _choose_product(program, shape, operands, (sizes, record[OUTER_AXES], lo), place, multiprocessors)
+        tile = _choose_product(
+            program, shape, operands, (sizes, record[OUTER_AXES], lo), record_location, multiprocessors
+        )
     if tile.blocks >= 2**31 or tile.shared > shared_limit:
         raise DeviceError(
             f"a step with {shape.domain} x {tile.work // shape.domain} rows needs {tile.blocks} blocks "
@@ -94,10 +96,14 @@ def choose_large(
 
 
 def _choose_faces(
-    program: Program, shape: StreamStepShape, sharing: int, place: tuple[int, int, int, int, int], multiprocessors: int
+    program: Program,
+    shape: StreamStepShape,
+    sharing: int,
+    record_location: tuple[int, int, int, int, int],
+    multiprocessors: int,
 ) -> TileLaunch | None:
     """Return a launch of ``kernels/faces.cu``, if the box of a block is not mostly empty."""
-    number, start, words, count, out_word = place
+    number, start, words, count, out_word = record_location
     box = FacesShape(
         shape.domain,
         shape.outer_cells,
@@ -123,10 +129,10 @@ def _choose_product(
     shape: StreamStepShape,
     tables: list[list[int]],
     axes: tuple[list[int], int, int],
-    place: tuple[int, int, int, int, int],
+    record_location: tuple[int, int, int, int, int],
     multiprocessors: int,
 ) -> TileLaunch:
-    number, start, words, count, out_word = place
+    number, start, words, count, out_word = record_location
     sizes, outer, lo = axes
     first_b = shape.tables_a
     side_a = product_side(tables[:first_b], 0, sizes, range(outer, lo), outer, shape.itemsize)
@@ -146,10 +152,10 @@ def _choose_streams(
     shape: StreamStepShape,
     streams: list[list[int]],
     axes: tuple[list[int], list[int], int],
-    place: tuple[int, int, int, int, int],
+    record_location: tuple[int, int, int, int, int],
     multiprocessors: int,
 ) -> TileLaunch:
-    number, start, words, count, out_word = place
+    number, start, words, count, out_word = record_location
     out_strides, sizes, lo = axes
     vector = 16 // shape.itemsize
     few = len(streams) <= 2

@@ -79,11 +79,11 @@ class DeviceLayout(NamedTuple):
 
         Small steps run with the next large one.
         """
-        places = [number for number, launch in enumerate(self.launches) if not isinstance(launch, ForestLaunch)]
+        large_launches = [number for number, launch in enumerate(self.launches) if not isinstance(launch, ForestLaunch)]
         begin, stop = (sum(large < step for large in self.larges) for step in (first, end))
         launches = slice(
-            places[begin - 1] + 1 if begin else 0,
-            len(self.launches) if end == count else places[stop - 1] + 1 if stop else 0,
+            large_launches[begin - 1] + 1 if begin else 0,
+            len(self.launches) if end == count else large_launches[stop - 1] + 1 if stop else 0,
         )
         # The ranges of all outputs are reset before the first phase.
         sequence = 0 if first else self.sequence

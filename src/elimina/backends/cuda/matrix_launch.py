@@ -57,7 +57,7 @@ class MatrixLaunch(NamedTuple):
         record_at: Start of its record in the words.
         rows, columns, depth, batch: Shape of a call.
         lhs, rhs, out: Matrices to multiply, and the result's matrix.
-        places: Cells to add to the three matrices' offsets, for each call.
+        offsets: Cells to add to the three matrices' offsets, for each call.
         sources: Steps that wrote lhs and rhs; -1 for a factor.
         scalar: Place of the product of the messages' scales among the scalars.
         words: Cells of the words that the output is read in.
@@ -73,7 +73,7 @@ class MatrixLaunch(NamedTuple):
     lhs: MatrixOperand
     rhs: MatrixOperand
     out: MatrixOperand
-    places: tuple[tuple[int, ...], ...]
+    offsets: tuple[tuple[int, ...], ...]
     sources: tuple[int, int]
     scalar: int
     words: int
@@ -98,7 +98,7 @@ class MatrixLaunch(NamedTuple):
         """Return the first cell that is read of the left (0) or the right table (1), and how many up to the last."""
         operand, lines = (self.lhs, self.rows) if side == 0 else (self.rhs, self.columns)
         lines, length = (lines, self.depth) if operand.along_depth else (self.depth, lines)
-        farthest = max(place[side] for place in self.places) + (self.batch - 1) * operand.hop
+        farthest = max(offset[side] for offset in self.offsets) + (self.batch - 1) * operand.hop
         return operand.offset, farthest + (lines - 1) * operand.pitch + length
 
 
@@ -144,7 +144,7 @@ def choose_matrix(program: Program, number: int, start: int, record: list[int], 
     out = MatrixOperand(merged[OUT], strides[row][2], False, hops[2])
     if max(sizes[row], columns, depth, batch, lhs_operand.pitch, rhs_operand.pitch, out.pitch) > MAX_SIZE:
         return None
-    places = tuple(
+    offsets = tuple(
         tuple(sum(digit * strides[axis][k] for digit, axis in zip(numbers, others, strict=False)) for k in range(3))
         for numbers in digits
     )
@@ -162,7 +162,7 @@ def choose_matrix(program: Program, number: int, start: int, record: list[int], 
         lhs_operand,
         rhs_operand,
         out,
-        places,
+        offsets,
         (lhs[2], rhs[2]),
         scalar,
         words,

@@ -43,11 +43,11 @@ class MatrixQueue:
         unseen = np.tile([0.0, np.inf], 2 * len(matrices)).view(np.uint8)
         self._span = len(unseen)
         self.pieces = [unseen, unseen, scalars.view(np.uint8)]
-        """First contents of the memory of ``place``."""
+        """First contents of the memory of ``set_address``."""
         self.size = sum(map(len, self.pieces)) + 64
         self.are_ranges_known = False
 
-    def place(self, at: int) -> None:
+    def set_address(self, at: int) -> None:
         """Give the address, a multiple of 8, of ``size`` bytes on the device for ``pieces``."""
         self._ranges_at, self._unseen_at, self._scalars_at = at, at + self._span, at + 2 * self._span
 

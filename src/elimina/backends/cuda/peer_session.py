@@ -95,11 +95,11 @@ class PeerSession(CudaSession):
 
     def queue(self, steps: NDArray[np.int64], share: float) -> None:
         """Queue successive steps, after which a share of the program's work is done."""
-        phase = copy(self.part)
+        phase = copy(self.whole_program)
         phase.layout = phase.layout.phase(int(steps[0]), int(steps[-1]) + 1, len(self._program.starts))
         with self._here():
             self._write_loads()
-            self.part.products.find_ranges(self.arena)
+            self.whole_program.products.find_ranges(self.arena)
             self.launch_steps(phase, False)
             self._marks.append((self._passed(self._stream), share))
 
@@ -115,7 +115,7 @@ class PeerSession(CudaSession):
 
     def _peaks_of(self, session: PeerSession, step: int) -> Any:
         """Return the output range of a step in a session, as an array of this GPU."""
-        at = session._base + self.part.layout.peaks_at + RANGE_BYTES * step
+        at = session._base + self.whole_program.layout.peaks_at + RANGE_BYTES * step
         memory = self._cuda.UnownedMemory(at, RANGE_BYTES, session._memory, self._backend.number)
         return self._backend.cupy.ndarray((2,), np.float64, self._cuda.MemoryPointer(memory, 0))
 
@@ -137,7 +137,7 @@ class PeerSession(CudaSession):
     def finish(self, progress: Progress | None) -> RunOutput:
         """Wait until all that is queued has run; the seconds of the copies are those of the phase ``exchange``."""
         with self._here():
-            results, done = self._download(self.part.layout)
+            results, done = self._download(self.whole_program.layout)
             self._wait(done, progress)
             exchange = sum(self._cuda.get_elapsed_time(*ends) for ends in self._copies) / 1000
             self._copies.clear()
@@ -147,4 +147,4 @@ class PeerSession(CudaSession):
     def cancel(self) -> None:
         """Cancel queued work."""
         with self._here():
-            self._stop(self.part)
+            self._stop(self.whole_program)

@@ -152,7 +152,7 @@ def _cut_columns(
     build_a, build_b = (cell * side.tables * n * shape.domain for side, n in ((shape.a, rows), (shape.b, chunk)))
     # Threads without cells of their own wait, but so do others of other blocks for them.
     lanes = PRODUCT_THREADS * kernel.rows * kernel.cells * item // kernel.lane_bytes
-    places, parts = multiprocessors * kernel.blocks, shape.outer_cells * chunks
+    concurrent_blocks, block_rows = multiprocessors * kernel.blocks, shape.outer_cells * chunks
     fold = lanes * _fold_cost(kernel) * shape.domain + build_a
     most_together = max(1, min((room - chunk_bytes) // row_bytes, MAX_PASSES_AT_ONCE)) if whole else 1
     again, once = (
@@ -161,8 +161,8 @@ def _cut_columns(
         else (build_b + FILL_COST * (shape.domain / slab - 1), BLOCK_START_COST)
     )
     best: tuple[float, int] | None = None
-    for each in _passes_of_a_block(passes, max(1, -(-16 * places // parts))):
-        waves = parts * -(-passes // each) / places
+    for each in _passes_of_a_block(passes, max(1, -(-16 * concurrent_blocks // block_rows))):
+        waves = block_rows * -(-passes // each) / concurrent_blocks
         tile = fold + FILL_COST / min(each, most_together) + again
         # Blocks that share a multiprocessor do not end together, and the last ones do not keep it busy.
         cost = (max(1.0, waves) + TAIL_WAVES) * kernel.blocks * (each * tile + once)

@@ -68,7 +68,7 @@ class ResidentSteps:
         self.copy, self.memory = session.copy_of(layout), session.allocate(len(layout.state) + self.products.size)
         self.words_at, self.state_at = int(self.copy.ptr), int(self.memory.ptr)
         self.pristine_at = self.words_at + layout.words.nbytes
-        self.products.place(self.state_at + len(layout.state))
+        self.products.set_address(self.state_at + len(layout.state))
         self.recording = session.recording(self)
         session._copy(self.state_at, self.pristine_at, len(layout.state))
         session.upload(self.state_at + len(layout.state), self.products.pieces)
@@ -80,7 +80,7 @@ class CudaSession:
     def __init__(self, backend: CudaDevice, program: Program, factors: NDArray[np.generic]) -> None:
         self._backend, self._program = backend, program
         self._cuda, self._stream = backend.cupy.cuda, backend.stream
-        self._parts: dict[bytes | None, ResidentSteps] = {}
+        self._resident: dict[bytes | None, ResidentSteps] = {}
         self._asked: set[bytes] = set()
         self._expected: list[NDArray[np.int64]] = []
         self._marks: list[tuple[Any, float]] = []
@@ -95,14 +95,14 @@ class CudaSession:
             self._base = int(self._memory.ptr)
             ends = [self._cuda.Event() for _ in range(2)]
             ends[0].record(self._stream)
-            self._parts[None] = ResidentSteps(self, layout)
+            self._resident[None] = ResidentSteps(self, layout)
             self.upload(self._base + layout.arena_at, [np.ascontiguousarray(factors).reshape(-1).view(np.uint8)])
             ends[1].record(self._stream)
             self._uploads = [ends]
             """Events about uploads that no run has reported."""
 
     def _here(self) -> AbstractContextManager[None]:
-        return self._backend.at_work(self.part.layout.size)
+        return self._backend.at_work(self.whole_program.layout.size)
 
     def load(self, offset: int, values: NDArray[np.generic]) -> None:
         """Write elements of the arena, before any other use of it: see ``Session.load``."""
@@ -118,36 +118,36 @@ class CudaSession:
 
     def _forget_ranges(self) -> None:
         """Make the next run compute the ranges of factors again, because their values may have changed."""
-        for part in self._parts.values():
-            part.products.are_ranges_known = False
+        for resident in self._resident.values():
+            resident.products.are_ranges_known = False
 
     def run(self, steps: NDArray[np.int64] | None = None, progress: Callable[[float], None] | None = None) -> RunOutput:
         """Run all or some of the steps: see ``Session.run``."""
         with self._here():
-            part = self._part(steps)
+            resident = self._resident_steps(steps)
             events = [self._cuda.Event() for _ in range(3)]
             _running.add(id(self))
             try:
                 self._write_loads()
-                part.products.find_ranges(self.arena)
+                resident.products.find_ranges(self.arena)
                 events[0].record(self._stream)
-                marked = progress is not None and part.layout.work >= MIN_MARKED_WORK
-                self.launch(part, marked)
+                marked = progress is not None and resident.layout.work >= MIN_MARKED_WORK
+                self.launch(resident, marked)
                 events[1].record(self._stream)
                 if self._program.decode:
-                    self._decode(part)
+                    self._decode(resident)
                 events[2].record(self._stream)
-                results, done = self._download(part.layout)
+                results, done = self._download(resident.layout)
                 if self._program.keep and not self._program.decode and not marked:
                     # It is likely to run again, and the device is busy with the first run.
-                    self._record(part)
+                    self._record(resident)
                 while self._expected and not has_passed(self._cuda.runtime, done):
                     self._laid_out(self._expected.pop())
                 self._expected.clear()
                 self._wait(done, progress)
                 self._staged.clear()
             except BaseException:
-                self._stop(part)
+                self._stop(resident)
                 raise
             finally:
                 _running.discard(id(self))
@@ -163,25 +163,27 @@ class CudaSession:
         item = self._program.dtype.itemsize
         values = np.empty(span, dtype=self._program.dtype)
         whole = values.view(np.uint8)
-        parts = [slice(first, min(first + STAGE_BYTES, len(whole))) for first in range(0, len(whole), STAGE_BYTES)]
+        stages_of_data = [
+            slice(first, min(first + STAGE_BYTES, len(whole))) for first in range(0, len(whole), STAGE_BYTES)
+        ]
         writing: deque[list[Future[None]]] = deque(maxlen=2)
         with self._here(), ThreadPoolExecutor(min(MAX_WRITERS, processors())) as writers:
             self._write_loads()
-            stages = [self._backend.pinned.malloc(min(STAGE_BYTES, len(whole))) for _ in parts[:2]]
-            for number, part in enumerate(parts):
-                stage, size = stages[number % 2], part.stop - part.start
+            stages = [self._backend.pinned.malloc(min(STAGE_BYTES, len(whole))) for _ in stages_of_data[:2]]
+            for number, stage_of_data in enumerate(stages_of_data):
+                stage, size = stages[number % 2], stage_of_data.stop - stage_of_data.start
                 for done in writing[0] if len(writing) == 2 else ():
                     done.result()
-                self._copy(stage.ptr, self.arena + offset * item + part.start, size)
+                self._copy(stage.ptr, self.arena + offset * item + stage_of_data.start, size)
                 self._stream.synchronize()
-                writing.append(_written(writers, whole[part], as_bytes(stage, size)))
+                writing.append(_written(writers, whole[stage_of_data], as_bytes(stage, size)))
             self._staged.clear()
         return values
 
-    def gather(self, places: NDArray[np.int64]) -> NDArray[np.generic]:
+    def gather(self, cells: NDArray[np.int64]) -> NDArray[np.generic]:
         """Return the elements of the arena at these places: see ``GatheringSession.gather``."""
         with self.arena_in_place() as (cupy, arena):
-            values: NDArray[np.generic] = cupy.asnumpy(arena[cupy.asarray(places)], stream=self._stream)
+            values: NDArray[np.generic] = cupy.asnumpy(arena[cupy.asarray(cells)], stream=self._stream)
         return values
 
     @contextmanager
@@ -243,23 +245,23 @@ class CudaSession:
         """Write the output ranges of another session: see ``Session.load_peaks``."""
         with self._here():
             values = np.ascontiguousarray(peaks).reshape(-1).view(np.uint8)
-            self.upload(self._base + self.part.layout.peaks_at + RANGE_BYTES * first, [values])
+            self.upload(self._base + self.whole_program.layout.peaks_at + RANGE_BYTES * first, [values])
 
     def close(self) -> None:
         """Release the memory."""
-        self._parts.clear()
+        self._resident.clear()
         del self._memory
         self._backend.trim()
 
     @property
-    def part(self) -> ResidentSteps:
+    def whole_program(self) -> ResidentSteps:
         """The whole program on the device."""
-        return self._parts[None]
+        return self._resident[None]
 
     @property
     def arena(self) -> int:
         """Address of the arena on the device."""
-        return self._base + self.part.layout.arena_at
+        return self._base + self.whole_program.layout.arena_at
 
     @property
     def dtype(self) -> np.dtype[np.generic]:
@@ -279,23 +281,23 @@ class CudaSession:
         """Return whether running only these steps saves more time than laying them out takes."""
         return self._program.work - work_of(self._program, steps) >= MIN_SAVED_WORK
 
-    def _part(self, steps: NDArray[np.int64] | None) -> ResidentSteps:
+    def _resident_steps(self, steps: NDArray[np.int64] | None) -> ResidentSteps:
         if steps is None:
-            return self.part
+            return self.whole_program
         key = steps.tobytes()
         if key not in self._asked and not self._saves(steps):
             # It may never be requested again.
             self._asked.add(key)
-            return self.part
+            return self.whole_program
         return self._laid_out(steps)
 
     def _laid_out(self, steps: NDArray[np.int64]) -> ResidentSteps:
         key = steps.tobytes()
-        if key not in self._parts:
-            if len(self._parts) > MAX_PARTIAL_LAYOUTS:
-                del self._parts[next(steps_key for steps_key in self._parts if steps_key is not None)]
-            self._parts[key] = ResidentSteps(self, self._backend.lay_out(self._program, steps))
-        return self._parts[key]
+        if key not in self._resident:
+            if len(self._resident) > MAX_PARTIAL_LAYOUTS:
+                del self._resident[next(steps_key for steps_key in self._resident if steps_key is not None)]
+            self._resident[key] = ResidentSteps(self, self._backend.lay_out(self._program, steps))
+        return self._resident[key]
 
     def _copy(self, to: int, source: int, size: int) -> None:
         self._cuda.runtime.memcpyAsync(to, source, size, self._cuda.runtime.memcpyDefault, self._stream.ptr)
@@ -314,11 +316,11 @@ class CudaSession:
             return
         stages = [self._backend.pinned.malloc(STAGE_BYTES) for _ in range(2)]
         busy: list[Any] = [None, None]
-        for turn, (address, part) in enumerate(slices_of(to, pieces, STAGE_BYTES)):
+        for turn, (address, piece) in enumerate(slices_of(to, pieces, STAGE_BYTES)):
             if busy[turn % 2] is not None:
                 busy[turn % 2].synchronize()
-            as_bytes(stages[turn % 2], len(part))[:] = part
-            self._copy(address, stages[turn % 2].ptr, len(part))
+            as_bytes(stages[turn % 2], len(piece))[:] = piece
+            self._copy(address, stages[turn % 2].ptr, len(piece))
             busy[turn % 2] = self._cuda.Event(disable_timing=True)
             busy[turn % 2].record(self._stream)
         self._stream.synchronize()
@@ -336,9 +338,9 @@ class CudaSession:
             copies[number] = memory
         return memory
 
-    def recording(self, part: ResidentSteps) -> LaunchRecording:
+    def recording(self, resident: ResidentSteps) -> LaunchRecording:
         """Return the recording of a part's launches, which another session at the same addresses may have made."""
-        layout, where = part.layout, (part.words_at, part.state_at, self._base)
+        layout, where = resident.layout, (resident.words_at, resident.state_at, self._base)
         blas = self._backend.blas if any(isinstance(launch, MatrixLaunch) for launch in layout.launches) else None
         # A graph runs in its own stream, whose memory another program may use meanwhile.
         key = self._backend.number, self._stream.ptr, *where, blas, self._program.parameter
@@ -346,31 +348,33 @@ class CudaSession:
             layout.recordings.clear()
         return layout.recordings.setdefault(key, LaunchRecording())
 
-    def launch(self, part: ResidentSteps, marked: bool) -> None:
+    def launch(self, resident: ResidentSteps, marked: bool) -> None:
         """Queue every step, as one graph if the launches are repeated."""
-        recording = part.recording
+        recording = resident.recording
         if not marked and recording.runs:
-            self._record(part)
+            self._record(resident)
         if marked or recording.graph is None:
-            self.launch_steps(part, marked)
+            self.launch_steps(resident, marked)
             recording.runs += 1
         else:
             recording.graph()
 
-    def _record(self, part: ResidentSteps) -> None:
+    def _record(self, resident: ResidentSteps) -> None:
         """Make the graph of a part's launches, if there is none."""
-        if part.recording.graph is None:
-            part.recording.graph = self._backend.recorded(lambda: self.launch_steps(part, False))
+        if resident.recording.graph is None:
+            resident.recording.graph = self._backend.recorded(lambda: self.launch_steps(resident, False))
 
-    def launch_steps(self, part: ResidentSteps, marked: bool) -> None:
+    def launch_steps(self, resident: ResidentSteps, marked: bool) -> None:
         """Queue every step; ``marked``: with events for the progress."""
-        layout, program, backend = part.layout, self._program, self._backend
+        layout, program, backend = resident.layout, self._program, self._backend
         if any(isinstance(launch, ForestLaunch) for launch in layout.launches):
             # The stop flag before the counters stays: it ends all that is queued.
-            self._copy(part.state_at + FLAG_BYTES, part.pristine_at + FLAG_BYTES, len(layout.state) - FLAG_BYTES)
-        words, arena = np.uint64(part.words_at), np.uint64(self.arena)
-        peaks, stop = np.uint64(self._base + layout.peaks_at), np.uint64(part.state_at)
-        pending = np.uint64(part.state_at + layout.pending_at)
+            self._copy(
+                resident.state_at + FLAG_BYTES, resident.pristine_at + FLAG_BYTES, len(layout.state) - FLAG_BYTES
+            )
+        words, arena = np.uint64(resident.words_at), np.uint64(self.arena)
+        peaks, stop = np.uint64(self._base + layout.peaks_at), np.uint64(resident.state_at)
+        pending = np.uint64(resident.state_at + layout.pending_at)
         parameter = program.dtype.type(program.parameter)
         if SEMIRINGS[program.semiring].is_scaled and layout.sequence:
             blocks = -(-layout.sequence // kernels.THREADS)
@@ -382,17 +386,17 @@ class CudaSession:
             if isinstance(launch, ForestLaunch):
                 kind = program.semiring, program.dtype, launch.tree, launch.levels
                 kernel = backend.function(kernels.forest_kernel(*kind))
-                taken = np.uint64(part.state_at + 4 * launch.counter)
+                taken = np.uint64(resident.state_at + 4 * launch.counter)
                 where = [np.int64(n) for n in (layout.links_at, layout.entries_at + launch.first)]
                 sizes = [np.int64(n) for n in (launch.slots, len(program.starts))]
                 blocks = min(launch.slots, kernels.FOREST_BLOCKS * backend.multiprocessors)
                 arguments = (words, *where, *sizes, taken, pending, arena, peaks, stop, parameter)
                 kernel((blocks,), (kernels.THREADS,), arguments)
             elif isinstance(launch, MatrixLaunch):
-                record = np.uint64(part.words_at + 8 * launch.record_at)
-                part.products.queue(launch, record, arena, peaks, stop)
+                record = np.uint64(resident.words_at + 8 * launch.record_at)
+                resident.products.queue(launch, record, arena, peaks, stop)
             else:
-                self._launch_tile(part, launch, (arena, peaks, stop, parameter))
+                self._launch_tile(resident, launch, (arena, peaks, stop, parameter))
             done += launch.work
             share = done / max(1, layout.work)
             if marked and share - reported >= 1 / MAX_MARKS:
@@ -401,21 +405,21 @@ class CudaSession:
                 event.record(self._stream)
                 self._marks.append((event, share))
 
-    def _launch_tile(self, part: ResidentSteps, tile: TileLaunch, pointers: tuple[Any, ...]) -> None:
+    def _launch_tile(self, resident: ResidentSteps, tile: TileLaunch, pointers: tuple[Any, ...]) -> None:
         kernel = self._backend.function(tile.kernel.name, tile.shared)
-        record = np.uint64(part.words_at + 8 * tile.record_at)
+        record = np.uint64(resident.words_at + 8 * tile.record_at)
         arguments = (record, *map(np.int32, tile.arguments), *pointers)
         kernel((tile.blocks,), (tile.threads,), arguments, shared_mem=tile.shared)
 
-    def _decode(self, part: ResidentSteps) -> None:
-        layout, program = part.layout, self._program
+    def _decode(self, resident: ResidentSteps) -> None:
+        layout, program = resident.layout, self._program
         kernel = self._backend.function(kernels.decode_kernel(program.semiring, program.dtype))
         assignment = self._base + layout.assignment_at
         self._cuda.runtime.memsetAsync(assignment, 0, 4 * program.variables, self._stream.ptr)
         if not layout.decode_steps:
             return
-        pointers = [np.uint64(at) for at in (self.arena, self._base + layout.peaks_at, assignment, part.state_at)]
-        where = np.uint64(part.words_at), np.int64(layout.decode_at), np.int64(layout.decode_steps)
+        pointers = [np.uint64(at) for at in (self.arena, self._base + layout.peaks_at, assignment, resident.state_at)]
+        where = np.uint64(resident.words_at), np.int64(layout.decode_at), np.int64(layout.decode_steps)
         kernel(
             (1,), (kernels.THREADS,), (*where, *pointers, program.dtype.type(program.parameter)),
             shared_mem=layout.decode_shared,
@@ -461,17 +465,17 @@ class CudaSession:
         if progress is not None:
             progress(1.0)
 
-    def _stop(self, part: ResidentSteps) -> None:
+    def _stop(self, resident: ResidentSteps) -> None:
         """Cancel queued launches, and wait for the running one."""
         stream = self._cuda.Stream(non_blocking=True)
-        self._cuda.runtime.memsetAsync(part.state_at, 1, FLAG_BYTES, stream.ptr)
+        self._cuda.runtime.memsetAsync(resident.state_at, 1, FLAG_BYTES, stream.ptr)
         stream.synchronize()
         self._stream.synchronize()
-        self._cuda.runtime.memsetAsync(part.state_at, 0, FLAG_BYTES, self._stream.ptr)
+        self._cuda.runtime.memsetAsync(resident.state_at, 0, FLAG_BYTES, self._stream.ptr)
         self._stream.synchronize()
 
     def _collect(self, results: list[NDArray[np.uint8]], seconds: dict[str, float]) -> RunOutput:
-        layout, program = self.part.layout, self._program
+        layout, program = self.whole_program.layout, self._program
         head, cells = results[0], results[1].view(program.dtype)
         peaks = head[layout.peaks_at - layout.assignment_at :].view(np.float64)[: 2 * len(program.starts)]
         peaks = peaks.reshape(-1, 2).copy()

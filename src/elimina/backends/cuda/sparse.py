@@ -89,7 +89,7 @@ class CudaSparseDevice:
         """Join sorted tables: see ``SparseTables.join``.
 
         Raises:
-            MemoryLimitError: There are more than ``order.most`` tuples.
+            MemoryLimitError: There are more than ``order.max_tuples`` tuples.
         """
         words, rows = lhs.layout.words, len(lhs.values)
         with self._working(2 * (lhs.keys.nbytes + rhs.keys.nbytes)):
@@ -109,9 +109,9 @@ class CudaSparseDevice:
             self._launch(name + "false>", blocks * kernels.THREADS, *arguments, ends, None, None)
             ends = self._cupy.cumsum(ends)
             total = int(ends[-1]) if blocks else 0
-            if total > order.most:
+            if total > order.max_tuples:
                 raise MemoryLimitError(
-                    f"a join of {rows} and {len(rhs.values)} tuples makes {total}, more than {order.most}"
+                    f"a join of {rows} and {len(rhs.values)} tuples makes {total}, more than {order.max_tuples}"
                 )
             keys, values = self._room(total, words)
             self._launch(name + "true>", blocks * kernels.THREADS, *arguments, ends, keys, values)

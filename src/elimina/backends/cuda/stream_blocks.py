@@ -132,17 +132,19 @@ def cover(
     return chunks, cut.chunk, splits, mids, cut.columns, batch, cut.slab
 
 
-def _split(shape: StreamStepShape, kernel: TileKernel, cut: StreamCut, parts: int, places: int) -> tuple[int, int]:
+def _split(
+    shape: StreamStepShape, kernel: TileKernel, cut: StreamCut, block_rows: int, concurrent_blocks: int
+) -> tuple[int, int]:
     """Split the middle cells so that blocks fill waves and repay the building of their rhs; return splits, mids."""
     # Unit: rows of the product per fast cell. A byte of a streamed row costs as much as two, an unaligned one more.
     row = max(2.0 * shape.itemsize, 0.0 if kernel.aligned else 8.0)
     setup = 2 * BUILD_CELL_COST * shape.tables_b * _outers(shape, kernel) + BLOCK_START_COST / max(1, shape.domain)
     setup *= STREAM_SETUP_FACTOR * (1 if kernel.ring else 2)
     best: tuple[float, int, int] | None = None
-    for splits in range(1, max(1, min(shape.mid_cells // cut.rows, MAX_WAVES * places // parts)) + 1):
+    for splits in range(1, max(1, min(shape.mid_cells // cut.rows, MAX_WAVES * concurrent_blocks // block_rows)) + 1):
         mids = _up(-(-shape.mid_cells // splits), cut.rows) if splits > 1 else shape.mid_cells
         used = -(-shape.mid_cells // mids)
-        waves = parts * used / places
+        waves = block_rows * used / concurrent_blocks
         # Few waves are as slow as their last; with many, the last ones share what others leave.
         cost = (waves if waves >= 3 else math.ceil(waves)) + 0.5
         cost *= row * _up(mids, cut.rows) + setup

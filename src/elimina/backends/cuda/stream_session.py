@@ -49,19 +49,19 @@ class StreamSession(TiledSession):
             self._queues = [self._cuda.Stream(non_blocking=True) for _ in range(3)]
             self._cuda.runtime.memsetAsync(self._base, 0, self._fixed, self._queues[UP].ptr)
             self._queues[UP].synchronize()
-            place = PinnedArena if program.scratch is None else FileArena
-            self._place: PinnedArena | FileArena = place(backend, program, factors)
+            arena_class = PinnedArena if program.scratch is None else FileArena
+            self._host_arena: PinnedArena | FileArena = arena_class(backend, program, factors)
         # The steps' output ranges, an unused stop flag, packed tiles, tables.
         self._records_at = self._base + 16 * len(program.starts) + VECTOR_BYTES
         self._tables_at = self._base + self._fixed - MARGIN
         self._launches: dict[tuple[int, ...], tuple[TileLaunch, list[int], list[int]]] = {}
         threads = available_threads()
-        super().__init__(program, self._place.array, threads, time.perf_counter() - started)
+        super().__init__(program, self._host_arena.array, threads, time.perf_counter() - started)
 
     def close(self) -> None:
         """Release the memory."""
         super().close()
-        self._place.close()
+        self._host_arena.close()
         del self._memory
         self._backend.trim()
 
@@ -98,7 +98,7 @@ class StreamSession(TiledSession):
                 events[DOWN][slot].synchronize()
             self._queue(tile, events, max(first, tile.number - RECORDS))
             for later in following:
-                self._place.prepare(later)
+                self._host_arena.prepare(later)
             done += math.prod(tile.lengths) * int(self.program.words[self.program.starts[tile.step] + 1])
             if report is not None:
                 report(done)
@@ -119,7 +119,7 @@ class StreamSession(TiledSession):
 
         up = wait(UP)
         launch = self._launch(tile, slot, up)
-        self._place.upload(tile, self._tables_at, up)
+        self._host_arena.upload(tile, self._tables_at, up)
         events[UP][slot].record(up)
         run = wait(RUN)
         run.wait_event(events[UP][slot])
@@ -128,7 +128,7 @@ class StreamSession(TiledSession):
         events[RUN][slot].record(run)
         down = wait(DOWN)
         down.wait_event(events[RUN][slot])
-        self._place.download(tile, self._tables_at, down)
+        self._host_arena.download(tile, self._tables_at, down)
         events[DOWN][slot].record(down)
 
     def _launch(self, tile: StreamTile, slot: int, up: Any) -> Callable[[], None]:
@@ -139,13 +139,13 @@ class StreamSession(TiledSession):
         at = 8 * len(record)
         words = np.frombuffer(self._records, dtype=np.int64, count=len(record), offset=slot * RECORD_BYTES)
         words[:] = record
-        place = self._records_at + slot * RECORD_BYTES
+        address = self._records_at + slot * RECORD_BYTES
         runtime = self._cuda.runtime
-        runtime.memcpyAsync(place, self._records.ptr + slot * RECORD_BYTES, at, runtime.memcpyDefault, up.ptr)
+        runtime.memcpyAsync(address, self._records.ptr + slot * RECORD_BYTES, at, runtime.memcpyDefault, up.ptr)
         kernel = backend.function(cut.kernel.name, cut.shared)
         pointers = (self._tables_at, self._base, self._base + 16 * len(program.starts))
         arguments = (
-            np.uint64(place),
+            np.uint64(address),
             *map(np.int32, cut.arguments),
             *map(np.uint64, pointers),
             program.dtype.type(program.parameter),
@@ -174,4 +174,4 @@ class StreamSession(TiledSession):
         """Wait until all copies and kernels have finished."""
         for queue in self._queues:
             queue.synchronize()
-        self._place.settle()
+        self._host_arena.settle()

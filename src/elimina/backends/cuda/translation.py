@@ -156,11 +156,11 @@ def _place_compact(words: NDArray[np.int64], program: Program, steps: StepArrays
     """Give each compact output a place from the buffer's start on; return the bytes they take."""
     item = program.dtype.itemsize
     per_word = max(1, 16 // item)
-    places = np.where(compact, -(-steps.spans // per_word) * per_word, 0)
-    offsets = np.cumsum(places) - places
+    sizes = np.where(compact, -(-steps.spans // per_word) * per_word, 0)
+    offsets = np.cumsum(sizes) - sizes
     words[program.starts[compact] + OUT] = offsets[compact]
     words[steps.source_at[tables_from(steps, compact)]] = offsets[steps.sources[tables_from(steps, compact)]]
-    return _aligned(int(places.sum()) * item)
+    return _aligned(int(sizes.sum()) * item)
 
 
 def _move(

@@ -60,16 +60,16 @@ class TupleBounds:
         return sum(self._trees)
 
     def guard(
-        self, number: int, parts: Sequence[tuple[Operand, SparseTable]], looked_up: Sequence[Operand]
+        self, number: int, joined: Sequence[tuple[Operand, SparseTable]], looked_up: Sequence[Operand]
     ) -> BoundFilters:
         """Return the filter of tuples for a step's output.
 
         Args:
             number: Number of the step.
-            parts: Tables to join as tuples, with their roles in the step.
+            joined: Tables to join as tuples, with their roles in the step.
             looked_up: Its other tables, joined as soon as all of their variables are there.
         """
-        under = {id(rows): self._under(operand) for operand, rows in parts}
+        under = {id(rows): self._under(operand) for operand, rows in joined}
         dense = [bound for operand in looked_up for bound in self._under(operand)]
         others = sum(self._trees) - self._trees[self._outside.tree_of[number]]
         rest = self._tables(self._outside.others[number])
@@ -80,9 +80,10 @@ class TupleBounds:
             return self._tables(self._outside.outputs[operand.source])
         return self._tables((self._outside.factors[operand.factor],))
 
-    def _tables(self, places: Iterable[TablePlace]) -> list[DenseLookup]:
+    def _tables(self, table_places: Iterable[TablePlace]) -> list[DenseLookup]:
         return [
-            DenseLookup(place.scope, view_of(self._arena, place.offset, place.sizes, place.strides)) for place in places
+            DenseLookup(table.scope, view_of(self._arena, table.offset, table.sizes, table.strides))
+            for table in table_places
         ]
 
 
@@ -119,7 +120,7 @@ class BoundFilters:
         missing = set().union(*(bound.scope for bound in tables)).difference(scope)
         for variable in sorted(missing, key=lambda v: sum(v in bound.scope for bound in tables)):
             tables = self._without(tables, variable, scope)
-        tables = [self._sum(part) for part in _mini_buckets(tables, self._cells)]
+        tables = [self._sum(mini_bucket) for mini_bucket in _mini_buckets(tables, self._cells)]
         spent = self._others + sum(int(bound.cells) for bound in tables if not bound.scope)
         lookups = [
             DenseLookup(bound.scope, self._device.upload(np.ascontiguousarray(bound.cells)))
@@ -133,8 +134,8 @@ class BoundFilters:
         result = [bound for bound in tables if variable not in bound.scope]
         # A large table is bounded separately.
         with_variable = [_shrunk(bound, variable, scope, self._cells) for bound in tables if variable in bound.scope]
-        for part in _mini_buckets(with_variable, self._cells):
-            joined = self._sum(part)
+        for mini_bucket in _mini_buckets(with_variable, self._cells):
+            joined = self._sum(mini_bucket)
             axis = joined.scope.index(variable)
             result.append(DenseLookup(joined.scope[:axis] + joined.scope[axis + 1 :], joined.cells.min(axis=axis)))
         return result
@@ -167,4 +168,4 @@ def _mini_buckets(tables: Sequence[DenseLookup], max_cells: int) -> list[list[De
     mini_buckets = mini_buckets_of_cells(
         [bound.scope for bound in tables], [bound.cells.shape for bound in tables], max_cells
     )
-    return [[tables[number] for number in part] for part in mini_buckets]
+    return [[tables[number] for number in mini_bucket] for mini_bucket in mini_buckets]

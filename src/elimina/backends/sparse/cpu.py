@@ -72,17 +72,17 @@ class CpuSparseDevice:
         """Join sorted tables: see ``SparseTables.join``.
 
         Raises:
-            MemoryLimitError: There are more than ``order.most`` tuples.
+            MemoryLimitError: There are more than ``order.max_tuples`` tuples.
         """
         try:
             return rows_join(
                 *self._ring, lhs.keys, lhs.values, rhs.keys, rhs.values,
                 order.group, order.low, order.eliminate,
-                stage, float(budget), _integer(self.dtype, budget), order.most, self.threads,
+                stage, float(budget), _integer(self.dtype, budget), order.max_tuples, self.threads,
             )  # fmt: skip
         except OverflowError as error:
             raise MemoryLimitError(
-                f"a join of {len(lhs.values)} and {len(rhs.values)} tuples makes more than {order.most}"
+                f"a join of {len(lhs.values)} and {len(rhs.values)} tuples makes more than {order.max_tuples}"
             ) from error
 
     def project(self, rows: SparseTable, low: int) -> tuple[Any, Any]:

@@ -33,7 +33,7 @@ class JoinOrder(NamedTuple):
     group: NDArray[np.uint64]
     low: int
     eliminate: bool
-    most: int
+    max_tuples: int
 
 
 class SparseDevice(Protocol):
@@ -97,7 +97,7 @@ class SparseDevice(Protocol):
             Keys, values and the number of tuples considered.
 
         Raises:
-            MemoryLimitError: There are more than ``order.most`` tuples.
+            MemoryLimitError: There are more than ``order.max_tuples`` tuples.
         """
         ...
 

@@ -94,7 +94,7 @@ class SparseTables:
         """
         layout = KeyLayout.of(scope, sizes)
         keys = np.zeros((len(values), layout.words), dtype=np.uint64)
-        for axis, (word, shift) in enumerate(layout.places):
+        for axis, (word, shift) in enumerate(layout.fields):
             keys[:, word] |= rows[:, axis].astype(np.uint64) << np.uint64(shift)
         device = self.device
         return self._sorted(layout, device.upload(keys), device.upload(np.ascontiguousarray(values, dtype=self.dtype)))
@@ -127,7 +127,7 @@ class SparseTables:
     def find(self, rows: SparseTable, values: Mapping[int, int]) -> int | None:
         """Return the index of the tuple with these values; None if it is not listed."""
         layout, key = rows.layout, [0] * rows.layout.words
-        for v, (word, shift) in zip(layout.scope, layout.places, strict=True):
+        for v, (word, shift) in zip(layout.scope, layout.fields, strict=True):
             key[word] |= values[v] << shift
 
         def key_at(number: int) -> list[int]:
@@ -140,7 +140,7 @@ class SparseTables:
     def project(self, rows: SparseTable, variable: int) -> JoinResult:
         """Eliminate a variable of one table."""
         rows = self.arrange(rows, _with_last(rows.layout, variable)) if rows.layout.scope[-1] != variable else rows
-        if rows.layout.places[-1] != (rows.layout.words - 1, 0):
+        if rows.layout.fields[-1] != (rows.layout.words - 1, 0):
             rows = self.arrange(rows, KeyLayout.of(rows.layout.scope, rows.layout.sizes))
         keys, values = self.device.project(rows, rows.layout.low())
         return JoinResult(SparseTable(rows.layout.without_last(), keys, values), len(rows.values))
@@ -205,7 +205,7 @@ class SparseTables:
 
     def join_all(
         self,
-        parts: Sequence[SparseTable],
+        inputs: Sequence[SparseTable],
         *,
         eliminate: int | None = None,
         tables: Sequence[DenseLookup] = (),
@@ -218,7 +218,7 @@ class SparseTables:
         that adds the fewest bits to the tuples. A dense table is joined as soon as its variables are there.
 
         Args:
-            parts: Tables in any layouts.
+            inputs: Tables in any layouts.
             eliminate: A variable that leaves.
             tables: Dense tables over variables of the union that are joined too.
             guard: Says which tuples of each joint table are kept, before anything is eliminated.
@@ -229,26 +229,26 @@ class SparseTables:
             MemoryLimitError: A table would have more than ``max_tuples`` tuples.
             UnsupportedError: A union does not fit a key.
         """
-        if not parts:
+        if not inputs:
             raise InputError("there is no sparse table to join: give one at least")
-        waiting, dense, candidates = list(parts), list(tables), 0
+        waiting, dense, candidates = list(inputs), list(tables), 0
         rows = waiting.pop(max(range(len(waiting)), key=lambda at: len(waiting[at].values)))
-        for part in waiting[: len(waiting) if len(waiting) > 1 else 0]:
+        for next_input in waiting[: len(waiting) if len(waiting) > 1 else 0]:
             # Others are joined before it grows.
-            if _added_bits(rows, part) and not set(rows.layout.scope).isdisjoint(part.layout.scope):
-                rows = self.semi_join(rows, part)
+            if _added_bits(rows, next_input) and not set(rows.layout.scope).isdisjoint(next_input.layout.scope):
+                rows = self.semi_join(rows, next_input)
         while waiting:
             at = min(range(len(waiting)), key=lambda at: (_added_bits(rows, waiting[at]), -len(waiting[at].values)))
-            part = waiting.pop(at)
-            scope = frozenset((*rows.layout.scope, *part.layout.scope))
+            next_input = waiting.pop(at)
+            scope = frozenset((*rows.layout.scope, *next_input.layout.scope))
             keep = guard(scope, waiting)
             if not waiting:
                 options: dict[str, Any] = {"eliminate": eliminate, "keep": keep, "max_tuples": max_tuples}
-                result = self.join(rows, part, tables=dense, **options)
+                result = self.join(rows, next_input, tables=dense, **options)
                 return result._replace(candidates=candidates + result.candidates)
             complete = [table for table in dense if scope.issuperset(table.scope)]
             dense = [table for table in dense if not scope.issuperset(table.scope)]
-            result = self.join(rows, part, last=eliminate, tables=complete, keep=keep, max_tuples=max_tuples)
+            result = self.join(rows, next_input, last=eliminate, tables=complete, keep=keep, max_tuples=max_tuples)
             rows, candidates = result.rows, candidates + result.candidates
         keep = guard(frozenset(rows.layout.scope), ())
         result = self.lookup(rows, dense, keep) if dense or keep is not None else JoinResult(rows, len(rows.values))
@@ -325,8 +325,8 @@ def join_layout(lhs: SparseTable, rhs: SparseTable, last: int | None) -> KeyLayo
     return KeyLayout.of(scope, [sizes[v] for v in scope])
 
 
-def _added_bits(rows: SparseTable, part: SparseTable) -> int:
-    fields = zip(part.layout.scope, part.layout.sizes, strict=True)
+def _added_bits(rows: SparseTable, table: SparseTable) -> int:
+    fields = zip(table.layout.scope, table.layout.sizes, strict=True)
     return sum(field_bits(size) for v, size in fields if v not in rows.layout.scope)
 
 
@@ -337,12 +337,12 @@ def _with_last(layout: KeyLayout, variable: int) -> KeyLayout:
 
 def _sublayout(layout: KeyLayout, at: tuple[int, ...]) -> KeyLayout:
     scope, sizes = tuple(layout.scope[n] for n in at), tuple(layout.sizes[n] for n in at)
-    return KeyLayout(scope, sizes, tuple(layout.places[n] for n in at), layout.words)
+    return KeyLayout(scope, sizes, tuple(layout.fields[n] for n in at), layout.words)
 
 
 def _axes(layout: KeyLayout, strides: Sequence[int]) -> NDArray[np.int64]:
     axes = [
         [word, shift, signed((1 << field_bits(size)) - 1), stride]
-        for (word, shift), size, stride in zip(layout.places, layout.sizes, strides, strict=True)
+        for (word, shift), size, stride in zip(layout.fields, layout.sizes, strides, strict=True)
     ]
     return np.array(axes, dtype=np.int64).reshape(-1, 4)

@@ -104,14 +104,14 @@ class SparseSession:
         """Return a message as bytes: see ``KeepingSession.fetch_message``."""
         table = self._messages[number]
         if isinstance(table, DenseTable):
-            head, parts = np.array([1, 0], dtype=np.int64), [np.ascontiguousarray(table.cells)]
+            head, arrays = np.array([1, 0], dtype=np.int64), [np.ascontiguousarray(table.cells)]
         else:
             layout = table.layout
-            fields = zip(layout.scope, layout.sizes, layout.places, strict=True)
-            words = [word for v, size, place in fields for word in (v, size, *place)]
+            fields = zip(layout.scope, layout.sizes, layout.fields, strict=True)
+            words = [word for v, size, field in fields for word in (v, size, *field)]
             head = np.array([1 + 1 + 1 + len(words), len(table.values), layout.words, *words], dtype=np.int64)
-            parts = [self._device.download(table.keys), self._device.download(table.values)]
-        return np.concatenate([part.reshape(-1).view(np.uint8) for part in (head, *parts)])
+            arrays = [self._device.download(table.keys), self._device.download(table.values)]
+        return np.concatenate([array.reshape(-1).view(np.uint8) for array in (head, *arrays)])
 
     def load_message(self, number: int, data: NDArray[np.uint8]) -> None:
         """Read a message from bytes: see ``KeepingSession.load_message``."""
@@ -161,13 +161,13 @@ class SparseSession:
         for on_rows, group in groups(self._sparse):
             numbers = [number for number in group if chosen is None or number in chosen]
             # Consecutive dense steps run together.
-            for part in [[number] for number in numbers] if on_rows else filter(None, [numbers]):
+            for numbers_together in [[number] for number in numbers] if on_rows else filter(None, [numbers]):
                 if on_rows:
-                    self._run_rows(part[0])
+                    self._run_rows(numbers_together[0])
                 else:
-                    self._run_dense(part)
-                self._forget(part)
-                done += len(part)
+                    self._run_dense(numbers_together)
+                self._forget(numbers_together)
+                done += len(numbers_together)
                 if progress is not None:
                     progress(done / len(self._sparse.steps))
         ran = time.perf_counter()
@@ -191,14 +191,14 @@ class SparseSession:
             count_path("rows-turned-dense")
             self._run_dense([number])
             return
-        parts, lookups = self._split(step.operands, read)
+        joined, lookups = self._split(step.operands, read)
         options: dict[str, Any] = {"tables": [table for _, table in lookups]}
         if self._bounds is not None:
-            options["guard"] = self._bounds.guard(number, parts, [operand for operand, _ in lookups])
+            options["guard"] = self._bounds.guard(number, joined, [operand for operand, _ in lookups])
         max_tuples = self._free() // (_WORKING_COPIES * tuple_bytes(joined_sizes(step), self._item))
         variable = step.variable if step.variable >= 0 else None
         try:
-            tables = [table for _, table in parts]
+            tables = [table for _, table in joined]
             result = self._tables.join_all(tables, eliminate=variable, max_tuples=max(max_tuples, 1), **options)
         except MemoryLimitError as error:
             if (step.out_cells + self._listed_cells(step)) * self._item > self._free():
@@ -224,8 +224,8 @@ class SparseSession:
     ) -> tuple[list[tuple[Operand, SparseTable]], list[tuple[Operand, DenseLookup]]]:
         """Return the tables to join, which have all the variables, and those that tuples are looked up in."""
         pairs = list(zip(operands, tables, strict=True))
-        parts = [(operand, table) for operand, table in pairs if isinstance(table, SparseTable)]
-        joined_variables = {v for _, part in parts for v in part.layout.scope}
+        joined = [(operand, table) for operand, table in pairs if isinstance(table, SparseTable)]
+        joined_variables = {v for _, joined_table in joined for v in joined_table.layout.scope}
         lookups = []
         dense = [(operand, table) for operand, table in pairs if isinstance(table, DenseTable)]
         for operand, table in sorted(dense, key=lambda pair: self._share(pair[1])):
@@ -233,14 +233,14 @@ class SparseSession:
             if joined_variables.issuperset(table.scope) and table.cells.size <= _MAX_LOOKUP_CELLS:
                 lookups.append((operand, DenseLookup(table.scope, cells)))
             else:
-                parts.append((operand, self._tables.from_dense(table.scope, cells)))
+                joined.append((operand, self._tables.from_dense(table.scope, cells)))
                 joined_variables.update(table.scope)
-        return parts, lookups
+        return joined, lookups
 
     def _run_dense(self, numbers: Sequence[int]) -> None:
         """Run steps as a separate program: its arena holds its inputs first, then its outputs."""
         count_path("rows-dense-steps")
-        inside = {number: place for place, number in enumerate(numbers)}
+        inside = {number: position for position, number in enumerate(numbers)}
         arena = Arena(self._item)
         pieces: list[tuple[int, Array]] = []
         place_of: dict[tuple[int, int], int] = {}
@@ -317,9 +317,9 @@ class SparseSession:
         return DenseTable(self._cells(operand.source), step.axes, step.sizes, step.out_strides)
 
     def _listed_factor(self, factor: FactorLayout) -> SparseTable:
-        place = section(self._factors, factor)
-        keys, values = place.read()
-        return SparseTable(place.layout, self._device.upload(keys), self._device.upload(values))
+        listed_section = section(self._factors, factor)
+        keys, values = listed_section.read()
+        return SparseTable(listed_section.layout, self._device.upload(keys), self._device.upload(values))
 
     def _dense_factor(self, factor: FactorLayout) -> DenseTable:
         if factor.tuples is None:
@@ -412,7 +412,7 @@ class SparseSession:
             return np.array(fields, dtype=np.int64).reshape(-1, 3), None, table.cells
         fields = [
             (v, word, signed(1 << shift))
-            for v, (word, shift) in zip(table.layout.scope, table.layout.places, strict=True)
+            for v, (word, shift) in zip(table.layout.scope, table.layout.fields, strict=True)
         ]
         download = self._device.download
         return np.array(fields, dtype=np.int64).reshape(-1, 3), download(table.keys), download(table.values)

@@ -278,11 +278,11 @@ def _element(terms: Terms, arguments: Arguments) -> None:
     model, at, matrix, value = terms.model, contents.get("index"), contents.get("matrix"), contents.get("value")
     condition = arguments.text("condition") if value is None else f"(eq,{value.text})"
     if matrix is not None:
-        rows, places = terms.matrix(matrix.text), terms.items(arguments.text("index"))
+        rows, index_terms = terms.matrix(matrix.text), terms.items(arguments.text("index"))
         starts = _start(matrix, "startRowIndex"), _start(matrix, "startColIndex")
-        if len(places) != 2:
-            raise TextError(f"expected two indices of a matrix, found {len(places)}")
-        row, column = (model.expression(position) - start for position, start in zip(places, starts, strict=True))
+        if len(index_terms) != 2:
+            raise TextError(f"expected two indices of a matrix, found {len(index_terms)}")
+        row, column = (model.expression(position) - start for position, start in zip(index_terms, starts, strict=True))
         model.add(column >= 0)
         model.add(column <= len(rows[0]) - 1)
         terms.meet(model.element([x for line in rows for x in line], row * len(rows[0]) + column), condition)
@@ -300,20 +300,20 @@ def _element(terms: Terms, arguments: Arguments) -> None:
 
 def _channel(terms: Terms, arguments: Arguments) -> None:
     model, contents = terms.model, arguments.contents
-    places = contents.all("list") or [contents]
-    lists = [terms.items(each.text) for each in places]
+    list_elements = contents.all("list") or [contents]
+    lists = [terms.items(each.text) for each in list_elements]
     if len(lists) > 2:
         raise TextError(f"expected one or two lists in <channel>, found {len(lists)}")
     value = contents.get("value")
     if value is not None:
         (booleans,) = lists if len(lists) == 1 else [[]]
-        chosen = model.expression(terms.value(value.text)) - _start(places[0])
+        chosen = model.expression(terms.value(value.text)) - _start(list_elements[0])
         for position, x in enumerate(booleans):
             model.add(chosen == position, iff=terms.boolean(x))
         model.add(chosen >= 0)
         model.add(chosen <= len(booleans) - 1)
         return
-    starts = _start(places[0]), _start(places[-1])
+    starts = _start(list_elements[0]), _start(list_elements[-1])
     xs = [model.expression(x) - starts[1] for x in lists[0]]
     ys = [model.expression(y) - starts[0] for y in lists[-1]]
     if len(xs) == len(ys):
@@ -336,10 +336,10 @@ def _automaton(terms: Terms, arguments: Arguments) -> None:
     xs = terms.items(arguments.text("list"))
     moves: dict[str, dict[int, set[str]]] = {}
     for row in rows_of(arguments.text("transitions")):
-        parts = [part.strip() for part in row.split(",")]
-        if len(parts) != 3:
+        fields = [field.strip() for field in row.split(",")]
+        if len(fields) != 3:
             raise TextError(f"expected transitions such as (a,0,b), found ({row[:40]})")
-        source, symbol, target = parts[0], number(parts[1]), parts[2]
+        source, symbol, target = fields[0], number(fields[1]), fields[2]
         moves.setdefault(source, {}).setdefault(symbol, set()).add(target)
         moves.setdefault(target, {})
     if not moves:

@@ -44,8 +44,8 @@ class ElementContents:
 
     def all(self, tag: str) -> list[ElementContents]:
         """Return the children of a name."""
-        chosen = [(place, child) for place, child in enumerate(self._element.children) if child.tag == tag]
-        return [self._children.setdefault(place, ElementContents(child, self._owner)) for place, child in chosen]
+        chosen = [(position, child) for position, child in enumerate(self._element.children) if child.tag == tag]
+        return [self._children.setdefault(position, ElementContents(child, self._owner)) for position, child in chosen]
 
     def get(self, tag: str) -> ElementContents | None:
         """Return the child of a name; None if there is none.
@@ -84,9 +84,9 @@ class ElementContents:
         for name, value in self._element.attributes.items():
             if name not in self._attributes:
                 raise UnsupportedError(f'{name}="{value[:40]}" of {where} is not supported')
-        for place, child in enumerate(self._element.children):
-            if place not in self._children:
+        for position, child in enumerate(self._element.children):
+            if position not in self._children:
                 raise UnsupportedError(f"<{child.tag}> in {where} is not supported here")
-            self._children[place].check()
+            self._children[position].check()
         if not self._is_text_read and self._element.text:
             raise TextError(f"expected elements in {where}, found the text {self._element.text[:40]!r}")

@@ -118,51 +118,56 @@ class Reader:
         starts = starts if len(starts) == len(sizes) else starts[:1] * len(sizes)
         array = Array(sizes, starts, [None] * math.prod(sizes))
         domains: list[str | None] = [None] * math.prod(sizes)
-        parts = contents.all("domain")
-        places = [
+        domain_elements = contents.all("domain")
+        element_names = [
             f"{name}{''.join(f'[{i}]' for i in index)}"
             for index in itertools.product(*(range(a, a + n) for a, n in zip(starts, sizes, strict=True)))
         ]
-        if parts:
-            self._spread(parts, name, array, places, domains)
+        if domain_elements:
+            self._spread(domain_elements, name, array, element_names, domains)
         else:
             domain = self._domain_of(contents)
             self._domains[name] = domain
             domains = [domain] * len(domains)
-        for flat, (element_name, text) in enumerate(zip(places, domains, strict=True)):
+        for flat, (element_name, text) in enumerate(zip(element_names, domains, strict=True)):
             if text is not None:
                 array.elements[flat] = self._new_variable(text, element_name)
                 self._domains[element_name] = text
         self._terms.arrays[name] = array
 
     def _spread(
-        self, parts: Sequence[ElementContents], name: str, array: Array, places: list[str], domains: list[str | None]
+        self,
+        domain_elements: Sequence[ElementContents],
+        name: str,
+        array: Array,
+        element_names: list[str],
+        domains: list[str | None],
     ) -> None:
         """Assign listed domains to the elements of an array."""
-        flat_of = {element_name: flat for flat, element_name in enumerate(places)}
+        flat_of = {element_name: flat for flat, element_name in enumerate(element_names)}
         scratch = Terms(Model(), {}, {name: Array(array.sizes, array.starts, [])})
-        stand_ins: list[Expression | None] = [scratch.model.bool_var(element_name) for element_name in places]
+        stand_ins: list[Expression | None] = [scratch.model.bool_var(element_name) for element_name in element_names]
         scratch.arrays[name].elements = stand_ins
-        for part in parts:
-            self._document.line = part.line
-            named = part.attribute("for", "others")
+        for domain_element in domain_elements:
+            self._document.line = domain_element.line
+            named = domain_element.attribute("for", "others")
             if named == "others":
                 chosen = [flat for flat, domain in enumerate(domains) if domain is None]
             else:
                 chosen = [flat_of[element_name] for token in named.split() for element_name in scratch.names(token)]
             for flat in chosen:
-                domains[flat] = part.text
+                domains[flat] = domain_element.text
 
     def _new_variable(self, domain: str, name: str) -> Expression:
-        parts = domain.split()
-        if not parts:
+        tokens = domain.split()
+        if not tokens:
             raise TextError(f"the variable {name} has an empty domain")
-        if len(parts) == 1 and ".." in parts[0]:
-            ends = parts[0].split("..")
+        if len(tokens) == 1 and ".." in tokens[0]:
+            ends = tokens[0].split("..")
             return self._model.int_var(number(ends[0]), number(ends[-1]), name)
         values: list[int] = []
-        for part in parts:
-            values += span(part) if ".." in part else [self._value_of(part)]
+        for token in tokens:
+            values += span(token) if ".." in token else [self._value_of(token)]
         return self._model.int_var(values, name=name)
 
     def _value_of(self, text: str) -> int:

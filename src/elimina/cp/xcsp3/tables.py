@@ -127,14 +127,16 @@ def post_table(terms: Terms, xs: Sequence[Operand], rows: Sequence[Row], is_posi
         booleans = [terms.model.all_of(_truths(terms, xs, row)) for row in rows]
         terms.model.clause(booleans)
     elif math.prod(map(len, domains)) <= MAX_CELLS:
-        places = [{value: position for position, value in enumerate(domain)} for domain in domains]
+        positions = [{value: position for position, value in enumerate(domain)} for domain in domains]
         allowed = np.ones([len(domain) for domain in domains], dtype=bool)
         for row, each in zip(rows, choices, strict=True):
             if any(cell.columns for cell in row):
                 for full in _expanded([row], [each]):
-                    allowed[tuple(position[value] for position, value in zip(places, full, strict=True))] = False
+                    allowed[tuple(position[value] for position, value in zip(positions, full, strict=True))] = False
             else:
-                chosen = [[position[value] for value in values] for position, values in zip(places, each, strict=True)]
+                chosen = [
+                    [position[value] for value in values] for position, values in zip(positions, each, strict=True)
+                ]
                 allowed[np.ix_(*chosen)] = False
         indices = np.argwhere(allowed).tolist()
         terms.model.table(xs, [[d[i] for d, i in zip(domains, row, strict=True)] for row in indices])

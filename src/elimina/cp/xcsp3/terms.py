@@ -95,7 +95,7 @@ class Terms:
 
     def meet(self, left: Operand, condition: str) -> None:
         """Post a condition such as ``(le,5)`` on an operand."""
-        operator, right = _parts_of(condition)
+        operator, right = _split_condition(condition)
         if operator in _COMPARISONS:
             self.model.add(self.relation(operator, left, self.value(right)))
         else:
@@ -103,7 +103,7 @@ class Terms:
 
     def truth_of_condition(self, left: Operand, condition: str) -> Operand:
         """Return a Boolean of a condition such as ``(le,5)`` on an operand."""
-        operator, right = _parts_of(condition)
+        operator, right = _split_condition(condition)
         if operator in _COMPARISONS:
             return self.truth(operator, left, self.value(right))
         inside = self.is_in(left, self._set(right))
@@ -188,19 +188,19 @@ class Terms:
         return self._elements(array, self._ranges(match[2], array, token), token)
 
     def _ranges(self, indices: str, array: Array, token: str) -> list[range]:
-        parts = re.findall(r"\[([^\[\]]*)\]", indices)
-        if len(parts) != len(array.sizes):
-            raise TextError(f"{token[:40]} has {len(parts)} indices; the array has {len(array.sizes)} dimensions")
+        index_texts = re.findall(r"\[([^\[\]]*)\]", indices)
+        if len(index_texts) != len(array.sizes):
+            raise TextError(f"{token[:40]} has {len(index_texts)} indices; the array has {len(array.sizes)} dimensions")
         ranges = []
-        for part, size, start in zip(parts, array.sizes, array.starts, strict=True):
-            part = part.strip()
-            if part == "":
+        for index_text, size, start in zip(index_texts, array.sizes, array.starts, strict=True):
+            index_text = index_text.strip()
+            if index_text == "":
                 ranges.append(range(size))
                 continue
-            ends = _RANGE.fullmatch(part)
-            lo, hi = (number(ends[1]), number(ends[2])) if ends else (number(part), number(part))
+            ends = _RANGE.fullmatch(index_text)
+            lo, hi = (number(ends[1]), number(ends[2])) if ends else (number(index_text), number(index_text))
             if not start <= lo <= hi < start + size:
-                raise TextError(f"{token[:40]}: the index {part} is not within {start}..{start + size - 1}")
+                raise TextError(f"{token[:40]}: the index {index_text} is not within {start}..{start + size - 1}")
             ranges.append(range(lo - start, hi - start + 1))
         return ranges
 
@@ -325,14 +325,14 @@ class FunctionCall:
             raise TextError(f"{self.operator} has {len(self.arguments)} arguments; expected {wanted}")
 
 
-def _parts_of(condition: str) -> tuple[str, str]:
+def _split_condition(condition: str) -> tuple[str, str]:
     """Return the operator of a condition and its right-hand side."""
-    parts = re.fullmatch(r"\s*\(\s*(\w+)\s*,(.*)\)\s*", condition, re.DOTALL)
-    if parts is None:
+    match = re.fullmatch(r"\s*\(\s*(\w+)\s*,(.*)\)\s*", condition, re.DOTALL)
+    if match is None:
         raise TextError(f"expected a condition such as (le,5), found {condition[:40]!r}")
-    if parts[1] not in (*_COMPARISONS, "in", "notin"):
-        raise TextError(f"expected an operator of a condition, found {parts[1]!r}")
-    return parts[1], parts[2].strip()
+    if match[1] not in (*_COMPARISONS, "in", "notin"):
+        raise TextError(f"expected an operator of a condition, found {match[1]!r}")
+    return match[1], match[2].strip()
 
 
 def together(name: str, *lists: Sequence[Any]) -> Sequence[tuple[Any, ...]]:
@@ -371,14 +371,14 @@ def span(token: str) -> range:
 def tokens(text: str) -> Iterator[str]:
     """Split a list at blanks that are not within parentheses."""
     depth, token = 0, ""
-    for part in re.split(r"(\s+|[()])", text):
-        depth += (part == "(") - (part == ")")
-        if part.isspace() and depth == 0:
+    for piece in re.split(r"(\s+|[()])", text):
+        depth += (piece == "(") - (piece == ")")
+        if piece.isspace() and depth == 0:
             if token:
                 yield token
             token = ""
-        elif not part.isspace():
-            token += part
+        elif not piece.isspace():
+            token += piece
     if depth:
         raise TextError(f"the parentheses do not match in {text.strip()[:40]!r}")
     if token:
