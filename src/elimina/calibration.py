@@ -214,7 +214,8 @@ def _tuple_rate() -> float:
     rows = [np.stack(np.divmod(np.sort(rng.choice(size * size, _TUPLES, False)), size), 1) for _ in range(2)]
     values = np.ones(_TUPLES, dtype)
     left, right = (
-        tables.from_rows((0 + n, 1 + n), (size, size), found.astype(np.int32), values) for n, found in enumerate(rows)
+        tables.from_rows((0 + n, 1 + n), (size, size), keys_of_table.astype(np.int32), values)
+        for n, keys_of_table in enumerate(rows)
     )
     made = len(tables.join(left, right).rows.values)
     return (made + SORTED_TUPLES * 2 * _TUPLES) / _best(lambda: tables.join(left, right))

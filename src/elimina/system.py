@@ -450,13 +450,14 @@ def control_groups(controller: str, root: str = "") -> tuple[Level, ...]:
     levels = []
     for line in _read(f"{root}/proc/self/mountinfo").splitlines():
         mount, _, kind = line.partition(" - ")
-        places, words = mount.split(), kind.split()
+        mount_fields, words = mount.split(), kind.split()
         unified = words[:1] == ["cgroup2"]
         is_right = unified or (words[:1] == ["cgroup"] and controller in words[-1].split(","))
-        if is_right and unified in paths_of_process and len(places) > 4:
-            top = f"{root}{_unescaped(places[4])}"
+        if is_right and unified in paths_of_process and len(mount_fields) > 4:
+            top = f"{root}{_unescaped(mount_fields[4])}"
             levels += [
-                Level(folder, unified) for folder in _way_up(top, _unescaped(places[3]), paths_of_process[unified])
+                Level(folder, unified)
+                for folder in _way_up(top, _unescaped(mount_fields[3]), paths_of_process[unified])
             ]
     return tuple(levels)
 

@@ -87,21 +87,21 @@ def test_an_agent_without_an_engine_says_so() -> None:
 def test_functions_lie_on_paths_to_a_root(kind: str, seed: int, heuristic) -> None:
     problem = random_problem(kind, seed, most=14)
     agents, _ = run_agents(problem, settings_of(problem, heuristic=heuristic, seed=seed, ibound=1))
-    places = {v: place for agent in agents for v, place in agent.places.items()}
+    traversals = {v: traversal for agent in agents for v, traversal in agent.traversals.items()}
     lines = {}
-    for v in places:
+    for v in traversals:
         line = [v]
-        while places[line[-1]].parent >= 0:
-            line.append(places[line[-1]].parent)
-            assert line[-2] in places[line[-1]].children
+        while traversals[line[-1]].parent >= 0:
+            line.append(traversals[line[-1]].parent)
+            assert line[-2] in traversals[line[-1]].children
         lines[v] = line
     for table in problem.model.factors:
         assert any(set(table.scope) <= set(lines[v]) for v in table.scope)
     edges = {(v, u) for table in problem.model.factors for v in table.scope for u in table.scope if u != v}
-    for v, place in places.items():
-        assert place.above == {u: places[u].visit for u in lines[v][1:] if (v, u) in edges}
+    for v, traversal in traversals.items():
+        assert traversal.above == {u: traversals[u].visit for u in lines[v][1:] if (v, u) in edges}
     # One tree for each component: two of its variables are connected by edges of the tree, and these are edges.
-    assert all((v, place.parent) in edges for v, place in places.items() if place.parent >= 0)
+    assert all((v, traversal.parent) in edges for v, traversal in traversals.items() if traversal.parent >= 0)
     roots = {line[-1] for line in lines.values()}
     assert not any(lines[v][-1] != lines[u][-1] for v, u in edges)
     tree = tree_of(pseudo_tree(problem, agents))
@@ -123,7 +123,7 @@ def test_most_connected_neighbours_first() -> None:
     """A token that starts at a corner of a grid of 3 columns goes to and fro between the long sides."""
     problem = Problem.from_model(grid_model(6, 2, columns=3))
     agents, _ = run_agents(problem, settings_of(problem, heuristic="most-connected"))
-    visits = [agent.places[v].visit for v, agent in enumerate(agents)]
+    visits = [agent.traversals[v].visit for v, agent in enumerate(agents)]
     assert np.array(visits).reshape(6, 3).tolist()[::-1] == [
         [2, 1, 0],
         [3, 4, 5],

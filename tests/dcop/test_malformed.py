@@ -301,20 +301,20 @@ def test_a_huge_intention_is_refused_before_it_is_allocated(tmp_path):
 
 
 def test_many_large_intentions_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("elimina.dcop.formats.build.MOST_FULL", 30)
+    monkeypatch.setattr("elimina.dcop.formats.build.MAX_COMPUTED_CELLS", 30)
     text = "domains: {d: {values: [0, 1, 2]}}\nvariables: {x: {domain: d}, y: {domain: d}}\nconstraints:\n"
     text += "".join(f"  c{i}: {{type: intention, function: {i} * x * y}}\n" for i in range(4))
     with pytest.raises(
         MemoryLimitError, match=r"up to 'c3' have 36 costs .* tables of up to 30 in all; list the costs"
     ):
         parse(tmp_path, text, "yaml")
-    monkeypatch.setattr("elimina.dcop.formats.expression.MOST_WORK", 100)
+    monkeypatch.setattr("elimina.dcop.formats.expression.MAX_OPERATIONS", 100)
     with pytest.raises(UnsupportedError, match=r":5: 'c1': the expressions up to that of 'c1' have \d+ operations"):
         parse(tmp_path, text, "yaml")
 
 
 def test_many_large_domains_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("elimina.dcop.formats.build.MOST_VALUES", 25)
+    monkeypatch.setattr("elimina.dcop.formats.build.MAX_VALUES", 25)
     text = "variables:\ndomains:\n" + "".join(f"  d{i}: {{values: [1 .. 10]}}\n" for i in range(9))
     with pytest.raises(MemoryLimitError, match=r"problem.yaml:5: the domains up to 'd2' have 30 values; up to 25 are"):
         parse(tmp_path, text, "yaml")

@@ -46,23 +46,23 @@ def test_data_of_a_page(kind):
     data = page.data()
     assert data["names"] == list(diagram.names)
     assert list(zip(data["edges"][::2], data["edges"][1::2], strict=True)) == list(diagram.edges)
-    places = np.array(data["places"]).reshape(-1, 2)
-    assert len(places) == len(diagram.names) == len({tuple(place) for place in places.tolist()})
+    positions = np.array(data["positions"]).reshape(-1, 2)
+    assert len(positions) == len(diagram.names) == len({tuple(place) for place in positions.tolist()})
     assert max(data["extent"]) == 10_000
-    assert (places >= 0).all()
-    assert (places <= data["extent"]).all()
+    assert (positions >= 0).all()
+    assert (positions <= data["extent"]).all()
 
 
 @pytest.mark.parametrize("kind", DIAGRAMS)
 def test_curves_lie_within_the_frame(kind):
     diagram = DIAGRAMS[kind]
     data = PageDiagram(diagram, page_layout(diagram)).data()
-    places = np.array(data["places"]).reshape(-1, 2)
+    positions = np.array(data["positions"]).reshape(-1, 2)
     shares = np.linspace(0, 1, 50)[:, None]
     for number, flat in data["bends"].items():
         bends = np.array(flat).reshape(-1, 2)
         if len(bends) == 1:
-            a, b = (places[end] for end in diagram.edges[int(number)])
+            a, b = (positions[end] for end in diagram.edges[int(number)])
             curve = (1 - shares) ** 2 * a + 2 * shares * (1 - shares) * bends + shares**2 * b
             assert (curve >= -250).all()
             assert (curve <= np.array(data["extent"]) + 250).all()

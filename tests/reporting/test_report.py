@@ -133,7 +133,7 @@ def test_sizes(count):
     assert len(report.html.encode()) < MOST_BYTES / 5
     drawing = Page(report.html).drawings["graph"]
     assert len(drawing["names"]) == count
-    assert len(drawing["places"]) == 2 * count
+    assert len(drawing["positions"]) == 2 * count
     assert not warnings(report)
 
 

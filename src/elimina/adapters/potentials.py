@@ -212,8 +212,8 @@ def jax_log_z(partition: LogPartition) -> Callable[..., Any]:
         device = None if is_traced else partition.device_of(tables)
         if device is not None:
             log_z, marginals = partition.on_device(device, tables, jax.numpy.concatenate)
-            found = [jax.numpy.from_dlpack(p.astype(kind)) for p in marginals]
-            return [jax.device_put(np.asarray(log_z, kind), tables[0].device), found]
+            function = [jax.numpy.from_dlpack(p.astype(kind)) for p in marginals]
+            return [jax.device_put(np.asarray(log_z, kind), tables[0].device), function]
         shapes = [jax.ShapeDtypeStruct((), kind), [jax.ShapeDtypeStruct(shape, kind) for shape in partition.shapes]]
 
         def compute(*arrays: Any) -> Any:
@@ -229,5 +229,5 @@ def jax_log_z(partition: LogPartition) -> Callable[..., Any]:
         return value, marginals
 
     log_z.defvjp(forward, lambda marginals, outer: tuple(outer * p for p in marginals))
-    found: Callable[..., Any] = log_z
-    return found
+    function: Callable[..., Any] = log_z
+    return function

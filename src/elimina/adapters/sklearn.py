@@ -108,7 +108,7 @@ class BayesNetClassifier(_base.ClassifierMixin, _base.BaseEstimator):  # type: i
                     f"an array X has a column for each of the {len(names)} variables but the target {self.target!r}; "
                     f"this one has the shape {X.shape}"
                 )
-            X = {name: X[:, place] for place, name in enumerate(names)}
+            X = {name: X[:, position] for position, name in enumerate(names)}
         cases = as_cases(X, model)
         if model.index(self.target) in cases.columns:
             raise InputError(f"X has a column of the target {self.target!r}: leave it out")

@@ -99,7 +99,7 @@ def _write_marginals(question: _Question) -> None:
             progress.start(batch.planned.plan, count / (batch.cases * batch.threads))
         for start in range(0, count, rows):
             values = cases.values[start : start + rows]
-            posteriors = batch.run(values, _part(progress, start / count, len(values) / count))
+            posteriors = batch.run(values, _stage_progress(progress, start / count, len(values) / count))
             posteriors.mark_impossible(cases.contradicted[start : start + rows])
             table = np.concatenate(
                 [np.empty((len(values), 0)), *(posteriors.marginals[v.name] for v in variables)], axis=1
@@ -149,5 +149,5 @@ _WAYS = {
 """Ways to answer cases, by task."""
 
 
-def _part(progress: Progress, done: float, share: float) -> Callable[[float], None]:
-    return lambda part: progress.update(done + share * part)
+def _stage_progress(progress: Progress, done: float, share: float) -> Callable[[float], None]:
+    return lambda stage_share: progress.update(done + share * stage_share)

@@ -42,24 +42,24 @@ def calibrate(show: bool, reset: bool) -> None:
         removed = calibration.reset()
         click.echo("no speeds were measured before" if removed is None else f"removed {removed}")
         return
-    given = Speeds()._asdict()
+    defaults = Speeds()._asdict()
     if show:
         path = calibration_file()
         is_measured = path is not None and Path(path).exists()
         for name, value in speeds()._asdict().items():
-            click.echo(_line(name, value, given[name]))
+            click.echo(_line(name, value, defaults[name]))
         click.echo(f"measured, from {path}" if is_measured else "built-in: 'elimina calibrate' measures this machine")
         return
     calibration.prepare_file()  # before the measurement, which would be lost
-    found = {}
+    measured = {}
     for name, value in calibration.measure():
-        found[name] = value
-        click.echo(_line(name, value, given[name]))
-    click.echo(f"wrote {calibration.save(found)}")
+        measured[name] = value
+        click.echo(_line(name, value, defaults[name]))
+    click.echo(f"wrote {calibration.save(measured)}")
 
 
-def _line(name: str, value: float, given: float) -> str:
-    return f"{name:14} {_amount(name, value):24} built-in: {_amount(name, given)}"
+def _line(name: str, value: float, default: float) -> str:
+    return f"{name:14} {_amount(name, value):24} built-in: {_amount(name, default)}"
 
 
 def _amount(name: str, value: float) -> str:
@@ -128,8 +128,8 @@ def install_minizinc(folder: Path | None, remove: bool) -> None:
     wanted = configuration()
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(wanted, indent=2) + "\n")
-    known = shutil.which("minizinc") is not None
-    how = "minizinc --solver elimina MODEL.mzn" if known else "minizinc is not on the PATH: install it, too"
+    is_installed = shutil.which("minizinc") is not None
+    how = "minizinc --solver elimina MODEL.mzn" if is_installed else "minizinc is not on the PATH: install it, too"
     instead = f", instead of {before}" if before not in (None, wanted["executable"]) else ""
     click.echo(f"wrote {path}, which runs {wanted['executable']}{instead}; {how}")
     if folder is not None:
@@ -151,10 +151,14 @@ def _warn_of_another(path: Path, executable: str) -> None:
 def _executable_of(path: Path) -> str | None:
     """Return the executable in a solver's file; None if the file is missing or belongs to another solver."""
     try:
-        found = json.loads(path.read_text())
+        configuration = json.loads(path.read_text())
     except (OSError, ValueError):
         return None
-    return str(found.get("executable")) if isinstance(found, dict) and found.get("id") == ID else None
+    return (
+        str(configuration.get("executable"))
+        if isinstance(configuration, dict) and configuration.get("id") == ID
+        else None
+    )
 
 
 def configuration() -> dict[str, Any]:
@@ -234,11 +238,11 @@ class _Commands(CommandGroup):
         if cmd_name not in _HOMES:
             return None
         with signals.deferred():
-            found = getattr(import_module(f"elimina.cli.{_HOMES[cmd_name][0]}"), cmd_name.replace("-", "_"))
+            command = getattr(import_module(f"elimina.cli.{_HOMES[cmd_name][0]}"), cmd_name.replace("-", "_"))
         if signals.came():
             raise click.Abort
-        assert isinstance(found, click.Command)
-        return found
+        assert isinstance(command, click.Command)
+        return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

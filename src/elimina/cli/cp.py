@@ -38,7 +38,7 @@ DEVICES = ("auto", "cpu", "cuda")
 
 @click.command(cls=Command)
 @click.argument("file", type=click.Path())
-@number_option("--threads", default=1, least=1, help="Number of threads of the search.")
+@number_option("--threads", default=1, minimum=1, help="Number of threads of the search.")
 @option("--free", is_flag=True, help="Search by past conflicts alone, with restarts.")
 @option("--lns", is_flag=True, help="Search near the best solution and everywhere, in turn.")
 @choice_option(
@@ -53,7 +53,7 @@ DEVICES = ("auto", "cpu", "cuda")
     help="Stop once the bounds are this close (relative: 0.01 or 1%).",
 )
 @time_limit_option
-@number_option("--seed", most=2**62, group="expert", help="Random seed of the search.")
+@number_option("--seed", maximum=2**62, group="expert", help="Random seed of the search.")
 @format_options("human", "json")
 @output_option()
 @source_option

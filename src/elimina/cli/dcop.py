@@ -90,12 +90,12 @@ def _crash_of(text: str) -> tuple[str, int]:
     choices=ALGORITHMS,
     help="Algorithm: dpop (exact), mb-dpop (exact, within --memory) or adpop (bounds, within --ibound).",
 )
-@number_option("--ibound", default=None, least=1, help="Largest number of variables in a table (adpop).")
+@number_option("--ibound", default=None, minimum=1, help="Largest number of variables in a table (adpop).")
 @number_option(
     "--filter",
     "filtering",
     default=None,
-    least=1,
+    minimum=1,
     help="Send only tuples that can be optimal, by bounds from tables of at most N variables (dpop).",
 )
 @option(
@@ -184,7 +184,9 @@ def dcop(
         order=options["delivery"], crashes=dict(options["crashes"]), **{name: options[name] for name in names}
     )
     kept = {name: options[name] for name in ("memory", "threads")}
-    own = AgentOptions(agents=agents, **{name: options[name] for name in ("ibound", "heuristic", "seed", "filtering")})
+    agent_options = AgentOptions(
+        agents=agents, **{name: options[name] for name in ("ibound", "heuristic", "seed", "filtering")}
+    )
     started = time.monotonic()
     if time_limit is not None:
         signals.alarm(time_limit)
@@ -198,7 +200,7 @@ def dcop(
     read = time.monotonic() - started
     seen: list[Delivery] = []
 
-    def left() -> float | None:
+    def remaining() -> float | None:
         return signals.remaining(time_limit, time.monotonic() - started)
 
     with Progress() as progress, cluster_of(cluster, local, agents) as client:
@@ -207,15 +209,15 @@ def dcop(
 
             reject_given(_SIMULATED, "a cluster", "they belong to the simulated network")
             reject_given(("filtering",), "a cluster", "its agents send whole tables; leave it out")
-            result = solve_agents(problem, algo, client=client, time_limit=left(), options=own, **kept)
+            result = solve_agents(problem, algo, client=client, time_limit=remaining(), options=agent_options, **kept)
         else:
             listener = None if timeline is None else seen.append
-            own = own._replace(
+            agent_options = agent_options._replace(
                 listener=listener,
                 on_forecast=lambda ahead: _announce(ahead, progress),
                 progress=progress.update,
             )
-            result = solve(problem, algo, network=network, time_limit=left(), options=own, **kept)
+            result = solve(problem, algo, network=network, time_limit=remaining(), options=agent_options, **kept)
         # Printed before the workers end, which may take a while.
         with signals.deferred():
             result = signals.attributed(with_reading(result, read))

@@ -116,9 +116,9 @@ def read_with_total(path: str, *, no_check: bool = False) -> tuple[Model, str | 
         return dcop.read(path).model, None
     if form is None and Path(path).exists() and not Path(path).is_dir():
         suffix = suffix_of(Path(path))
-        known = ", ".join(by_suffix("model", "constraints", "distributed problem"))
+        suffixes = ", ".join(by_suffix("model", "constraints", "distributed problem"))
         raise InputError(
-            f"{path}: unknown suffix {suffix and '.' + suffix!r}; models are {known} (perhaps with .gz or .xz), and "
+            f"{path}: unknown suffix {suffix and '.' + suffix!r}; models are {suffixes} (perhaps with .gz or .xz), and "
             "'elimina tsp' reads .tsp files; a file of another name is read from standard input, such as "
             f"- --from wcsp < {path}"
         )

@@ -79,12 +79,12 @@ def number_option(
     *names: str,
     help: str,
     default: int | None = 0,
-    least: int = 0,
-    most: int | None = None,
+    minimum: int = 0,
+    maximum: int | None = None,
     group: Group = "common",
 ) -> Callable[[Decorated], Decorated]:
     """Return an option whose value is a whole number, or None without a default."""
-    kind = WholeNumber(min=least, max=most)
+    kind = WholeNumber(min=minimum, max=maximum)
     return option(*names, type=kind, default=default, show_default=True, metavar="N", group=group, help=help)
 
 
@@ -126,7 +126,7 @@ def seconds_option(
 
 def threads_option(help: str) -> Callable[[Decorated], Decorated]:
     """Return ``--threads``."""
-    return number_option("--threads", default=None, least=1, most=1024, group="limits", help=help)
+    return number_option("--threads", default=None, minimum=1, maximum=1024, group="limits", help=help)
 
 
 def memory_option(help: str) -> Callable[[Decorated], Decorated]:
@@ -275,10 +275,10 @@ def _chosen_format(context: click.Context, option: click.Parameter, value: str) 
     return "json"
 
 
-def format_for(output: str | None, given: str) -> str:
+def format_for(output: str | None, name: str) -> str:
     """Return the format of an answer: JSON for the suffix .json, unless ``--format`` is given."""
     is_chosen = click.get_current_context().get_parameter_source("format_") is not ParameterSource.DEFAULT
-    return given if is_chosen or output is None or Path(output).suffix.lower() != ".json" else "json"
+    return name if is_chosen or output is None or Path(output).suffix.lower() != ".json" else "json"
 
 
 cluster_options = together(
@@ -291,8 +291,8 @@ cluster_options = together(
     number_option(
         "--local",
         default=None,
-        least=1,
-        most=MAX_THREADS,
+        minimum=1,
+        maximum=MAX_THREADS,
         group="expert",
         help="Number of worker processes to start on this machine.",
     ),
@@ -336,19 +336,19 @@ def reject_given(names: tuple[str, ...], what: str, reason: str) -> None:
         UsageError: One of them was given.
     """
     context = click.get_current_context()
-    own = [p for p in context.command.params if p.name in names]
-    given = [p.opts[0] for p in own if context.get_parameter_source(str(p.name)) is not ParameterSource.DEFAULT]
-    if given:
-        raise click.UsageError(f"{what} cannot be combined with {', '.join(given)}: {reason}")
+    parameters = [p for p in context.command.params if p.name in names]
+    flags = [p.opts[0] for p in parameters if context.get_parameter_source(str(p.name)) is not ParameterSource.DEFAULT]
+    if flags:
+        raise click.UsageError(f"{what} cannot be combined with {', '.join(flags)}: {reason}")
 
 
-def evidence_of(given: Sequence[str], model: Model) -> NamedEvidence:
+def evidence_of(assignments: Sequence[str], model: Model) -> NamedEvidence:
     """Read and combine the values of ``--evidence``: files, and observations like ``name=state,name=state``.
 
     Raises:
         InputError: A file or an observation cannot be read, or two of them contradict each other.
     """
-    return merge((source, _one_evidence(source, model)) for source in given)
+    return merge((source, _one_evidence(source, model)) for source in assignments)
 
 
 def _one_hint(source: str, model: Model) -> NamedEvidence:
@@ -369,13 +369,13 @@ def _one_hint(source: str, model: Model) -> NamedEvidence:
 def _solution(source: str, model: Model) -> NamedEvidence:
     """Read a value index for each variable, in the format of toulbar2, or of the competitions (after MPE and n)."""
     words = load(Path(source)).decode(errors="replace").split()
-    found = [integer_of(word) for word in (words[2:] if words[:1] == ["MPE"] else words)]
-    if None in found or len(found) != len(model.variables):
+    values = [integer_of(word) for word in (words[2:] if words[:1] == ["MPE"] else words)]
+    if None in values or len(values) != len(model.variables):
         raise InputError(
             f"{source} is not a solution: expected a value index for each of {len(model.variables)} variables"
         )
     return {
-        v.name: v.state(v.index(StateIndex(x))) for v, x in zip(model.variables, found, strict=True) if x is not None
+        v.name: v.state(v.index(StateIndex(x))) for v, x in zip(model.variables, values, strict=True) if x is not None
     }
 
 
@@ -392,16 +392,16 @@ def _as_utf8(text: str) -> str:
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape")
 
 
-def query_of(given: Sequence[str], model: Model) -> list[str] | None:
+def query_of(sources: Sequence[str], model: Model) -> list[str] | None:
     """Read the variables of ``--query``, from names and from files of the competitions; None without any.
 
     Raises:
         InputError: A file cannot be read, or the model has no such variable.
     """
-    if not given:
+    if not sources:
         return None
-    found = dict.fromkeys(v for source in given for v in _one_query(source, model))
-    return [model.variables[v].name for v in found]
+    names = dict.fromkeys(v for source in sources for v in _one_query(source, model))
+    return [model.variables[v].name for v in names]
 
 
 def _one_query(source: str, model: Model) -> list[int]:
@@ -433,13 +433,13 @@ def _hint_of(sources: Sequence[str], model: Model) -> NamedEvidence | None:
     return merge(((source, _one_hint(source, model)) for source in sources), "the hint") or None
 
 
-def _order_of(given: str, model: Model) -> Any:
+def _order_of(name: str, model: Model) -> Any:
     """Return the heuristic's name, or the order in a file."""
-    if given in get_args(Method):
-        return given
-    if not Path(given).exists():
-        raise InputError(f"order {given!r} is neither a method ({', '.join(get_args(Method))}) nor a file")
-    return read_order(given, [v.name for v in model.variables])
+    if name in get_args(Method):
+        return name
+    if not Path(name).exists():
+        raise InputError(f"order {name!r} is neither a method ({', '.join(get_args(Method))}) nor a file")
+    return read_order(name, [v.name for v in model.variables])
 
 
 _READ_WITH_MODEL: dict[str, Callable[[Any, Model], Any]] = {"order": _order_of, "hint": _hint_of}

@@ -41,13 +41,13 @@ _shared = together(
     number_option(
         "--agents",
         default=None,
-        least=1,
+        minimum=1,
         help="Number of agents of a distributed problem.  [default: one for each variable]",
     ),
     number_option("--seed", help="Random seed. Equal seeds give equal problems."),
 )
 _common = together(
-    number_option("-d", "--domain", default=10, least=1, help="Number of values of each variable."),
+    number_option("-d", "--domain", default=10, minimum=1, help="Number of values of each variable."),
     _share("--p2", 0.5, "Share of forbidden pairs in each table."),
     option("--maximize", is_flag=True, help="Gains to maximise instead of costs to minimise."),
     _shared,
@@ -56,7 +56,7 @@ _common = together(
 
 @generate.command(cls=Command)
 @click.argument("file", type=click.Path())
-@number_option("-n", "--variables", default=10, least=1, help="Number of variables.")
+@number_option("-n", "--variables", default=10, minimum=1, help="Number of variables.")
 @_share("--p1", 0.3, "Share of the pairs of variables that have a table.")
 @_common
 def random(file: str, variables: int, p1: float, domain: int, p2: float, seed: int, **rest: Any) -> None:
@@ -66,7 +66,7 @@ def random(file: str, variables: int, p1: float, domain: int, p2: float, seed: i
 
 @generate.command(cls=Command, short_help="Write a problem on a scale-free graph.")
 @click.argument("file", type=click.Path())
-@number_option("-n", "--variables", default=10, least=2, help="Number of variables.")
+@number_option("-n", "--variables", default=10, minimum=2, help="Number of variables.")
 @_common
 def scalefree(file: str, variables: int, domain: int, p2: float, seed: int, **rest: Any) -> None:
     """Write a problem on a scale-free graph (Barabasi and Albert) with two edges for each new variable."""
@@ -75,8 +75,8 @@ def scalefree(file: str, variables: int, domain: int, p2: float, seed: int, **re
 
 @generate.command(cls=Command)
 @click.argument("file", type=click.Path())
-@number_option("--side", default=10, least=1, help="Number of rows.")
-@number_option("--columns", default=None, least=1, help="Number of columns.  [default: as many as rows]")
+@number_option("--side", default=10, minimum=1, help="Number of rows.")
+@number_option("--columns", default=None, minimum=1, help="Number of columns.  [default: as many as rows]")
 @_common
 def grid(file: str, side: int, columns: int | None, domain: int, p2: float, seed: int, **rest: Any) -> None:
     """Write a problem on a grid."""
@@ -85,9 +85,9 @@ def grid(file: str, side: int, columns: int | None, domain: int, p2: float, seed
 
 @generate.command(cls=Command)
 @click.argument("file", type=click.Path())
-@number_option("-n", "--variables", default=10, least=1, help="Number of variables.")
+@number_option("-n", "--variables", default=10, minimum=1, help="Number of variables.")
 @_share("--p1", 0.3, "Share of the pairs of variables that have a table.")
-@number_option("-d", "--domain", default=3, least=1, help="Number of colours.")
+@number_option("-d", "--domain", default=3, minimum=1, help="Number of colours.")
 @_shared
 def coloring(file: str, variables: int, p1: float, domain: int, seed: int, agents: int | None) -> None:
     """Write the colouring of a random graph, with a cost of 1 for each clash."""

@@ -71,14 +71,14 @@ def sample(
     reading = time.monotonic() - started
     with explaining(total):
         asked, evidence = call_options(options, model), evidence_of(options["evidence"], model)
-    left = signals.remaining(time_limit, reading)
+    remaining = signals.remaining(time_limit, reading)
     with naming_time_limit(time_limit, reading):
         samples = api.sample(
             model,
             count,
             evidence=evidence,
             seed=sample_seed,
-            time_limit=left,
+            time_limit=remaining,
             options=asked,
         )
     _write(samples, output, format_for(output, format_))

@@ -108,9 +108,9 @@ def solve(
     time_limit = signals.remaining(time_limit, reading)
     with limit, Progress() as progress, tracing(trace) as note, cluster_of(cluster, local, device) as client:
 
-        def on_bounds(known: Bounds) -> None:
-            progress.bounds(known)
-            note(known)
+        def on_bounds(bounds: Bounds) -> None:
+            progress.bounds(bounds)
+            note(bounds)
 
         with explaining(total):
             asked, evidence = call_options(options, model), evidence_of(options["evidence"], model)
@@ -118,7 +118,7 @@ def solve(
         if asked.hint is not None and total in asked.hint:
             asked = asked._replace(hint={name: state for name, state in asked.hint.items() if name != total})
         can_tell = client is not None or progress.is_possible
-        told = asked._replace(
+        options_with_listeners = asked._replace(
             on_plan=progress.start,
             on_bounds=on_bounds,
             progress=progress.update if can_tell else None,
@@ -127,12 +127,19 @@ def solve(
         if client is not None:
             from elimina.distributed import solve_optimum, solve_slices
 
-            call: dict[str, Any] = {"client": client, "evidence": evidence, "options": told, "time_limit": time_limit}
+            call: dict[str, Any] = {
+                "client": client,
+                "evidence": evidence,
+                "options": options_with_listeners,
+                "time_limit": time_limit,
+            }
             is_searched = asked.solving.is_open or asked.solving.searches
             sliced = not is_searched or not described(task).is_optimum
             result = solve_slices(model, task, **call) if sliced else solve_optimum(model, **call)
         else:
-            result = api.solve(model, task, evidence=evidence, query=query, time_limit=time_limit, options=told)
+            result = api.solve(
+                model, task, evidence=evidence, query=query, time_limit=time_limit, options=options_with_listeners
+            )
     with signals.deferred():
         result = signals.attributed(with_reading(result, reading))
         if total is not None and result.assignment is not None and result.value is not None:

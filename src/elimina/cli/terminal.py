@@ -91,10 +91,10 @@ def tracing(path: str | None) -> Iterator[Callable[[Bounds], None]]:
     try:
         with open(path, "w") as file:
 
-            def note(known: Bounds) -> None:
-                if last[-1:] != [known[1:3]]:
-                    last.append(known[1:3])
-                    file.write(json.dumps(known._asdict()) + "\n")
+            def note(bounds: Bounds) -> None:
+                if last[-1:] != [bounds[1:3]]:
+                    last.append(bounds[1:3])
+                    file.write(json.dumps(bounds._asdict()) + "\n")
                     file.flush()
 
             yield note
@@ -112,8 +112,8 @@ def read_trace(path: str) -> list[Bounds]:
 
     try:
         with open(path) as file:
-            found = [Bounds(**json.loads(line)) for line in file if line.strip()]
-        numbers = [x for known in found for x in (known.seconds, *(end for end in known[1:3] if end is not None))]
+            trace = [Bounds(**json.loads(line)) for line in file if line.strip()]
+        numbers = [x for bounds in trace for x in (bounds.seconds, *(end for end in bounds[1:3] if end is not None))]
         if not {type(x) for x in numbers} <= {int, float}:
             raise TypeError
     except OSError as error:
@@ -121,7 +121,7 @@ def read_trace(path: str) -> list[Bounds]:
     except (ValueError, TypeError) as error:
         form = "a JSON object with seconds, lower and upper on each line"
         raise InputError(f"{path} is not a trace of bounds, {form}; elimina solve --trace writes one") from error
-    return found
+    return trace
 
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
@@ -159,15 +159,15 @@ class Option(click.Option):
         self, ctx: click.Context, opts: Mapping[str, Any], args: list[str]
     ) -> tuple[Any, list[str]]:
         """Reject different values of an option with one value."""
-        given = () if self.multiple or self.is_flag or self.name is None else opts.get(self.name, ())
-        if given:
-            first = given[0]
-            other = next((value for value in given if value != first), None)
+        values = () if self.multiple or self.is_flag or self.name is None else opts.get(self.name, ())
+        if values:
+            first = values[0]
+            other = next((value for value in values if value != first), None)
             if other is not None and not ctx.resilient_parsing:
                 raise click.UsageError(
                     f"{self.opts[0]} is given twice, as {first!r} and as {other!r}; give it once", ctx=ctx
                 )
-            opts = {**opts, str(self.name): given[-1]}
+            opts = {**opts, str(self.name): values[-1]}
         return super().handle_parse_result(ctx, opts, args)
 
     def get_help_extra(self, ctx: click.Context) -> Any:
@@ -184,8 +184,8 @@ def together(*options: Callable[[Any], Any]) -> Callable[[Decorated], Decorated]
     """Return a decorator that adds several options, in the order of the help."""
 
     def add(command: Decorated) -> Decorated:
-        for one in reversed(options):
-            command = one(command)
+        for add_option in reversed(options):
+            command = add_option(command)
         return command
 
     return add
@@ -211,26 +211,35 @@ class Command(click.Command):
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Return the parameters with ``--help-all``, hidden without expert options."""
-        found = super().get_params(ctx)
-        return [*found, _help_all(is_hidden=not self._in_group(found, "expert"))]
+        parameters = super().get_params(ctx)
+        return [*parameters, _help_all(is_hidden=not self._in_group(parameters, "expert"))]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the tasks and the options, a section for each group."""
-        found = self.get_params(ctx)
-        if any(parameter.name == "task" for parameter in found):
+        parameters = self.get_params(ctx)
+        if any(parameter.name == "task" for parameter in parameters):
             from elimina.problem.tasks import DESCRIPTIONS
 
             with formatter.section("Tasks"):
-                formatter.write_dl([(", ".join([task, *one.aliases]), one.text) for task, one in DESCRIPTIONS.items()])
+                formatter.write_dl(
+                    [
+                        (", ".join([task, *description.aliases]), description.text)
+                        for task, description in DESCRIPTIONS.items()
+                    ]
+                )
         for group, heading in _HEADINGS.items():
-            records = [one.get_help_record(ctx) for one in self._in_group(found, group)]
+            records = [description.get_help_record(ctx) for description in self._in_group(parameters, group)]
             rows = [record for record in records if record is not None]
             if rows and (group != "expert" or ctx.meta.get(__name__)):
                 with formatter.section(heading):
                     formatter.write_dl(rows)
 
-    def _in_group(self, found: list[click.Parameter], group: Group) -> list[click.Parameter]:
-        return [one for one in found if isinstance(one, click.Option) and getattr(one, "group", "common") == group]
+    def _in_group(self, parameters: list[click.Parameter], group: Group) -> list[click.Parameter]:
+        return [
+            parameter
+            for parameter in parameters
+            if isinstance(parameter, click.Option) and getattr(parameter, "group", "common") == group
+        ]
 
 
 class CommandGroup(click.Group):

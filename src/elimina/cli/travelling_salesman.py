@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 @click.command(cls=Command)
 @click.argument("file", type=click.Path())
 @time_limit_option
-@number_option("--seed", most=2**62, group="expert", help="Random seed of the local search.")
+@number_option("--seed", maximum=2**62, group="expert", help="Random seed of the local search.")
 @format_options("human", "json")
 @output_option("File for the tour, in TSPLIB format.", metavar="TOUR")
 def tsp(file: str, time_limit: float | None, seed: int, format_: str, output: str | None) -> None:

@@ -45,7 +45,7 @@ class Finished(Protocol):
         """Lower bound on the cost of each root's tree."""
 
     @property
-    def places(self) -> Mapping[int, Traversal]:
+    def traversals(self) -> Mapping[int, Traversal]:
         """Places of its variables in the pseudo-tree."""
 
     @property
@@ -74,16 +74,16 @@ class Agent:
     Args:
         view: Part of the problem that the agent knows.
         engine: Engine that computes; None if it is set before the agent starts.
-        places: Places of the variables of an agent that starts again when the whole pseudo-tree is known. It then takes
-            UTIL and VALUE messages alone.
+        traversals: Traversals of the variables of an agent that starts again when the whole pseudo-tree is known. It
+            takes UTIL and VALUE messages alone.
     """
 
     def __init__(
-        self, view: AgentView, engine: Engine | None = None, places: Mapping[int, Traversal] | None = None
+        self, view: AgentView, engine: Engine | None = None, traversals: Mapping[int, Traversal] | None = None
     ) -> None:
         self.name, self.engine, self.operations = view.name, engine, 0
         self._view, self._owners = view, view.owners
-        self._places: dict[int, Traversal] = {}
+        self._traversals: dict[int, Traversal] = {}
         self._buckets: dict[int, Bucket] = {}
         self._inside: deque[tuple[int, int, Body]] = deque()
         self._ready: deque[int] = deque()
@@ -93,22 +93,22 @@ class Agent:
             functions = [table for table in view.constraints if variable in table.scope]
             neighbours = sorted({v for table in functions for v in table.scope} - {variable})
             rank = view.settings.rank(variable, len(neighbours))
-            place = Traversal(variable, rank, neighbours, view.settings.heuristic == "most-connected")
-            if places is not None:
-                place = places[variable]
-            self._places[variable] = place
+            traversal = Traversal(variable, rank, neighbours, view.settings.heuristic == "most-connected")
+            if traversals is not None:
+                traversal = traversals[variable]
+            self._traversals[variable] = traversal
             kind = Bucket if view.settings.most_cells is None else CycleBucket
             kind = FilterBucket if view.settings.is_filtered else kind
-            self._buckets[variable] = kind(variable, place, functions, view.sizes, view.settings)
+            self._buckets[variable] = kind(variable, traversal, functions, view.sizes, view.settings)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "engine": None}
 
     def start(self) -> list[Message]:
         """Start; return the messages to send."""
-        for variable, place in self._places.items():
-            if not place.is_done:
-                begin(place, self._send[variable])
+        for variable, traversal in self._traversals.items():
+            if not traversal.is_done:
+                begin(traversal, self._send[variable])
             self._look_at(variable)
         return self._finish_turn()
 
@@ -159,9 +159,9 @@ class Agent:
         return {v: bucket.bound for v, bucket in self._buckets.items() if bucket.bound is not None}
 
     @property
-    def places(self) -> dict[int, Traversal]:
+    def traversals(self) -> dict[int, Traversal]:
         """Places of its variables in the pseudo-tree."""
-        return self._places
+        return self._traversals
 
     @property
     def efforts(self) -> list[Effort]:
@@ -177,10 +177,10 @@ class Agent:
 
     def _handle(self, source: int, target: int, body: Body) -> None:
         """Let a variable react to another one."""
-        place, send = self._places[target], self._send[target]
+        traversal, send = self._traversals[target], self._send[target]
         if isinstance(body, TRAVERSAL):
-            hear(place, source, body, send)
-            if not place.is_done:
+            hear(traversal, source, body, send)
+            if not traversal.is_done:
                 return
         elif isinstance(body, Util):
             self._buckets[target].hear(source, body, send)
@@ -188,7 +188,7 @@ class Agent:
             self._buckets[target].decide(body, send)
         else:
             cast(Any, self._buckets[target]).note(source, body, send)
-        if place.is_done:
+        if traversal.is_done:
             self._look_at(target)
 
     def _look_at(self, variable: int) -> None:
@@ -242,13 +242,13 @@ class Agreement(NamedTuple):
 
     Attributes:
         listed: The problem's cost functions.
-        places: Place of each variable, in their order.
+        traversals: Traversal of each variable, in their order.
         messages: Number of messages of each kind of ``TRAVERSAL``.
         clocks: Clock of each agent, in seconds.
     """
 
     listed: TableList
-    places: Sequence[Traversal]
+    traversals: Sequence[Traversal]
     messages: Sequence[int]
     clocks: Sequence[float]
 
@@ -276,9 +276,9 @@ def agree(
     listed, count = problem.model.tables.listed, len(problem.owners)
     ranks = [settings.rank(variable, 0) for variable in range(count)] if settings.heuristic == "random" else []
     prefers_reached = settings.heuristic == "most-connected"
-    places = make_traversals(listed, count, settings.degree_weight, ranks, prefers_reached)
-    made = build_pseudo_tree(places, problem.owners, len(problem.agents), order, delay, jitter, seed, watch)
-    return Agreement(listed, places, *made)
+    traversals = make_traversals(listed, count, settings.degree_weight, ranks, prefers_reached)
+    made = build_pseudo_tree(traversals, problem.owners, len(problem.agents), order, delay, jitter, seed, watch)
+    return Agreement(listed, traversals, *made)
 
 
 def agree_on_tree(problem: Problem, heuristic: Heuristic = "max-degree", seed: int = 0) -> Tree:
@@ -291,29 +291,29 @@ def agree_on_tree(problem: Problem, heuristic: Heuristic = "max-degree", seed: i
     """
     settings = Settings(problem.model.sense, problem.model.is_integer, heuristic=heuristic, seed=seed)
     agreement = agree(problem, settings)
-    return tree_of(planned_tree(problem, agreement.listed, agreement.places))
+    return tree_of(planned_tree(problem, agreement.listed, agreement.traversals))
 
 
 def pseudo_tree(problem: Problem, agents: Iterable[Finished]) -> PlannedTree:
     """Return the pseudo-tree by agents: see ``planned_tree``."""
-    places = {v: place for agent in agents for v, place in agent.places.items()}
-    return planned_tree(problem, problem.model.tables.listed, [places[v] for v in range(len(places))])
+    traversals = {v: traversal for agent in agents for v, traversal in agent.traversals.items()}
+    return planned_tree(problem, problem.model.tables.listed, [traversals[v] for v in range(len(traversals))])
 
 
-def planned_tree(problem: Problem, listed: TableList, places: Sequence[Traversal]) -> PlannedTree:
-    """Return the pseudo-tree from the place of each variable; its order has children before parents.
+def planned_tree(problem: Problem, listed: TableList, traversals: Sequence[Traversal]) -> PlannedTree:
+    """Return the pseudo-tree from the traversal of each variable; its order has children before parents.
 
     Args:
         problem: Problem whose variables belong to agents.
         listed: Its cost functions.
-        places: Place of each variable, in their order.
+        traversals: Traversal of each variable, in their order.
 
     Raises:
         InternalError: It is not a pseudo-tree of the problem.
     """
-    tree, misplaced = tree_of_traversals(places, listed, problem.model.sizes)
+    tree, misplaced = tree_of_traversals(traversals, listed, problem.model.sizes)
     if misplaced >= 0:
-        parent = places[misplaced].parent
+        parent = traversals[misplaced].parent
         raise InternalError(
             f"variable {misplaced} is a child of {parent} in the pseudo-tree, but not by the cost functions; please "
             "report this"

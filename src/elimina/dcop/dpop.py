@@ -39,7 +39,7 @@ class Effort(NamedTuple):
         bytes: Memory of the largest step, with all tables held.
         width: The most variables of a table in a message, those passed on left out.
         cells: The most cells of such a table.
-        parts: Number of mini-buckets.
+        mini_buckets: Number of mini-buckets.
         dtypes: Number types of the messages.
         rows: Number of rows sent, with filtering.
     """
@@ -48,7 +48,7 @@ class Effort(NamedTuple):
     bytes: int = 0
     width: int = 0
     cells: int = 1
-    parts: int = 0
+    mini_buckets: int = 0
     dtypes: frozenset[str] = frozenset()
     rows: int = 0
 
@@ -71,8 +71,8 @@ class Efforts(NamedTuple):
             max((effort.cells for effort in efforts), default=1),
             sum(effort.operations for effort in efforts),
             max((effort.bytes for effort in efforts), default=0),
-            sum(effort.parts > 1 for effort in efforts),
-            sum(max(effort.parts, 1) for effort in efforts),
+            sum(effort.mini_buckets > 1 for effort in efforts),
+            sum(max(effort.mini_buckets, 1) for effort in efforts),
             max(dtypes, key=DTYPES.index, default=None),
         )
 
@@ -106,12 +106,12 @@ class Bucket:
         self.bound: int | float | None = None
         self.is_done = False
         self.effort = Effort()
-        self._variable, self._place, self._functions = variable, traversal, functions
+        self._variable, self._traversal, self._functions = variable, traversal, functions
         self._sizes, self._settings = sizes, settings
         self._is_ready = False
         self._heard: dict[int, Util] = {}
         self._tables: list[Utility] = []
-        self._own: tuple[list[Utility], int | float, bool] | None = None
+        self._own_functions: tuple[list[Utility], int | float, bool] | None = None
         self._set_up()
 
     def _set_up(self) -> None:
@@ -126,9 +126,9 @@ class Bucket:
 
         It returns True only once.
         """
-        if self._is_ready or not self._place.is_done:
+        if self._is_ready or not self._traversal.is_done:
             return False
-        self._is_ready = len(self._heard) == len(self._place.children)
+        self._is_ready = len(self._heard) == len(self._traversal.children)
         return self._is_ready
 
     def eliminate(self, engine: Engine, room: int | None, send: Send) -> None:
@@ -153,8 +153,8 @@ class Bucket:
                 possible = possible and least < made.forbidden
                 bests.append(least)
         best = sum(bests) if self._settings.is_integer else math.fsum(bests)
-        if self._place.parent >= 0:
-            send(self._place.parent, Util(tuple(sent) if possible else (), best, possible))
+        if self._traversal.parent >= 0:
+            send(self._traversal.parent, Util(tuple(sent) if possible else (), best, possible))
         else:
             self.bound = best if possible else math.inf
             self.decide(Value(() if possible else None), send)
@@ -175,7 +175,7 @@ class Bucket:
             best: Best costs of these messages.
             possible: True if they allow anything.
         """
-        utils = [messages[child] for child in self._place.children]
+        utils = [messages[child] for child in self._traversal.children]
         child_tables = [table for util in utils for table in util.tables]
         bucket_tables = sorted(
             (t for t in child_tables if self._variable in t.scope), key=lambda t: (-t.origin[0], t.origin[1])
@@ -189,7 +189,7 @@ class Bucket:
         self.is_done = True
         self._tell(value, send)
         # They are not needed any more.
-        self._tables, self._heard, self._own = [], {}, None
+        self._tables, self._heard, self._own_functions = [], {}, None
 
     def _tell(self, value: Value, send: Send) -> dict[int, int] | None:
         """Choose the variable's value, and send the values that children need; return all known values."""
@@ -197,7 +197,7 @@ class Bucket:
         if value.values is not None:
             assignment = dict(value.values)
             self.value = assignment[self._variable] = int(self._costs(assignment).argmin())
-        for child in self._place.children:
+        for child in self._traversal.children:
             send(
                 child,
                 Value(None if assignment is None else tuple((v, assignment[v]) for v in self._needs(child))),
@@ -229,14 +229,14 @@ class Bucket:
 
     def _own_costs(self) -> tuple[list[Utility], int | float, bool]:
         """Return the functions that only ancestors share, their best costs, and whether they allow anything."""
-        if self._own is None:
-            self._own = self._joined_functions()
-        return self._own
+        if self._own_functions is None:
+            self._own_functions = self._joined_functions()
+        return self._own_functions
 
     def _joined_functions(self) -> tuple[list[Utility], int | float, bool]:
         """Return the same as ``_own_costs``, with the functions of one scope joined."""
-        place = self._place
-        visits = {self._variable: place.visit, **place.above}
+        traversal = self._traversal
+        visits = {self._variable: traversal.visit, **traversal.above}
         groups: dict[frozenset[int], list[Table]] = {}
         for function in self._functions:
             if all(map(visits.__contains__, function.scope)):
@@ -288,7 +288,7 @@ class Bucket:
             before.rows,
         )
         order = tuple(visits[v] for v in separator)
-        return Utility(separator, order, made.values, made.forbidden, made.spread, (self._place.visit, number))
+        return Utility(separator, order, made.values, made.forbidden, made.spread, (self._traversal.visit, number))
 
     def _costs(self, assignment: dict[int, int]) -> NDArray[np.generic]:
         """Return the cost of each value, given the ancestors' values; forbidden ones cost more than all others."""
@@ -365,7 +365,7 @@ class CycleBucket(Bucket):
 
     def becomes_ready(self, send: Send) -> bool:
         """Return whether the variable can go on: all children have answered its requests."""
-        if self._cuts is None and self._place.is_done and len(self._labels) == len(self._place.children):
+        if self._cuts is None and self._traversal.is_done and len(self._labels) == len(self._traversal.children):
             self._cut(send)
         if self._is_ready or self._context is None or self._silent:
             return False
@@ -375,7 +375,7 @@ class CycleBucket(Bucket):
     def eliminate(self, engine: Engine, room: int | None, send: Send) -> None:
         """Send the tables of the present context to the parent, or choose the value there: see ``Bucket``."""
         assert self._context is not None
-        for child in self._place.children:
+        for child in self._traversal.children:
             if child in self._slices:
                 self._heard[child] = self._stacked(self._slices.pop(child), room)
         if self._final is None:
@@ -405,7 +405,7 @@ class CycleBucket(Bucket):
     def _cut(self, send: Send) -> None:
         """Cut ancestors, the highest first, until the message is small enough, and tell the parent."""
         separator = {v: (visit, size) for label in self._labels.values() for v, visit, size in label.separator}
-        above = self._place.above
+        above = self._traversal.above
         for function in self._functions:
             others = [v for v in function.scope if v != self._variable]
             if all(v in above for v in others):
@@ -421,15 +421,15 @@ class CycleBucket(Bucket):
                 f"would have to make its table for {count_text(contexts)} combinations of {len(cuts)} ancestors' values"
             )
         self._cuts = tuple(v for v in ordered if v in cuts)
-        if self._place.parent >= 0:
-            send(self._place.parent, Label(tuple((v, *separator[v]) for v in ordered), self._cuts))
+        if self._traversal.parent >= 0:
+            send(self._traversal.parent, Label(tuple((v, *separator[v]) for v in ordered), self._cuts))
         if not cuts:
             self._begin({}, send)
 
     def _begin(self, context: dict[int, int], send: Send) -> None:
         """Ask the children for tables that are missing for these values of the cuts."""
         self._context, self._is_ready = context, False
-        for child in self._place.children:
+        for child in self._traversal.children:
             cuts = self._labels[child].cuts
             needed = {v: context[v] for v in cuts if v != self._variable}
             if not cuts and child in self._heard:
@@ -472,7 +472,7 @@ class CycleBucket(Bucket):
             elif util.possible:
                 stacked[number] = util.best - best
         scope = (self._variable, *(present_tables[0].scope if present_tables else ()))
-        visits = (self._place.visit, *(present_tables[0].visits if present_tables else ()))
+        visits = (self._traversal.visit, *(present_tables[0].visits if present_tables else ()))
         origin = present_tables[0].origin if present_tables else (math.inf, 0)
         return Util((Utility(scope, visits, stacked, forbidden, spread, origin),), best, True)
 

@@ -314,9 +314,9 @@ def _at_once(
     return MessageTable(least.astype(dtype), forbidden, spread, operations, total.nbytes, dtype)
 
 
-def row(table: Utility, places: tuple[int | slice, ...]) -> NDArray[Any]:
+def row(table: Utility, cells: tuple[int | slice, ...]) -> NDArray[Any]:
     """Return the cells of a table on the host."""
-    return _on_host(table.values[places])
+    return _on_host(table.values[cells])
 
 
 def _on_host(values: Any) -> NDArray[Any]:

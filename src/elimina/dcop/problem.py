@@ -462,15 +462,15 @@ _NUMBERS = {kind: number for number, kind in enumerate(TRAVERSAL)}
 _FIELDS = [len(kind._fields) for kind in TRAVERSAL]
 
 
-def begin(place: Traversal, send: Send) -> None:
+def begin(traversal: Traversal, send: Send) -> None:
     """Start building the pseudo-tree at a variable: it sends its rank to its neighbours."""
-    _forward(place.start(), send)
+    _forward(traversal.start(), send)
 
 
-def hear(place: Traversal, source: int, body: Body, send: Send) -> None:
+def hear(traversal: Traversal, source: int, body: Body, send: Send) -> None:
     """Let a variable process a message of a kind of ``TRAVERSAL``."""
     fields = cast("tuple[int, ...]", body)
-    _forward(place.receive(source, _NUMBERS[type(body)], fields[0], fields[1] if len(fields) > 1 else 0), send)
+    _forward(traversal.receive(source, _NUMBERS[type(body)], fields[0], fields[1] if len(fields) > 1 else 0), send)
 
 
 def _forward(sent: Iterable[tuple[int, int, int, int]], send: Send) -> None:

@@ -72,11 +72,13 @@ def early_answer(problem: Problem, agents: Iterable[Finished] = ()) -> Result:
 
 def _bound_of_roots(model: Model, agents: Sequence[Finished]) -> int | float | None:
     """Return the total of the roots' values; None before all roots have values."""
-    places = {v: place for agent in agents for v, place in agent.places.items()}
+    traversals = {v: traversal for agent in agents for v, traversal in agent.traversals.items()}
     roots = {v: bound for agent in agents for v, bound in agent.bounds.items()}
-    if len(places) < len(model.variables) or not all(place.is_done for place in places.values()):
+    if len(traversals) < len(model.variables) or not all(traversal.is_done for traversal in traversals.values()):
         return None
-    if any(place.parent < 0 and v not in roots for v, place in places.items()) or any(map(math.isinf, roots.values())):
+    if any(traversal.parent < 0 and v not in roots for v, traversal in traversals.items()) or any(
+        map(math.isinf, roots.values())
+    ):
         return None
     sign = model.sign
     return bound_of(model, [model.constant, *_constants(model), *(sign * bound for bound in roots.values())])
@@ -273,11 +275,11 @@ def _simulated(
         ahead = look_ahead(problem, settings, CpuBackend(threads).threads, engine.deadline < math.inf)
         if options.on_forecast is not None:
             options.on_forecast(ahead)
-    places = None if agreement is None else dict(enumerate(agreement.places))
+    traversals = None if agreement is None else dict(enumerate(agreement.traversals))
 
     def simulation(shared: GpuPool | None) -> Simulation:
         watch = _Watch(engine.deadline, ahead, options.progress)
-        team = [Agent(view, engine, places) for view in view_of.values()]
+        team = [Agent(view, engine, traversals) for view in view_of.values()]
         return Simulation(
             team,
             network,
@@ -470,7 +472,7 @@ def answer(problem: Problem, agents: Iterable[Finished]) -> Result:
         return Result("infeasible", "dcop")
     values = {v: value for agent in agents for v, value in agent.values.items()}
     chosen = [values[v] or 0 for v in range(len(model.variables))]
-    if any(effort.parts > 1 for agent in agents for effort in agent.efforts):
+    if any(effort.mini_buckets > 1 for agent in agents for effort in agent.efforts):
         return result_between(model, total, chosen).replace(task="dcop")
     score = model.score(chosen)
     if model.is_integer:

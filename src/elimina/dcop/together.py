@@ -83,14 +83,14 @@ def solve_together(
     """
     if not settings.is_integer or (settings.ibound, settings.memory) != (None, None):
         return None
-    model, (listed, places, _, _) = problem.model, agreement
-    tree = planned_tree(problem, listed, places)
+    model, (listed, traversals, _, _) = problem.model, agreement
+    tree = planned_tree(problem, listed, traversals)
     started = time.perf_counter()
     work = work_of_agents(tree, listed, model.sense, _TYPES, MAX_OPERANDS, WIDEST, AT_ONCE, WIDE)
     if work is None:
         return None
     total = work.total
-    if total.most_combinations >= LEAST_WORK or total.combinations > AT_ONCE * len(places):
+    if total.most_combinations >= LEAST_WORK or total.combinations > AT_ONCE * len(traversals):
         return None
     watch(0)
     if unplanned := work.unplanned:
@@ -106,7 +106,7 @@ def solve_together(
     figures = _figures(problem, agreement, network, work, time.perf_counter() - started, watch)
     total = work.total
     dtype = None if total.type < 0 else DTYPES[total.type]
-    efforts = Efforts(total.cells, total.operations, total.bytes, 0, len(places), dtype)
+    efforts = Efforts(total.cells, total.operations, total.bytes, 0, len(traversals), dtype)
     return Together(result, tree, efforts, figures)
 
 
@@ -165,9 +165,9 @@ def _plan_work(work: AgentWork, unplanned: Sequence[tuple[int, int]], model: Mod
 def _shape(tree: Tree, node: Node, own_scopes: Sequence[tuple[int, ...]], sizes: Sequence[int]) -> Shape:
     """Return the shape of a bucket whose own tables have these scopes."""
     scope = (node.variable, *node.separator)
-    place = {v: number for number, v in enumerate(scope)}
-    scopes = dict.fromkeys([tuple(sorted([place[v] for v in scope])) for scope in own_scopes])
-    arrived = [tuple([place[v] for v in tree.nodes[child].separator]) for child in reversed(node.children)]
+    number_of = {v: number for number, v in enumerate(scope)}
+    scopes = dict.fromkeys([tuple(sorted([number_of[v] for v in scope])) for scope in own_scopes])
+    arrived = [tuple([number_of[v] for v in tree.nodes[child].separator]) for child in reversed(node.children)]
     return tuple([sizes[v] for v in scope]), (*scopes, *arrived)
 
 
@@ -189,10 +189,10 @@ def _figures(
         seconds: Time of all eliminations, divided among them by operations.
         watch: Called now and then with 0 operations.
     """
-    owners, places, tally = problem.owners, agreement.places, Tally()
+    owners, traversals, tally = problem.owners, agreement.traversals, Tally()
     tally.add_agreement(agreement)
-    mail = work.mail(places, owners, _UTIL, _VALUE)
+    mail = work.mail(traversals, owners, _UTIL, _VALUE)
     tally.add_all(Util, mail.messages, mail.util_bytes, mail.largest_bytes)
     tally.add_all(Value, mail.messages, mail.value_bytes, mail.largest_bytes)
-    chain = pass_messages(places, owners, agreement.clocks, work, seconds, *network.deliveries, watch)
+    chain = pass_messages(traversals, owners, agreement.clocks, work, seconds, *network.deliveries, watch)
     return tally.figures(chain.seconds, chain.operations, 0)

@@ -103,7 +103,7 @@ class FilterBucket(Bucket):
         """Return whether the variable can go on: compute bounds, send bounds, or make tuples."""
         if self._limit is None:
             return super().becomes_ready(send)
-        if self._is_ready or (self._has_passed and len(self._listed) < len(self._place.children)):
+        if self._is_ready or (self._has_passed and len(self._listed) < len(self._traversal.children)):
             return False
         self._is_ready = True
         return True
@@ -115,9 +115,9 @@ class FilterBucket(Bucket):
             return
         if not self._has_passed:
             self._has_passed, self._is_ready = True, False
-            for child in self._place.children:
+            for child in self._traversal.children:
                 send(child, self._limit_of(child, self._limit, engine))
-        if not self._place.children or self._is_ready:
+        if not self._traversal.children or self._is_ready:
             self._is_ready = True
             self._send_rows(self._limit, engine, room, send)
 
@@ -148,12 +148,12 @@ class FilterBucket(Bucket):
 
     def _add_up(self, send: Send) -> None:
         """Send the cost of the subtree's values to the parent once all children have; a root sends limits."""
-        if len(self._costs_below) < len(self._place.children):
+        if len(self._costs_below) < len(self._traversal.children):
             return
-        parts = [self._spent, *self._costs_below.values()]
-        total = None if None in parts else sum(part for part in parts if part is not None)
-        if self._place.parent >= 0:
-            send(self._place.parent, Cost(total))
+        costs = [self._spent, *self._costs_below.values()]
+        total = None if None in costs else sum(cost for cost in costs if cost is not None)
+        if self._traversal.parent >= 0:
+            send(self._traversal.parent, Cost(total))
         elif total is not None and total == self.bound:
             self.decide(Value(None), send)
         else:
@@ -193,9 +193,9 @@ class FilterBucket(Bucket):
             message = _NOTHING
         else:
             message = self._joined(scale, limit, engine, room)
-        if self._place.parent >= 0:
+        if self._traversal.parent >= 0:
             self.effort = self.effort._replace(rows=self.effort.rows + len(message.values))
-            send(self._place.parent, Listed(message, best, spread))
+            send(self._traversal.parent, Listed(message, best, spread))
         elif len(message.values):
             self.bound = best + int(message.values[0])
             self.decide(Value(()), send)
@@ -206,30 +206,30 @@ class FilterBucket(Bucket):
     def _joined(self, scale: _Scale, limit: Limit, engine: Engine, room: int | None) -> SparseTable:
         """Return the variable's message as tuples; those that cannot be optimal are dropped at once."""
         tables = self._finder = engine.rows(*scale)
-        parts: list[SparseTable] = []
+        tables_to_join: list[SparseTable] = []
         bounds_of_part: dict[int, list[DenseLookup]] = {}
         for child, listed in self._listed.items():
-            parts.append(scale.rows(listed.rows))
+            tables_to_join.append(scale.rows(listed.rows))
             util = self._heard[child]
             bound_above = min(int(util.best) - listed.best, scale.forbidden)
-            bounds_of_part[id(parts[-1])] = [
+            bounds_of_part[id(tables_to_join[-1])] = [
                 DenseLookup((), np.array(bound_above, scale.dtype)),
                 *map(scale.table, util.tables),
             ]
-        joined_variables = {v for part in parts for v in part.layout.scope}
+        joined_variables = {v for table_to_join in tables_to_join for v in table_to_join.layout.scope}
         lookups: list[DenseLookup] = []
         for bound in sorted(map(scale.table, self._tables), key=lambda bound: -len(bound.scope)):
             if joined_variables.issuperset(bound.scope):
                 lookups.append(bound)
             else:
                 joined_variables.update(bound.scope)
-                parts.append(tables.from_dense(bound.scope, np.ascontiguousarray(bound.cells)))
-                bounds_of_part[id(parts[-1])] = [bound]
+                tables_to_join.append(tables.from_dense(bound.scope, np.ascontiguousarray(bound.cells)))
+                bounds_of_part[id(tables_to_join[-1])] = [bound]
         guard = BoundFilters(tables.device, scale.forbidden, scale.bounds(limit), bounds_of_part, lookups, 0)
         available_bytes = engine.memory() if room is None else min(room, engine.memory())
         try:
             joined = tables.join_all(
-                parts,
+                tables_to_join,
                 eliminate=self._variable,
                 tables=[DenseLookup(bound.scope, np.ascontiguousarray(bound.cells)) for bound in lookups],
                 guard=guard,
@@ -242,11 +242,11 @@ class FilterBucket(Bucket):
             ) from error
         before, rows = self.effort, len(joined.rows.values)
         self.effort = before._replace(
-            operations=before.operations + joined.candidates * len(parts),
+            operations=before.operations + joined.candidates * len(tables_to_join),
             bytes=max(before.bytes, self.held + _BYTES_OF_A_ROW * rows),
             width=max(before.width, len(joined_variables) - 1),
             cells=max(before.cells, rows),
-            parts=1,
+            mini_buckets=1,
             dtypes=before.dtypes | {scale.dtype},
         )
         return joined.rows

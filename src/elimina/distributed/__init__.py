@@ -152,7 +152,7 @@ class _Optimum:
 
     def plan(self, is_whole: bool = False) -> tuple[Job, int]:
         """Plan on a worker; also return the number of tasks that all workers run at a time."""
-        with self.run.phase("plan") as parts, tasks_on(self.client, self.options.device) as tasks:
+        with self.run.phase("plan") as part_seconds, tasks_on(self.client, self.options.device) as tasks:
             job = plan_on(tasks, self.model, "mpe", self.evidence, self.options, is_whole)
-            parts.update(job.seconds)
+            part_seconds.update(job.seconds)
             return job._replace(seconds={}), tasks.lanes

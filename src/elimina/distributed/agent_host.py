@@ -30,7 +30,7 @@ _LOOK_AFTER = 1.0
 _SEND_AGAIN = 0.2
 """Seconds until a message is sent again to a worker that cannot be reached."""
 
-Places = Mapping[int, Traversal]
+Traversals = Mapping[int, Traversal]
 
 
 class Outcome(NamedTuple):
@@ -38,7 +38,7 @@ class Outcome(NamedTuple):
 
     values: dict[int, int | None]
     bounds: dict[int, int | float]
-    places: Places
+    traversals: Traversals
     efforts: list[Effort]
 
 
@@ -63,13 +63,13 @@ class News(NamedTuple):
 
     Attributes:
         epoch: See ``Start``; -1: nothing has begun.
-        places: Places of each agent's variables by its name, pickled, once all are known.
+        traversals: Traversals of each agent's variables by its name, pickled, once all are known.
         outcomes: Outcome of each agent by its name, and the traffic, pickled, when all are done.
         failure: Cause that ended the agent host.
     """
 
     epoch: int
-    places: bytes | None = None
+    traversals: bytes | None = None
     outcomes: bytes | None = None
     failure: BaseException | None = None
 
@@ -153,9 +153,9 @@ class AgentHost:
         """Take messages of another agent host."""
         self._inbox.put(partial(self._take, batch))
 
-    async def adopt(self, views: Sequence[AgentView], places: dict[str, Places]) -> None:
+    async def adopt(self, views: Sequence[AgentView], traversals: dict[str, Traversals]) -> None:
         """Start agents of a lost worker, in the known pseudo-tree."""
-        self._inbox.put(partial(self._adopt, views, places))
+        self._inbox.put(partial(self._adopt, views, traversals))
 
     async def redirect(self, hosts: dict[str, int], lost: Sequence[int], addresses: dict[int, tuple[str, str]]) -> None:
         """Note the new places of agents of lost agent hosts, and send them their messages again."""
@@ -180,7 +180,7 @@ class AgentHost:
         self._local: deque[_Packet] = deque()
         self._ready: deque[Agent] = deque()
         self._numbers: Counter[tuple[bool, int, int]] = Counter()
-        self._known: set[tuple[bool, int, int, int]] = set()
+        self._received: set[tuple[bool, int, int, int]] = set()
         self._log: dict[str, list[_Packet]] = {}
         self._waiting: dict[tuple[int, int], _Packet] = {}
         self._news = News(epoch)
@@ -227,10 +227,10 @@ class AgentHost:
         for batch in early:
             self._take(batch)
 
-    def _adopt(self, views: Sequence[AgentView], places: dict[str, Places]) -> None:
-        self._news = News(self._epoch, self._news.places)
+    def _adopt(self, views: Sequence[AgentView], traversals: dict[str, Traversals]) -> None:
+        self._news = News(self._epoch, self._news.traversals)
         for view in (view for view in views if view.name not in self._agents):
-            agent = self._agents[view.name] = Agent(view, self._engine, places[view.name])
+            agent = self._agents[view.name] = Agent(view, self._engine, traversals[view.name])
             self._pass_on(agent, agent.start())
 
     def _redirect(self, hosts: dict[str, int], lost: Sequence[int], addresses: dict[int, tuple[str, str]]) -> None:
@@ -255,13 +255,13 @@ class AgentHost:
         while self._local:
             packet = self._local.popleft()
             message = packet.message
-            if packet.key in self._known:
+            if packet.key in self._received:
                 continue
             if isinstance(message.body, Value) and not self._numbers[False, message.target, message.source]:
                 # A message sent again, to a variable that has to be eliminated first.
                 self._waiting[message.target, message.source] = packet
                 continue
-            self._known.add(packet.key)
+            self._received.add(packet.key)
             agent = self._agents[message.receiver]
             self._pass_on(agent, agent.receive(message))
 
@@ -339,11 +339,12 @@ class AgentHost:
         agents, news = self._agents, self._news
         if self._epoch < 0 or news.outcomes is not None:
             return
-        if news.places is None and all(p.is_done for agent in agents.values() for p in agent.places.values()):
-            news = news._replace(places=pickle.dumps({name: agent.places for name, agent in agents.items()}))
+        if news.traversals is None and all(p.is_done for agent in agents.values() for p in agent.traversals.values()):
+            news = news._replace(traversals=pickle.dumps({name: agent.traversals for name, agent in agents.items()}))
         if all(agent.is_done for agent in agents.values()):
             outcomes = {
-                name: Outcome(agent.values, agent.bounds, agent.places, agent.efforts) for name, agent in agents.items()
+                name: Outcome(agent.values, agent.bounds, agent.traversals, agent.efforts)
+                for name, agent in agents.items()
             }
             news = news._replace(outcomes=pickle.dumps((outcomes, self._traffic)))
         if news is not self._news:

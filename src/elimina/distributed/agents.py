@@ -26,7 +26,7 @@ from elimina.dcop.solve import (
     settings_of,
     statistics,
 )
-from elimina.distributed.agent_host import AgentHost, News, Outcome, Places, Start, Traffic
+from elimina.distributed.agent_host import AgentHost, News, Outcome, Start, Traffic, Traversals
 from elimina.distributed.cluster import known_workers, workers_for
 from elimina.errors import ClusterError, EliminaError, InputError, InternalError
 from elimina.option_names import option
@@ -56,13 +56,13 @@ def divide(sequence: Sequence[int], weights: Sequence[int], count: int) -> list[
         weights: Weights of all agents, in index order.
         count: Number of parts; some may be empty.
     """
-    parts: list[list[int]] = [[] for _ in range(count)]
+    shares: list[list[int]] = [[] for _ in range(count)]
     total, reached = sum(weights[agent] for agent in sequence), 0
     for agent in sequence:
         # An agent is assigned by its middle.
-        parts[min(count - 1, (2 * reached + weights[agent]) * count // max(1, 2 * total))].append(agent)
+        shares[min(count - 1, (2 * reached + weights[agent]) * count // max(1, 2 * total))].append(agent)
         reached += weights[agent]
-    return parts
+    return shares
 
 
 _POLL = 0.01
@@ -166,7 +166,7 @@ class _Post:
         self.address, self.future = address, future
         self.actor: Actor | None = None
         self.agents: set[str] = set()
-        self.has_places = False
+        self.has_traversals = False
         self.outcomes: tuple[dict[str, Outcome], Traffic] | None = None
 
     @property
@@ -192,7 +192,7 @@ class _ClusterRun:
         self._topic = f"elimina-{uuid.uuid4().hex}"
         self._events: SimpleQueue[str] = SimpleQueue()
         self._posts: dict[int, _Post] = {}
-        self._places: dict[str, Places] = {}
+        self._traversals: dict[str, Traversals] = {}
         self._hosts: dict[str, int] = {}
         self._epoch = self.lost = self.joined = self.restarted = self._made = 0
         client.subscribe_topic(self._topic, self._hear)
@@ -232,7 +232,11 @@ class _ClusterRun:
                 if str(post.future.key) in keys:
                     self._read(post)
             self._recover()
-        outcome_of = {name: outcome for post in self._posts.values() for name, outcome in self._known(post)[0].items()}
+        outcome_of = {
+            name: outcome
+            for post in self._posts.values()
+            for name, outcome in self._outcomes_and_traffic(post)[0].items()
+        }
         return [outcome_of[name] for name in self._views]
 
     def traffic(self) -> Traffic:
@@ -241,7 +245,7 @@ class _ClusterRun:
         sizes: Counter[str] = Counter()
         largest = transferred = 0
         for post in self._posts.values():
-            traffic = self._known(post)[1]
+            traffic = self._outcomes_and_traffic(post)[1]
             messages += traffic.messages
             sizes += traffic.bytes
             largest, transferred = max(largest, traffic.largest), transferred + traffic.transferred
@@ -264,7 +268,7 @@ class _ClusterRun:
         self._events.put(event[1])
 
     @staticmethod
-    def _known(post: _Post) -> tuple[dict[str, Outcome], Traffic]:
+    def _outcomes_and_traffic(post: _Post) -> tuple[dict[str, Outcome], Traffic]:
         assert post.outcomes is not None
         return post.outcomes
 
@@ -307,16 +311,16 @@ class _ClusterRun:
     def _begin(self) -> None:
         """Start all agents."""
         posts = list(self._posts)
-        parts = self._divided(list(self._views), len(posts))
-        self._hosts = {name: number for number, part in zip(posts, parts, strict=True) for name in part}
-        self._places = {}
-        for number, part in zip(posts, parts, strict=True):
-            self._start(number, part)
+        shares = self._divided(list(self._views), len(posts))
+        self._hosts = {name: number for number, share in zip(posts, shares, strict=True) for name in share}
+        self._traversals = {}
+        for number, share in zip(posts, shares, strict=True):
+            self._start(number, share)
 
     def _start(self, number: int, names: Sequence[str]) -> None:
         """Start agents (perhaps none) on an empty agent host."""
         post = self._posts[number]
-        post.agents, post.has_places, post.outcomes = set(names), False, None
+        post.agents, post.has_traversals, post.outcomes = set(names), False, None
         views = [self._views[name] for name in names]
         start = Start(self._epoch, views, self._hosts, self._addresses, self._device, self._threads)
         self._ask(post, "begin", start)
@@ -328,7 +332,7 @@ class _ClusterRun:
 
     def _divided(self, names: Sequence[str], count: int) -> list[list[str]]:
         weights = [max(1, len(self._views[name].variables)) for name in names]
-        return [[names[place] for place in part] for part in divide(range(len(names)), weights, count)]
+        return [[names[number] for number in share] for share in divide(range(len(names)), weights, count)]
 
     def _read(self, post: _Post) -> None:
         """Ask an agent host for its news."""
@@ -341,10 +345,10 @@ class _ClusterRun:
             raise InternalError(f"agents on {post.address}: {news.failure!r}; please report this") from news.failure
         if news.epoch != self._epoch:
             return
-        if news.places is not None and not post.has_places:
-            places: dict[str, Places] = pickle.loads(news.places)
-            self._places.update((name, places[name]) for name in places.keys() & post.agents)
-            post.has_places = post.agents <= places.keys()
+        if news.traversals is not None and not post.has_traversals:
+            traversals: dict[str, Traversals] = pickle.loads(news.traversals)
+            self._traversals.update((name, traversals[name]) for name in traversals.keys() & post.agents)
+            post.has_traversals = post.agents <= traversals.keys()
         if news.outcomes is not None:
             outcomes = pickle.loads(news.outcomes)
             if outcomes[0].keys() == post.agents:
@@ -377,7 +381,7 @@ class _ClusterRun:
         gone = {name for number in lost for name in self._posts.pop(number).agents}
         self.lost += len(lost)
         new = self._open() if known_workers(self._client) else []
-        is_tree_known = self._places.keys() >= self._views.keys()
+        is_tree_known = self._traversals.keys() >= self._views.keys()
         if self._posts and is_tree_known and self._settings.most_cells is None:
             self.restarted += len(gone)
             self._adopt([name for name in self._views if name in gone], lost, new)
@@ -392,18 +396,18 @@ class _ClusterRun:
     def _adopt(self, gone: Sequence[str], lost: Sequence[int], new: Sequence[int]) -> None:
         """Give lost agents to new agent hosts, or else to all; their messages are sent again."""
         takers = list(new or self._posts)
-        parts = self._divided(gone, len(takers))
+        shares = self._divided(gone, len(takers))
         # All agent hosts learn the new places last: messages to agents that have not started yet wait in the logs.
         for number in new:
             self._start(number, ())
-        moved = {name: number for number, part in zip(takers, parts, strict=True) for name in part}
+        moved = {name: number for number, share in zip(takers, shares, strict=True) for name in share}
         self._hosts = {**self._hosts, **moved}
-        for number, part in zip(takers, parts, strict=True):
+        for number, share in zip(takers, shares, strict=True):
             post = self._posts[number]
-            if part:
-                post.agents.update(part)
+            if share:
+                post.agents.update(share)
                 post.outcomes = None
-                self._ask(post, "adopt", [self._views[name] for name in part], {n: self._places[n] for n in part})
+                self._ask(post, "adopt", [self._views[name] for name in share], {n: self._traversals[n] for n in share})
         for post in self._posts.values():
             self._ask(post, "redirect", moved, lost, self._addresses)
 

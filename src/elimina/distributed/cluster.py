@@ -313,7 +313,7 @@ class Tasks:
         self._finished: SimpleQueue[Future[Any]] = SimpleQueue()
         self._futures: dict[str, Future[Any]] = {}
         self.workers = {worker.address: worker for worker in workers_for(client, device)}
-        self._known = set(known_workers(client))
+        self._workers = set(known_workers(client))
         self._looked = time.monotonic()
         self.lost = self.joined = 0
 
@@ -394,7 +394,7 @@ class Tasks:
             now = time.monotonic()
             if now - self._looked > _LOOK_SECONDS:
                 self._look()
-            seen = now if self._known else seen
+            seen = now if self._workers else seen
             if now - seen > WITHOUT_WORKERS_SECONDS:
                 raise ClusterError(
                     f"all workers were lost, and no other one came within {WITHOUT_WORKERS_SECONDS:g} s; check "
@@ -417,11 +417,11 @@ class Tasks:
         now = set(known_workers(self._client))
         self.lost += len(self.workers.keys() - now)
         self.workers = {address: worker for address, worker in self.workers.items() if address in now}
-        if now - self._known:
+        if now - self._workers:
             able = {worker.address: worker for worker in workers_for(self._client, self._device)}
             self.joined += len(able.keys() - self.workers.keys())
             self.workers = able
-        self._known, self._looked = now, time.monotonic()
+        self._workers, self._looked = now, time.monotonic()
 
     def close(self) -> None:
         """Cancel unfinished tasks, and forget the others."""

@@ -88,8 +88,8 @@ class Pool:
     def put(self, nodes: Nodes) -> None:
         """Add the remaining nodes of a worker."""
         ends = np.cumsum(nodes.lengths)[:-1] * _WORDS
-        parts = np.split(nodes.decisions, ends) if len(nodes.bounds) else []
-        for bound, length, words in zip(nodes.bounds.tolist(), nodes.lengths.tolist(), parts, strict=True):
+        decisions = np.split(nodes.decisions, ends) if len(nodes.bounds) else []
+        for bound, length, words in zip(nodes.bounds.tolist(), nodes.lengths.tolist(), decisions, strict=True):
             # A copy: a view would keep the whole message alive.
             heapq.heappush(self._heap, (bound, -length, next(self._numbers), words.copy()))
 
@@ -150,7 +150,7 @@ class _Turn(NamedTuple):
     """State of a search after a time budget.
 
     Attributes:
-        left: Remaining open nodes.
+        open_nodes: Remaining open nodes.
         bound: Lower bound on the open nodes, or on what was ruled out, in the core's costs.
         top: Cost from which nodes are pruned.
         units: Units of these costs.
@@ -159,7 +159,7 @@ class _Turn(NamedTuple):
         bytes: Bytes of tables and cache.
     """
 
-    left: Nodes
+    open_nodes: Nodes
     bound: int
     top: int
     units: CoreUnits
@@ -337,7 +337,7 @@ class ClusterSearch(SearchState):
     def _end_turn(self, turn: _Turn) -> None:
         self._units = turn.units
         self._top = turn.top if self._top is None else min(self._top, turn.top)
-        self._pool.put(turn.left)
+        self._pool.put(turn.open_nodes)
         self._pool.drop(self._top)
         self.stats["turns"] += 1
         self.stats["nodes"] += turn.nodes

@@ -276,12 +276,12 @@ class _Shares:
         self._tasks, self._job, self._run, self._progress = tasks, job, run, progress
         number = job.plan.form.slices
         self._count = task_number(number, job.plan.seconds, tasks.lanes)
-        ends = [number * place // self._count for place in range(self._count + 1)]
-        self._left = deque(range(*pair) for pair in itertools.pairwise(ends))
+        ends = [number * share // self._count for share in range(self._count + 1)]
+        self._waiting_shares = deque(range(*pair) for pair in itertools.pairwise(ends))
         self._best: Result | None = None
         if tried is not None and tried.assignment is not None:
             self._best = Result("optimal", "mpe", tried.value, tried.value, tried.value, tried.assignment)
-        self._found: list[Result] = []
+        self._results: list[Result] = []
         self._total = ScaledSum()
         self.stats: dict[str, Any] = {}
 
@@ -292,21 +292,21 @@ class _Shares:
         first: State = self._tasks.wait_for(self._tasks.keep(_first, self._shared, self._seconds()))
         self._bounds = self._tasks.hold(first)
         running = 0
-        while self._left or running:
-            while self._left and running < _AHEAD * self._tasks.lanes:
-                best_state = self._known()
+        while self._waiting_shares or running:
+            while self._waiting_shares and running < _AHEAD * self._tasks.lanes:
+                best_state = self._best_state()
                 self._tasks.submit(
-                    _share, self._shared, self._bounds, self._seconds(), self._left.popleft(), best_state
+                    _share, self._shared, self._bounds, self._seconds(), self._waiting_shares.popleft(), best_state
                 )
                 running += 1
             self._add(self._tasks.next())
             running -= 1
             if self._progress is not None:
-                self._run.notify(self._progress, len(self._found) / self._count)
-        self.stats = {**self._found[0].stats, "tasks": self._count}
+                self._run.notify(self._progress, len(self._results) / self._count)
+        self.stats = {**self._results[0].stats, "tasks": self._count}
         for name in _SUMMED:
             if name in self.stats:
-                self.stats[name] = sum(result.stats[name] for result in self._found)
+                self.stats[name] = sum(result.stats[name] for result in self._results)
         return self._joined()
 
     def _seconds(self) -> float | None:
@@ -318,13 +318,13 @@ class _Shares:
         remaining = None if self._run.deadline is None else self._run.seconds
         if remaining is not None and remaining <= 0:
             raise TimeLimitError(
-                f"the time limit passed with {len(self._found)} of {self._count} tasks done; allow more time, or use "
+                f"the time limit passed with {len(self._results)} of {self._count} tasks done; allow more time, or use "
                 "more workers"
             )
         return remaining
 
     def _add(self, result: Result) -> None:
-        self._found.append(result)
+        self._results.append(result)
         sign = self._job.problem.model.sign
         best = None if self._best is None else self._best.value
         if result.value is not None and (best is None or sign * result.value < sign * best):
@@ -339,7 +339,7 @@ class _Shares:
             self._total.add(ScaledNumber.from_log2(log2) if value is None else ScaledNumber.product([value]))
             self._run.report(Result("bounded", task, None, self._sum().log10_z, None, stats=stats))
 
-    def _known(self) -> State:
+    def _best_state(self) -> State:
         """Return the best solution so far."""
         if self._best is None or self._best.assignment is None:
             return {}
@@ -352,7 +352,7 @@ class _Shares:
         if model.is_integer or best.assignment is None:
             return best
         sign = model.sign
-        ends = [result.bound(sign) for result in (*self._found, best)]
+        ends = [result.bound(sign) for result in (*self._results, best)]
         chosen = model.indices_of(best.assignment)
         bound = sign * min(sign * end for end in ends if end is not None)
         return result_between(model, bound, chosen, TOLERANCES[self._job.plan.dtype])
@@ -361,10 +361,12 @@ class _Shares:
         """Return the answer to the task, of those for all shares."""
         task = self._job.plan.task
         if described(task).is_optimum:
-            best = self._best or next((result for result in self._found if result.status == "bounded"), self._found[0])
+            best = self._best or next(
+                (result for result in self._results if result.status == "bounded"), self._results[0]
+            )
             return self._bounded(best)
         if described(task).is_count:
-            return self._found[0].replace(value=sum(int(result.value or 0) for result in self._found))
+            return self._results[0].replace(value=sum(int(result.value or 0) for result in self._results))
         return self._sum()
 
     def _sum(self) -> Result:
@@ -468,10 +470,12 @@ class ClusterBatch:
                 answers[start] = posteriors
                 if progress is not None:
                     progress(len(answers) / len(starts))
-        parts = [answers[start] for start in starts]
-        marginals = {name: np.concatenate([part.marginals[name] for part in parts]) for name in parts[0].marginals}
-        log10_evidence = np.concatenate([part.log10_evidence for part in parts])
-        return Posteriors(marginals, log10_evidence, parts[0].variables)
+        batches = [answers[start] for start in starts]
+        marginals = {
+            name: np.concatenate([batch.marginals[name] for batch in batches]) for name in batches[0].marginals
+        }
+        log10_evidence = np.concatenate([batch.log10_evidence for batch in batches])
+        return Posteriors(marginals, log10_evidence, batches[0].variables)
 
 
 _made: dict[str, Batch] = {}

@@ -92,8 +92,8 @@ class Relevance:
         self.acyclic = not _without_barren(scopes, children, set())
         self._evidence_ancestors = self._ancestors(self._evidence)
         self.of_evidence = _mask(self._evidence_ancestors)
-        self._part_of: dict[int, int] = {}
-        self._component_masks = [_mask(part) for part in self._find_parts()]
+        self._component_of: dict[int, int] = {}
+        self._component_masks = [_mask(component) for component in self._find_components()]
         self._component_of_query: dict[int, int] = {}
 
     def of(self, variables: Collection[int]) -> int:
@@ -125,7 +125,7 @@ class Relevance:
                 continue
             stack.pop()
             # No observed variable is between an ancestor outside the evidence's and the variable.
-            mask = self._component_masks[self._part_of[v]] if v in self._part_of else 0
+            mask = self._component_masks[self._component_of[v]] if v in self._component_of else 0
             if is_above:
                 mask |= 1 << factor
                 for u in self._scopes[factor]:
@@ -144,29 +144,31 @@ class Relevance:
                 stack.extend(self._scopes[factor])
         return factors
 
-    def _find_parts(self) -> list[set[int]]:
+    def _find_components(self) -> list[set[int]]:
         """Group the evidence's factors that paths of unobserved variables join, and number the groups by variable."""
-        parts: list[set[int]] = []
+        components: list[set[int]] = []
         touching: dict[int, list[int]] = {}
         for factor in sorted(self._evidence_ancestors):
             for v in self._scopes[factor]:
                 if v not in self._evidence:
                     touching.setdefault(v, []).append(factor)
         for start in touching:
-            if start in self._part_of:
+            if start in self._component_of:
                 continue
             factors: set[int] = set()
-            self._part_of[start] = len(parts)
+            self._component_of[start] = len(components)
             reached = [start]
             for v in reached:
                 for factor in touching[v]:
                     if factor not in factors:
                         factors.add(factor)
-                        fresh = [u for u in self._scopes[factor] if u not in self._evidence and u not in self._part_of]
-                        self._part_of.update(dict.fromkeys(fresh, len(parts)))
+                        fresh = [
+                            u for u in self._scopes[factor] if u not in self._evidence and u not in self._component_of
+                        ]
+                        self._component_of.update(dict.fromkeys(fresh, len(components)))
                         reached += fresh
-            parts.append(factors)
-        return parts
+            components.append(factors)
+        return components
 
 
 def _mask(factors: Collection[int]) -> int:
@@ -199,9 +201,9 @@ def parents_first(children: Sequence[int], scopes: Sequence[Sequence[int]], coun
     parents = {child: [v for v in scope if v != child] for child, scope in families}
     children_of: list[list[int]] = [[] for _ in range(count)]
     missing = [0] * count
-    for child, own in parents.items():
-        missing[child] = len(own)
-        for v in own:
+    for child, parents_of_child in parents.items():
+        missing[child] = len(parents_of_child)
+        for v in parents_of_child:
             children_of[v].append(child)
     sequence = [v for v in range(count) if missing[v] == 0]
     for v in sequence:

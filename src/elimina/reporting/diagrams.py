@@ -33,7 +33,7 @@ class PageDiagram(NamedTuple):
 
     Attributes:
         diagram: Content of the diagram.
-        layout: Places of its nodes, and the courses of its edges.
+        layout: Positions of its nodes, and the courses of its edges.
     """
 
     diagram: Diagram
@@ -41,14 +41,14 @@ class PageDiagram(NamedTuple):
 
     def data(self) -> dict[str, Any]:
         """Return the data for the script."""
-        diagram, (places, bends, _) = self
+        diagram, (positions, bends, _) = self
         # A curve with one bend goes half the way to it.
         middles = [
-            (places[a] + places[b] + 2 * bend) / 4 if len(bend) == 1 else bend
+            (positions[a] + positions[b] + 2 * bend) / 4 if len(bend) == 1 else bend
             for (a, b), bend in zip(diagram.edges, bends, strict=True)
             if len(bend)
         ]
-        stacked = np.concatenate([places, *middles])
+        stacked = np.concatenate([positions, *middles])
         low, high = stacked.min(axis=0), stacked.max(axis=0)
         scale = _SIDE / (float((high - low).max()) or 1.0)
 
@@ -59,7 +59,7 @@ class PageDiagram(NamedTuple):
 
         return {
             "names": [short(name) for name in diagram.names],
-            "places": placed(places),
+            "positions": placed(positions),
             "extent": np.rint((high - low) * scale).astype(int).tolist(),
             "edges": [end for edge in diagram.edges for end in edge],
             "directed": diagram.is_directed,
@@ -111,7 +111,7 @@ def page_layout(diagram: Diagram) -> GraphLayout:
     layout = arrange(diagram, Extents(widths, np.full(count, _DOT / 2), below, _GAP, _DROP, _EDGE))
     if diagram.points is not None:
         return layout
-    width, height = np.ptp(layout.places, axis=0)
+    width, height = np.ptp(layout.positions, axis=0)
     ratio = width / _ASPECT / (height or 1.0) or 1.0
     stretch = np.array([1 / ratio, ratio]).clip(1.0, _MAX_STRETCHES)
-    return layout._replace(places=layout.places * stretch, bends=[bend * stretch for bend in layout.bends])
+    return layout._replace(positions=layout.positions * stretch, bends=[bend * stretch for bend in layout.bends])

@@ -47,11 +47,11 @@ def profile_chart(title: str, values: Sequence[float], labels: tuple[str, str]) 
     powers = [(float(power), f"1e{power}" if power > 3 else str(10**power)) for power in range(0, int(top) + 1, step)]
     marks = _axes(along, up, [], powers, labels)
     floor, width = up(0), max((_WIDTH - _RIGHT - _LEFT) / len(values) - 0.5, 0.5)
-    for place, height in enumerate(heights):
+    for position, height in enumerate(heights):
         y = up(height)
         rest = floor - y
         marks.append(
-            f'<rect class="column" x="{along(place):.1f}" y="{y:.1f}" width="{width:.1f}" height="{rest:.1f}"/>'
+            f'<rect class="column" x="{along(position):.1f}" y="{y:.1f}" width="{width:.1f}" height="{rest:.1f}"/>'
         )
     return _figure(title, marks, [])
 

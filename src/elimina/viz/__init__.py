@@ -162,7 +162,7 @@ def plot_sensitivities(sensitivities: Sensitivities, *, change: float = 0.1, cou
     """
     if not isinstance(sensitivities, Sensitivities):
         raise arguments.wrong_type("sensitivities", sensitivities, "what JunctionTree.sensitivities returns")
-    share, most = arguments.share("change", change), arguments.integer("count", count, 1)
+    share, max_rows = arguments.share("change", change), arguments.integer("count", count, 1)
     if not 0 < share <= 1:
         raise InputError(f"change is {change}: give a share of the parameters' values above 0 and up to 1, such as 0.1")
-    return draw_ranges(sensitivity_chart(sensitivities, share, most))
+    return draw_ranges(sensitivity_chart(sensitivities, share, max_rows))

@@ -9,9 +9,9 @@ import numpy as np
 
 from elimina.viz.diagram import Diagram, Extents, GraphLayout, Points, no_bends
 from elimina.viz.layouts.arcs import arc_bends
-from elimina.viz.layouts.folded import folded_places
+from elimina.viz.layouts.folded import folded_positions
 from elimina.viz.layouts.layered import is_acyclic, layered_layout, straightened
-from elimina.viz.layouts.radial import radial_places
+from elimina.viz.layouts.radial import radial_positions
 from elimina.viz.layouts.separation import separated, turned
 from elimina.viz.layouts.stress import stress_layout
 from elimina.viz.layouts.tidy import tidy_layout
@@ -39,7 +39,7 @@ _WIDE_ASPECT, _MIN_RADIAL_NODES = 4.0, 150
 
 
 def arrange(diagram: Diagram, extents: Extents) -> GraphLayout:
-    """Return the places of a diagram's nodes and the courses of its edges.
+    """Return the positions of a diagram's nodes and the courses of its edges.
 
     Args:
         diagram: Diagram of at least one node.
@@ -62,35 +62,35 @@ def _network_layout(diagram: Diagram, extents: Extents) -> GraphLayout:
         layout = layered_layout(count, edges, (extents.widths + extents.gap).tolist(), row_limit)
         row, height = float(heights.max()) + extents.drop, float(heights.max())
         scale = np.array([1.0, row])
-        layout = GraphLayout(layout.places * scale, [bend * scale for bend in layout.bends], is_downward=True)
-        width, depth = np.ptp(layout.places, axis=0)
+        layout = GraphLayout(layout.positions * scale, [bend * scale for bend in layout.bends], is_downward=True)
+        width, depth = np.ptp(layout.positions, axis=0)
         if count <= _MAX_NODES_OF_ANY_ASPECT or max(width, depth) < _MAX_LAYERED_ASPECT * min(width, depth):
             return straightened(layout, edges, extents.widths + 2 * extents.gap / 3, row, height)
-    places = turned(stress_layout(count, edges)) * extents.edge
+    positions = turned(stress_layout(count, edges)) * extents.edge
     if count <= _MAX_SEPARATED_NODES:
-        places = separated(places, extents.widths + extents.gap / 2, heights + extents.gap / 2)
-    return GraphLayout(places, no_bends(len(edges)))
+        positions = separated(positions, extents.widths + extents.gap / 2, heights + extents.gap / 2)
+    return GraphLayout(positions, no_bends(len(edges)))
 
 
 def _tree_layout(diagram: Diagram, parents: Sequence[int], extents: Extents) -> GraphLayout:
     x, levels = tidy_layout(parents, (extents.widths + extents.gap).tolist())
-    places = np.stack([x, _ordinates(levels, extents)], axis=1)
+    positions = np.stack([x, _ordinates(levels, extents)], axis=1)
     bends = no_bends(len(diagram.edges))
     dashed = sorted(diagram.dashed)
     if dashed:
         halves = np.stack([extents.widths / 2, extents.above], axis=1) + extents.gap / 3
         edges = [diagram.edges[edge] for edge in dashed]
-        for edge, bend in zip(dashed, arc_bends(edges, places, levels, halves), strict=True):
+        for edge, bend in zip(dashed, arc_bends(edges, positions, levels, halves), strict=True):
             bends[edge] = bend
-        return GraphLayout(places, bends, is_downward=True)
-    width, height = np.ptp(places, axis=0) + 1.0
+        return GraphLayout(positions, bends, is_downward=True)
+    width, height = np.ptp(positions, axis=0) + 1.0
     if height > max(_TALL_INCHES, _TALL_ASPECT * width):
-        places, bend_of = folded_places(parents, places, levels, extents)
+        positions, bend_of = folded_positions(parents, positions, levels, extents)
         bends = [bend_of.get(child, bend) for (_, child), bend in zip(diagram.edges, bends, strict=True)]
     elif len(parents) > _MIN_RADIAL_NODES and width > _WIDE_ASPECT * height:
         room = float(max(extents.widths.max(), 2 * extents.above.max())) + extents.gap
-        return GraphLayout(radial_places(parents, levels, room, room + extents.drop), bends)
-    return GraphLayout(places, bends, is_downward=True)
+        return GraphLayout(radial_positions(parents, levels, room, room + extents.drop), bends)
+    return GraphLayout(positions, bends, is_downward=True)
 
 
 def _ordinates(levels: Sequence[int], extents: Extents) -> Points:

@@ -49,7 +49,7 @@ class SizeKey(NamedTuple):
 
 @dataclass(frozen=True)
 class Diagram:
-    """A graph with its texts, without places.
+    """A graph with its texts, without positions.
 
     Attributes:
         key: Identifier of the kind of diagram.
@@ -59,7 +59,7 @@ class Diagram:
         edges: Pairs of nodes; of a map, a closed walk.
         is_directed: True if edges have arrows.
         parents: Each node's parent in a tree, which comes before it, or -1; None if the graph is not drawn as a tree.
-        points: Float array of shape ``(nodes, 2)``, y growing upwards, of a map; None if places are to be computed.
+        points: Float array of shape ``(nodes, 2)``, y growing upwards, of a map; None if positions are to be computed.
         sizes: Radii of the nodes, relative to one another; none if all are equal.
         weights: Widths of the edges, relative to one another; none if all are equal.
         counts: Text inside each node instead of its name.
@@ -119,15 +119,15 @@ class Extents(NamedTuple):
 
 
 class GraphLayout(NamedTuple):
-    """Places of nodes and courses of edges.
+    """Positions of nodes and courses of edges.
 
     Attributes:
-        places: Float array of shape ``(nodes, 2)``; y grows upwards.
+        positions: Float array of shape ``(nodes, 2)``; y grows upwards.
         bends: Points between the ends of each edge, from its first node on, of shape ``(bends, 2)``.
         is_downward: True if edges leave their first node at the bottom and meet the second one at the top.
     """
 
-    places: Points
+    positions: Points
     bends: Sequence[Points]
     is_downward: bool = False
 

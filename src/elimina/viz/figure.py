@@ -118,13 +118,13 @@ def draw_figure(diagram: Diagram, title: str) -> Canvas:
     layout = arrange(diagram, marks.extents)
     _draw_edges(canvas, diagram, layout, marks)
     if marks.radii is None:
-        _draw_boxes(canvas, diagram, layout.places, marks)
+        _draw_boxes(canvas, diagram, layout.positions, marks)
     else:
-        _draw_circles(canvas, diagram, layout.places, marks.radii)
+        _draw_circles(canvas, diagram, layout.positions, marks.radii)
         if diagram.points is not None:
-            _number_cities(canvas, diagram, layout.places, marks.radii)
+            _number_cities(canvas, diagram, layout.positions, marks.radii)
         elif not diagram.sizes:
-            _name_hubs(canvas, diagram, layout.places)
+            _name_hubs(canvas, diagram, layout.positions)
     if diagram.size_key is not None:
         _draw_size_key(canvas, diagram.size_key, _line_scale(diagram), _circle_scale(diagram))
     elif diagram.colourings or diagram.marked or diagram.bars:
@@ -162,13 +162,13 @@ def _marks(canvas: Canvas, diagram: Diagram) -> Marks:
     return Marks(Extents(2 * radii, radii, radii, style.gap, style.drop, style.edge), radii, [], style)
 
 
-def _draw_boxes(canvas: Canvas, diagram: Diagram, places: Points, marks: Marks) -> None:
+def _draw_boxes(canvas: Canvas, diagram: Diagram, positions: Points, marks: Marks) -> None:
     halves, font = marks.extents.above, marks.style.font / POINTS_PER_INCH
-    canvas.boxes(places, marks.extents.widths, 2 * halves, "nodes", node_fills(diagram))
-    for (x, y), half, label in zip(places, halves, marks.labels, strict=True):
+    canvas.boxes(positions, marks.extents.widths, 2 * halves, "nodes", node_fills(diagram))
+    for (x, y), half, label in zip(positions, halves, marks.labels, strict=True):
         canvas.text(x, y + half - font * _LINES_PER_FONT / 2, label, marks.style.font, gid="label", zorder=5)
     if diagram.bars:
-        _draw_bars(canvas, diagram, places, marks)
+        _draw_bars(canvas, diagram, positions, marks)
 
 
 def _bar_columns(canvas: Canvas, rows: Sequence[tuple[str, float]], points: float) -> tuple[float, float, float]:
@@ -179,13 +179,15 @@ def _bar_columns(canvas: Canvas, rows: Sequence[tuple[str, float]], points: floa
     return texts + font, _BAR_FONTS * font, percentages + font
 
 
-def _draw_bars(canvas: Canvas, diagram: Diagram, places: Points, marks: Marks) -> None:
+def _draw_bars(canvas: Canvas, diagram: Diagram, positions: Points, marks: Marks) -> None:
     """Draw a row for each state of each node: its text, its bar and its percentage."""
     points = marks.style.font
     font = points / POINTS_PER_INCH
     line, bar = font * _BAR_LINES_PER_FONT, font * _BAR_LINES_PER_FONT * _BAR_HEIGHT
     corners, lengths = [], []
-    for (x, y), half, width, rows in zip(places, marks.extents.above, marks.extents.widths, diagram.bars, strict=True):
+    for (x, y), half, width, rows in zip(
+        positions, marks.extents.above, marks.extents.widths, diagram.bars, strict=True
+    ):
         texts, bars, percentages = _bar_columns(canvas, rows, points)
         left = x - width / 2 + font / 2
         # Bars take the width that the name needs beyond the columns.
@@ -211,45 +213,45 @@ def percentage(share: float) -> str:
     return {"0.0 %": "<0.1 %", "100.0 %": ">99.9 %"}.get(text, text)
 
 
-def _draw_circles(canvas: Canvas, diagram: Diagram, places: Points, radii: Points) -> None:
+def _draw_circles(canvas: Canvas, diagram: Diagram, positions: Points, radii: Points) -> None:
     is_plain = diagram.points is not None and not diagram.edges
     fills = [FILL if is_plain else OUTLINE] * len(radii) if diagram.points is not None else []
-    canvas.circles(places, radii, "nodes", fills or node_fills(diagram, DARK_SCALE))
+    canvas.circles(positions, radii, "nodes", fills or node_fills(diagram, DARK_SCALE))
     shares = diagram.colourings[0].values if diagram.colourings else [0.0] * len(radii)
-    for (x, y), radius, count, share in zip(places, radii, diagram.counts, shares, strict=False):
+    for (x, y), radius, count, share in zip(positions, radii, diagram.counts, shares, strict=False):
         if radius >= _MIN_COUNTED_RADIUS:
             size = min(_MAX_COUNT_POINTS, radius * _COUNT_POINTS_PER_INCH)
             canvas.text(x, y, count, size, gid="count", color=ink_on(float(share or 0)), zorder=5)
-    for (x, y), radius, lines in zip(places, radii, diagram.captions, strict=False):
+    for (x, y), radius, lines in zip(positions, radii, diagram.captions, strict=False):
         for number, line in enumerate(lines):
             y_line = y - radius - _CAPTION_LINE * (0.6 + number)
             canvas.text(x, y_line, line, _CAPTION_POINTS, gid="caption", zorder=5)
 
 
-def _number_cities(canvas: Canvas, diagram: Diagram, places: Points, radii: Points) -> None:
+def _number_cities(canvas: Canvas, diagram: Diagram, positions: Points, radii: Points) -> None:
     """Write the number of each city on the side away from its tour."""
-    if len(places) > _MAX_NUMBERED_CITIES:
+    if len(positions) > _MAX_NUMBERED_CITIES:
         return
-    sides = np.full(places.shape, 1e-6)
+    sides = np.full(positions.shape, 1e-6)
     for a, b in diagram.edges:
-        step = places[b] - places[a]
+        step = positions[b] - positions[a]
         step = step / (np.hypot(*step) or 1.0)
         sides[a] -= step
         sides[b] += step
     sides *= (2 * radii + _NUMBER_POINTS / POINTS_PER_INCH / 2)[:, None] / np.hypot(*sides.T)[:, None]
-    for city, (x, y) in enumerate(places + sides, 1):
+    for city, (x, y) in enumerate(positions + sides, 1):
         canvas.text(x, y, str(city), _NUMBER_POINTS, gid=f"city-{city}", zorder=5)
 
 
-def _name_hubs(canvas: Canvas, diagram: Diagram, places: Points) -> None:
+def _name_hubs(canvas: Canvas, diagram: Diagram, positions: Points) -> None:
     """Write the names of the nodes with the most neighbours, unless they would overlap."""
-    degrees = np.bincount(np.array(diagram.edges, dtype=np.int64).ravel(), minlength=len(places))
-    size = max(_MIN_HUB_POINTS, _HUB_POINTS_PER_INCH * float(np.ptp(places[:, 0])))
+    degrees = np.bincount(np.array(diagram.edges, dtype=np.int64).ravel(), minlength=len(positions))
+    size = max(_MIN_HUB_POINTS, _HUB_POINTS_PER_INCH * float(np.ptp(positions[:, 0])))
     height = 1.4 * size / POINTS_PER_INCH
     labels: list[tuple[float, float, float]] = []
     for node in np.argsort(-degrees, kind="stable")[:_HUB_CANDIDATES].tolist():
         name = cut(diagram.names[node], _HUB_LETTERS)
-        half, (x, y) = canvas.text_width(name, size) / 2, places[node]
+        half, (x, y) = canvas.text_width(name, size) / 2, positions[node]
         if all(
             abs(x - label_x) > half + label_half or abs(y - label_y) > height for label_x, label_y, label_half in labels
         ):
@@ -263,7 +265,7 @@ def _draw_edges(canvas: Canvas, diagram: Diagram, layout: GraphLayout, marks: Ma
     if diagram.points is not None:
         if diagram.edges:
             walk = [a for a, _ in diagram.edges]
-            canvas.lines([layout.places[[*walk, walk[0]]]], "edges", 1.0)
+            canvas.lines([layout.positions[[*walk, walk[0]]]], "edges", 1.0)
         return
     dashed = sorted(diagram.dashed)
     solid = [number for number in range(len(diagram.edges)) if number not in diagram.dashed]
@@ -271,13 +273,13 @@ def _draw_edges(canvas: Canvas, diagram: Diagram, layout: GraphLayout, marks: Ma
     if diagram.is_directed:
         _draw_arrows(canvas, edges, bends, layout, marks)
     elif layout.is_downward:
-        _draw_links(canvas, diagram, edges, bends, layout.places, marks)
+        _draw_links(canvas, diagram, edges, bends, layout.positions, marks)
     else:
-        canvas.lines([layout.places[[a, b]] for a, b in edges], "edges", _line_widths(diagram, marks.style))
+        canvas.lines([layout.positions[[a, b]] for a, b in edges], "edges", _line_widths(diagram, marks.style))
     courses = []
     for number in dashed:
         a, b = diagram.edges[number]
-        courses.append(np.concatenate([layout.places[a][None], layout.bends[number], layout.places[b][None]]))
+        courses.append(np.concatenate([layout.positions[a][None], layout.bends[number], layout.positions[b][None]]))
     if courses:
         canvas.dotted_arcs(courses, "dashed-edges")
 
@@ -286,13 +288,13 @@ def _draw_arrows(
     canvas: Canvas, edges: Sequence[Edge], bends: Sequence[Points], layout: GraphLayout, marks: Marks
 ) -> None:
     extents, length = marks.extents, marks.style.arrow
-    places, halves, half = layout.places, extents.above, float(extents.above.max())
+    positions, halves, half = layout.positions, extents.above, float(extents.above.max())
     courses = []
     for (tail, head), bend in zip(edges, bends, strict=True):
         if not layout.is_downward:
-            courses.append(_course_to_box(places[tail], places[head], extents.widths[head], 2 * halves[head]))
+            courses.append(_course_to_box(positions[tail], positions[head], extents.widths[head], 2 * halves[head]))
             continue
-        stops = np.concatenate([places[tail][None], bend, places[head][None]])
+        stops = np.concatenate([positions[tail][None], bend, positions[head][None]])
         start = stops[0] + [_port(stops[1][0] - stops[0][0], extents.widths[tail]), -halves[tail]]
         end = stops[-1] + [_port(stops[-2][0] - stops[-1][0], extents.widths[head]), halves[head]]
         # Between two boxes of a row an edge goes straight down.
@@ -322,12 +324,12 @@ def _course_to_box(start: Points, end: Points, width: float, height: float) -> P
 
 
 def _draw_links(
-    canvas: Canvas, diagram: Diagram, edges: Sequence[Edge], bends: Sequence[Points], places: Points, marks: Marks
+    canvas: Canvas, diagram: Diagram, edges: Sequence[Edge], bends: Sequence[Points], positions: Points, marks: Marks
 ) -> None:
     """Draw the edges of a tree from the foot of each parent to the head of its child."""
     extents, widths = marks.extents, _line_widths(diagram, marks.style)
-    starts = [places[a] - [0, extents.below[a]] for a, _ in edges]
-    ends = [places[b] + [0, extents.above[b]] for _, b in edges]
+    starts = [positions[a] - [0, extents.below[a]] for a, _ in edges]
+    ends = [positions[b] + [0, extents.above[b]] for _, b in edges]
     straight = [number for number, bend in enumerate(bends) if not len(bend)]
     bent = [number for number, bend in enumerate(bends) if len(bend)]
     if straight:

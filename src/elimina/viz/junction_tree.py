@@ -105,8 +105,8 @@ def breadth_first(cliques: Sequence[Clique], max_cliques: int | None = None) -> 
     for number in queue:
         queue += children[number]
     queue = queue[:max_cliques]
-    place = {number: n for n, number in enumerate(queue)}
-    return [cliques[number]._replace(parent=place.get(cliques[number].parent, -1)) for number in queue]
+    position = {number: n for n, number in enumerate(queue)}
+    return [cliques[number]._replace(parent=position.get(cliques[number].parent, -1)) for number in queue]
 
 
 def _digits(scope: Sequence[int], sizes: Sequence[int]) -> float:

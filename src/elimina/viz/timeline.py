@@ -110,8 +110,8 @@ def _drawing(deliveries: Sequence[Delivery], agents: Sequence[str], title: str) 
     marks.append(f'</g>\n<g id="work" fill="{OUTLINE}">')
     for delivery in deliveries:
         x, width = at(delivery.begun), max(at(delivery.ended) - at(delivery.begun), 0.6)
-        place = f'x="{x:.2f}" y="{lanes[delivery.receiver] - _BAR / 2}" width="{width:.2f}" height="{_BAR}"'
+        frame = f'x="{x:.2f}" y="{lanes[delivery.receiver] - _BAR / 2}" width="{width:.2f}" height="{_BAR}"'
         work = f"{delivery.receiver}: {delivery.kind or 'start'}, {seconds_text(delivery.ended - delivery.begun)}"
-        marks.append(f"<rect {place}><title>{escape(work)}</title></rect>")
+        marks.append(f"<rect {frame}><title>{escape(work)}</title></rect>")
     marks.append("</g>\n</svg>\n")
     return "\n".join(marks)

@@ -18,6 +18,6 @@ def tour_diagram(points: Points, tour: Sequence[int] | None, length: int | None 
     figures = f"{len(points):,} cities"
     if length is not None:
         figures += f", a tour of length {length:,}"
-    edges = [] if tour is None else [(a, tour[(place + 1) % len(tour)]) for place, a in enumerate(tour)]
+    edges = [] if tour is None else [(a, tour[(position + 1) % len(tour)]) for position, a in enumerate(tour)]
     names = [f"{city + 1}" for city in range(len(points))]
     return Diagram("tour", "Tour", figures, names, edges, points=points, noun="city")

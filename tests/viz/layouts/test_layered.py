@@ -36,17 +36,17 @@ def test_layered_layouts(dag, row_limit, data):
     widths = data.draw(st.lists(st.floats(0.2, 3), min_size=count, max_size=count))
     layout = layered_layout(count, edges, widths, row_limit)
     for a, b in combinations(range(count), 2):
-        if layout.places[a, 1] == layout.places[b, 1]:
-            assert abs(layout.places[a, 0] - layout.places[b, 0]) >= (widths[a] + widths[b]) / 2 - 1e-9
+        if layout.positions[a, 1] == layout.positions[b, 1]:
+            assert abs(layout.positions[a, 0] - layout.positions[b, 0]) >= (widths[a] + widths[b]) / 2 - 1e-9
     for (tail, head), bends in zip(edges, layout.bends, strict=True):
-        levels = [layout.places[tail, 1], *bends[:, 1], layout.places[head, 1]]
+        levels = [layout.positions[tail, 1], *bends[:, 1], layout.positions[head, 1]]
         np.testing.assert_array_equal(np.diff(levels), -1)
 
 
 def test_a_path_is_straight_and_a_diamond_has_no_crossing():
     path = layered_layout(4, [(0, 1), (1, 2), (2, 3), (0, 3)], [1.0] * 4, 9)
-    assert np.ptp(path.places[:, 0]) < 0.5
-    cross = layered_layout(4, [(0, 3), (1, 2)], [1.0] * 4, 9).places
+    assert np.ptp(path.positions[:, 0]) < 0.5
+    cross = layered_layout(4, [(0, 3), (1, 2)], [1.0] * 4, 9).positions
     assert (cross[0, 0] < cross[1, 0]) == (cross[3, 0] < cross[2, 0])
 
 
@@ -77,11 +77,11 @@ def test_straight_edges_pass_no_box(dag, row_limit):
     straight = straightened(layout, edges, widths, row, height)
     for (tail, head), before, bends in zip(edges, layout.bends, straight.bends, strict=True):
         assert len(bends) <= len(before)
-        stops = np.concatenate([layout.places[tail][None], bends, layout.places[head][None]])
+        stops = np.concatenate([layout.positions[tail][None], bends, layout.positions[head][None]])
         assert {tuple(stop) for stop in bends} <= {tuple(stop) for stop in before}
         for start, end in pairwise(stops):
             for box in set(range(count)) - {tail, head}:
-                x, y = layout.places[box]
+                x, y = layout.positions[box]
                 if start[1] > y + height > y - height > end[1]:
                     across = [start[0] + (end[0] - start[0]) * (start[1] - at) / (start[1] - end[1]) for at in (y, y)]
                     assert all(abs(at - x) > 0.4 - 1e-9 for at in across)

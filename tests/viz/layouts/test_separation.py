@@ -23,8 +23,8 @@ def test_pairs_that_arenear_pairs(x, reach):
 @pytest.mark.parametrize("angle", [0.0, 20.0, 61.0, 90.0, 135.0])
 def test_turned_layouts_lie_on_their_longer_side(angle):
     c, s = np.cos(np.radians(angle)), np.sin(np.radians(angle))
-    places = np.random.default_rng(1).random((200, 2)) * [9, 3] @ np.array([[c, -s], [s, c]])
-    across, up = np.ptp(turned(places), axis=0)
+    positions = np.random.default_rng(1).random((200, 2)) * [9, 3] @ np.array([[c, -s], [s, c]])
+    across, up = np.ptp(turned(positions), axis=0)
     assert up == pytest.approx(3, abs=0.4)
     assert across == pytest.approx(9, abs=0.4)
 
@@ -33,13 +33,13 @@ def test_rows_of_components_do_not_run_askew():
     """A square above a row of nodes: its principal axes are those of neither."""
     row = [[x, 0.0] for x in range(20)]
     tall = [[x, 1.0 + y] for x in range(3) for y in range(12)]
-    places = turned(np.array(row + tall, float))
-    assert np.ptp(places[: len(row), 1]) < 0.2 * np.ptp(places[:, 1])
+    positions = turned(np.array(row + tall, float))
+    assert np.ptp(positions[: len(row), 1]) < 0.2 * np.ptp(positions[:, 1])
 
 
 def test_a_grid_stands_upright():
     graph = networkx.grid_2d_graph(8, 8)
     edges = [(8 * a + b, 8 * c + d) for (a, b), (c, d) in graph.edges]
-    places = turned(stress_layout(64, edges))
-    steps = np.array([np.abs(places[a] - places[b]) for a, b in edges])
+    positions = turned(stress_layout(64, edges))
+    steps = np.array([np.abs(positions[a] - positions[b]) for a, b in edges])
     assert (steps.min(axis=1) < 0.25 * steps.max(axis=1)).all()

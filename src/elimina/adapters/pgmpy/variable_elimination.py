@@ -312,9 +312,9 @@ class VariableElimination:
             self._tree.set_evidence({})
             posteriors = self._tree.batch(cases, missing)
         columns = {
-            f"{name}_{state}": posteriors.marginals[name][:, place]
+            f"{name}_{state}": posteriors.marginals[name][:, position]
             for name in missing
-            for place, state in enumerate(self.model[name].all_states)
+            for position, state in enumerate(self.model[name].all_states)
         }
         return pandas.DataFrame(columns, index=data.index)
 
@@ -353,7 +353,7 @@ class VariableElimination:
         if not hasattr(data, "columns") or not hasattr(data, "itertuples"):
             raise arguments.wrong_type("data", data, "a pandas DataFrame")
         names = list(map(str, data.columns))
-        twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
+        twice = next((name for position, name in enumerate(names) if name in names[:position]), None)
         if twice is not None:
             raise InputError(f"two columns of the frame are named {twice!r}")
         missing = [v.name for v in self.model.variables if v.name not in names]
@@ -377,7 +377,11 @@ class VariableElimination:
         """Return the observed states in elimina's terms, without those that are missing."""
         check_mapping("evidence", {} if evidence is None else evidence)
         states = {self.model[str(v)].name: state for v, state in (evidence or {}).items()}
-        return {name: self._known(name, state) for name, state in states.items() if not self._is_missing(name, state)}
+        return {
+            name: self._state_in_model(name, state)
+            for name, state in states.items()
+            if not self._is_missing(name, state)
+        }
 
     def _unobserved(self, argument: str, variables: Any, evidence: Any) -> list[str]:
         """Return the names of the queried variables, and check that none of them is observed."""
@@ -409,7 +413,7 @@ class VariableElimination:
         values = np.asarray(factor.values, dtype=np.float64).ravel()
         return name, values[[factor_states.index(state) for state in self._states[name]]]
 
-    def _known(self, name: str, state: Any) -> Any:
+    def _state_in_model(self, name: str, state: Any) -> Any:
         """Return a state in elimina's terms: states of pgmpy are found by Python's equality."""
         variable = self.model[name]
         if not isinstance(state, Hashable):
@@ -442,9 +446,9 @@ def _ancestral(model: Model, names: Iterable[str]) -> Model:
         if v not in kept:
             kept.add(v)
             waiting.extend(scopes.get(v, ()))
-    place = {v: number for number, v in enumerate(sorted(kept))}
-    factors = [table.over([place[v] for v in table.scope]) for child, table in tables if child in kept]
-    return Model([model.variables[v] for v in place], factors, sense="probability")
+    number_of = {v: number for number, v in enumerate(sorted(kept))}
+    factors = [table.over([number_of[v] for v in table.scope]) for child, table in tables if child in kept]
+    return Model([model.variables[v] for v in number_of], factors, sense="probability")
 
 
 def _named(argument: str, variables: Any) -> list[str]:

@@ -190,10 +190,10 @@ class LazyPropagation:
             name = self._name(v)
             if name in observations:
                 raise InputError(f"the evidence is about variable {name!r} twice, by its name and by its id")
-            observations[name] = self._known(name, observation)
+            observations[name] = self._state_in_model(name, observation)
         return observations
 
-    def _known(self, name: str, what: Any) -> Any:
+    def _state_in_model(self, name: str, what: Any) -> Any:
         """Return evidence in elimina's terms: in pyAgrum, an integer is an index, also where labels are integers."""
         size = self._tree.model[name].size
         if isinstance(what, str):

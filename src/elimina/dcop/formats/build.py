@@ -24,11 +24,11 @@ from elimina.model.variable import Variable, texts_of
 
 LARGEST_DOMAIN = 10**6
 """Largest number of values of a domain given by a range."""
-MOST_VALUES = 2**22
+MAX_VALUES = 2**22
 """Largest number of values of all domains of a file."""
 LARGEST_FULL = 2**25
 """Largest number of cells of a table given by an expression."""
-MOST_FULL = 2**27
+MAX_COMPUTED_CELLS = 2**27
 """Largest number of cells of all such tables of a file."""
 _COST = re.compile(r"[+-]?(\d{1,400}|(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,5})?)")
 _INFINITE = {"infinity": math.inf, "+infinity": math.inf, "-infinity": -math.inf}
@@ -130,9 +130,9 @@ class Builder:
         if domain.name in self.domains:
             raise TextError(f"a second domain is named {domain.name!r}")
         self._values += len(domain.values)
-        if self._values > MOST_VALUES:
+        if self._values > MAX_VALUES:
             raise MemoryLimitError(
-                f"the domains up to {domain.name!r} have {self._values} values; up to {MOST_VALUES} are handled"
+                f"the domains up to {domain.name!r} have {self._values} values; up to {MAX_VALUES} are handled"
             )
         self.domains[domain.name] = domain
 
@@ -240,10 +240,11 @@ class Builder:
                 f"a table of up to {LARGEST_FULL}; write it as several functions of fewer variables"
             )
         self._full_cells += cells
-        if self._full_cells > MOST_FULL:
+        if self._full_cells > MAX_COMPUTED_CELLS:
             raise MemoryLimitError(
                 f"the functions up to {name!r} have {self._full_cells} costs ({8 * self._full_cells / 2**30:.3g} GiB), "
-                f"which are computed into tables of up to {MOST_FULL} in all; list the costs that are not 0 instead"
+                f"which are computed into tables of up to {MAX_COMPUTED_CELLS} in all; list the costs that are not 0 "
+                "instead"
             )
         return cells
 
@@ -326,8 +327,8 @@ def listed(name: str, table: Table, model: Model) -> tuple[list[str], list[int |
         return _joined(words, table.rows), table.values.tolist(), table.default
     check_listed(table.cells, name)
     default: int | float = Counter(table.values.ravel().tolist()).most_common(1)[0][0]
-    places = table.values != default
-    return _joined(words, np.argwhere(places)), table.values[places].tolist(), default
+    listed_cells = table.values != default
+    return _joined(words, np.argwhere(listed_cells)), table.values[listed_cells].tolist(), default
 
 
 def _joined(words: Sequence[Sequence[str]], rows: NDArray[Any]) -> list[str]:

@@ -62,7 +62,7 @@ def constant(value: Any, count: int) -> Column:
 
 def merged(mask: NDArray[np.bool_], chosen: Column, otherwise: Column) -> Column:
     """Return the values of ``chosen`` where the mask is set, those of ``otherwise`` elsewhere, in order."""
-    kinds = {part.dtype.kind for part in (chosen, otherwise)}
+    kinds = {column.dtype.kind for column in (chosen, otherwise)}
     dtype = object if "O" in kinds else float if "f" in kinds else np.int64 if "i" in kinds else bool
     result = np.empty(len(mask), dtype=dtype)
     result[mask], result[~mask] = chosen, otherwise
@@ -214,10 +214,10 @@ def _to_float(value: Any) -> float:
         raise TextError(f"the expression needs a number: {error}") from None
 
 
-def _round_to(value: Any, places: Any) -> Any:
-    if isinstance(value, str) or not isinstance(places, int) or abs(places) > _LARGEST_PLACES:
+def _round_to(value: Any, digits: Any) -> Any:
+    if isinstance(value, str) or not isinstance(digits, int) or abs(digits) > _LARGEST_PLACES:
         raise UnsupportedError("an expression rounds to something that is not a small number of places")
-    return round(value, places)
+    return round(value, digits)
 
 
 def _length(value: Any) -> int:

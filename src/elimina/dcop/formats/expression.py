@@ -31,7 +31,7 @@ FUNCTIONS = ("abs", "bool", "float", "int", "len", "max", "min", "pow", "round",
 """Functions that an expression may call."""
 LONGEST_TEXT = 10_000
 DEEPEST = 100
-MOST_BRANCHES = 50
+MAX_BRANCHES = 50
 _OPERATORS = (
     *(ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow),
     *(ast.USub, ast.UAdd, ast.Not, ast.And, ast.Or),
@@ -96,8 +96,8 @@ class Expression:
             steps = len(node.values) if isinstance(node, ast.BoolOp) else 1
             steps = len(node.ops) if isinstance(node, ast.Compare) else steps
             waiting += [(child, depth + steps) for child in reversed(_children(node))]
-        if branches > MOST_BRANCHES:
-            raise UnsupportedError(f"a function has {branches} if statements; up to {MOST_BRANCHES} are handled")
+        if branches > MAX_BRANCHES:
+            raise UnsupportedError(f"a function has {branches} if statements; up to {MAX_BRANCHES} are handled")
         self.names = tuple(name for name in read if name not in written)
 
 
@@ -212,16 +212,16 @@ def tabulate(expression: Expression, names: Sequence[str], domains: Sequence[Col
     """
     sizes = [len(domain) for domain in domains]
     total = math.prod(sizes)
-    parts = []
+    blocks = []
     for start in range(0, total, _BLOCK):
         indices: NDArray[np.int64] = np.arange(start, min(start + _BLOCK, total))
         cells: dict[str, Column] = {}
         for name, domain in zip(reversed(names), reversed(domains), strict=True):
             indices, digit = np.divmod(indices, len(domain))
             cells[name] = domain[digit]
-        parts.append(_result(expression, _Cells(cells, len(indices))))
-    kind = object if any(part.dtype.kind == "O" for part in parts) else None
-    return np.concatenate([part.astype(kind) if kind else part for part in parts])
+        blocks.append(_result(expression, _Cells(cells, len(indices))))
+    kind = object if any(block.dtype.kind == "O" for block in blocks) else None
+    return np.concatenate([block.astype(kind) if kind else block for block in blocks])
 
 
 def _result(expression: Expression, cells: _Cells) -> Column:
@@ -294,8 +294,8 @@ def _connect(is_and: bool, values: Column, rest: Sequence[ast.expr], cells: _Cel
         return values
     open_cells = columns.truth(values) if is_and else ~columns.truth(values)
 
-    def following(part: _Cells) -> Column:
-        return _connect(is_and, _evaluate(rest[0], part), rest[1:], part)
+    def following(open_rows: _Cells) -> Column:
+        return _connect(is_and, _evaluate(rest[0], open_rows), rest[1:], open_rows)
 
     return _either(open_cells, following, lambda _: values[~open_cells], cells)
 
@@ -315,8 +315,8 @@ def _compare(lhs: Column, ops: Sequence[ast.cmpop], comparators: Sequence[ast.ex
     if len(ops) == 1:
         return held
 
-    def following(part: _Cells) -> Column:
-        return _compare(rhs[held], ops[1:], comparators[1:], part)
+    def following(held_rows: _Cells) -> Column:
+        return _compare(rhs[held], ops[1:], comparators[1:], held_rows)
 
     return _either(held, following, lambda _: held[~held], cells)
 
@@ -329,7 +329,7 @@ def _call(name: str, arguments: Sequence[ast.expr], cells: _Cells) -> Column:
     return columns.call(name, [_evaluate(argument, cells) for argument in arguments], cells.count)
 
 
-MOST_WORK = 2**29
+MAX_OPERATIONS = 2**29
 """Largest number of cells times nodes of their expressions in a file."""
 _WORD = re.compile(r"""'[^'\n]*'|"[^"\n]*"|\w+""")
 # With comments, points before letters, long strings or statements, a text's names are not simply its words.
@@ -365,24 +365,24 @@ class Expressions:
             UnsupportedError: It uses something of Python that is not handled, or is too much work.
             MemoryLimitError: Its table is too large.
         """
-        template, places = self._template(text)
+        template, name_of = self._template(text)
         expression = self._expression(template, text)
-        names = [places.get(name, name) for name in expression.names]
+        names = [name_of.get(name, name) for name in expression.names]
         for name in names:
             if name not in self.builder.index and name not in self.external:
                 raise TextError(f"expected the name of a variable, found {name[:40]!r}")
             if only not in (None, name):
                 raise TextError(f"the costs of variable {only!r} depend on {name!r}; use a constraint")
         domains = [self._domain(name) for name in names]
-        key = (template, *(part for _, part in domains))
+        key = (template, *(domain_key for _, domain_key in domains))
         scope = self.builder.scope(name for name in names if name not in self.external)
         if key not in self._tables:
             cells = self.builder.claim(scope, owner)
             self._work += cells * expression.nodes
-            if self._work > MOST_WORK:
+            if self._work > MAX_OPERATIONS:
                 raise UnsupportedError(
                     f"the expressions up to that of {owner!r} have {self._work} operations to evaluate; "
-                    f"up to {MOST_WORK} are handled, so list their costs instead"
+                    f"up to {MAX_OPERATIONS} are handled, so list their costs instead"
                 )
             costs = tabulate(expression, expression.names, [column for column, _ in domains])
             self._tables[key] = self._costs(costs)

@@ -78,7 +78,7 @@ def read_tuples(
 
 def _apart(text: str) -> list[str]:
     """Return the values, stripped, with the separators between them."""
-    words = [word for part in text.split("|") for word in (part.strip(), "|")]
+    words = [word for piece in text.split("|") for word in (piece.strip(), "|")]
     return words[:-1]
 
 
@@ -88,10 +88,10 @@ def _find_fault(
     """Raise TextError at the tuple that does not fit."""
     nodes: list[YamlNode] = [listed for _, listed in values.entries.values()]
     for node, text in zip(nodes, texts, strict=True):
-        for part in text.split("|"):
-            words = [part.strip()] if has_blanks else part.split()
+        for constraint_text in text.split("|"):
+            words = [constraint_text.strip()] if has_blanks else constraint_text.split()
             if len(words) != len(domains):
-                file.fail(node, f"expected {len(domains)} values in a tuple, found {part.strip()[:40]!r}")
+                file.fail(node, f"expected {len(domains)} values in a tuple, found {constraint_text.strip()[:40]!r}")
             file.at(node)
             for domain, word in zip(domains, words, strict=True):
                 domain.code(word)

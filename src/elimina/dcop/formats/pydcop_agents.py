@@ -50,16 +50,16 @@ def owners(
     for name in free:
         if leader(name) in agent_of_group:
             load[agent_of_group[leader(name)]] += 1
-    queue = [(load[agent], place) for place, agent in enumerate(agents)]
+    queue = [(load[agent], position) for position, agent in enumerate(agents)]
     heapq.heapify(queue)
     sizes: dict[str, int] = {}
     for name in free:
         sizes[leader(name)] = sizes.get(leader(name), 0) + 1
     for name in free:
         if leader(name) not in agent_of_group:
-            count, place = heapq.heappop(queue)
-            agent_of_group[leader(name)] = agents[place]
-            heapq.heappush(queue, (count + sizes[leader(name)], place))
+            count, position = heapq.heappop(queue)
+            agent_of_group[leader(name)] = agents[position]
+            heapq.heappush(queue, (count + sizes[leader(name)], position))
     return [must_host[name] if name in must_host else agent_of_group[leader(name)] for name in variables]
 
 

@@ -186,11 +186,13 @@ class _XcspReader:
         costs: list[int | float] = []
         cost_of_text: dict[str, int | float] = {}
         text = element.raw_text.rstrip().removesuffix("|")
-        for part in text.split("|") if text.strip() else ():
-            head, colon, words = part.rpartition(":")
+        for tuple_text in text.split("|") if text.strip() else ():
+            head, colon, words = tuple_text.rpartition(":")
             if colon:
                 if semantics != "soft":
-                    raise TextError(f"relation {name!r} has semantics {semantics!r}, but a cost: {part.strip()[:40]!r}")
+                    raise TextError(
+                        f"relation {name!r} has semantics {semantics!r}, but a cost: {tuple_text.strip()[:40]!r}"
+                    )
                 if head not in cost_of_text:
                     cost_of_text[head] = self._cost(head, element, text, len(costs))
                 first = cost_of_text[head]
@@ -199,7 +201,7 @@ class _XcspReader:
             if len(values) != arity or first is None:
                 self.document.line = element.line + _lines_before(text, len(costs))
                 what = f"{arity} values" if len(values) != arity else "a cost and a colon before the first tuple"
-                raise TextError(f"expected {what} in relation {name!r}, found {part.strip()[:40]!r}")
+                raise TextError(f"expected {what} in relation {name!r}, found {tuple_text.strip()[:40]!r}")
             texts += values
             costs.append(first)
         self.relations[name] = _Relation(element, arity or 0, texts, costs, rest)
@@ -347,8 +349,8 @@ def _relation(name: str, table: Table, model: Model) -> str:
     tuples, costs, default = listed(name, table, model)
     head = f'<relation name="r{name[1:]}" arity="{len(table.scope)}" nbTuples="{len(tuples)}" semantics="soft"'
     before = [None, *costs[:-1]] if costs else []
-    parts = zip(tuples, costs, before, strict=True)
-    text = "|".join(row if cost == last else f"{_cost(cost, model)}:{row}" for row, cost, last in parts)
+    columns = zip(tuples, costs, before, strict=True)
+    text = "|".join(row if cost == last else f"{_cost(cost, model)}:{row}" for row, cost, last in columns)
     return f'{head} defaultCost="{_cost(default, model)}">{escape(text)}</relation>\n'
 
 

@@ -121,7 +121,7 @@ class YamlFile:
             if not open_nodes:
                 roots.append(node)
             else:
-                self._place(open_nodes[-1], keys, node)
+                self._insert(open_nodes[-1], keys, node)
             if kind in (yaml.MappingStartEvent, yaml.SequenceStartEvent):
                 if len(open_nodes) == _DEEPEST:
                     self.line, self.column = node.line, node.column
@@ -138,7 +138,7 @@ class YamlFile:
             self.line, self.column = node.line, node.column
             raise UnsupportedError(f"the tag {event.tag[:40]!r} is not handled")
 
-    def _place(self, parent: SequenceNode | MappingNode, keys: list[ScalarNode | None], node: YamlNode) -> None:
+    def _insert(self, parent: SequenceNode | MappingNode, keys: list[ScalarNode | None], node: YamlNode) -> None:
         if isinstance(parent, SequenceNode):
             parent.items.append(node)
         elif (key := keys[-1]) is not None:

@@ -47,15 +47,15 @@
       const nearest = [...this.names.keys()].map((n) => {
         let least = Infinity;
         for (let m = 0; m < this.count; m++) if (m !== n)
-          least = Math.min(least, Math.hypot(this.places[2 * n] - this.places[2 * m], this.places[2 * n + 1] - this.places[2 * m + 1]));
+          least = Math.min(least, Math.hypot(this.positions[2 * n] - this.positions[2 * m], this.positions[2 * n + 1] - this.positions[2 * m + 1]));
         return least;
       });
       return nearest.sort((a, b) => a - b)[Math.floor(this.count / 10)];
     }
 
     rank(n) { return this.sizes.length ? this.sizes[n] : this.near[n].length; }
-    x(n) { return this.places[2 * n] * this.scale + this.left; }
-    y(n) { return this.places[2 * n + 1] * this.scale + this.top; }
+    x(n) { return this.positions[2 * n] * this.scale + this.left; }
+    y(n) { return this.positions[2 * n + 1] * this.scale + this.top; }
 
     radius(n) {
       const room = Math.sqrt(this.width * this.height / Math.max(this.count, 1));
@@ -167,7 +167,7 @@
 
     goTo(n) {
       const near = [n, ...this.near[n]];
-      const xs = near.map((m) => this.places[2 * m]), ys = near.map((m) => this.places[2 * m + 1]);
+      const xs = near.map((m) => this.positions[2 * m]), ys = near.map((m) => this.positions[2 * m + 1]);
       const reach = Math.max(...xs.map((x) => Math.abs(x - xs[0])), ...ys.map((y) => Math.abs(y - ys[0])), 300);
       this.scale = Math.max(this.whole, Math.min(0.42 * Math.min(this.width, this.height) / reach, 12 * this.whole));
       this.left = this.width / 2 - xs[0] * this.scale;

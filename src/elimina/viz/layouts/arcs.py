@@ -20,30 +20,30 @@ _MAX_CHECKS = 300_000
 """Number of pairs of an arc and a box up to which arcs avoid boxes, in about a second."""
 
 
-def arc_bends(edges: Sequence[Edge], places: Points, levels: Sequence[int], halves: Points) -> list[Points]:
+def arc_bends(edges: Sequence[Edge], positions: Points, levels: Sequence[int], halves: Points) -> list[Points]:
     """Return the bend of each edge, which is further away the more levels the arc passes.
 
     Of both sides and several distances, an arc takes what runs over the fewest boxes; of equal ones the nearest.
 
     Args:
         edges: Pairs of nodes, the lower one first.
-        places: Centres of all boxes.
+        positions: Centres of all boxes.
         levels: Levels of all nodes.
         halves: Half the width and the height of each box.
     """
-    stretches = _STRETCHES if len(edges) * len(places) <= _MAX_CHECKS else _STRETCHES[:1]
+    stretches = _STRETCHES if len(edges) * len(positions) <= _MAX_CHECKS else _STRETCHES[:1]
     bends = []
     for low, high in edges:
-        start, end = places[low], places[high]
+        start, end = positions[low], positions[high]
         sides = (1, -1) if levels[low] % 2 else (-1, 1)
         reach = 2 * _BULGE * (end[1] - start[1])
         choices = [(start + end) / 2 + [side * far * reach, 0] for far in stretches for side in sides]
         if len(stretches) == 1:
             bends.append(choices[0][None])
             continue
-        others = np.ones(len(places), dtype=bool)
+        others = np.ones(len(positions), dtype=bool)
         others[[low, high]] = False
-        centres, sizes = places[others], halves[others]
+        centres, sizes = positions[others], halves[others]
         hits = []
         for bend in choices:
             curve = _CURVE @ np.array([start, bend, end])

@@ -1,7 +1,7 @@
 """Layers of directed acyclic graphs (Sugiyama, Tagawa, Toda, 1981), from the top down.
 
 Edges over several layers get a bend on each, layers are sorted by the medians of their neighbours (Gansner,
-Koutsofios, North, Vo, 1993, section 3), and places are the least squares that keep nodes apart.
+Koutsofios, North, Vo, 1993, section 3), and positions are the least squares that keep nodes apart.
 """
 
 from __future__ import annotations
@@ -130,10 +130,10 @@ def _sorted_rows(rows: list[list[int]], up: Sequence[Sequence[int]], down: Seque
         neighbours = up if downwards else down
         for level in range(1, len(rows)) if downwards else range(len(rows) - 2, -1, -1):
             fixed = rows[level - 1 if downwards else level + 1]
-            place = {v: float(i) for i, v in enumerate(fixed)}
+            position = {v: float(i) for i, v in enumerate(fixed)}
             scale = len(fixed) / max(len(rows[level]), 1)
             # A node without neighbours there keeps its place in the row.
-            key = {v: _median([place[u] for u in neighbours[v]], i * scale) for i, v in enumerate(rows[level])}
+            key = {v: _median([position[u] for u in neighbours[v]], i * scale) for i, v in enumerate(rows[level])}
             rows[level].sort(key=key.__getitem__)
         crossings = _crossings(rows, down)
         if crossings < fewest:
@@ -141,28 +141,28 @@ def _sorted_rows(rows: list[list[int]], up: Sequence[Sequence[int]], down: Seque
     return best
 
 
-def _median(places: list[float], otherwise: float) -> float:
+def _median(positions: list[float], otherwise: float) -> float:
     """Return the weighted median of Gansner et al., figure 3-2."""
-    if not places:
+    if not positions:
         return otherwise
-    places.sort()
-    half = len(places) // 2
-    if len(places) % 2:
-        return places[half]
-    if len(places) == 2:
-        return (places[0] + places[1]) / 2
-    left, right = places[half - 1] - places[0], places[-1] - places[half]
+    positions.sort()
+    half = len(positions) // 2
+    if len(positions) % 2:
+        return positions[half]
+    if len(positions) == 2:
+        return (positions[0] + positions[1]) / 2
+    left, right = positions[half - 1] - positions[0], positions[-1] - positions[half]
     if left + right == 0:
-        return (places[half - 1] + places[half]) / 2
-    return (places[half - 1] * right + places[half] * left) / (left + right)
+        return (positions[half - 1] + positions[half]) / 2
+    return (positions[half - 1] * right + positions[half] * left) / (left + right)
 
 
 def _crossings(rows: Sequence[Sequence[int]], down: Sequence[Sequence[int]]) -> int:
     """Return the number of pairs of segments that cross, by counting inversions."""
     total = 0
     for upper, lower in pairwise(rows):
-        place = {v: i for i, v in enumerate(lower)}
-        ends = np.array([end for v in upper for end in sorted(place[u] for u in down[v])], dtype=np.int64)
+        position = {v: i for i, v in enumerate(lower)}
+        ends = np.array([end for v in upper for end in sorted(position[u] for u in down[v])], dtype=np.int64)
         counts = np.zeros(len(lower) + 1, dtype=np.int64)
         for i, end in enumerate(ends.tolist()):
             total += i - int(counts[: end + 1].sum())
@@ -232,15 +232,15 @@ def straightened(layout: GraphLayout, edges: Sequence[Edge], widths: Points, row
         row: Distance between layers.
         height: Height of a box.
     """
-    places = layout.places
-    levels = np.rint(-places[:, 1] / row).astype(int)
+    positions = layout.positions
+    levels = np.rint(-positions[:, 1] / row).astype(int)
     boxes: dict[int, tuple[Points, Points]] = {}
     for level in set(levels.tolist()):
         boxes_of_level = np.flatnonzero(levels == level)
-        boxes_of_level = boxes_of_level[np.argsort(places[boxes_of_level, 0])]
+        boxes_of_level = boxes_of_level[np.argsort(positions[boxes_of_level, 0])]
         boxes[level] = (
-            places[boxes_of_level, 0] - widths[boxes_of_level] / 2,
-            places[boxes_of_level, 0] + widths[boxes_of_level] / 2,
+            positions[boxes_of_level, 0] - widths[boxes_of_level] / 2,
+            positions[boxes_of_level, 0] + widths[boxes_of_level] / 2,
         )
 
     def is_clear(start: Points, end: Points) -> bool:
@@ -255,7 +255,7 @@ def straightened(layout: GraphLayout, edges: Sequence[Edge], widths: Points, row
 
     bends = []
     for (tail, head), bend in zip(edges, layout.bends, strict=True):
-        stops = np.concatenate([places[tail][None], bend, places[head][None]])
+        stops = np.concatenate([positions[tail][None], bend, positions[head][None]])
         stays = [0]
         while stays[-1] < len(stops) - 1:
             at = stays[-1]

@@ -9,8 +9,8 @@ import numpy as np
 from elimina.viz.diagram import Points
 
 
-def radial_places(parents: Sequence[int], levels: Sequence[int], room: float, drop: float) -> Points:
-    """Return places of a tree's nodes, which do not overlap.
+def radial_positions(parents: Sequence[int], levels: Sequence[int], room: float, drop: float) -> Points:
+    """Return positions of a tree's nodes, which do not overlap.
 
     Args:
         parents: Each node's parent, which comes before it; -1 for a root. Several roots stand around the centre.

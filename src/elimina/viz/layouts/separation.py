@@ -18,9 +18,9 @@ _PUSH_SHARE = 0.35
 """Share of an overlap that each of both boxes moves in a round."""
 
 
-def turned(places: Points) -> Points:
-    """Return places rotated into the smallest frame, with its longer side horizontal, for a page."""
-    centred: Points = places - places.mean(axis=0)
+def turned(positions: Points) -> Points:
+    """Return positions rotated into the smallest frame, with its longer side horizontal, for a page."""
+    centred: Points = positions - positions.mean(axis=0)
     angles = np.linspace(0, np.pi / 2, _ANGLES, endpoint=False)
     turns = [centred @ np.array([[np.cos(a), -np.sin(a)], [np.sin(a), np.cos(a)]]) for a in angles]
     smallest = min(turns, key=lambda frame: float(np.ptp(frame, axis=0).prod()))
@@ -29,12 +29,12 @@ def turned(places: Points) -> Points:
     return upright.copy()
 
 
-def separated(places: Points, widths: Points, heights: Points) -> Points:
-    """Return the places of boxes after pushing them apart, along the axis with the smaller overlap."""
-    places, count = places.copy(), len(places)
+def separated(positions: Points, widths: Points, heights: Points) -> Points:
+    """Return the positions of boxes after pushing them apart, along the axis with the smaller overlap."""
+    positions, count = positions.copy(), len(positions)
     for number in range(1, _MAX_PUSHES + 1):
-        a, b = near_pairs(places[:, 0], float(widths.max(initial=0.0)))
-        dx, dy = (places[a] - places[b]).T
+        a, b = near_pairs(positions[:, 0], float(widths.max(initial=0.0)))
+        dx, dy = (positions[a] - positions[b]).T
         over_x, over_y = (widths[a] + widths[b]) / 2 - np.abs(dx), (heights[a] + heights[b]) / 2 - np.abs(dy)
         clash = (over_x > 1e-6) & (over_y > 1e-6)
         if not clash.any():
@@ -44,14 +44,14 @@ def separated(places: Points, widths: Points, heights: Points) -> Points:
         push_x = np.where(sideways, over_x * np.where(dx, np.sign(dx), rank), 0)
         push_y = np.where(sideways, 0, over_y * np.where(dy, np.sign(dy), rank))
         pushes = [np.bincount(a, push, count) - np.bincount(b, push, count) for push in (push_x, push_y)]
-        places += np.stack(pushes, axis=1) * _PUSH_SHARE
+        positions += np.stack(pushes, axis=1) * _PUSH_SHARE
         if number % _PUSHES_BEFORE_GROWTH == 0:
-            places *= _GROWTH
-    return places
+            positions *= _GROWTH
+    return positions
 
 
 def near_pairs(x: Points, reach: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return all pairs of places that are nearer than a distance along one axis."""
+    """Return all pairs of positions that are nearer than a distance along one axis."""
     order = np.argsort(x)
     here = np.arange(len(x))
     after = np.searchsorted(x[order], x[order] + reach) - here - 1

@@ -19,7 +19,7 @@ _TOLERANCE = 1e-4
 
 
 def stress_layout(count: int, edges: Sequence[tuple[int, int]]) -> Points:
-    """Return places of the nodes, a float array of shape ``(nodes, 2)``; an edge is about 1 long.
+    """Return positions of the nodes, a float array of shape ``(nodes, 2)``; an edge is about 1 long.
 
     Connected components stand side by side. Each begins with pivots (Brandes, Pich, 2007, "Eigensolver methods for
     progressive multidimensional scaling of large data") and minimises the stress by majorisation (Gansner, Koren,
@@ -69,12 +69,12 @@ def _component_layout(
     n = len(component)
     if n == 1:
         return np.zeros((1, 2))
-    place = {v: i for i, v in enumerate(component)}
-    local = [[place[u] for u in neighbours[v]] for v in component]
+    position = {v: i for i, v in enumerate(component)}
+    local = [[position[u] for u in neighbours[v]] for v in component]
     all_pairs = n <= _MAX_NODES_OF_ALL_PAIRS
     pivots = np.arange(n) if all_pairs else _far_apart(local, _PIVOTS)
     distances = np.stack([_distances(local, s) for s in pivots])
-    start = _pivot_places(distances[:: max(len(distances) // _PIVOTS, 1)]) + rng.normal(scale=0.05, size=(n, 2))
+    start = _pivot_positions(distances[:: max(len(distances) // _PIVOTS, 1)]) + rng.normal(scale=0.05, size=(n, 2))
     if all_pairs:
         return _majorise(distances, pivots, None, start, _ROUNDS)
     links = np.array([(v, u) for v, near in enumerate(local) for u in near])
@@ -85,7 +85,7 @@ def _majorise(
     distances: Points,
     pivots: NDArray[np.int64],
     links: NDArray[np.int64] | None,
-    places: Points,
+    positions: Points,
     rounds: int,
 ) -> Points:
     """Majorise the stress of neighbours, and of nodes and pivots, each for all nodes nearest to it.
@@ -94,7 +94,7 @@ def _majorise(
         distances: Float array of shape ``(pivots, nodes)``.
         pivots: Nodes.
         links: Pairs of neighbours, in both directions and sorted; None where all nodes are pivots.
-        places: Points to begin with.
+        positions: Points to begin with.
         rounds: Most rounds.
     """
     regions = np.bincount(distances.argmin(axis=0), minlength=len(pivots))
@@ -109,19 +109,19 @@ def _majorise(
         firsts = np.cumsum(degrees) - degrees
         total += degrees[:, None]
     for _ in range(rounds):
-        ends = places[pivots]
-        squares = (places**2).sum(axis=1)[:, None] + (ends**2).sum(axis=1) - 2 * (places @ ends.T)
+        ends = positions[pivots]
+        squares = (positions**2).sum(axis=1)[:, None] + (ends**2).sum(axis=1) - 2 * (positions @ ends.T)
         ratio = weighted / np.sqrt(np.maximum(squares, 1e-18))
-        pull = weights @ ends + ratio.sum(axis=1, keepdims=True) * places - ratio @ ends
+        pull = weights @ ends + ratio.sum(axis=1, keepdims=True) * positions - ratio @ ends
         if links is not None:
-            steps = places[heads] - places[tails]
-            pull += np.add.reduceat(places[tails] + steps / np.maximum(np.hypot(*steps.T), 1e-9)[:, None], firsts)
+            steps = positions[heads] - positions[tails]
+            pull += np.add.reduceat(positions[tails] + steps / np.maximum(np.hypot(*steps.T), 1e-9)[:, None], firsts)
         moved = pull / total
-        change = np.abs(moved - places).max()
-        places = moved
+        change = np.abs(moved - positions).max()
+        positions = moved
         if change < _TOLERANCE * distances.max():
             break
-    return places
+    return positions
 
 
 def _far_apart(local: Sequence[Sequence[int]], count: int) -> NDArray[np.int64]:
@@ -146,28 +146,28 @@ def _distances(local: Sequence[Sequence[int]], start: int) -> Points:
     return np.array(distance, dtype=np.float64)
 
 
-def _pivot_places(distances: Points) -> Points:
+def _pivot_positions(distances: Points) -> Points:
     squares = distances.T**2
     centred = -0.5 * (squares - squares.mean(0) - squares.mean(1, keepdims=True) + squares.mean())
     _, vectors = np.linalg.eigh(centred.T @ centred)
-    places = centred @ vectors[:, -2:]
-    if places.shape[1] < 2:
-        places = np.concatenate([places, np.zeros((len(places), 2 - places.shape[1]))], axis=1)
-    spread = np.abs(places).max(axis=0)
-    result: Points = places / np.where(spread > 0, spread, 1) * (distances.max() / 2)
+    positions = centred @ vectors[:, -2:]
+    if positions.shape[1] < 2:
+        positions = np.concatenate([positions, np.zeros((len(positions), 2 - positions.shape[1]))], axis=1)
+    spread = np.abs(positions).max(axis=0)
+    result: Points = positions / np.where(spread > 0, spread, 1) * (distances.max() / 2)
     return result
 
 
 def _side_by_side(count: int, components: Sequence[tuple[Sequence[int], Points]]) -> Points:
     """Put the components into rows of about the same width, single nodes in rows below."""
     gap = 1.0
-    boxes = [places.max(axis=0) - places.min(axis=0) + gap for _, places in components]
+    boxes = [positions.max(axis=0) - positions.min(axis=0) + gap for _, positions in components]
     target = max(math.sqrt(sum(float(b[0] * b[1]) for b in boxes)) * 1.3, max((float(b[0]) for b in boxes), default=0))
     result = np.zeros((count, 2))
     x = y = tallest = 0.0
-    for (component, places), box in zip(components, boxes, strict=True):
+    for (component, positions), box in zip(components, boxes, strict=True):
         if x and (x + box[0] > target or (len(component) == 1 and tallest > gap)):
             x, y, tallest = 0.0, y - tallest, 0.0
-        result[list(component)] = places - [places[:, 0].min(), places[:, 1].max()] + [x, y]
+        result[list(component)] = positions - [positions[:, 0].min(), positions[:, 1].max()] + [x, y]
         x, tallest = x + float(box[0]), max(tallest, float(box[1]))
     return result

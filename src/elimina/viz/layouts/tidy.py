@@ -48,8 +48,8 @@ def _pack(
     left: list[float] = []
     right: list[float] = []
     for (left_outline, right_outline), node in zip(outlines, nodes, strict=True):
-        place = max((r - outline for r, outline in zip(right, left_outline, strict=False)), default=0.0)
-        shift[node] = place
-        left += [x + place for x in left_outline[len(left) :]]
-        right = [x + place for x in right_outline] + right[len(right_outline) :]
+        offset = max((r - outline for r, outline in zip(right, left_outline, strict=False)), default=0.0)
+        shift[node] = offset
+        left += [x + offset for x in left_outline[len(left) :]]
+        right = [x + offset for x in right_outline] + right[len(right_outline) :]
     return left, right
