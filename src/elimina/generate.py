@@ -21,9 +21,9 @@ from elimina.model.variable import Variable
 from elimina.option_names import option
 
 LARGEST_COST = 100
-_MOST_CELLS = 10**8
-_MOST_VARIABLES = 10**5
-_MOST_PAIRS = 10**7
+_MAX_CELLS = 10**8
+_MAX_VARIABLES = 10**5
+_MAX_PAIRS = 10**7
 Edge = tuple[int, int]
 
 
@@ -56,8 +56,8 @@ def random_model(n: int, d: int, p1: float, p2: float = 0.5, seed: int = 0) -> M
             f"choose a density ({option('p1')}) of at least {math.ceil(200 / n) / 100:g}"
         )
     _check_size(n, count, d)
-    if pairs > _MOST_PAIRS:
-        raise InputError(f"{n} variables have {pairs} pairs to draw from, more than {_MOST_PAIRS}; ask for less")
+    if pairs > _MAX_PAIRS:
+        raise InputError(f"{n} variables have {pairs} pairs to draw from, more than {_MAX_PAIRS}; ask for less")
     rng = np.random.default_rng(seed)
     edges = set(_random_tree(n, rng))
     missing = [(a, b) for a in range(n) for b in range(a + 1, n) if (a, b) not in edges]
@@ -154,10 +154,10 @@ def _check(d: int, **shares: float) -> None:
 
 
 def _check_size(n: int, edges: int, d: int) -> None:
-    if n > _MOST_VARIABLES:
-        raise InputError(f"{n} variables are more than {_MOST_VARIABLES}; ask for less")
-    if edges * d * d > _MOST_CELLS:
-        raise InputError(f"{edges} tables of {d} x {d} costs are more than {_MOST_CELLS} in all; ask for less")
+    if n > _MAX_VARIABLES:
+        raise InputError(f"{n} variables are more than {_MAX_VARIABLES}; ask for less")
+    if edges * d * d > _MAX_CELLS:
+        raise InputError(f"{edges} tables of {d} x {d} costs are more than {_MAX_CELLS} in all; ask for less")
 
 
 def _random_tree(n: int, rng: np.random.Generator) -> list[Edge]:

@@ -490,7 +490,7 @@ def _read(path: str) -> str:
         return ""
 
 
-_MOST_FIGURES = 1 << 16
+_MAX_FIGURES = 1 << 16
 """Bytes of the longest file of figures, which the system writes in one go."""
 
 
@@ -500,7 +500,7 @@ def _figures(path: str) -> str | None:
         return _read(path) or None
     try:
         file = _opened(os.getpid(), path)
-        return None if file is None else os.pread(file, _MOST_FIGURES, 0).decode()
+        return None if file is None else os.pread(file, _MAX_FIGURES, 0).decode()
     except (AttributeError, OSError, UnicodeDecodeError):
         return None
 

@@ -102,7 +102,7 @@ def test_what_it_takes_is_known_before(seed: int) -> None:
 def test_what_takes_too_long_is_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = Problem.from_model(random_model(13, 4, 0.4, 0.2, seed=1))
     # The package's solve is the function.
-    monkeypatch.setattr("elimina.dcop.agent.MOST_SECONDS", 0.01)
+    monkeypatch.setattr("elimina.dcop.agent.MAX_SECONDS", 0.01)
     with pytest.raises(
         MemoryLimitError, match=r"mb-dpop: width \d+, [\d,]+ tables, .* of a variable, about .*\(memory\)"
     ):

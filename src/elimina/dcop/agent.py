@@ -375,7 +375,7 @@ def forecast(problem: Problem, settings: Settings, threads: int) -> Forecast:
     return Forecast(tree.width, max(contexts, default=1), tables, operations, seconds)
 
 
-MOST_SECONDS = 3600.0
+MAX_SECONDS = 3600.0
 """Estimated seconds of MB-DPOP from which it needs a time limit."""
 
 
@@ -392,7 +392,7 @@ def look_ahead(problem: Problem, settings: Settings, threads: int, is_limited: b
         MemoryLimitError: The run takes over an estimated hour, and there is no time limit.
     """
     ahead = forecast(problem, settings, threads)
-    if ahead.seconds > MOST_SECONDS and not is_limited:
+    if ahead.seconds > MAX_SECONDS and not is_limited:
         raise MemoryLimitError(
             f"{ahead}, within the memory limit; give agents more ({option('memory')}), try another "
             f"{option('heuristic')}, send fewer tuples ({option('algorithm', 'dpop')} with {option('filtering')}), "

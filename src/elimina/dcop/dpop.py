@@ -304,7 +304,7 @@ class Bucket:
         return total
 
 
-_MOST_CONTEXTS = 1 << 24
+_MAX_CONTEXTS = 1 << 24
 """More would never end."""
 
 
@@ -416,7 +416,7 @@ class CycleBucket(Bucket):
         assert self._settings.most_cells is not None
         cuts = cut_ancestors({v: separator[v][1] for v in ordered}, below, self._settings.most_cells)
         contexts = math.prod(separator[v][1] for v in cuts)
-        if contexts > _MOST_CONTEXTS:
+        if contexts > _MAX_CONTEXTS:
             raise MemoryLimitError(
                 f"would have to make its table for {count_text(contexts)} combinations of {len(cuts)} ancestors' values"
             )

@@ -282,7 +282,7 @@ _AGAIN_SECONDS = 0.01
 WITHOUT_WORKERS_SECONDS = 20.0
 """Seconds to wait for new workers when all were lost."""
 
-_MOST_BYTES = "100GB"
+_MAX_BYTES = "100GB"
 """Limit on a task's arguments: the model travels in them through the scheduler, so that it outlasts any worker."""
 
 
@@ -334,7 +334,7 @@ class Tasks:
         """Make something for other tasks, which stays on the workers."""
         import dask
 
-        with dask.config.set({"distributed.admin.large-graph-warning-threshold": _MOST_BYTES}):
+        with dask.config.set({"distributed.admin.large-graph-warning-threshold": _MAX_BYTES}):
             future = self._client.submit(call, *arguments, pure=False, resources=self._resources)
         self._futures[str(future.key)] = future
         return future

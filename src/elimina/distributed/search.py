@@ -120,10 +120,10 @@ _FIRST_TURN, _LONGEST_TURN = 0.1, 3.0
 _TURN_SHARE = 0.03
 """Largest share of the time so far for one time budget: a lost worker costs as much."""
 
-_MOST_NODES = 1024
+_MAX_NODES = 1024
 """Largest number of nodes that a worker gets for one time budget."""
 
-_MOST_OPEN = 500_000
+_MAX_OPEN = 500_000
 """Largest number of nodes on the client; beyond, workers search each node to its end."""
 
 _SOON = 1.0
@@ -263,9 +263,9 @@ class ClusterSearch(SearchState):
                 tasks.submit(_round, self._shared, number, limits, self._so_far, remaining_seconds)
                 self._running[number] = _Running(now, None)
             elif len(self._pool):
-                nodes = self._pool.take(_MOST_NODES, max(idle, min(2, tasks.lanes)))
+                nodes = self._pool.take(_MAX_NODES, max(idle, min(2, tasks.lanes)))
                 seconds = min(_LONGEST_TURN, max(_FIRST_TURN, _TURN_SHARE * (now - self.started)))
-                has_room = len(self._pool) < _MOST_OPEN
+                has_room = len(self._pool) < _MAX_OPEN
                 incumbent = None if self.chosen is None or self.score is None else (self.score, self.chosen)
                 tasks.submit(_turn, self._shared, number, nodes, incumbent, min(remaining_seconds, seconds), has_room)
                 self._running[number] = _Running(now, nodes)

@@ -22,7 +22,7 @@ import numpy as np
 from elimina._core import FORBIDDEN_COST, minimise_costs
 from elimina.backends.protocols import Backend
 from elimina.errors import InternalError, MemoryLimitError, TimeLimitError, UnsupportedError
-from elimina.methods.and_or_search import MAX_COST_SUM as MOST_SEARCHED
+from elimina.methods.and_or_search import MAX_COST_SUM as MAX_SEARCHED
 from elimina.methods.and_or_search import searched_optimum
 from elimina.methods.bucket_elimination import eliminate
 from elimina.methods.cost_shifting import ShiftedProblem, shift_tables
@@ -295,9 +295,9 @@ def optimum_on_rows(
             f"filtering adds integers exactly, and dtype is {options.dtype}; leave it out, or use "
             f"{option('method', 'eliminate')}"
         )
-    if cost_bound(problem) > MOST_SEARCHED:
+    if cost_bound(problem) > MAX_SEARCHED:
         raise UnsupportedError(
-            f"filtering adds costs up to {MOST_SEARCHED}, and the tables' ranges add up to more; use "
+            f"filtering adds costs up to {MAX_SEARCHED}, and the tables' ranges add up to more; use "
             f"{option('method', 'eliminate')}"
         )
     backend = backend_of(options)

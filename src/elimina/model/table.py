@@ -57,7 +57,7 @@ BLOCK_CELLS = 1 << 16
 _SMALL_CELLS = 1 << 12
 """Cells of a table up to which a call for it alone takes longer than its work."""
 
-_MOST_VALUES = 2**31
+_MAX_VALUES = 2**31
 
 LARGEST_NUMBER = 2**62
 """Cells of a table up to which each has a number of 64 bits."""
@@ -136,7 +136,7 @@ class Table(Slotted):
             )
         if listed.dtype.kind not in "iu":
             raise InputError(f"the tuples of the table over {self.scope} are {listed.dtype}; they must be integers")
-        if ((listed < 0) | (listed >= np.array(self.sizes))).any() or max(self.sizes) > _MOST_VALUES:
+        if ((listed < 0) | (listed >= np.array(self.sizes))).any() or max(self.sizes) > _MAX_VALUES:
             raise InputError(f"a tuple of the table over {self.scope} is outside the domain sizes {self.sizes}")
         listed = listed.astype(np.int32, copy=False)
         if _has_duplicates(listed, self.sizes):
