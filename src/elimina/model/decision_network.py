@@ -44,32 +44,7 @@ class DiagramParts(NamedTuple):
 class DecisionNetwork(Displayed):
     """An influence diagram, checked: a Bayesian network with decisions among its variables, and utilities.
 
-    A decision sees the variables that it lists, and nothing else: the diagram is a limited-memory one (a LIMID). With
-    ``no_forgetting``, decisions are made in order, and each also sees all earlier ones and what these saw.
-
-    Args:
-        variables: Chance variables and decisions.
-        factors: Conditional distributions of the chance variables, over the variables' indices.
-        children: Variable of each distribution.
-        decisions: Decision -> the variables that it observes, by name or index.
-        utilities: Name -> table of numbers, over the variables' indices.
-        no_forgetting: True if each decision sees all earlier ones and their observations.
-        name: Name of the diagram.
-        check: See ``Model``.
-
-    Attributes:
-        variables: Chance variables and decisions, in the order of their indices.
-        network: Bayesian network of the chance variables, in which each decision is a variable without parents and with
-            equal probabilities.
-        observed: Index of a decision -> indices of the variables that it sees, those by ``no_forgetting`` included.
-        utilities: Name -> table of numbers.
-        no_forgetting: True if each decision sees all earlier ones and their observations.
-        name: Name of the diagram.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        InputError: A distribution is wrong (see ``Model``), a variable has none, arcs form a cycle, a utility is not
-            finite, there is no decision, or decisions that should not forget have no order.
+    ``elimina.InfluenceDiagram`` describes the arguments, the attributes and the errors.
     """
 
     def __init__(

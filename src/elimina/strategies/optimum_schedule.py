@@ -9,7 +9,7 @@ from elimina.strategies import optimum_strategies as optimum
 from elimina.strategies.facts import Facts
 from elimina.strategies.optimum_strategies import LONGEST_SEARCH_SECONDS
 from elimina.strategies.row import Row
-from elimina.strategies.schedule import BEGIN, RUN, Rows
+from elimina.strategies.schedule import BEGIN, RUN, Rows, elimination_by
 
 SHORTEST_FILTER_SECONDS, LONGEST_FILTER_SECONDS = 0.2, 1.0
 """Seconds of the first filtering, which is as long as the elimination: SPOT5 ends within them, colourings not in a
@@ -217,17 +217,7 @@ OPTIMUM_PLANS: Rows = (
 )
 """Rows that plan and run, for each choice of tables."""
 
-ELIMINATE_OPTIMUM: Rows = (
-    Row(
-        "mini-buckets",
-        "the user asks for bounds",
-        eliminate.mini_buckets,
-        (when.METHOD_IS_MBE,),
-        ends="always",
-        rows=OPTIMUM_PLANS,
-    ),
-    Row("elimination", "it is exact", eliminate.elimination, ends="always", rows=OPTIMUM_PLANS),
-)
+ELIMINATE_OPTIMUM = elimination_by(OPTIMUM_PLANS)
 
 ROWS: Rows = (
     *BEGIN,

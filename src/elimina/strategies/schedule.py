@@ -63,6 +63,22 @@ PLAN_AND_RUN: Rows = (
     RUN,
 )
 
+
+def elimination_by(plans: Rows) -> Rows:
+    """Return the rows of elimination, and of mini-buckets if the user asks for bounds, by rows that plan and run."""
+    return (
+        Row(
+            "mini-buckets",
+            "the user asks for bounds",
+            eliminate.mini_buckets,
+            (when.METHOD_IS_MBE,),
+            ends="always",
+            rows=plans,
+        ),
+        Row("elimination", "it is exact", eliminate.elimination, ends="always", rows=plans),
+    )
+
+
 ROWS: Rows = (
     *BEGIN,
     Row("elimination", "it is exact", eliminate.elimination, ends="answered", rows=PLAN_AND_RUN),

@@ -7,7 +7,7 @@ from elimina.strategies import elimination as eliminate
 from elimina.strategies import estimate_strategies as estimate
 from elimina.strategies.facts import Facts
 from elimina.strategies.row import Row
-from elimina.strategies.schedule import BEGIN, PLAN_AND_RUN, RUN, Rows
+from elimina.strategies.schedule import BEGIN, PLAN_AND_RUN, RUN, Rows, elimination_by
 
 FIRST_SUM_ESTIMATES_SECONDS, SUM_ESTIMATES_SECONDS, SUM_ESTIMATES_TIME_SHARE = 1.0, 2.0, 0.25
 """Seconds of estimates of a sum or a count beside its bounds: before a search for an order, and after it without a time
@@ -151,13 +151,5 @@ ROWS: Rows = (
         seconds=seconds_of_optimised_bounds,
         ends="answered",
     ),
-    Row(
-        "mini-buckets",
-        "the user asks for bounds",
-        eliminate.mini_buckets,
-        (when.METHOD_IS_MBE,),
-        ends="always",
-        rows=SUM_PLANS,
-    ),
-    Row("elimination", "it is exact", eliminate.elimination, ends="always", rows=SUM_PLANS),
+    *elimination_by(SUM_PLANS),
 )
