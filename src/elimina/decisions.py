@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from elimina import arguments
-from elimina.errors import FormatError, InputError, TimeLimitError
+from elimina.errors import FormatError, InputError
 from elimina.io.model_files import read_diagram
 from elimina.io.pyagrum_diagrams import diagram_from_pyagrum
 from elimina.io.sources import EvidenceLike, as_evidence
@@ -209,13 +209,12 @@ class InfluenceDiagram(DecisionNetwork):
             policy_set = best_policies(question, checked, policy_sets.append)
             return self._result(question, policy_set, self._marginals(question, policy_set, checked))
 
-        try:
-            result = call.result(work)
-        except (TimeLimitError, KeyboardInterrupt) as error:
+        def early(cause: EndedBy) -> Result | None:
             if not policy_sets:
-                raise
-            ended_by: EndedBy = "interrupt" if isinstance(error, KeyboardInterrupt) else "time-limit"
-            result = self._result(question, policy_sets[-1], NoMarginals("unknown", TASK), ended_by)
+                return None
+            return self._result(question, policy_sets[-1], NoMarginals("unknown", TASK), cause)
+
+        result = call.result_or_early(work, early)
         return result.replace(stats={**result.stats, "seconds": call.phase_seconds()})
 
     @arguments.with_options(Options._fields, "elimina.Options")

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from elimina import arguments
-from elimina.errors import InputError, TimeLimitError
+from elimina.errors import InputError
 from elimina.io.sources import ModelLike
 from elimina.methods.dynamic_model import DynamicModel
 from elimina.methods.family_counts import Families, prior_counts
@@ -106,12 +106,7 @@ def fit(
         cases = rows_of(frame, model, ignore_extra=checked.ignore_extra)
         return fit_parameters(FitQuestion(families, cases, prior_counts(prior, families)), checked, report)
 
-    try:
-        return call.result(work)
-    except (TimeLimitError, KeyboardInterrupt) as error:
-        if not fits:
-            raise
-        return fits[0].with_end("interrupt" if isinstance(error, KeyboardInterrupt) else "time-limit")
+    return call.result_or_early(work, lambda cause: fits[0].with_end(cause) if fits else None)
 
 
 def _check_left_out(argument: str, is_left_out: bool, reason: str) -> None:

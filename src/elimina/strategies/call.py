@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread, current_thread
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from elimina import system
 from elimina._core import Stop, Stopped, obey, stopped
@@ -200,6 +200,27 @@ class Call(Clock):
             raise self._error_without_answer(ended_by)
         finally:
             self._forget()
+
+    def result_or_early(
+        self, work: Callable[[], T], early: Callable[[Literal[interrupt, time - limit]], T | None]
+    ) -> T:
+        """Do a call's only work in a thread, and return its result, or the result so far.
+
+        Args:
+            work: The work.
+            early: Function that returns the result so far, by the cause of an early end; None: the exception is raised.
+
+        Raises:
+            KeyboardInterrupt: The user interrupted, and there is no result.
+            TimeLimitError: The time limit passed likewise.
+        """
+        try:
+            return self.result(work)
+        except (TimeLimitError, KeyboardInterrupt) as error:
+            result = early("interrupt" if isinstance(error, KeyboardInterrupt) else "time-limit")
+            if result is None:
+                raise
+            return result
 
     def _forget(self) -> None:
         """Release the work's tables: reference cycles would hold them until the next garbage collection."""
