@@ -278,7 +278,7 @@ def test_decoded_value_of_a_variable(variable, dtype):
     wide = KeyLayout((0, 1, 2), sizes, ((0, 62), (1, 61), (1, 0)), 2)
     rows = [tables.from_dense((0, 1, 2), np.where(listed[0], costs[0], 1000).astype(dtype))]
     rows.append(tables.arrange(tables.from_dense((0, 1, 2), np.where(listed[1], costs[1], 1000).astype(dtype)), wide))
-    fields = [[(v, w, signed(1 << s)) for v, (w, s) in enumerate(table.layout.places)] for table in rows]
+    fields = [[(v, w, signed(1 << s)) for v, (w, s) in enumerate(table.layout.fields)] for table in rows]
     readable = [(np.array(f), table.keys, table.values) for f, table in zip(fields, rows, strict=True)]
     cells = np.array([5, 0, 1], dtype=dtype)
     readable.append((np.array([[0, 0, 1]]), None, cells))
@@ -302,7 +302,7 @@ def test_decoding_takes_no_time_in_the_domain():
     """Two tuples of 2^31 values: only listed values are visited."""
     size = 2**31 - 1
     layout = KeyLayout.of((1, 0), (2, size))
-    place = {v: signed(1 << shift) for v, (_, shift) in zip(layout.scope, layout.places, strict=True)}
+    place = {v: signed(1 << shift) for v, (_, shift) in zip(layout.scope, layout.fields, strict=True)}
     keys = np.array([[5 * place[0] + place[1]], [(size - 1) * place[0]]], dtype=np.uint64)
     keys.sort(axis=0)
     fields = np.array([[v, 0, stride] for v, stride in place.items()])

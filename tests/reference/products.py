@@ -97,7 +97,7 @@ def product_program(
 def by_library(matrix, arena):
     """Do what a device's library is asked for: column-major, with pitches and hops, unscaled."""
     item = arena.itemsize
-    for number, places in itertools.product(range(matrix.batch), matrix.places):
+    for number, places in itertools.product(range(matrix.batch), matrix.offsets):
         views = []
         lines = (matrix.rows, matrix.columns, matrix.rows)
         lengths = (matrix.depth, matrix.depth, matrix.columns)
@@ -109,7 +109,7 @@ def by_library(matrix, arena):
             strides = (operand.pitch, 1) if is_lines else (1, operand.pitch)
             views.append(np.lib.stride_tricks.as_strided(start, (line, length), [item * s for s in strides]))
         views[2][...] = views[0] @ views[1].T
-    return math.prod((matrix.batch, len(matrix.places)))
+    return math.prod((matrix.batch, len(matrix.offsets)))
 
 
 def steps_of(program):

@@ -202,7 +202,7 @@ class Call(Clock):
             self._forget()
 
     def result_or_early(
-        self, work: Callable[[], T], early: Callable[[Literal[interrupt, time - limit]], T | None]
+        self, work: Callable[[], T], early: Callable[[Literal["interrupt", "time-limit"]], T | None]
     ) -> T:
         """Do a call's only work in a thread, and return its result, or the result so far.
 
