@@ -186,7 +186,7 @@ Recording record(const nb::bytes& text) {
   flatzinc::Record record;
   const flatzinc::Instance instance(document, record, {});
   if (const auto* v = instance.float_variable())
-    throw flatzinc::Malformed(v->place, "unsupported: the float variable " + std::string(v->name) +
+    throw flatzinc::Malformed(v->position, "unsupported: the float variable " + std::string(v->name) +
                                             " of a model that is not searched; fzn-elimina solves it");
   nb::list posts, names;
   std::vector<RecordedOutput> outputs;
@@ -209,7 +209,7 @@ Recording record(const nb::bytes& text) {
                                                                  : -1;
   nb::object objective = nb::none();
   if (sign != 0)
-    objective = nb::cast(rows_of({instance.view(document.solve.objective, document.solve.place, "the objective")}));
+    objective = nb::cast(rows_of({instance.view(document.solve.objective, document.solve.position, "the objective")}));
   return {bounds, posts, names, std::move(outputs), sign, objective};
 }
 

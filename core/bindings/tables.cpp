@@ -312,14 +312,14 @@ nb::tuple encode_factors(const TableList& own, const std::string& sense, const s
                          Words<const int> scopes, Words<const i64> sizes, Words<const i64> strides,
                          Words<const i64> offsets, std::optional<Words<const i64>> numbers, Arena arena, i64 block) {
   const Number type = number_of(arena);
-  const Places places{span_of(member_starts), span_of(members), span_of(starts), span_of(scopes),
-                      span_of(sizes),         span_of(strides), span_of(offsets)};
+  const FactorArrays factors{span_of(member_starts), span_of(members), span_of(starts), span_of(scopes),
+                             span_of(sizes),         span_of(strides), span_of(offsets)};
   std::vector<i64> all;
   if (!numbers)
     for (i64 number = 0; number < i64(offsets.size()); ++number) all.push_back(number);
   const std::span<const i64> wanted = numbers ? span_of(*numbers) : std::span<const i64>(all);
   Written written = unlocked([&] {
-    return encode(own.tables, sense_of(sense), rule_of(rule), limit, places, wanted, type,
+    return encode(own.tables, sense_of(sense), rule_of(rule), limit, factors, wanted, type,
                   static_cast<char*>(arena.data()), block);
   });
   const std::size_t count = written.exponents.size();

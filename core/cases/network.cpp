@@ -62,10 +62,10 @@ void CaseNetwork::encode(const tables::Tables& tables, tables::Sense sense, tabl
   std::iota(starts.begin(), starts.end(), i64(0));
   const std::vector<int> members(starts.begin(), starts.end() - 1);
   for (const int v : made.scopes.items) own_sizes.push_back(sizes_[v]);
-  const tables::Places places{starts,    members,      made.scopes.starts, made.scopes.items,
-                              own_sizes, made.strides, made.offsets};
+  const tables::FactorArrays factors{starts,    members,      made.scopes.starts, made.scopes.items,
+                                     own_sizes, made.strides, made.offsets};
   const std::span<const i64> numbers(starts.data(), count);
-  const auto written = tables::encode(tables, sense, rule, 0, places, numbers, tables::Number::f64,
+  const auto written = tables::encode(tables, sense, rule, 0, factors, numbers, tables::Number::f64,
                                       reinterpret_cast<char*>(arena_.data()), kBlock);
   // True if all values are 0 or 1.
   exponent_ = std::accumulate(written.exponents.begin(), written.exponents.end(), i64(0));

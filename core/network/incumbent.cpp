@@ -42,8 +42,8 @@ struct Copies {
     std::vector<char> arena(std::size_t(cells) * sizeof(double));
     std::vector<i64> numbers(members.size() + 1);
     std::iota(numbers.begin(), numbers.end(), 0);
-    const tables::Places places{numbers, members, starts, variables, sizes, strides, offsets};
-    encode(tables, sense, tables::Rule::distances, kForbidden, places, {numbers.data(), members.size()}, number,
+    const tables::FactorArrays factors{numbers, members, starts, variables, sizes, strides, offsets};
+    encode(tables, sense, tables::Rule::distances, kForbidden, factors, {numbers.data(), members.size()}, number,
            arena.data(), kBlock);
     return arena;
   }

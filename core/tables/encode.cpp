@@ -28,23 +28,23 @@ struct Member {
 
 class Encoder {
  public:
-  Encoder(const Tables& tables, Sense sense, Rule rule, i64 limit, const Places& places, Number type, char* arena,
-          i64 block)
-      : tables_(tables), sense_(sense), rule_(rule), limit_(limit), places_(places), type_(type), arena_(arena),
+  Encoder(const Tables& tables, Sense sense, Rule rule, i64 limit, const FactorArrays& factors, Number type,
+          char* arena, i64 block)
+      : tables_(tables), sense_(sense), rule_(rule), limit_(limit), factors_(factors), type_(type), arena_(arena),
         block_(block) {
     if (rule != Rule::products && rule != Rule::support) tables.ends(sense);
   }
 
   void write(i64 factor, Written& written) {
-    sizes_ = places_.sizes.subspan(places_.starts[factor], places_.starts[factor + 1] - places_.starts[factor]);
-    const auto strides = places_.strides.subspan(places_.starts[factor], sizes_.size());
+    sizes_ = factors_.sizes.subspan(factors_.starts[factor], factors_.starts[factor + 1] - factors_.starts[factor]);
+    const auto strides = factors_.strides.subspan(factors_.starts[factor], sizes_.size());
     out_count_ = joined(sizes_, strides, out_.data());
-    at_ = places_.offsets[factor];
-    const i64 first = places_.member_starts[factor];
-    members_.resize(places_.member_starts[factor + 1] - first);
+    at_ = factors_.offsets[factor];
+    const i64 first = factors_.member_starts[factor];
+    members_.resize(factors_.member_starts[factor + 1] - first);
     for (std::size_t m = 0; m < members_.size(); ++m)
-      begin(members_[m], places_.members[first + i64(m)],
-            places_.scopes.subspan(places_.starts[factor], sizes_.size()));
+      begin(members_[m], factors_.members[first + i64(m)],
+            factors_.scopes.subspan(factors_.starts[factor], sizes_.size()));
     if (rule_ == Rule::products) {
       write_product(written);
     } else if (rule_ == Rule::logs || (rule_ == Rule::distances && (type_ == Number::f32 || type_ == Number::f64))) {
@@ -438,7 +438,7 @@ class Encoder {
   Sense sense_;
   Rule rule_;
   i64 limit_;
-  const Places& places_;
+  const FactorArrays& factors_;
   Number type_;
   char* arena_;
   i64 block_;
@@ -457,9 +457,9 @@ class Encoder {
 
 }  // namespace
 
-Written encode(const Tables& tables, Sense sense, Rule rule, i64 limit, const Places& places,
+Written encode(const Tables& tables, Sense sense, Rule rule, i64 limit, const FactorArrays& factors,
                std::span<const i64> numbers, Number type, char* arena, i64 block) {
-  Encoder encoder(tables, sense, rule, limit, places, type, arena, block);
+  Encoder encoder(tables, sense, rule, limit, factors, type, arena, block);
   Written written;
   for (const i64 number : numbers) encoder.write(number, written);
   return written;

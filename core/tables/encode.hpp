@@ -13,7 +13,7 @@ enum class Rule : std::uint8_t { ELIMINA_ENCODINGS(ELIMINA_RULE) };
 enum class Number : std::uint8_t { i16, i32, i64, u64, f32, f64 };
 
 // Factors of an arena; factor f has the tables members[f] and the variables scopes[f].
-struct Places {
+struct FactorArrays {
   std::span<const i64> member_starts;
   std::span<const int> members;
   std::span<const i64> starts;
@@ -29,7 +29,7 @@ struct Written {
 };
 
 // Write the factors with these numbers. `block`: number of cells of a step of the work.
-Written encode(const Tables& tables, Sense sense, Rule rule, i64 limit, const Places& places,
+Written encode(const Tables& tables, Sense sense, Rule rule, i64 limit, const FactorArrays& factors,
                std::span<const i64> numbers, Number type, char* arena, i64 block);
 
 }  // namespace elimina::tables

@@ -16,21 +16,21 @@ bool goes_on_in_word(char c) { return std::isalnum(static_cast<unsigned char>(c)
 
 }  // namespace
 
-std::size_t Names::place(std::string_view name, std::uint64_t hash) const {
+std::size_t Names::position(std::string_view name, std::uint64_t hash) const {
   std::size_t i = hash & (slots_.size() - 1);
   while (slots_[i].name.data() && (slots_[i].hash != hash || slots_[i].name != name)) i = (i + 1) & (slots_.size() - 1);
   return i;
 }
 
 const Term* Names::find(std::string_view name) const {
-  const Slot& slot = slots_[place(name, hash_of(name))];
+  const Slot& slot = slots_[position(name, hash_of(name))];
   return slot.name.data() ? &slot.term : nullptr;
 }
 
 bool Names::add(std::string_view name, const Term& term) {
   if (2 * used_ >= slots_.size()) grow();
   const std::uint64_t hash = hash_of(name);
-  Slot& slot = slots_[place(name, hash)];
+  Slot& slot = slots_[position(name, hash)];
   if (slot.name.data()) return false;
   slot = {name, term, hash};
   ++used_;
@@ -41,7 +41,7 @@ void Names::grow() {
   std::vector<Slot> old(4 * slots_.size());
   old.swap(slots_);
   for (const Slot& slot : old)
-    if (slot.name.data()) slots_[place(slot.name, slot.hash)] = slot;
+    if (slot.name.data()) slots_[position(slot.name, slot.hash)] = slot;
 }
 
 void Document::reserve(std::size_t bytes) {
@@ -82,11 +82,11 @@ List Document::list(std::span<const Term> elements) {
 void Document::declare_variable(const Variable& variable) {
   const Term term{Kind::variable, 0, static_cast<std::int64_t>(variables.size())};
   variables.push_back(variable);
-  declare(variable.name, term, variable.annotations, variable.place);
+  declare(variable.name, term, variable.annotations, variable.position);
 }
 
-void Document::declare(std::string_view name, const Term& value, List annotations, Place place) {
-  if (!names.add(name, value)) throw Malformed(place, "a second declaration of " + std::string(name));
+void Document::declare(std::string_view name, const Term& value, List annotations, Position position) {
+  if (!names.add(name, value)) throw Malformed(position, "a second declaration of " + std::string(name));
   for (const Term& annotation : items(annotations)) {
     if (annotation.kind == Kind::atom && text(annotation) == "output_var") outputs.push_back({name, value, {}});
     if (annotation.kind != Kind::call || text(annotation) != "output_array") continue;
@@ -95,7 +95,8 @@ void Document::declare(std::string_view name, const Term& value, List annotation
     if (is_array)
       for (const Term& set : items(arguments[0])) is_array &= fits(set, Type::set) && set.kind != Kind::variable;
     if (!is_array)
-      throw Malformed(place, "output_array of " + std::string(name) + ": expected an array of index sets, of an array");
+      throw Malformed(position,
+                      "output_array of " + std::string(name) + ": expected an array of index sets, of an array");
     outputs.push_back({name, value, arguments[0]});
   }
 }

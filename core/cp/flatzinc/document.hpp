@@ -11,19 +11,19 @@
 namespace elimina::cp::flatzinc {
 
 // Position from 1 on; columns count bytes.
-struct Place {
+struct Position {
   std::uint32_t line = 1, column = 1;
 };
 
 // The message has the form "LINE:COLUMN: ...", and nothing but printable characters.
 struct Malformed : std::invalid_argument {
-  Malformed(Place place, std::string problem) : std::invalid_argument(message(place, std::move(problem))) {}
+  Malformed(Position position, std::string problem) : std::invalid_argument(message(position, std::move(problem))) {}
 
  private:
-  static std::string message(Place place, std::string problem) {
+  static std::string message(Position position, std::string problem) {
     for (char& c : problem)
       if (c < ' ' || c > '~') c = '?';
-    return std::to_string(place.line) + ":" + std::to_string(place.column) + ": " + problem;
+    return std::to_string(position.line) + ":" + std::to_string(position.column) + ": " + problem;
   }
 };
 
@@ -67,13 +67,13 @@ struct Variable {
   Term domain;  // none, a range or a set
   Term value;   // none, or the term that it equals
   List annotations;
-  Place place;
+  Position position;
 };
 
 struct Constraint {
   std::string_view name;
   List arguments, annotations;
-  Place place;
+  Position position;
 };
 
 // Outputs of a solution.
@@ -89,7 +89,7 @@ struct Solve {
   Goal goal = Goal::satisfy;
   Term objective;
   List annotations;
-  Place place;
+  Position position;
 };
 
 // Text -> number, by open addressing.
@@ -107,7 +107,7 @@ class Names {
     Term term;
     std::uint64_t hash = 0;
   };
-  std::size_t place(std::string_view name, std::uint64_t hash) const;
+  std::size_t position(std::string_view name, std::uint64_t hash) const;
   void grow();
 
   std::vector<Slot> slots_;
@@ -145,10 +145,10 @@ struct Document {
   // Also makes it an output if its annotations say so.
   void declare_variable(const Variable& variable);
   // A parameter or an array.
-  void declare(std::string_view name, const Term& value, List annotations, Place place);
+  void declare(std::string_view name, const Term& value, List annotations, Position position);
 };
 
-// Throws `Malformed`, with the expected item and its place, and `Abandoned`.
+// Throws `Malformed`, with the expected item and its position, and `Abandoned`.
 Document parse_text(std::string_view text, const Poll& poll);
 
 // The name or the character at `at`, for a message.

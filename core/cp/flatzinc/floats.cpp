@@ -161,7 +161,7 @@ Floats::Floats(const Document& document, Sink& sink, std::vector<View>& views,
     if (v.type != Type::real || v.value.kind == Kind::none) continue;
     FloatConstraint c;
     c.summands = {{1, {Kind::variable, 0, static_cast<std::int64_t>(i)}}, {-1, v.value}};
-    c.place = v.place;
+    c.position = v.position;
     add(std::move(c));
   }
   for (const Constraint& c : document.constraints)
@@ -169,7 +169,7 @@ Floats::Floats(const Document& document, Sink& sink, std::vector<View>& views,
       try {
         read(c);
       } catch (const Refused& error) {
-        throw Malformed(c.place, "constraint " + std::string(c.name) + ": " + error.what());
+        throw Malformed(c.position, "constraint " + std::string(c.name) + ": " + error.what());
       }
     }
 }
@@ -180,14 +180,16 @@ bool Floats::is_float(std::string_view name) {
          name.starts_with("array_var_float_");
 }
 
-void Floats::unsupported(Place place, const std::string& what) const { throw Malformed(place, "unsupported: " + what); }
+void Floats::unsupported(Position position, const std::string& what) const {
+  throw Malformed(position, "unsupported: " + what);
+}
 
 void Floats::read(const Constraint& c) {
   std::string_view name = c.name;
   take_start(name, "fzn_");
   const Terms arguments = document_.items(c.arguments);
   FloatConstraint result;
-  result.place = c.place;
+  result.position = c.position;
   const auto expect = [&](std::size_t count) {
     if (arguments.size() != count)
       throw Refused("expected " + std::to_string(count) + " arguments, found " + std::to_string(arguments.size()));
@@ -212,7 +214,7 @@ void Floats::read(const Constraint& c) {
     if (divides) {
       // a / b = c: a = b * c, and b is not 0.
       FloatConstraint nonzero;
-      nonzero.place = c.place;
+      nonzero.position = c.position;
       nonzero.relation = Relation::different;
       nonzero.summands = {{1, b}};
       add(std::move(nonzero));
@@ -229,7 +231,7 @@ void Floats::read(const Constraint& c) {
   if (name == "float_sqrt") {
     expect(2);
     FloatConstraint positive;
-    positive.place = c.place;
+    positive.position = c.position;
     positive.relation = Relation::at_most;
     positive.summands = {{-1, arguments[1]}};
     add(std::move(positive));
@@ -275,7 +277,7 @@ void Floats::read_comparison(const Constraint& c, std::string_view name) {
   const std::string_view full = name;
   Terms arguments = document_.items(c.arguments);
   FloatConstraint result;
-  result.place = c.place;
+  result.position = c.position;
   if (take_end(name, "_reif")) result.control = Control::reified;
   else if (take_end(name, "_imp")) result.control = Control::implied;
   const bool has_boolean = result.control != Control::always;
@@ -285,14 +287,14 @@ void Floats::read_comparison(const Constraint& c, std::string_view name) {
     arguments = arguments.first(arguments.size() - 1);
   }
   const bool is_sum = take_start(name, "float_lin_");
-  if (!is_sum && !take_start(name, "float_")) unsupported(c.place, "the constraint " + std::string(full));
+  if (!is_sum && !take_start(name, "float_")) unsupported(c.position, "the constraint " + std::string(full));
   constexpr std::pair<std::string_view, Relation> kRelations[] = {
       {"le", Relation::at_most}, {"lt", Relation::less}, {"eq", Relation::equal}, {"ne", Relation::different}};
   const auto* relation =
       std::find_if(std::begin(kRelations), std::end(kRelations), [&](const auto& each) { return each.first == name; });
   if (relation == std::end(kRelations))
     unsupported(
-        c.place,
+        c.position,
         "the constraint " + std::string(full) +
             "; on floats there are sums, products, quotients, square roots, comparisons, extremes and elements");
   result.relation = relation->second;
@@ -401,7 +403,7 @@ void Floats::define(std::size_t variable, std::size_t constraint) {
     post_ranges(document_.variables[variable], x, x.error);
     set(variable, x);
   } catch (const Refused& error) {
-    throw Malformed(c.place, "the float " + std::string(document_.variables[variable].name) + ": " + error.what());
+    throw Malformed(c.position, "the float " + std::string(document_.variables[variable].name) + ": " + error.what());
   }
 }
 
@@ -555,7 +557,7 @@ void Floats::make_free(std::size_t variable) {
     set(variable, x);
     if (is_bounded && numbers.size() > 2) post_ranges(v, x, is_finite ? 0 : kGridOutward);
   } catch (const Refused& error) {
-    throw Malformed(v.place, "the float " + std::string(v.name) + ": " + error.what());
+    throw Malformed(v.position, "the float " + std::string(v.name) + ": " + error.what());
   }
 }
 
@@ -594,7 +596,7 @@ void Floats::post_constraints(const Poll& poll) {
     try {
       post(constraints_[i]);
     } catch (const Refused& error) {
-      throw Malformed(constraints_[i].place, std::string("a constraint on floats: ") + error.what());
+      throw Malformed(constraints_[i].position, std::string("a constraint on floats: ") + error.what());
     }
   }
 }

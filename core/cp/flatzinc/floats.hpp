@@ -39,7 +39,7 @@ struct FloatConstraint {
   std::vector<Summand> summands;  // linear
   std::vector<Term> inputs;       // of a function; of an element the items
   Term result, index;
-  Place place;
+  Position position;
 };
 
 class Floats {
@@ -85,7 +85,7 @@ class Floats {
   void post(const FloatConstraint& c);
   void post_linear(const FloatConstraint& c);
   void post_ranges(const Variable& v, const Quantity& x, double error);
-  [[noreturn]] void unsupported(Place place, const std::string& what) const;
+  [[noreturn]] void unsupported(Position position, const std::string& what) const;
 
   const Document& document_;
   Sink& sink_;

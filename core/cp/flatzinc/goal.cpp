@@ -27,7 +27,7 @@ Options Instance::options() {
   const Solve& solve = document_.solve;
   Options options;
   if (solve.goal != Goal::satisfy) {
-    View objective = view(solve.objective, solve.place, "the objective");
+    View objective = view(solve.objective, solve.position, "the objective");
     if (objective.var < 0) objective = solver_.fixed(objective.offset);
     options.minimise = solve.goal == Goal::minimise ? objective : -objective;
   }
@@ -133,7 +133,7 @@ void Instance::add_annotation(const Term& annotation) {
 
 void Instance::add_search(Terms arguments) {
   Rule rule;
-  for (const View x : argument(arguments[0], document_.solve.place, "what is searched"))
+  for (const View x : argument(arguments[0], document_.solve.position, "what is searched"))
     if (x.var >= 0) rule.xs.push_back(x);
   rule.variable_ordering = variable_ordering_of(known_choice("variable", arguments[1], "dom_w_deg"));
   rule.value_ordering = value_ordering_of(known_choice("value", arguments[2], "indomain_min"));
@@ -142,14 +142,14 @@ void Instance::add_search(Terms arguments) {
 
 // Keys, and an annotation for each of them (Feydy, Goldwaser, Schutt, Stuckey and Young, ModRef 2017).
 void Instance::add_priorities(Terms arguments) {
-  const Place place = document_.solve.place;
+  const Position position = document_.solve.position;
   const Terms annotations = document_.items(arguments[1]);
   Rule rule;
-  for (const View x : argument(arguments[0], place, "a priority"))
+  for (const View x : argument(arguments[0], position, "a priority"))
     rule.keys.push_back(x.var >= 0 ? x : solver_.fixed(x.offset));
   if (rule.keys.size() != annotations.size())
-    throw Malformed(place, "expected as many searches as variables in a priority_search, found " +
-                               std::to_string(annotations.size()) + " for " + std::to_string(rule.keys.size()));
+    throw Malformed(position, "expected as many searches as variables in a priority_search, found " +
+                                  std::to_string(annotations.size()) + " for " + std::to_string(rule.keys.size()));
   rule.variable_ordering = variable_ordering_of(known_choice("variable", arguments[2], "dom_w_deg"));
   std::vector<Rule> outer;
   outer.swap(rules_);
@@ -166,7 +166,7 @@ void Instance::add_priorities(Terms arguments) {
 // The name of the choice, or `instead` if it is unknown.
 std::string Instance::known_choice(const std::string& kind, const Term& choice, const std::string& instead) {
   if (choice.kind != Kind::atom)
-    throw Malformed(document_.solve.place, "expected the name of a " + kind + " ordering in a search annotation");
+    throw Malformed(document_.solve.position, "expected the name of a " + kind + " ordering in a search annotation");
   const std::string name(document_.text(choice));
   try {
     if (kind == "variable") variable_ordering_of(name);
@@ -180,11 +180,11 @@ std::string Instance::known_choice(const std::string& kind, const Term& choice, 
 
 void Instance::add_relaxation(Terms arguments) {
   Relaxation relaxation;
-  for (const View x : argument(arguments[0], document_.solve.place, "what is relaxed"))
+  for (const View x : argument(arguments[0], document_.solve.position, "what is relaxed"))
     if (x.var >= 0) relaxation.xs.push_back(x);
   const Term& share = arguments[1];
   if (share.kind != Kind::integer || share.value < 0 || share.value > 100)
-    throw Malformed(document_.solve.place,
+    throw Malformed(document_.solve.position,
                     "expected the share of variables that keep their values in relax_and_reconstruct, from 0 to 100");
   relaxation.kept = static_cast<double>(share.value) / 100;
   relaxation_ = std::move(relaxation);
@@ -192,13 +192,14 @@ void Instance::add_relaxation(Terms arguments) {
 
 // MiniZinc lists annotations from the last to the first one; of several hints for a variable, the search follows the first.
 void Instance::add_hints(Terms arguments) {
-  const Place place = document_.solve.place;
-  const Argument xs = argument(arguments[0], place, "what is hinted"), values = argument(arguments[1], place, "a hint");
+  const Position position = document_.solve.position;
+  const Argument xs = argument(arguments[0], position, "what is hinted"),
+                 values = argument(arguments[1], position, "a hint");
   if (xs.size() != values.size())
-    throw Malformed(place, "expected as many values as variables in a warm_start, found " +
-                               std::to_string(values.size()) + " for " + std::to_string(xs.size()));
+    throw Malformed(position, "expected as many values as variables in a warm_start, found " +
+                                  std::to_string(values.size()) + " for " + std::to_string(xs.size()));
   for (std::size_t i = 0; i < xs.size(); ++i) {
-    if (values[i].var >= 0) throw Malformed(place, "expected numbers or Booleans as the values of a warm_start");
+    if (values[i].var >= 0) throw Malformed(position, "expected numbers or Booleans as the values of a warm_start");
     if (xs[i].var >= 0) hints_.push_back({xs[i], values[i].offset});
   }
 }
@@ -221,7 +222,7 @@ void Instance::add_restarts(const std::string& kind, Terms arguments) {
                           : t.kind == Kind::integer ? static_cast<double>(t.value)
                                                     : 0;
     if (!(result >= 1))
-      throw Malformed(document_.solve.place, "expected numbers from 1 on as arguments of restart_" + kind);
+      throw Malformed(document_.solve.position, "expected numbers from 1 on as arguments of restart_" + kind);
     return result;
   };
   if (!arguments.empty()) restarts_.scale = value(arguments.back());

@@ -35,9 +35,9 @@ constexpr std::string_view kAssume = "assume";
 bool is_variable(const Term& t) { return t.kind == Kind::variable; }
 std::int32_t number(const Term& t) { return static_cast<std::int32_t>(t.value); }
 
-Value within_limits(Value value, Place place) {
+Value within_limits(Value value, Position position) {
   if (value > kLimit || value < -kLimit)
-    throw Malformed(place, "unsupported: the integer " + std::to_string(value) + " is beyond 2^52");
+    throw Malformed(position, "unsupported: the integer " + std::to_string(value) + " is beyond 2^52");
   return value;
 }
 
@@ -63,7 +63,7 @@ Instance::Instance(const Document& document, Sink& solver, const Poll& poll,
                    const std::optional<std::vector<std::size_t>>& assumed)
     : document_(document), solver_(solver), sets_(document.variables.size()) {
   for (const Variable& v : document.variables) {
-    if (v.type == Type::set) unsupported(v.place, "the set variable " + std::string(v.name) + kCompile);
+    if (v.type == Type::set) unsupported(v.position, "the set variable " + std::string(v.name) + kCompile);
   }
   tie_all();
   if (!make_variables(poll)) {
@@ -77,27 +77,27 @@ Instance::Instance(const Document& document, Sink& solver, const Poll& poll,
   const std::vector<Term> terms = assumed_terms();
   for (std::size_t i = 0; i < terms.size(); ++i)
     if (!assumed || std::find(assumed->begin(), assumed->end(), i) != assumed->end())
-      solver_.post("int_eq", {{view(terms[i], document_.solve.place, "an assumption")}, {constant(1)}});
+      solver_.post("int_eq", {{view(terms[i], document_.solve.position, "an assumption")}, {constant(1)}});
 }
 
 // Those of constraints, then those of the solve item.
 std::vector<Term> Instance::assumed_terms() const {
   std::vector<Term> result;
-  const auto add = [&](Terms arguments, Place place) {
+  const auto add = [&](Terms arguments, Position position) {
     if (arguments.size() != 1 || arguments[0].kind != Kind::array)
-      throw Malformed(place, "expected an array of Booleans in assume");
+      throw Malformed(position, "expected an array of Booleans in assume");
     for (const Term& t : document_.items(arguments[0])) {
       const bool is_boolean =
           t.kind == Kind::boolean ||
           (is_variable(t) && document_.variables[static_cast<std::size_t>(t.value)].type == Type::boolean);
-      if (!is_boolean) throw Malformed(place, "expected Booleans in assume");
+      if (!is_boolean) throw Malformed(position, "expected Booleans in assume");
       result.push_back(t);
     }
   };
   for (const Constraint& c : document_.constraints)
-    if (without_prefix(c.name) == kAssume) add(document_.items(c.arguments), c.place);
+    if (without_prefix(c.name) == kAssume) add(document_.items(c.arguments), c.position);
   for (const Term& t : document_.items(document_.solve.annotations))
-    if (t.kind == Kind::call && document_.text(t) == kAssume) add(document_.items(t), document_.solve.place);
+    if (t.kind == Kind::call && document_.text(t) == kAssume) add(document_.items(t), document_.solve.position);
   return result;
 }
 
@@ -126,8 +126,8 @@ void Instance::make_floats() {
   for (const int var : floats_->free_variables()) is_free_[static_cast<std::size_t>(var)] = true;
 }
 
-void Instance::unsupported(Place place, const std::string& what) const {
-  throw Malformed(place, "unsupported: " + what);
+void Instance::unsupported(Position position, const std::string& what) const {
+  throw Malformed(position, "unsupported: " + what);
 }
 
 void Instance::tie_all() {
@@ -180,8 +180,9 @@ bool Instance::make_variables(const Poll& poll) {
     if (v.type == Type::boolean) own = {0, 1};
     if (v.domain.kind == Kind::range || v.domain.kind == Kind::set) {
       const auto values = document_.values(v.domain);
-      own = values.empty() ? Bounds{1, 0}
-                           : Bounds{within_limits(values.front(), v.place), within_limits(values.back(), v.place)};
+      own = values.empty()
+                ? Bounds{1, 0}
+                : Bounds{within_limits(values.front(), v.position), within_limits(values.back(), v.position)};
     }
     const View x = sets_.find(static_cast<std::int32_t>(i));
     Bounds& root = bounds[static_cast<std::size_t>(x.var)];
@@ -205,7 +206,7 @@ bool Instance::make_variables(const Poll& poll) {
       views_[i] = solver_.new_variable(std::min(b.lo, b.hi), b.hi);
       is_free_.push_back(b.lo == -kFree && b.hi == kFree);
     } catch (const Refused& error) {
-      throw Malformed(document_.variables[i].place, error.what());
+      throw Malformed(document_.variables[i].position, error.what());
     }
   }
   for (std::size_t i = 0; i < count; ++i) {
@@ -238,7 +239,7 @@ void Instance::restrict_variable(std::size_t i) {
     if (!is_interval) solver_.post("set_in", {{x}, set});
   }
   if (v.value.kind == Kind::none) return;
-  const View value = view(v.value, v.place, "a value");
+  const View value = view(v.value, v.position, "a value");
   const bool is_tied = value.var == x.var && value.scale == x.scale && value.offset == x.offset;
   if (!is_tied) solver_.post("int_eq", {{x}, {value}});
 }
@@ -253,7 +254,7 @@ void Instance::post_constraints(const Poll& poll) {
       post(c);
     } catch (const Refused& error) {
       const std::string problem(error.what()), name(c.name);
-      throw Malformed(c.place, "constraint " + (problem.starts_with(name + ":") ? problem : name + ": " + problem));
+      throw Malformed(c.position, "constraint " + (problem.starts_with(name + ":") ? problem : name + ": " + problem));
     }
   }
 }
@@ -262,10 +263,10 @@ void Instance::post(const Constraint& c) {
   const std::string_view plain = without_prefix(c.name);
   const Translate special = translation_of(c.name), translate = special ? special : translation_of(plain);
   const std::string name(is_constraint(plain) ? plain : c.name);
-  if (!translate && !is_constraint(name)) unsupported(c.place, "the constraint " + name.substr(0, 80) + kCompile);
+  if (!translate && !is_constraint(name)) unsupported(c.position, "the constraint " + name.substr(0, 80) + kCompile);
   if (name.starts_with("set_in")) return post_member(c);
   std::vector<Argument> arguments;
-  for (const Term& t : document_.items(c.arguments)) arguments.push_back(argument(t, c.place, "an argument"));
+  for (const Term& t : document_.items(c.arguments)) arguments.push_back(argument(t, c.position, "an argument"));
   if (translate) return translate(Translation(solver_, std::move(arguments), consistency(c), side(c)));
   post_named(name == "int_lin_eq" ? name + first_of(c, {{"domain", "_domain"}}) : name, arguments);
 }
@@ -288,16 +289,16 @@ void Instance::post_member(const Constraint& c) {
   const std::size_t count = suffix.empty() ? 2 : 3;
   if (terms.size() != count)
     throw Refused("expected " + std::to_string(count) + " arguments, found " + std::to_string(terms.size()));
-  const Argument x{view(terms[0], c.place, "what is in a set")};
-  const Argument b = suffix.empty() ? Argument{} : Argument{view(terms[2], c.place, "a Boolean")};
+  const Argument x{view(terms[0], c.position, "what is in a set")};
+  const Argument b = suffix.empty() ? Argument{} : Argument{view(terms[2], c.position, "a Boolean")};
   const auto post = [&](const std::string& name, std::vector<Argument> arguments) {
     if (!suffix.empty()) arguments.push_back(b);
     solver_.post(name + suffix, arguments);
   };
-  if (terms[1].kind == Kind::set) return post("set_in", {x, argument(terms[1], c.place, "a set")});
+  if (terms[1].kind == Kind::set) return post("set_in", {x, argument(terms[1], c.position, "a set")});
   if (terms[1].kind != Kind::range) throw Refused("the second argument is a set of integers");
   const auto bounds = document_.values(terms[1]);
-  const Argument lo{constant(within_limits(bounds[0], c.place))}, hi{constant(within_limits(bounds[1], c.place))};
+  const Argument lo{constant(within_limits(bounds[0], c.position))}, hi{constant(within_limits(bounds[1], c.position))};
   if (suffix == "_reif") {
     const Argument above{solver_.new_variable(0, 1)}, below{solver_.new_variable(0, 1)};
     solver_.post("int_le_reif", {lo, x, above});
@@ -328,34 +329,34 @@ std::string Instance::consistency(const Constraint& c) const {
   return given.empty() ? "_domain" + side(c) : given;
 }
 
-View Instance::view(const Term& t, Place place, const char* what) const {
+View Instance::view(const Term& t, Position position, const char* what) const {
   switch (t.kind) {
     case Kind::boolean:
-    case Kind::integer: return constant(within_limits(t.value, place));
+    case Kind::integer: return constant(within_limits(t.value, position));
     case Kind::variable: return views_[static_cast<std::size_t>(t.value)];
-    case Kind::real: unsupported(place, std::string("a float as ") + what);
+    case Kind::real: unsupported(position, std::string("a float as ") + what);
     case Kind::range:
-    case Kind::set: unsupported(place, std::string("an array of sets as ") + what);
+    case Kind::set: unsupported(position, std::string("an array of sets as ") + what);
     default:
-      throw Malformed(place,
+      throw Malformed(position,
                       std::string("expected an integer, a Boolean, a variable, a set or an array of them as ") + what);
   }
 }
 
-Argument Instance::argument(const Term& t, Place place, const char* what) const {
+Argument Instance::argument(const Term& t, Position position, const char* what) const {
   Argument result;
   if (t.kind == Kind::array) {
-    for (const Term& element : document_.items(t)) result.push_back(view(element, place, what));
+    for (const Term& element : document_.items(t)) result.push_back(view(element, position, what));
   } else if (t.kind == Kind::set) {
-    for (const Value value : document_.values(t)) result.push_back(constant(within_limits(value, place)));
+    for (const Value value : document_.values(t)) result.push_back(constant(within_limits(value, position)));
   } else if (t.kind == Kind::range) {
     constexpr Value kMost = 1 << 24;
     const auto bounds = document_.values(t);
-    const Value first = within_limits(bounds[0], place), last = within_limits(bounds[1], place);
-    if (last - first >= kMost) unsupported(place, "a range of more than 2^24 values as " + std::string(what));
+    const Value first = within_limits(bounds[0], position), last = within_limits(bounds[1], position);
+    if (last - first >= kMost) unsupported(position, "a range of more than 2^24 values as " + std::string(what));
     for (Value value = first; value <= last; ++value) result.push_back(constant(value));
   } else {
-    result.push_back(view(t, place, what));
+    result.push_back(view(t, position, what));
   }
   return result;
 }

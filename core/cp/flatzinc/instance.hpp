@@ -40,7 +40,7 @@ class Instance {
   // True if every solution can be improved.
   bool is_unbounded() const;
   // The sink's view of a variable, an integer or a Boolean of the document.
-  View view(const Term& t, Place place, const char* what) const;
+  View view(const Term& t, Position position, const char* what) const;
   // A solution in FlatZinc's form, up to the line of dashes.
   std::string show(const Values& solution) const;
 
@@ -58,7 +58,7 @@ class Instance {
  private:
   using Terms = std::span<const Term>;
 
-  [[noreturn]] void unsupported(Place place, const std::string& what) const;
+  [[noreturn]] void unsupported(Position position, const std::string& what) const;
   void tie_all();
   void tie_value(const Variable& v, std::int32_t number);
   bool tie_constraint(const Constraint& c);
@@ -75,7 +75,7 @@ class Instance {
                        std::initializer_list<std::pair<std::string_view, const char*>> known) const;
   std::string consistency(const Constraint& c) const;
   std::string side(const Constraint& c) const;
-  Argument argument(const Term& t, Place place, const char* what) const;
+  Argument argument(const Term& t, Position position, const char* what) const;
   // The items of a record that this instance was posted to.
   Statements recorded(Record& record) const;
   std::vector<std::string> beyond_limits(std::optional<Value> value) const;

@@ -23,11 +23,11 @@ class Parser : public Reader {
     bool solved = false;
     if (peek() == '{')
       throw Malformed(
-          place(),
+          position(),
           "unsupported: FlatZinc as JSON; compile the MiniZinc model to text: minizinc -c --solver elimina MODEL.mzn");
     for (char c = peek(); at_ < end_; c = peek()) {
       look_up();
-      const Place here = place();
+      const Position here = position();
       const Spot start = spot();
       const std::string_view keyword = begins_word(c) ? word() : "";
       if (keyword == "constraint") {
@@ -158,7 +158,7 @@ class Parser : public Reader {
     annotations();
   }
 
-  void parameter(Place here) {
+  void parameter(Position here) {
     if (!begins_word(peek()) && !begins_number(peek()) && peek() != '{')
       fail("an item: a declaration, constraint or solve");
     const Spot start = spot();
@@ -190,14 +190,14 @@ class Parser : public Reader {
   void variable() {
     const Kinds kinds = type();
     expect(':');
-    const Place here = place();
+    const Position here = position();
     Variable v{name("a name"), kinds.type, kinds.domain, {}, {}, here};
     v.annotations = annotations();
     if (accept('=')) v.value = value_of(kinds.type);
     doc_.declare_variable(v);
   }
 
-  void array(Place here) {
+  void array(Position here) {
     const std::int64_t count = length();
     const bool is_var = accept_word("var");
     const Kinds kinds = type();
@@ -209,7 +209,7 @@ class Parser : public Reader {
       doc_.declare(id, anonymous(kinds, count, id, here), notes, here);
       return;
     }
-    const Place there = place();
+    const Position there = position();
     const Term value = expression(0);
     if (value.kind != Kind::array) throw Malformed(there, "expected an array, found a single value");
     for (std::uint32_t i = 0; i < value.size; ++i)
@@ -222,7 +222,7 @@ class Parser : public Reader {
     doc_.declare(id, value, notes, here);
   }
 
-  Term anonymous(const Kinds& kinds, std::int64_t count, std::string_view id, Place here) {
+  Term anonymous(const Kinds& kinds, std::int64_t count, std::string_view id, Position here) {
     // A short line can name a range of more elements than any file lists.
     constexpr std::int64_t kMost = 1 << 24;
     if (count > kMost)
@@ -237,7 +237,7 @@ class Parser : public Reader {
   }
 
   void constraint() {
-    const Place here = place();
+    const Position here = position();
     Constraint c{name("a constraint's name"), {}, {}, here};
     expect('(');
     c.arguments = gathered(&Document::list, [&] { arguments(')', 0, false); });
@@ -245,8 +245,8 @@ class Parser : public Reader {
     doc_.constraints.push_back(c);
   }
 
-  void solve(Place here) {
-    doc_.solve.place = here;
+  void solve(Position here) {
+    doc_.solve.position = here;
     doc_.solve.annotations = annotations();
     if (accept_word("satisfy")) return;
     const bool least = accept_word("minimize");
@@ -299,7 +299,7 @@ class Parser : public Reader {
   Term number_or_range() {
     const Term first = number();
     if (!accept_dots()) return first;
-    const Place here = place();
+    const Position here = position();
     const Term last = number();
     if (first.kind == Kind::real || last.kind == Kind::real)
       return doc_.numbers_term(Kind::real, std::array{bits(first), bits(last)});
@@ -349,13 +349,13 @@ class Parser : public Reader {
     if (known) return *known;
     if (annotated) return doc_.text_term(Kind::atom, id);
     go_to(start);
-    throw Malformed(place(), "expected a declared name, found '" + std::string(id.substr(0, 40)) + "'");
+    throw Malformed(position(), "expected a declared name, found '" + std::string(id.substr(0, 40)) + "'");
   }
 
   Term element(const Term& array) {
     expect('[');
     if (array.kind != Kind::array) fail("an array before '['");
-    const Place here = place();
+    const Position here = position();
     const std::int64_t i = integer("an index");
     if (i < 1 || i > static_cast<std::int64_t>(array.size))
       throw Malformed(here,

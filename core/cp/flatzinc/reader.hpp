@@ -60,13 +60,13 @@ class Reader {
     if (!accept(c)) fail(std::string("'") + c + "'");
   }
 
-  Place place() {
+  Position position() {
     skip();
     return {line_, static_cast<std::uint32_t>(at_ - line_start_ + 1)};
   }
 
   [[noreturn]] void fail(const std::string& expected) {
-    const Place here = place();
+    const Position here = position();
     throw Malformed(here,
                     "expected " + expected + ", found " + found(text_, static_cast<std::size_t>(at_ - text_.data())));
   }
@@ -88,7 +88,7 @@ class Reader {
     if (base == 10 && is_real(stop)) return real(begin);
     constexpr auto kEnd = std::uint64_t{1} << 63;
     if (error == std::errc::result_out_of_range || size >= kEnd + negative)
-      throw Malformed(place(),
+      throw Malformed(position(),
                       "the integer " +
                           std::string(begin, std::min<std::size_t>(static_cast<std::size_t>(stop - begin), 40)) +
                           " is beyond 64 bits");
