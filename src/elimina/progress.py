@@ -59,12 +59,12 @@ class Progress:
             self._share = 0.0
             self._picture()
 
-    def bounds(self, known: Bounds) -> None:
+    def bounds(self, latest: Bounds) -> None:
         """Show bounds on the optimum."""
-        ends = " to ".join("unknown" if end is None else str(end) for end in (known.lower, known.upper))
-        rate = f", {count_text(round(known.nodes / max(known.seconds, 1e-3)))} nodes/s" if known.nodes else ""
-        gap = "" if known.gap == math.inf else f" (gap {_percent(known.gap)})"
-        if self._phase == _PLANNING and known.nodes:
+        ends = " to ".join("unknown" if end is None else str(end) for end in (latest.lower, latest.upper))
+        rate = f", {count_text(round(latest.nodes / max(latest.seconds, 1e-3)))} nodes/s" if latest.nodes else ""
+        gap = "" if latest.gap == math.inf else f" (gap {_percent(latest.gap)})"
+        if self._phase == _PLANNING and latest.nodes:
             self._phase = "searching"
         self._bounds = f"optimum: {ends}{gap}{rate}"
         self._picture()

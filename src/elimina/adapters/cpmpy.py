@@ -280,17 +280,17 @@ _FUNCTIONS: dict[str, Callable[[Solver, Any], Any]] = {
     "sub": _minus,
     "-": _minus,
     "mul": _product,
-    "div": lambda solver, given: solver._model.quotient(*solver._numbers(given.args)),
-    "mod": lambda solver, given: solver._model.remainder(*solver._numbers(given.args)),
-    "abs": lambda solver, given: abs(solver._model.expression(solver._number(given.args[0]))),
-    "min": lambda solver, given: solver._model.minimum(solver._numbers(given.args)),
-    "max": lambda solver, given: solver._model.maximum(solver._numbers(given.args)),
+    "div": lambda solver, term: solver._model.quotient(*solver._numbers(term.args)),
+    "mod": lambda solver, term: solver._model.remainder(*solver._numbers(term.args)),
+    "abs": lambda solver, term: abs(solver._model.expression(solver._number(term.args[0]))),
+    "min": lambda solver, term: solver._model.minimum(solver._numbers(term.args)),
+    "max": lambda solver, term: solver._model.maximum(solver._numbers(term.args)),
     "element": _element,
     "count": _count,
-    "nvalue": lambda solver, given: solver._model.distinct_values(solver._numbers(given.args)),
-    "not": lambda solver, given: 1 - solver._number(given.args[0]),
-    "and": lambda solver, given: solver._model.all_of(solver._numbers(given.args)),
-    "or": lambda solver, given: solver._model.any_of(solver._numbers(given.args)),
+    "nvalue": lambda solver, term: solver._model.distinct_values(solver._numbers(term.args)),
+    "not": lambda solver, term: 1 - solver._number(term.args[0]),
+    "and": lambda solver, term: solver._model.all_of(solver._numbers(term.args)),
+    "or": lambda solver, term: solver._model.any_of(solver._numbers(term.args)),
     "->": _implies,
 }
 
@@ -331,22 +331,22 @@ def _cardinality(solver: Solver, constraint: Any) -> None:
 
 
 _GLOBALS: dict[str, Callable[[Solver, Any], None]] = {
-    "alldifferent": lambda solver, given: solver._model.all_different(solver._numbers(given.args)),
-    "alldifferent_except_0": lambda solver, given: solver._model.all_different_except_0(solver._numbers(given.args[0])),
+    "alldifferent": lambda solver, term: solver._model.all_different(solver._numbers(term.args)),
+    "alldifferent_except_0": lambda solver, term: solver._model.all_different_except_0(solver._numbers(term.args[0])),
     "allequal": _chain("__eq__"),
     "increasing": _chain("__le__"),
     "decreasing": _chain("__ge__"),
     "strictly_increasing": _chain("__lt__"),
     "strictly_decreasing": _chain("__gt__"),
-    "circuit": lambda solver, given: solver._model.circuit(solver._numbers(given.args)),
+    "circuit": lambda solver, term: solver._model.circuit(solver._numbers(term.args)),
     "inverse": _each_other("inverse"),
     "lex_less": _each_other("lex_less"),
     "lex_lesseq": _each_other("lex_lesseq"),
-    "table": lambda solver, given: solver._model.table(
-        solver._numbers(given.args[0]), [[int(x) for x in row] for row in given.args[1]]
+    "table": lambda solver, term: solver._model.table(
+        solver._numbers(term.args[0]), [[int(x) for x in row] for row in term.args[1]]
     ),
-    "indomain": lambda solver, given: solver._model.member(
-        solver._model.expression(solver._number(given.args[0])), [int(x) for x in given.args[1]]
+    "indomain": lambda solver, term: solver._model.member(
+        solver._model.expression(solver._number(term.args[0])), [int(x) for x in term.args[1]]
     ),
     "gcc": _cardinality,
     "cumulative": _tasks,

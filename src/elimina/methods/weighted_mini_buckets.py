@@ -387,9 +387,9 @@ def _conditioned(
     plan = execution.plan
     assert plan.minibuckets is not None
     nodes = bucket_tree([factor.scope for factor in plan.factors], plan.order, ibound=plan.minibuckets.ibound).nodes
-    parts = Counter(node.variable for node in nodes)
-    divided = [v for v in plan.order if parts[v] > 1]
-    order = [v for v in plan.order if parts[v] == 1]
+    mini_bucket_counts = Counter(node.variable for node in nodes)
+    divided = [v for v in plan.order if mini_bucket_counts[v] > 1]
+    order = [v for v in plan.order if mini_bucket_counts[v] == 1]
     values_of_divided = list(dict.fromkeys(tuple(assignment[v] for v in divided) for assignment in chosen))
     started = time.perf_counter()
     first = restrict(execution.problem, dict(zip(divided, values_of_divided[0], strict=True)))

@@ -325,8 +325,10 @@ def _by_junction_tree(
 ) -> tuple[tuple[str, ...], list[Effect]]:
     model, evidence, query, options = asked
     # Errors of two estimates would look like effects of an observation.
-    own = Options(device=options.device, memory=options.memory, order=options.order, threads=options.threads)
-    tree_options = own._replace(exact=True)
+    options_of_tree = Options(
+        device=options.device, memory=options.memory, order=options.order, threads=options.threads
+    )
+    tree_options = options_of_tree._replace(exact=True)
     tree = JunctionTree(model, options=tree_options)
     hidden = [name for name in (query or [v.name for v in model.variables]) if name not in evidence]
     tree.set_evidence(evidence)

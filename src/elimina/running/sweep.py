@@ -228,10 +228,10 @@ class Sweep:
         sizes = execution.plan.form.sizes
         together = sizes[-1] if sizes else 1
         try:
-            for found in spread(range(len(self._devices)), numbers, work, wanted, together):
-                yield found
+            for slice_ in spread(range(len(self._devices)), numbers, work, wanted, together):
+                yield slice_
                 self.done += 1
-                if found is not None:
+                if slice_ is not None:
                     execution.report(self.done / self.count)
         finally:
             for phase in {phase for lane in self._lanes.values() for phase in lane.clock}:

@@ -136,8 +136,8 @@ def call(name: str, arguments: Sequence[Column], count: int) -> Column:
         return arithmetic(ast.Pow, *arguments)
     if name == "sum":
         total = constant(0, count)
-        for part in arguments:
-            total = arithmetic(ast.Add, total, part)
+        for argument in arguments:
+            total = arithmetic(ast.Add, total, argument)
         return total
     if name == "bool":
         return truth(arguments[0])
