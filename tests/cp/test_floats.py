@@ -311,3 +311,25 @@ def test_floats_without_bounds() -> None:
         pass
     assert state == "complete"
     assert model.unproven_limits(search) == ["x"]
+
+
+def test_constants_that_cancel_stay_decimals() -> None:
+    (solution,) = shown(
+        "var float: x :: output_var; constraint float_lin_eq([1.1, 0.5], [0.5, x], 0.58);"
+        "var float: y :: output_var; constraint float_plus(x, 1.13, y); solve satisfy;"
+    )
+    assert solution == {"x": "0.06", "y": "1.19"}
+
+
+def test_sums_of_rounded_numbers_stay_close() -> None:
+    found = shown(
+        "var float: x :: output_var; var float: y :: output_var; var float: z :: output_var;"
+        "constraint float_lin_eq([0.5], [x], 0.3333333333333); constraint float_plus(x, 1.25, y);"
+        "constraint float_lin_eq([1.0, 0.1234567890123, -1.0], [x, y, z], 0.0); solve satisfy;"
+    )
+    assert found
+    for solution in found:
+        x, y, z = (number(solution[name]) for name in "xyz")
+        assert abs(x - Fraction(2, 3)) < TOLERANCE
+        assert abs(y - Fraction(23, 12)) < TOLERANCE
+        assert abs(z - Fraction(2, 3) - Fraction("0.1234567890123") * Fraction(23, 12)) < TOLERANCE

@@ -64,6 +64,16 @@ Decimal decimal_of(double x) {
   return {numerator, d, kOutward * std::abs(x - static_cast<double>(numerator) / power(d))};
 }
 
+// 0.58 - 0.55 is 0.03: the difference has the rounding errors of the larger numbers.
+double sum_of_decimals(double a, double b) {
+  const double sum = a + b, error = 4e-16 * (std::abs(a) + std::abs(b));
+  for (int d = 0; d <= kMostDecimals; ++d) {
+    const double rounded = std::round(sum * power(d)) / power(d);
+    if (std::abs(sum - rounded) <= error) return rounded;
+  }
+  return sum;
+}
+
 // Bounds of ranges, as bits.
 using Ranges = std::span<const std::int64_t>;
 
@@ -319,11 +329,11 @@ void Floats::add(FloatConstraint c) {
     if (x.kind == Kind::variable) {
       const auto [position, is_new] = positions.try_emplace(x.value, summands.size());
       if (is_new) summands.push_back({factor, x});
-      else summands[position->second].factor += factor;
+      else summands[position->second].factor = sum_of_decimals(summands[position->second].factor, factor);
       continue;
     }
     if (x.kind != Kind::real && x.kind != Kind::integer && x.kind != Kind::boolean) throw Refused("expected floats");
-    c.bound -= factor * real(x);
+    c.bound = sum_of_decimals(c.bound, -factor * real(x));
   }
   std::erase_if(summands, [](const auto& each) { return each.factor == 0; });
   c.summands = std::move(summands);
@@ -399,7 +409,7 @@ void Floats::define(std::size_t variable, std::size_t constraint) {
   is_definition_[constraint] = 1;
   try {
     const Quantity x =
-        c.form == Form::linear ? sum_of(c, variable) : function_of(c, declared(document_.variables[variable]));
+        c.form == Form::linear ? sum_of(constraint, variable) : function_of(c, declared(document_.variables[variable]));
     post_ranges(document_.variables[variable], x, x.error);
     set(variable, x);
   } catch (const Refused& error) {
@@ -449,7 +459,8 @@ Quantity Floats::new_quantity(Range values, Range within, int decimals, double e
 }
 
 // A linear equation, solved for a variable.
-Quantity Floats::sum_of(const FloatConstraint& c, std::size_t variable) {
+Quantity Floats::sum_of(std::size_t constraint, std::size_t variable) {
+  const FloatConstraint& c = constraints_[constraint];
   double own = 1;
   for (const auto& [factor, x] : c.summands)
     if (x.value == static_cast<std::int64_t>(variable)) own = factor;
@@ -464,16 +475,26 @@ Quantity Floats::sum_of(const FloatConstraint& c, std::size_t variable) {
     size += std::abs(a) * q.size();
   }
   if (summands.size() == 1 && summands[0].first == 1 && c.bound == 0) return summands[0].second;
-  const bool is_exact = std::all_of(summands.begin(), summands.end(), [](const auto& each) {
-    return each.second.error == 0 && decimal_of(each.first).error == 0;
-  });
-  int most = is_exact ? kMostDecimals : is_multiplied_[variable] ? kFactorDecimals : kInexactDecimals;
-  while (most > 0 && size * power(most) > kGreatestNumber) --most;
-  Value shift = 0;
-  const Scaled sum = scaled(summands, c.bound / own, most, shift);
   const double rounding = 1e-15 * size;
-  Quantity result =
-      new_quantity({lo - rounding, hi + rounding}, declared(document_.variables[variable]), sum.decimals, sum.error);
+  const Range values{lo - rounding, hi + rounding}, within = declared(document_.variables[variable]);
+  const Decimal constant_part = decimal_of(c.bound / own);
+  const bool is_exact = constant_part.error == 0 && std::all_of(summands.begin(), summands.end(), [](const auto& each) {
+                          return each.second.error == 0 && decimal_of(each.first).error == 0;
+                        });
+  int decimals = constant_part.decimals;
+  for (const auto& [factor, x] : summands) decimals = std::max(decimals, decimal_of(factor).decimals + x.decimals);
+  const auto fits = [&](int d) { return size * power(d) <= kGreatestNumber; };
+  if (!is_exact || !fits(decimals)) {
+    // A rounded sum is on the grid, and the equation stays a constraint with room for the rounding.
+    decimals = is_multiplied_[variable] ? kFactorDecimals : kInexactDecimals;
+    while (decimals > 0 && !fits(decimals)) --decimals;
+    Quantity result = new_quantity(values, within, decimals, 0.5 / power(decimals));
+    is_definition_[constraint] = 0;
+    return result;
+  }
+  Value shift = 0;
+  const Scaled sum = scaled(summands, c.bound / own, decimals, shift);
+  Quantity result = new_quantity(values, within, sum.decimals, sum.error);
   Argument xs = sum.xs, factors;
   for (const Value factor : sum.factors) factors.push_back(constant(factor));
   xs.push_back(result.n);

@@ -78,7 +78,7 @@ class Floats {
   void set(std::size_t variable, Quantity value);
   Quantity value_of(const Term& t) const;
   Range declared(const Variable& v) const;
-  Quantity sum_of(const FloatConstraint& c, std::size_t variable);
+  Quantity sum_of(std::size_t constraint, std::size_t variable);
   Quantity function_of(const FloatConstraint& c, Range within);
   Quantity aligned(const Quantity& x, int decimals);
   Quantity new_quantity(Range values, Range within, int decimals, double error);
