@@ -109,6 +109,15 @@ def test_results_stay_short():
     assert max(section.count("\n") for section in results.split("\n## ")) <= 28
 
 
+def test_the_changelog_says_each_thing_once():
+    """A merge may bring an older list back beside the present one."""
+    releases = (ROOT / "CHANGELOG.md").read_text().split("\n## ")[1:]
+    for release in releases:
+        lines = [line for line in release.splitlines() if line.startswith(("### ", "- "))]
+        openings = [line[:40] for line in lines]
+        assert len(set(openings)) == len(openings), sorted(line for line in openings if openings.count(line) > 1)
+
+
 def test_every_decision_is_listed():
     folder = ROOT / "docs" / "decisions"
     text = (folder / "index.md").read_text()
