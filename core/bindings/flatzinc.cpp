@@ -187,7 +187,7 @@ Recording record(const nb::bytes& text) {
   const flatzinc::Instance instance(document, record, {});
   if (const auto* v = instance.float_variable())
     throw flatzinc::Malformed(v->position, "unsupported: the float variable " + std::string(v->name) +
-                                            " of a model that is not searched; fzn-elimina solves it");
+                                               " of a model that is not searched; fzn-elimina solves it");
   nb::list posts, names;
   std::vector<RecordedOutput> outputs;
   for (const auto& post : record.posts) {

@@ -73,20 +73,26 @@ def _model(case: Case) -> Model:
     )
 
 
-def _reading(state: Any) -> Any:
-    """Return the type and value that pandas may give a state's text."""
+def _readings(state: Any) -> set[tuple[str, Any]]:
+    """Return the types and values that readers of tables may give a state's text."""
     text = str(state)
     if text in ("True", "TRUE", "true", "False", "FALSE", "false"):
-        return "bool", text.lower()
+        return {("bool", text.lower())}
+    # Arrow reads 1 as True beside other Booleans.
+    readings = {("bool", "true" if text == "1" else "false")} if text in ("0", "1") else set()
     try:
-        return "number", float(text)
+        return {*readings, ("number", float(text))}
     except ValueError:
-        return "text", text
+        return {("text", text)}
 
 
 def _is_ambiguous(case: Case) -> bool:
-    """Return whether two states of a variable read alike."""
-    return any(len(set(map(_reading, states))) < len(states) for states in case["variables"])
+    """Return whether two states of a variable may read alike."""
+    for states in case["variables"]:
+        readings = [reading for state in states for reading in _readings(state)]
+        if len(set(readings)) < len(readings):
+            return True
+    return False
 
 
 def check(case: Case) -> None:

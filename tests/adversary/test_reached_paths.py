@@ -9,7 +9,16 @@ from tests.adversary import thresholds
 from tests.adversary.case import Setting, kind_of, make
 from tests.paths import counted_paths, reachable_paths
 
-CASES = {"mixed": 60, "products": 10, "solve": 150, "slices": 12, "tree": 60, "constructed": 40, "histories": 12}
+CASES = {
+    "mixed": 60,
+    "products": 10,
+    "solve": 150,
+    "slices": 12,
+    "tree": 60,
+    "constructed": 160,
+    "histories": 12,
+    "rows": 60,
+}
 """Kind -> cases of a run, which takes some 15 seconds on an idle machine."""
 
 OF_LONGER_STEPS = {"vector-tile-many-streamed"}

@@ -259,7 +259,7 @@ def test_widths_beyond_a_thousand_end_as_others_do(task, variables):
         found = calls.solve(model, task, query=query, device="cpu", memory=MEMORY, time_limit=1.0, order_seconds=0.1)
     except (MemoryLimitError, TimeLimitError):
         return
-    assert found.status == "bounded"
+    assert found.status in (("bounded",) if task in ("mpe", "mmap") else ("bounded", "estimated"))
     assert None in (found.lower_bound, found.upper_bound) or found.lower_bound <= found.upper_bound
 
 

@@ -191,7 +191,7 @@ def test_a_thread_that_ends_while_it_rests(monkeypatch):
 def test_a_member_of_a_pool_that_ends_without_its_results(monkeypatch, lost):
     def end(self, member):
         if member in lost:
-            self._take(deque())
+            self._next_position(deque())
             has_ended.set()
         else:
             has_ended.wait(60)

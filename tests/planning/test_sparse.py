@@ -222,7 +222,11 @@ def test_a_model_that_no_dense_table_holds():
     ("options", "error", "culprit"),
     [
         ({"tables": "thin"}, InputError, "unknown tables 'thin'; it is one of auto, dense, sparse"),
-        ({"tables": "sparse", "dtype": "int16"}, UnsupportedError, "rows are of int32, .* not of int16; use --tables"),
+        (
+            {"tables": "sparse", "dtype": "int16"},
+            UnsupportedError,
+            'rows are of int32, .* not of int16; use tables="dense"',
+        ),
     ],
 )
 def test_errors(options, error, culprit):
