@@ -12,6 +12,7 @@ from elimina.backends.cpu import CpuBackend
 from elimina.backends.cuda import backend as cuda
 from elimina.backends.sparse.cpu import CpuSparseDevice
 from elimina.backends.sparse.session import SparseSession
+from elimina.errors import DeviceError
 from elimina.methods import small_networks
 from elimina.planning import tiers
 from elimina.planning.machine import cuda_machine
@@ -33,6 +34,7 @@ class SimulatedCuda:
     name = "cuda (simulated)"
     bytes = 1 << 30
     count = 1
+    multiprocessors = 4
 
     def __init__(self, number=0):
         self.number = number
@@ -46,6 +48,10 @@ class SimulatedCuda:
     def arrays(self):
         """Lend NumPy in place of CuPy."""
         yield np
+
+    def function(self, name, shared=0):
+        """Fail as a GPU does: kernels besides those of sessions are not simulated."""
+        raise DeviceError(f"a simulated GPU has no kernel {name}: use the CPU")
 
     def recorded(self, work):
         """Return work that nothing records."""

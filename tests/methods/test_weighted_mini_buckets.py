@@ -115,9 +115,9 @@ def test_one_assignment_bounds_a_sum_from_below():
     # The work may have raised the bound before it ended.
     assert reports == sorted(reports)
     assert reports[-1] == result.lower_bound
-    assert -math.inf < result.lower_bound < exact
     whole = calls.solve(model, "pr", method="mbe", ibound=3, device="cpu")
-    assert result.lower_bound < whole.lower_bound < exact
+    assert -math.inf < reports[0] < whole.lower_bound < exact
+    assert result.lower_bound <= whole.lower_bound
 
 
 def test_levelling_helps():
