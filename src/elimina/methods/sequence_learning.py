@@ -166,6 +166,9 @@ class SequenceMaximisation(ExpectationMaximisation):
                 expected = work.expectation([*tables[:size], *(list(tables[size:]) * (length - 1))])
             except ImpossibleEvidenceError:
                 raise _impossible(f"a sequence of {length} slices") from None
+            # The counts of a sequence without missing cells do not depend on the tables, but its probability does.
+            if expected.log_likelihood == -math.inf:
+                raise _impossible(f"a sequence of {length} slices")
             log_likelihood += expected.log_likelihood
             for number, counts in enumerate(expected.counts):
                 totals[number if number < size else size + number % size] += counts
