@@ -158,10 +158,10 @@ void Search::offer(const std::vector<int>& value) {
   const Cost cost = network_.at(value);
   const std::lock_guard lock(mutex_);
   if (cost >= top_) return;
-  const auto place = std::upper_bound(best_.begin(), best_.end(), cost,
+  const auto after = std::upper_bound(best_.begin(), best_.end(), cost,
                                       [](Cost one, const Solution& other) { return one < other.cost; });
-  const bool is_best = place == best_.begin();
-  best_.insert(place, {cost, value});
+  const bool is_best = after == best_.begin();
+  best_.insert(after, {cost, value});
   if (best_.size() > count_) best_.pop_back();
   if (is_best) preferred_ = value, cost_ = cost;
   if (best_.size() == count_) top_ = std::min(top_.load(), best_.back().cost - step_ + 1);

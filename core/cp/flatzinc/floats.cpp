@@ -461,14 +461,14 @@ Quantity Floats::new_quantity(Range values, Range within, int decimals, double e
 // A linear equation, solved for a variable.
 Quantity Floats::sum_of(std::size_t constraint, std::size_t variable) {
   const FloatConstraint& c = constraints_[constraint];
-  double own = 1;
+  double coefficient = 1;
   for (const auto& [factor, x] : c.summands)
-    if (x.value == static_cast<std::int64_t>(variable)) own = factor;
+    if (x.value == static_cast<std::int64_t>(variable)) coefficient = factor;
   std::vector<std::pair<double, Quantity>> summands;
-  double lo = c.bound / own, hi = lo, size = std::abs(lo);
+  double lo = c.bound / coefficient, hi = lo, size = std::abs(lo);
   for (const auto& [factor, x] : c.summands) {
     if (x.value == static_cast<std::int64_t>(variable)) continue;
-    const double a = -factor / own;
+    const double a = -factor / coefficient;
     const Quantity& q = summands.emplace_back(a, value_of(x)).second;
     lo += std::min(a * q.lo, a * q.hi);
     hi += std::max(a * q.lo, a * q.hi);
@@ -477,7 +477,7 @@ Quantity Floats::sum_of(std::size_t constraint, std::size_t variable) {
   if (summands.size() == 1 && summands[0].first == 1 && c.bound == 0) return summands[0].second;
   const double rounding = 1e-15 * size;
   const Range values{lo - rounding, hi + rounding}, within = declared(document_.variables[variable]);
-  const Decimal constant_part = decimal_of(c.bound / own);
+  const Decimal constant_part = decimal_of(c.bound / coefficient);
   const bool is_exact = constant_part.error == 0 && std::all_of(summands.begin(), summands.end(), [](const auto& each) {
                           return each.second.error == 0 && decimal_of(each.first).error == 0;
                         });
@@ -493,7 +493,7 @@ Quantity Floats::sum_of(std::size_t constraint, std::size_t variable) {
     return result;
   }
   Value shift = 0;
-  const Scaled sum = scaled(summands, c.bound / own, decimals, shift);
+  const Scaled sum = scaled(summands, c.bound / coefficient, decimals, shift);
   Quantity result = new_quantity(values, within, sum.decimals, sum.error);
   Argument xs = sum.xs, factors;
   for (const Value factor : sum.factors) factors.push_back(constant(factor));
