@@ -40,16 +40,20 @@ def test_it_is_written_replaced_and_removed(home: Path, capsys: pytest.CaptureFi
     )
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "expected"),
+    [("executable", "/old/fzn-elimina", "runs /old/fzn-elimina"), ("mznlib", "/gone", "reads the library /gone")],
+)
 def test_another_one_that_minizinc_prefers_is_named(
-    home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], key: str, value: str, expected: str
 ) -> None:
     assert run(capsys, "--folder", tmp_path / "own")[2] == ""
     home.mkdir()
     other = json.loads((tmp_path / "own" / "elimina.msc").read_text())
-    (home / "elimina.msc").write_text(json.dumps({**other, "executable": "/old/fzn-elimina"}))
+    (home / "elimina.msc").write_text(json.dumps({**other, key: value}))
     code, _, err = run(capsys, "--folder", tmp_path / "own")
     assert code == 0
-    assert err.startswith(f"elimina: MiniZinc prefers {home / 'elimina.msc'}, which runs /old/fzn-elimina, if releases")
+    assert err.startswith(f"elimina: MiniZinc prefers {home / 'elimina.msc'}, which {expected}, if releases")
 
 
 def test_files_of_others_stay(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

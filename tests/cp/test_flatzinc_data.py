@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from elimina._core import FlatZinc
 from tests.conftest import DATA
+from tests.cp.minizinc import compile_model, needs_minizinc
 from tests.reference import flatzinc as reference
 
 FOLDER = DATA / "minizinc"
@@ -100,17 +98,11 @@ MODELS = [
 
 
 @pytest.mark.data
-@pytest.mark.skipif(shutil.which("minizinc") is None, reason="there is no minizinc")
+@needs_minizinc
 @pytest.mark.parametrize("name", MODELS)
 def test_objectives_of_minizincs_own_tests(data_dir: Path, tmp_path: Path, name: str) -> None:
-    program = Path(sys.executable).parent / "elimina"
-    subprocess.run([program, "install-minizinc", "--folder", tmp_path], check=True, capture_output=True)
-    model, flat = data_dir / "minizinc" / "libminizinc-tests" / "examples" / f"{name}.mzn", tmp_path / "model.fzn"
-    solver = ["--solver", tmp_path / "elimina.msc"]
-    subprocess.run(
-        ["minizinc", "-c", *solver, "--fzn", flat, "--no-output-ozn", model], check=True, capture_output=True
-    )
-    text = flat.read_text()
+    model = data_dir / "minizinc" / "libminizinc-tests" / "examples" / f"{name}.mzn"
+    text = compile_model(tmp_path, model)
     state, found = search(text, None, 20)
     read = reference.read(reference.reveal(text))
     assert state == "complete"

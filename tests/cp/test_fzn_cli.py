@@ -7,7 +7,6 @@ import json
 import lzma
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -17,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.cp.minizinc import needs_minizinc
+from tests.cp.minizinc import run as run_minizinc
 from tests.reference import flatzinc as reference
 
 PROGRAM = str(Path(sys.executable).parent / "fzn-elimina")
@@ -266,17 +267,10 @@ def test_nothing_heavy_is_imported(tmp_path: Path) -> None:
     )
 
 
-@pytest.fixture
-def solvers(tmp_path: Path) -> dict[str, str]:
-    """The surroundings in which MiniZinc finds the solver."""
-    folder = tmp_path / "solvers"
+def test_the_configuration_names_what_there_is(tmp_path: Path) -> None:
     program = str(Path(sys.executable).parent / "elimina")
-    subprocess.run([program, "install-minizinc", "--folder", str(folder)], check=True, capture_output=True)
-    return {**os.environ, "MZN_SOLVER_PATH": str(folder)}
-
-
-def test_the_configuration_names_what_there_is(solvers: dict[str, str]) -> None:
-    configuration = json.loads((Path(solvers["MZN_SOLVER_PATH"]) / "elimina.msc").read_text())
+    subprocess.run([program, "install-minizinc", "--folder", str(tmp_path)], check=True, capture_output=True)
+    configuration = json.loads((tmp_path / "elimina.msc").read_text())
     assert Path(configuration["executable"]).is_file()
     assert (Path(configuration["mznlib"]) / "fzn_all_different_int.mzn").is_file()
 
@@ -296,7 +290,7 @@ var int: p = pow(k, 3) + max(t) * 2 - min(load); solve :: int_search(c, first_fa
 output ["\\(p)\\n"];"""
 
 
-@pytest.mark.skipif(shutil.which("minizinc") is None, reason="there is no minizinc")
+@needs_minizinc
 @pytest.mark.parametrize(
     ("text", "options", "count"),
     [
@@ -317,13 +311,10 @@ output ["\\(p)\\n"];"""
         ),
     ],
 )
-def test_minizinc_end_to_end(
-    tmp_path: Path, solvers: dict[str, str], text: str, options: list[str], count: int
-) -> None:
+def test_minizinc_end_to_end(tmp_path: Path, text: str, options: list[str], count: int) -> None:
     path = tmp_path / "model.mzn"
     path.write_text(text)
-    command = ["minizinc", "--solver", "elimina", *options, str(path)]
-    result = subprocess.run(command, capture_output=True, text=True, env=solvers, timeout=60, check=False)
+    result = run_minizinc(tmp_path, *options, str(path))
     lines = result.stdout.splitlines()
     assert lines.count("----------") == count, result.stderr
     assert lines[-1] == ("==========" if count else "=====UNSATISFIABLE====="), result.stderr

@@ -18,7 +18,8 @@ MODEL = "array[1..4] of var 0..9: x; constraint sum(x) = 20; constraint forall(i
 
 
 @pytest.fixture
-def solver(elimina, tmp_path):  # noqa: F811
+def solver(elimina, tmp_path, monkeypatch):  # noqa: F811
+    monkeypatch.setenv("HOME", str(tmp_path))  # MiniZinc prefers a solver of the same name in the user's home
     assert elimina("install-minizinc", "--folder", tmp_path).code == 0
     return minizinc.Solver.load(tmp_path / "elimina.msc")
 

@@ -118,47 +118,46 @@ EXTRA_FLAGS = [
 def install_minizinc(folder: Path | None, remove: bool) -> None:
     """Write elimina.msc, so that 'minizinc --solver elimina' works. An existing file is replaced."""
     path = (folder or user_folder()) / NAME
-    before = _executable_of(path)
+    before = _configuration_in(path)
     if remove:
         if before is None:
             raise InputError(f"cannot remove {path}: it does not exist, or belongs to another solver")
         path.unlink()
-        click.echo(f"removed {path}, which ran {before}")
+        click.echo(f"removed {path}, which ran {before.get('executable')}")
         return
     wanted = configuration()
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(wanted, indent=2) + "\n")
     is_installed = shutil.which("minizinc") is not None
     how = "minizinc --solver elimina MODEL.mzn" if is_installed else "minizinc is not on the PATH: install it, too"
-    instead = f", instead of {before}" if before not in (None, wanted["executable"]) else ""
+    replaced = before.get("executable") if before else None
+    instead = f", instead of {replaced}" if replaced not in (None, wanted["executable"]) else ""
     click.echo(f"wrote {path}, which runs {wanted['executable']}{instead}; {how}")
     if folder is not None:
         with suppress(InputError):
-            _warn_of_another(user_folder() / NAME, wanted["executable"])
+            _warn_of_another(user_folder() / NAME, wanted)
 
 
-def _warn_of_another(path: Path, executable: str) -> None:
+def _warn_of_another(path: Path, wanted: dict[str, Any]) -> None:
     """Warn of a file in the user's folder: MiniZinc prefers it if id and version are equal."""
-    other = _executable_of(path)
-    if other not in (None, executable):
+    other = _configuration_in(path)
+    differing = next((key for key in ("executable", "mznlib") if other and other.get(key) != wanted[key]), None)
+    if other and differing:
+        what = {"executable": "runs", "mznlib": "reads the library"}[differing]
         click.echo(
-            f"elimina: MiniZinc prefers {path}, which runs {other}, if releases are equal; "
+            f"elimina: MiniZinc prefers {path}, which {what} {other.get(differing)}, if releases are equal; "
             "'elimina install-minizinc' replaces it, and 'elimina install-minizinc --remove' removes it",
             err=True,
         )
 
 
-def _executable_of(path: Path) -> str | None:
-    """Return the executable in a solver's file; None if the file is missing or belongs to another solver."""
+def _configuration_in(path: Path) -> dict[str, Any] | None:
+    """Return what a solver's file says; None if the file is missing or belongs to another solver."""
     try:
         configuration = json.loads(path.read_text())
     except (OSError, ValueError):
         return None
-    return (
-        str(configuration.get("executable"))
-        if isinstance(configuration, dict) and configuration.get("id") == ID
-        else None
-    )
+    return configuration if isinstance(configuration, dict) and configuration.get("id") == ID else None
 
 
 def configuration() -> dict[str, Any]:
