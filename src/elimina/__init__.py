@@ -6,7 +6,7 @@ from importlib import import_module
 
 from elimina.version import __version__ as __version__
 
-TYPE_CHECKING = False  # importing typing for it takes longer than all else here
+TYPE_CHECKING = False  # importing it from typing would take longer than the rest of this module
 if TYPE_CHECKING:
     from elimina.api import iterate_best, plan, sample, solve
     from elimina.decisions import InfluenceDiagram
@@ -116,7 +116,7 @@ _PACKAGES = "cp", "dcop", "distributed", "generate", "io", "viz"
 
 
 def __getattr__(name: str) -> object:
-    # Loaded when first used: the command line then catches an interrupt that comes while NumPy loads.
+    # Modules are loaded when first used, so that the command line can catch an interrupt while NumPy loads.
     if name in _PACKAGES:
         return import_module(f"{__name__}.{name}")
     if name not in __all__:

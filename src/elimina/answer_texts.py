@@ -21,7 +21,7 @@ def marginals_table(marginals: Mapping[str, Mapping[Any, float]], width: int | N
 
     Args:
         marginals: Variable name -> {state: probability}.
-        width: Characters in a line; a variable with more continues below. None for the terminal's.
+        width: Characters in a line; a variable with more continues on the next one. None: the terminal's width.
     """
     if width is None:
         import shutil
@@ -54,7 +54,7 @@ def json_text(value: Any) -> str:
     try:
         return json.dumps(value, allow_nan=False, default=dict)
     except ValueError:
-        # A number that is not finite, or an integer of more digits than ``str`` writes.
+        # The value has a number that is not finite, or an integer of more digits than ``str`` writes.
         pass
     if isinstance(value, Mapping):
         keys = [json.dumps(key if isinstance(key, str) else json_text(key)) for key in value]
@@ -65,7 +65,7 @@ def json_text(value: Any) -> str:
 
 
 _MAX_SHOWN_GAP = 9.99
-"""Gap, relative, up to which a log shows it."""
+"""Largest relative gap that a log shows."""
 
 
 def improvement_line(seconds: float, value: float | None, bound: float | None, gap: float, origin: str) -> str:
@@ -75,8 +75,8 @@ def improvement_line(seconds: float, value: float | None, bound: float | None, g
         seconds: Time since the call began.
         value: Value of the best solution; None without one.
         bound: Bound that no solution is beyond; None if it is unknown.
-        gap: Distance of both, relative to the one that is closer to 0.
-        origin: Part of the search that improved one of them.
+        gap: Distance between value and bound, relative to the one that is closer to 0.
+        origin: Part of the search that improved the value or the bound.
     """
     texts = ["-" if number is None else f"{number:,}" for number in (value, bound)]
     share = f"{100 * gap:.1f} %" if gap <= _MAX_SHOWN_GAP else "-"

@@ -84,7 +84,7 @@ def plan(
     made = plan_call(
         asked, chosen, as_evidence(evidence, asked), _listed(query), remaining_options, shift_seconds=0.0
     ).planned.plan
-    # A task may be answered by the plan of another one.
+    # The plan of another task may answer this one, so the plan names the task that was asked for.
     return made._replace(task=chosen)
 
 
@@ -236,8 +236,8 @@ def iterate_best(
         evidence: Evidence, as in ``plan``.
         within: Distance from the optimum's value up to which assignments are returned, in the model's units: costs, or
             natural logarithms of probabilities. 0: all optima.
-        distance: Least number of variables in which an assignment differs from each earlier one. Each is the best
-            one that does.
+        distance: Least number of variables in which an assignment differs from each earlier one. Each assignment is
+            the best of those that differ by as much.
         device: Device of the elimination, as in ``plan``.
         memory: Memory limit, as in ``plan``.
         options: Settings for experts: the order and its search, ``threads`` and ``dtype``.

@@ -79,9 +79,9 @@ def in_order(name: str, argument: Any) -> None:
 def with_options(
     fields: Sequence[str], written: str
 ) -> Callable[[Callable[Parameters, Returned]], Callable[Parameters, Returned]]:
-    """Return a decorator for functions with an argument ``options``: an option given as an argument is explained.
+    """Return a decorator for functions with an argument ``options``: an option passed beside it gets a helpful error.
 
-    Put it directly above the function; keyword-only arguments of the function are not options.
+    Put the decorator directly above the function; keyword-only arguments of the function are not options.
 
     Args:
         fields: Names of the fields.
@@ -104,7 +104,7 @@ def with_options(
 
 
 def names_like(name: str, existing: Iterable[str]) -> str:
-    """Return the hint of an error: names close to a wrong one, or a few of those that exist."""
+    """Return the hint of an error about a wrong name: existing names close to it or, without any, a few of them all."""
     from difflib import get_close_matches
 
     by_folded: dict[str, str] = {}
@@ -128,7 +128,7 @@ def integer(
         argument: A Python or NumPy integer.
         minimum: The smallest value allowed.
         maximum: The largest value allowed.
-        taken: Description of the values taken in a TypeError, if that is more than an integer.
+        taken: Description of the allowed values in a TypeError; empty for "an integer".
 
     Raises:
         TypeError: It is not an integer.
@@ -162,11 +162,11 @@ def value_in(assignment: Mapping[int, int] | Sequence[int], variable: int, size:
 
 
 def number(name: str, argument: Any, taken: str = "a number") -> int | float:
-    """Return a real number, an int if it is one.
+    """Return a real number: an int for an integer, otherwise a float.
 
     Raises:
         TypeError: It is not a real number.
-        InputError: It is NaN.
+        InputError: It is NaN, or out of the range of a float and not an integer.
     """
     if hasattr(type(argument), "__index__") and not isinstance(argument, bool):
         return integer(name, argument, taken=taken)
@@ -188,7 +188,7 @@ def real(name: str, argument: Any, taken: str = "a number") -> float:
 
     Raises:
         TypeError: It is not a real number.
-        InputError: It is NaN, or an integer that no float holds.
+        InputError: It is NaN, or out of the range of a float.
     """
     value = number(name, argument, taken)
     try:
@@ -206,7 +206,7 @@ def seconds(name: str, argument: Any) -> float | None:
 
     Raises:
         TypeError: It is not a number.
-        InputError: It is not above 0.
+        InputError: It is NaN, not above 0, or out of the range of a float and not an integer.
     """
     if argument is None:
         return None
@@ -217,11 +217,11 @@ def seconds(name: str, argument: Any) -> float | None:
 
 
 def memory_size(name: str, argument: Any) -> int | None:
-    """Return a number of bytes from a number, or from text with a unit such as 8GiB; None is None.
+    """Return a number of bytes from a number, or from text with a unit such as 8GiB; None stays None.
 
     Raises:
-        TypeError: It is neither.
-        InputError: It is less than one byte or infinite, or text without a meaning or the unit that it needs.
+        TypeError: It is neither a number nor text.
+        InputError: It is NaN, infinite or less than one byte, or text that ``parse_size`` refuses.
     """
     if argument is None:
         return None
@@ -235,8 +235,8 @@ def parse_size(text: str, name: str = "memory") -> int:
     """Read a number of bytes: ``8GiB``, ``500 MB``, ``1e9``.
 
     Raises:
-        InputError: The text has no meaning, means less than one byte, or is a number below 1 MiB without a unit, which
-            is likely to be meant in another one.
+        InputError: The text is not a size, is less than one byte, or is a number of less than 1 MiB without a unit,
+            which was probably forgotten.
     """
     match = _SIZE.fullmatch(text)
     if match is None or match[2].lower() not in _UNITS:
@@ -257,7 +257,7 @@ def _bytes(name: str, argument: float | Fraction) -> int:
     if not 1 <= argument < math.inf:
         size = shown(argument) if isinstance(argument, int) else f"{float(argument):g}"
         raise InputError(f"{name} is {size} bytes: expected a finite size of at least one, such as 500MB")
-    # No machine addresses more.
+    # Larger sizes have the same effect, because no machine addresses more bytes.
     return min(int(argument), sys.maxsize)
 
 
@@ -265,8 +265,8 @@ def share(name: str, argument: Any) -> float:
     """Return a share of a whole from a number, or from text such as 1%.
 
     Raises:
-        TypeError: It is neither.
-        InputError: It is negative or infinite, or text without a meaning.
+        TypeError: It is neither a number nor text.
+        InputError: It is NaN, infinite or negative, or text that ``parse_share`` refuses.
     """
     if isinstance(argument, str):
         return parse_share(argument, name)
@@ -280,7 +280,7 @@ def parse_share(text: str, name: str = "gap") -> float:
     """Read a share: ``0.01`` or ``1%``.
 
     Raises:
-        InputError: The text has no meaning.
+        InputError: The text is not a share, is infinite, or is above 1 without the sign %.
     """
     match = _SHARE.fullmatch(text)
     if match is None:
@@ -297,7 +297,7 @@ def parse_share(text: str, name: str = "gap") -> float:
 
 
 def choice(name: str, argument: Any, words: Sequence[Word]) -> Word:
-    """Return one of some words.
+    """Return an argument that has to be one of some words.
 
     Raises:
         TypeError: It is not text.
@@ -312,10 +312,10 @@ def choice(name: str, argument: Any, words: Sequence[Word]) -> Word:
 
 
 def flag(name: str, argument: Any) -> bool:
-    """Return a Boolean, of Python's or NumPy's.
+    """Return a Boolean of Python or NumPy as a bool.
 
     Raises:
-        TypeError: It is none.
+        TypeError: It is not a Boolean.
     """
     if not isinstance(argument, bool | np.bool_):
         raise wrong_type(name, argument, "True or False")
@@ -323,7 +323,7 @@ def flag(name: str, argument: Any) -> bool:
 
 
 def path(name: str, argument: Any) -> str | None:
-    """Return a path as text; None is None.
+    """Return a path as text; None stays None.
 
     Raises:
         TypeError: It is neither text nor a path object.

@@ -79,7 +79,7 @@ def save(rates: Mapping[str, float]) -> Path:
     """Keep measured speeds in the user's cache folder, and return the path of the file.
 
     Raises:
-        InputError: There is to be no file, or it cannot be written.
+        InputError: The path of the file is set to nothing, or the file cannot be written.
     """
     path = prepare_file()
     text = json.dumps({name: float(f"{value:.{_DIGITS}g}") for name, value in rates.items()}, indent=2)
@@ -95,7 +95,7 @@ def prepare_file() -> Path:
     """Make the folder of the file of measured speeds, and return the path of the file.
 
     Raises:
-        InputError: There is to be no file, or the folder cannot be made.
+        InputError: The path of the file is set to nothing, or the folder cannot be made.
     """
     path = _file()
     with _writing(path):
@@ -144,7 +144,7 @@ def _measured_cpu() -> Iterator[Measured]:
     wide = _wide()
     encoded = [solve(wide, device="cpu", options=Options(threads=1, method="eliminate")) for _ in range(2)]
     yield Measured("encoded", 2**_WIDE / min(float(result.stats["seconds"]["encode"]) for result in encoded))
-    planned, program = _program(wide, dtype="float64")  # a table that no cache holds
+    planned, program = _program(wide, dtype="float64")  # no cache holds this table, so it is read from memory
     moved = _unit(bandwidth=1.0).seconds(planned.steps, planned.itemsize, 0)
     yield Measured("bandwidth", moved / _fastest(program))
 
@@ -153,7 +153,7 @@ def _measured_cpu() -> Iterator[Measured]:
 
 
 def _unit(bandwidth: float = float("inf"), combinations: float = float("inf")) -> Machine:
-    """Return a machine with unit speeds: its estimates are amounts of work instead of seconds."""
+    """Return a machine with a unit speed, and others infinite: its estimates are amounts of work instead of seconds."""
     never = float("inf")
     return Machine("cpu", "host", bandwidth, combinations, never, 0.0, 0.0, never, 0.0, bandwidth, combinations, 0.0)
 
@@ -188,7 +188,7 @@ def _program(model: Model, task: TaskName = "mpe", dtype: Dtype | None = None) -
 
 
 def _fastest(program: Program) -> float:
-    """Return the shortest run time of a program on one thread, in seconds; its factors do not matter."""
+    """Return the shortest run time of a program on one thread, in seconds; the values of its factors do not matter."""
     session = CpuBackend(1).open(program, np.ones(program.factor_cells, dtype=program.dtype))
     try:
         return min(session.run().seconds["run"] for _ in range(REPEATS))
@@ -197,7 +197,7 @@ def _fastest(program: Program) -> float:
 
 
 def _best(call: Callable[[], object]) -> float:
-    """Return the seconds of the fastest of some calls."""
+    """Call a function a few times, and return the seconds of the fastest call."""
     seconds = []
     for _ in range(REPEATS):
         started = time.perf_counter()
@@ -255,7 +255,7 @@ def _measured_copies(cupy: Any) -> Iterator[Measured]:
 
 
 def gpu_start() -> float:
-    """Return the seconds from a process without a GPU's context to the end of its first, small run there."""
+    """Return the seconds that a process without a context on the GPU takes to finish its first, small run there."""
     model = Model([Variable("x", 2), Variable("y", 2)], [Table([0, 1], _costs(2, 2))])
     _, program = _program(model)
     started = time.perf_counter()

@@ -34,7 +34,7 @@ class ObservationGain(NamedTuple):
     Attributes:
         variable: Name of the variable that is observed.
         gain: Increase of the maximum expected utility: the most that the observation may cost.
-        expected_utility: Maximum expected utility with it.
+        expected_utility: Maximum expected utility with the observation.
     """
 
     variable: str
@@ -47,7 +47,7 @@ class ObservationGains(RowTable[ObservationGain]):
 
     Attributes:
         decision: Name of the decision.
-        expected_utility: Maximum expected utility without any of them.
+        expected_utility: Maximum expected utility without any of these observations.
         is_optimal: True if all expected utilities are optimal; otherwise they are those of local optima.
     """
 
@@ -122,9 +122,10 @@ class InfluenceDiagram(DecisionNetwork):
             check: See ``elimina.read``.
 
         Raises:
-            FormatError: The file is truncated or malformed, or see ``elimina.read``.
+            FormatError: The file is truncated or malformed, its diagram is wrong (see the class), or see
+                ``elimina.read``.
             UnsupportedError: The file uses a feature that elimina does not handle.
-            InputError: The format is unknown, the file cannot be read, or the diagram is wrong (see the class).
+            InputError: The format is unknown, or the file cannot be read.
         """
         diagram = read_diagram(path)
         try:
@@ -141,7 +142,7 @@ class InfluenceDiagram(DecisionNetwork):
             check: See ``Model``.
 
         Raises:
-            InputError: It is something else, or a row of a distribution does not sum to 1.
+            InputError: ``diagram`` is something else, or the diagram is wrong (see the class).
         """
         return cls(**diagram_from_pyagrum(diagram)._asdict(), check=check)
 
@@ -160,8 +161,8 @@ class InfluenceDiagram(DecisionNetwork):
         """Return policies of maximum expected utility.
 
         The diagram is solved one decision after another (single policy updating). The answer is optimal if the diagram
-        is soluble; diagrams without forgetting always are. Otherwise, this is repeated until no single policy can be
-        improved. The answer is then a local optimum, with the status ``feasible``.
+        is soluble; diagrams without forgetting always are. Otherwise, the updates are repeated until no single policy
+        can be improved. The answer is then a local optimum, with the status ``feasible``.
 
         Args:
             evidence: Observed variables, as in ``elimina.plan``, which no decision affects.
@@ -236,16 +237,19 @@ class InfluenceDiagram(DecisionNetwork):
             candidates: Variables that it may observe, by name or index. None: all chance variables that it neither sees
                 nor affects.
             evidence: See ``solve``.
-            restarts: Likewise.
-            seed: Likewise.
+            restarts: See ``solve``.
+            seed: See ``solve``.
             time_limit: Time limit of the whole call, in seconds.
             options: See ``solve``.
 
         Raises:
+            TypeError: An argument has the wrong type.
+            ImpossibleEvidenceError: The evidence has probability 0.
             InputError: There is no such decision or variable, the decision affects a candidate, or see ``solve``.
             MemoryLimitError: See ``solve``.
+            DeviceError: The device is missing or cannot be used.
             TimeLimitError: The time limit passed.
-            TypeError: See ``solve``.
+            KeyboardInterrupt: The user interrupted.
 
         Examples:
             >>> import elimina

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any
 
 MAX_CHARACTERS = 1900
-"""Length of a representation, without the ellipses."""
+"""Largest length of a text for a REPL."""
 
 _MAX_VALUE_CHARACTERS = 150
 _MAX_ROWS = 40
@@ -26,7 +26,7 @@ class Displayed:
     __slots__ = ()
 
     def _figures(self) -> list[Row]:
-        """Return names and values."""
+        """Return the names and values to show."""
         raise NotImplementedError
 
     def _details(self) -> str:
@@ -46,12 +46,12 @@ def figures_of(shown: Displayed) -> list[Row]:
 
 
 def cut(text: str, max_characters: int = MAX_CHARACTERS) -> str:
-    """Return a text, cut to a length with an ellipsis."""
+    """Return a text; if it is longer than a limit, it is cut, and ends in an ellipsis."""
     return text if len(text) <= max_characters else text[: max_characters - 1] + "…"
 
 
 def sample(items: Iterable[Any], count: int, max_items: int = 6) -> str:
-    """Return a few of the items as a list, with the number of further ones."""
+    """Return the first items as text, separated by commas, and the number of further ones."""
     few = ", ".join(cut(str(item), 40) for item in islice(items, max_items))
     return few if count <= max_items else f"{few} and {count - max_items:,} more"
 
@@ -80,7 +80,7 @@ def html_of(heading: str, rows: Iterable[Row], *sections: str) -> str:
 
 
 def table_of(header: Sequence[str], rows: Iterable[Sequence[str]], count: int) -> str:
-    """Return an HTML table of the first rows, and a line with the number of the others.
+    """Return an HTML table of the first rows, and a line with the number of further ones.
 
     Args:
         header: Names of the columns.
@@ -108,7 +108,7 @@ def bars_of(marginals: Mapping[str, Mapping[Any, float]]) -> str:
 
 
 def bar(share: float, width: int = _BAR_WIDTH) -> str:
-    """Return a horizontal bar that is filled up to a share of its width in pixels."""
+    """Return the HTML of a horizontal bar, filled up to a share; its width is in pixels."""
     filled = round(width * min(max(share, 0.0), 1.0))
     return (
         f'<div style="width:{width}px;background:#dce9f5"><div style="width:{filled}px;height:0.8em;'

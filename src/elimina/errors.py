@@ -75,7 +75,7 @@ class UnsupportedError(InputError):
 
 
 class ImpossibleEvidenceError(EliminaError, ValueError):
-    """The evidence has probability 0, so there is no posterior.
+    """Evidence of probability 0, for which there is no posterior.
 
     Examples:
         >>> import elimina
@@ -90,7 +90,7 @@ class ImpossibleEvidenceError(EliminaError, ValueError):
 
 # Unpickling on clusters uses the first base, which has to be the one with a different memory layout.
 class MemoryLimitError(MemoryError, EliminaError):
-    """A plan needs more memory than it may use, and nothing was allocated; or the process ran out of memory.
+    """A lack of memory: a plan needs more than it may use, and nothing was allocated; or the process ran out of it.
 
     Examples:
         >>> import elimina
@@ -105,7 +105,7 @@ class MemoryLimitError(MemoryError, EliminaError):
 
 
 class DeviceError(EliminaError, RuntimeError):
-    """The asked-for device is missing, unusable or out of memory.
+    """A requested device that is missing, unusable or out of memory.
 
     Examples:
         >>> import elimina
@@ -118,7 +118,7 @@ class DeviceError(EliminaError, RuntimeError):
 
 
 class TimeLimitError(EliminaError, TimeoutError):
-    """The time limit passed before the answer was known.
+    """A time limit that passed before there was any answer.
 
     Examples:
         >>> import elimina
@@ -131,12 +131,12 @@ class TimeLimitError(EliminaError, TimeoutError):
 
 
 class DcopError(EliminaError, RuntimeError):
-    """Agents could not finish: messages were lost for good, or a crashed agent did not return."""
+    """Agents that could not finish: messages were lost for good, or a crashed agent did not return."""
 
 
 class ClusterError(EliminaError, RuntimeError):
-    """A Dask cluster cannot be reached or used, or lost all of its workers."""
+    """A Dask cluster that cannot be reached or used, or lost all of its workers."""
 
 
 class InternalError(EliminaError, AssertionError):
-    """A self-check failed: a bug in elimina, never a wrong answer."""
+    """A self-check that failed: a bug in elimina, never a wrong answer."""

@@ -68,7 +68,7 @@ def random_model(n: int, d: int, p1: float, p2: float = 0.5, seed: int = 0) -> M
 def scale_free_model(n: int, d: int, p2: float = 0.5, seed: int = 0) -> Model:
     """Return a Barabasi-Albert network with 2 (n - 2) + 1 edges.
 
-    From two connected variables on, each further one is connected to two distinct earlier ones, drawn with
+    The first two variables are connected. Each further one is connected to two distinct earlier ones, drawn with
     probabilities proportional to their numbers of edges.
 
     Args:
@@ -122,7 +122,7 @@ def grid_model(side: int, d: int, p2: float = 0.5, seed: int = 0, columns: int |
 
 
 def coloring_model(n: int, colors: int, p1: float, seed: int = 0) -> Model:
-    """Return the colouring of a graph as in ``random_model``: each edge with ends of the same colour costs 1.
+    """Return the colouring problem of a graph as in ``random_model``: each edge with ends of one colour costs 1.
 
     Args:
         n: Number of variables.

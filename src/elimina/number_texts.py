@@ -22,7 +22,7 @@ def bytes_text(size: int) -> str:
 
 
 def count_text(number: int) -> str:
-    """Format a count: exact up to a million, else by powers of ten, however large."""
+    """Format a count: exact below a million, otherwise three digits and a power of ten, however large."""
     if number < 10**6:
         return f"{number:,}"
     exponent = math.log10(number)
@@ -46,7 +46,7 @@ _DIGITS = 4000
 
 
 def probability_text(probability: float) -> str:
-    """Six decimals; a probability that these would show as 0 or 1, and is not, keeps its size or its distance."""
+    """Format a probability with six decimals; if these would wrongly show 0 or 1, by its size or distance from 1."""
     if probability in (0, 1) or not math.isfinite(probability):
         return f"{probability:g}"
     if probability < 5e-7:

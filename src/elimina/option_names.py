@@ -9,7 +9,7 @@ FLAGS = {
     "filtering": "--filter",
     "order_seconds": "--order-time",
 }
-"""Flags whose names differ from those in Python."""
+"""Names in Python -> flags, where the names differ."""
 
 _door = {"uses_flags": False}
 
@@ -20,9 +20,9 @@ def uses_flags() -> bool:
 
 
 def use_flags(is_on: bool) -> None:
-    """Name flags in messages from now on, or arguments.
+    """Make messages name flags from now on, or arguments again.
 
-    It holds for the whole process, because threads of a call raise errors, too.
+    The setting is that of the whole process, because threads of a call raise errors, too.
 
     Args:
         is_on: True if a command runs.

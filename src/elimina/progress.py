@@ -16,7 +16,7 @@ _PAUSE = 0.1
 """Seconds between two updates."""
 
 _NOTICED = 0.5
-"""Estimated seconds of work from which a bar is shown."""
+"""Estimated seconds of the longest work without a bar."""
 
 _WIDTH = 24
 
@@ -44,7 +44,7 @@ class Progress:
 
     @property
     def is_possible(self) -> bool:
-        """True if there is a terminal or a notebook to show it on."""
+        """True if there is a terminal or a notebook that can show the progress."""
         return self._is_notebook or sys.stderr.isatty()
 
     def start(self, plan: Plan, runs: float = 1) -> None:

@@ -102,7 +102,7 @@ class Objective(NamedTuple):
 
     Attributes:
         value: Value in the assignment.
-        lower_bound: Lower bound on the best value, with earlier objectives at theirs; None if it is unknown.
+        lower_bound: Lower bound on the best value while earlier objectives keep theirs; None if it is unknown.
         upper_bound: Upper bound, as ``lower_bound``.
     """
 
@@ -214,7 +214,7 @@ class Marginals(Mapping[str, dict[State, float]]):
 
 
 class NoMarginals(Mapping[str, Mapping[Any, float]]):
-    """Marginals of an answer that has none: false, without entries, and an error when it is read.
+    """Marginals of an answer that has none: false and of length 0; reading an entry raises an ``InputError``.
 
     Args:
         status: Status of the answer.
@@ -257,7 +257,7 @@ class NoMarginals(Mapping[str, Mapping[Any, float]]):
 
 @dataclass(frozen=True, repr=False)
 class Result(Displayed):
-    """An answer, of every task and every engine.
+    """An answer: one class for all tasks and engines.
 
     Attributes:
         status: ``optimal``: an optimum is proven; ``exact``: sums, marginals and counts are exact; ``bounded``: between
@@ -287,12 +287,12 @@ class Result(Displayed):
             is 0. Also of an estimated ``count``.
         error: Estimated error of an estimate: the mean Hellinger distance of the marginals from the exact ones, or for
             ``pr`` and ``count`` the error of ``log10_z``. None if the numbers are not estimated.
-        interval: Confidence interval of an estimated ``log10_z``, from samples. None if there are none.
+        interval: Confidence interval of an estimated ``log10_z``; None unless the estimate comes from samples.
         ended_by: Cause that ended the run early; None if nothing did.
         solutions: All solutions in the order found, if a constraint search was asked for them; not part of the JSON
             object.
-        objectives: Values and bounds of several objectives of a constraint model, the most important one first; empty:
-            there is one, or none. Not part of the JSON object.
+        objectives: Values and bounds of several objectives of a constraint model, the most important one first; empty
+            if there is at most one. Not part of the JSON object.
         core: Assumptions of a constraint search that contradict each other and the constraints; not part of the JSON
             object.
         stats: Figures of the run: ``induced_width``, ``largest_table`` and ``total_cells`` (cells), ``peak_bytes``,
@@ -344,7 +344,7 @@ class Result(Displayed):
         return Bounds(0.0, self.lower_bound, self.upper_bound).gap
 
     def bound(self, sign: int) -> int | float | None:
-        """Return the optimistic bound, by ``Model.sign``: the upper one if totals are maximised."""
+        """Return the optimistic bound: the lower one if ``sign`` (see ``Model.sign``) is 1, otherwise the upper one."""
         return self.lower_bound if sign == 1 else self.upper_bound
 
     @property
@@ -410,7 +410,8 @@ class Result(Displayed):
 
         Raises:
             TypeError: ``library`` is not text.
-            InputError: It is another one or not installed, or the answer has neither marginals nor an assignment.
+            InputError: ``library`` is another one or not installed, or the answer has neither marginals nor an
+                assignment.
         """
         if self.ranked:
             names = self.ranked[0].assignment
@@ -456,7 +457,7 @@ class Result(Displayed):
         return rows
 
     def _values(self) -> list[tuple[str, str]]:
-        """Return rows of the value and, unless it is proven, of the bounds."""
+        """Return rows of the value and, unless it is proven, of its bounds; ``log10_z_rows`` has those of estimates."""
         rows = [] if self.value is None else [("value", number_text(self.value))]
         is_between = self.status == "bounded" or (
             self.status == "feasible" and None not in (self.lower_bound, self.upper_bound)
@@ -499,12 +500,12 @@ class Result(Displayed):
         return rows
 
     def outcome(self) -> list[tuple[str, str]]:
-        """Return the rows that texts of an answer begin with: the status, the value, the bounds and the early end."""
+        """Return the rows that texts of an answer begin with: status, error, value, bounds, cause of an early end."""
         ended = [] if self.ended_by is None else [("ended by", self.ended_by)]
         return [("status", self.status), *self.error_row(), *self._values(), *ended]
 
     def error_row(self) -> list[tuple[str, str]]:
-        """Return the row of the estimated error, if the numbers are estimated."""
+        """Return the rows of an estimate: its error, and the bounds on marginals; none if nothing is estimated."""
         if self.status != "estimated":
             return []
         size = "unknown" if self.error is None else f"about {self.error:.1g}"

@@ -37,7 +37,7 @@ _FREE_SHARE = 0.5
 _BLOCK = bytes(1 << 20)
 
 _UNLIMITED = 2**62
-"""Bytes from which a limit is none: the first version of control groups has no other word for it."""
+"""Bytes of the smallest limit that means none: the first version of control groups writes a huge number for it."""
 
 
 _STACK_BYTES = 8 << 20
@@ -54,7 +54,7 @@ _NO_THREAD = (
 
 
 def lock_for_a_moment() -> threading.Lock:
-    """Return a lock that a fork waits for: the child has no thread that could release it."""
+    """Return a lock that a fork waits for: in the child, the thread that would release it does not exist."""
     lock = threading.Lock()
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release)
@@ -66,22 +66,22 @@ def start_thread(thread: threading.Thread) -> None:
 
     Raises:
         MemoryLimitError: There is no memory for its stack, or the process has reached its limit of threads.
-        KeyboardInterrupt: The user interrupted; the thread may run.
+        KeyboardInterrupt: The user interrupted; the thread may have started.
     """
-    # CPython waits for ever for a thread that has a stack, but no memory for its first objects.
+    # Checked before the start, because CPython waits for ever for a thread without memory for its first objects.
     if any(room < _stack_bytes() + _THREAD_HEAP_BYTES for room in _address_space("")):
         raise MemoryLimitError(_NO_THREAD)
     try:
         thread.start()
     except RuntimeError as error:
-        # An interrupt during the start of the thread may find Python's lock released.
+        # An interrupt during the start may make Python release a lock twice, and this error hides the interrupt.
         if isinstance(error.__context__, KeyboardInterrupt):
             raise error.__context__ from None
         raise MemoryLimitError(_NO_THREAD) from error
 
 
 def lost_thread() -> MemoryLimitError:
-    """Return the error of a thread that ended without a result: nothing but a lack of memory ends one so."""
+    """Return the error of a thread that ended without a result: only a lack of memory can cause this."""
     return MemoryLimitError(
         "a thread ran out of memory before it could say so: raise the process' limit on memory (ulimit -v, the job's "
         "memory)"
@@ -118,7 +118,7 @@ else:
 
 
 class Slotted:
-    """Base of classes with slots, which all protocols of pickle copy: without it, 0 and 1 refuse slots."""
+    """Base of classes with slots for which all protocols of pickle work; 0 and 1 alone would refuse slots."""
 
     __slots__ = ()
 
@@ -218,7 +218,7 @@ def lock(folder: str | os.PathLike[str]) -> int:
     Where the system has no such locks, the folder is only opened.
 
     Raises:
-        BlockingIOError: Another process has it.
+        BlockingIOError: Another process has locked it.
         OSError: It is not a folder that can be read.
     """
     file = os.open(folder, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
@@ -287,7 +287,7 @@ def frame_of(columns: Mapping[str, Any], library: Library, labels: Any = None) -
 
     Raises:
         TypeError: ``library`` is not text.
-        InputError: It is another one, or not installed.
+        InputError: ``library`` is another one, or not installed.
     """
     arguments.choice("library", library, LIBRARIES)
     module = require(library, "polars" if library == "polars" else "frames", "to_frame")
@@ -346,17 +346,17 @@ def available_threads(root: str | os.PathLike[str] = "") -> int:
 
 
 _LESS = "less memory"
-"""Stands for the advice to set a smaller limit, in the words of the door at the time of the error."""
+"""Placeholder of the advice to use less memory; its words, arguments or flags, are chosen when the error is raised."""
 
 
 def memory_errors_in_words(while_what: str, advice: str | None = _LESS) -> InWords:
     """Turn a ``MemoryError`` of Python, NumPy or the core into a ``MemoryLimitError`` that names the remaining memory.
 
-    A module that is loaded when it is first used may find no room for its library.
+    This includes the ``ImportError`` of a module, loaded when it is first used, whose library finds no room.
 
     Args:
         while_what: Part of the error's text: what the process was doing.
-        advice: Part of the error's text: what makes the process need less, if there is something.
+        advice: Part of the error's text: what makes the process need less; None if nothing does.
     """
     return InWords(while_what, advice)
 
@@ -366,7 +366,7 @@ _NO_ROOM = "failed to map segment"
 
 
 class InWords(contextlib.ContextDecorator):
-    """See ``memory_errors_in_words``; a generator would take 3 us of each query of a small network."""
+    """Context of ``memory_errors_in_words``; a generator would add 3 us to each query of a small network."""
 
     def __init__(self, while_what: str, advice: str | None) -> None:
         self._while_what, self._advice = while_what, advice
@@ -379,7 +379,7 @@ class InWords(contextlib.ContextDecorator):
         if is_without_room or (isinstance(error, MemoryError) and not isinstance(error, MemoryLimitError)):
             advice = self._advice
             if advice == _LESS:
-                # All mappings other than tables are attributed to threads.
+                # Each thread reserves address space, so fewer threads help if that is limited.
                 threads = f"use fewer threads ({option('threads', 1)}), " if address_limits() else ""
                 advice = f"{threads}set a smaller {option('memory')}"
             advice = "" if advice is None else f"{advice}, or "
@@ -406,7 +406,7 @@ def _address_space(root: str | os.PathLike[str]) -> Iterator[int]:
 
 
 def _group_memory(level: Level) -> int | None:
-    """Return the bytes that a control group leaves; None if it has no limit."""
+    """Return the bytes that a control group leaves; None if it has no limit, or does not report its use."""
     names = ("memory.max", "memory.high") if level.unified else ("memory.limit_in_bytes",)
     found_bounds = (_number(f"{level.folder}/{name}") for name in names)
     bounds = [bound for bound in found_bounds if bound is not None and bound < _UNLIMITED]
@@ -466,7 +466,7 @@ def _way_up(top: str, shown: str, path: str) -> Iterator[str]:
     """Yield the folders from a control group up to the one that is mounted.
 
     Args:
-        top: Folder where it is mounted.
+        top: Folder where a group is mounted.
         shown: The group that is mounted there.
         path: Group of the process. In a container it may lie outside ``top``: then only ``top`` counts.
     """
@@ -482,7 +482,7 @@ def _unescaped(path: str) -> str:
 
 
 def _read(path: str) -> str:
-    """Return a file's text; none if there is no such file, or it may not be read."""
+    """Return a file's text; an empty one if there is no such file, or it may not be read."""
     try:
         with open(path, encoding="utf-8") as file:
             return file.read()
@@ -506,7 +506,7 @@ def _figures(path: str) -> str | None:
 
 
 _FEW_FILES = 64
-"""Number of open files up to which a process is expected to need them for its work."""
+"""Limit on open files up to which files of figures are not kept open: the process needs them all for its work."""
 
 
 @functools.cache
@@ -520,10 +520,10 @@ def _keeps_files() -> bool:
 
 @functools.cache
 def _opened(process: int, path: str) -> int | None:
-    """Return a file that stays open, None if it does not exist: to open it for each look takes longer than to read it.
+    """Open a file that stays open, because opening takes longer than reading; return its descriptor, None without it.
 
-    An interrupt could also leave a file open that is opened for each look. A process that forked, and may have closed
-    its files, opens them again. The system's version decides which files exist.
+    If it were opened for each reading, an interrupt could leave a descriptor open. A forked process, which may have
+    closed its files, opens them again. A missing file stays missing: the system's version decides which files exist.
     """
     with contextlib.suppress(FileNotFoundError):
         return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
