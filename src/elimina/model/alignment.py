@@ -49,7 +49,7 @@ def aligned_cells(variables: Sequence[Variable], table: LabelledTable) -> NDArra
 
 
 def order_of_levels(table: LabelledTable, names: Sequence[str]) -> list[int]:
-    """Return the place in a scope of the variable of each level of labels.
+    """Return, for each level of labels, the position of its variable in a scope.
 
     Args:
         table: A table with labels.

@@ -17,7 +17,7 @@ UNOBSERVED = -1
 """Index that stands for 'not observed' in cases."""
 
 _MAX_EXACT_INTEGER = 2**53 - 1
-"""Largest integer without another integer of the same float."""
+"""Largest integer that shares its float with no other integer."""
 
 
 def index_of_cell(variable: Variable, cell: Any) -> int:
@@ -77,7 +77,7 @@ def without_point(value: Any) -> Any:
 def indices_of_labels(variable: Variable, labels: Sequence[Any]) -> list[int]:
     """Return the indices of the states that different labels of a data frame name.
 
-    A label is read as the cell of a table of cases is. Labels 0, 1, 2, ... that name no states are indices: pandas
+    Labels are read like cells of a table of cases. Labels 0, 1, 2, ... that name no states are indices: pandas
     gives them to rows and columns without labels.
 
     Raises:

@@ -49,7 +49,7 @@ class _Family(NamedTuple):
     is_nested: bool = False
 
     def labels(self, name: str) -> list[Any] | None:
-        """Return the labels of a variable in the order of their first appearance; None for those of an array."""
+        """Return the labels of a variable in the order of their first appearance; None for an array, which has none."""
         if not isinstance(self.values, LabelledTable):
             return None
         order = order_of_levels(self.values, self.names)
@@ -177,7 +177,7 @@ def _nested_table(names: Sequence[str], mapping: Mapping[Any, Any]) -> LabelledT
     cells = list(_cells(names, (), mapping))
     rows = []
     for position in range(len(names)):
-        # 1 and True are equal in Python.
+        # Keys have the type, because 1 and True are equal in Python.
         keys = [(type(path[position]), path[position]) for path, _ in cells]
         codes = {key: code for code, key in enumerate(dict.fromkeys(keys))}
         column = np.array([codes[key] for key in keys], dtype=np.intp)
@@ -202,7 +202,7 @@ def _cells(names: Sequence[str], path: tuple[Any, ...], values: Any) -> Iterator
 
 
 def _checked_states(states: Any, families: Mapping[str, _Family]) -> Mapping[str, Any]:
-    """Return the states that are listed by name."""
+    """Return the listed states by name, after checking that each name has a distribution."""
     if states is None:
         return {}
     if not isinstance(states, Mapping):
@@ -217,7 +217,7 @@ def _checked_states(states: Any, families: Mapping[str, _Family]) -> Mapping[str
 
 
 def _inferred(name: str, families: Mapping[str, _Family]) -> Variable:
-    """Return a variable with the states that the labels of its distribution name, or as many as its array has."""
+    """Return a variable with the states that labels name, of its own distribution if possible, or as its array has."""
     uses = [families[name], *(f for f in families.values() if name in f.names[1:])]
     labels = [uses_labels for family in uses if (uses_labels := family.labels(name)) is not None]
     names = [labels_of_use for labels_of_use in labels if not are_positions(labels_of_use)]
@@ -243,7 +243,7 @@ def _aligned(family: _Family, members: Sequence[Variable], check: bool) -> NDArr
     if isinstance(family.values, LabelledTable):
         return aligned_cells(members, family.values)
     array, sizes = family.values, tuple(variable.size for variable in members)
-    # pgmpy has the combinations of all parents along one axis.
+    # pgmpy has the combinations of all parents along one axis, which is split here.
     if array.shape != sizes and array.shape == (sizes[0], math.prod(sizes[1:])):
         array = array.reshape(sizes)
     if array.shape != sizes:

@@ -15,10 +15,10 @@ class SolutionOrder(NamedTuple):
     """Decisions in the order in which their policies are computed.
 
     Attributes:
-        extremal: Decisions whose best policy is the same for all policies of those that follow.
+        extremal: Decisions, each with the same best policy whatever the policies of the decisions solved after it.
         others: The other decisions, whose policies depend on each other. Without any, the diagram is soluble: a policy
             for each decision in turn is optimal.
-        observed: The variables that each decision needs to observe; the others that it observes change nothing.
+        observed: The variables that each decision needs to observe; its other observations change nothing.
     """
 
     extremal: tuple[int, ...]
@@ -69,7 +69,7 @@ class DecisionGraph(DirectedGraph):
         return sorted(decisions, key=lambda d: earlier[d])
 
     def solution_order(self, decisions: Collection[int], evidence: Set[int]) -> SolutionOrder:
-        """Return the order in which the policies of decisions are computed. The arcs that change nothing are removed.
+        """Return the order in which the policies of decisions are computed, and remove arcs that change nothing.
 
         Args:
             decisions: Decisions without a policy.
@@ -87,7 +87,7 @@ class DecisionGraph(DirectedGraph):
         return SolutionOrder(tuple(extremal), tuple(pending), {d: tuple(self.parents[d]) for d in decisions})
 
     def _remove_idle_arcs(self, decisions: Collection[int], evidence: Set[int]) -> None:
-        """Remove arcs from observations without information about the utilities, until all others have some."""
+        """Remove arcs from observations that tell a decision nothing about the utilities it affects, until all do."""
         is_reduced = True
         while is_reduced:
             is_reduced = False
@@ -100,7 +100,7 @@ class DecisionGraph(DirectedGraph):
                         is_reduced = True
 
     def _is_extremal(self, decision: int, pending: Iterable[int], evidence: Set[int]) -> bool:
-        """Return whether other decisions' policies are irrelevant to the utilities that a decision affects."""
+        """Return whether the policies of other pending decisions are irrelevant to the utilities that one affects."""
         utilities = self.later_utilities(decision)
         others = {v for other in pending if other != decision for v in (other, *self.parents[other])}
         return not others & self.reachable(utilities, {decision, *self.parents[decision]} | evidence)

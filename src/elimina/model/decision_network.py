@@ -93,7 +93,7 @@ class DecisionNetwork(Displayed):
                 )
 
     def _checked_utility(self, utility: str, table: Table) -> Table:
-        """Return a table of utilities with dense numbers."""
+        """Check a utility, and return it as a dense table of floats."""
         if not isinstance(utility, str):
             raise arguments.wrong_type("a name of utilities", utility, "text, the name of a utility")
         if not isinstance(table, Table):
@@ -157,12 +157,13 @@ class DecisionNetwork(Displayed):
 
         Args:
             chance: Distributions of the chance variables, as ``Model.from_cpds`` takes them: a key is the name of the
-                variable, or a tuple of it and its parents.
+                variable, or a tuple of its name and those of its parents.
             decisions: Decision -> the names of the variables that it observes.
             utilities: Tables of numbers, which are added up. A key is a tuple of the name of the utility and the
-                variables that it is about. A table is an array with an axis for each of these, nested mappings from
+                variables that it is about. A table is an array with an axis for each variable, nested mappings from
                 their states, or a pandas Series or DataFrame with the states as labels.
-            states: Variable -> its states, or their number: of each decision, and of others as in ``Model.from_cpds``.
+            states: Variable -> its states, or their number: for each decision, and for other variables as in
+                ``Model.from_cpds``.
             no_forgetting: True if each decision sees all earlier ones and their observations.
             name: Name of the diagram.
             check: See ``Model``.
@@ -211,7 +212,7 @@ class DecisionNetwork(Displayed):
 
     @property
     def graph(self) -> DecisionGraph:
-        """A fresh graph of the diagram, whose arcs may be removed."""
+        """The graph of the diagram: a new object at each access, since its users remove arcs."""
         scopes = [table.scope for table in self.utilities.values()]
         return graph_of(len(self.variables), self._scopes, self.observed, scopes)
 
@@ -252,7 +253,7 @@ class DecisionNetwork(Displayed):
             variables: Further variables for it to see.
 
         Raises:
-            InputError: There is no such decision or variable, or the decision affects a variable.
+            InputError: There is no such decision or variable, or the decision affects one of the variables.
         """
         d, added = self.decision_index(decision), variable_indices(self.network, variables, "variables")
         later = next((v for v in added if v in self.graph.descendants(d)), None)
@@ -379,7 +380,7 @@ def _uniform(states: Any) -> Floats:
 
 
 def _first_name(key: Any) -> Any:
-    """Return the name of the distribution or the utility of a key."""
+    """Return the first name in a key: that of the variable with a distribution, or of the utility."""
     return key[0] if isinstance(key, tuple) and key else key
 
 

@@ -42,7 +42,7 @@ class DirectedGraph:
         variable, and none of its other variables is observed (Koller and Friedman, 2009, algorithm 3.1).
         """
         opening = self.ancestors(observed)
-        # A variable and whether the path comes from one of its parents.
+        # Pairs: a variable, and whether the path to it comes from one of its parents.
         stack = [(v, False) for v in variables]
         visited: set[tuple[int, bool]] = set()
         while stack:

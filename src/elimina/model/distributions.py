@@ -34,7 +34,7 @@ class Named(Protocol):
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """Name of the variable."""
 
     def state(self, index: int) -> Any:
         """Return the state of an index."""
@@ -42,7 +42,7 @@ class Named(Protocol):
 
 def find_cycle(scopes: Mapping[int, Sequence[int]]) -> list[int]:
     """Return a cycle: each variable has the next one as a parent, and the first is repeated at the end; [] if none."""
-    # Every path ends at parents without a distribution.
+    # Parents without a distribution have no parents, so they are in no cycle.
     parents = {child: [v for v in scope if v != child and v in scopes] for child, scope in scopes.items()}
     pending_parents = {child: len(parents_of_child) for child, parents_of_child in parents.items()}
     uses: dict[int, list[int]] = {}
@@ -80,7 +80,7 @@ def check_structure(variables: Sequence[Named], factors: Sequence[Table], childr
             f"factors {first} and {children.index(child, first + 1)} are both distributions of variable "
             f"{variables[child].name!r}, and a network has one for each: multiply them, or leave one out"
         )
-    # Most networks list parents before their children.
+    # Most networks list parents before their children, so they have no cycle to search for.
     if any(factor_numbers.get(v, 0) > number for number, factor in enumerate(factors) for v in factor.scope):
         cycle = find_cycle({child: factor.scope for child, factor in zip(children, factors, strict=True)})
         if cycle:
@@ -143,7 +143,8 @@ class _Sums(NamedTuple):
 
     Attributes:
         totals: One for each assignment of the parents, in the order of a dense table or of ``parents``.
-        parents: Sparse factors: the states of the parents; those of -1 stand for all that no tuple has. Else None.
+        parents: States of the parents at each sum of a sparse factor; -1 stands for all states that no tuple has. None
+            for a dense factor.
     """
 
     totals: NDArray[np.float64]
@@ -177,7 +178,7 @@ def _stays(factor: Table) -> bool:
 
 
 def _off(factors: Sequence[Table], children: Sequence[int]) -> Iterator[tuple[int, _Sums]]:
-    """Yield the sums of the rows of each factor that has one other than 1, up to the rounding of additions."""
+    """Yield the number and the sums of each factor with a row whose sum is not 1, up to the rounding of additions."""
     for batch in batches(factors):
         by_size: dict[int, list[int]] = {}
         for number in batch:
@@ -193,9 +194,9 @@ def _off(factors: Sequence[Table], children: Sequence[int]) -> Iterator[tuple[in
 
 
 def _off_together(factors: Sequence[Table], numbers: Sequence[int], size: int) -> Iterator[tuple[int, _Sums]]:
-    """Sum the rows, all of one size, of dense tables whose child is last at once."""
+    """Yield as ``_off`` does, for dense tables with the child last and rows of one size, which are summed at once."""
     flat = joined_values([factors[number] for number in numbers])
-    # Several times as fast as ``sum`` over a short axis; a product with ones would start threads.
+    # ``einsum`` is several times as fast as ``sum`` over a short axis; a product with ones would start threads.
     sums = np.einsum("ij->i", flat.reshape(-1, size), dtype=np.float64)
     totals = _snapped(sums, size * _unit(flat.dtype))
     wrong = np.flatnonzero(totals != 1.0)
@@ -230,7 +231,7 @@ def _sums(factor: Table, child: int) -> _Sums:
 
 
 def _parents_of(factor: Table, axis: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the distinct assignments of the parents in a sparse factor's tuples, and the one of each tuple."""
+    """Return the distinct assignments of the parents in a sparse factor's tuples, and each tuple's index into them."""
     assert factor.rows is not None
     parents = np.delete(factor.rows, axis, axis=1).astype(np.int64)
     distinct, group = np.unique(parents, axis=0, return_inverse=True)
@@ -238,7 +239,7 @@ def _parents_of(factor: Table, axis: int) -> tuple[NDArray[np.int64], NDArray[np
 
 
 def _unit(dtype: np.dtype[Any]) -> float:
-    """Relative error that one addition and one division make, at most."""
+    """Return the largest relative error of one addition and one division."""
     return 2.0 * np.finfo(dtype).eps.item() if dtype.kind == "f" else 0.0
 
 

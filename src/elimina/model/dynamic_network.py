@@ -93,7 +93,7 @@ class DynamicNetwork:
 def slices_of_cpds(
     initial: Any, transition: Any, states: Mapping[str, Any] | None, name: str, *, check: bool
 ) -> tuple[Model, Model]:
-    """Return the networks of distributions by name: see ``DynamicModel.from_cpds``."""
+    """Return the networks of the first and of a later slice: see ``DynamicModel.from_cpds``."""
     first = Model.from_cpds(initial, states=states, name=name, check=check)
     if not isinstance(transition, Mapping):
         raise arguments.wrong_type("transition", transition, "a mapping from names to distributions")
@@ -101,7 +101,7 @@ def slices_of_cpds(
     previous_variables = {previous_name(v.name): v for v in first.variables}
     previous_variables.update((v.name, v) for v in first.variables)
     uniform = {p: np.full(v.size, 1 / v.size) for p, v in previous_variables.items() if p != v.name}
-    # Variables that keep their distributions stand in for parents of others.
+    # Variables that keep their distributions get uniform ones here, so that others may have them as parents.
     children = {key if isinstance(key, str) else key[0] for key in transition}
     uniform.update((v.name, np.full(v.size, 1 / v.size)) for v in first.variables if v.name not in children)
     listed = {p: v.size if v.states is None else v.states for p, v in previous_variables.items()}
@@ -119,7 +119,7 @@ def slices_of_matrices(
     states: int | Sequence[State] | None,
     symbols: Sequence[State] | Mapping[str, Sequence[State]] | None,
 ) -> tuple[Model, Model]:
-    """Return the networks of a hidden Markov model: see ``DynamicModel.hidden_markov``."""
+    """Return the networks of the first and of a later slice: see ``DynamicModel.hidden_markov``."""
     first = _probabilities("start", start, 1)
     count = len(first)
     moves = _probabilities("transition", transition, 2)
@@ -150,9 +150,9 @@ def slices_of_matrices(
         tables.append(Table([0, number], values))
     variables = [state, *observed]
     children = range(len(variables))
-    later_slice = Model(variables, [Table([0], first), *tables], sense="probability", children=children)
+    first_slice = Model(variables, [Table([0], first), *tables], sense="probability", children=children)
     later = [Variable(previous_name(STATE), count, state.states), state]
-    return later_slice, Model(later, [Table([0, 1], moves)], sense="probability", children=[1])
+    return first_slice, Model(later, [Table([0, 1], moves)], sense="probability", children=[1])
 
 
 STATE, OBSERVATION = "state", "observation"
@@ -188,7 +188,7 @@ def _ordered_by_child(initial: Model) -> Model:
 
 
 def _aligned_transition(initial: Model, transition: Model) -> Model:
-    """Return the distributions of a later slice, with the variables in the order of the attributes."""
+    """Return the network ``DynamicNetwork.transition``, with distributions of the first slice where it has none."""
     if transition.sense != "probability" or transition.children is None:
         raise InputError("transition is not a Bayesian network: give children, or use DynamicModel.from_cpds")
     count = len(initial.variables)
@@ -221,7 +221,7 @@ def _aligned_transition(initial: Model, transition: Model) -> Model:
         factors.setdefault(count + v, factor.over([u + count for u in factor.scope]))
     children = range(count, 2 * count)
     ordered = [factors[v] for v in children]
-    # The model looks for cycles, which the distributions of the first slice may close.
+    # ``Model`` refuses cycles, which distributions taken from the first slice may close.
     return Model(variables, ordered, sense="probability", children=children, check=False)
 
 

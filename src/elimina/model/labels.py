@@ -38,7 +38,7 @@ class LabelledAxis(NamedTuple):
 
 
 class LabelledTable(NamedTuple):
-    """A pandas Series or DataFrame.
+    """The labels and cells of a pandas Series or DataFrame.
 
     Attributes:
         rows: Levels of the rows' labels.
@@ -57,7 +57,7 @@ class LabelledTable(NamedTuple):
 
 
 def labelled_table(what: str, values: Any) -> LabelledTable | None:
-    """Return a table with its labels; None if it has none.
+    """Return a Series or DataFrame with its labels; None for values without labels.
 
     Args:
         what: A noun for errors.
@@ -113,7 +113,7 @@ def without_labels(what: str, values: Any) -> Any:
         values: Values for a function that has no states to compare labels with.
 
     Raises:
-        InputError: It has labels other than 0, 1, 2, ..., or named axes.
+        InputError: It has labels other than 0, 1, 2, ..., or named axes, or ``labelled_table`` refuses it.
     """
     table = labelled_table(what, values)
     if table is None:

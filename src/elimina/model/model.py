@@ -81,8 +81,8 @@ class Model(Displayed):
         Raises:
             TypeError: A variable, a factor or another argument has the wrong type.
             InputError: A factor names an unknown variable or has another shape than its variables, a value is NaN, a
-                probability is negative or infinite, a cost is close to a forbidden one but none, two variables share a
-                name, the constant or the bound is not a finite number, a factor's child is not in its scope, two
+                probability is negative or infinite, a cost is close to a forbidden one but differs, two variables share
+                a name, the constant or the bound is not a finite number, a factor's child is not in its scope, two
                 factors have one child, the parents form a cycle, or a row of a distribution misses 1 by more than
                 0.001.
         """
@@ -121,7 +121,7 @@ class Model(Displayed):
             in_place: True if tables may be written to, because no other object shares their arrays.
 
         Raises:
-            InputError: A row misses 1 by more.
+            InputError: A row misses 1 by more than 0.001, and ``strict`` is True.
         """
         if self.children is not None:
             self.factors, self._unnormalised = distributions.checked(
@@ -137,7 +137,7 @@ class Model(Displayed):
 
     @property
     def unnormalised(self) -> frozenset[int]:
-        """Numbers of the factors with children and a row whose sum is not 1."""
+        """Numbers of the conditional distributions with a row whose sum is not 1; none without ``children``."""
         if self.children is None:
             return frozenset()
         if self._unnormalised is None:
@@ -173,7 +173,7 @@ class Model(Displayed):
                 )
 
     def _check_values(self, numbers: Sequence[int]) -> None:
-        """Check the values of factors in batches; a factor is checked alone only if its batch is unusual."""
+        """Check the values of a batch of factors at once, and one by one only if the batch has unusual values."""
         if len(numbers) > 1:
             values = joined_values([self.factors[number] for number in numbers])
             lowest = 0.0 if self.sense == "probability" else -CLOSE
@@ -206,10 +206,9 @@ class Model(Displayed):
             factors: Pairs of a scope and an array. The scope names variables by index or name; the array has an axis
                 for each of them, in the same order, and holds integers (kept as int64) or floats. It may be a pandas
                 Series or DataFrame, whose labels are then compared with the states, and the names of its index and
-                columns with the scope. A forbidden
-                assignment has infinity in a float array, ``elimina.FORBIDDEN`` in an integer array (both negated if
-                costs are maximised), or probability 0. Arrays of int64 and floats are not copied: do not write to them
-                as long as the model is used.
+                columns with the scope. A forbidden assignment has infinity in a float array, ``elimina.FORBIDDEN`` in
+                an integer array (both negated if costs are maximised), or probability 0. Arrays of int64 and floats are
+                not copied: do not write to them as long as the model is used.
             sense: ``min-cost``, ``max-cost`` or ``probability``.
             constant: Constant added to each total.
             upper_bound: Bound at which totals become forbidden: see ``Model``.
@@ -218,8 +217,8 @@ class Model(Displayed):
 
         Raises:
             TypeError: An argument has the wrong type.
-            InputError: A scope names an unknown variable, or one twice; an array's shape is not that of its scope; or
-                the labels of a Series or DataFrame are not those of its scope and states.
+            InputError: A scope names an unknown variable, or one twice; an array's shape is not that of its scope; the
+                labels of a Series or DataFrame are not those of its scope and states; or see ``Model``.
         """
         if isinstance(sizes, str) or not isinstance(sizes, Iterable):
             raise arguments.wrong_type("sizes", sizes, "a sequence of numbers, or a mapping from names to numbers")
@@ -270,9 +269,9 @@ class Model(Displayed):
         """Build a Bayesian network from its conditional distributions.
 
         Args:
-            cpds: Variable -> its distribution. A key is the name of the variable, or a tuple of it and its parents'
-                names. A distribution is an array whose first axis is the variable's own, followed by an axis for each
-                parent (or one for all combinations of parents, as in pgmpy); nested mappings from states, the
+            cpds: Variable -> its distribution. A key is the name of the variable, or a tuple of its name and those of
+                its parents. A distribution is an array whose first axis is the variable's own, followed by an axis for
+                each parent (or one for all combinations of parents, as in pgmpy); nested mappings from states, the
                 outermost from those of the variable; or a pandas Series or DataFrame, such as a cross table, whose
                 labels are the states.
             states: Variable -> its states, or their number. Left out, they are those that the labels of its
@@ -309,7 +308,7 @@ class Model(Displayed):
         return all(dtype.kind == "i" for dtype in {f.values.dtype for f in self.factors})
 
     def index(self, name: str | int) -> int:
-        """Index of a variable by its name (or index).
+        """Return the index of a variable by its name or index.
 
         Raises:
             InputError: There is no such variable.
@@ -327,7 +326,7 @@ class Model(Displayed):
         return index
 
     def find(self, name: str) -> int | None:
-        """Return the index of the variable of a name; None if there is none."""
+        """Return the index of the variable with a name; None if there is none."""
         return self._index.get(name)
 
     def __getitem__(self, name: str | int) -> Variable:
@@ -349,7 +348,7 @@ class Model(Displayed):
         """Children of the factors of a Bayesian network.
 
         Raises:
-            InputError: The model is not one.
+            InputError: The model is not a Bayesian network.
         """
         if self.children is None:
             raise InputError(
@@ -388,7 +387,7 @@ class Model(Displayed):
         return self._names_of(self._graph.parents[variable_index(self, variable)])
 
     def children_of(self, variable: str | int) -> list[str]:
-        """Return the names of the variables that a variable is a parent of: see ``parents``."""
+        """Return the names of a variable's children: see ``parents``."""
         return self._names_of(self._graph.children[variable_index(self, variable)])
 
     def ancestors(self, variables: str | int | Iterable[str | int]) -> list[str]:
@@ -476,7 +475,7 @@ class Model(Displayed):
         ]
         families += [(Table([v], np.eye(1, self.sizes[v], x)[0]), v) for v, x in values.items()]
         factors, children = [factor for factor, _ in families], [child for _, child in families]
-        # Rows that an earlier check=False accepted stay as they are.
+        # Rows that an earlier check=False accepted are taken as they are here, too.
         return Model(
             self.variables,
             factors,
@@ -519,7 +518,7 @@ class Model(Displayed):
     def score(self, assignment: Sequence[int]) -> int | float:
         """Return the objective at an assignment (one value index for each variable); exact for integer costs.
 
-        Probabilities: the natural logarithm of the product. What is forbidden scores as in ``terms``.
+        Probabilities: the natural logarithm of the product. Forbidden assignments score as in ``terms``.
         """
         return self.total(self.terms(assignment))
 
@@ -533,11 +532,11 @@ class Model(Displayed):
         return 1 if self.sense == "min-cost" else -1
 
     def ends(self, bound: float | None, total: float | None) -> tuple[float | None, float | None]:
-        """Return the lower and the upper bound on the optimum: one bounds it, the other is reached by an assignment."""
+        """Return the lower and the upper bound on the optimum, given an optimistic bound and an assignment's total."""
         return (bound, total) if self.sign == 1 else (total, bound)
 
     def states_at(self, indices: Iterable[int]) -> dict[str, State]:
-        """Return an assignment, variable name -> state, of one index of a state for each variable."""
+        """Return the assignment (variable name -> state) with these indices of states, one for each variable."""
         return named(self.variables, indices)
 
     def indices_of(self, assignment: Mapping[str, State]) -> list[int]:
@@ -552,7 +551,7 @@ class Model(Displayed):
         return [v.index(assignment[v.name]) for v in self.variables]
 
     def is_beyond_bound(self, value: float) -> bool:
-        """Return whether ``upper_bound`` rules a total out; equal up to rounding counts, unless both are ints."""
+        """Return whether ``upper_bound`` rules a total out, as it does those that reach it (floats: up to rounding)."""
         if self.upper_bound is None:
             return False
         exact = isinstance(value, int) and isinstance(self.upper_bound, int)
@@ -576,7 +575,7 @@ class Model(Displayed):
 
 
 def _number(name: str, number: float) -> int | float:
-    """Return a number of Python's or NumPy's as an int if it is an integer, else as a float."""
+    """Return a Python or NumPy number, an int for an integer, otherwise a float; refuse what no float can hold."""
     exact = operator.index(number) if isinstance(number, bool) else arguments.number(name, number)
     is_infinite = number in (math.inf, -math.inf)
     if (exact == 0) != (number == 0) or (abs(exact) > sys.float_info.max and not is_infinite):
@@ -585,8 +584,8 @@ def _number(name: str, number: float) -> int | float:
 
 
 def added(terms: Sequence[int | float]) -> int | float:
-    """Return a sum: exact for integers, rounded once for floats, and infinite with the first term that is."""
-    # A few types for a million terms.
+    """Return a sum: exact for integers, rounded once for floats; with infinite terms, the first of these."""
+    # Checks each type once, since a million terms have a few types.
     if all(issubclass(kind, int) for kind in set(map(type, terms))):
         return sum(terms)
     infinite = next((term for term in terms if math.isinf(term)), None)

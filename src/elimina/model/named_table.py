@@ -29,7 +29,7 @@ Columns = tuple[dict[str, Sequence[Any]], dict[str, NDArray[Any]]]
 
 
 class _NumbersOfStates:
-    """Numbers of which each belongs to states of variables."""
+    """Base of tables in which each number belongs to states of variables."""
 
     __slots__ = ()
 
@@ -40,15 +40,15 @@ class _NumbersOfStates:
     def to_frame(self, library: Library = "pandas") -> Any:
         """Return a data frame with a row for each number.
 
-        A table has a column for each variable, with its states. Tables over one variable each have the columns
-        ``variable`` and ``state``. The last column holds the numbers.
+        A single table has a column of states for each of its variables, a mapping of tables the columns ``variable``
+        and ``state``. The last column holds the numbers.
 
         Args:
             library: ``pandas``, ``polars`` or ``pyarrow`` (a ``Table``).
 
         Raises:
             TypeError: ``library`` is not text.
-            InputError: It is another one, or not installed.
+            InputError: ``library`` is another one, or not installed.
         """
         return states_frame(*self._columns(), library)
 
@@ -91,7 +91,7 @@ class NamedTable(_NumbersOfStates, NDArrayOperatorsMixin):
         return {variable.name: variable.all_states for variable in self._variables}
 
     def at(self, states: Mapping[str, State]) -> Any:
-        """Return the numbers at the states of some variables: a table of the others, or one number.
+        """Return the numbers at the states of some variables: a table over the other variables, or one number.
 
         Args:
             states: Variable name -> its state.
@@ -143,7 +143,7 @@ class NamedTable(_NumbersOfStates, NDArrayOperatorsMixin):
         return table_of(header, self._rows(), self._count_of_rows)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        # NumPy 1 has no copy=None.
+        # NumPy 1 has no copy=None, so it is not passed on.
         if copy:
             return np.array(self.array, dtype=dtype)
         return np.asarray(self.array, dtype=dtype)
@@ -157,7 +157,7 @@ class NamedTable(_NumbersOfStates, NDArrayOperatorsMixin):
         return outputs[0] if len(outputs) == 1 else numbers
 
     def __getattr__(self, name: str) -> Any:
-        # A copy is asked for private names before it has an array.
+        # While a copy is made, Python looks up private names before it has an array; this would never end.
         if name.startswith("_") or name in NamedTable.__slots__ or not hasattr(self.array, name):
             raise AttributeError(f"a NamedTable has no attribute {name!r}")
         return getattr(self.array, name)
@@ -235,7 +235,7 @@ def states_frame(states: Mapping[str, Sequence[Any]], numbers: Mapping[str, Any]
 
     Raises:
         TypeError: ``library`` is not text.
-        InputError: It is another one, or not installed.
+        InputError: ``library`` is another one, or not installed.
     """
     columns = dict(states)
     if library != "pandas":

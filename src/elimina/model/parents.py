@@ -24,7 +24,8 @@ def network_of_parents(parents: Mapping[str, Sequence[str]], states: Mapping[str
 
     Raises:
         TypeError: A name is not a string, or parents are not a sequence.
-        InputError: The states of a variable are missing, states are of another variable, or the parents form a cycle.
+        InputError: There is no variable, a family names a variable twice, the states of a variable are missing, states
+            are of another variable, or the parents form a cycle.
     """
     listed = listed_parents(parents)
     for name in listed:
@@ -42,7 +43,7 @@ def network_of_parents(parents: Mapping[str, Sequence[str]], states: Mapping[str
 
 
 def listed_parents(parents: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
-    """Return the parents of each variable, those of variables that are only parents included.
+    """Return the parents of each variable; variables that are only parents have none.
 
     Raises:
         TypeError: A name is not a string, or parents are not a sequence.

@@ -14,7 +14,7 @@ from elimina.model.variable import Variable, state_array
 class Policy(NamedTable):
     """A policy of a decision. The first axis is the decision's, the others are those of the variables that it observes.
 
-    Texts and frames have a row for each combination of observations with the state that is chosen there; rows of
+    Texts and frames have a row for each combination of observations and each state that is chosen there; states of
     probability 0 are left out.
 
     Examples:

@@ -53,7 +53,7 @@ class RowTable(Displayed, Sequence[Row], Generic[Row]):
 
         Raises:
             TypeError: ``library`` is not text.
-            InputError: It is another one, or not installed.
+            InputError: ``library`` is another one, or not installed.
         """
         columns = {name: [row[column] for row in self._rows] for column, name in enumerate(self.fields)}
         numbers = {name: cells for name, cells in columns.items() if all(isinstance(cell, float) for cell in cells)}

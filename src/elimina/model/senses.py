@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _Values = NDArray[Any]
 _MAX_DECIMALS = 17
 _MAX_POWER = 300
-"""Decimals that NumPy rounds to: it multiplies by a power of 10 that is a float."""
+"""Most decimals that NumPy rounds to: it multiplies by a power of 10, which has to be a float."""
 
 
 def convert_sense(model: Model, sense: Sense, *, decimals: int | None = 7, scale: float = 1.0) -> Model:
@@ -36,7 +36,7 @@ def convert_sense(model: Model, sense: Sense, *, decimals: int | None = 7, scale
       so assignments that it excluded, though no entry forbids them, become merely improbable.
 
     Args:
-        model: Model to convert. It is returned itself if it has that sense already.
+        model: Model to convert. A model that has the sense already is returned itself.
         sense: Sense of the new model.
         decimals: Number of decimals of costs made from probabilities, from 0 to 300; None: not rounded.
         scale: Factor by which costs are multiplied before they become probabilities, above 0.

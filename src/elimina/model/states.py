@@ -129,7 +129,7 @@ def is_missing(value: Any) -> bool:
 
 
 def readings_of(states: Iterable[State]) -> dict[tuple[type, float], list[int]]:
-    """Return the index of states by the cells that readers of tables make of them: (type, value) -> indices."""
+    """Return states' indices by the values that readers of tables may turn them into: (type, value) -> indices."""
     indices: dict[tuple[type, float], list[int]] = {}
     for x, state in enumerate(states):
         for reading in _readings(state):
@@ -142,13 +142,13 @@ def _readings(state: State) -> Iterator[float]:
     if isinstance(state, bool):
         return
     if isinstance(state, int):
-        # Beyond 2^53, several integers are written as one float.
+        # Integers beyond 2^53 may share a float (``readings_of`` lists all of them); those beyond all floats have none.
         if abs(state) <= sys.float_info.max:
             yield float(state)
         return
     text = state.strip()
     if text in ("0", "1") or text.lower() in BOOLEANS:
-        # Arrow reads 1 as True beside other Booleans.
+        # Arrow reads 0 and 1 as Booleans if a column has other Booleans.
         yield BOOLEANS.get(text.lower(), text == "1")
     if _NUMBER.fullmatch(text):
         number = float(text)

@@ -49,18 +49,18 @@ Sense = Literal["min-cost", "max-cost", "probability"]
 """Meaning of tables' values: costs to be minimised or maximised, or probabilities."""
 
 _LARGEST_EXACT = 2**53
-"""Up to this every integer is a float."""
+"""Largest integer up to which floats hold every integer."""
 
 BLOCK_CELLS = 1 << 16
 """Cells of a large table that are worked on at a time, so that temporary arrays stay in the cache."""
 
 _SMALL_CELLS = 1 << 12
-"""Cells of a table up to which a call for it alone takes longer than its work."""
+"""Cells of the largest table for which a call of its own takes longer than the work on its cells."""
 
 _MAX_VALUES = 2**31
 
 LARGEST_NUMBER = 2**62
-"""Cells of a table up to which each has a number of 64 bits."""
+"""Cells of the largest table whose cells are numbered in 64 bits."""
 
 
 class Table(Slotted):
@@ -145,7 +145,7 @@ class Table(Slotted):
 
     @property
     def cells(self) -> int:
-        """Number of assignments of the scope (of cells, were it dense)."""
+        """Number of assignments of the scope: of cells, if the table is dense."""
         return math.prod(self.sizes)
 
     def dense(self) -> Values:
@@ -157,7 +157,7 @@ class Table(Slotted):
         return full
 
     def at(self, assignment: Mapping[int, int] | Sequence[int]) -> int | float:
-        """Value at an assignment (variable index -> value index) that covers the scope.
+        """Return the value at an assignment (variable index -> value index) that covers the scope.
 
         Raises:
             InputError: A value is missing, or outside its variable's domain.
@@ -172,7 +172,7 @@ class Table(Slotted):
         return self.default
 
     def restrict(self, fixed: Mapping[int, int]) -> Table:
-        """Return the table at fixed values of variables in its scope; this table itself if none is in it.
+        """Return the table at fixed values of variables; this table itself if its scope has none of them.
 
         Raises:
             InputError: A value is outside its variable's domain.
@@ -198,7 +198,7 @@ class Table(Slotted):
         """Return the same table over other variables.
 
         Raises:
-            InputError: They are not as many, or a variable occurs twice.
+            InputError: ``scope`` has another length, or a variable occurs twice.
         """
         others = _scope(scope)
         if len(others) != len(self.scope):
@@ -206,7 +206,7 @@ class Table(Slotted):
         return self._like(others, self.values)
 
     def _like(self, scope: tuple[int, ...], values: Values) -> Table:
-        """Return a table of values that were checked; of a sparse table, with the same tuples."""
+        """Return a table over another scope or with other values, both checked; a sparse table keeps its tuples."""
         made = object.__new__(Table)
         made.scope, made.values, made.rows, made.default = scope, values, self.rows, self.default
         made.sizes = values.shape if self.rows is None else self.sizes
@@ -225,7 +225,7 @@ class Table(Slotted):
 
 
 _FEW_SIZES = 64
-"""Sizes that are multiplied one by one: more of them are powers."""
+"""Most sizes that are multiplied one by one; if there are more, equal ones are raised to powers."""
 
 
 class SizeProducts:
@@ -252,7 +252,7 @@ class SizeProducts:
 
 
 class Tables(Sequence[Table]):
-    """A sequence of tables, also as the core reads them."""
+    """A sequence of tables, with the list of them that the core reads."""
 
     def __init__(self, tables: Iterable[Table]) -> None:
         self.all = tuple(tables)  # a tuple is not copied: the search for garbage would visit all tables of the copy
@@ -286,7 +286,7 @@ class Tables(Sequence[Table]):
         return TableList(self.all)
 
     def chosen(self, numbers: NDArray[np.int64]) -> Tables:
-        """Return the tables of these numbers; all of them are these themselves."""
+        """Return the tables with these numbers; this object itself if these are all."""
         if len(numbers) == len(self):
             return self
         result = Tables([self.all[number] for number in numbers.tolist()])
@@ -295,7 +295,7 @@ class Tables(Sequence[Table]):
 
 
 class Ends(NamedTuple):
-    """Smallest and largest allowed values of tables, over arrays.
+    """Smallest and largest allowed values of tables, as arrays.
 
     Attributes:
         kinds: 0: the table forbids everything; 1: it holds integers; 2: it holds floats.
@@ -341,7 +341,7 @@ def forbidden_value(sense: Sense, dtype: DTypeLike) -> int | float:
 
 
 CLOSE = FORBIDDEN - 2**53
-"""Costs beyond this, and below twice as far from ``FORBIDDEN``, are taken for a forbidden cost that was changed."""
+"""Smallest cost that is taken for a changed ``FORBIDDEN``: costs within 2^53 of it are, except itself."""
 
 _SENTINELS = {
     ("min-cost", True): "elimina.FORBIDDEN",
@@ -399,7 +399,7 @@ def _false_sentinel(table: Table, sense: Sense) -> str | None:
 def batches(tables: Sequence[Table]) -> Iterator[list[int]]:
     """Yield the numbers of all tables: small dense ones of one dtype together, any other alone.
 
-    What is done for a batch at once costs each of its tables little.
+    Work on a whole batch at once takes little time for each of its tables.
     """
     waiting: dict[np.dtype[Any], list[int]] = {}
     filled: dict[np.dtype[Any], int] = {}
@@ -417,7 +417,7 @@ def batches(tables: Sequence[Table]) -> Iterator[list[int]]:
 
 
 def joined_values(tables: Sequence[Table]) -> Values:
-    """Return the values of dense tables of one dtype as one flat array, of a single table without a copy."""
+    """Return the values of dense tables of one dtype as one flat array; those of a single table are not copied."""
     if len(tables) == 1:
         return tables[0].values.reshape(-1)
     return np.concatenate([table.values.reshape(-1) for table in tables])
@@ -482,7 +482,7 @@ def unmasked(what: str, values: ArrayLike) -> Values:
     Raises:
         InputError: They are not an array, or some are masked.
     """
-    if "numpy.ma" in sys.modules and isinstance(values, np.ma.MaskedArray):  # loading it takes 7 ms
+    if "numpy.ma" in sys.modules and isinstance(values, np.ma.MaskedArray):  # loading numpy.ma takes 7 ms
         if masked := int(np.count_nonzero(np.ma.getmaskarray(values))):
             raise InputError(
                 f"{masked:,} of {what} are masked, and all {values.size:,} are needed: "
@@ -496,7 +496,7 @@ def unmasked(what: str, values: ArrayLike) -> Values:
 
 
 def _kind(array: Values) -> str:
-    """Name of an array's dtype, for objects with the type of the first one that is not a number."""
+    """Describe the dtype of an array for an error; for objects, the first one that no table can hold."""
     if array.dtype.kind != "O":
         return str(array.dtype)
     for value in array.flat:

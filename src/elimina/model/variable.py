@@ -99,7 +99,7 @@ class Variable(Slotted):
         if self._indices is None:
             self._indices = {known_state: i for i, known_state in enumerate(self.states)}
         index = self._indices.get(state)
-        # 1 and True are equal in Python.
+        # 1 and True are equal in Python, so the types are compared, too.
         if index is None or isinstance(self.states[index], bool) != isinstance(state, bool):
             return None
         return index
@@ -129,14 +129,14 @@ def variable_of(name: str, states: Any) -> Variable:
 
 
 MAX_LISTED_STATES = 10**7
-"""States of a variable that are listed one by one, in files, likelihoods and other packages' objects."""
+"""Most states of a variable that may be listed one by one, in files, likelihoods and other packages' objects."""
 
 
 def listed_states(variable: Variable) -> list[State]:
     """Return the states of a variable, to be listed one by one.
 
     Raises:
-        InputError: There are more than any list should have.
+        InputError: There are more than ``MAX_LISTED_STATES``.
     """
     if variable.size > MAX_LISTED_STATES:
         raise InputError(
@@ -151,7 +151,7 @@ def texts_of(variable: Variable) -> list[str]:
     """Return the texts of a variable's states, as files and printed answers have them.
 
     Raises:
-        InputError: There are more than any list should have.
+        InputError: There are more than ``MAX_LISTED_STATES``.
     """
     return list(map(str, listed_states(variable)))
 
