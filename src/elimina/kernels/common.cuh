@@ -3,6 +3,8 @@
 #include <elimina/program.hpp>
 #include <elimina/semiring.hpp>
 
+#include "intrinsics.cuh"
+
 namespace elimina {
 
 constexpr int kThreads = 256;
@@ -22,7 +24,7 @@ __device__ S semiring_of(typename S::Value parameter, StepView step) {
 template <class S>
 __device__ __forceinline__ void fold(const S& s, typename S::Sum& sum, typename S::Value a, typename S::Value b) {
   if constexpr (same<S, MinSum<i32>>) {
-    sum = __viaddmin_s32(a, b, sum);
+    sum = min_of_sum(a, b, sum);
   } else if constexpr (same<S, MinSum<float>>) {
     sum = fminf(a + b, sum);
   } else {
@@ -35,7 +37,7 @@ __device__ T exchange(T value, int lane_mask) {
   if constexpr (requires { value.peak; }) {
     return {exchange(value.peak, lane_mask), exchange(value.total, lane_mask)};
   } else {
-    return T(__shfl_xor_sync(~0u, value, lane_mask));
+    return T(exchange_lanes(value, lane_mask));
   }
 }
 

@@ -3,6 +3,8 @@
 // be resident.
 #include <elimina/different.hpp>
 
+#include "intrinsics.cuh"
+
 namespace elimina {
 
 using different::Call;
@@ -24,7 +26,7 @@ struct BlockTeam {
   __device__ i32 lane() const { return i32(threadIdx.x) % lanes_; }
   __device__ i32 group() const { return thread() / lanes_; }
   __device__ i32 groups() const { return threads() / lanes_; }
-  __device__ bool any(bool x) const { return __any_sync(mask, x); }
+  __device__ bool any(bool x) const { return any_lane(mask, x); }
 
   template <class T>
   __device__ T load(const T* at) const {

@@ -13,12 +13,6 @@ __device__ __forceinline__ T choose(int face, const T (&three)[3]) {
   return face == 0 ? three[0] : face == 1 ? three[1] : three[2];
 }
 
-// A barrier for workers and loaders, which wait at different points of the code.
-template <int kSize>
-__device__ __forceinline__ void meet() {
-  asm volatile("barrier.sync 1, %0;" ::"n"(kSize) : "memory");
-}
-
 // A block takes `outers` of the `sharing` successive slow cells that have the same streamed values, `batch` middle cells and
 // `chunk` fast cells; its `workers` are [outers / kOuters][batch / kRows][columns], and as many more as fill a warp. `vector`:
 // bytes of the words that the output may be written in.
@@ -89,7 +83,7 @@ __global__ void __launch_bounds__(kSize, kBlocks)
       for (int k = 0; k < kItems; ++k) {
         if (own + k * loaders >= total) continue;
         i64 stride = choose(face_of(own + k * loaders), strides);
-        asm volatile("" : "+l"(stride));  // else its multiples would take registers
+        hide(stride);
 #pragma unroll
         for (int u = 0; u < kDepth; ++u, from[k] += stride)
           if (u < depth) values[k][u] = __ldg(from[k]);
@@ -123,7 +117,7 @@ __global__ void __launch_bounds__(kSize, kBlocks)
         }
         if (!single) complete(item_of(i), d, depth, values[k]);
         int pitch = choose(face_of(i), pitches);
-        asm volatile("" : "+r"(pitch));
+        hide(pitch);
         int to = slot[k] + half * kDepth * pitch;
 #pragma unroll
         for (int u = 0; u < kDepth; ++u, to += pitch) {

@@ -193,9 +193,9 @@ __device__ __noinline__ void wait_for(const i64* steps, i64 count, const volatil
   for (i64 base = 0; base < count; base += 32) {
     const i64 at = base + threadIdx.x;
     const volatile i32* chunks = unfinished + (at < count ? steps[at] : steps[base]);
-    while (__any_sync(~0u, *chunks > 0)) {
-      if (__any_sync(~0u, stopped(stop))) return;
-      __nanosleep(kNapNanoseconds);
+    while (any_lane(~0u, *chunks > 0)) {
+      if (any_lane(~0u, stopped(stop))) return;
+      sleep_nanoseconds(kNapNanoseconds);
     }
   }
   __threadfence();

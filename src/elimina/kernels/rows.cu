@@ -104,7 +104,7 @@ __device__ i64 block_scan(i64 mine, i64& all) {
   const int lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) / 32;
   i64 running = mine;
   for (int step = 1; step < 32; step *= 2) {
-    const i64 other = __shfl_up_sync(~0u, running, step);
+    const i64 other = lower_lane(running, u32(step));
     if (lane >= step) running += other;
   }
   __syncthreads();

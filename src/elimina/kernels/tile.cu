@@ -6,10 +6,6 @@
 
 namespace elimina {
 
-__device__ __forceinline__ void copy_async(int4* to, u64 from) {
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 16;" ::"r"(u32(__cvta_generic_to_shared(to))), "l"(from) : "memory");
-}
-
 // The 16 bytes that start `shift` bytes into two vectors.
 template <class Lanes>
 __device__ __forceinline__ void realign(Lanes& lanes, int4 low, int4 high, u32 shift) {
@@ -255,7 +251,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
         }
         ahead = ahead + 1 == kDepth ? 0 : ahead + 1;
       }
-      asm volatile("cp.async.commit_group;" ::: "memory");
+      commit_copies();
     };
     locate_rows();
 #pragma unroll
@@ -277,7 +273,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
       const Cell* b = at<Cell>(map.b) + lo;
 #pragma unroll 1
       for (int d = 0; d < domain; ++d, a += batch, b += pitch) {
-        asm volatile("cp.async.wait_group %0;" ::"n"(kDepth - 1) : "memory");
+        await_copies<kDepth - 1>();
         Lane values[kFixed][kRows][kLanes];
 #pragma unroll
         for (int k = 0; k < kFixed; ++k)
@@ -306,7 +302,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
       for (int outer = 0; outer < kOuters; ++outer)
         if (outer < here) store(sums[outer], top, count, outer);
     }
-    asm volatile("cp.async.wait_all;" ::: "memory");
+    await_copies<0>();
   };
 
   const int outer_axes = int(step[kOuterAxes]), lo_axis = int(step.lo_axis()), axes = int(step[kAxes]);

@@ -53,14 +53,14 @@ struct Pairs {
   static __device__ Cell cell(Lane lane, int half = 0) { return Cell(lane >> 16 * half & 0xffffu); }
   __device__ Lane combine(Lane a, Lane b) const {
     if constexpr (same<S, MinSum<i16>>)
-      return __vadd2(a, b);
+      return sum_of_pairs(a, b);
     else
       return join(s.combine(cell(a, 0), cell(b, 0)), s.combine(cell(a, 1), cell(b, 1)));
   }
   __device__ Sum start() const { return splat(s.start()); }
   __device__ void fold(Sum& sum, Lane a, Lane b) const {
     if constexpr (same<S, MinSum<i16>>) {
-      sum = __viaddmin_s16x2(a, b, sum);
+      sum = min_of_pairs_sum(a, b, sum);
     } else {
       const Lane value = combine(a, b);
       Cell low = cell(sum, 0), high = cell(sum, 1);

@@ -14,7 +14,7 @@ constexpr i32 kFlight = 4;  // cells of a table on their way at a time
 
 // Raises a maximum of numbers that are at least 0, once for each warp.
 __device__ void raise_to(double* maximum, double value) {
-  for (int mask = 16; mask > 0; mask /= 2) value = fmax(value, __shfl_xor_sync(~0u, value, mask));
+  for (int mask = 16; mask > 0; mask /= 2) value = fmax(value, exchange_lanes(value, mask));
   if (threadIdx.x % 32 == 0)
     atomicMax(reinterpret_cast<unsigned long long*>(maximum), (unsigned long long)(__double_as_longlong(value)));
 }

@@ -1,7 +1,11 @@
-// All that depends on the compiler of these headers: a host compiler, nvcc or NVRTC.
+// All that depends on the compiler of these headers: a host compiler, nvcc, NVRTC or HIP.
 #pragma once
 
-#if defined(__CUDACC__)
+#if defined(__HIP__)
+#include <hip/hip_runtime.h>
+#endif
+
+#if defined(__CUDACC__) || defined(__HIP__)
 #define ELIMINA_HD __host__ __device__
 namespace elimina {
 using i16 = short;
