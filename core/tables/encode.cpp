@@ -17,7 +17,7 @@ constexpr i64 kLookCells = 1 << 20, kFactorCells = 256;
 // The library's logarithm of 0 is slow, and most values of some networks are 0.
 double log_of(double value) { return value == 0 ? -kInfinity : std::log(value); }
 
-// Reads a table block by block of a factor that contains its variables.
+// A table that is read in blocks of its factor, whose scope contains the table's.
 struct Member {
   i64 number;
   std::array<Axis, kMostAxes> axes;
@@ -125,7 +125,7 @@ class Encoder {
   void read_listed(const Member& member, i64 start, i64 count, T* to) {
     const Source& source = tables_.source(member.number);
     const std::span<const Axis> axes{member.axes.data(), std::size_t(member.count)};
-    // The cells of a block follow one another in the table.
+    // Axes have one order, so the first cell of a block has the lowest cell of the table, and the last one the highest.
     i64 low = 0, high = 0;
     walk(axes, start, 1, [&](i64 offset, i64, i64) { low = offset; });
     walk(axes, start + count - 1, 1, [&](i64 offset, i64, i64) { high = offset; });
@@ -147,7 +147,7 @@ class Encoder {
     });
   }
 
-  // A block of a member, encoded by the rule.
+  // Read a block of a member, and encode it by the rule.
   void convert(const Member& member, i64 start, i64 count, std::vector<double>& buffer) {
     const bool is_integer = tables_.source(member.number).type == Type::i64;
     if (rule_ == Rule::costs) {
@@ -288,7 +288,7 @@ class Encoder {
     return exponent;
   }
 
-  // Part of a factor with an exponent of its own, and its cells in the arena.
+  // A block of a factor's cells, with an exponent of its own.
   struct Box {
     i64 start, count, exponent = 0;
     Positive ends = {};
@@ -308,7 +308,7 @@ class Encoder {
         read(members_[m], start, count, part_);
         Positive own = positive(part_);
         box.exponent += scale(part_, own);
-        // The product of the smallest values is the smallest product.
+        // No product is below the product of the smallest values, so most blocks need no look at each cell.
         if (box.ends.low * own.low < DBL_MIN) {
           read(members_[m], start, count, reals_);
           for (i64 i = 0; i < count; ++i) exact &= !(total_[i] > 0 && reals_[i] > 0 && total_[i] * part_[i] < DBL_MIN);
@@ -341,12 +341,13 @@ class Encoder {
     written.exact.push_back(exact);
   }
 
-  // Write the product of a box and its stored range; returns true if all positive products are normal numbers.
+  // Store the products of a box, and set its range to that of the stored numbers; returns true if all positive products
+  // are normal numbers.
   bool store_product(Box& box) {
     store(box.start, box.count, total_);
     bool is_normal = true;
     of_float([&]<class To>(To) {
-      // GCC 12 skips the rounding of adjacent numbers that are narrowed and widened again.
+      // The condition matters: GCC 12 skips the rounding of adjacent numbers that are narrowed and widened again.
       box.ends = {double(To(box.ends.high)), box.ends.low < kInfinity ? double(To(box.ends.low)) : kInfinity};
       is_normal = !(box.ends.low < double(std::numeric_limits<To>::min()));
     });
@@ -357,7 +358,7 @@ class Encoder {
     return is_normal;
   }
 
-  // Boxes with a bounded number of cells, in the order of the factor's cells.
+  // Visit boxes with at most `block_` cells, in the order of the factor's cells.
   template <class Visit>
   void each_block(Visit visit) {
     i64 cells = 1;
@@ -387,7 +388,7 @@ class Encoder {
     check_stop();
   }
 
-  // True if products are floats.
+  // Call act with a number of the products' type.
   template <class Act>
   void of_float(Act act) {
     if (type_ == Number::f32) act(float{});
@@ -413,7 +414,7 @@ class Encoder {
       const T* from = values.data();
       walk(out(), start, count, [&](i64 offset, i64 cells, i64 stride) {
         To* to = arena + offset;
-        // See ``convert_run``.
+        // A constant stride lets the compiler use vectors.
         if (stride == 1) {
           for (i64 i = 0; i < cells; ++i) to[i] = To(from[i]);
         } else {

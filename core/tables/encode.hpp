@@ -1,5 +1,5 @@
-// Writing tables into the factor part of an arena, in a semiring's encoding, joined where one scope contains the
-// others.
+// Writes tables into the factor part of an arena, in a semiring's encoding; tables are joined if the scope of one
+// contains the others.
 #pragma once
 #include "elimina/semiring.hpp"
 #include "tables/tables.hpp"
@@ -28,7 +28,8 @@ struct Written {
   std::vector<char> exact;     // of products: true if all positive products are normal numbers
 };
 
-// Write the factors with these numbers. `block`: number of cells of a step of the work.
+// Write the factors with these numbers. `limit`: cap of integer distances, and integer cost of forbidden cells;
+// `block`: largest number of cells that are encoded at a time.
 Written encode(const Tables& tables, Sense sense, Rule rule, i64 limit, const FactorArrays& factors,
                std::span<const i64> numbers, Number type, char* arena, i64 block);
 

@@ -109,7 +109,7 @@ void Tables::add(const Source& source, std::span<const int> scope, std::span<con
 
 const std::vector<Ends>& Tables::ends(Sense sense) const {
   if (sense_ == sense) return ends_;
-  // After a stop request, the known ranges stay.
+  // A stop request throws, and then the old ranges stay.
   std::vector<Ends> found;
   found.reserve(sources_.size());
   Looks looks;
@@ -199,7 +199,7 @@ Lists Tables::groups() const {
     sequence.push_back(int(number));
   }
   std::stable_sort(sequence.begin(), sequence.end(), [&](int a, int b) { return scopes[a].size() > scopes[b].size(); });
-  // Groups with each variable, by their first tables: touching[starts[v] .. ends[v]).
+  // Groups whose scopes have a variable, each named by its first table: touching[starts[v] .. ends[v]).
   std::vector<i64> starts(variables + 1);
   for (const int v : scopes.items) ++starts[v + 1];
   std::partial_sum(starts.begin(), starts.end(), starts.begin());
@@ -223,7 +223,7 @@ Lists Tables::groups() const {
     if (smallest >= 0) continue;
     for (const int v : own) touching[ends[v]++] = number;
   }
-  // Members in the order of insertion, each group at the place of its first table.
+  // Members in the order of `sequence`, each group at the place of its first table.
   std::vector<i64> count(size() + 1), place(size());
   for (const int number : sequence) ++count[home[number]];
   Lists result;

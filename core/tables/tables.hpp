@@ -27,10 +27,10 @@ T forbidden(Sense sense) {
   return sense == Sense::min_cost ? std::numeric_limits<T>::infinity() : -std::numeric_limits<T>::infinity();
 }
 
-// Largest number of axes of a dense array: no table with more fits a machine.
+// Largest number of axes of a dense array: NumPy 2 has no more, and 2^64 cells would not fit any memory.
 constexpr int kMostAxes = 64;
 
-// Smallest and largest allowed value of a table; `reals` of floats, `integers` of integers.
+// Smallest and largest allowed value of a table: `low` and `high` of floats, `least` and `most` of integers.
 struct Ends {
   bool any = false, forbids = false;  // true if it allows some values, and if it forbids some
   double low = 0, high = 0;
@@ -45,7 +45,7 @@ struct Listing {
   i64 integer_default = 0;
 };
 
-// Memory of the numbers of one table; the owner keeps it alive.
+// Memory of the numbers of one table; its owner keeps it alive.
 struct Source {
   Type type = Type::f64;
   const char* values = nullptr;
@@ -71,17 +71,19 @@ class Tables {
   std::span<const i64> strides(i64 number) const { return of_scope(strides_, number); }
   i64 cells(i64 number) const { return cells_[number]; }
 
-  // Smallest and largest allowed value of each table, computed once.
+  // Smallest and largest allowed value of each table; computed again only for another sense.
   const std::vector<Ends>& ends(Sense sense) const;
 
-  // Axes along which a table's numbers stay the same; none for a sparse or a large table. Also none for a table that
-  // depends on no axis: it stands for its scope, in a model that is planned before its numbers are known.
+  // Axes of several states along which a table's numbers stay the same; none for a sparse or a large table. Also none
+  // if the numbers are the same along all axes: such a table stands for its scope, in a model that is planned before
+  // its numbers are known.
   std::vector<int> idle(i64 number) const;
 
   // Address of a table's cell at an assignment of valid states; nullptr: the default value.
   const char* at(i64 number, std::span<const i64> assignment) const;
 
-  // Groups of tables with nested scopes: each table with a scope goes to the smallest group that contains it.
+  // Groups of tables with nested scopes: each table with a scope goes to the smallest group whose scope contains its
+  // own.
   Lists groups() const;
 
  private:
@@ -119,7 +121,7 @@ struct Axis {
   i64 size, stride;
 };
 
-// Axes without those of one state; neighbouring axes that are contiguous in memory are merged.
+// Write the axes of several states, with neighbours that are contiguous in memory merged; returns their number.
 inline int joined(std::span<const i64> sizes, std::span<const i64> strides, Axis* axes) {
   int count = 0;
   for (std::size_t a = 0; a < sizes.size(); ++a) {

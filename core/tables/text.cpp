@@ -254,7 +254,7 @@ Scanner::Functions Scanner::functions(std::uint64_t most, std::span<const std::i
     try {
       is_read = add_function(found, sizes, rule);
     } catch (const TextError&) {
-      // The next reader reports the error.
+      // The general reader, which continues at this function, reports the error.
     }
     if (!is_read) {
       std::tie(at_, mark_, quoted_) = before;

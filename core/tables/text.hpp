@@ -17,13 +17,14 @@ struct TextError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Rules of tokens: blanks separate, each mark is a single token, '"' quotes, all other characters form words.
+// Rules of tokens: blanks separate tokens, each mark is a token by itself, '"' quotes, all other characters form words.
 struct TextStyle {
   std::string blanks = " \t\r\n\v\f";
   std::string marks;
   bool quotes = false;
   bool block_comments = false;  // /* ... */
-  bool line_comments = false;   // # ... and // ...; with block comments, // may end a word but # may not
+  // # ... and // ...; inside a word, // starts a comment but # does not
+  bool line_comments = false;   // # ... and // ...; with block comments,
   bool glued_minus = false;     // "29-1" is two integers
 };
 
@@ -37,7 +38,7 @@ class Scanner {
   std::int64_t line() const;                    // line of the last token, from 1
   std::string_view token(const char* what);     // the next token, without its quotes
   bool quoted() const { return quoted_; }       // true if the last token was in quotes
-  void skip_past(char mark, const char* what);  // skips raw text outside quotes
+  void skip_past(char mark, const char* what);  // skips text up to and with the first `mark` outside quotes
   std::string_view peek();                      // the next token, which stays unread; empty at the end
 
   std::int64_t integer(const char* what);
@@ -54,13 +55,14 @@ class Scanner {
   Lists lists(std::uint64_t count, std::int64_t bound, const char* what);
   // Tables, each "k v1 .. vk" with non-negative values, where table i must have k == sizes[i].
   void tables(std::span<const std::int64_t> sizes, std::span<double> out);
-  // Lines "i1 .. ik cost" with each i below its size and cost >= 0.
+  // Tuples "i1 .. ik cost" with each i below its size, and no negative numbers.
   void tuples(std::span<const std::int64_t> sizes, std::span<std::int32_t> rows, std::span<std::int64_t> costs);
-  // Up to `most` cost functions "arity i1 .. ik default count" and as many tuples, as dense tables, in which costs from
-  // `bound` on are forbidden. Ends before the first function that is malformed, shared, global, of many variables, or
-  // better listed: with over `dense` cells, and over `ratio` cells for each tuple.
+  // Reads up to `most` cost functions, each "arity i1 .. ik default count" and then `count` tuples, as dense tables;
+  // costs from `bound` on are forbidden. Ends before the first function that is malformed, shared or global, that has
+  // over 32 variables, or that is better kept as a list: more than `dense` cells, and more than `ratio` cells for each
+  // tuple.
   struct Functions {
-    std::vector<std::int64_t> starts{0}, members;  // begins and members of the scopes
+    std::vector<std::int64_t> starts{0}, members;  // starts and members of the scopes
     std::vector<std::int64_t> costs;
   };
   struct Dense {
