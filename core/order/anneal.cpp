@@ -10,10 +10,11 @@ namespace {
 
 constexpr std::size_t threshold_count = 1024;
 constexpr std::int64_t proposals_per_temperature = 8192;
-constexpr double proposal_seconds = 25e-9, word_seconds = 5e-9;  // seconds, on the machine VM of bench/RESULTS.md
+// seconds for a proposal, and for a word of its sets, on the machine VM of bench/RESULTS.md
+constexpr double proposal_seconds = 25e-9, word_seconds = 5e-9;
 
-// A node of the tree is a place. Swapping a vertex with its parent exchanges the variables of the two places, so the
-// upper separator does not change.
+// The tree's nodes are places for variables. Swapping a vertex with its parent exchanges the variables of the two
+// places, so the separator of the upper place does not change.
 template <std::size_t Words>
 class TreeAnnealer final : public Annealer {
   using Bits = std::array<std::uint64_t, Words>;

@@ -11,7 +11,7 @@ Graph moral_graph(std::vector<double> sizes, const std::vector<std::int64_t>& of
   Graph graph{std::move(sizes), {}};
   graph.neighbours.resize(graph.count());
   Looks looks;
-  // Wide scopes over the same variables are merged early, so that they do not pile up.
+  // Long lists lose their duplicates early, because wide scopes over the same variables would pile up.
   const std::size_t most = 2 * static_cast<std::size_t>(graph.count()) + 64;
   std::vector<std::size_t> room(graph.count());
   for (std::size_t i = 0; i + 1 < offsets.size(); ++i)

@@ -35,15 +35,15 @@ Graph induced(const Graph& graph, const std::vector<Vertex>& keep);
 
 std::vector<std::vector<Vertex>> components(const Graph& graph);
 
-// Scopes that remain, ascending, after all others have left one by one: a scope leaves if its own variable (`children`)
-// is in no other scope and is not wanted. `wanted`: a mark for each variable.
+// Numbers of the scopes that remain, ascending, after scopes have left one by one: a scope leaves if its own variable
+// (`children`) is in no other remaining scope and is not wanted. `wanted`: a mark for each variable.
 std::vector<Vertex> without_barren(const std::vector<std::int64_t>& offsets, const std::vector<Vertex>& members,
                                    const std::vector<Vertex>& children, const std::vector<char>& wanted);
 
 // Separators (in no particular order) and parents of all vertices if the graph is eliminated along an order.
 struct EliminationTree {
   std::vector<Vertex> position, parent;
-  std::vector<std::size_t> starts{0};  // begins of the separators, in elimination order
+  std::vector<std::size_t> starts{0};  // starts of the separators, in elimination order
   std::vector<Vertex> members;
 
   std::span<const Vertex> separator(Vertex v) const {
@@ -52,12 +52,11 @@ struct EliminationTree {
 };
 EliminationTree eliminate(const Graph& graph, const Order& order);
 
-// Another order of the same tree: each subtree is finished before the next one begins, and siblings come by their
-// lowest number.
-// Walking through the variables in this sequence mostly hits the cache.
+// Another order of the same tree: each subtree is finished before the next one begins, and siblings come by ascending
+// number. Walking through the variables in this sequence mostly hits the cache.
 Order in_postorder(const EliminationTree& tree);
 
-// Logarithms to base 2, so that large widths do not overflow them.
+// log2 of the cells of all buckets and of the largest message: the numbers themselves would overflow.
 struct Cost {
   double total = -std::numeric_limits<double>::infinity();
   double largest = 0;
@@ -103,7 +102,7 @@ class Clock {
   bool is_stopped() const {
     if (is_asked()) return true;
     if (whole_) return whole_->is_stopped();
-    // A clock without a limit is not read: an order of a small graph takes less time than that.
+    // A clock without a limit is not read: reading it takes longer than an order of a small graph.
     return longest_ < std::numeric_limits<double>::infinity() &&
            std::chrono::duration<double>(Time::now() - start_).count() > longest_;
   }

@@ -157,7 +157,7 @@ std::pair<Graph, std::vector<Vertex>> Remainder::graph() && {
 
 namespace {
 
-// A new neighbour of a vertex, and the previous entry of the list.
+// A new neighbour of a vertex, and the next entry of the vertex's list.
 struct Gained {
   Vertex neighbour;
   std::uint32_t next;
@@ -186,7 +186,7 @@ class Queue {
     filled_.resize(heaps_.size() / 64 + 1);
   }
 
-  static constexpr int block_bits = 12;  // log2 of the numbers in a block
+  static constexpr int block_bits = 12;  // log2 of the number of vertices in a block
 
   bool empty() const { return size_ == 0; }
   std::size_t size() const { return size_; }
@@ -200,7 +200,7 @@ class Queue {
     ++size_;
   }
 
-  // The cheapest entry, if there is one.
+  // Remove and return the cheapest entry, of a large graph by keys rounded down; the queue must not be empty.
   Entry pop() {
     while (!filled_[first_]) ++first_;
     auto& heap = heaps_[first_ * 64 + static_cast<std::size_t>(std::countr_zero(filled_[first_]))];
@@ -313,7 +313,7 @@ class GreedyRun {
     queue_.push({key, tie, v});
   }
 
-  // Vertices of large graphs are in blocks of 4,096 consecutive numbers.
+  // Equal vertices of large graphs are eliminated in blocks of 4,096 consecutive numbers, and at random within these.
   std::uint32_t random_tie(Vertex v) {
     constexpr int bits = 14;
     const auto drawn = static_cast<std::uint32_t>(random_.next() >> 32);
@@ -347,7 +347,8 @@ class GreedyRun {
     push(v);
   }
 
-  // False: stop request. On dense graphs of a thousand vertices a step takes half a second.
+  // Eliminate v and update keys; returns false on a stop request, because a step takes half a second on dense graphs of
+  // a thousand vertices.
   bool step(Vertex v, const Clock& clock) {
     if (rule_ != Rule::min_fill && rule_ != Rule::weighted_min_fill) {
       for (Vertex u : rest_.eliminate(v)) rescore(u);
@@ -365,7 +366,7 @@ class GreedyRun {
     for (Vertex u : around) clique += weight(u);
     for (Vertex u : around) {
       if (clock.is_asked()) return false;
-      // The eliminated vertex no longer counts among pairs without an edge.
+      // u loses the missing pairs of the eliminated vertex and u's neighbours outside the clique.
       double others = weight(u) - clique;
       for (Vertex w : rest_.neighbours(u)) others += weight(w);
       score_[u] -= others * weight(v);
@@ -382,8 +383,8 @@ class GreedyRun {
     first_gained_[v] = static_cast<std::uint32_t>(gained_.size() - 1);
   }
 
-  // Pairs without an edge, of a new neighbour and another neighbour of a vertex. New neighbours are joined to each
-  // other.
+  // Missing pairs of a new neighbour and another neighbour of a vertex. New neighbours are joined to each other, so no
+  // pair counts twice.
   double missed_with_gained(Vertex v) {
     common_.clear();
     for (std::uint32_t i = std::exchange(first_gained_[v], none); i != none; i = gained_[i].next)
@@ -392,7 +393,7 @@ class GreedyRun {
   }
 
   // Common neighbours of both ends of a new edge lose a missing pair. The eliminated vertex's neighbours draw ties here
-  // and once more later, so that a seed gives the same draws.
+  // and again in `step`: the order of a seed depends on both draws. Returns false on a stop request.
   bool credit_common_neighbours(Vertex v, const Clock& clock) {
     constexpr std::size_t between_looks = 1024;  // edges between checks for a stop request: some milliseconds
     ++stamp_;
@@ -418,7 +419,7 @@ class GreedyRun {
     return true;
   }
 
-  // Appends the remaining vertices, neighbours after each other, starting from one.
+  // Append the remaining vertices breadth first: from `start`, then from each vertex that was not reached.
   void sweep(Vertex start, Order& order) const {
     std::vector<char> is_done(rest_.count(), 0);
     for (const Vertex v : order) is_done[v] = 1;
@@ -469,7 +470,7 @@ class GreedyRun {
 
 namespace {
 
-// Chooses this many vertices, each near an earlier one if possible.
+// Choose this many vertices, each a neighbour of an earlier one where possible.
 std::vector<Vertex> nearby(const Graph& graph, Vertex count) {
   std::vector<char> is_listed(graph.count(), 0);
   std::vector<Vertex> listed;

@@ -29,7 +29,7 @@ class Remainder {
   const std::vector<std::pair<Vertex, Vertex>>& fill() const { return fill_; }
   // Pairs of v's neighbours without an edge: their number, or the sum of the products of their sizes.
   double missing(Vertex v, bool weighted) { return missing_around(v, adjacent_[v], weighted) / 2; }
-  // Pairs without an edge of one of these neighbours of v and any neighbour of v; pairs within these count twice.
+  // Pairs without an edge between one of v's neighbours `some` and any neighbour of v; pairs within `some` count twice.
   double missing_around(Vertex v, const std::vector<Vertex>& some, bool weighted);
   // Append the common neighbours of two vertices.
   void common(Vertex a, Vertex b, std::vector<Vertex>& found) const;
@@ -37,7 +37,7 @@ class Remainder {
   Vertex odd_neighbour(Vertex v);
   // Remaining graph, and the original numbers of its vertices.
   std::pair<Graph, std::vector<Vertex>> graph() &&;
-  // Add the approximate time of the work since the last call to a clock.
+  // Add to a clock the approximate time of the work since the last call.
   void tell(Clock& clock) { clock.count(visit_seconds * static_cast<double>(std::exchange(visits_, 0))); }
   void visit(std::uint64_t entries) const { visits_ += entries; }
 
@@ -72,7 +72,7 @@ std::optional<Order> greedy(const Graph& graph, Rule rule, double noise, double 
 // would take too long.
 struct PartialOrder {
   Order order;
-  Vertex widest = none;             // vertex of that bucket
+  Vertex widest = none;             // vertex of that bucket; none: no bucket is as large
   std::vector<Vertex> separator{};  // neighbours of `widest` at that time
 };
 PartialOrder greedy_up_to(Graph graph, double most, Random& random, Clock& clock);

@@ -56,7 +56,7 @@ class Reducer {
 
  private:
   bool is_over() {
-    // Checking a pair takes as long as visiting a small vertex.
+    // Reading the clock takes as long as a visit to a small vertex, so most calls do not read it.
     if (is_over_ || ++looks_ % between_looks) return is_over_;
     rest_.tell(clock_);
     return is_over_ = clock_.expired();

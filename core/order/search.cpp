@@ -23,8 +23,8 @@ constexpr double shortest_stagnation = 0.1;
 constexpr double unbounded = std::numeric_limits<double>::infinity();
 
 constexpr double worth_a_thread = 5e-3;  // seconds of a search before it starts threads, which takes 0.05 ms each
-constexpr int most_threads =
-    8;  // 16 threads take as long as 4 if half of the time goes to pieces, and slow other processes down
+// 16 threads take as long as 4 if half of the time goes to pieces, and slow other processes down.
+constexpr int most_threads = 8;
 constexpr std::size_t most_ahead = 4;  // annealings for each thread that were made ahead of their rounds
 constexpr auto between_looks = std::chrono::milliseconds(20);
 
@@ -59,7 +59,7 @@ class ComponentSearch {
     look_ahead(clock);
   }
 
-  // Finds the best order of a small graph if that takes at most these seconds; rounds cannot improve it.
+  // Finds the best order of a small graph if that takes at most these seconds; then no rounds follow.
   void solve(double seconds, Clock& clock) {
     const double needed = exact_seconds * graph_.count() * std::exp2(graph_.count());
     if (!options_.anneal || graph_.count() > exact_size || needed > std::min(seconds, clock.left())) return;
@@ -144,13 +144,13 @@ class ComponentSearch {
 
   void whole_step(Clock& clock) {
     if (!ahead_.empty() && ahead_.front().round == round_) {
-      // The calling thread makes the next one in the meantime.
+      // While this annealing is unfinished, the calling thread makes one for a later round.
       if (!is_ready(ahead_.front()) && clock.left() > 2 * last_counted_) add_ahead(clock, std::launch::deferred);
       while (!is_ready(ahead_.front(), between_looks)) clock.check();
       Ahead ahead = std::move(ahead_.front());
       ahead_.pop_front();
       last_counted_ = ahead.clock->counted();
-      // Otherwise it would have been cut off.
+      // One that takes longer than the remaining time has to end early, so it is made again with that limit.
       if (last_counted_ < clock.left()) {
         clock.count(last_counted_);
         keep(elite_size, ahead.found.get());
@@ -209,7 +209,8 @@ class ComponentSearch {
     return {std::move(order), cost_of(graph_, tree)};
   }
 
-  // An order made from an elite order replaces it; a fresh order takes a free place or the worst order's place.
+  // An order made from an elite order replaces it if it is better; a fresh order takes a free place, or the worst
+  // order's.
   void keep(std::size_t slot, Candidate found) {
     const auto ahead = [&](const Candidate& a, const Candidate& b) { return better(a.cost, b.cost, options_.limit); };
     if (slot == elite_size && elite_.size() == elite_size)
@@ -226,8 +227,8 @@ class ComponentSearch {
   std::vector<Candidate> elite_;
   std::size_t best_ = 0;
   bool is_solved_ = false;
-  std::deque<Ahead> ahead_;  // by number of the round
-  double last_counted_ = 0;  // time of the last count
+  std::deque<Ahead> ahead_;  // in the order of their rounds
+  double last_counted_ = 0;  // counted time of the last annealing that was made ahead
 };
 
 }  // namespace
@@ -258,7 +259,7 @@ class Search::Work {
   Order improve(Clock& clock) {
     if (!parts_.empty()) improve_parts(clock);
     Order order = this->order();
-    parts_.clear();  // annealings made ahead use the clock
+    parts_.clear();  // ends annealings made ahead, which use the clock
     if (options_.anneal && real().count() > exact_size) {
       const Cost cost = cost_of(real(), order);
       if (cost.largest < annealable && is_worth_more(cost)) order = polish(std::move(order), run_seconds(cost), clock);

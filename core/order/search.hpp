@@ -11,13 +11,13 @@ struct Options {
   std::vector<Rule> rules;   // rules of the greedy runs
   bool anneal = true;        // improve by local search
   std::int64_t rounds = -1;  // number of greedy runs and annealings; -1: until the time is up
-  double patience = 0;       // seconds of ordering for each cell of work; 0: no such limit
+  double patience = 0;  // seconds of a run for each cell of its buckets, to compare the search with; 0: no comparison
   double limit = std::numeric_limits<double>::infinity();  // log2 of the largest table that is wanted
   std::uint64_t seed = 0;
   int threads = 1;
 };
 
-// Seconds of a run from which a search for its order pays.
+// Seconds of the shortest run that is worth a search for its order.
 inline constexpr double worth_a_search = 0.2e-3;
 
 // Share of a run's time that the search for its order may take. With 0.15, 28 of 227 searches took longer than their
@@ -39,7 +39,7 @@ class Search {
   std::unique_ptr<Work> work_;
 };
 
-// Number of cells that a quick order by fill-in visits in a part of a problem: the scopes with a set bit.
+// Number of cells of all buckets of a quick min-fill elimination of a part of a problem: the scopes with a set bit.
 double cells_of_part(std::span<const double> sizes, std::span<const std::int64_t> offsets,
                      std::span<const Vertex> members, std::span<const std::uint8_t> bits);
 
