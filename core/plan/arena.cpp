@@ -91,7 +91,7 @@ void Gaps::replace(Place place, std::span<const Gap> gaps) {
   if (own.size() > kChunk) return split(place.chunk);
   Capacity come;
   for (const Gap& gap : gaps) come.include(capacity_of(gap));
-  // Only a removed gap can make the chunk's capacity smaller.
+  // A capacity is measured again only if the removed gap had it and no new gap has as much.
   const auto changed = [&](Capacity& most, auto measured) {
     const Capacity before = most;
     most.include(come);
@@ -118,7 +118,7 @@ void Gaps::push_back(Gap gap) {
 void Gaps::pop_back() { replace({chunks_.size() - 1, chunks_.back().size() - 1}, {}); }
 
 void Gaps::add(Gap gap) {
-  // The last gap before the new one, and the gap after it.
+  // Find the last gap before the new one, and the gap after it.
   const auto chunk = std::partition_point(chunks_.begin(), chunks_.end(),
                                           [&](const auto& gaps) { return gaps.front().offset < gap.offset; });
   if (chunk == chunks_.begin()) {

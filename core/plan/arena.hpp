@@ -64,7 +64,7 @@ class Arena {
  public:
   explicit Arena(i64 itemsize);
 
-  // Offset of the first free span that fits.
+  // Offset of the first free span that fits; if none does, the height grows.
   i64 take(i64 span);
   // Keeps free spans below the height unused.
   void seal() { free_.clear(); }

@@ -22,7 +22,7 @@ constexpr i64 kExact = 1 << 16;
 constexpr int kSamples = 1 << 11;
 // Number of cells of the inner axes, whose offsets are listed once; they and the cells stay in the fastest cache.
 constexpr i64 kInner = 1 << 11;
-// Number of cells of a joined table that one thread makes alone.
+// Number of cells of the largest joined table that one thread makes alone.
 constexpr i64 kAlone = 1 << 16;
 
 // Sum of some tables of a bucket.
@@ -162,8 +162,8 @@ class Division {
   }
 
  private:
-  // Gain of joining two mini-buckets. Ties are broken by the number of tables that the message meets, then by the
-  // number of added variables.
+  // Gain of joining two mini-buckets. Of equals, the pair comes first whose own variables share most tables with each
+  // other, then the one with fewer added variables.
   struct Pair {
     int one, other;
     double gain;
@@ -246,7 +246,7 @@ class Division {
     return found;
   }
 
-  // Fills in the pairs from the first one on, and drops pairs that may not be joined.
+  // Fills in the pairs from `first` on, and drops pairs that may not be joined.
   void compare(const std::vector<Joined>& parts, std::vector<Pair>& pairs, std::size_t first) const {
     const auto is_too_large = [&](Pair& pair) {
       const auto& one = parts[std::size_t(pair.one)].scope;
@@ -269,7 +269,8 @@ class Division {
     if (is_stopped) throw Stopped{};
   }
 
-  // Gain of the joint message of two tables over the sum of their own messages: the mean over all assignments.
+  // Gain of the joint message of two tables over the sum of their own messages: the mean over all assignments, or over
+  // samples if they are many.
   double gain_of(const Joined& one, const Joined& other) const {
     const std::vector<int> scope = union_of(one.scope, other.scope);
     const Walk walk(sizes_, scope, one.scope, other.scope);

@@ -6,11 +6,11 @@ namespace elimina::plan {
 namespace {
 
 // Tuned on the CPU and on an H200 (bench/fused.py).
-constexpr i64 kFusedCells = i64{1} << 20;  // size of a message from which a wider step without it pays
-constexpr i64 kFusedDomain = 16;           // largest number of values of all variables that one step eliminates
-constexpr i64 kFusedWork = 4;              // combinations that may be spent to save a cell of a message
-constexpr i64 kSpreadGain =
-    256;  // how many times smaller than the message a table is that is spread over all variables
+// cells of a message: from this size on, a wider step that does not write the message is faster
+constexpr i64 kFusedCells = i64{1} << 20;
+constexpr i64 kFusedDomain = 16;  // largest number of values of all variables that one step eliminates
+constexpr i64 kFusedWork = 4;     // combinations that may be spent to save a cell of a message
+constexpr i64 kSpreadGain = 256;  // smallest ratio of the message to a table that is spread over all variables
 
 }  // namespace
 
@@ -19,7 +19,7 @@ bool is_spread(std::span<const int> scope, std::span<const int> variables, std::
   std::vector<i64> own;
   for (const int v : scope) own.push_back(sizes[v]);
   std::vector<i64> strides(own.size());
-  lay_out_table(own, 1, -1, strides);  // the largest padding is that of the smallest type
+  lay_out_table(own, 1, -1, strides);  // one-byte numbers have the largest padding
   for (std::size_t axis = 0; axis + 1 < variables.size(); ++axis)
     if (strides[axis] != strides[axis + 1] * own[axis + 1]) return false;
   return true;

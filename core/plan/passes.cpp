@@ -11,7 +11,8 @@
 namespace elimina::plan {
 namespace {
 
-constexpr std::size_t kMostAlike = 8;  // number of tables with one scope from which they are joined for several targets
+// largest number of tables with one scope that several targets read without a join
+constexpr std::size_t kMostAlike = 8;
 
 class Passes {
  public:
@@ -115,7 +116,8 @@ class Passes {
     }
   }
 
-  // Node from which each marginal is read: at the smallest separator with the variable; -1: in its own bucket.
+  // Node at whose separator each variable's marginal is read, the smallest one with the variable; -1: in its own
+  // bucket.
   std::vector<int> sites() const {
     std::vector<int> best(sizes_.size(), -1);
     std::vector<i64> fewest(sizes_.size(), 0);
@@ -150,8 +152,8 @@ class Passes {
     if (!targets_.empty()) distribute(0, targets_);
   }
 
-  // Sends each target the product of all messages except its own, and of the tables on the stack from `first` on, as
-  // far as they have variables of others. Each half of the targets gets the other half as one product.
+  // Sends each target the product of the tables on the stack from `first` on and of all targets' messages except its
+  // own. Each half of the targets gets the other half as one product.
   void distribute(std::size_t first, Targets targets) {
     if (targets.size() == 1) {
       const auto [child, number] = targets.front();
@@ -178,7 +180,7 @@ class Passes {
     live_.resize(end);
   }
 
-  // A separate step, because an answer must not be a factor or a message.
+  // Writes a marginal in a step of its own, because an answer must not be a factor or a message; returns the step.
   int marginal(int number, std::size_t first) {
     const std::size_t before = writer_.made().steps.size();
     const Target target{-1, number};
@@ -243,7 +245,7 @@ class Passes {
   u64* set(std::size_t table) { return sets_.data() + table * words_; }
   static bool has(const u64* set, int variable) { return set[variable / 64] >> (variable % 64) & 1; }
 
-  // Union of the sets that contain a variable.
+  // Sets `bucket_` to the union of the sets that contain a variable.
   void find_bucket(int variable) {
     bucket_.assign(words_, 0);
     for (const u64* own = sets_.data(); own != sets_.data() + sets_.size(); own += words_)
@@ -258,7 +260,7 @@ class Passes {
         visit(variables_[word * 64 + std::size_t(std::countr_zero(left))]);
   }
 
-  // Orders by the cells of a variable's bucket; ties are broken by the number of its values, then by the order.
+  // The variable whose bucket has the fewest cells; of equals, one with most values, then the earliest in the order.
   int cheapest() {
     if (gone_.size() == 1) return gone_.front();
     int best = -1;
@@ -273,7 +275,7 @@ class Passes {
     return best;
   }
 
-  // `with_parts`: tables with a scope inside the others' scopes are joined with them.
+  // `with_parts`: tables with a scope inside the bucket's are joined with its tables.
   void eliminate(std::size_t first, int variable, bool with_parts) {
     find_bucket(variable);
     bucket_[variable / 64] &= ~(u64{1} << (variable % 64));
@@ -305,7 +307,7 @@ class Passes {
   void join_alike(std::size_t first) {
     if (live_.size() - first <= kMostAlike) return;
     std::map<std::vector<int>, std::size_t> places;
-    std::vector<Reads> groups;  // in the order of their scopes
+    std::vector<Reads> groups;  // in the order of their first tables
     for (std::size_t i = first; i < live_.size(); ++i) {
       const auto scope = writer_.scope_of(live_[i]);
       const auto [at, is_new] = places.try_emplace({scope.begin(), scope.end()}, groups.size());

@@ -93,7 +93,7 @@ class Placer {
       if (last_reader_[step] < 0) measure(step), place(step);
   }
 
-  // Frees the tables whose last reader is this step.
+  // Frees the tables that this step reads last, except those that stay.
   void make_room(i64 number, std::span<const int> levels) {
     for (const Read& read : steps_.reads_of(number)) {
       const int source = read.source;
@@ -105,7 +105,7 @@ class Placer {
     }
   }
 
-  // Writes the record of a step with a place.
+  // Writes the record of a step whose output has a place.
   void write(i64 number) {
     layout_.starts.push_back(i64(layout_.words.size()));
     layout_.words.resize(layout_.words.size() + std::size_t(recorder_.words(number)));

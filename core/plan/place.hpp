@@ -9,17 +9,17 @@ struct Speed {
   double bandwidth;     // bytes per second of a large copy
   double combinations;  // combinations of a value of the eliminated variable and an output cell, per second
   double step;          // least seconds of a step
-  double lone_bandwidth, lone_combinations;  // of one thread, for steps
-  double shared;                             // of fewer combinations than this
+  double lone_bandwidth, lone_combinations;  // the same of one thread
+  double shared;                             // combinations of the smallest step that all threads share
 };
 
 struct Layout {
   std::vector<i64> offsets, spans;  // offset and length of each factor, in elements
   std::vector<i64> strides;         // strides of each factor's axes, one factor after another
-  std::vector<i64> words, starts;   // the records and their begins; empty if there are too many words
+  std::vector<i64> words, starts;   // the records and their starts; empty if they are deferred or have too many words
   std::vector<int> factors;         // for each table that is read: the factor; -1: a message
   bool is_deferred = false;         // records are written when they are read (records.hpp), and `factors` is empty
-  std::vector<i64> out_offsets;     // offset of each step's output, for such records
+  std::vector<i64> out_offsets;     // offset of each step's output; empty unless records are deferred
   i64 record_words = 0;             // number of words of all records, also if they are not stored
   std::vector<i64> out_spans;       // number of elements of each step's output; empty if there are too many words
   double factor_cells = 0;          // number of elements of the factors
@@ -33,7 +33,7 @@ struct Layout {
 // `keep`: outputs stay after their last reader; else only lasting ones do, and the others make room. `levels`: level of
 // each step, ascending: a message with a reader of a higher level stays, too; empty: all 0. `runs`: number of runs of
 // each level's steps. `most_words`: largest number of words of records; a larger layout has figures only.
-// `deferred_words`: number from which records are deferred.
+// `deferred_words`: smallest number of words of records that are deferred.
 Layout lay_out(const Steps& steps, i64 factors, std::span<const i64> sizes, i64 itemsize, bool keep,
                std::span<const int> levels, std::span<const double> runs, const Speed& speed, i64 most_words,
                i64 deferred_words);

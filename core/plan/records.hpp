@@ -1,4 +1,4 @@
-// Writing the records (elimina/program.hpp) of steps that have been laid out.
+// Writes the records (elimina/program.hpp) of steps that have been laid out.
 #pragma once
 #include <memory>
 
@@ -36,7 +36,7 @@ class Recorder : public RecordWriter {
   std::span<const i64> strides() const { return strides_; }
 
  private:
-  static constexpr std::size_t kFew = 8;  // number of axes up to which a table is searched for a variable
+  static constexpr std::size_t kFew = 8;  // largest number of axes of a table that is searched for a variable
 
   void find(const Read& read);
   // Stride along a variable of the table that was selected last; 0 if it lacks the variable.
@@ -49,7 +49,7 @@ class Recorder : public RecordWriter {
   std::vector<i64> shape_, strides_;  // axes of the last measured table
   std::span<const int> read_scope_;   // scope of the table that was selected last
   const i64* read_strides_ = nullptr;
-  std::vector<i64> stride_;  // strides of its variables, if they are many; these are marked
+  std::vector<i64> stride_;  // strides of the table's variables, which are marked, if it has many
   Marks marks_;
 };
 

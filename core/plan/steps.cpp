@@ -12,12 +12,13 @@
 namespace elimina::plan {
 namespace {
 
-constexpr i64 kJoinGain =
-    4;  // how many times smaller than the bucket the common scope of two streamed tables is, if they are joined
-constexpr i64 kPackWork = i64{1} << 27;  // number of combinations of a bucket from which a step to join a side pays
-constexpr i64 kPackGain = 900;           // how many times smaller than the bucket such a step is
-constexpr i64 kProductGain = 32;         // the same if the bucket becomes a matrix product
-constexpr i64 kLayOutGain = 256;         // the same for a single table that is copied for a matrix product
+// Smallest ratio of a bucket to the common scope of two streamed tables that are joined.
+constexpr i64 kJoinGain = 4;
+// combinations of a bucket: from this number on, a step may join the tables of one side
+constexpr i64 kPackWork = i64{1} << 27;
+constexpr i64 kPackGain = 900;    // smallest ratio of the bucket to such a step
+constexpr i64 kProductGain = 32;  // the same if the bucket becomes a matrix product
+constexpr i64 kLayOutGain = 256;  // the same for a single table that is copied for a matrix product
 
 void remove(std::vector<Read>& reads, const std::vector<Read>& gone) {
   std::erase_if(reads, [&](const Read& read) { return std::find(gone.begin(), gone.end(), read) != gone.end(); });
@@ -50,7 +51,7 @@ Steps Steps::moved(std::span<const int> sequence) const {
 struct Writer::Bucket {
   int variable, scope;
   i64 domain;
-  i64 work;  // number of combinations of an output cell and a value of the variable
+  i64 work;  // number of combinations of an output cell and values of all eliminated variables
   double weight;
   std::span<const int> others;
 };
@@ -78,7 +79,7 @@ int Writer::scope(std::span<const int> variables) {
   return int(made_.scopes.size()) - 1;
 }
 
-// Appends them behind the existing variables.
+// Appends the variables of the tables except `without`, by position, behind the existing variables.
 void Writer::collect(std::span<const Read> reads, int without, std::vector<int>& variables) {
   const std::size_t first = variables.size();
   marks_.clear();
@@ -186,7 +187,7 @@ int Writer::add(const Bucket& bucket, std::span<const Read> reads, const Tile& t
   return int(made_.steps.size()) - 1;
 }
 
-// Returns their number; -1 if they are in the order of the scope.
+// Adds the axes of a tile; returns the number of their list, or -1 if they are in the order of the scope.
 int Writer::add_axes(const Tile& tile) {
   const i64 begin = made_.axes.starts.back();
   for (const auto* group : {&tile.outer, &tile.mid, &tile.lo})
@@ -223,7 +224,7 @@ Tile Writer::tile(i64 domain, int scope, std::span<const Read> reads, int rows) 
   return choose_tile(shape_, rows);
 }
 
-// Replaces the chosen tables by their join; `scope` -1: axes are in elimination order.
+// Replaces the chosen tables by their join. `own`: its scope; -1: all their variables, in elimination order.
 void Writer::join(std::vector<Read>& reads, const std::vector<Read>& chosen, int own, int rows) {
   if (own < 0) own = scope_of_all(chosen);
   remove(reads, chosen);
@@ -231,7 +232,8 @@ void Writer::join(std::vector<Read>& reads, const std::vector<Read>& chosen, int
   reads.push_back({is_split_ ? add(bucket, chosen, tile(1, own, chosen, rows), rows) : add(bucket, chosen), own});
 }
 
-// Joins small tables, those with the smallest common scope first, until a step can read all.
+// Joins tables until a step can read all: those with the smallest common scope first, or any in a hopeless bucket,
+// which is planned for its figures alone.
 void Writer::limit_tables(const Bucket& bucket, std::vector<Read>& reads) {
   if (reads.size() > tables_ && bucket.work <= kHopelessWork) join_equal(reads);
   while (reads.size() > tables_) {
@@ -243,7 +245,8 @@ void Writer::limit_tables(const Bucket& bucket, std::vector<Read>& reads) {
   }
 }
 
-// Joins tables of the same scope, small ones first, as far as needed: the search would join one at a time.
+// Joins tables of the same scope, small ones first, as far as needed: `join_smallest` compares all tables for each one
+// that it joins.
 void Writer::join_equal(std::vector<Read>& reads) {
   std::map<std::vector<int>, std::size_t> places;
   std::vector<std::deque<Read>> groups;
@@ -392,7 +395,8 @@ bool Writer::is_cheap(const Bucket& bucket, const std::vector<int>& key, const s
   return times(made, gain) <= bucket.work;
 }
 
-// True if the table is a matrix whose rows of these cells start at multiples of a word.
+// True if the table has none of these cells' axes, or is a matrix whose rows of these cells are contiguous and start at
+// multiples of four elements.
 bool Writer::is_packed(const Bucket& bucket, const Read& read, const std::vector<int>& key,
                        const std::vector<int>& cells) const {
   const auto scope = scope_of(read);
@@ -418,10 +422,8 @@ bool Writer::is_packed(const Bucket& bucket, const Read& read, const std::vector
 namespace {
 
 // Adds one table to each mini-bucket of a variable, so that all agree on the best cost of each value of their common
-// variables:
-// the excess of one over the mean goes to the others (moment matching: Ihler, Flerova, Dechter and Otten 2012, section
-// 3.2;
-// with weights, marginals of their powers: Liu and Ihler 2011).
+// variables: the excess of one over the mean goes to the others (moment matching: Ihler, Flerova, Dechter and Otten
+// 2012, section 3.2; with weights, marginals of their powers: Liu and Ihler 2011).
 class Level {
  public:
   struct Part {
@@ -496,7 +498,8 @@ Steps upward_steps(const Tree& tree, const Lists& scopes, std::span<const i64> s
     }
     if (levelled && parts.size() > 1) level.apply(parts);
     for (Level::Part& part : parts) {
-      // Unless all messages are kept, the inputs of a bucket would wait too long for its parent.
+      // A bucket waits for the next one alone, because its inputs stay in memory until then; if all messages stay, it
+      // may wait for any.
       const bool is_next = stays || (to < sequence.size() && sequence[to] == tree.parents[part.node]);
       if (rules.fused && is_next && fusion.pays(part.node, part.reads, writer.made().scopes)) {
         fusion.wait(part.node, std::move(part.reads));

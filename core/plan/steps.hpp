@@ -8,34 +8,36 @@
 
 namespace elimina::plan {
 
-constexpr int kMostTables = 16;  // that one step reads
+constexpr int kMostTables = 16;  // largest number of tables that one step reads
 
 // A table to be read: a factor (source -1) or an earlier step's output.
 struct Read {
   int source;
-  int scope;  // number in Steps::scopes; that of a factor is the factor's
+  int scope;  // number in Steps::scopes; a factor has the number of its scope
   int factor() const { return source < 0 ? scope : -1; }
   bool operator==(const Read&) const = default;
 };
 
 // A step before memory is laid out. Tables are read in the sequence lhs, rhs, streamed.
 struct Step {
-  int variable;    // eliminated; kJoin or kLevel (elimina/program.hpp)
-  int axes;        // slow, middle, fast: number in Steps::axes; -1: those of the scope in its sequence
-  i64 domain;      // values of all variables that are eliminated, together
-  int scope;       // of the output, slow to fast: number in Steps::scopes
-  int outer, mid;  // numbers of axes
+  int variable;  // the eliminated variable, or kJoin or kLevel (elimina/program.hpp)
+  // number in Steps::axes of the list of axes (slow, middle, fast); -1: the variables of the scope, in its sequence
+  int axes;
+  i64 domain;      // product of the numbers of values of all eliminated variables
+  int scope;       // number in Steps::scopes of the output's scope, slow to fast
+  int outer, mid;  // numbers of slow and of middle axes
   int tables_a, tables_b;
   int rows;  // position of the first axis of the output's rows; -1: where `row_axes` puts it
   double weight;
 };
 
-// A part of the answer: a step and the variable whose marginal it is, or a family's first variable; -1: a factor of the answer.
+// A part of the answer: a step and the variable whose marginal it is, or a family's first variable; -1: a factor of the
+// answer.
 struct Output {
   int step, variable;
 };
 
-// 0, 1, 2 and so on, as most axes are.
+// The sequence 0, 1, 2 ... that most steps' axes have.
 constexpr auto kPositions = [] {
   std::array<int, 64> positions{};
   for (int n = 0; n < int(positions.size()); ++n) positions[n] = n;
@@ -44,13 +46,13 @@ constexpr auto kPositions = [] {
 
 struct Steps {
   std::vector<Step> steps;
-  Lists scopes;             // of factors, by their numbers, and of outputs
-  std::vector<Read> reads;  // of all steps
-  std::vector<i64> first;   // of each step's reads, and behind the last one
-  Lists axes;               // positions in a scope
-  Lists others;             // variables that each step eliminates besides, later ones, up to the last step with some
+  Lists scopes;             // scopes of the factors, by their numbers, and of the outputs
+  std::vector<Read> reads;  // tables that the steps read, one step after another
+  std::vector<i64> first;   // start of each step's reads, and the end of the last step's
+  Lists axes;               // lists of positions in the output's scope
+  Lists others;  // further variables that each step eliminates, later in the order; up to the last step with some
   std::vector<Output> outputs;
-  std::vector<char> lasting;  // of each step: its output stays, even where others make room
+  std::vector<char> lasting;  // for each step: true if its output stays even where others make room
   int most_tables = 0;
 
   std::span<const Read> reads_of(i64 step) const {
@@ -74,18 +76,19 @@ struct Steps {
 
 // Limits on steps.
 struct StepRules {
-  int tables;  // that a step may read
-  bool products =
-      false;  // steps without streamed tables are matrix products (elimina/product.hpp), for which joining each side pays early
+  int tables;  // largest number of tables that a step reads
+  // True if steps without streamed tables are matrix products (elimina/product.hpp), for which even small buckets join
+  // the tables of each side.
+  bool products = false;
   bool fused = false;  // buckets may be eliminated together with their parents' (plan/fusion.hpp)
-  bool is_split =
-      true;  // false: the caller splits the axes when it packs the steps, which have no axes here and no groups of tables
+  // False if the caller splits the axes when it packs the steps: until then, they have no axes and no groups of tables.
+  bool is_split = true;
 };
 
 // Appends steps.
 class Writer {
  public:
-  // `sizes`: of the model's variables. `scopes`: of the factors, sorted by position in the tree.
+  // `sizes`: sizes of the model's variables. `scopes`: scopes of the factors, sorted by position in the tree.
   Writer(const Tree& tree, const Lists& scopes, std::span<const i64> sizes, StepRules rules);
 
   Steps& made() { return made_; }
@@ -102,19 +105,21 @@ class Writer {
   i64 cells(std::span<const int> scope) const { return cells_of(scope, sizes_); }
   i64 size(int variable) const { return variable < 0 ? 1 : sizes_[variable]; }
   int position(int variable) const { return tree_.position[variable]; }
-  // All variables of the tables, by position, but for one (-1: for none).
+  // All variables of the tables except `without` (-1: none), by position.
   std::vector<int> variables_of_all(std::span<const Read> reads, int without = -1);
-  // The same as the number of a new scope.
+  // The number of a new scope with all variables of the tables except `without`.
   int scope_of_all(std::span<const Read> reads, int without = -1);
 
-  // Appends the steps from tables, which it uses up, to the message of a bucket over a scope; `variable`: kJoin for a join.
+  // Appends the steps that eliminate a variable from tables, which they use up; returns the message over a scope.
+  // `variable`: kJoin for a join.
   Read eliminate(int variable, int scope, std::vector<Read>& reads, double weight = 1);
-  // The same for several variables that one step eliminates, the earliest first; all tables may be read at once.
+  // Appends a step that eliminates several variables, the earliest first; it must be able to read all tables at once.
   Read eliminate_all(std::span<const int> variables, int scope, std::vector<Read> reads);
-  // Appends the steps that eliminate all variables of a bucket but some, the earliest first.
+  // Appends the steps that eliminate all variables of a bucket except `axes`, the earliest first.
   Read project(int variable, std::span<const int> separator, std::vector<Read> reads, const std::vector<int>& axes,
                double weight);
-  // Appends the moment matching of mini-buckets: for each a table over the scope of their marginals.
+  // Appends the moment matching of mini-buckets; returns a table for each, over the scope of their marginals. `parts`:
+  // each one's share of the mean.
   std::vector<Read> level(const std::vector<Read>& marginals, std::span<const double> parts);
 
  private:
@@ -145,28 +150,30 @@ class Writer {
   Steps made_;
   Looks looks_;
   Marks marks_;
-  std::vector<int> axis_;  // of each marked variable
+  std::vector<int> axis_;  // axis of each marked variable
   StepShape shape_;
 };
 
-// The pass towards the roots. `sequence`: all nodes, children before parents. `levelled`: mini-buckets of a variable, which
-// follow each other then, get moment matching before they are eliminated. `weights`: of each node's elimination; empty: 1.
+// The pass towards the roots. `sequence`: all nodes, children before parents. `levelled`: mini-buckets of a variable,
+// which must be neighbours in `sequence`, get moment matching before they are eliminated. `weights`: weight of each
+// node's elimination; empty: 1. `stays`: messages stay after their last reader.
 Steps upward_steps(const Tree& tree, const Lists& scopes, std::span<const i64> sizes, std::span<const int> sequence,
                    StepRules rules, bool levelled, std::span<const double> weights, bool stays);
 
-// Both passes (Shafer and Shenoy 1990), as far as the marginals of the wanted variables and the joint ones of the families need them;
-// or, of a joint distribution of the kept variables, the pass towards the roots and their join. A family is part of a table's scope.
+// Both passes (Shafer and Shenoy 1990), as far as the marginals of the wanted variables and the joint marginals of the
+// families need them. A family must lie in the scope of a table.
 Steps both_passes(const Tree& tree, const Lists& scopes, std::span<const i64> sizes, StepRules rules,
                   std::span<const int> wanted, const Lists& families = {});
+// The pass towards the roots and the join of its results: the joint distribution of the kept variables.
 Steps joint_steps(const Tree& tree, const Lists& scopes, std::span<const i64> sizes, StepRules rules);
 
-// Bounds on what a plan's steps on rows do not know (bounds.cpp). For each node the tables that bound its message from below,
-// and those that bound what is outside its subtree: a factor is its number, a message -1 less its step's.
+// Bounds with which steps on tuples prune (bounds.cpp). For each node, the tables that bound its message from below,
+// and those that bound the cost outside its subtree: a factor is its number, a message -1 minus the number of its step.
 struct RowBounds {
   Steps steps;
   Lists own, rest;
 };
-// `cells`: of a mini-bucket's message at most, unless its tables are larger.
+// `cells`: largest number of cells of a mini-bucket, unless one of its tables has more.
 RowBounds row_bounds(const Tree& tree, const Lists& scopes, std::span<const i64> sizes, int tables, i64 cells);
 
 }  // namespace elimina::plan

@@ -7,14 +7,14 @@ namespace elimina::plan {
 namespace {
 
 // Tuned on the CPU and on the GPU (bench/kernels.py, bench/cpu.py).
-constexpr i64 kRowPadding = 64;    // cells behind the first axis from which they are padded to whole vectors
-constexpr i64 kLoCells = 32;       // cells of fast axes that a split should have
-constexpr i64 kLoLimit = 16384;    // and those that it need not exceed
-constexpr i64 kMidLimit = 1024;    // cells of middle axes
-constexpr double kGathered = 4.0;  // cost of a gathered read, by that of one along a row
+constexpr i64 kRowPadding = 64;    // with fewer cells behind the first axis, rows are not padded
+constexpr i64 kLoCells = 32;       // fewest cells of fast axes that a split should have
+constexpr i64 kLoLimit = 16384;    // with more cells of fast axes, the search for a split ends
+constexpr i64 kMidLimit = 1024;    // largest number of cells of several middle axes
+constexpr double kGathered = 4.0;  // cost of a gathered read, relative to a read along a row
 constexpr double kRowOverhead = 64.0;
 
-// Split of a step with tables of at most 64 axes: no step with more is worth a split.
+// Search for the split of a step with at most 64 axes; a step with more is not worth a split.
 class Split {
  public:
   Split(const StepShape& shape, int rows) : shape_(shape), rows_(rows) {
@@ -39,7 +39,8 @@ class Split {
  private:
   int count() const { return int(shape_.sizes.size()); }
 
-  // Growing sets of axes over which the rhs tables stay: first those that the fewest tables share with the fast axes.
+  // Tries growing sets of middle axes, along which rhs tables stay the same: first axes of the fewest tables that have
+  // fast axes, too.
   void try_mid_axes(int first, i64 lo_cells) {
     const u64 lo = ~u64{0} << first & (count() == 64 ? ~u64{0} : (u64{1} << count()) - 1);
     std::vector<u64> touching;

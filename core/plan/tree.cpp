@@ -61,7 +61,7 @@ class Builder {
     return item.factor >= 0 ? scopes_[item.factor] : tree_.separators[item.child];
   }
 
-  // `part`: places in the bucket.
+  // Adds a node for the items of the bucket at these places.
   void add_node(int place, std::span<const int> part) {
     const int number = int(tree_.variables.size()), variable = tree_.order[place];
     marks_.clear();
@@ -116,7 +116,7 @@ class Forest {
     join([&](int number, int other) { near_.items[end[number]++] = other; });
   }
 
-  // Nodes by distance from the root; `towards` then tells each one's neighbour on the way there.
+  // Nodes by distance from the root; afterwards, `towards` returns a node's neighbour on the path to the root.
   const std::vector<int>& walk(int root) {
     ++walks_;
     reached_.assign(1, root);
@@ -213,7 +213,8 @@ PlannedTree plan_tree(Lists scopes, std::vector<i64> sizes, std::vector<int> ord
   return made;
 }
 
-// A bucket's clique is part of a child's exactly if the child's separator is as large as it (Blair and Peyton 1993).
+// A bucket's clique is part of a child's clique exactly if the child's separator is as large as it (Blair and Peyton
+// 1993).
 Cliques junction_tree(const Tree& tree) {
   std::vector<int> clique_of(tree.size()), base, tops;
   for (int number = 0; number < int(tree.size()); ++number) {

@@ -12,25 +12,26 @@ using Partition = std::vector<std::vector<std::vector<int>>>;
 // Nodes in elimination order, so that children come before parents.
 struct Tree {
   std::vector<int> order, kept;
-  std::vector<int> position;            // of each variable in the order, kept ones behind it; -1: in neither
-  std::vector<int> variables, parents;  // of each node; the parent of a root is -1
-  Lists separators, factors, children;  // of each node; separators by position
+  std::vector<int> position;  // position of each variable: in the order, then among the kept ones; -1: in neither
+  std::vector<int> variables, parents;  // variable and parent of each node; the parent of a root is -1
+  Lists separators, factors, children;  // lists of each node; separators by position
 
   i64 size() const { return i64(variables.size()); }
   i64 width() const;
-  i64 depth() const;  // nodes on the longest way from a root
+  i64 depth() const;  // number of nodes on the longest path from a root
   // Nodes such that each subtree is finished before the next begins: few messages are alive at a time.
   std::vector<int> postorder() const;
 };
 
-// Eliminates symbolically: each scope goes to the bucket of its earliest variable. With an i-bound, buckets are divided into
-// mini-buckets whose messages have at most so many variables, or no more than the largest table leaves (Dechter and Rish 2003).
+// Eliminates symbolically: each scope goes to the bucket of its earliest variable. With an i-bound, buckets are
+// partitioned into mini-buckets, by `partition` if it is given, whose messages have at most `ibound` variables, or as
+// many as their largest table leaves (Dechter and Rish 2003).
 Tree bucket_tree(const Lists& scopes, std::vector<int> order, std::vector<int> kept, i64 variables,
                  std::optional<int> ibound, const Partition* partition);
 
 // The scopes of a problem's factors, sorted by an order of elimination, and their bucket tree.
 struct PlannedTree {
-  std::vector<i64> sizes;  // of all variables
+  std::vector<i64> sizes;  // sizes of all variables
   Lists scopes;
   Tree tree;
 
@@ -42,7 +43,7 @@ PlannedTree plan_tree(Lists scopes, std::vector<i64> sizes, std::vector<int> ord
 
 // Maximal cliques of the triangulated graph, as a junction tree: children before parents.
 struct Cliques {
-  Lists scopes, separators;  // those that are eliminated first come first; separators are shared with the parent
+  Lists scopes, separators;  // variables in elimination order; each separator is shared with the parent
   std::vector<int> parents;  // -1: a root
 };
 Cliques junction_tree(const Tree& tree);
