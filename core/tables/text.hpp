@@ -24,8 +24,8 @@ struct TextStyle {
   bool quotes = false;
   bool block_comments = false;  // /* ... */
   // # ... and // ...; inside a word, // starts a comment but # does not
-  bool line_comments = false;   // # ... and // ...; with block comments,
-  bool glued_minus = false;     // "29-1" is two integers
+  bool line_comments = false;
+  bool glued_minus = false;  // "29-1" is two integers
 };
 
 class Scanner {
