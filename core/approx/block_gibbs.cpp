@@ -10,10 +10,10 @@ namespace elimina::approx {
 
 namespace {
 
-// Divisions of the variables into blocks, which take turns.
+// Number of sets of blocks with all variables; each sweep draws one of them.
 constexpr std::size_t kCovers = 8;
 
-// Divides positive numbers by the largest one, so that products of many stay in the range of floats.
+// Divides positive numbers by the largest one if it is tiny, so that products of many stay in the range of floats.
 void rescale(double* numbers, std::int64_t count) {
   constexpr double least = 1e-100;
   const double peak = *std::max_element(numbers, numbers + count);
@@ -55,7 +55,7 @@ BlockGibbs::BlockGibbs(std::vector<std::int64_t> sizes, const ScopeList& scopes,
     auto& blocks = covers_.emplace_back();
     std::ranges::shuffle(sequence, random_);
     for (std::vector<bool> is_drawn(sizes_.size(), false); std::ranges::count(is_drawn, false) > 0;) {
-      // Variables that no block has yet come first.
+      // Variables that no block has yet come first, so that each block adds some.
       std::ranges::stable_partition(sequence, [&](std::int32_t v) { return !is_drawn[v]; });
       blocks.push_back(block_of(sequence, is_drawn));
     }

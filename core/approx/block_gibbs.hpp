@@ -1,6 +1,6 @@
-// Gibbs sampling of blocks: variables whose factors, given all other variables, form a forest are drawn together, from their exact
-// distribution (Jensen, Kong and Kjaerulff 1995, "Blocking Gibbs sampling in very large probabilistic expert systems"; Hamze and de Freitas 2004,
-// "From fields to trees").
+// Gibbs sampling of blocks: variables whose factors, given all other variables, form a forest are drawn together, from
+// their exact distribution (Jensen, Kong and Kjaerulff 1995, "Blocking Gibbs sampling in very large probabilistic
+// expert systems"; Hamze and de Freitas 2004, "From fields to trees").
 #pragma once
 #include <cstdint>
 #include <random>
@@ -14,8 +14,8 @@ namespace elimina::approx {
 class BlockGibbs {
  public:
   // `values`: values of all factors, positive, one factor after another. Each chain has a replica for each power of the
-  // product of all factors; the power is 1. Neighbouring replicas exchange states (Geyer 1991, "Markov chain Monte
-  // Carlo maximum likelihood"). Chains start at random states.
+  // product of all factors; the first power is 1. Neighbouring replicas exchange states (Geyer 1991, "Markov chain
+  // Monte Carlo maximum likelihood"). Chains start at random states.
   BlockGibbs(std::vector<std::int64_t> sizes, const ScopeList& scopes, const std::vector<double>& values,
              std::vector<double> powers, std::size_t chains, std::uint64_t seed);
 
@@ -72,7 +72,7 @@ class BlockGibbs {
   std::vector<Factor> factors_;
   std::vector<Axis> axes_;
   std::vector<std::vector<Use>> uses_;             // factors that each variable uses
-  std::vector<std::vector<Block>> covers_;         // sets of blocks that contain each variable
+  std::vector<std::vector<Block>> covers_;         // sets of blocks; the blocks of each set contain all variables
   std::vector<std::vector<std::int32_t>> states_;  // states for each chain and power
   std::size_t parity_ = 0;
   std::vector<double> cells_, products_;

@@ -6,7 +6,7 @@
 namespace elimina::approx {
 namespace {
 
-// Runs of one cell or of consecutive cells; the compiler unrolls some lengths.
+// Adds or copies runs, each from one cell or from consecutive cells; the compiler unrolls some lengths.
 template <bool kReplaces, bool kRepeats>
 inline void spread_runs(std::span<const int> offsets, i64 run, const double* __restrict source,
                         double* __restrict block) {

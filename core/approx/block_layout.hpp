@@ -15,7 +15,7 @@ class BlockLayout {
   // lacks.
   void set(std::span<const i64> sizes, std::span<const i64> strides);
 
-  // Adds the other table's cells to the block's, or overwrites these.
+  // Adds the other table's cells to the block's, or overwrites the block's cells with them.
   void spread(const double* source, double* block, bool replaces) const;
 
   // Adds the block's cells to those of the other table.

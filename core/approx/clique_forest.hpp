@@ -31,7 +31,7 @@ class CliqueForest {
   // Removes a clique; its heir, if any, inherits the edges.
   void remove_clique(int number, int heir = -1);
   Scope separator(int one, int other) const { return shared(scope(one), scope(other)); }
-  // Path of cliques from one to the nearest clique with a variable; empty: none is connected.
+  // Path of cliques from one to the nearest clique with a variable; empty: no connected clique has it.
   std::vector<int> path(int start, int variable);
 
  private:
@@ -53,7 +53,7 @@ struct RootedCliques {
   std::vector<int> parents;    // -1: none
   std::vector<i64> firsts{0};  // first cell of each table, and the number of all cells at the end
 
-  // Also sets the position of each clique in the forest; -1: removed.
+  // Also sets for each clique of the forest its position here; -1: a removed clique.
   RootedCliques(const CliqueForest& forest, std::span<const i64> sizes, std::vector<int>& positions);
 
   std::size_t size() const { return parents.size(); }

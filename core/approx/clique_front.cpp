@@ -12,7 +12,7 @@ namespace {
 
 // Entropy of a distribution in nats.
 double entropy(std::span<const double> belief) {
-  // Clamps to the smallest normal number, which stands for 0, before taking logarithms.
+  // The smallest normal number stands for 0, whose logarithm is infinite.
   constexpr double least = std::numeric_limits<double>::min();
   double sum = 0;
   for (const double share : belief) sum -= share * std::log(std::max(share, least));
@@ -76,7 +76,7 @@ void CliqueFront::separate(int variable, i64 most_cells) {
     int variable, clique;
     auto operator<=>(const Removal&) const = default;
   };
-  std::map<std::pair<int, int>, double> prices;  // price of each edge from a variable within a clique
+  std::map<std::pair<int, int>, double> prices;  // price of each edge from `variable`, by clique and other end
   std::vector<int> members;
   for (int number = 0; number < size(); ++number)
     if (is_alive(number) && has(scope(number), variable)) members.push_back(number);
@@ -102,7 +102,7 @@ void CliqueFront::separate(int variable, i64 most_cells) {
   }
 }
 
-// Splits a clique into two, each with one of two variables.
+// Splits a clique into two, each with only one of two variables.
 void CliqueFront::split(int clique, int first, int second) {
   divergence_ += information(clique, std::span(&first, 1), std::span(&second, 1));
   const int origin = sources_[clique];
@@ -143,7 +143,8 @@ void CliqueFront::shorten(std::span<const int> path, std::size_t position, std::
   drop(best.variable, clique, best.behind);
 }
 
-// Removes a variable from a clique and from all cliques reached through it, except across one edge.
+// Removes a variable from a clique and from all cliques connected to it by cliques with the variable, except across the
+// edge to `behind`.
 void CliqueFront::drop(int variable, int start, int behind) {
   std::vector<std::pair<int, int>> reached{{start, behind}};  // pairs of a clique and the clique before it
   for (std::size_t position = 0; position < reached.size(); ++position) {

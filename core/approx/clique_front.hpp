@@ -25,7 +25,8 @@ class CliqueFront : public CliqueForest {
   // Removes edges of a variable until its cliques can be joined to a table of at most `most_cells` cells.
   void separate(int variable, i64 most_cells);
 
-  // Removes a variable from a clique of a path and from the cliques on that side of an edge, except for needed ones.
+  // Removes the variable with the lowest price, except needed ones, from the clique at `position` and from all cliques
+  // on its side of the edge to a neighbour on the path that has the variable, too.
   void shorten(std::span<const int> path, std::size_t position, std::span<const int> needed);
 
  private:

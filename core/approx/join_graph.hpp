@@ -16,19 +16,18 @@ class JoinGraph {
  public:
   using Cells = std::vector<double>;
 
-  // `scopes`: variables of each cluster, slow to fast; `ends`: two clusters for each edge; `separators`: the variables of its messages.
+  // `scopes`: variables of each cluster, slow to fast; `ends`: the two clusters of each edge; `separators`: the
+  // variables of each edge's messages.
   JoinGraph(std::vector<std::int64_t> sizes, ScopeList scopes, std::span<const std::int32_t> ends,
             const ScopeList& separators);
 
   // Multiplies each cluster's table by a factor over some of its variables; `values`: values of all factors, at least
-  // 0. False:
-  // a factor does not fit its cluster.
+  // 0. Returns false if a factor does not fit its cluster, or the number of values is wrong.
   bool multiply(std::span<const std::int64_t> clusters, const ScopeList& scopes, std::span<const double> values);
 
   // Updates clusters until no message changes by more than `tolerance`, or `updates` times; returns true if all have
-  // converged.
-  // `damping`: share of the old message in a new one. Ends early, with complete messages, when the thread is asked to
-  // stop.
+  // converged. `damping`: share of the old message in a new one. Ends early, with complete messages, when the thread is
+  // asked to stop.
   bool run(double tolerance, double damping, std::uint64_t updates);
 
   // Bethe's approximation of the natural logarithm of the sum; minus infinity if the messages show that the sum is 0.
@@ -38,7 +37,7 @@ class JoinGraph {
   // has it.
   Cells marginals(std::span<const std::int32_t> variables);
 
-  // Messages of the first edges, each from its first end to its second, one after another.
+  // Messages of the first `edges` edges, each from its first end to its second, one after another.
   Cells messages(std::size_t edges) const;
 
   double residual() const { return residual_; }

@@ -14,7 +14,8 @@ namespace {
 // Smallest weight of a state in a forecast, so that no state is excluded.
 constexpr double kLeastForecast = 1e-2;
 
-// Divides tables, each by its largest value, and returns the natural logarithm of these values.
+// Divides tables by others, then each quotient by its largest value; returns the sum of these values' natural
+// logarithms.
 double divide(const RootedCliques& cliques, std::vector<double>& numerators, std::span<const double> denominators) {
   double log_scale = 0;
   for (std::size_t number = 0; number < cliques.size(); ++number) {
@@ -127,8 +128,8 @@ void LinkedTrees::calibrate_tree(const LinkedTree& tree) {
   log_z_ += log_z + log_scale;
 }
 
-// Factors of the distribution that has the marginals of a calibrated tree on all cliques. Each clique lies in a host
-// clique.
+// Returns the factors of the distribution that has the marginals of a calibrated tree on all cliques. Each clique lies
+// in a host clique.
 std::vector<double> LinkedTrees::project(const Interface& interface, const LinkedTree& tree,
                                          std::span<const int> hosts) const {
   const RootedCliques& cliques = interface.cliques;

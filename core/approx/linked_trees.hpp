@@ -23,7 +23,7 @@ class RankedFactors {
   std::span<const int> scope(int factor) const { return scopes_[factor]; }
   const double* table(int factor) const { return tables_.data() + firsts_[factor]; }
   std::span<const int> bucket(int rank) const { return buckets_[rank]; }
-  // Number of cells of the largest factor or variable.
+  // Number of cells of the largest factor, or of values of a variable if that is larger.
   i64 most_cells() const { return most_cells_; }
 
  private:
@@ -46,7 +46,8 @@ class Forecasts {
   std::span<const double> at(int variable, int rank) const;
 
  private:
-  std::vector<std::vector<std::pair<int, std::vector<double>>>> entries_;  // by variable: ranks, weights
+  // for each variable, the rank and the weights of each forecast
+  std::vector<std::vector<std::pair<int, std::vector<double>>>> entries_;
 };
 
 // Approximate distribution over the variables that later factors share with a clique tree.
@@ -97,7 +98,7 @@ class LinkedTrees {
   std::vector<double> pass_backward();
   // Updates messages from earlier to later trees.
   void pass_forward();
-  // Weights of states from later factors, for a sequence with other cliques.
+  // Weights of states from later factors, for the approximations in another sequence of trees.
   std::shared_ptr<const Forecasts> forecast() const;
 
   const std::vector<LinkedTree>& trees() const { return trees_; }

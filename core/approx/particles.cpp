@@ -33,7 +33,9 @@ double Particles::share_out() {
 }
 
 void Particles::resample_if_uneven(i64 number, double point) {
-  constexpr double even = 0.5, least_share = 0.5;  // share of the logarithms' range, and of samples of even weight
+  // `even`: range of the log-weights below which samples count as even; `least_share`: effective share of samples below
+  // which they are resampled.
+  constexpr double even = 0.5, least_share = 0.5;
   const auto [low, high] = std::minmax_element(logs_.begin(), logs_.end());
   if (*high - *low < even || *high == kNothing) return;
   const std::size_t count = logs_.size();

@@ -21,8 +21,8 @@ class Particles {
 
   // Notes that a number was drawn.
   void add(i64 number) { read_.push_back(number); }
-  // Resamples if few samples have most of the weight; all weights are equal afterwards. `point`: a random number in [0,
-  // 1).
+  // Resamples if few samples have most of the weight; all weights are equal afterwards. `point`: a random number of at
+  // least 0 and below 1.
   void resample_if_uneven(i64 number, double point);
   // Gives each sample the states of its ancestors, and its whole weight. Returns the effective number of independent
   // samples for the first numbers drawn.
@@ -37,8 +37,8 @@ class Particles {
   std::int32_t* states_ = nullptr;
   i64 row_ = 0;
   std::span<double> logs_;  // logarithms of the weights since the last resampling
-  double log_mean_ = 0;     // logarithm of the mean weight before that
-  double log_sum_ = 0;      // logarithm of the sum of weights at the last shares
+  double log_mean_ = 0;     // logarithm of the mean weight up to that resampling
+  double log_sum_ = 0;      // logarithm of the sum of weights when shares were last written
   std::vector<double> shares_;
   std::vector<i64> read_;                           // numbers with up-to-date rows, which later buckets may read
   std::vector<std::vector<std::int32_t>> origins_;  // for each resampling, the ancestor of each sample

@@ -14,9 +14,8 @@ constexpr Share kWhole = 2147483647;
 constexpr double kLogOfZero = -std::numeric_limits<double>::infinity();
 
 // Sums the powers of each column of a block with `rows` rows, and overwrites the terms. A weight of 0 takes the largest
-// term.
-// `shares`: shares of rows 1 and later, `share_stride` apart; null: not wanted. `magnitudes`: raised to the largest
-// finite size of the terms.
+// term. `shares`: shares of rows 1 and later, `share_stride` apart; nullptr: not wanted. `magnitudes`: raised to the
+// largest finite absolute value of each column's terms.
 void sum_powers(double* terms, i64 rows, i64 columns, double weight, double* sums, Share* shares, i64 share_stride,
                 double* magnitudes);
 

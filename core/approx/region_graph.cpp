@@ -43,7 +43,7 @@ class DisjointSets {
   std::size_t sets_;
 };
 
-// Adds the variables that two scopes share, if there are at least two and the first two are the given ones.
+// Sets `shared` to the variables that two scopes share; returns true if the first two of them are the given ones.
 bool intersect(std::span<const std::int32_t> one, std::span<const std::int32_t> other, std::int32_t first,
                std::int32_t second, Scope& shared) {
   shared.clear();

@@ -1,5 +1,6 @@
-// Region graphs of the cluster variation method (Kikuchi 1951; Yedidia, Freeman and Weiss 2005, "Constructing free-energy approximations and
-// generalized belief propagation algorithms"): outer regions are sets of variables, inner regions their intersections.
+// Region graphs of the cluster variation method (Kikuchi 1951; Yedidia, Freeman and Weiss 2005, "Constructing
+// free-energy approximations and generalized belief propagation algorithms"): outer regions are sets of variables,
+// inner regions their intersections.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -55,8 +56,7 @@ class RegionGraph {
 };
 
 // Variables of the chordless loops of three or four variables in the graph of pairs that share a scope, unless one
-// scope contains the loop;
-// at most `max_loops` of them.
+// scope contains the loop; at most `max_loops` of them.
 ScopeList short_loops(std::size_t variables, const ScopeList& scopes, std::size_t max_loops);
 
 }  // namespace elimina::approx

@@ -175,7 +175,7 @@ double RegionPropagation::update(std::size_t number, double damping) {
   const std::int64_t cells = inner.cells, count = std::int64_t(inner.last - inner.first);
   double* belief = inner_logs_.data() + inner.begin;
   const double* tangent = is_tangent_ ? tangents_.data() + inner.begin : belief;
-  // Messages are divided by at least 1; the previous belief stands for missing ones.
+  // The sum is divided by at least 1; where the weight is smaller, the previous belief makes up the difference.
   const double plain_weight = double(count) + inner.number;
   const double weight = std::max(1.0, is_tangent_ ? double(count) + inner.convex_number() : plain_weight);
   // Marginals of the outer regions, and their logarithms.
@@ -192,7 +192,7 @@ double RegionPropagation::update(std::size_t number, double damping) {
   }
   for (std::int64_t i = 0; i < count * cells; ++i) margin_logs_[i] = 1 / std::max(margins_[i], kLeastProbability);
   logarithms(margin_logs_.data(), count * cells);
-  // The belief is the mean of these marginals, divided by the messages.
+  // The belief's logarithm is a weighted mean of the marginals' logarithms less those of the messages.
   sums_.assign(cells, 0.0);
   for (std::int64_t k = 0; k < count; ++k) {
     const double* message = messages_.data() + edges_[inner.first + k].begin;
@@ -249,10 +249,10 @@ double RegionPropagation::move_tangent(std::size_t number) {
 }
 
 bool RegionPropagation::sweep(double damping) {
-  // Forward and backward sweeps alternate.
   if (sweeps_ % kRefreshSweeps == kRefreshSweeps - 1) refresh_all();
   double residual = 0;
   for (std::size_t i = 0; i < inner_.size(); ++i) {
+    // Forward and backward sweeps alternate.
     const std::size_t number = sweeps_ % 2 ? inner_.size() - 1 - i : i;
     const double change = update(number, damping);
     residual = std::max(residual, change);
@@ -274,7 +274,7 @@ bool RegionPropagation::run(double tolerance, double damping, std::uint64_t swee
 bool RegionPropagation::run_double_loop(double tolerance, double precision, std::uint64_t inner_sweeps,
                                         std::uint64_t sweeps) {
   if (!is_tangent_) {
-    // Before convergence, some messages may be far from all others.
+    // Messages of a run that has not converged may be far apart, so all start again.
     is_tangent_ = true;
     for (double& message : messages_) message = message == kForbidden ? message : 0.0;
     for (double& log : inner_logs_) log = log == kForbidden ? log : 0.0;

@@ -1,5 +1,5 @@
-// Generalised belief propagation on a region graph: minimisation of Kikuchi's free energy by messages from inner to outer regions (Heskes, Albers
-// and Kappen 2003, "Approximate inference and constrained optimization").
+// Generalised belief propagation on a region graph: minimisation of Kikuchi's free energy by messages from inner to
+// outer regions (Heskes, Albers and Kappen 2003, "Approximate inference and constrained optimization").
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -17,11 +17,12 @@ class RegionPropagation {
   explicit RegionPropagation(const RegionGraph& graph);
 
   // Multiplies each factor into the table of an outer region that contains it; `values`: values of all factors, at
-  // least 0. False:
-  // no region contains a factor, or the number of values is wrong. Call it before messages are passed.
+  // least 0. Returns false if no region contains a factor, or the number of values is wrong. Call it before messages
+  // are passed.
   bool multiply(const RegionGraph& graph, const ScopeList& scopes, std::span<const double> values);
 
-  // Removes tuples that other regions forbid, until nothing changes; false: no tuple remains. The first step.
+  // Removes tuples that other regions forbid, until nothing changes; returns false if a region has no tuple left. Call
+  // it before messages are passed.
   bool filter_tuples();
 
   // Passes messages until regions agree within `tolerance` on all probabilities, or for at most `sweeps` sweeps;
@@ -29,8 +30,8 @@ class RegionPropagation {
   bool run(double tolerance, double damping, std::uint64_t sweeps);
 
   // The double loop, which always converges: a tangent replaces the concave part of the free energy, and sweeps
-  // minimise the convex rest until its regions agree better by `precision` than the tangent moves, or for at most
-  // `inner_sweeps`. The first call resets all messages.
+  // minimise the convex rest until regions agree within `precision` times the tangent's last move, or for at most
+  // `inner_sweeps`. The first call resets all messages. Returns true if all regions agree within `tolerance`.
   bool run_double_loop(double tolerance, double precision, std::uint64_t inner_sweeps, std::uint64_t sweeps);
 
   // Kikuchi's approximation of the sum's natural logarithm.

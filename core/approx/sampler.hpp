@@ -51,8 +51,8 @@ class Sampler {
   };
   struct Block;
 
-  // Calls `work(block, number of its first sample, is_to_end)` for blocks of at most `most` samples, until it returns
-  // false.
+  // Calls `work(block, number of its first sample, is_to_end)` for blocks of at most `block_samples` samples, until it
+  // returns false.
   template <class Work>
   void for_blocks(std::span<std::int32_t> states, std::span<double> logs, i64 block_samples, int threads,
                   Work work) const;
@@ -80,8 +80,8 @@ struct StateSums {
   std::span<double> products;  // sum of products of a group's weight with the state and its whole weight
 };
 
-// Adds the weights of samples in groups of `group`, each group to the next fold. `starts`: position of the first state of
-// each row of `states`; `first`: number of the first group.
+// Adds the weights of samples in groups of `group`, each group to the next fold. `starts`: position of the first state
+// of each row of `states`; `first`: number of the first group.
 void add_weights(std::span<const std::int32_t> states, std::span<const double> weights, i64 group, i64 first,
                  std::span<const i64> starts, StateSums sums);
 

@@ -22,7 +22,7 @@ void set_runs(Runs& runs, std::span<const std::int32_t> whole, std::span<const s
   std::int64_t stride = 1;
   std::size_t axis = whole.size();
   for (std::size_t i = part.size(); i-- > 0;) {
-    // In most calls, both have the same order.
+    // In most calls, both have the same order, so the search for an axis begins where the last one ended.
     do axis = (axis == 0 ? whole.size() : axis) - 1;
     while (whole[axis] != part[i]);
     strides[axis] = stride;
@@ -101,7 +101,7 @@ ELIMINA_VERSIONS void set_to(double* table, const Runs& runs, const double* part
   combine_with(table, runs, part, [](double& cell, double value) __attribute__((always_inline)) { cell = value; });
 }
 
-// Runs of tables that meet only once share their memory.
+// Tables that are combined only once share the memory of their runs.
 thread_local Runs runs_of_meeting;
 
 }  // namespace

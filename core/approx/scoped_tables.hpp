@@ -40,7 +40,7 @@ void set_runs(Runs& runs, std::span<const std::int32_t> whole, std::span<const s
 Runs runs_of(std::span<const std::int32_t> whole, std::span<const std::int32_t> part,
              std::span<const std::int64_t> sizes);
 
-// Calls work(first cell of a fast run, its cell in the other table) for each slow cell; the run has `fast` cells.
+// Calls work(first cell of a fast run, its cell in the other table) for each run; a run has `runs.sizes.back()` cells.
 template <class Work>
 [[gnu::always_inline]] inline void for_rows(const Runs& runs, Work work) {
   const std::size_t axes = runs.sizes.size();
@@ -72,7 +72,7 @@ void add_to(double* table, const Runs& runs, const double* term);
 // Adds the sums of a table's cells to another table.
 void add_up(const double* table, const Runs& runs, double* sums);
 
-// The same for tables that meet only once.
+// The same without prepared runs, for tables that are combined only once.
 void multiply_by(double* table, std::span<const std::int32_t> whole, const double* factor,
                  std::span<const std::int32_t> part, std::span<const std::int64_t> sizes);
 // Overwrites a table with another one, repeated along its other axes.

@@ -11,7 +11,7 @@ namespace elimina::approx {
 // numbers.
 constexpr double kLeastExponent = -300;
 
-// ln(2) in two parts; the first ends with zeros.
+// ln(2) in two parts; the first ends with zero bits, so that its product with an exponent is exact.
 constexpr double kLogOfTwo = 6.93147180369123816490e-01, kLogOfTwoRest = 1.90821492927058770002e-10;
 
 // exp(x) for x <= 0 within a few units in the last place; 0 up to the least exponent.
@@ -75,7 +75,7 @@ inline double logarithm_of_successor(double x) {
   return (is_large ? kLogOfTwo : 0) + (logarithm_of_ratio(s) + (is_large ? kLogOfTwoRest : 0));
 }
 
-// exp of numbers up to 0, and log of numbers from 1, in place.
+// exp of numbers up to 0, and log of numbers of at least 1, in place.
 void exponentials(double* values, i64 count);
 void logarithms(double* values, i64 count);
 

@@ -184,7 +184,7 @@ void TreeBuilder::add(int factor) {
   tree->add_factor(factor, clique);
 }
 
-// Gives some variables one growing tree.
+// Merges the growing trees of some variables; returns the tree, a new one if the variables have none.
 TreeBuilder::Growing TreeBuilder::home(std::span<const int> scope) {
   std::vector<Growing> trees;
   for (const int v : scope)
@@ -206,7 +206,7 @@ void TreeBuilder::move(const GrowingTree& cliques, const Growing& home) {
       for (const int v : cliques.scope(number)) homes_[v] = home;
 }
 
-// Returns a clique of the front that has some variables, in this tree or the next one.
+// Returns a clique of the front that has these variables, in this tree or the next one.
 int TreeBuilder::gather(Growing& tree, std::span<const int> shared) {
   for (;;) {
     std::vector<int> candidates;
@@ -226,7 +226,8 @@ int TreeBuilder::gather(Growing& tree, std::span<const int> shared) {
   }
 }
 
-// Removes dependences from a front until a clique with some variables can be joined to the others.
+// Removes dependences from a front until the clique with most of these variables can get another of them, if it lacks
+// some.
 void TreeBuilder::shorten(CliqueFront& front, std::span<const int> shared) {
   for (;;) {
     std::vector<int> candidates;
@@ -243,7 +244,7 @@ void TreeBuilder::shorten(CliqueFront& front, std::span<const int> shared) {
   }
 }
 
-// The clique with the largest number of some variables; the smallest clique breaks ties.
+// The clique with most of these variables; of equals, the smallest.
 int TreeBuilder::nearest(const CliqueForest& forest, std::span<const int> candidates,
                          std::span<const int> shared) const {
   const auto key = [&](int number) {

@@ -23,7 +23,8 @@ class GrowingTree : public CliqueForest {
   void merge(const GrowingTree& other, std::vector<LinkedTree>& trees);
   // Joins the cliques with a variable, and leaves the join without it in the front.
   void eliminate(int variable, const Scope& scope);
-  // Carries a variable along a path of cliques to its first one. `needs`: scope that replaces or joins each clique but the last.
+  // Carries a variable along a path of cliques to its first one. `needs`: for each clique but the last, the scope that
+  // it gets, or that a new clique beside it gets.
   void widen_path(std::span<const int> path, std::span<const Scope> needs);
   // Returns the tree without spare memory, and the position of each clique.
   LinkedTree complete(std::span<const i64> sizes, int rank, std::vector<LinkedTree>& trees,

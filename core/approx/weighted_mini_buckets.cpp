@@ -18,7 +18,7 @@ constexpr i64 kBlockCells = 1024;
 // Largest error of a term of a sum, and of a logarithm of a sum of exponentials, in units in the last place.
 constexpr double kUlps = 8;
 
-// Limits on the size of a weight: beyond them the bound hardly changes, and rounding grows.
+// Limits on the logarithm of a weight's size: beyond them the bound hardly changes, and rounding grows.
 constexpr double kLeastLog = -9, kMostLog = 6;
 
 // Offsets of the messages; each one lives from its node to the node's parent.
@@ -48,7 +48,7 @@ std::vector<i64> message_cells(const plan::PlannedTree& planned) {
   return cells;
 }
 
-// 32-bit records of a node.
+// Number of 32-bit records of a node: shares of all states but the first, or a message.
 i64 records_of(i64 columns, i64 size) { return plan::times(columns, std::max<i64>(1, size - 1)); }
 
 }  // namespace
@@ -194,7 +194,7 @@ void WeightedMiniBuckets::centre_shifts(std::span<const double> parameters, std:
       double mean = 0;
       for (int n = begin; n < end; ++n) mean += parameters[shift_begin_[n] + cell];
       mean /= copies;
-      // The last one takes the remainder of rounding, so that they cancel.
+      // The last shift takes the remainder of rounding, so that the shifts cancel.
       double sum = 0;
       for (int n = begin; n + 1 < end; ++n) {
         const double shift = parameters[shift_begin_[n] + cell] - mean;
@@ -263,7 +263,7 @@ std::vector<double> WeightedMiniBuckets::continued(const WeightedMiniBuckets& ot
     const int begin = other.groups_[h], end = other.groups_[h + 1];
     const int g = group_of[other.variables_[other.divided_[begin]]];
     if (g < 0) continue;
-    double total = 1;  // sizes of positive weights are shares of this
+    double total = 1;  // sum by which sizes of positive weights are divided
     if (other.positive_[h] < 0) {
       total = 0;
       for (int m = begin; m < end; ++m) total += size_of(parameters[other.shifts_ + m]);
@@ -364,7 +364,7 @@ void WeightedMiniBuckets::send(int node, bool keeps_shares) {
   for_blocks(node, [&](i64 column) {
     if (fixed >= 0) {
       build(node, fixed);
-      // The largest of one term is the term.
+      // With weight 0, the message is the largest term: the only one.
       sum_powers(block_.data() + fixed * columns, 1, columns, 0, message + column, nullptr, 0, magnitudes_.data());
     } else {
       for (i64 row = 0; row < size; ++row) build(node, row);
@@ -380,8 +380,8 @@ void WeightedMiniBuckets::send(int node, bool keeps_shares) {
   rounding_ += kUlps * std::numeric_limits<double>::epsilon() * terms * (largest + std::abs(weight) * double(size) + 1);
 }
 
-// Splits the belief of a node's separator among the states of its variable, and passes the beliefs on to its sources; returns the entropy
-// of a divided bucket's variable given the separator.
+// Splits the belief of a node's separator among the states of its variable, and passes the beliefs on to its sources;
+// returns the entropy of a partitioned bucket's variable given the separator.
 double WeightedMiniBuckets::condition(int node, double* gradient) {
   const i64 columns = blocks_[node].columns, size = sizes_[variables_[node]];
   const double* const above = live_.data() + offsets_[node];
@@ -428,7 +428,7 @@ std::vector<int> WeightedMiniBuckets::decode(int count, std::uint64_t seed) cons
         const std::span<const int> clique = cliques_[--first];
         for (i64 s = sources_begin_[first]; s < sources_begin_[first + 1]; ++s) {
           const Source& source = sources_[s];
-          if (source.origin == Origin::kShift) continue;  // shifts of a bucket cancel
+          if (source.origin == Origin::kShift) continue;  // the shifts of a bucket cancel
           const i64* const strides = strides_.data() + source.begin;
           i64 at = 0;
           for (std::size_t axis = 1; axis < clique.size(); ++axis) at += strides[axis] * values[clique[axis]];

@@ -20,12 +20,12 @@ namespace elimina::approx {
 class WeightedMiniBuckets {
  public:
   // `values`: logarithms of the tree's factors, row-major over their sorted scopes, one after another. `weights`: a
-  // weight for each node. `shared`:
-  // largest number of variables of a shift.
+  // weight for each node. `shared`: largest number of variables of a shift.
   WeightedMiniBuckets(const plan::PlannedTree& tree, std::vector<double> values, std::vector<double> weights,
                       int shared);
 
-  // Parameters: the shifts of all mini-buckets of divided buckets, then the logarithms of the sizes of their weights.
+  // Parameters: the shifts of all mini-buckets of partitioned buckets, then the logarithms of the sizes of their
+  // weights.
   i64 parameters() const { return shifts_ + i64(divided_.size()); }
   std::size_t variables() const { return sizes_.size(); }
   i64 shifts() const { return shifts_; }
@@ -35,7 +35,7 @@ class WeightedMiniBuckets {
   // that share most variables.
   std::vector<double> continued(const WeightedMiniBuckets& other, std::span<const double> parameters) const;
 
-  // Total weight of some variables, by position in the order.
+  // Sets the total weight of each variable, by position in the order.
   void set_totals(std::span<const double> totals);
 
   // Fixes variables, by position in the order (-1: summed out); the bound then holds for a part of the sum.
@@ -46,10 +46,12 @@ class WeightedMiniBuckets {
   // shares.
   std::vector<int> decode(int count, std::uint64_t seed) const;
 
-  // Bound at some parameters (shifts of a bucket are unrestricted: their mean is subtracted).
+  // Bound at some parameters (shifts of a bucket are unrestricted: their mean is subtracted). `gradient`: nullptr: not
+  // wanted.
   double evaluate(std::span<const double> parameters, std::vector<double>* gradient);
 
-  // Marginals of each variable of the order after an evaluation with gradient: mean of its mini-buckets' beliefs, one after another.
+  // Marginals of each variable of the order after an evaluation with gradient: mean of its mini-buckets' beliefs, one
+  // after another.
   const std::vector<double>& marginals() const { return marginals_; }
 
   // Sum of the largest rounding errors of the messages of the last evaluation.
@@ -93,22 +95,22 @@ class WeightedMiniBuckets {
   i64 live_cells_;
   std::vector<i64> columns_;  // number of cells of each message
   std::vector<i64> records_begin_;
-  std::vector<Share>
-      records_;  // shares of each node, or its message in single precision after an evaluation without gradient
+  // Shares of each node, or its message in single precision after an evaluation without gradient.
+  std::vector<Share> records_;
   std::vector<i64> sources_begin_;
   std::vector<Source> sources_;
   std::vector<i64> strides_;
   std::vector<Blocks> blocks_;    // blocks of each node
-  std::vector<int> groups_;       // begin of each divided bucket in divided_, and the end
-  std::vector<int> divided_;      // nodes of divided buckets, bucket by bucket
-  std::vector<int> number_;       // position of each node in divided_; -1: its bucket is not divided
-  std::vector<i64> shift_begin_;  // by position in divided_
-  plan::Lists shift_scopes_;      // by group
+  std::vector<int> groups_;       // start of each partitioned bucket in divided_, and the end
+  std::vector<int> divided_;      // nodes of partitioned buckets, bucket by bucket
+  std::vector<int> number_;       // position of each node in divided_; -1: its bucket is not partitioned
+  std::vector<i64> shift_begin_;  // offset of each mini-bucket's shift, by position in divided_
+  plan::Lists shift_scopes_;      // scope of the shifts of each group, that is, of each partitioned bucket
   i64 shifts_ = 0;
-  std::vector<double> totals_;         // by group
+  std::vector<double> totals_;         // total weight of each group
   std::vector<double> shifted_;        // the shifts less their means
-  std::vector<double> initial_sizes_;  // logarithms of the sizes of weights
-  std::vector<int> positive_;          // by group: number of the positive weight; -1: all
+  std::vector<double> initial_sizes_;  // initial logarithms of the sizes of weights
+  std::vector<int> positive_;          // number of each group's positive weight; -1: all are positive
   std::vector<double> marginals_;
   std::vector<i64> marginal_begin_;
   std::vector<int> copies_;
