@@ -69,7 +69,7 @@ class WeightedMiniBuckets {
     Origin origin;
     i64 offset;  // offset among factors, live messages or shifts
     int node;    // child that sent it
-    int begin;   // begin of its strides along the node's axes
+    int begin;   // start of its strides along the node's axes
   };
   struct Blocks {  // blocks of columns
     std::size_t outer_axes;

@@ -150,7 +150,7 @@ class ComponentSearch {
       Ahead ahead = std::move(ahead_.front());
       ahead_.pop_front();
       last_counted_ = ahead.clock->counted();
-      // One that takes longer than the remaining time has to end early, so it is made again with that limit.
+      // Beyond the remaining time, it is made again with that limit.
       if (last_counted_ < clock.left()) {
         clock.count(last_counted_);
         keep(elite_size, ahead.found.get());
