@@ -110,7 +110,7 @@ class Writer {
   // The number of a new scope with all variables of the tables except `without`.
   int scope_of_all(std::span<const Read> reads, int without = -1);
 
-  // Appends the steps that eliminate a variable from tables, which they use up; returns the message over a scope.
+  // Appends the steps that eliminate a variable from tables and use these up; returns the message over a scope.
   // `variable`: kJoin for a join.
   Read eliminate(int variable, int scope, std::vector<Read>& reads, double weight = 1);
   // Appends a step that eliminates several variables, the earliest first; it must be able to read all tables at once.

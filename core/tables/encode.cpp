@@ -17,7 +17,7 @@ constexpr i64 kLookCells = 1 << 20, kFactorCells = 256;
 // The library's logarithm of 0 is slow, and most values of some networks are 0.
 double log_of(double value) { return value == 0 ? -kInfinity : std::log(value); }
 
-// A table that is read in blocks of its factor, whose scope contains the table's.
+// A table to be read in blocks of its factor, whose scope contains the table's.
 struct Member {
   i64 number;
   std::array<Axis, kMostAxes> axes;
