@@ -19,10 +19,10 @@ Word note(std::uint64_t nodes, bool solved, int best) {
          Word(static_cast<std::uint32_t>(best));
 }
 constexpr std::size_t first_buckets = 1 << 12;
-constexpr std::size_t least_part = 4;  // share of the bytes that entries get at least
+constexpr std::size_t least_part = 4;  // entries get at least this part of the bytes
 constexpr int most_tries = 1000;
-constexpr std::size_t least_shared_buckets =
-    1 << 14;  // buckets from which several threads move entries: about a millisecond
+// Smallest number of buckets whose entries several threads move; one thread takes about a millisecond for it.
+constexpr std::size_t least_shared_buckets = 1 << 14;
 
 std::uint64_t nodes_of(Word note) { return note >> 33; }
 bool solved_of(Word note) { return note >> 32 & 1; }
@@ -72,7 +72,7 @@ Cache::Cache(const Problem& problem, std::size_t bytes, bool shared) : shared_(s
   }
   first_.push_back(digits_.size());
   bucket_words_ = shared_ + static_cast<std::size_t>(ways) * (words_ + 2);
-  // Lists of deep trees may take more memory than the entries.
+  // Lists of deep trees may take more memory than the limit; entries get a minimum then.
   const std::size_t listed = problem.bytes() + digits_.size() * sizeof(Digit);
   const std::size_t left = std::max(bytes / least_part, bytes - std::min(bytes, listed));
   active_ = std::max<std::size_t>(1, left / (bucket_words_ * sizeof(Word)));
@@ -157,7 +157,7 @@ bool Cache::find(const Word* key, Entry& entry) const {
   Word* const at = bucket(key);
   if (!shared_) return read(at, key, entry);
   const std::atomic_ref version(*at);
-  // Readers do not wait for a writer that sleeps.
+  // Readers try a limited number of times, instead of waiting for a writer that sleeps.
   for (int tries = 0; tries < most_tries; ++tries) {
     const Word before = version.load(std::memory_order_acquire);
     if (before % 2) continue;

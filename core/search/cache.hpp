@@ -16,7 +16,7 @@ class Cache {
   struct Entry {
     double lower;  // lower bound on the subtree's cost
     bool solved;   // the bound is the cost itself
-    int best;      // value of its variable in the best solution
+    int best;      // value of the subtree's top variable in the best solution
   };
 
   // Readers never wait for each other. `shared`: used by several threads.
@@ -29,8 +29,8 @@ class Cache {
   void prefetch(const Word* key) const { __builtin_prefetch(bucket(key)); }
   bool find(const Word* key, Entry& entry) const;
 
-  // Stores the better of two bounds, in the place of entries that cost fewer nodes. Returns true if the number of
-  // entries grew; the caller counts them.
+  // Stores an entry, or the better of it and the stored one of the same key. In a full bucket, it replaces the entry
+  // whose subtree took the fewest nodes. Returns true if the number of entries grew; the caller counts them.
   bool store(const Word* key, const Entry& entry, std::uint64_t nodes);
   void count(std::uint64_t stored) { entries_.fetch_add(stored, std::memory_order_relaxed); }
 
@@ -62,8 +62,8 @@ class Cache {
 
   int words_ = 1;
   std::size_t shared_;  // words before the entries: 1, the version, or 0 if not shared
-  std::size_t buckets_, active_,
-      bucket_words_;  // a fresh page costs more than its contents, so few buckets are used at first
+  // Few buckets are active at first, because the first write to a page takes longer than all others.
+  std::size_t buckets_, active_, bucket_words_;
   std::vector<std::size_t> first_;
   std::vector<Digit> digits_;
   std::unique_ptr<Word, Free> cells_;

@@ -1,4 +1,4 @@
-// Solutions beside the search: greedy dives along its bounds so far, each improved by a local search.
+// Looks for solutions beside the search: greedy dives along its bounds so far, each improved by a local search.
 #pragma once
 #include <vector>
 
@@ -15,7 +15,8 @@ class Diver {
   // True if the search has done enough for another dive, so that dives take a small part of its time.
   bool is_due(std::uint64_t nodes) const { return nodes >= next_; }
 
-  // Every other call starts with a new dive; some are random, more of them if the gap is wide.
+  // Every other call starts with a new dive, and so do the first few. Every other dive is random, the more so the wider
+  // the gap.
   std::vector<int> solution(double gap);
 
  private:

@@ -22,9 +22,9 @@ using Clock = std::chrono::steady_clock;
 
 constexpr double tolerance = 1e-9;
 constexpr std::uint64_t first_quantum = 8, last_quantum = 2048;
-constexpr double first_part = 32;  // an iteration's limit, as a divisor of the gap
-constexpr double dived_share = 0.5,
-                 dived_first = 0.25;  // shares for dives: of the time so far, of the limit
+constexpr double first_part = 32;  // divisor of the gap: the first step of the root's limit
+// Largest shares of dives: in the time so far, and in the time limit.
+constexpr double dived_share = 0.5, dived_first = 0.25;
 
 class Run {
  public:
@@ -80,7 +80,7 @@ class Run {
     hits_ += searcher.hits();
   }
 
-  // Number of nodes for a time budget, at most the remaining nodes.
+  // Number of nodes until the next look at the other threads, at most the remaining nodes.
   std::uint64_t turn(std::uint64_t quantum) const {
     return std::min(quantum, options_.nodes - std::min<std::uint64_t>(options_.nodes, nodes_));
   }
@@ -136,7 +136,7 @@ class Run {
     } else if (searcher.solved()) {
       std::vector<int> value;
       if (searcher.decode([&] { return stop_.load(); }, value)) offer(value);
-      // The incumbent's cost is a sum in another order.
+      // The incumbent's cost is summed in another order than the bound, so the two may differ by rounding alone.
       if (lower_ >= limit(upper_)) raise(upper_);
       stop_ = true;
     } else {

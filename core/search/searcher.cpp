@@ -10,7 +10,7 @@ namespace {
 // Relative error of sums of fractions.
 constexpr double rounding = 1e-9;
 
-// Average number of nodes below a variable from which its values are divided between threads.
+// Threads divide the values of a variable between them if its searches take at least so many nodes on average.
 constexpr std::uint64_t least_shared = 256;
 
 }  // namespace
@@ -81,7 +81,7 @@ bool Searcher::look_up(Var v) {
   return true;
 }
 
-// Chooses a value, unless the OR node is decided.
+// Chooses a value; returns false if the OR node is decided.
 bool Searcher::choose() {
   Node& node = node_[at_];
   unmark(at_);
@@ -198,7 +198,7 @@ double Searcher::least_bound(Var v, double of_chosen) const {
   return std::max(node_[v].lower, least);
 }
 
-// Bound on the parent of a node with a known bound.
+// Bound on the parent's OR node, given a bound on one of the parent's children.
 double Searcher::raised(Var v, double of_child) const {
   const Var above = problem_.parent[v];
   const double sum = sum_of_children(above) - node_[v].lower + std::max(node_[v].lower, of_child);

@@ -40,7 +40,7 @@ class Searcher {
   void leave();
 
   // Reads the values of the best solution from the cache, and searches again for entries that the cache has lost.
-  // False: stopped.
+  // Returns false if it was stopped.
   bool decode(const std::function<bool()>& stopped, std::vector<int>& value);
 
   std::uint64_t nodes() const { return nodes_; }  // number of expanded OR nodes and entered AND nodes
@@ -59,7 +59,7 @@ class Searcher {
     std::size_t mark;
   };
 
-  // Number of nodes below a variable so far.
+  // Number of nodes below a variable so far, and of searches that took them.
   struct Load {
     std::uint64_t nodes, times;
   };
