@@ -4,7 +4,7 @@
 
 namespace elimina::consistency {
 
-// A variable equals, differs from, is at most, or is above the value.
+// How a variable relates to the value: equal, different, at most, or above.
 enum class Rule : char { is, is_not, up_to, beyond };
 
 struct Decision {

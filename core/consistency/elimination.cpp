@@ -59,7 +59,7 @@ void Propagator::undo() {
   marks_.pop_back();
 }
 
-// Called for the neighbours of a variable that may have lost a neighbour.
+// Queues the neighbours of a variable that is no longer free: they have lost a free neighbour.
 void Propagator::wake_thin(Var v) {
   if (!eliminates_) return;
   each_place(v, [&](const Place& place) {
@@ -75,7 +75,7 @@ void Propagator::wake_thin(Var v) {
   });
 }
 
-// The free neighbours of a variable; nullopt if they are too many.
+// Lists the free neighbours of a variable, and returns their number; nullopt if they are too many.
 std::optional<int> Propagator::find_neighbours(Var v, Neighbours& found) const {
   int count = 0;
   const bool are_few = each_place(v, [&](const Place& place) {
@@ -226,7 +226,7 @@ bool Propagator::add_message(std::span<const Var> scope, int origin) {
   hint_.resize(std::max(hint_.size(), state_.cells()), 0);
   is_dead_.push_back(0);
   for (int p = 0; p < arity; ++p) {
-    // The unary costs of a neighbour count once.
+    // The unary costs of a neighbour count only once.
     std::uint64_t fresh = all;
     each_place(scope[p], [&](const Place& place) {
       const auto& other = function(place.function).scope;

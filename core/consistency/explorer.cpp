@@ -109,7 +109,7 @@ Var Explorer::choose() const {
   return best;
 }
 
-// Large domains are halved.
+// Returns a decision on one value, or on half of a large domain.
 Decision Explorer::decision_on(Var v) {
   const int x = value_of(v);
   const State& state = propagator_.state();

@@ -43,7 +43,7 @@ class Explorer {
   // Returns to the root; returns the open nodes below the node, none if its subtree is complete.
   std::vector<Open> leave();
 
-  // A value that is tried first if it has cost 0.
+  // Tries these values first, wherever they have cost 0.
   void prefer(const std::vector<int>& value) { preferred_ = value; }
 
   void exchange_weights(std::vector<double>& of_all) { propagator_.exchange_weights(of_all); }

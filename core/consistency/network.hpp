@@ -16,10 +16,11 @@ using network::Var;
 inline constexpr Cost forbidden = Cost{1} << 60;
 
 struct Function : network::Function {
-  std::vector<Cost> transposed;    // for functions of two variables: the first one varies fastest
-  std::vector<std::size_t> shift;  // for each position, begin of the costs shifted to the variable, one for each value
-  std::size_t base = 0;            // index of the cell of the first values
-  bool is_counted = false;         // see counted.hpp: a table with a cell for each count, and strides of 1 or -1
+  std::vector<Cost> transposed;  // for functions of two variables: the first one varies fastest
+  // For each position, offset of the costs shifted to the variable, one for each value.
+  std::vector<std::size_t> shift;
+  std::size_t base = 0;     // index of the cell of the first values
+  bool is_counted = false;  // see counted.hpp: a table with a cell for each count, and strides of 1 or -1
 
   std::size_t most = 0;  // largest allowed count
 
@@ -31,7 +32,7 @@ struct Function : network::Function {
   void transpose(const std::vector<int>& size);
 };
 
-// Bits of `fresh`: positions of variables that no earlier function at the variable has.
+// A function at a variable. `fresh`: bits of the positions whose variables are in no earlier function at the variable.
 struct Place : network::Place {
   std::uint64_t fresh = ~std::uint64_t{0};
 };
@@ -55,7 +56,7 @@ struct Network {
 
   std::vector<Var> order;  // number of each variable in the model; the variable eliminated last is the first
   std::vector<int> size;
-  std::vector<std::size_t> first;  // begin of each variable's unary costs
+  std::vector<std::size_t> first;  // offset of each variable's unary costs
   std::vector<Cost> cells;         // initial state: unary costs, then zeros for shifted costs
   std::vector<Function> functions;
   std::vector<std::vector<Place>> touching;

@@ -9,10 +9,10 @@ namespace elimina::consistency {
 
 namespace {
 
-// Number of cells above which a function with three or more free variables waits for more values.
+// With more cells, a function with three or more free variables is left alone until variables lose values.
 constexpr std::size_t most_cells = 1 << 12;
 
-// A row is read as a whole if at least this many values remain, and at least this share of them.
+// A row is read as a whole if at least `least_row` values remain, and at least 1 / `row_share` of all values.
 constexpr int least_row = 6, row_share = 6;
 
 }  // namespace
@@ -136,7 +136,7 @@ void Propagator::forget() {
   thin_.clear();
 }
 
-// Node consistency.
+// Makes variables node consistent; returns false at a conflict.
 bool Propagator::settle() {
   while (true) {
     while (!pending_.empty())
@@ -228,7 +228,7 @@ bool Propagator::after_rise(Var v) {
   });
 }
 
-// Shifts costs to the first free variable of a function, unless its position is the given one.
+// Shifts costs to the first free variable of a function, unless this is at position `except`.
 bool Propagator::gather_first(int number, int except) {
   const int target = first_free(function(number));
   return target < 0 || target == except || gather({number, target});
@@ -244,7 +244,7 @@ bool Propagator::exist(Var v) {
       return true;
     }
   }
-  // Propagation ends when the constant rises too slowly.
+  // The number of such shifts is limited, because the constant may rise very slowly.
   if (patience_ == 0) return true;
   --patience_;
   for (const int x : state_.values(v))
@@ -274,7 +274,7 @@ Cost Propagator::least(const Place& place, int x) {
   return least(t, f.shift[place.position] + x, x, place.fresh >> q & 1 ? state_.unary(t.other) : nothing_.data());
 }
 
-// Cells of a value's row with the costs added; the last minimum is often still the minimum.
+// Least cost in a value's row plus `added`. The position of the last minimum is tried first: it often still is one.
 Cost Propagator::least(const View& t, std::size_t cell, int x, const Cost* added) {
   const Cost row = t.row(x);
   int& hint = hint_[cell];
@@ -295,13 +295,13 @@ bool Propagator::is_dense(const View& t) const {
   return t.minor == 1 && count >= least_row && row_share * count >= network_.size[t.other];
 }
 
-// Costs along the other variable, which are added to whole rows.
+// Writes the costs along the other variable for sums with whole rows; removed values cost too much to be the least.
 void Propagator::lay(const View& t, const Cost* added) {
   std::fill_n(along_.begin(), network_.size[t.other], 2 * forbidden);
   for (const int y : state_.values(t.other)) along_[y] = added[y] - t.other_shift[y];
 }
 
-// The same from a whole row with added costs.
+// Least cost in a whole row plus the costs from `lay`.
 Cost Propagator::least_of_row(const View& t, int& hint, int x) {
   const int size = network_.size[t.other];
   const Cost* row = t.table + x * t.major;
@@ -355,7 +355,7 @@ bool Propagator::pull(const Place& place) {
   return found != Found::conflict;
 }
 
-// The needed part of the other variables' unary costs is shifted.
+// Shifts the needed part of the other variables' unary costs into the function, and then its costs to the variable.
 bool Propagator::gather(const Place& place) {
   const Found found = find(place, true);
   const Function& f = function(place.function);

@@ -14,20 +14,20 @@
 namespace elimina::consistency {
 
 // EDAC* (de Givry, Heras, Zytnicki and Larrosa, 2005) on functions with two free variables. If more are free and the
-// cells are few, unary costs are shifted to the first one, or to one without a value of cost 0, and marginals are
-// shifted after removals. Below the root, free variables with few free neighbours are eliminated: one function of the
-// neighbours replaces their functions.
+// cells are few, unary costs are shifted to the first free variable, or to one without a supported value of cost 0, and
+// marginals are shifted after removals. Below the root, free variables with few free neighbours are eliminated: one
+// function of the neighbours replaces their functions.
 class Propagator {
  public:
-  // `eliminates`: whether variables with few free neighbours are eliminated.
+  // `eliminates`: true if variables with few free neighbours are eliminated.
   explicit Propagator(const Network& network, bool eliminates = true);
 
   const State& state() const { return state_; }
   void mark();
   void undo();
 
-  // Removes all values that the decision excludes; false: no value remains. `propagate` draws the conclusions, unless
-  // `forget` is called.
+  // Removes all values that the decision excludes; returns false if no value remains. Afterwards, `propagate` draws the
+  // conclusions, or `forget` drops them.
   bool decide(const Decision& decision);
   void forget();
 
@@ -41,20 +41,21 @@ class Propagator {
   // Gives eliminated variables their best values, once all other variables have values.
   void extend(std::vector<int>& value) const;
 
-  // Number of conflicts of the functions with another free variable (Boussemart et al., 2004).
+  // Sum of the weights of a variable's functions with another free variable, where each conflict adds 1 to a weight
+  // (Boussemart et al., 2004).
   double weight(Var v) const;
 
-  // An upper bound on it, in constant time.
+  // An upper bound on `weight`, in constant time.
   double most_weight(Var v) const;
 
-  // Adds the weights learned since the last exchange to those of all threads, and replaces the own ones.
+  // Adds the weights learned since the last exchange to those of all threads, and takes over the sums.
   void exchange_weights(std::vector<double>& of_all);
 
   // Equivalent costs: cost of an assignment of remaining values in the current state.
   Cost at(const std::vector<int>& value) const;
 
  private:
-  // Positions whose unary costs are included.
+  // Sets of positions whose unary costs are included.
   static constexpr std::uint64_t all = ~std::uint64_t{0}, none = 0;
 
   // Limit on costs shifted to a value; more would approach forbidden costs.
@@ -133,7 +134,7 @@ class Propagator {
     return true;
   }
 
-  // Free neighbours of an eliminated variable; -1 if there are fewer.
+  // Largest number of free neighbours of an eliminated variable, and a list of them, filled with -1.
   static constexpr int most_neighbours = 3;
   using Neighbours = std::array<Var, most_neighbours>;
 
@@ -149,16 +150,16 @@ class Propagator {
   State state_;
   Cost top_ = forbidden, slack_ = 0;
   Queue pending_, removed_, risen_, unsupported_;
-  Queue reduced_,
-      changed_;  // counted functions with lost values or with costs to gather
-  Queue thin_;   // variables that may have few free neighbours
+  Queue reduced_, changed_;  // counted functions whose variables lost values, and those with costs to gather
+  Queue thin_;               // variables that may have few free neighbours
   bool raised_ = true;
-  std::size_t patience_ = 0;            // number of variables without existential support in one propagation
-  std::vector<int> support_, suspect_;  // by variable: support, function with the last costs
-  std::vector<int> hint_;               // for each shifted cost, a value of the other variable
+  std::size_t patience_ = 0;  // number of further variables without existential support that this propagation treats
+  // for each variable: the supported value; the function that last shifted costs to it
+  std::vector<int> support_, suspect_;
+  std::vector<int> hint_;  // for each shifted cost, the value of the other variable with the last minimum
   std::vector<double> weight_;
   std::vector<double> exchanged_;      // weights after the last exchange
-  std::vector<double> weight_of_all_;  // for each variable, the sum over its functions of the network
+  std::vector<double> weight_of_all_;  // for each variable, the sum of the weights of its functions of the network
   std::vector<Cost> high_;             // for each variable, an upper bound on the costs of its values
   std::vector<std::pair<Var, Cost>> lowered_;
   std::vector<Cost> marginal_, amount_, need_, along_, nothing_;
@@ -186,7 +187,7 @@ class Propagator {
   };
   std::vector<Message> messages_;  // the first `message_count_` are in use
   std::size_t message_count_ = 0;
-  std::vector<char> is_dead_;              // by function
+  std::vector<char> is_dead_;              // for each function, true if an elimination has replaced it
   std::vector<std::vector<Place>> added_;  // messages of each variable
   std::vector<Eliminated> eliminated_;
   std::vector<int> killed_;

@@ -90,7 +90,8 @@ void Search::work(std::size_t number) {
   }
 }
 
-// False: no node is open, or a stop request.
+// Removes the open node with the least bound, waiting for one if necessary. Returns false if the search is complete or
+// has to stop.
 bool Search::take(std::size_t number, Open& node) {
   std::unique_lock lock(mutex_);
   while (true) {

@@ -27,8 +27,8 @@ struct Limits {
 // remaining nodes are open again.
 class Search {
  public:
-  // Smallest difference between the costs of two solutions, or the smallest that matters; number of the best solutions
-  // that are searched for.
+  // `step`: smallest difference between the costs of two solutions, or the smallest that matters; `slack`: see
+  // `Propagator::propagate`; `count`: number of best solutions to find.
   Search(network::Network model, std::vector<Var> order, Cost step, Cost slack, int threads, std::size_t count = 1);
 
   // Accepts only solutions better than a given one, and tries its values first.
@@ -37,7 +37,7 @@ class Search {
   // Continues to the limits; true: the search is complete.
   bool run(const Limits& limits);
 
-  // Returns the open nodes, or replaces them by those of another search of the same model.
+  // Removes the open nodes and returns them, or replaces them by those of another search of the same model.
   std::vector<Open> take_open() { return std::exchange(open_, {}); }
   void replace_open(std::vector<Open> open);
 

@@ -1,11 +1,12 @@
-// Functions with several other free variables.
+// Shifts of costs in functions with several free variables besides the one that receives the costs.
 #include <algorithm>
 
 #include "propagator.hpp"
 
 namespace elimina::consistency {
 
-// All unary costs are moved into the function; the remainder after the amounts are taken is moved back.
+// Moves all unary costs into the function, and moves back what remains after the amounts are taken. Returns false, and
+// moves nothing, if a shift would become too large.
 bool Propagator::lend_all(const Place& place) {
   const Function& f = function(place.function);
   for (int k = 0; k < f.arity(); ++k) {
@@ -25,7 +26,7 @@ bool Propagator::lend_all(const Place& place) {
       state_.unary_cell(v, x) = 0;
     }
   }
-  // Subtracts the amounts while computing the remainder.
+  // The remainder is computed as if the amounts were already shifted.
   for (const int x : state_.values(f.scope[place.position])) state_.shift_cell(f, place.position, x) += amount_[x];
   for (int k = 0; k < f.arity(); ++k) give_back(f, k);
   for (const int x : state_.values(f.scope[place.position])) state_.shift_cell(f, place.position, x) -= amount_[x];

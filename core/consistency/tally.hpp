@@ -31,7 +31,8 @@ class Tally {
     entries_.push_back({without, with - without});
   }
 
-  // Finds the least differences, one more than the limit of the count.
+  // Finds the least differences: as many as the count may still rise, and one more, because `least` leaves out a
+  // variable.
   void rank() {
     if (most_ < counted_) return;
     ranked_.clear();
