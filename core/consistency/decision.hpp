@@ -4,7 +4,7 @@
 
 namespace elimina::consistency {
 
-// How a variable relates to the value: equal, different, at most, or above.
+// Relation of a variable to the value: equal, different, at most, or above.
 enum class Rule : char { is, is_not, up_to, beyond };
 
 struct Decision {

@@ -8,7 +8,7 @@ namespace elimina::search {
 
 namespace {
 
-// For each value of a variable: nodes between two dives, and cells that a local search visits.
+// Numbers of nodes between two dives and of cells that a local search visits, for each value of a variable.
 constexpr std::uint64_t nodes_between = 12, cells_each = 100;
 // The first local searches improve most, so they may visit more cells.
 constexpr std::uint64_t first_dives = 4, first_cells_each = 5'000, first_cells = 10'000'000;
