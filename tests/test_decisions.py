@@ -14,8 +14,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import elimina
-from elimina import ImpossibleEvidenceError, InfluenceDiagram, InputError, MemoryLimitError, Options, TimeLimitError
-from elimina.methods import policy_optimisation
+from elimina import (
+    ImpossibleEvidenceError,
+    InfluenceDiagram,
+    InputError,
+    MemoryLimitError,
+    Options,
+    TimeLimitError,
+    decisions,
+)
+from elimina.methods import policy_search, single_policy_updating
 from elimina.model.table import Table
 from elimina.model.variable import Variable
 from tests.packages import installed
@@ -191,23 +199,27 @@ class TestTextbook:
             {("won", "a", "b", "guess"): np.eye(4).reshape(2, 2, 4)},
             states={"look": 1, "guess": 4},
         )
-        limited = diagram.solve(restarts=5)
-        assert (limited.status, limited.value) == ("feasible", pytest.approx(0.5))
+        limited = diagram.solve()
+        assert (limited.status, limited.value) == ("optimal", pytest.approx(0.5))
         remembered = diagram.with_no_forgetting().solve()
         assert (remembered.status, remembered.value) == ("optimal", pytest.approx(1))
 
-    def test_a_local_optimum_is_not_called_optimal(self):
+    def test_a_local_optimum_is_not_called_optimal(self, monkeypatch):
         """Two who cannot speak and should do the same: both at 0 is a local optimum, both at 1 is better."""
         diagram = InfluenceDiagram.from_tables(
             {},
             {"a": [], "b": []},
-            {("reward", "a", "b"): [[2, 0, 0], [0, 3, 0], [0, 0, 2.5]]},
+            {("reward", "a", "b"): [[2, 1, 1], [1, 3, -5], [1, -5, 2.5]]},
             states={"a": 3, "b": 3},
         )
         first = diagram.solve(policies={"a": 0})
         assert (first.status, first.value) == ("optimal", 2)
-        result = diagram.solve(restarts=20)
-        assert (result.status, result.value, result.lower_bound, result.upper_bound) == ("feasible", 3, 3, None)
+        result = diagram.solve()
+        assert (result.status, result.value, result.lower_bound, result.upper_bound) == ("optimal", 3, 3, 3)
+        monkeypatch.setattr(policy_search, "_relaxations", lambda *_: [])
+        result = diagram.solve()
+        assert (result.status, result.value, result.lower_bound, result.upper_bound) == ("bounded", 2, 2, 3)
+        assert "bounds:     2.0 to 3.0\n" in str(result)
 
 
 class TestBruteForce:
@@ -224,20 +236,43 @@ class TestBruteForce:
     @given(st.integers(0, 10**9))
     def test_limited_memory(self, seed):
         diagram = random_diagram(seed, no_forgetting=False)
-        result = diagram.solve(restarts=1)
+        result = diagram.solve()
         slack = 1e-9 * scale_of(diagram)
         tables = diagram.policy_tables(result.policies)
         assert result.value == pytest.approx(expected(diagram, tables), abs=slack)
         if count_of_policies(diagram) > 600:
             return
         best = max(expected(diagram, policies) for policies in all_policies(diagram))
-        assert result.value <= best + slack
-        if result.status == "optimal":
-            assert result.value == pytest.approx(best, abs=slack)
+        assert (result.status, result.value) == ("optimal", pytest.approx(best, abs=slack))
         for d in diagram.observed:
             others = {other: table for other, table in tables.items() if other != d}
             single = [p for p in all_policies(diagram) if all(_equal(p[o], t) for o, t in others.items())]
             assert all(expected(diagram, p) <= result.value + slack for p in single)
+
+    @pytest.mark.parametrize("relaxation", range(3))
+    @given(st.integers(0, 10**9), st.integers(1, 100))
+    def test_bounds_of_relaxations(self, relaxation, seed, eliminations):
+        """Each relaxation alone, and none, bounds the best policies from above, and finds them in the end."""
+        diagram = random_diagram(seed, no_forgetting=False, decisions=3)
+        if count_of_policies(diagram) > 600:
+            return
+        best = max(expected(diagram, policies) for policies in all_policies(diagram))
+        slack = 1e-9 * scale_of(diagram)
+        original = policy_search._relaxations
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(
+                policy_search,
+                "_relaxations",
+                lambda *args: itertools.islice(original(*args), relaxation, relaxation + 1),
+            )
+            whole = diagram.solve()
+            patch.setattr(decisions, "MAX_ELIMINATIONS", eliminations)
+            result = diagram.solve()
+        for answer in (whole, result):
+            assert answer.lower_bound == answer.value
+            assert answer.value - slack <= best <= answer.upper_bound + slack
+        if relaxation < 2:
+            assert (whole.status, whole.value) == ("optimal", pytest.approx(best, abs=slack))
 
     @given(st.integers(0, 10**9))
     def test_policies_of_users(self, seed):
@@ -404,24 +439,38 @@ class TestLimits:
         diagram = InfluenceDiagram.from_tables(
             {}, {"a": [], "b": []}, {("reward", "a", "b"): [[2, 0], [0, 3]]}, states={"a": 2, "b": 2}
         )
-        original = policy_optimisation._PolicyUpdates.starts
+        original = single_policy_updating.PolicyUpdates.starts
 
         def starts(self):
             yield from itertools.islice(original(self), 1)
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(policy_optimisation._PolicyUpdates, "starts", starts)
+        monkeypatch.setattr(single_policy_updating.PolicyUpdates, "starts", starts)
         result = diagram.solve(restarts=1)
         assert (result.status, result.ended_by, result.lower_bound) == ("feasible", "interrupt", result.value)
         assert result.value == pytest.approx(3)
         assert not result.marginals
+
+    def test_bounds_at_the_time_limit(self, monkeypatch):
+        """A search that does not end keeps its policies, bounds and posteriors."""
+        diagram = InfluenceDiagram.from_tables(
+            {"a": [0.5, 0.5], "b": [0.5, 0.5]},
+            {"look": ["a"], "guess": ["b", "look"]},
+            {("won", "a", "b", "guess"): np.eye(4).reshape(2, 2, 4)},
+            states={"look": 1, "guess": 4},
+        )
+        monkeypatch.setattr(policy_search._Search, "_children", lambda self, node: [node])
+        result = diagram.solve(time_limit=0.3)
+        assert (result.status, result.ended_by) == ("bounded", "time-limit")
+        assert (result.value, result.upper_bound) == (pytest.approx(0.5), pytest.approx(1))
+        assert result.marginals["look"]
 
     def test_time_limit(self, monkeypatch):
         def wait(*_):
             while True:
                 time.sleep(0.01)
 
-        monkeypatch.setattr(policy_optimisation._PolicyUpdates, "_update", wait)
+        monkeypatch.setattr(single_policy_updating.PolicyUpdates, "_update", wait)
         with pytest.raises(TimeLimitError):
             wildcatter().solve(time_limit=0.1)
         with pytest.raises(TimeLimitError):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
@@ -14,18 +16,25 @@ from elimina.io.model_files import read_diagram
 from elimina.io.pyagrum_diagrams import diagram_from_pyagrum
 from elimina.io.sources import EvidenceLike, as_evidence
 from elimina.methods.junction_tree import JunctionTree
-from elimina.methods.policy_optimisation import DecisionQuestion, PolicySet, best_policies
+from elimina.methods.policy_search import best_policies
+from elimina.methods.single_policy_updating import DecisionQuestion, PolicySet
 from elimina.model.decision_network import DecisionNetwork
 from elimina.model.model import variable_indices
 from elimina.model.row_table import RowTable
 from elimina.planning.options import DEFAULT, Options
 from elimina.problem.observations import assignment_of
-from elimina.result import EndedBy, Marginals, NoMarginals, Result
+from elimina.result import EndedBy, Marginals, NoMarginals, Result, Status
 from elimina.strategies.call import Call
 from elimina.system import memory_errors_in_words
 
 TASK = "meu"
 """Task of the answers: maximum expected utility."""
+
+MAX_ELIMINATIONS = 3_000
+"""Number of eliminations after which branch and bound ends in a call without a time limit: some seconds."""
+
+SEARCH_TIME_SHARE = 0.9
+"""Share of the time limit for policies; posteriors follow."""
 
 
 class ObservationGain(NamedTuple):
@@ -48,7 +57,7 @@ class ObservationGains(RowTable[ObservationGain]):
     Attributes:
         decision: Name of the decision.
         expected_utility: Maximum expected utility without any of these observations.
-        is_optimal: True if all expected utilities are optimal; otherwise they are those of local optima.
+        is_optimal: True if all expected utilities are proven to be optimal; otherwise they are lower bounds.
     """
 
     fields = ObservationGain._fields
@@ -60,7 +69,7 @@ class ObservationGains(RowTable[ObservationGain]):
         self.decision, self.expected_utility, self.is_optimal = decision, expected_utility, is_optimal
 
     def _figures(self) -> list[tuple[str, str]]:
-        kind = "" if self.is_optimal else " (local optimum)"
+        kind = "" if self.is_optimal else " (not proven to be optimal)"
         return [("decision", self.decision), ("expected utility", f"{self.expected_utility:.6g}{kind}")]
 
 
@@ -161,24 +170,25 @@ class InfluenceDiagram(DecisionNetwork):
         """Return policies of maximum expected utility.
 
         The diagram is solved one decision after another (single policy updating). The answer is optimal if the diagram
-        is soluble; diagrams without forgetting always are. Otherwise, the updates are repeated until no single policy
-        can be improved. The answer is then a local optimum, with the status ``feasible``.
+        is soluble; diagrams without forgetting always are. Otherwise, the updates are repeated until no single policy can
+        be improved. Branch and bound with the upper bounds of decisions that see more then looks for better ones, until
+        the answer is optimal, the time limit passes, or without one after some seconds. The status is then ``bounded``.
 
         Args:
             evidence: Observed variables, as in ``elimina.plan``, which no decision affects.
             policies: Policies of some decisions, as ``with_policies`` takes them; the others are solved. If all have
                 one, the answer is their expected utility, and its status ``exact``.
-            restarts: Number of further, random starts where the diagram is not soluble; the best answer is returned.
+            restarts: Number of further, random starts where the diagram is not soluble, before branch and bound.
             seed: Random seed of the starts.
             time_limit: Time limit in seconds. At the limit, or after Ctrl-C, the call returns the best policies so
                 far.
             options: Settings for experts: ``device``, ``memory``, the order and its search, ``threads`` and ``dtype``.
 
         Returns:
-            The answer: ``value`` is the expected utility, ``policies`` has the policy of each decision over its
-            relevant observations, ``marginals`` has the posteriors of all variables under them, and
-            ``stats["utilities"]`` the expected value of each utility. Where observations have probability 0, the policy
-            is arbitrary.
+            The answer: ``value`` is the expected utility, ``upper_bound`` a bound on that of any policies, ``policies``
+            has the policy of each decision over its relevant observations, ``marginals`` the posteriors of all
+            variables under them, and ``stats["utilities"]`` the expected value of each utility. Where observations have
+            probability 0, the policy is arbitrary.
 
         Raises:
             TypeError: An argument has the wrong type.
@@ -204,11 +214,19 @@ class InfluenceDiagram(DecisionNetwork):
         question = self._question(evidence, policies, restarts, seed)
         checked = _checked(options)
         call = Call(TASK, time_limit)
+        deadline = math.inf if time_limit is None else time.monotonic() + SEARCH_TIME_SHARE * time_limit
         policy_sets: list[PolicySet] = []
 
+        def report(policy_set: PolicySet) -> None:
+            policy_sets[:] = [policy_set]
+
+        def is_over(eliminations: int) -> bool:
+            return eliminations >= MAX_ELIMINATIONS if time_limit is None else time.monotonic() > deadline
+
         def work() -> Result:
-            policy_set = best_policies(question, checked, policy_sets.append)
-            return self._result(question, policy_set, self._marginals(question, policy_set, checked))
+            policy_set = best_policies(question, checked, report, is_over)
+            ended_by: EndedBy | None = None if policy_set.is_optimal or time.monotonic() < deadline else "time-limit"
+            return self._result(question, policy_set, self._marginals(question, policy_set, checked), ended_by)
 
         def early(cause: EndedBy) -> Result | None:
             if not policy_sets:
@@ -272,7 +290,8 @@ class InfluenceDiagram(DecisionNetwork):
 
         def work() -> list[PolicySet]:
             questions = [question._replace(diagram=diagram) for diagram in diagrams]
-            return [best_policies(each, checked, lambda _: None) for each in questions]
+            share = MAX_ELIMINATIONS / len(questions)
+            return [best_policies(each, checked, lambda _: None, lambda count: count >= share) for each in questions]
 
         base, *policy_sets = Call(TASK, seconds).result(work)
         rows = [
@@ -316,13 +335,14 @@ class InfluenceDiagram(DecisionNetwork):
         self, question: DecisionQuestion, policy_set: PolicySet, marginals: Any, ended_by: EndedBy | None = None
     ) -> Result:
         is_given = len(question.policies) == len(self.observed)
-        is_optimal = is_given or policy_set.is_optimal
+        upper = policy_set.value if is_given or policy_set.is_optimal else policy_set.upper_bound
+        status: Status = "exact" if is_given else "optimal" if policy_set.is_optimal else "bounded"
         return Result(
-            "exact" if is_given else "optimal" if is_optimal else "feasible",
+            status if upper is not None else "feasible",
             TASK,
             policy_set.value,
             policy_set.value,
-            policy_set.value if is_optimal else None,
+            upper,
             marginals=marginals,
             policies={self.variables[d].name: self.policy_of(policy_set.policies[d]) for d in self.observed},
             ended_by=ended_by,
@@ -330,6 +350,7 @@ class InfluenceDiagram(DecisionNetwork):
                 "utilities": policy_set.utilities,
                 "updates": policy_set.updates,
                 "start": policy_set.start,
+                "nodes": policy_set.nodes,
             },
         )
 

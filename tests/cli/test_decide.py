@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from elimina.methods import policy_search
 from tests.cli.conftest import EXAMPLES
 from tests.cli.test_schema import check
 
@@ -51,11 +52,14 @@ def test_fixed_decisions_and_evidence(elimina):
     assert answer["marginals"]["Heat"] == {"no": 0, "yes": 1}
 
 
-def test_diagrams_that_are_not_soluble(elimina, tmp_path):
+def test_diagrams_that_are_not_soluble(elimina, tmp_path, monkeypatch):
     (tmp_path / "guess.bifxml").write_text(GUESS)
     answer = json.loads(elimina("decide", "guess.bifxml", "--restarts", 5, "--seed", 1, "--json").out)
     check(answer, "meu")
-    assert (answer["status"], answer["value"], answer["upper_bound"]) == ("feasible", 3, None)
+    assert (answer["status"], answer["value"], answer["upper_bound"]) == ("optimal", 3, 3)
+    monkeypatch.setattr(policy_search, "_relaxations", lambda *_: [])
+    (tmp_path / "trap.bifxml").write_text(GUESS.replace("2 0 0 3", "2 0 1.5 3"))
+    assert elimina("decide", "trap.bifxml").out.startswith("status:     bounded\nutility:    2\nat most:    3\n")
     code, _, err = elimina("decide", "guess.bifxml", "--no-forgetting")
     assert code == 1
     assert "neither 'a' nor 'b' comes first: let the later one observe the earlier one" in err

@@ -101,6 +101,8 @@ def _text_of(result: Result) -> str:
     if result.ended_by is not None:
         rows.append(("ended by", result.ended_by))
     rows.append(("utility", f"{result.value:.10g}"))
+    if result.status == "bounded":
+        rows.append(("at most", f"{result.upper_bound:.10g}"))
     if len(result.stats["utilities"]) > 1:
         rows += [(f"of {name}", f"{value:.10g}") for name, value in result.stats["utilities"].items()]
     rows.append(("time", seconds_text(result.stats["seconds"]["total"])))

@@ -75,31 +75,40 @@ class DecisionGraph(DirectedGraph):
             decisions: Decisions without a policy.
             evidence: Observed variables, which no decision affects.
         """
-        self._remove_idle_arcs(decisions, evidence)
+        self.remove_idle_arcs(decisions, evidence)
         pending = self.sequence_of(decisions)[::-1]
         extremal: list[int] = []
         while pending:
-            decision = next((d for d in pending if self._is_extremal(d, pending, evidence)), None)
+            decision = next((d for d in pending if self.is_extremal(d, pending, evidence)), None)
             if decision is None:
                 break
             pending.remove(decision)
             extremal.append(decision)
         return SolutionOrder(tuple(extremal), tuple(pending), {d: tuple(self.parents[d]) for d in decisions})
 
-    def _remove_idle_arcs(self, decisions: Collection[int], evidence: Set[int]) -> None:
-        """Remove arcs from observations that tell a decision nothing about the utilities it affects, until all do."""
+    def remove_idle_arcs(
+        self, decisions: Collection[int], evidence: Set[int], kept: Mapping[int, Collection[int]] | None = None
+    ) -> None:
+        """Remove arcs from observations that tell a decision nothing about the utilities it affects, until all do.
+
+        Args:
+            decisions: Decisions without a policy.
+            evidence: Observed variables, which no decision affects.
+            kept: Decision -> observations whose arcs stay in any case.
+        """
+        kept = kept or {}
         is_reduced = True
         while is_reduced:
             is_reduced = False
             for decision in self.sequence_of(decisions)[::-1]:
                 utilities = self.later_utilities(decision)
-                for parent in list(self.parents[decision]):
+                for parent in [v for v in self.parents[decision] if v not in kept.get(decision, ())]:
                     others = {decision, *self.parents[decision]} - {parent} | evidence
                     if parent in evidence or not utilities & self.reachable([parent], others):
                         self.set_parents(decision, [v for v in self.parents[decision] if v != parent])
                         is_reduced = True
 
-    def _is_extremal(self, decision: int, pending: Iterable[int], evidence: Set[int]) -> bool:
+    def is_extremal(self, decision: int, pending: Iterable[int], evidence: Set[int]) -> bool:
         """Return whether the policies of other pending decisions are irrelevant to the utilities that one affects."""
         utilities = self.later_utilities(decision)
         others = {v for other in pending if other != decision for v in (other, *self.parents[other])}

@@ -1,4 +1,4 @@
-"""Policies of largest expected utility, by single policy updating.
+"""Policies that no change of one of them alone improves, by single policy updating.
 
 A utility is a variable of two states whose probabilities grow with it (Cooper, 1988, "A method for using belief
 networks as influence diagrams"), so that the expected utility at each state of a decision and of its observations is a
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from elimina.errors import ImpossibleEvidenceError, MemoryLimitError
 from elimina.methods.marginals import joint_table
+from elimina.model.decision_graph import DecisionGraph
 from elimina.model.decision_network import DecisionNetwork
 from elimina.model.model import Model
 from elimina.model.table import Table
@@ -66,6 +67,8 @@ class PolicySet(NamedTuple):
         is_optimal: True if no other policies have a larger expected utility.
         start: Number of the start that led here: 0 for the first one, then the restarts.
         updates: Number of policies that were computed.
+        upper_bound: Upper bound on the expected utility of any policies; None: none is known.
+        nodes: Number of nodes of branch and bound.
     """
 
     policies: dict[int, Table]
@@ -73,6 +76,8 @@ class PolicySet(NamedTuple):
     is_optimal: bool
     start: int
     updates: int
+    upper_bound: float | None = None
+    nodes: int = 0
 
     @property
     def value(self) -> float:
@@ -80,7 +85,7 @@ class PolicySet(NamedTuple):
         return math.fsum(self.utilities.values())
 
 
-class _UtilityVariable(NamedTuple):
+class UtilityVariable(NamedTuple):
     """A utility as a variable of two states: the second one has the share of the utility in its range.
 
     Attributes:
@@ -96,52 +101,49 @@ class _UtilityVariable(NamedTuple):
     width: float
 
 
-def best_policies(question: DecisionQuestion, options: Options, report: Callable[[PolicySet], None]) -> PolicySet:
-    """Return policies of largest expected utility; a local optimum where the diagram is not soluble.
+class PolicyUpdates:
+    """Updates of policies, one after another.
 
     Args:
         question: The diagram, the evidence and the given policies.
         options: Planning options.
-        report: Function that is called with the best policies so far, as they improve.
+
+    Attributes:
+        graph: Graph of the diagram without the arcs that change nothing.
+        order: Order of the decisions without a policy.
+        utility_range: Sum of the ranges of the utilities.
+        eliminations: Number of eliminations so far.
 
     Raises:
-        ImpossibleEvidenceError: The evidence has probability 0.
-        MemoryLimitError: A joint distribution, or a policy, does not fit into memory.
+        MemoryLimitError: A policy does not fit into memory.
     """
-    work = _PolicyUpdates(question, options)
-    best: PolicySet | None = None
-    for start, policies in enumerate(work.starts()):
-        for policy_set in work.policy_sets(policies, start):
-            if best is None or policy_set.value > best.value:
-                best = policy_set
-                report(best)
-    assert best is not None
-    return best
 
-
-class _PolicyUpdates:
     def __init__(self, question: DecisionQuestion, options: Options) -> None:
         self._question, self._options = question, options
         diagram = question.diagram
         pending = [d for d in diagram.observed if d not in question.policies]
-        self._graph = diagram.graph
+        self.graph = diagram.graph
         for d, policy in question.policies.items():
-            self._graph.set_parents(d, policy.scope[:-1])
-        self._order = self._graph.solution_order(pending, set(question.evidence))
+            self.graph.set_parents(d, policy.scope[:-1])
+        self.order = self.graph.solution_order(pending, set(question.evidence))
         self._utilities = [
             _utility_variable(name, table, number)
             for number, (name, table) in enumerate(diagram.utilities.items(), len(diagram.variables))
         ]
-        self._range = sum(utility.width for utility in self._utilities)
-        self._updates = 0
+        self.utility_range = sum(utility.width for utility in self._utilities)
+        self._updates = self.eliminations = 0
         for d in pending:
             self._check_room(d)
+
+    def policy_bytes(self, scope: Sequence[int]) -> int:
+        """Return the bytes that the update of a policy over a scope takes."""
+        return _BYTES_PER_CELL * math.prod(self._question.diagram.variables[v].size for v in scope)
 
     def _check_room(self, decision: int) -> None:
         """Check that the policy of a decision fits into memory."""
         variables = self._question.diagram.variables
-        members = [*self._order.observed[decision], decision]
-        needed = _BYTES_PER_CELL * math.prod(variables[v].size for v in members)
+        members = [*self.order.observed[decision], decision]
+        needed = self.policy_bytes(members)
         if needed > (room := host_memory(self._options)):
             names = ", ".join(variables[v].name for v in members[:8])
             raise MemoryLimitError(
@@ -154,10 +156,10 @@ class _PolicyUpdates:
         """Yield policies to begin with: equal probabilities, then random ones where the start matters."""
         yield dict(self._question.policies)
         random = np.random.default_rng(self._question.seed)
-        for _ in range(self._question.restarts if self._order.others else 0):
+        for _ in range(self._question.restarts if self.order.others else 0):
             policies = dict(self._question.policies)
-            for d in self._order.others:
-                scope = (*self._order.observed[d], d)
+            for d in self.order.others:
+                scope = (*self.order.observed[d], d)
                 weights = random.exponential(size=[self._question.diagram.variables[v].size for v in scope])
                 policies[d] = Table(scope, weights / weights.sum(axis=-1, keepdims=True))
             yield policies
@@ -169,27 +171,33 @@ class _PolicyUpdates:
             policies: Policies to begin with.
             start: Number of the start.
         """
-        for d in self._order.extremal:
+        for d in self.order.extremal:
             self._update(policies, d)
+        yield from self.improved(policies, start)
+
+    def improved(self, policies: dict[int, Table], start: int) -> Iterator[PolicySet]:
+        """Yield sets of policies after updates of those that depend on each other, until none of them is better.
+
+        Args:
+            policies: Policies to begin with.
+            start: Number of the start.
+        """
         while True:
-            improvements = [self._update(policies, d) for d in self._order.others]
-            utilities = self._expected_utilities(policies)
+            improvements = [self._update(policies, d) for d in self.order.others]
+            utilities = self.expected_utilities(policies)
             value = math.fsum(utilities.values())
             logger.info("start %d: expected utility %.10g after %d updates of policies", start, value, self._updates)
-            yield PolicySet(dict(policies), utilities, not self._order.others, start, self._updates)
+            yield PolicySet(dict(policies), utilities, not self.order.others, start, self._updates)
             if not any(improvements):
                 return
 
     def _update(self, policies: dict[int, Table], decision: int) -> bool:
         """Replace a decision's policy by the best one given the others; return whether it is better."""
         self._updates += 1
-        scope = (*self._order.observed[decision], decision)
-        weighted, shares = self._weighted_utilities(policies, decision, scope)
+        scope = (*self.order.observed[decision], decision)
+        weighted, slack = self.weighted_utilities(policies, decision, scope, self.graph)
         best = weighted.max(axis=-1, keepdims=True)
-        # Rounding must not choose between equal states, nor make the iteration alternate without end.
-        slack = _ROUNDING * self._range * shares
-        choice = np.argmax(weighted >= best - slack, axis=-1)
-        chosen = np.eye(weighted.shape[-1])[choice]
+        chosen = best_states(weighted, slack)
         current = policies.get(decision)
         is_changed = True
         if current is not None:
@@ -200,8 +208,8 @@ class _PolicyUpdates:
         policies[decision] = Table(scope, chosen)
         return is_changed
 
-    def _weighted_utilities(
-        self, policies: Mapping[int, Table], decision: int, scope: Sequence[int]
+    def weighted_utilities(
+        self, policies: Mapping[int, Table], decision: int, scope: Sequence[int], graph: DecisionGraph
     ) -> tuple[Floats, Floats]:
         """Return the expected utility above the least at each combination of observations and state.
 
@@ -209,31 +217,34 @@ class _PolicyUpdates:
             policies: Policies of other decisions; those without one have equal probabilities.
             decision: A decision.
             scope: Its observations, and itself.
+            graph: Graph of these observations.
 
         Returns:
-            These numbers times the probabilities of the observations, and the probabilities.
+            These numbers times the probabilities of the observations, and differences of them that count as none.
         """
         count = len(self._question.diagram.variables)
         shape = [self._question.diagram.variables[v].size for v in scope]
-        network = self._network({d: policy for d, policy in policies.items() if d != decision})
+        network = self.network({d: policy for d, policy in policies.items() if d != decision})
         weighted, shares = np.zeros(shape), np.zeros((*shape[:-1], 1))
-        for n in sorted(self._graph.later_utilities(decision)):
+        for n in sorted(graph.later_utilities(decision)):
             utility = self._utilities[n - count]
-            joint = self._joint(network, [n, *scope]) * shape[-1]
+            joint = self.joint(network, [n, *scope]) * shape[-1]
             # The least utility does not matter: observations have the same probability at each state of the decision.
             shares = joint.sum(axis=0).mean(axis=-1, keepdims=True)
             weighted += utility.width * joint[1]
-        return weighted, shares
+        # Rounding must not choose between equal states, nor make the iteration alternate without end.
+        return weighted, _ROUNDING * self.utility_range * shares
 
-    def _expected_utilities(self, policies: Mapping[int, Table]) -> dict[str, float]:
-        network, count = self._network(policies), len(self._question.diagram.variables)
+    def expected_utilities(self, policies: Mapping[int, Table]) -> dict[str, float]:
+        """Return the expected value of each utility under policies."""
+        network, count = self.network(policies), len(self._question.diagram.variables)
         expected = {}
         for n, utility in enumerate(self._utilities, count):
-            joint = self._joint(network, [n])
+            joint = self.joint(network, [n])
             expected[utility.name] = utility.low + utility.width * float(joint[1])
         return expected
 
-    def _network(self, policies: Mapping[int, Table]) -> Model:
+    def network(self, policies: Mapping[int, Table]) -> Model:
         """Return the Bayesian network of policies in which utilities are variables."""
         network = self._question.diagram.network_of(policies)
         variables = [*network.variables, *(Variable(utility.name, 2) for utility in self._utilities)]
@@ -241,17 +252,24 @@ class _PolicyUpdates:
         children = [*(network.children or ()), *range(len(network.variables), len(variables))]
         return Model(variables, tables, sense="probability", children=children, check=False)
 
-    def _joint(self, network: Model, asked: Sequence[int]) -> Floats:
+    def joint(self, network: Model, asked: Sequence[int]) -> Floats:
         """Return the posterior joint distribution of variables that are not observed."""
+        self.eliminations += 1
         table = joint_table(network, self._question.evidence, asked, self._options)
         if not np.isfinite(table).all():
             raise ImpossibleEvidenceError(impossible_text(network, self._question.evidence))
         return table
 
 
-def _utility_variable(name: str, table: Table, number: int) -> _UtilityVariable:
+def best_states(weighted: Floats, slack: Floats) -> Floats:
+    """Return the policy that takes the first of the best states in each row."""
+    is_best = weighted >= weighted.max(axis=-1, keepdims=True) - slack
+    return np.asarray(np.eye(weighted.shape[-1])[np.argmax(is_best, axis=-1)])
+
+
+def _utility_variable(name: str, table: Table, number: int) -> UtilityVariable:
     """Return a utility as a variable of a number."""
     low, high = float(table.values.min()), float(table.values.max())
     shares = (table.values - low) / (high - low) if high > low else np.zeros(table.sizes)
     distribution = Table([*table.scope, number], np.stack([1 - shares, shares], axis=-1))
-    return _UtilityVariable(name, distribution, low, high - low)
+    return UtilityVariable(name, distribution, low, high - low)

@@ -1,0 +1,265 @@
+"""Upper bounds on expected utilities where decisions forget, and policies of largest expected utility.
+
+A relaxation lets each decision see more, so that the diagram is soluble: its maximum expected utility is an upper bound
+(Nilsson and Höhle 2001; Yuan, Wu and Hansen 2010). Branch and bound fixes the state that a decision takes at one
+combination of its observations, where the policies of the relaxation take several. A relaxation that never does so has
+policies of the diagram itself, whose expected utility is the bound.
+"""
+
+from __future__ import annotations
+
+import copy
+import heapq
+import itertools
+import math
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina.errors import MemoryLimitError
+from elimina.methods.single_policy_updating import DecisionQuestion, PolicySet, PolicyUpdates, best_states
+from elimina.model.decision_graph import DecisionGraph
+from elimina.model.table import Table
+from elimina.planning.options import Options
+
+Allowed = Mapping[int, NDArray[np.bool_]]
+"""Decision -> the states that it may take at each combination of its observations."""
+
+_MAX_RELAXED_BYTES = 1 << 24
+"""Most bytes that the update of a policy of a relaxation takes: each node computes all of them."""
+
+_PROOF_GAP = 1e-11
+"""Gap that counts as none, relative to the range of the utilities."""
+
+_MIN_CONFLICT = 1e-12
+"""Least probability of a conflict between the policies of a relaxation and those of the diagram."""
+
+
+class _Relaxation(NamedTuple):
+    """A soluble diagram in which decisions see more.
+
+    Attributes:
+        graph: Its graph.
+        order: Its decisions, the last one first: the order in which their policies are computed.
+        own: Decision -> the observations that it has in the diagram itself.
+        added: Decision -> further observations.
+    """
+
+    graph: DecisionGraph
+    order: tuple[int, ...]
+    own: Mapping[int, tuple[int, ...]]
+    added: Mapping[int, tuple[int, ...]]
+
+    def scope(self, decision: int) -> tuple[int, ...]:
+        """Return the observations of a decision, and itself."""
+        return (*self.own[decision], *self.added[decision], decision)
+
+
+class _Node(NamedTuple):
+    """A node of branch and bound.
+
+    Attributes:
+        bound: Upper bound on the expected utility.
+        allowed: States that the decisions may take.
+        relaxed: Best policies of the relaxation.
+        policies: Policies of the diagram, closest to them.
+        conflict: Decision and combination of its observations at which the relaxation takes several states; None:
+            there is none.
+    """
+
+    bound: float
+    allowed: Allowed
+    relaxed: dict[int, Table]
+    policies: dict[int, Table]
+    conflict: tuple[int, tuple[int, ...]] | None
+
+
+def best_policies(
+    question: DecisionQuestion,
+    options: Options,
+    report: Callable[[PolicySet], None],
+    is_over: Callable[[int], bool],
+) -> PolicySet:
+    """Return policies of largest expected utility, or the best ones so far where the diagram is not soluble.
+
+    Args:
+        question: The diagram, the evidence and the given policies.
+        options: Planning options.
+        report: Function that is called with the best policies so far, as they and their bounds improve.
+        is_over: Function of the number of eliminations that returns whether branch and bound ends.
+
+    Raises:
+        ImpossibleEvidenceError: The evidence has probability 0.
+        MemoryLimitError: A joint distribution, or a policy, does not fit into memory.
+    """
+    updates = PolicyUpdates(question, options)
+    best: PolicySet | None = None
+    for start, policies in enumerate(updates.starts()):
+        for policy_set in updates.policy_sets(policies, start):
+            if best is None or policy_set.value > best.value:
+                best = policy_set
+                report(best)
+    assert best is not None
+    if not best.is_optimal:
+        for policy_set in _searched(question, updates, best, is_over):
+            best = policy_set
+            report(best)
+    return best
+
+
+def _searched(
+    question: DecisionQuestion, updates: PolicyUpdates, start: PolicySet, is_over: Callable[[int], bool]
+) -> Iterator[PolicySet]:
+    """Yield policies with an upper bound on the expected utility of all, ever better ones and closer bounds.
+
+    Args:
+        question: The diagram, the evidence and the given policies.
+        updates: Updates of its policies.
+        start: Policies to begin with. Those of extremal decisions are optimal.
+        is_over: Function of the number of eliminations that returns whether the search ends.
+    """
+    upper = math.fsum(float(table.values.max()) for table in question.diagram.utilities.values())
+    yield (best := _bounded(start, upper, updates))
+    if best.is_optimal:
+        return
+    for relaxation in _relaxations(question, updates):
+        scopes = [relaxation.scope(d) for d in relaxation.order]
+        if sum(map(updates.policy_bytes, scopes)) > _MAX_RELAXED_BYTES:
+            continue
+        try:
+            yield from _Search(question, updates, relaxation, best, upper).run(is_over)
+        except MemoryLimitError:
+            continue
+        return
+
+
+def _relaxations(question: DecisionQuestion, updates: PolicyUpdates) -> Iterator[_Relaxation]:
+    """Yield relaxations: decisions that forget nothing, then ones that also see what no later decision affects."""
+    decisions = updates.graph.sequence_of(updates.order.others)
+    evidence = set(question.evidence)
+    own = {d: tuple(updates.graph.parents[d]) for d in decisions}
+    remembered: dict[int, set[int]] = {}
+    memory: set[int] = set()
+    for d in decisions:
+        remembered[d] = memory | set(own[d])
+        memory = remembered[d] | {d}
+    hidden = set(evidence)
+    unaffected: dict[int, set[int]] = {}
+    for d in reversed(decisions):
+        hidden |= updates.graph.descendants(d)
+        unaffected[d] = set(range(len(question.diagram.variables))) - hidden
+    for observed in (remembered, unaffected):
+        graph = copy.deepcopy(updates.graph)
+        for d in decisions:
+            graph.set_parents(d, sorted(observed[d] - evidence))
+        graph.remove_idle_arcs(decisions, evidence, own)
+        order = tuple(reversed(decisions))
+        if all(graph.is_extremal(d, order[n:], evidence) for n, d in enumerate(order)):
+            added = {d: tuple(v for v in graph.parents[d] if v not in own[d]) for d in decisions}
+            yield _Relaxation(graph, order, own, added)
+
+
+def _bounded(policy_set: PolicySet, upper_bound: float, updates: PolicyUpdates) -> PolicySet:
+    """Return policies with an upper bound on the expected utility of any; they are optimal if they reach it."""
+    is_optimal = upper_bound - policy_set.value <= _PROOF_GAP * updates.utility_range
+    return policy_set._replace(upper_bound=policy_set.value if is_optimal else upper_bound, is_optimal=is_optimal)
+
+
+class _Search:
+    def __init__(
+        self,
+        question: DecisionQuestion,
+        updates: PolicyUpdates,
+        relaxation: _Relaxation,
+        start: PolicySet,
+        upper_bound: float,
+    ) -> None:
+        self._updates, self._relaxation, self._best, self._upper_bound = updates, relaxation, start, upper_bound
+        self._fixed = {d: policy for d, policy in start.policies.items() if d not in relaxation.own}
+        sizes = [v.size for v in question.diagram.variables]
+        self._everything = {
+            d: np.ones([sizes[v] for v in (*own, d)], dtype=np.bool_) for d, own in relaxation.own.items()
+        }
+        self._nodes = 0
+
+    def run(self, is_over: Callable[[int], bool]) -> Iterator[PolicySet]:
+        """Yield policies and bounds: see ``_searched``."""
+        root = self._node(self._everything, self._upper_bound, {})
+        yield from self._improve(root.policies, is_updated=True)
+        numbers = itertools.count()
+        queue = [(-root.bound, next(numbers), root)] if root.conflict else []
+        while queue:
+            node = queue[0][-1]
+            self._upper_bound = node.bound
+            self._best = self._bounded(node.bound)
+            yield self._best
+            if self._best.is_optimal or is_over(self._updates.eliminations):
+                return
+            heapq.heappop(queue)
+            for child in self._children(node):
+                # Updates from each of few nodes lead to good policies early.
+                yield from self._improve(child.policies, is_updated=self._nodes.bit_count() == 1)
+                if child.conflict is not None:
+                    heapq.heappush(queue, (-child.bound, next(numbers), child))
+        self._best = self._bounded(self._best.value)
+        yield self._best
+
+    def _bounded(self, upper_bound: float) -> PolicySet:
+        return _bounded(self._best, upper_bound, self._updates)._replace(nodes=self._nodes)
+
+    def _improve(self, policies: dict[int, Table], *, is_updated: bool) -> Iterator[PolicySet]:
+        """Yield policies that are better than all before, also after updates of them."""
+        if is_updated:
+            policy_sets = list(self._updates.improved(dict(policies), self._best.start))
+        else:
+            utilities = self._updates.expected_utilities(policies)
+            policy_sets = [self._best._replace(policies=policies, utilities=utilities)]
+        for policy_set in policy_sets:
+            if policy_set.value > self._best.value:
+                upper = max(self._upper_bound, policy_set.value)
+                self._best = policy_set._replace(upper_bound=upper, nodes=self._nodes)
+                yield self._best
+
+    def _children(self, node: _Node) -> Iterator[_Node]:
+        """Yield the nodes in which a conflict is settled, one for each state."""
+        assert node.conflict is not None
+        decision, row = node.conflict
+        for state in np.flatnonzero(node.allowed[decision][row]).tolist():
+            restricted = node.allowed[decision].copy()
+            restricted[row] = False
+            restricted[row][state] = True
+            # Policies of later decisions do not depend on this one's.
+            later = self._relaxation.order[: self._relaxation.order.index(decision)]
+            yield self._node({**node.allowed, decision: restricted}, node.bound, {d: node.relaxed[d] for d in later})
+
+    def _node(self, allowed: Allowed, bound: float, later: Mapping[int, Table]) -> _Node:
+        """Solve the relaxation with restricted policies.
+
+        Args:
+            allowed: States that the decisions may take.
+            bound: Upper bound of the parent.
+            later: Best policies of the last decisions.
+        """
+        self._nodes += 1
+        updates, relaxation = self._updates, self._relaxation
+        policies = {**self._fixed, **later}
+        for d in relaxation.order[len(later) :]:
+            scope, own = relaxation.scope(d), len(relaxation.own[d])
+            weighted, slack = updates.weighted_utilities(policies, d, scope, relaxation.graph)
+            mask = np.expand_dims(allowed[d], tuple(range(own, own + len(relaxation.added[d]))))
+            policies[d] = Table(scope, best_states(np.where(mask, weighted, -np.inf), slack))
+        value = math.fsum(updates.expected_utilities(policies).values())
+        network = updates.network(policies)
+        closest = dict(self._fixed)
+        conflict, largest = None, _MIN_CONFLICT
+        for d in relaxation.order:
+            own = relaxation.own[d]
+            joint = np.where(allowed[d], updates.joint(network, [*own, d]), -1.0)
+            closest[d] = Table((*own, d), best_states(joint, np.zeros(())))
+            shares = joint.clip(0).sum(axis=-1) - joint.max(axis=-1)
+            row = np.unravel_index(int(shares.argmax()), shares.shape) if own else ()
+            if shares[row] > largest:
+                largest, conflict = float(shares[row]), (d, tuple(map(int, row)))
+        return _Node(min(bound, value), allowed, policies, closest, conflict)
