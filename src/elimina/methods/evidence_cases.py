@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -58,12 +59,15 @@ class EvidenceCases:
         """Return the case with all observations except that of a variable."""
         return self.case([v for v in self._values if v != variable])
 
-    def run(self, cases: Sequence[Mapping[int, int]], asked: Sequence[int]) -> Posteriors:
+    def run(
+        self, cases: Sequence[Mapping[int, int]], asked: Sequence[int], families: Sequence[tuple[int, ...]] = ()
+    ) -> Posteriors:
         """Return the posteriors of cases, which share a plan.
 
         Args:
             cases: Variable index -> value index of each case.
             asked: Variables whose posteriors are computed.
+            families: Scopes of tables whose joint posteriors are computed, too.
 
         Raises:
             MemoryLimitError: The plan does not fit into memory.
@@ -73,8 +77,9 @@ class EvidenceCases:
         codes = np.full((len(cases), len(columns)), -1, dtype=np.int32)
         for row, case in zip(codes, cases, strict=True):
             row[[column_of[v] for v in case]] = list(case.values())
-        model = rewritten_for_sums(Observed(self._model_with_leaves, {}), frozenset((*columns, *asked))).model
-        batch = Batch(model, columns, tuple(asked), self._options, len(cases))
+        queried = (*columns, *asked, *itertools.chain(*families))
+        model = rewritten_for_sums(Observed(self._model_with_leaves, {}), frozenset(queried)).model
+        batch = Batch(model, columns, tuple(asked), self._options, len(cases), tuple(dict.fromkeys(families)))
         try:
             return batch.run(codes)
         finally:

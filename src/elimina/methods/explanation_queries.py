@@ -7,9 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
 from elimina import arguments
 from elimina.errors import InputError, MemoryLimitError
 from elimina.methods.compiled_tree import Observations, memory_errors_of_trees, one_call_at_a_time
@@ -155,12 +152,11 @@ class ExplanationQueries(PosteriorQueries):
                 "build it with Model.from_cpds, or with children="
             )
         self._check_exact()
-        families, families_with_query = self._family_marginals(), None
-        posterior = float(self._joint(list(event))[tuple(event.values())])
-        if posterior > 0:
-            with self._temporary_evidence({**self._observations, **event}):
-                families_with_query = self._family_marginals()
-        return parameter_sensitivities(self.model, event, posterior, families, families_with_query, self._rounding)
+        answer = cases.run([cases.whole, {**cases.whole, **event}], [], [factor.scope for factor in self.model.factors])
+        log_evidence, log_joint = answer.log_evidence.tolist()
+        cases.check_possible(log_evidence, list(self._observations))
+        posterior = min(1.0, math.exp(log_joint - log_evidence))
+        return parameter_sensitivities(self.model, event, posterior, answer.joints or {}, self._rounding)
 
     @one_call_at_a_time
     @memory_errors_of_trees
@@ -227,10 +223,6 @@ class ExplanationQueries(PosteriorQueries):
                 "explanations compare exact posteriors, and the messages of this model do not fit into memory: give "
                 "more memory, or a smaller model"
             )
-
-    def _family_marginals(self) -> list[NDArray[np.float64]]:
-        """Return the posterior of each factor's scope."""
-        return [self._joint(factor.scope) for factor in self.model.factors]
 
 
 def _checked_costs(model: Model, costs: Mapping[str, float] | None) -> dict[int, float]:

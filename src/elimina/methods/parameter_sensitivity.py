@@ -94,8 +94,7 @@ def parameter_sensitivities(
     model: Model,
     query: Mapping[int, int],
     posterior: float,
-    families: Sequence[Floats],
-    families_with_query: Sequence[Floats] | None,
+    families: Mapping[tuple[str, ...], Floats],
     rounding: float,
 ) -> Sensitivities:
     """Return the sensitivities of a posterior to all parameters that are neither 0 nor the only ones of their rows.
@@ -104,13 +103,13 @@ def parameter_sensitivities(
         model: A Bayesian network.
         query: Variable index -> value index of the event that is asked about.
         posterior: Its probability given the evidence.
-        families: Posterior of each factor's scope given the evidence.
-        families_with_query: The same given the evidence and the query; None if the query has probability 0.
+        families: Names of each factor's scope -> its posteriors given the evidence, and given the query, too; zeros if
+            the query has probability 0.
         rounding: Relative difference of derivatives that counts as none.
     """
     rows: list[Sensitivity] = []
-    for number, family in enumerate(families):
-        with_query = np.zeros_like(family) if families_with_query is None else families_with_query[number]
+    for number, factor in enumerate(model.factors):
+        family, with_query = families[tuple(model.variables[v].name for v in factor.scope)]
         rows += _of_factor(model, number, family, posterior * with_query, posterior, rounding)
     states = {model.variables[v].name: model.variables[v].state(x) for v, x in query.items()}
     return Sensitivities(rows, states, posterior)

@@ -246,9 +246,9 @@ class _Search:
         updates, relaxation = self._updates, self._relaxation
         policies = {**self._fixed, **later}
         for d in relaxation.order[len(later) :]:
-            scope, own = relaxation.scope(d), len(relaxation.own[d])
+            scope, axis = relaxation.scope(d), len(relaxation.own[d])
             weighted, slack = updates.weighted_utilities(policies, d, scope, relaxation.graph)
-            mask = np.expand_dims(allowed[d], tuple(range(own, own + len(relaxation.added[d]))))
+            mask = np.expand_dims(allowed[d], tuple(range(axis, axis + len(relaxation.added[d]))))
             policies[d] = Table(scope, best_states(np.where(mask, weighted, -np.inf), slack))
         value = math.fsum(updates.expected_utilities(policies).values())
         network = updates.network(policies)
