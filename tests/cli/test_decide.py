@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from elimina import InfluenceDiagram, TimeLimitError
 from elimina.methods import policy_search
 from tests.cli.conftest import EXAMPLES
 from tests.cli.test_schema import check
@@ -50,6 +51,31 @@ def test_fixed_decisions_and_evidence(elimina):
     answer = json.loads(elimina("decide", HEATING, "--evidence", "Frost=yes", "--json").out)
     assert answer["value"] == pytest.approx(6000)
     assert answer["marginals"]["Heat"] == {"no": 0, "yes": 1}
+
+
+def test_gains_of_observations(elimina):
+    answer = json.loads(elimina("decide", HEATING, "--gains", "Heat", "--json").out)
+    check(answer, "meu")
+    expected = InfluenceDiagram.read(HEATING).observation_gains("Heat")
+    assert answer["stats"]["gains"] == {"Heat": [pytest.approx(row._asdict()) for row in expected]}
+    out = elimina("decide", HEATING, "--gains", "Heat").out
+    assert f"gains of Heat by observing:\nFrost  {expected[0].gain:.10g}\n" in out
+    code, _, err = elimina("decide", HEATING, "--gains", "Heat", "--policy", "Buy=no")
+    assert (code, "leave --policy out" in err) == (2, True)
+    code, _, err = elimina("decide", HEATING, "--gains", "Frost")
+    assert (code, "'Frost' is not a decision; the decisions are Buy, Heat" in err) == (1, True)
+
+
+def test_gains_that_take_too_long(elimina, monkeypatch):
+    """The policies are kept."""
+
+    def gains(*_, **__):
+        raise TimeLimitError("late")
+
+    monkeypatch.setattr(InfluenceDiagram, "observation_gains", gains)
+    answer = json.loads(elimina("decide", HEATING, "--gains", "Heat", "--time-limit", 60, "--json").out)
+    assert (answer["status"], answer["value"], answer["ended_by"]) == ("optimal", pytest.approx(7620), "time-limit")
+    assert "gains" not in answer["stats"]
 
 
 def test_diagrams_that_are_not_soluble(elimina, tmp_path, monkeypatch):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import time
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -183,6 +184,30 @@ def test_sensitivity_is_the_answer_without_the_observation():
         change = np.abs(junction.marginals(["Pump"])["Pump"] - before).sum() / 2
         assert f"{change:.4f}" in texts
         assert probability_text(10 ** (whole - junction.log10_evidence)) in texts
+
+
+def test_parameters_of_the_query():
+    """Each variable of the query has the posteriors of its best state at other numbers of the model."""
+    report = elimina.report(PUMP, evidence={"Alarm": "on", "Noise": "loud"}, query=["Bearing", "Alarm", "Pump"])
+    page = Page(report.html)
+    assert page.sections[-3:] == ["sensitivity", "parameters", "plan"]
+    tree = elimina.JunctionTree(PUMP, evidence={"Alarm": "on", "Noise": "loud"})
+    for event in ({"Bearing": "worn"}, {"Pump": "slow"}):
+        sensitivities = tree.sensitivities(event)
+        assert f"Sensitivity of {sensitivities.event} = {sensitivities.posterior:.4g}" in page.texts
+        row = max(sensitivities, key=lambda row: abs(row.ends(0.1)[1] - row.ends(0.1)[0]))
+        assert {row.name, *map(probability_text, row.ends(0.1))} <= set(page.texts)
+    markov = Model([Variable("a", 2)], [Table([0], [1, 2])], sense="probability")
+    assert "parameters" not in Page(elimina.report(markov, query=["a"]).html).sections
+    assert "parameters" not in Page(elimina.report(PUMP, "mmap", query=["Pump"]).html).sections
+
+
+def test_no_time_for_parameters(monkeypatch):
+    monkeypatch.setattr(elimina.JunctionTree, "sensitivities", lambda *_: time.sleep(10))
+    monkeypatch.setattr(writer, "_SENSITIVITY_SECONDS", 0.1)
+    report = elimina.report(PUMP, query=["Pump"])
+    assert "parameters" not in Page(report.html).sections
+    assert any(note.startswith("No parameters: ") for note in warnings(report))
 
 
 @pytest.mark.parametrize("task", ["mpe", "count", "pr", "mmap"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,8 @@ from elimina.cli.options import (
     time_limit_option,
 )
 from elimina.cli.terminal import Command, labelled, option
-from elimina.decisions import InfluenceDiagram
+from elimina.decisions import InfluenceDiagram, ObservationGains
+from elimina.errors import TimeLimitError
 from elimina.number_texts import seconds_text
 from elimina.result import Result
 from elimina.running.phases import with_reading
@@ -44,6 +46,12 @@ from elimina.strategies.call import Call
     help="State that a decision always has, instead of the best ones; may be repeated.",
 )
 @option("--no-forgetting", is_flag=True, help="Let each decision see all earlier ones and their observations.")
+@option(
+    "--gains",
+    "gaining",
+    metavar="DECISION",
+    help="Decision for which the gain of observing one more variable is listed, for each variable.",
+)
 @number_option("--restarts", help="Number of further, random starts where the diagram is not soluble.")
 @number_option("--seed", "start_seed", help="Random seed of the starts.")
 @sampling_options
@@ -57,6 +65,7 @@ def decide(
     file: str,
     policies: tuple[str, ...],
     no_forgetting: bool,
+    gaining: str | None,
     time_limit: float | None,
     format_: str,
     output: str | None,
@@ -69,6 +78,8 @@ def decide(
     observations.
     """
     started = time.monotonic()
+    if gaining is not None and policies:
+        raise click.UsageError("--gains lets all decisions follow their best policies: leave --policy out")
     if output is not None:
         check_writable(Path(output), file, options["order"], *options["evidence"])
     file = source_of(file)
@@ -82,18 +93,34 @@ def decide(
     network = diagram.network
     asked, evidence = call_options(options, network), evidence_of(options["evidence"], network)
     fixed = evidence_of(policies, network)
+    if gaining is not None:
+        diagram.decision_index(gaining)
+    question = {
+        "evidence": evidence,
+        "restarts": options["restarts"],
+        "seed": options["start_seed"],
+        "options": asked,
+    }
     with naming_time_limit(time_limit, reading):
-        result = diagram.solve(
-            evidence=evidence,
-            policies=fixed,
-            restarts=options["restarts"],
-            seed=options["start_seed"],
-            time_limit=signals.remaining(time_limit, reading),
-            options=asked,
-        )
+        limit = signals.remaining(time_limit, reading)
+        result = diagram.solve(policies=fixed, time_limit=limit, **question)
+        if gaining is not None and result.ended_by is None:
+            limit = signals.remaining(time_limit, time.monotonic() - started)
+            result = _with_gains(
+                result, gaining, lambda: diagram.observation_gains(gaining, time_limit=limit, **question)
+            )
     with signals.deferred():
         result = signals.attributed(with_reading(result, reading))
         write_answer(result, _text_of, format_for(output, format_), output)
+
+
+def _with_gains(result: Result, decision: str, gains_of: Callable[[], ObservationGains]) -> Result:
+    """Return an answer with the gains of observations, or without them if the time limit passes before."""
+    try:
+        gains = [row._asdict() for row in gains_of()]
+    except TimeLimitError:
+        return result.replace(ended_by="time-limit")
+    return result.replace(stats={**result.stats, "gains": {decision: gains}})
 
 
 def _text_of(result: Result) -> str:
@@ -107,4 +134,8 @@ def _text_of(result: Result) -> str:
         rows += [(f"of {name}", f"{value:.10g}") for name, value in result.stats["utilities"].items()]
     rows.append(("time", seconds_text(result.stats["seconds"]["total"])))
     lines = [labelled(rows), *policies_lines(result.policies)]
+    for decision, gains in result.stats.get("gains", {}).items():
+        lines.append(f"gains of {decision} by observing:")
+        width = max((len(row["variable"]) for row in gains), default=0)
+        lines += [f"{row['variable']:<{width}}  {row['gain']:.10g}" for row in gains]
     return "\n".join([*lines, marginals_table(result.marginals)] if result.marginals else lines)

@@ -17,7 +17,7 @@ _ESCAPED = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u202
 
 _ORDER = (
     *("figures", "answer", "search", "tour", "bounds", "graph", "tree", "agents", "messages"),
-    *("sensitivity", "plan"),
+    *("sensitivity", "parameters", "plan"),
 )
 
 

@@ -41,11 +41,12 @@ from elimina.reporting.graphs import shown_graph, with_answer
 from elimina.reporting.html import Markup, figures, joined, paragraph
 from elimina.reporting.junction_trees import shown_tree
 from elimina.reporting.page import PageSection, page
+from elimina.reporting.parameters import can_vary, parameters_section
 from elimina.reporting.subject import Subject, read_subject
 from elimina.result import Bounds, Delivery, Result
 from elimina.viz.diagram import Diagram, GraphLayout
 
-_LONG_SECTIONS = ("plan", "answer", "sensitivity")
+_LONG_SECTIONS = ("plan", "answer", "sensitivity", "parameters")
 """Sections to omit after an interrupt."""
 
 Made = TypeVar("Made")
@@ -54,7 +55,7 @@ _ANSWER_SHARE, _SEARCH_SHARE = 0.6, 0.9
 """Shares of the remaining time for the answer: if diagrams and sensitivity follow, and if only charts follow."""
 
 _SENSITIVITY_SECONDS = 20.0
-"""Seconds of the sensitivity analysis without a time limit."""
+"""Seconds of each section on sensitivity without a time limit."""
 
 
 class Report:
@@ -227,6 +228,9 @@ class _PageWriter:
         if observed and result is not None:
             end = min(self._deadline, time.monotonic() + _SENSITIVITY_SECONDS)
             self._add("sensitivity", "Sensitivity", lambda: sensitivity_section(asked, result, end))
+        if result is not None and can_vary(asked, result):
+            latest = min(self._deadline, time.monotonic() + _SENSITIVITY_SECONDS)
+            self._add("parameters", "Parameters", lambda: parameters_section(asked, result, latest))
         return self._page(title if title is not None else model.name or "Model")
 
     def write_agents(self, problem: DistributedProblem, options: Options, title: str | None) -> Report:

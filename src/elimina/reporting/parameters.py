@@ -1,0 +1,76 @@
+"""The parameters of a network to which the posteriors that are asked for are most sensitive."""
+
+from __future__ import annotations
+
+import time
+
+from elimina.methods.junction_tree import JunctionTree
+from elimina.number_texts import probability_text
+from elimina.planning.options import Options
+from elimina.problem.tasks import described
+from elimina.reporting.answers import Asked
+from elimina.reporting.html import Markup, bar, joined, paragraph, short, table
+from elimina.result import Result
+from elimina.strategies.call import Call
+from elimina.viz.charts import RangeChart, sensitivity_chart
+
+CHANGE = 0.1
+"""Share of its value by which each parameter decreases and increases."""
+
+_MAX_QUERIES = 5
+_MAX_ROWS = 10
+
+
+def can_vary(asked: Asked, result: Result) -> bool:
+    """Return whether an answer has posteriors of a Bayesian network's variables that were asked for by name."""
+    return bool(asked.model.children is not None and asked.query and described(result.task).is_marginal)
+
+
+def parameters_section(asked: Asked, result: Result, deadline: float) -> Markup:
+    """Return a table for the most probable state of each variable that was asked for by name.
+
+    Args:
+        asked: Question whose answer is explained.
+        result: Its answer.
+        deadline: Time limit, by ``time.monotonic``.
+
+    Raises:
+        MemoryLimitError: The posteriors do not fit into memory.
+        TimeLimitError: The time limit passed.
+    """
+    options = Options(
+        device=asked.options.device,
+        memory=asked.options.memory,
+        order=asked.options.order,
+        threads=asked.options.threads,
+        exact=True,
+    )
+    names = [name for name in asked.query or () if name not in asked.evidence][:_MAX_QUERIES]
+
+    def tables() -> list[Markup]:
+        tree = JunctionTree(asked.model, evidence=asked.evidence, options=options)
+        events = [{name: max(result.marginals[name].items(), key=lambda row: row[1])[0]} for name in names]
+        charts = [sensitivity_chart(tree.sensitivities(event), CHANGE, _MAX_ROWS) for event in events]
+        return [_chart_table(chart) for chart in charts if chart.names]
+
+    shown = Call(result.task, max(deadline - time.monotonic(), 1e-3)).result(tables)
+    explanation = paragraph(
+        f"Each row is a number of the model, and the posterior if it is {CHANGE:.0%} smaller or larger, while the "
+        "other numbers of its distribution change in proportion."
+    )
+    return joined([explanation, *shown]) if shown else Markup()
+
+
+def _chart_table(chart: RangeChart) -> Markup:
+    """Return the ranges of a posterior, the widest first."""
+    widths = [abs(high - low) for low, high in chart.ranges]
+    rows = [
+        (
+            short(name),
+            probability_text(low),
+            bar(width / max(widths), probability_text(high)),
+        )
+        for name, (low, high), width in zip(chart.names, chart.ranges, widths, strict=True)
+    ]
+    header = ("number", f"{CHANGE:.0%} smaller", f"{CHANGE:.0%} larger")
+    return table(f"Sensitivity of {short(chart.title)}", header, rows)
