@@ -136,7 +136,7 @@ def _searched(
 
 
 def _relaxations(question: DecisionQuestion, updates: PolicyUpdates) -> Iterator[_Relaxation]:
-    """Yield relaxations: decisions that forget nothing, then ones that also see what no later decision affects."""
+    """Yield relaxations: by memories of all earlier observations, then by observations of all unaffected variables."""
     decisions = updates.graph.sequence_of(updates.order.others)
     evidence = set(question.evidence)
     own = {d: tuple(updates.graph.parents[d]) for d in decisions}

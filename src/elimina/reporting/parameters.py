@@ -1,4 +1,4 @@
-"""The parameters of a network to which the posteriors that are asked for are most sensitive."""
+"""Tables of a network's parameters, those first to which a posterior is most sensitive."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _MAX_ROWS = 10
 
 
 def can_vary(asked: Asked, result: Result) -> bool:
-    """Return whether an answer has posteriors of a Bayesian network's variables that were asked for by name."""
+    """Return whether parameters can be varied: a Bayesian network, and posteriors of variables named by the query."""
     return bool(asked.model.children is not None and asked.query and described(result.task).is_marginal)
 
 
 def parameters_section(asked: Asked, result: Result, deadline: float) -> Markup:
-    """Return a table for the most probable state of each variable that was asked for by name.
+    """Return a table for the most probable state of each variable of the query.
 
     Args:
         asked: Question whose answer is explained.
