@@ -170,9 +170,10 @@ class InfluenceDiagram(DecisionNetwork):
         """Return policies of maximum expected utility.
 
         The diagram is solved one decision after another (single policy updating). The answer is optimal if the diagram
-        is soluble; diagrams without forgetting always are. Otherwise, the updates are repeated until no single policy can
-        be improved. Branch and bound with the upper bounds of decisions that see more then looks for better ones, until
-        the answer is optimal, the time limit passes, or without one after some seconds. The status is then ``bounded``.
+        is soluble; diagrams without forgetting always are. Otherwise, the updates are repeated until no single policy
+        can be improved. Branch and bound, with the upper bounds of decisions that see more, then looks for better ones
+        until the answer is optimal, the time limit passes, or without one after some seconds. The status is then
+        ``bounded``.
 
         Args:
             evidence: Observed variables, as in ``elimina.plan``, which no decision affects.
