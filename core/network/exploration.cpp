@@ -14,7 +14,7 @@ constexpr double first_variables = 32, more_variables = 2, most_variables = 1024
 constexpr int last_level = 5;
 constexpr int patience = 8;  // neighbourhoods of a level without a better solution
 
-// A table over some variables, the last one fastest, or where a factor lies.
+// A message in a cluster's table, or a factor: strides along the cluster's variables, and the first cell.
 struct Strided {
   std::vector<std::int64_t> strides;  // by each variable of the cluster
   std::int64_t at;
@@ -41,7 +41,8 @@ void for_each_offset(const std::vector<int>& sizes, const Strided& from, Visit v
 
 }  // namespace
 
-// The others keep their values. Ties are broken at random, so that solutions of one cost are walked through. False if it was stopped.
+// Gives the neighbourhood's variables their best values, while all others keep theirs. Ties are broken at random, so
+// that the search moves between solutions of one cost. Returns false if it was stopped.
 bool LocalSearch::solve(const Neighbourhood& neighbourhood) {
   const auto& [order, separators] = neighbourhood;
   const std::size_t length = order.size();
@@ -150,7 +151,7 @@ bool LocalSearch::explore(std::uint64_t cells) {
       failures_ = 0;
       continue;
     }
-    if (!broken_ && total_ <= best_cost_) best_ = value_;  // of the same cost
+    if (!broken_ && total_ <= best_cost_) best_ = value_;  // a solution of the same cost replaces the best one
     if (best_cost_ == infinite) reweigh();
     if (++failures_ < patience) continue;
     failures_ = 0;

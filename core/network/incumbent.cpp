@@ -10,8 +10,8 @@ namespace elimina::network {
 
 namespace {
 
-constexpr i64 kForbidden =
-    i64{1} << 40;  // differences from here on count as forbidden: floats hold sums of thousands of them exactly
+// Differences of at least this size count as forbidden: floats hold sums of thousands of smaller ones exactly.
+constexpr i64 kForbidden = i64{1} << 40;
 constexpr i64 kBlock = 1 << 16;  // number of cells that are encoded at a time
 constexpr u64 kVisits = 10'000;  // visits of each cell: more tabu moves do not improve small models
 
@@ -80,7 +80,7 @@ Incumbent incumbent(const tables::Tables& tables, tables::Sense sense, const Eff
   LocalSearch local(std::move(view), 0);
   local.start(std::vector<int>(local.count()));
   local.descend(effort.descent);
-  // No assignment is below the sum of the tables' least costs.
+  // Costs are above the sum of the tables' least costs, so a cost of 0 is optimal.
   const u64 moves = std::min(effort.moves, kVisits * u64(copies.cells));
   if (moves > 0 && local.cost() > 0) local.run(moves);
   Incumbent found;

@@ -17,7 +17,9 @@ struct Effort {
 
 struct Incumbent {
   std::vector<std::pair<int, int>> values;  // variables of the copied tables and their values
-  std::optional<i64> cost;  // above the least costs' sum; only for allowed assignments of copied integers
+  // Cost above the sum of the tables' least costs; only if all tables are copied integers, and the assignment is
+  // allowed.
+  std::optional<i64> cost;
 };
 
 // An assignment from a local search, the same in every call. Tables that are too large are ignored.

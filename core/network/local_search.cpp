@@ -88,7 +88,7 @@ void LocalSearch::set(Var v, int x) {
 }
 
 bool LocalSearch::keep_if_better() {
-  // Sums of differences accumulate rounding errors.
+  // Sums of differences accumulate rounding errors, so tiny gains do not count.
   constexpr double drift = 1e-9;
   if (broken_ || !(best_cost_ == infinite || total_ < best_cost_ - drift * std::abs(best_cost_))) return false;
   best_cost_ = total_;

@@ -14,7 +14,7 @@ class LocalSearch {
  public:
   LocalSearch(View view, std::uint64_t seed);
 
-  // Continue from a solution, or from any assignment.
+  // Begin a search at an assignment, which may have forbidden cells.
   void start(const std::vector<int>& value);
 
   // Give each variable in turn its best value, until no value changes or the limit on visited cells is reached. If
@@ -65,16 +65,16 @@ class LocalSearch {
   std::vector<std::vector<Place>> touching_;
   std::vector<std::size_t> first_;
   std::vector<int> owner_;  // variable of each value
-  std::vector<double>
-      gain_;  // cost of the functions of each value's variable with this value, the other values unchanged
+  // For each value, the cost of its variable's functions with this value, all other variables unchanged.
+  std::vector<double> gain_;
   std::vector<std::uint64_t> until_;  // step until which a value is tabu
   std::vector<int> value_, best_;
   double first_penalty_ = 1, total_ = 0, best_cost_ = infinite;
   int broken_ = 0;
   std::uint64_t step_ = 0, cells_ = 0, improved_ = 0;
   std::optional<Neighbourhoods> neighbourhoods_;
-  int level_ = 0,
-      failures_ = 0;  // size of neighbourhoods, and number of neighbourhoods of this size without improvement
+  // Size of neighbourhoods, and number of neighbourhoods of this size without improvement.
+  int level_ = 0, failures_ = 0;
 };
 
 }  // namespace elimina::network

@@ -79,7 +79,7 @@ Neighbourhoods::Neighbourhoods(const View& view) : neighbours_(view.sizes.size()
   }
 }
 
-// Variables around one, and around further ones if its component is too small.
+// Draws connected variables around a random one, and around further ones if its component is too small.
 std::vector<Var> Neighbourhoods::connected(std::size_t variables, std::mt19937_64& random) {
   std::vector<Var> found, waiting;
   const std::size_t wanted = std::min(variables, logs_.size());
@@ -139,7 +139,7 @@ Neighbourhood Neighbourhoods::draw(std::size_t variables, double cells, std::mt1
     drawn.separators.emplace_back();
     for (const int u : graph.eliminate(v)) drawn.separators.back().push_back(part[u]);
   }
-  // Variables that are removed later keep their values, too.
+  // Variables removed later keep their values, so they are in no separator.
   for (std::vector<Var>& separator : drawn.separators) std::erase_if(separator, [&](Var u) { return place_[u] < 0; });
   for (const Var v : part) place_[v] = -1;
   return drawn;

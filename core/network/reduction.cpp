@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::size_t most_neighbours = 3;
 constexpr std::size_t most_cells = 1 << 18;  // largest number of cells of a bucket, which take about a millisecond
-constexpr std::size_t most_joined =
-    1 << 12;  // of a function with additional variables: soft local consistency reads no larger ones
+// Largest number of cells of a function of several variables: soft local consistency reads no larger ones.
+constexpr std::size_t most_joined = 1 << 12;
 constexpr std::size_t most_functions = 64;  // largest number of functions of a variable that another one may determine
 
 std::size_t cells_of(const std::vector<int>& size, const std::vector<Var>& scope) {
@@ -102,7 +102,7 @@ class Reduction::Work {
     return sum_out(v);
   }
 
-  // A variable with one allowed value.
+  // Eliminates a variable with one allowed value.
   std::optional<Eliminated> assign(Var v) {
     int value = -1;
     for (int x = 0; x < network_.size[v]; ++x) {
@@ -116,7 +116,7 @@ class Reduction::Work {
     return Eliminated{v, {}, {value}};
   }
 
-  // A variable that one neighbour determines: the neighbour replaces it.
+  // Replaces a variable by a neighbour that determines it.
   std::optional<Eliminated> replace(Var v) {
     if (functions(v).size() > most_functions) return std::nullopt;
     for (const int i : functions(v)) {
@@ -186,7 +186,7 @@ class Reduction::Work {
     else add(std::move(one.functions[0]));
   }
 
-  // A variable with few neighbours: the minimum over its values is a function of the neighbours.
+  // Eliminates a variable with few neighbours: the minimum over its values is a function of the neighbours.
   std::optional<Eliminated> sum_out(Var v) {
     const std::vector<Var> scope = neighbours(v);
     const auto size = static_cast<std::size_t>(network_.size[v]);
@@ -227,7 +227,7 @@ class Reduction::Work {
     return step;
   }
 
-  // At most one more than `most_neighbours`, in ascending order.
+  // Neighbours of a variable, ascending; or some of them, more than `most_neighbours`.
   std::vector<Var> neighbours(Var v) {
     std::vector<Var> found;
     for (const int i : functions(v)) {
@@ -242,7 +242,7 @@ class Reduction::Work {
   // Functions of a variable with other variables; removed functions leave the list one by one.
   const std::vector<int>& functions(Var v) {
     auto& list = touching_[v];
-    // Only the front of a long list is read.
+    // Only the front of a long list is read, so only that loses removed functions.
     const std::size_t most = most_functions + most_neighbours;
     for (std::size_t k = 0; k < std::min(list.size(), most);) {
       if (!network_.functions[list[k]].cost.empty()) {
@@ -299,7 +299,7 @@ class Reduction::Work {
     return std::move(one.functions[0]);
   }
 
-  // A value without an allowed cell is forbidden.
+  // Forbids values without an allowed cell.
   void forbid(const Function& f) {
     for (int p = 0; p < f.arity(); ++p) {
       std::vector<Cost> low(static_cast<std::size_t>(network_.size[f.scope[p]]), forbidden);

@@ -29,7 +29,7 @@ class Reduction {
     std::vector<int> best;  // value of the variable in each cell of the scope
   };
 
-  // Functions of the whole network, and functions from eliminations.
+  // The network while variables are eliminated.
   class Work;
 
   std::vector<int> size_;
