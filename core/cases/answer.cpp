@@ -35,7 +35,7 @@ class Reader {
     }
   }
 
-  // Readers divided each message by a power of two; the roots hold the product of the rest.
+  // Each message was divided by a power of two when it was read, so the roots lack these powers.
   CaseAnswer answer() const {
     double log = 0, sum = 1;
     i64 exponent = 0, own_exponent = 0;

@@ -6,7 +6,7 @@
 
 namespace elimina {
 
-// Smallest total from which one division gives probabilities.
+// Smallest total that a column is divided by: smaller ones may have lost digits.
 inline constexpr double kSafeTotal = 1e-280;
 
 // A table of a variable's values over cases.
@@ -18,8 +18,7 @@ struct ColumnTable {
 };
 
 // Writes each column divided by its total, with values `pitch` cells apart. If a total is too small, it writes nothing
-// and returns false.
-// Totals are added from the first value on, so that they do not depend on the number of columns.
+// and returns false. Totals are added from the first value on, so that they do not depend on the number of columns.
 bool normalise(const ColumnTable& table, i64 columns, double* out, i64 pitch, std::vector<double>& totals);
 
 }  // namespace elimina

@@ -19,9 +19,9 @@ struct CasePosteriors {
 
 class CaseNetwork {
  public:
-  // `rule`: `products`, or `support` to count allowed tuples. `sizes`: of all variables. `cells`: limit on the cells of
-  // tables and messages; `work`: limit on the combinations of a run.
-  // `posteriors`: true if they are requested; the sum alone needs only the upward pass.
+  // `rule`: `products`, or `support` to count allowed tuples. `sizes`: sizes of all variables. `cells`: limit on the
+  // cells of tables and messages; `work`: limit on the combinations of a run. `posteriors`: true if they are requested;
+  // the sum alone needs only the upward pass.
   CaseNetwork(const tables::Tables& tables, tables::Sense sense, tables::Rule rule, std::vector<i64> sizes, i64 cells,
               double work, bool posteriors);
 

@@ -119,7 +119,7 @@ void CasePasses::arrange(const plan::Steps& steps, std::span<const int> scope, s
   if (!largest) return;
   const i64* own = strides_.data() + table_of(*largest).strides;
   for (const int v : steps.scopes[largest->scope]) along_[v] = *own++;
-  // Few and nearly sorted, so insertion sort.
+  // The axes are few and nearly sorted, so insertion sort is fastest.
   for (std::size_t i = 1; i < sequence_.size(); ++i) {
     const int axis = sequence_[i];
     std::size_t place = i;
@@ -128,7 +128,7 @@ void CasePasses::arrange(const plan::Steps& steps, std::span<const int> scope, s
   }
 }
 
-// The first of the last axes that may be fast.
+// Position of the first fast axis: the last axes are fast as long as they have at most kFastCells cells.
 i64 CasePasses::first_lo() const {
   i64 first = i64(sequence_.size());
   for (i64 cells = 1; first > 0 && cells * sizes_[sequence_[first - 1]] <= kFastCells; --first)
@@ -155,7 +155,7 @@ void CasePasses::list_outputs(const plan::Steps& steps, CaseProgram& program) co
     program.outputs.push_back(output.step);
     if (output.variable >= 0) continue;
     program.roots.push_back(output.step);
-    program.upward = output.step + 1;  // the last node is a root
+    program.upward = output.step + 1;  // in the end, the number of upward steps: the last node is a root
     ++next;
   }
   for (std::size_t n = 0; n < given_.asked.size(); ++n) {

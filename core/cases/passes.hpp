@@ -12,8 +12,8 @@ class CasePasses {
  public:
   explicit CasePasses(const CaseTables& given) : given_(given) {}
 
-  // `order`: the unobserved variables. The caller fills in offsets of factors, and constants. False: a message is too
-  // large.
+  // Plans both passes and writes their records. `order`: the unobserved variables. The caller fills in offsets of
+  // factors, and constants. Returns false if a message is too large.
   bool write(const order::Order& order, CaseProgram& program);
 
  private:
@@ -21,7 +21,7 @@ class CasePasses {
   struct Table {
     double cells;
     i64 offset, factor;
-    i64 strides;  // begin of the strides of its scope
+    i64 strides;  // start of the strides of its scope
   };
 
   void number_variables(const order::Order& order);
@@ -42,7 +42,9 @@ class CasePasses {
   plan::Lists scopes_;         // scopes of the factors
   std::vector<Table> tables_;  // factors, then each step's output
   i64 factors_ = 0;
-  std::vector<i64> strides_, along_, place_;  // strides of the tables' axes, and of each variable in the current step
+  // Strides of the tables' axes; each variable's stride in the step's largest table, and its position among the step's
+  // axes.
+  std::vector<i64> strides_, along_, place_;
   std::vector<int> sequence_;
   std::vector<std::pair<int, i64>> axes_;
   StepRecord record_;

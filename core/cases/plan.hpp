@@ -1,5 +1,6 @@
 // A plan for the rest of a network when some variables are observed: an elimination order, and both passes over its
-// bucket tree (core/plan) as records of elimina/program.hpp, in which the splits of the steps follow a simple rule (exec/dense/step_record.hpp).
+// bucket tree (core/plan) as records of elimina/program.hpp. The splits of the steps follow a simple rule
+// (exec/dense/step_record.hpp).
 #pragma once
 #include <limits>
 #include <memory>
@@ -28,7 +29,7 @@ struct CaseProgram {
     i64 variable, from, to;  // from: offset in the arena; -1: the variable is observed
   };
   struct FactorRead {
-    i64 word, factor;  // position of its offset in the words
+    i64 word, factor;  // position in the words of a factor's offset, and the factor
   };
   std::vector<i64> words, starts;
   std::vector<double> least;  // for each step, the sum of `CaseTables::least` of the factors that it reads
