@@ -9,8 +9,8 @@
 
 namespace {
 
-constexpr std::size_t kLarge =
-    2 * elimina::kHugePage;  // bytes: a block of this size contains a whole huge page, wherever it begins
+// A block of this number of bytes contains a whole huge page, wherever it begins.
+constexpr std::size_t kLarge = 2 * elimina::kHugePage;
 
 }  // namespace
 

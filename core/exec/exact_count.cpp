@@ -123,7 +123,7 @@ class LongRun {
     }
     const std::size_t count = factors_of_term_.size();
     if (count < 2) return add(sum_, count ? *factors_of_term_.front() : one_);
-    // Short ones first.
+    // The shortest factors first, so that the intermediate products stay short.
     std::sort(factors_of_term_.begin(), factors_of_term_.end(),
               [](const auto* a, const auto* b) { return a->size() < b->size(); });
     if (count > 2) {

@@ -49,7 +49,7 @@ inline void unmap_pages(void* at, [[maybe_unused]] std::size_t bytes) {
 #endif
 }
 
-// Frees the whole huge pages of a block after the first bytes; returns the number of remaining bytes.
+// Frees the pages after the first `kept` bytes of a block, where the system can; returns the number of remaining bytes.
 inline std::size_t cut_pages([[maybe_unused]] void* at, std::size_t bytes, [[maybe_unused]] std::size_t kept) {
 #if defined(ELIMINA_MAPS_PAGES)
   munmap(static_cast<char*>(at) + kept, bytes - kept);
@@ -59,10 +59,10 @@ inline std::size_t cut_pages([[maybe_unused]] void* at, std::size_t bytes, [[may
 #endif
 }
 
-// Size from which the C library returns freed blocks to the system.
+// The C library keeps no freed block of at least so many bytes: it returns them to the system.
 constexpr std::size_t kNeverKept = std::size_t{1} << 25;
 
-// Allocates the elements of a vector: large vectors are such blocks, and new elements are uninitialised.
+// Allocates the elements of a vector: large vectors are blocks of `map_pages`, and new elements are uninitialised.
 template <class T>
 struct Pages : std::allocator<T> {
   template <class U>
