@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t most_neighbours = 3;
 constexpr std::size_t most_cells = 1 << 18;  // largest number of cells of a bucket, which take about a millisecond
-// Largest number of cells of a function of several variables: soft local consistency reads no larger ones.
+// Largest number of cells of a function to which variables are added: soft local consistency reads no larger ones.
 constexpr std::size_t most_joined = 1 << 12;
 constexpr std::size_t most_functions = 64;  // largest number of functions of a variable that another one may determine
 

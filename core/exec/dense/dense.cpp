@@ -14,11 +14,11 @@ namespace elimina {
 namespace {
 
 constexpr double kSmallWork = 4096;  // steps of less work have no tiles
-constexpr double kGivenWork = 64;    // the same for steps that are made while the program runs
-constexpr double kPollWork =
-    2e7;  // work before a poll: 0.5 to 10 ms, or 0.4 s where each page of memory is new to a virtual machine
-constexpr std::chrono::milliseconds kTurn{
-    20};  // shorter turns get longer, because threads wait for each other at their ends
+constexpr double kGivenWork = 64;    // the same for steps of a program that is written while it runs
+// Work before a poll: 0.5 to 10 ms, or 0.4 s where each page of memory is new to a virtual machine.
+constexpr double kPollWork = 2e7;
+// Shorter turns get longer, because threads wait for each other at their ends.
+constexpr std::chrono::milliseconds kTurn{20};
 constexpr double kStopped = -1;
 
 struct Choice {
@@ -58,7 +58,7 @@ bool has_near_cells(StepView step, i64 first) {
   return farthest <= std::numeric_limits<i32>::max();
 }
 
-// Values that no table depends on are skipped.
+// Number of combinations; without tables, the values of a step are skipped.
 double step_work(StepView step) { return double(step.cells()) * (step[kTables] > 0 ? double(step[kDomain]) : 1.0); }
 
 // Calls `step` for each turn, which returns its work or kStopped; calls `poll` in between. Returns false after a stop.

@@ -14,7 +14,7 @@
 
 namespace elimina {
 
-// Number of combinations of a step from which threads share it.
+// Number of combinations of the smallest step that threads share.
 inline constexpr double shared_work = 1e6;
 
 struct DenseRun {
@@ -28,7 +28,7 @@ struct DenseRun {
   void* arena;
   double* peaks;  // [steps][2]
   int threads;
-  RecordWriter* writer = nullptr;  // writes records, in the place of `words` and `starts`
+  RecordWriter* writer = nullptr;  // writes the records in place of `words` and `starts`
 };
 
 // Called regularly on the calling thread, with the work done so far; false: stop.
@@ -43,7 +43,7 @@ class DenseExecutor {
   // `outputs`: steps that write the answer.
   DenseExecutor(const DenseRun& run, std::span<const i64> outputs);
   ~DenseExecutor();
-  // Restricts steps to the cells with these values (-1: no restriction), see dense_slice.hpp; other cells of the
+  // Restricts steps to the cells with these values (-1: no restriction), see exec/dense/slice.hpp; other cells of the
   // outputs become the semiring's zero. Every step with a variable whose value changes has to run again, and so do all
   // steps that depend on it.
   void fix(const int* values, i64 variables);
@@ -60,9 +60,9 @@ class DenseExecutor {
     i32 small;  // its number among translated steps, or a constant below
   };
   static constexpr i32 kOrdinary = -1, kLevelled = -2;
-  static constexpr i32 kUnseen = -3,
-                       kSeen = -4;  // translated in their second run: one run takes less time without translation
-  static constexpr i32 kNew = -5;   // not yet visited
+  // Steps are translated in their second run: one run alone takes less time without translation.
+  static constexpr i32 kUnseen = -3, kSeen = -4;
+  static constexpr i32 kNew = -5;  // not yet visited
 
   // Valid until the next call.
   StepView view(i64 number) { return words_ ? StepView{words_ + starts_[number]} : written(number); }
@@ -79,7 +79,7 @@ class DenseExecutor {
   const i64* words_;  // nullptr if records are written one by one
   const i64* starts_;
   i64 last_ = -1;                      // step of the record that was written last
-  std::vector<i64> own_, own_starts_;  // its record, or all records
+  std::vector<i64> own_, own_starts_;  // that record, or all records
   double* peaks_ = nullptr;            // output ranges of the current program
   std::unique_ptr<StepKernels> kernels_;
   Slices slices_;

@@ -38,8 +38,8 @@ class StepKernels {
   virtual i64 begin_level(StepView step) = 0;
   virtual void run_level(i64 first, i64 last) const = 0;
 
-  const bool scales, levels,
-      multiplies;  // the semiring records output ranges; it has moment matching; it has matrix products
+  // The semiring records output ranges; it has moment matching; it has matrix products.
+  const bool scales, levels, multiplies;
 };
 
 // On x86, the baseline is for processors without AVX2 and need not be fast.

@@ -8,9 +8,9 @@ namespace {
 constexpr i64 kRowBytes = 32768;         // bytes of a row of running marginals
 constexpr i64 kTileBytes = 256 * 1024;   // bytes of an rhs tile
 constexpr i64 kPackedBytes = 24 * 1024;  // bytes of the packed rows of streamed tables
-constexpr i64 kShortestChunk = 128;      // bytes of a row
+constexpr i64 kShortestChunk = 128;      // cells; longer chunks are multiples of it
 constexpr i64 kShortestPackedChunk = 64;
-constexpr i64 kShortestDot = 4;        // values of the eliminated variable
+constexpr i64 kShortestDot = 4;        // smallest number of values of the eliminated variable in a dot product
 constexpr i64 kCachedBytes = 8 << 20;  // larger outputs are written past the caches
 
 }  // namespace

@@ -8,8 +8,8 @@
 
 namespace elimina {
 
-constexpr int kWindows = 4;        // number of vectors from which permutations may gather a block of cells
-constexpr i64 kMostStreamed = 17;  // number of tables of a row, its rhs included
+constexpr int kWindows = 4;        // largest number of vectors out of which a block of cells is permuted
+constexpr i64 kMostStreamed = 17;  // largest number of tables of a row, its rhs included
 
 // Offsets of all cells of the axes [first, last) of a step, one axis after another.
 template <class T, class Stride>
@@ -36,7 +36,7 @@ struct CellIndex {
   std::vector<i32> window_cells;
 
   void fill(StepView step, TableView table);
-  void find_runs(StepView step, TableView table, int window_lanes);  // 0: there are no windows
+  void find_runs(StepView step, TableView table, int window_lanes);  // 0 lanes: no windows
 
  private:
   void find_windows(i64 cells, bool ascending, int lanes);

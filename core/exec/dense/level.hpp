@@ -30,7 +30,7 @@ class LevelStep {
 
   i64 items() const { return (rows_ + rows_together_ - 1) / rows_together_ * chunks_; }
 
-  // Items are independent.
+  // Items are independent, so threads may share them.
   void run(i64 first, i64 last) const {
     std::vector<i64> digits(row_axis_);
     std::vector<const V*> from(step_[kTables]);

@@ -10,13 +10,13 @@
 
 namespace elimina {
 
-// Factor for readers of a message with this largest value.
+// Scale by which readers multiply a message with this largest value.
 template <class V>
 static V message_scale(double peak) {
   return V(std::bit_cast<double>(u64(1023 - scale_exponent<V>(peak)) << 52));
 }
 
-// Operands of a step, with the scale of each message.
+// An operand of a step, with its scale.
 template <class V>
 struct Source {
   const V* data;

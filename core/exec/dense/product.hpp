@@ -17,10 +17,10 @@ template <class R>
 class ProductStep {
   using V = typename R::Value;
   static constexpr i64 kDepth = 1536 / i64(sizeof(V));           // number of values of d in a block
-  static constexpr i64 kBlockColumns = 16 * kProductColumns<V>;  // columns of a block of B, which stays in L2
+  static constexpr i64 kBlockColumns = 16 * kProductColumns<V>;  // columns of a block of the rhs, which stays in L2
   static constexpr i64 kBlockRows = 768;
-  static constexpr i64 kFewestRows = 64,
-                       kFewestColumns = 2 * kProductColumns<V>;  // columns of a block if several threads share the step
+  // Smallest blocks, if several threads share the step.
+  static constexpr i64 kFewestRows = 64, kFewestColumns = 2 * kProductColumns<V>;
   static_assert(kBlockRows / 16 % kProductRows == 0, "halves of blocks hold whole panels");
 
  public:
@@ -52,7 +52,7 @@ class ProductStep {
 
   i64 items() const { return batches_ * row_blocks() * column_blocks(); }
 
-  // Items are independent.
+  // Items are independent, so threads may share them.
   void run(i64 first, i64 last, Workspace<R>& space, Peak& peak) const {
     V* a = space.a.take(whole(std::min(block_rows_, rows_), kProductRows) * kDepth);
     V* b = space.b.take(whole(std::min(block_columns_, columns_), kProductColumns<V>) * kDepth);
@@ -65,7 +65,7 @@ class ProductStep {
   }
 
  private:
-  // Cells of one side of a table, in panels of `width`.
+  // Cells of one side of the product, in panels of `width`.
   template <int width>
   struct Side {
     std::vector<i64> offsets;

@@ -89,7 +89,7 @@ void Slices::rewrite_table(StepView whole, i64 number, i64 domain) {
     offset += std::max<i64>(given(whole[kVariable]), 0) * table.domain_stride();
   }
   if (packed) pack_strides(view(table.source()));
-  // A table without a variable has stride 0 along it.
+  // A stride of 0 stays 0: the table lacks the variable.
   const auto along = [&](i64 stride, i64 variable) { return packed && stride ? packed_strides_[variable] : stride; };
   if (domain > 1) domain_stride = along(table.domain_stride(), whole[kVariable]);
   i64* strides = record_.add_table(offset, domain_stride, table.source());

@@ -17,10 +17,10 @@ class Slices {
  public:
   Slices(const i64* words, const i64* starts, i64 steps, std::span<const i64> outputs);
 
-  // Sets the places of the records; call it before `fix`.
+  // Sets the addresses of the records; call it before `fix`.
   void set_records(const i64* words, const i64* starts) { words_ = words, starts_ = starts; }
 
-  // A value for each variable, -1 for variables without one.
+  // Fixes variables: `values` has a value for each one, -1 for variables without one.
   void fix(const int* values, i64 variables);
 
   bool touches(i64 step) const { return !touched_.empty() && touched_[step] > 0; }
@@ -48,8 +48,8 @@ class Slices {
   std::vector<i64> outputs_, sliced_outputs_;
   std::vector<char> is_output_;
   std::vector<int> values_;
-  std::vector<std::vector<i64>> steps_with_;  // by variable
-  std::vector<i64> touched_;                  // fixed variables of each step
+  std::vector<std::vector<i64>> steps_with_;  // steps with each variable
+  std::vector<i64> touched_;                  // number of fixed variables of each step
 
   // State of the current step.
   std::vector<i64> axes_;

@@ -1,4 +1,4 @@
-// Steps of few combinations, translated once so that they run faster again: a table's values for a block of output
+// Steps of few combinations, translated once so that each later run is faster: a table's values for a block of output
 // cells are a permutation of a few vectors, computed during translation.
 #pragma once
 #include <algorithm>

@@ -51,7 +51,7 @@ class TileStep : public TileLayout {
     count_paths_taken();
   }
 
-  // Items are independent.
+  // Items are independent, so threads may share them.
   void run(i64 first, i64 last, Workspace<R>& space, Peak& peak) const {
     const i64 widest = std::max(domain_ * chunk_stride_, padded_ * chunk_);
     space.a.take(padded_);

@@ -1,5 +1,5 @@
 // Rows of a step in explicit vectors. The marginals of a block of cells stay in registers while d runs, so each value
-// of d is a separate stream; memory reads so many streams at once faster than one after another.
+// of d is a separate stream; memory reads kStreams streams at once faster than one after another.
 #pragma once
 #include <cstring>
 #include <limits>
@@ -107,7 +107,7 @@ inline void finish_stores_past_caches() {
 #endif
 }
 
-// Semirings with plain arithmetic operations, on vectors.
+// Operations on vectors, for semirings of plain arithmetic.
 template <class R>
 struct Wide;
 template <template <class> class R, class T>

@@ -21,13 +21,13 @@ i64 Readable::find(const std::array<u64, kMostWords>& place) const {
 
 namespace {
 
-// `ring`: over the type of totals, which holds products of all tables' values.
+// `ring`: the semiring over the type of totals, which holds products of all tables' values.
 template <class V, class R>
 i64 best_value_in(const R& ring, i64 variable, i64 domain, std::span<const Readable> tables, const int* assignment) {
   using Place = std::array<u64, kMostWords>;
   using Total = typename R::Value;
-  std::vector<std::array<Place, 2>> places(
-      tables.size());  // offset at the variable's first value, and distance of the next one
+  // Offset of each table at the variable's first value, and distance of the next value.
+  std::vector<std::array<Place, 2>> places(tables.size());
   for (std::size_t n = 0; n < tables.size(); ++n)
     for (const auto& [v, word, stride] : tables[n].fields)
       places[n][v == variable][std::size_t(word)] += u64(stride) * (v == variable ? 1 : u64(assignment[v]));

@@ -1,4 +1,4 @@
-// Pairs of runs with dense values, in small arrays: without searches and branches, several right runs at once.
+// Joins pairs of runs with dense values in small arrays, several right runs at once, without searches and branches.
 #pragma once
 #include <vector>
 
@@ -19,14 +19,14 @@ class Grid {
     return low_ < kMostDomain && rows * kLeastShare >= i64(runs) * domain_;
   }
 
-  // One row for each pair of runs with a common value.
+  // Writes one row for each pair of runs with a common value.
   void eliminate(const Side<R, W>& left, const std::vector<i64>& left_starts, const Side<R, W>& right,
                  const std::vector<i64>& right_starts, Writer<W, Value>& writer) {
     spread(right, right_starts);
     for (std::size_t m = 0; m + 1 < left_starts.size(); ++m) write(left, left_starts[m], left_starts[m + 1], writer);
   }
 
-  // One row for each common value of a pair of runs.
+  // Writes one row for each common value of a pair of runs.
   void keep(const Side<R, W>& left, const std::vector<i64>& left_starts, const Side<R, W>& right,
             const std::vector<i64>& right_starts, Writer<W, Value>& writer) {
     spread(right, right_starts);
@@ -50,7 +50,7 @@ class Grid {
   static constexpr u64 kMostDomain = 64;
   static constexpr i64 kLeastShare = 6;
 
-  // The right runs as columns, with zeros for missing rows.
+  // Writes the right runs as columns, with zeros for missing rows.
   void spread(const Side<R, W>& right, const std::vector<i64>& starts) {
     runs_ = i64(starts.size()) - 1;
     right_.assign(std::size_t(domain_ * runs_), zero_);

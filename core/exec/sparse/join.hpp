@@ -156,7 +156,7 @@ class JoinBlocks {
     return order_.eliminate ? left * right : std::min(left * r.rows(), right * l.rows());
   }
 
-  // A large group: some runs of the left side with the whole right side, or one run with some of the right side.
+  // Cuts a large group into blocks of some left runs and the whole right side, or of one left run and some right runs.
   void split(Range l, Range r, std::vector<Block>& blocks) const {
     const i64 left_piece = std::max<i64>(1, kBlock / r.rows());
     for (i64 i = l.begin; i < l.end;) {
@@ -208,8 +208,8 @@ class Join {
   }
 
  private:
-  static constexpr i64 kMostCells =
-      1 << 12;  // largest number of rows of the right side of a product: their offsets stay in the cache
+  // Largest number of rows of the right side of a product: their offsets stay in the cache.
+  static constexpr i64 kMostCells = 1 << 12;
 
   void fill(const Block& block, Writer<W, Value>& writer) const {
     std::vector<i64> left_starts, right_starts;

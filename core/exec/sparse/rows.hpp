@@ -37,7 +37,7 @@ class Buffer {
     if (at_ && bytes_ >= kMapped) unmap_pages(at_, std::size_t(bytes_));
     else std::free(at_);
   }
-  // Frees the memory after the first bytes.
+  // Frees whole pages after the first `bytes` bytes; a small buffer keeps its memory.
   void shrink(i64 bytes) {
     if (bytes_ < kMapped) return;
     const i64 page = i64(kHugePage), kept = (bytes + page - 1) / page * page;
@@ -92,10 +92,10 @@ struct Ring {
 struct JoinOrder {
   const u64* group;  // [words]: bits of the shared variables outside of the low field
   u64 low;           // bits of the least significant variable, if both tables have it; 0: none
-  bool eliminate;    // true if it is eliminated
+  bool eliminate;    // true if that variable is eliminated
   i64 most;          // largest number of output rows; beyond it std::overflow_error is thrown
-  std::function<bool(i64)>
-      goes_on{};  // gets the number of candidates of each block, on its thread; if it returns false, Stopped is thrown
+  // Gets the number of candidates of each block, on the block's thread; if it returns false, Stopped is thrown.
+  std::function<bool(i64)> goes_on{};
 };
 
 struct StageOrder {
@@ -123,7 +123,7 @@ class RowsFunctions {
   virtual Buffer move(const u64* keys, i64 rows, const i64* segments, i64 count, int words, int threads) const = 0;
 };
 
-// nullptr beyond kMostWords.
+// Operations on keys of this number of words; nullptr beyond kMostWords.
 const RowsFunctions* rows_functions(int words);
 
 }  // namespace elimina::sparse

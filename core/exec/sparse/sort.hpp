@@ -190,7 +190,7 @@ class Sorter {
     copy_back(from, rows);
   }
 
-  // A bucket with most of the rows: all threads share each digit.
+  // Sorts a bucket of more than kBucket rows: all threads share each digit.
   template <class V>
   void sort_large(const Rows<V>& rows, const std::vector<Digit>& digits) const {
     count_path(Path::rows_sort_large_bucket);
