@@ -74,21 +74,21 @@ CLAIMS = (
     Claim("posteriors of many cases per second", "pyAgrum, 2 cores", "posteriors-of-many-cases", column(3)),
     Claim("time of smoothing hidden Markov models", "hmmlearn, 1 core", "dynamic-models", column(4)),
     Claim(
-        "time to a proven optimum (range: means of 14 families)",
-        "toulbar2, the better of its default and BTD, 1 core",
+        "time to a proven optimum (the range is over the means of 14 families)",
+        "toulbar2, the better of its default and its tree decomposition (BTD), 1 core",
         "optima-of-all-families",
         lambda row: 1 / number(row[4]),
         count=1,
     ),
     Claim(
-        "gap of the best assignment over 60 s, hard problems",
-        "toulbar2, the better of its default and VNS, 1 core",
+        "average gap to the best known cost during 60 s, hard problems",
+        "toulbar2, the better of its default and its variable neighbourhood search, 1 core",
         "anytime",
         _area_ratio,
     ),
     Claim(
         "distance of estimated posteriors from the exact ones",
-        "the best of 12 other methods for each model, 3 s",
+        "the best of 12 methods of libDAI and merlin, chosen for each model afterwards, 3 s",
         "estimates-peers",
         _distance_ratio,
     ),
@@ -105,7 +105,9 @@ CLAIMS = (
         _sum_ratio(of_cycles=False),
     ),
     Claim("time of matrix products", "NumPy's BLAS, 1 thread", "products-cpu", quotient(3, 2)),
-    Claim("processor time of DPOP, graph colouring", "pyDCOP", "dpop-against-pydcop", column(5)),
+    Claim(
+        "processor time of the distributed algorithm DPOP, graph colouring", "pyDCOP", "dpop-against-pydcop", column(5)
+    ),
     Claim(
         "nodes per second, domain-consistent AllDifferent",
         "Gecode, 1 thread",
@@ -114,7 +116,7 @@ CLAIMS = (
     ),
     Claim("nodes per second, FlatZinc", "Gecode, 1 thread", "flatzinc-against-gecode", column(5)),
     Claim(
-        "time of a bucket of 10^9 tuples, float32, on one GPU",
+        "time of one elimination step over 10^9 combinations, float32, on one GPU",
         "jax.jit, H200",
         "gpu-kernels-against-other-kernels",
         lambda row: number(row[6]) if row[0] == "jax.jit" else None,

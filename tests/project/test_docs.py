@@ -6,6 +6,7 @@ import importlib
 import json
 import re
 import runpy
+import tomllib
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -124,6 +125,27 @@ def test_every_decision_is_listed():
     for page in folder.glob("0*.md"):
         number, _, title = page.read_text().split("\n", 1)[0].removeprefix("# ").partition(". ")
         assert f"- [{int(number):04}]({page.name}): {title}\n" in text
+
+
+def test_the_index_lists_every_page():
+    docs = ROOT / "docs"
+    linked = set(re.findall(r"\]\(([\w/-]+\.md)", (docs / "index.md").read_text()))
+    for page in docs.rglob("*.md"):
+        name = str(page.relative_to(docs))
+        assert name in linked or name == "index.md" or re.match(r"decisions/(0|tried)", name), name
+
+
+def test_the_readme_names_the_pages_for_users_of_each_package():
+    text = (ROOT / "README.md").read_text()
+    for page in (ROOT / "docs" / "coming-from").glob("*.md"):
+        assert f"(docs/coming-from/{page.name})" in text, page.name
+
+
+def test_the_index_lists_every_extra():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    text = (ROOT / "docs" / "index.md").read_text()
+    for extra in extras.keys() - {"test", "dev"}:
+        assert re.search(rf"^\| .*`{extra}`.* \|", text, re.MULTILINE), extra
 
 
 def test_the_reference_describes_functions_and_not_modules_of_their_names():
