@@ -123,7 +123,7 @@ class Elimination {
     return best;
   }
 
-  // The bucket's own variable comes last; others are ordered by the number of factors and bounds that they complete.
+  // The variable that covers most of the factors' and bounds' variables; the bucket's own variable comes last.
   Var next_variable(const Scope& scope, int b) const {
     Var best = b;
     int most = -1;
@@ -155,7 +155,7 @@ class Elimination {
     const u64 group = ~((u64{1} << fields_.bits(order)) - 1);
     std::copy_if(left.order.begin(), left.order.end(), std::back_inserter(order), holds_in(right.order));
     const std::vector<i64> stage = prepare(order, left.count(), b);
-    // Messages are kept until there is an assignment.
+    // Messages stay in memory until the assignment is found: the new table may take what they leave of `most_stored`.
     const std::size_t most =
         std::max(kLeastStored, filter_.most_stored - std::min(filter_.most_stored, held_bytes_ / kMakingBytes));
     const auto goes_on = [this](i64 candidates) { return counts(candidates); };
@@ -247,7 +247,7 @@ class Elimination {
     held_.push_back(std::move(table));
   }
 
-  // Tables too large for a few rows are replaced by lower bounds.
+  // Replaces tables that are too large for a few rows by lower bounds.
   Tables shrink(Tables tables, int bits) const {
     for (TablePtr& t : tables) {
       Scope scope = t->scope;
@@ -301,7 +301,8 @@ class Elimination {
     out_.unseen = std::min(out_.unseen, limit);
   }
 
-  // A cut row may be better than the kept one, so the assignment may cost less than the message says.
+  // Decodes an assignment. It may cost less than the last message says, because a cut row may be better than a kept
+  // one.
   void find_assignment() {
     std::vector<int> value(tree_.root());
     for (int b = tree_.root() - 1; b >= 0; --b) {

@@ -22,23 +22,22 @@ constexpr std::size_t kLeastBytes = 1 << 23;  // bytes that slices and bounds ma
 constexpr std::size_t kFewSlices = 2;         // number of slices that are always allowed
 constexpr std::size_t kFirstRows = 1 << 15;   // rows of a message in the first attempt
 constexpr std::size_t kMostRows = 1 << 24;    // rows in the last attempt before the problem is sliced
-constexpr Cost kRungs = 8;  // largest number of attempts at the last one's gain; beyond it the problem is sliced
-constexpr std::size_t kSliceRows =
-    1 << 14;                             // rows of a message in a slice, which is divided further if they are too few
-constexpr double kSliceCells = 1e9;      // a slice is eliminated if its dense tables have at most this many cells
-constexpr Cost kPatience = 50;           // cost shifting stops when a pass gains less than the gap divided by this
-constexpr Cost kUnit = 1000;             // costs are shifted in fractions of 1 / kUnit of the network's unit
-constexpr std::uint64_t kVisits = 5000;  // visits of a local search for each value of a variable
+constexpr Cost kRungs = 8;  // the problem is sliced if more attempts with the last one's gain were needed
+constexpr std::size_t kSliceRows = 1 << 14;  // rows of a message in a slice; a slice that needs more is divided
+constexpr double kSliceCells = 1e9;          // a slice is eliminated if its dense tables have at most this many cells
+constexpr Cost kPatience = 50;               // cost shifting stops when a pass gains less than the gap divided by this
+constexpr Cost kUnit = 1000;                 // costs are shifted in fractions of 1 / kUnit of the network's unit
+constexpr std::uint64_t kVisits = 5000;      // visits of a local search for each value of a variable
 constexpr std::uint64_t kMostVisits = 10'000'000;
 constexpr int kOrders = 20;     // number of min-fill orders
 constexpr double kPasses = 16;  // number of passes over a slice's cells that shifting is estimated to take
 
-// A network with fewer values than the original, and the original variables and values of its own.
+// A network with fewer values than the original, with its variables' and values' names in the original.
 struct Part {
   Network network;
   std::vector<Var> name;
   std::vector<std::vector<int>> values;
-  std::vector<int> fixed;  // values of original variables outside of the network, -1 for the others
+  std::vector<int> fixed;  // values of original variables outside of the network, -1 for all others
 };
 
 Part narrow(const Part& part, const Network& shifted, const std::vector<std::vector<int>>& kept) {
@@ -76,7 +75,7 @@ class Solver {
     try {
       search();
     } catch (const Stopped&) {
-      // Abandoned work leaves everything unchanged.
+      // An abandoned step has changed nothing, so bounds and solution hold.
     }
     report_.cost = report_.value.empty() ? forbidden : original.at(report_.value);
     report_.bound = lower_;

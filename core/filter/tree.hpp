@@ -24,12 +24,12 @@ struct Tree {
 // Bucket tree of a network whose variables are numbered by elimination order.
 plan::Tree plan_tree(const Network& network);
 
-// The same with the functions' tables; costs above the constant must fit the budget's type.
+// The bucket tree with the functions' tables as factors; costs above the constant must fit the type of the budget.
 Tree tables_in_tree(const Network& network);
 
 // Bounds from mini-buckets of at most 2^bits cells. The tables of `up[b]` and of `down[b]` are over subsets of b's
 // separator; their sums are lower bounds on the costs of b's subtree and of the rest of the tree. Empty if they take
-// more bytes.
+// more than `most_bytes`.
 struct Bounds {
   std::vector<Tables> up, down;
   Value total = 0;
