@@ -22,7 +22,7 @@ struct Delivery {
   std::uint64_t seed = 0;
 };
 
-// Variables' messages to those of other agents.
+// Messages between variables of different agents.
 template <class Body>
 class Network {
  public:
@@ -51,8 +51,8 @@ class Network {
     else any_.push_back(packet);
   }
 
-  // Deliver messages until none remains. `receive`: takes a packet and sends others, after its agent's clock was set to
-  // it. `poll`: called now and then; an exception of it ends the run.
+  // Deliver messages until none remains. `receive`: processes a packet, after its agent's clock was set to the packet's
+  // time, and may send others. `poll`: called now and then; an exception of it ends the run.
   template <class Receive>
   void run(const Receive& receive, const std::function<void()>& poll) {
     for (i64 count = 1; !first_.empty() || !any_.empty(); ++count) {

@@ -19,8 +19,8 @@ std::vector<Traversal> traversals_of(const tables::Tables& functions, i64 variab
 // Numbers of the cost functions with variables.
 std::vector<i64> with_variables(const tables::Tables& functions);
 
-// Bucket tree of these functions in the order of complete traversals: trees by their roots, variables in reverse order
-// of their visits.
+// Bucket tree of these functions in the order of complete traversals: trees in the order of their roots, and in each
+// its variables in reverse order of their visits.
 plan::PlannedTree pseudo_tree(std::span<Traversal* const> traversals, const tables::Tables& functions,
                               std::vector<i64> sizes);
 

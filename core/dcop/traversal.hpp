@@ -45,13 +45,12 @@ class Traversal {
 
   int variable() const { return key_.second; }
   i64 visit() const { return visit_; }    // number of the token's first visit in this component; -1 before it
-  int parent() const { return parent_; }  // variable from which the token came; -1: none
+  int parent() const { return parent_; }  // variable that the token came from; -1: none
   const std::vector<int>& neighbours() const { return neighbours_; }
   bool done() const { return done_; }                             // true after the token has left for the last time
   const std::vector<int>& children() const { return children_; }  // children, in the order of visits
-  const std::vector<std::pair<int, i64>>& above() const {
-    return above_;
-  }  // ancestors among the neighbours, and their visits
+  // Ancestors among the neighbours, and their visits.
+  const std::vector<std::pair<int, i64>>& above() const { return above_; }
 
   // The whole state, as numbers.
   std::vector<i64> state() const;

@@ -7,7 +7,7 @@
 namespace elimina::dcop {
 namespace {
 
-// Scopes that differ.
+// Number of different scopes; `sorted` is overwritten.
 int different(const plan::Lists& scopes, std::span<const int> factors, std::vector<int>& sorted) {
   if (factors.size() < 2) return int(factors.size());
   sorted.assign(factors.begin(), factors.end());

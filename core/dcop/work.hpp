@@ -34,16 +34,15 @@ struct Elimination {
 class Work {
  public:
   // Empty if a table forbids everything, or if no type is wide enough for the costs. `functions`: integer functions,
-  // with the scopes of
-  // `planned` if they have variables.
+  // with the scopes of `planned` if they have variables.
   static std::optional<Work> of(const plan::PlannedTree& planned, const tables::Tables& functions, tables::Sense sense,
                                 const Rules& rules);
 
   // Figures of all nodes.
   struct Total {
-    i64 most_combinations = 0;  // of the largest node
+    i64 most_combinations = 0;  // combinations of the largest node
     double combinations = 0;    // sum over all nodes
-    i64 cells = 1;              // of the largest message
+    i64 cells = 1;              // cells of the largest message
     i64 operations = 0;         // sum over all nodes
     i64 bytes = 0;              // bytes of the largest step, inputs included
     int type = -1;              // the widest type; -1: no tables
@@ -61,8 +60,8 @@ struct Envelope {
 
 // Messages between agents of both passes.
 struct Mail {
-  i64 messages = 0, util = 0, value = 0,
-      largest = 0;  // number of messages of each pass, their bytes, and bytes of the largest
+  // Number of messages of each pass, bytes of all UTIL and of all VALUE messages, and bytes of the largest message.
+  i64 messages = 0, util = 0, value = 0, largest = 0;
 };
 Mail mail(const Work& work, std::span<Traversal* const> traversals, std::span<const int> owners, Envelope util,
           Envelope value);
