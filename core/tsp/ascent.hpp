@@ -20,7 +20,8 @@ class Ascent {
   // Length of the minimum 1-tree.
   double value(const std::vector<double>& multipliers);
 
-  // Steps from `tried` on, with lengths from `first` down to `last`, geometrically. Ends early above `enough`.
+  // Makes steps from `tried` on, with lengths that shrink geometrically from `first` to `last`. Ends early when the
+  // value is above `enough`.
   void climb(std::vector<double>& best, std::vector<double>& tried, double first, double last, int steps,
              double enough);
 

@@ -49,7 +49,7 @@ int OneTree::root(int city) const {
   return city;
 }
 
-// False: the edge would close a cycle.
+// Adds an edge to the tree; returns false if it would close a cycle.
 bool OneTree::take(std::size_t e) {
   auto a = static_cast<std::size_t>(root(graph_.from[e])), b = static_cast<std::size_t>(root(graph_.to[e]));
   if (a == b) return false;
@@ -167,8 +167,8 @@ void OneTree::hang() {
   }
 }
 
-// The shortest replacement of each edge of the tree: edges by length; tree edges with a replacement are skipped from
-// then on.
+// Finds the shortest replacement of each edge of the tree: edges come by length, and tree edges with a replacement are
+// skipped from then on.
 void OneTree::find_leaving() {
   hang();
   std::iota(skip_.begin(), skip_.end(), 0);
@@ -235,7 +235,7 @@ bool OneTree::ascend(const std::vector<Use>& use, Length upper, int steps, std::
       share /= 2;
     }
     if (bound > upper || std::all_of(degree_.begin(), degree_.end(), [](int degree) { return degree == 2; })) break;
-    // An upper bound may be far away.
+    // Steps are limited, because an upper bound may be far away.
     const Length near = std::max(std::abs(value_) / 20, scale_);
     move(std::clamp(upper - value_, Length{1}, near), share, tried);
   }

@@ -1,5 +1,5 @@
-// Minimum 1-trees (Held and Karp, Operations Research 18, 1970): a spanning tree of all cities but one, and two edges of that one.
-// No tour is shorter. If multipliers change the lengths, all tours change by the same constant.
+// Minimum 1-trees (Held and Karp, Operations Research 18, 1970): a spanning tree of all cities but one, and two edges
+// of that one. No tour is shorter. If multipliers change the lengths, all tours change by the same constant.
 #pragma once
 #include <cstdint>
 #include <utility>
@@ -37,7 +37,7 @@ class OneTree {
   Length scale() const { return scale_; }
   const Graph& graph() const { return graph_; }
 
-  // False: no 1-tree has all required edges and otherwise open ones.
+  // Returns false if no 1-tree consists of all required edges and otherwise open ones.
   bool build(const std::vector<Use>& use, const std::vector<Length>& multipliers);
 
   // Figures of the last tree: its bound in parts, the degrees of the cities, and whether an edge is in it.
@@ -45,14 +45,14 @@ class OneTree {
   const std::vector<int>& degrees() const { return degree_; }
   const std::vector<std::uint8_t>& has() const { return has_; }
 
-  // Least rise of the bound by edge, for the last tree: if an edge outside of it is required, or an edge of it is
-  // excluded. `kNever`: no tour remains.
+  // Least rise of the last tree's bound for each edge: if an edge outside of the tree is required, or an edge of the
+  // tree is excluded. `kNever`: no tour remains.
   static constexpr Length kNever = Length{1} << 61;
   const std::vector<Length>& rises();
 
   // Improves multipliers by subgradient steps until the bound is above `upper` (parts), does not improve, or the steps
-  // are used up.
-  // `multipliers` keeps the best ones, and their tree is the last one. False: no 1-tree.
+  // are used up. `multipliers` keeps the best ones, and their tree is the last one. Returns false if there is no
+  // 1-tree.
   bool ascend(const std::vector<Use>& use, Length upper, int steps, std::vector<Length>& multipliers);
 
  private:
@@ -82,7 +82,7 @@ class OneTree {
   std::vector<std::size_t> joined_;
   std::size_t second_ = 0;  // the longer edge of the special city that may be removed
   bool may_replace_ = false;
-  Length third_ = kNever;  // length of its shortest edge outside of the tree
+  Length third_ = kNever;  // length of the special city's shortest edge outside of the tree
   std::vector<Length> rises_;
   // The rooted tree.
   std::vector<int> parent_, level_, skip_;

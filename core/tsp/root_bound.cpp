@@ -91,7 +91,7 @@ std::optional<RootBound::Tree> RootBound::complete_tree(const std::vector<Length
   return tree;
 }
 
-// Bound of multipliers, in parts. The edges of its tree join the graph.
+// Returns the bound of multipliers, in parts. The edges of its tree join the graph.
 std::optional<Length> RootBound::take(const std::vector<double>& multipliers) {
   std::vector<Length> whole(multipliers.size());
   const auto most = static_cast<double>(2 * largest_ * scale_);
@@ -149,7 +149,8 @@ void RootBound::begin(Length upper) {
   }
 }
 
-// Difference of the lengths of edges at a city, which, with the tour's edges, gives the scale of multipliers.
+// Unit of multipliers: the mean difference between a city's longest edge and its median edge, at most the mean edge of
+// a tour.
 double RootBound::unit(Length upper) const {
   std::vector<std::vector<Length>> at(joined_.size());
   for (std::size_t e = 0; e < graph_.edges(); ++e)

@@ -15,7 +15,7 @@ class RootBound {
   // are too large.
   RootBound(Distances distances, const std::vector<int>& from, const std::vector<int>& to);
 
-  // Makes steps, and regularly a 1-tree of the complete graph; true: the bound improved, or edges were added.
+  // Makes steps, and regularly a 1-tree of the complete graph; returns true if the bound improved, or edges were added.
   bool improve(Length upper, int steps);
 
   // Empty before the first 1-tree of the complete graph.

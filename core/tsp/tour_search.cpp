@@ -16,7 +16,7 @@ namespace {
 constexpr int kLongestPiece = 50, kMoves = 3;
 constexpr int kKicksBetweenStops = 16;
 
-// Needs at least three places.
+// Cities at each place. A tour needs three places, so if there are fewer, some cities get places of their own.
 std::vector<std::vector<int>> cities_at_places(Distances distances) {
   std::vector<std::vector<int>> result;
   const std::vector<int> place = find_places(distances);
@@ -35,7 +35,7 @@ std::vector<std::vector<int>> cities_at_places(Distances distances) {
   return result;
 }
 
-// Empty: each city has its own place.
+// Distances between places; empty if each city has its own place.
 std::vector<std::int32_t> distances_of_places(Distances distances, const std::vector<std::vector<int>>& at_place) {
   std::vector<std::int32_t> result;
   if (static_cast<int>(at_place.size()) == distances.cities) return result;
@@ -153,7 +153,7 @@ void TourSearch::reverse_places(int from, int to) {
   }
 }
 
-// Path from a city to another in the current direction.
+// Reverses the path from a city to another in the current direction.
 void TourSearch::reverse_path(int from, int to) {
   if (backwards_) std::swap(from, to);
   const Reversal reversal{place_[static_cast<std::size_t>(from)], place_[static_cast<std::size_t>(to)]};
@@ -170,7 +170,7 @@ void TourSearch::wait(int city) {
   queue_.push_back(city);
 }
 
-// A stop request leaves the current tour.
+// Improves the tour around the waiting cities; a stop request leaves the current tour.
 void TourSearch::improve() {
   for (std::size_t i = 0; i < queue_.size(); ++i) {
     const int city = queue_[i];
@@ -192,7 +192,7 @@ bool TourSearch::improve_at(int city) {
   return false;
 }
 
-// Makes moves until the path closes to a shorter tour; true: it did.
+// Makes moves until the path closes to a shorter tour; returns true if it did.
 bool TourSearch::chain(int t1) {
   int t2 = next(t1);
   Length open = distances_.between(t1, t2);
@@ -238,7 +238,7 @@ TourSearch::Move TourSearch::find_move(int t1, int t2, Length open) const {
   return best;
 }
 
-// 3-opt moves that begin with two given edges; true: the best one makes a shorter tour.
+// Tries 3-opt moves that begin with two given edges; returns true if the best one makes a shorter tour.
 bool TourSearch::extend(const Move& two, int t1, int t2, Move& best) const {
   const int t3 = two.t3, t4 = two.t4;
   const auto is_best = [&](Move::Kind kind, int t5, int t6, Length left) {

@@ -25,7 +25,7 @@ class TourSearch {
 
   Length length() const { return length_; }
   std::vector<int> tour() const;
-  // Ends of the tour's edges, then of edges between neighbours.
+  // First and second ends of the tour's edges, then of edges between neighbours.
   std::pair<std::vector<int>, std::vector<int>> edges() const;
 
  private:
