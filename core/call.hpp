@@ -1,4 +1,5 @@
-// A function that is called during another function's call, as a reference. Compared with std::function, the compiler has less to make for each lambda expression.
+// A function that is called during another function's call, as a reference. Compared with std::function, the compiler
+// has less to make for each lambda expression.
 #pragma once
 #include <memory>
 #include <type_traits>

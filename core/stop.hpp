@@ -43,7 +43,7 @@ inline bool stopped() { return patience.is_over(); }
 
 inline void check_stop() { patience.check(); }
 
-// Looks at requests in long loops over short items: once in so many calls.
+// Looks at requests in long loops over short items, once in `items` calls.
 class Looks {
  public:
   explicit Looks(unsigned items = 4096) : items_(items) {}

@@ -23,7 +23,7 @@ static_assert(Panels::kColumns == 2 * kWidth);
 // Number of products that hide the time of a call to `poll`.
 constexpr i64 kProductsPerPoll = i64(1) << 24;
 
-// Number of sequences from which all lanes pay, although some are empty.
+// Smallest number of sequences that run in all lanes, although some lanes are empty.
 constexpr i64 kMinLanes = 3;
 
 // Smaller probabilities may lose digits or become 0.
@@ -177,7 +177,7 @@ namespace {
 // Divisor of a row with this total; 1 if the total is 0.
 inline double divisor(double total) { return total > 0 ? total : 1; }
 
-// x[j] = y[j] * row[j] / total for each lane.
+// y[j] = y[j] * row[j] for each lane; `totals` gets the sums.
 template <int kLanes>
 void weight(const double* const* rows, i64 states, double* y, double* totals) {
   double sums[kLanes] = {};

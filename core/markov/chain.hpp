@@ -1,5 +1,6 @@
-// Messages along a Markov chain whose states are the joint states of a slice's interface: forward and backward passes in scaled form, and the
-// most probable sequence of states (Rabiner 1989, "A tutorial on hidden Markov models"). Several sequences run side by side.
+// Messages along a Markov chain whose states are the joint states of a slice's interface: forward and backward passes
+// in scaled form, and the most probable sequence of states (Rabiner 1989, "A tutorial on hidden Markov models").
+// Several sequences run side by side.
 #pragma once
 #include <cstdint>
 #include <span>
