@@ -39,8 +39,8 @@ MAX_COST_SUM = 2**50
 """Limit of sums of integer costs: the core adds them as floats."""
 
 TOTAL_TOLERANCE = 1.001e-9
-"""Relative tolerance of a total known to be reached, where costs are floats: more than the core's, by what sums of
-thousands of terms are rounded."""
+"""Relative tolerance of the total of some assignment, where costs are floats: the core's tolerance, and the rounding of
+sums of thousands of terms."""
 
 MAX_MESSAGE_SECONDS = 300.0
 """Largest estimated time of mini-buckets, in seconds."""
@@ -58,7 +58,7 @@ LOCAL_SEARCH_SECONDS_PER_SECOND = 0.5
 """Seconds of local search for each second of the search before it, as long as it finds better assignments."""
 
 UNPROMISING_LOCAL_SEARCH_SHARE = 0.25
-"""Share of these seconds if its last turn has found none."""
+"""Share of the seconds of local search if its last turn has found no better assignment."""
 
 MAX_UNREPORTED_SECONDS = 0.5
 """Seconds of local search after which its best assignment is reported."""
@@ -77,8 +77,8 @@ MIN_TURN_SHARE = 0.125
 soft local consistency."""
 
 MAX_REST_PER_SECOND = 4.0
-"""Estimated rest of soft local consistency, by its seconds so far, up to which it goes on for as long again. On
-colourings and CELAR, estimates are 0.2 to 1 times the truth; where it does not end, they are far beyond this."""
+"""Largest estimated rest of soft local consistency, relative to its seconds so far, with which it continues for as long
+again. On colourings and CELAR, estimates are 0.2 to 1 times the true rest; where it does not end, far beyond this."""
 
 MIN_SECONDS_PER_SETUP_SECOND = 0.5
 """Least time of the first turn of soft local consistency, relative to its set-up."""
@@ -88,8 +88,9 @@ ROOT_SHIFT_SECONDS = 0.05
 most files; with the limit, warehouse location (cap131) takes 0.15 s instead of 0.44 s."""
 
 RIVAL_SHARE, PACKING_RIVAL_SHARE = 0.1, 1.0
-"""Seconds of a rival with another order, its set-up included, by those of soft local consistency so far. On packings,
-the order decides (up to 100 times the nodes); on grids, CELAR and colourings, it does not."""
+"""Seconds of a rival with another order, its set-up included, for each second of soft local consistency so far: on most
+problems, and on packings. On packings, the order decides (up to 100 times the nodes); on grids, CELAR and colourings,
+it does not."""
 
 PACKING_SECONDS = 4.0
 """Seconds of soft local consistency on packings before other searches, whose bounds are weak there."""
@@ -124,12 +125,13 @@ def searched_optimum(
 
     Args:
         problem: Problem of the task ``mpe``.
-        options: ``ibound``: that of the only round; ``auto`` or None: it rises. The device makes the messages.
+        options: Options. ``ibound`` is that of the only round; with ``auto`` or None, it rises. The device makes the
+            messages.
         limits: Limits of the search.
         tried: Answer of an earlier strategy.
         listener: Called now and then with the result so far.
         original: The problem with its costs shifted; None: they are shifted here.
-        paused: State of the search before, which goes on, and is kept for the next one.
+        paused: State of an earlier search, which is continued, and left for the next one.
 
     Raises:
         UnsupportedError: Integer costs are too large.
@@ -151,7 +153,7 @@ def searched_optimum(
 
 
 class _AlternatingSearch(SearchState):
-    """Both searches, and the bounds and assignment so far."""
+    """AND/OR search and soft local consistency, with the bounds and the assignment so far."""
 
     def __init__(
         self,
@@ -187,10 +189,10 @@ class _AlternatingSearch(SearchState):
     def threads_for(self, guide: PseudoTreeTables) -> int:
         """Return the number of threads whose lists fit into the remaining memory; 0 if not even one.
 
-        Of large problems, those of sixteen threads take more than the tables.
+        The lists of sixteen threads may take more than the tables of a large problem.
 
         Raises:
-            MemoryLimitError: They do not fit, and there is no other method to try.
+            MemoryLimitError: The lists of one thread do not fit, and there is no other method to try.
         """
         max_threads = self.options.host_threads
         if self.resident is None or not self.options.is_shared:
@@ -220,7 +222,7 @@ class _AlternatingSearch(SearchState):
             original = original or self.paused.original or shift_tables(self.problem, options, seconds)
         self.paused.original = original
         problem = original.moved
-        # A power of two is the same on every run.
+        # Rounded to a power of two, so that slightly different times lead to the same order.
         longest = min(options.order_seconds, 2.0 ** math.floor(math.log2(max(seconds, MIN_ORDER_SECONDS))))
         order: tuple[int, ...] = ()
         budget, previous, order_seconds = limits.messages, None, -1.0
@@ -257,15 +259,15 @@ class _AlternatingSearch(SearchState):
                     break
                 turn *= 2
             budget, previous = budget * ROUND_GROWTH, plan.minibuckets
-            # The plan and messages of the next round replace them.
+            # Freed now, because the plan and the messages of the next round need the memory.
             del heuristic, execution, plan, planned
             if is_end:
                 return
 
     def best_order(self, problem: Problem, order_so_far: tuple[int, ...], seconds: float) -> tuple[int, ...]:
-        """Return the given order, or the one of a few quick orders with the best bound by small mini-buckets.
+        """Return the given order or a quick one, whichever has the best bound by small mini-buckets.
 
-        Threads divide the orders between them.
+        Without a given order, one quick order is made. Threads share the orders among them.
         """
         tries = CANDIDATE_ORDERS if order_so_far else 1
         threads = min(tries, self.options.host_threads)
@@ -287,7 +289,7 @@ class _AlternatingSearch(SearchState):
             )
             if len(candidates) == 1:
                 return candidates[0]
-            # Threads would share a GPU's memory.
+            # Several threads would compete for a GPU's memory.
             threads = 1 if self.options.needs_gpu else threads
             single_threaded, memory = self.options._replace(threads=1), self.remaining_shares().messages // threads
 
@@ -299,7 +301,7 @@ class _AlternatingSearch(SearchState):
             return max(zip(bounds, candidates, strict=True), key=itemgetter(0))[1]
 
     def first_cost(self, problem: Problem, order: tuple[int, ...], options: Options, memory: int) -> float:
-        """Return the bound of the first round's mini-buckets in this order."""
+        """Return the bound of the first round's mini-buckets in an order; minus infinity if they do not fit."""
         planned = plan_within(problem, order, options, memory, self.limits.messages)
         if not planned.plan.fits:
             return -math.inf
@@ -320,7 +322,7 @@ class _AlternatingSearch(SearchState):
         return max(MIN_TURN_SHARE, self.sign * (self.score - self.bound) / gap) if gap > 0 else 1.0
 
     def search(self, original: ShiftedProblem, heuristic: Heuristic, seconds: float) -> None:
-        """Run one round."""
+        """Run AND/OR search for a time, and keep its best assignment and its bound."""
         if self.is_over or not (threads := self.threads_for(heuristic.guide)):
             return
         nodes_before = self.stats["nodes"]
@@ -335,7 +337,8 @@ class _AlternatingSearch(SearchState):
 
         limit = math.inf if self.score is None else heuristic.cost_of(original.moved_total(self.score))
         if self.chosen is None:
-            limit += max(1.0, TOTAL_TOLERANCE * abs(limit))  # solutions that reach the given bound count, too
+            # Search accepts only costs below the limit: without an assignment, one of the given score is wanted, too.
+            limit += max(1.0, TOTAL_TOLERANCE * abs(limit))
         start = None if self.chosen is None else [self.chosen[v] for v in heuristic.plan.order]
         cache = self.remaining_shares().cache
         with self.phase("search"):
@@ -356,7 +359,7 @@ class _AlternatingSearch(SearchState):
             self.add_assignment(heuristic.complete(outcome["value"]))
         self.raise_bound(original, heuristic, outcome["bound"])
         if outcome["bound"] >= min(limit, outcome["cost"]):
-            # The best assignment may exceed the model's upper bound.
+            # Rounding may have placed the search's assignment beyond the model's upper bound.
             self.end(not heuristic.is_integer and math.isfinite(outcome["cost"]))
         self.report()
         if outcome["interrupted"]:
@@ -391,7 +394,7 @@ class _AlternatingSearch(SearchState):
             paused.consistency, paused.unit = None, unit
 
     def begin_rival(self, search: SoftConsistency) -> SoftConsistency | None:
-        """Search briefly with another order, which matters on some problems; return that search if it is ahead."""
+        """Search briefly with another order; return the new search if it is far enough ahead, otherwise None."""
         share = PACKING_RIVAL_SHARE if search.reduction.is_packing else RIVAL_SHARE
         seconds = share * search.seconds - search.setup
         is_free = isinstance(self.options.order, str) and self.limits.nodes == math.inf
@@ -408,7 +411,7 @@ class _AlternatingSearch(SearchState):
         return rival
 
     def turn(self, search: SoftConsistency, seconds: float) -> None:
-        """Give one search its time budget."""
+        """Run soft local consistency for a time, and keep its best assignment and its bound."""
         if self.chosen is not None and self.score is not None:
             search.add_incumbent(self.score, self.chosen)
         before = self.stats["nodes"]
@@ -464,7 +467,7 @@ class _AlternatingSearch(SearchState):
         self.is_improving = self.score != score_before
 
     def begin_consistency(self, order: int) -> SoftConsistency | None:
-        """Return a search with the order of the given number, if possible."""
+        """Return a search with the order of a number; None if the problem is too large for it."""
         options = self.options
         seconds = min(ROOT_SHIFT_SECONDS, self.limits.seconds / 10) if options.shifts_tables else 0.0
         with self.phase("consistency"):
@@ -474,6 +477,6 @@ class _AlternatingSearch(SearchState):
             return SoftConsistency.of(self.problem, ordered, self.score, is_found, threads, self.memory, seconds)
 
     def raise_bound(self, original: ShiftedProblem, heuristic: Heuristic, cost: float) -> None:
-        """Keep a bound if it is the best one."""
+        """Keep the bound that a cost of the mini-buckets gives, if it is the best one."""
         if math.isfinite(cost):
             self.raise_to(original.bound(heuristic.bound_of(cost)))

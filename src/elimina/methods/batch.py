@@ -1,7 +1,7 @@
 """Posteriors for many cases, all at once or one after another.
 
-At once: the number of the case is one more axis of every table that depends on it, the fastest. One after another:
-where evidence leaves little of the network.
+At once: the number of the case is the fastest axis of every table that depends on the case. One after another: each
+case has a run of its own, which is faster if its evidence leaves little of the network.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _SAMPLED_CASES = 64
 
 
 class CaseByCase:
-    """Answers each case alone on the steps of one plan, with observed variables removed from their tables.
+    """A method that answers each case alone, on the steps of one plan without the axes of observed variables.
 
     Args:
         planned: A plan without cases, for the CPU.
@@ -77,7 +77,7 @@ class CaseByCase:
         return CASE_STEP_SECONDS * len(self.planned.plan.steps)
 
     def seconds(self, values: Codes) -> float:
-        """Estimated time of a case on one thread."""
+        """Return the estimated seconds of a case on one thread."""
         sample = _sample(values)
         free = np.ones((len(sample), len(self.planned.problem.model.variables)))
         free[:, list(self.columns)] = sample < 0
@@ -108,7 +108,7 @@ class CaseByCase:
         return self._propagator(propagators, "sum-product").run_cases(self.columns, values)
 
     def _unsound(self, propagators: dict[str, Propagator], values: Codes) -> tuple[dict[int, Floats], Floats]:
-        """Answer cases again if products may have left the dtype's range."""
+        """Answer cases again whose products may have left the dtype's range: in logarithms."""
         answer, _ = self._propagator(propagators, "log-sum-exp").run_cases(self.columns, values)
         return dict(zip(self._asked, answer.vectors(), strict=True)), np.broadcast_to(answer.log_sum, len(values))
 
@@ -120,14 +120,14 @@ class CaseByCase:
 
 
 class PlannedCases(CaseByCase):
-    """Answers each case alone: on a separate plan, or on the shared plan if the separate one is too large."""
+    """A method that answers each case alone: on a plan of its own, or on the shared plan if that is too large."""
 
     def least_seconds(self, values: Codes) -> float:
         """Return a quick lower bound on the seconds of a case on one thread: two steps for each variable."""
         return 2 * OWN_STEP_SECONDS * (len(self.planned.plan.order) - float((values >= 0).sum(axis=1).mean()))
 
     def seconds(self, values: Codes) -> float:
-        """Estimated time of a case on one thread."""
+        """Return the estimated seconds of a case on one thread."""
         codes = np.full(len(self.planned.problem.model.variables), -1, dtype=np.int32)
         figures = []
         for row in _sample(values):
@@ -174,7 +174,7 @@ def _patterns(values: Codes) -> NDArray[np.intp]:
 
 
 def _step_costs(plan: Plan, variables: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the logarithms of the sizes of each step's variables, and the cost of one combination of their values."""
+    """Return the logarithms of the sizes of each step's variables, and the cost of a combination of their values."""
     logs = np.zeros((len(plan.steps), variables))
     for row, step in zip(logs, plan.steps, strict=True):
         _set_logs(row, (*step.axes, step.variable), (*step.sizes, step.domain))
@@ -190,7 +190,7 @@ def _set_logs(row: NDArray[np.float64], variables: Sequence[int], sizes: Sequenc
 
 _MAX_CASES = 8192
 _CASE_MULTIPLE = 16
-"""Divisor of the number of cases of a chunk, if memory permits: whole vectors."""
+"""Divisor of the number of cases in a chunk, which fill whole vectors if memory permits."""
 
 _CACHE_BYTES = 4 << 20
 """Bytes of a chunk's tables, so that they stay in a core's cache."""
@@ -199,7 +199,7 @@ _CASES_PER_ITEM = 64
 """Number of cases that a thread runs before it writes their posteriors."""
 
 _CASE_ARENA_FACTOR = 2
-"""Size of the arena for plans of single cases, relative to a plan's own."""
+"""Size of the arena for plans of single cases, relative to that of the shared plan."""
 
 Chunk = tuple[PropagatedTables, slice]
 """Answer to a chunk of cases, and the rows of its cases."""
@@ -213,7 +213,7 @@ class ObservedCases(NamedTuple):
     Attributes:
         columns: The variables that some case may observe.
         values: int32 array of shape ``(cases, columns)``: value indices, -1 where there is none.
-        contradicted: The cases that observe another state than the evidence.
+        contradicted: True for each case that observes another state than the evidence.
     """
 
     columns: tuple[int, ...]
@@ -242,18 +242,18 @@ def with_observations(columns: Sequence[int], values: Codes, evidence: Mapping[i
 
 
 class Batch:
-    """Answers cases that observe the same variables, or some of these, chunk by chunk.
+    """A plan for cases that observe the same variables, or some of these, and its runs.
 
-    On the CPU each thread has a chunk of its own, small enough for its cache, or runs one case after another, on one
-    plan or each on its own, whichever should take least; on a GPU a chunk is as large as memory allows, up to 8192
-    cases, and several GPUs take chunks in turn.
+    On the CPU, each thread has a chunk of cases, small enough for its cache, or runs one case after another, on one
+    plan or each on a plan of its own: the method with the least estimated time is taken. On a GPU, a chunk is as large
+    as memory allows, up to 8192 cases, and several GPUs take chunks in turn.
 
     Args:
         model: A probability model.
         columns: The variables that some case may observe.
         asked: The variables whose marginals are asked for; None for all.
         options: Planning options.
-        count: The cases to expect, which the choice of the device and of a chunk's size depends on.
+        count: Expected number of cases, on which the choice of the device and of a chunk's size depends.
         families: Scopes of further joint marginals, each within the scope of a factor.
         maximised: True for max-marginals: all tables are logarithms, and the sum is that of the best product.
 
@@ -264,7 +264,7 @@ class Batch:
     """
 
     is_exact = True
-    """True: rows have no errors."""
+    """True: posteriors are exact, so they have no estimated errors."""
 
     def __init__(
         self,
@@ -282,11 +282,11 @@ class Batch:
         self._semirings = ("min-sum",) if maximised else ("sum-product", "log-sum-exp")
         self._asked = tuple(range(len(model.variables)) if asked is None else asked)
         self._query = None if asked is None else self._asked
-        # Variables of one state are in no table.
+        # Variables of one state are in no table, so joint marginals are computed without them.
         self._families = [tuple(v for v in family if model.variables[v].size > 1) for family in families]
         options = options.checked()
         self._options = options._replace(threads=1)
-        # All posteriors are rows of one array.
+        # The posteriors of all variables are one array: each variable has a slice of its rows.
         ends = itertools.accumulate(model.variables[v].size for v in self._asked)
         self._state_slices = {
             v: slice(end - model.variables[v].size, end) for v, end in zip(self._asked, ends, strict=True)
@@ -295,11 +295,11 @@ class Batch:
         self._order = elimination_order(probe, options, runs=KEPT_TREE_RUNS)
         self._plan_chunks(probe, count, CpuBackend(options.threads).threads)
         self._ways = self._other_ways()
-        # Each thread, or each GPU, has its own.
+        # Propagators by name, separate for each thread or GPU.
         self._propagators: list[dict[str, Propagator]] = [{} for _ in range(self.threads)]
 
     def _other_ways(self) -> list[CaseByCase]:
-        """Return the other methods on the CPU, if the tables of every thread fit (in up to two semirings)."""
+        """Return the methods other than chunks: on the CPU, if all threads' tables fit (in up to two semirings)."""
         backend = self.planned.backend
         if not isinstance(backend, CpuBackend) or self._families:
             return []
@@ -308,7 +308,7 @@ class Batch:
         memory //= 2 * self.threads
         if not single.plan.keep or single.plan.peak_bytes > memory:
             return []
-        # Plans for single cases take less time to make where variables are observed, but are not as good.
+        # Plans for single cases are made fast, and pack memory less well: they need a larger arena.
         roomy = single.plan.with_room(_CASE_ARENA_FACTOR * single.plan.arena_cells)
         if roomy.peak_bytes > memory:
             return [CaseByCase(single, self.columns)]
@@ -316,7 +316,7 @@ class Batch:
         return [CaseByCase(single, self.columns), PlannedCases(single, self.columns)]
 
     def _prepare(self, cases: int) -> Problem:
-        # The joint marginal of a single variable is its marginal.
+        # The joint marginal of a single variable is its marginal, so the variable is added to the query.
         singles = [v for family in self._families if len(family) == 1 for v in family]
         query = None if self._query is None else (*self._query, *singles)
         joint = dict.fromkeys(family for family in self._families if len(family) > 1)
@@ -396,7 +396,7 @@ class Batch:
             progress: Called now and then with the share of the cases that is done.
         """
         count = len(values)
-        # Memory is first written by the threads, but for variables of one value.
+        # Threads write this memory first, except for variables of one value.
         shares = np.empty((sum(self.model.variables[v].size for v in self._asked), count))
         marginals = {v: shares[states].T for v, states in self._state_slices.items()}
         for table in marginals.values():
@@ -490,7 +490,7 @@ class Batch:
         try:
             yield propagators
         except BaseException:
-            # Results of an interrupted run are not reliable.
+            # After an interrupt, the tables of a propagator are in an unknown state.
             while propagators:
                 propagators.popitem()[1].close()
             raise
@@ -560,7 +560,7 @@ class Batch:
 
 
 def _rounded(cases: int) -> int:
-    """Round up to whole vectors, if this at most doubles the number."""
+    """Round up to whole vectors if that less than doubles the number; otherwise return it, at least 2."""
     return max(2, cases) if cases <= _CASE_MULTIPLE // 2 else -(-cases // _CASE_MULTIPLE) * _CASE_MULTIPLE
 
 

@@ -39,7 +39,7 @@ class BeamResult(NamedTuple):
     Attributes:
         values: Value of each variable.
         cost: Its costs, in the tables' units.
-        bound: No assignment costs less.
+        bound: Lower bound on the costs of all assignments.
     """
 
     values: dict[int, int]

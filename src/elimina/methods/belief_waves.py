@@ -42,13 +42,13 @@ ROUND_WAVES, MAX_WAVES = 32, 2048
 """Waves (an even number) between checks of the residual, and their largest number: later waves seldom converge."""
 
 MIN_TIME_SHARE = 0.25
-"""Largest time of waves relative to their preparation at which they continue after the time limit."""
+"""Time of waves, relative to their preparation, up to which they continue after the time limit."""
 
 DAMPINGS, MIN_PROGRESS = (0.25, 0.5, 0.8), 0.5
-"""Damping after each round that fails to reduce the residual by this factor."""
+"""Dampings, and the share to which a round has to reduce the residual: otherwise, the next damping is taken."""
 
 UNKNOWN_ERROR = 0.5
-"""Estimated error of marginals without others to compare with."""
+"""Estimated error of marginals that there is no other estimate to compare with."""
 
 MAX_AXES, MAX_CELLS = 8, 1 << 10
 """Largest number of variables and cells of a factor: one thread passes all of its messages."""
@@ -99,7 +99,7 @@ def arrays_of(factors: FactorList, sizes: NDArray[np.int64]) -> _Arrays:
 
 
 def belief_waves(problem: Problem, options: Options, limits: Limits) -> Iterator[SumEstimate]:
-    """Yield the estimate of belief propagation, if a GPU may be used and is worth its start.
+    """Yield estimates of belief propagation; none unless a GPU may be used and is worth its start.
 
     Args:
         problem: Problem of a sum of products.
@@ -169,7 +169,7 @@ def _estimate(
     with device.arrays():
         log_z, marginals = waves.log_sum(), waves.marginals()
     if log_z == -math.inf:
-        # Messages outside the range of floats prove nothing.
+        # Messages have left the range of floats: this does not prove a sum of 0.
         return
     errors = np.full(len(sizes), min(1.0, UNKNOWN_ERROR + residual))
     figures = {"waves": count, "residual": residual}

@@ -54,12 +54,12 @@ class _Level(NamedTuple):
 
     Attributes:
         size: Number of values.
-        offsets: Place of each table of the choice, and of each message that it replaces.
+        offsets: Offset of each table of the choice, and of each message that these tables replace.
         strides: Strides of the variable in the tables; 0 in the messages.
         signs: 1 for tables, -1 for messages.
-        levels: Levels that they depend on, one table or message after another.
-        level_strides: Strides of these.
-        owners: Table or message of each of these.
+        levels: Earlier levels that a table or message depends on, those of one after another.
+        level_strides: Stride of each of ``levels`` in its table or message.
+        owners: Number of the table or message of each of ``levels``.
     """
 
     size: int
@@ -77,8 +77,8 @@ class _Branch(NamedTuple):
     Attributes:
         values: Value at each level.
         costs: Least cost of each sibling.
-        levels: Level of each.
-        siblings: Value of each at its level.
+        levels: Level of each sibling.
+        siblings: Value of each sibling at its level.
     """
 
     values: NDArray[np.int32]
@@ -93,7 +93,7 @@ class BestAssignments:
     Args:
         problem: Problem of the task ``mpe``, with all values of all variables.
         options: Options of the plan.
-        distance: Number of variables in which an assignment differs from each of those before, at least.
+        distance: Least number of variables in which an assignment differs from each earlier one.
         is_over: Function that returns whether the search is to end.
 
     Attributes:
@@ -123,7 +123,7 @@ class BestAssignments:
         self._tie_tolerance = 0.0 if heuristic.is_integer else TIE_TOLERANCE
         self._memory = host_memory(options)
         self._order = [*reversed(heuristic.plan.order)]
-        # Any value of the others is as good.
+        # Variables in no table come last: all of their values are equally good.
         idle = set(range(len(problem.model.variables))).difference(self._order, problem.fixed)
         self._order += sorted(idle)
         self._levels = _levels(heuristic, [problem.model.sizes[v] for v in sorted(idle)])
@@ -217,7 +217,7 @@ class BestAssignments:
         totals = (signs @ np.where(is_forbidden, 0, cells).astype(self._sum_type)).astype(np.float64)
         totals[is_forbidden] = math.inf
         least = totals.min()
-        # No rounding error makes a path better than its beginning.
+        # Rounding errors must not make a path better than its beginning.
         return totals - least if self._is_exact and math.isfinite(least) else np.maximum(totals, 0.0)
 
     def _charge(self, size: int) -> None:
@@ -278,7 +278,7 @@ def ranked_assignments(
         evidence: Its evidence.
         options: Options of the plan.
         within: Distance from the value of the first assignment up to which others follow.
-        distance: Number of variables in which an assignment differs from each of those before, at least.
+        distance: Least number of variables in which an assignment differs from each earlier one.
     """
     observed = with_evidence(model, "mpe", evidence)
     problem = prepare(observed.model, "mpe", observed.values)

@@ -3,7 +3,7 @@
 Jensen, Kong and Kjaerulff 1995, "Blocking Gibbs sampling in very large probabilistic expert systems"; Hamze and de
 Freitas 2004, "From fields to trees". Marginals are means of those of the blocks given the other variables. Chains that
 stay in different modes get replicas of flatter distributions, with which they exchange states (Geyer 1991, "Markov
-chain Monte Carlo maximum likelihood"); these also tell the sum.
+chain Monte Carlo maximum likelihood"); replicas also give an estimate of the sum.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ ROUND_SECONDS = 0.05
 """Time of a round."""
 
 TRIAL_ROUNDS, STUCK_RATIO, MIN_STUCK_ERROR = 10, 1.4, 0.003
-"""Rounds after which chains may get replicas: if the squared errors by chains are so many times those by their halves
-(1 for independent halves, 2 for chains that do not move), and the error is so large."""
+"""Rounds after which stuck chains get replicas. Chains are stuck above this ratio of the squared errors by chains to
+those by halves of chains (1 for independent halves, 2 for chains that do not move), and above this error by chains."""
 
 PILOT_POWERS = (*np.geomspace(1.0, 0.01, 20).tolist(), 0.0)
-"""Number of powers of a pilot run, from which the powers of replicas are chosen."""
+"""Powers of a pilot run, between which the powers of replicas are interpolated."""
 
 PILOT_SWEEPS = 20
 """Number of counted sweeps of a pilot run, after as many uncounted ones."""
@@ -124,7 +124,7 @@ class _Chains:
             if self._remaining and limits.is_over:
                 return
         if time.monotonic() - begun < ROUND_SECONDS / 2 and self._merged == 1:
-            # Short rounds are burn-in.
+            # The rounds so far are too short: they become burn-in, and later ones get more sweeps.
             self._sweeps, self.rounds = 2 * self._sweeps, []
         self.rounds.append(self._current)
         if len(self.rounds) == self._max_rounds:
@@ -146,12 +146,12 @@ class _Chains:
     def log_z(self) -> tuple[float | None, float]:
         """Return the estimated logarithm of the sum, and its standard error; None if chains cannot estimate it.
 
-        They need the power 0, and powers so close that each ratio of sums is within the range of floats.
+        An estimate needs the power 0, and powers so close that each ratio of sums is within the range of floats.
         """
         if self.powers[-1] != 0:
             return None, math.inf
         moments = _total(self._settled()).moments
-        # The mean of a product to the difference of two powers is the ratio of their sums.
+        # The ratio of the sums of two powers is a mean: of the product of all factors, to the powers' difference.
         ratios = moments[:, 1:, 3] / moments[:, 1:, 0]
         if not (ratios > 0).all():
             return None, math.inf
@@ -168,7 +168,7 @@ class _Chains:
         return deviations
 
     def forget(self) -> None:
-        """Begin the round again."""
+        """Discard the sums of the current round."""
         self._current = self._empty()
 
 
@@ -178,8 +178,8 @@ def estimated_errors(
     """Return the Hellinger distance of each variable's mean marginal from the exact one, by its standard error.
 
     Args:
-        means: Independent means of the marginals, whose differences tell the error of each.
-        shares: Their means.
+        means: Independent means of the marginals, whose differences give the standard errors.
+        shares: Means of ``means``.
         sizes: Number of states of each variable.
 
     Examples:

@@ -45,10 +45,10 @@ MAX_ORDERS = 8
 """Largest number of tried orders, by min-fill with different seeds."""
 
 _ORDER_SECONDS = 0.2
-"""Limit of the search for such an order in seconds."""
+"""Seconds of the search for one of these orders."""
 
 _TRIALS_SHARE, _TRIAL_SHARE = 0.1, 0.02
-"""Shares of the time from which on no other order is tried, and of the trial of one order."""
+"""Share of the time after which no other order is tried, and share of the time for the trial of one order."""
 
 _TRIAL_EVALUATIONS = 12
 """Evaluations of each side in a trial: the gap after them tells which order is best."""
@@ -129,7 +129,8 @@ class MiniBucketTree(NamedTuple):
         largest_table: Cells of the largest message.
         total_cells: Cells of all mini-buckets.
         peak_bytes: Bytes of tables and parameters, those of all sides.
-        has_large_tables: True if the tables alone exceed the memory; parameters may be fewer with a larger i-bound.
+        has_large_tables: True if the tables alone exceed the memory, as those of larger i-bounds will. If only the
+            parameters exceed it, a larger i-bound, which may have fewer, can still fit.
     """
 
     planned: PlannedTree
@@ -151,7 +152,7 @@ class MiniBucketTree(NamedTuple):
             problem: Problem of the task ``pr``.
             order: The free variables in elimination order.
             ibound: Largest number of variables of a message.
-            sides: Sides of the bounds whose tables are in the memory.
+            sides: Number of sides whose tables are in the memory at the same time.
             memory_bytes: Bytes that tables and parameters may take.
         """
         sizes = np.array(problem.model.sizes, dtype=np.float64)
@@ -201,7 +202,7 @@ class Logarithms(NamedTuple):
     Attributes:
         values: Cells of all factors, one after another.
         constants: Numbers that are added to the sum's logarithm; minus infinity: the sum is 0.
-        zeros: True if each factor has a value of 0.
+        zeros: Flag of each factor: True if it has a value of 0.
     """
 
     values: NDArray[np.float64]
@@ -210,8 +211,8 @@ class Logarithms(NamedTuple):
 
     @staticmethod
     def of(problem: Problem, order: Sequence[int]) -> Logarithms:
-        """Write the factors of a problem of the task ``pr``."""
-        # The smallest mini-buckets have the layout of any.
+        """Return the logarithms of the factors of a problem of the task ``pr``."""
+        # The layout of the factors does not depend on the mini-buckets, so the smallest ones are planned.
         plan = make_plan(
             Elimination(problem, order, cpu_machine(1), MAX_BYTES, "float64"), relaxation=Relaxation(1, side="upper")
         )
@@ -238,7 +239,7 @@ class BoundedSide:
         logarithms: Logarithms of the factors along the tree's order.
         side: Side of the bound.
         maximised: Variables that are not summed over (upper bounds only).
-        previous: Same side in a tree of the same order, whose parameters are continued if they start better.
+        previous: Same side in a tree of the same order, whose parameters are continued if they are a better start.
     """
 
     def __init__(
@@ -278,7 +279,7 @@ class BoundedSide:
         return self._rounded(self._buckets.bound(self._parameters))
 
     def improve(self) -> Iterator[float]:
-        """Yield better and better bounds, rounding included; none if there is none."""
+        """Yield better and better bounds, rounding included; none if the first one would be infinite."""
         for value, scaled in minimise(self._evaluate, self._parameters / self._scales):
             if value == math.inf:
                 return
@@ -311,12 +312,12 @@ class BoundedSide:
         return self._buckets.decode(_SLICES, seed % 2**32).reshape(_SLICES, -1)
 
     def slices(self, assignments: NDArray[np.int32], is_fixed: NDArray[np.bool_]) -> float:
-        """Return the bound from below by assignments of some variables."""
+        """Return the bound from below by a sum over slices: different assignments of the fixed variables."""
         bounds = []
         for values in np.unique(np.where(is_fixed, assignments, -1), axis=0).astype(np.int32):
             self._buckets.fix(values)
             bounds.append(self._rounded(self._buckets.bound(self._parameters)))
-        # The first one has the greatest share, as a rule; rounding of their sum is less than that of each.
+        # Each bound is rounded outwards already; the slack covers the rounding of their sum.
         return float(np.logaddexp.reduce(bounds)) - _ULPS * len(bounds) * sys.float_info.epsilon
 
     def fix_best(self, assignments: NDArray[np.int32], is_fixed: NDArray[np.bool_]) -> None:
@@ -337,7 +338,10 @@ class BoundedSide:
 
     @property
     def is_blocked(self) -> NDArray[np.bool_]:
-        """True for each variable with several mini-buckets that may be 0: negative weights make such a bound 0."""
+        """True for each variable, in elimination order, with several mini-buckets that may be 0.
+
+        Negative weights would make the bound from below 0.
+        """
         counts: dict[int, int] = {}
         may_be_zero: list[bool] = []
         for node in self._nodes.nodes:
@@ -354,10 +358,10 @@ def largest_tree(
     Args:
         problem: Problem of the task ``pr``.
         order: The free variables in elimination order.
-        least: I-bound that may have more cells than the limit.
+        least: Smallest i-bound, which may have more cells than the limit.
         memory_bytes: Bytes that tables and parameters may take.
-        cells: Cells of all mini-buckets.
-        sides: Sides of the bounds whose tables are in the memory.
+        cells: Limit on the cells of all mini-buckets.
+        sides: Number of sides whose tables are in the memory at the same time.
     """
     best: MiniBucketTree | None = None
     for ibound in itertools.count(least):
@@ -376,12 +380,12 @@ class _SideRun:
 
     Args:
         side: The side.
-        clock: Returns the time in seconds of the thread that asks, or of all.
+        clock: Clock of the budget: see ``Clock``.
 
     Attributes:
         bounds: Better and better bounds.
         gain_rate: Gain of the last turn for each second; infinity before the first one.
-        is_done: True if there is no better bound.
+        is_done: True if the optimisation has ended.
     """
 
     def __init__(self, side: BoundedSide, clock: Clock) -> None:
@@ -430,7 +434,7 @@ def improve_bounds(
         options: Options with the threads, the seed of orders, and an order or i-bound that is asked for.
         memory_bytes: Bytes that tables and parameters may take.
         deadline: Deadline by the clock.
-        clock: Returns the time in seconds.
+        clock: Function that returns the time in seconds.
 
     Raises:
         MemoryLimitError: Not even the smallest mini-buckets fit.
@@ -453,7 +457,7 @@ class BoundOptimisation:
         self._shares = np.zeros(0)
         self._allowed: list[int] | None = None
         self._sums_slices = True
-        self._sides = 2  # in the memory at the same time
+        self._sides = 2  # number of sides in the memory at the same time
 
     @property
     def _now(self) -> float:
@@ -569,7 +573,7 @@ class BoundOptimisation:
             yield from self._improve_sides(runs, end)
             if self._sums_slices and self._upper > -math.inf:
                 lower = below.slices(above.assignments(self._options.seed), below.is_divided)
-                # They would take long in larger mini-buckets, too.
+                # Slices without a gain are not tried again: in larger mini-buckets, they would take longer.
                 self._sums_slices = lower > self._lower
                 self._lower = max(self._lower, lower)
                 yield self._bounds(tree)
@@ -594,7 +598,7 @@ class BoundOptimisation:
             yield self._bounds(tree)
 
     def _allowed_assignment(self) -> NDArray[np.int32]:
-        """Return an assignment with a positive product, in elimination order, if local search finds one in time."""
+        """Return an assignment in elimination order: of a positive product, if local search finds one in time."""
         if self._allowed is None:
             problem = self._problem
             optimum = prepare(problem.model, "mpe", problem.fixed)
@@ -628,7 +632,7 @@ class BoundOptimisation:
 
         started = self._clock()
         longest = max((spent or 0.0 for spent in spread(range(self._sides_at_once), runs, work)), default=0.0)
-        # A clock of this thread does not see the time of others.
+        # ``time.thread_time`` does not include the time of other threads, so it is added.
         self._other_seconds += max(0.0, longest - (self._clock() - started))
         for run in runs:
             side, bounds = run.side, run.bounds

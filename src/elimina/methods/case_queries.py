@@ -40,10 +40,10 @@ class CaseQueries(CompiledTree):
     """Evidence, and the model with its likelihoods as factors."""
 
     _joined: tuple[Model, tuple[tuple[int, ...], ...], Model] | None = None
-    """A model, families, and the model with a table over each."""
+    """A model, families, and the model with a table over each family."""
 
     _summed: tuple[Model, frozenset[int], Model] | None = None
-    """A model, the variables of cases, and a model with fewer values of all others."""
+    """A model, variables that keep their values, and the model with fewer values of all others."""
 
     @one_call_at_a_time
     @memory_errors_of_trees
@@ -62,7 +62,7 @@ class CaseQueries(CompiledTree):
         The evidence of the tree holds in each case, likelihoods included. A case that observes another state than the
         evidence has probability 0. Many cases are propagated in one pass. Calls with the same columns share the plan,
         unless likelihoods have changed. If the plan does not fit into memory, each case is exact if it fits alone, and
-        otherwise estimated: ``Posteriors.statuses`` and ``errors`` say which, and how well.
+        otherwise estimated: ``Posteriors.statuses`` says which, and ``Posteriors.errors`` how well.
 
         Args:
             cases: ``elimina.io.cases.Cases``, or what ``elimina.io.cases.cases_from_frame`` takes: a data frame, a
@@ -116,7 +116,7 @@ class CaseQueries(CompiledTree):
         return with_observations(named, codes, observed.values), observed.model
 
     def _joint_scope(self, names: Sequence[str | int]) -> tuple[int, ...]:
-        """Return the variables of a joint posterior, each of them once."""
+        """Return the variables of a joint posterior, and refuse a variable that is named twice."""
         scope = tuple(variable_indices(self.model, names, "joints"))
         for position, v in enumerate(scope):
             if v in scope[:position]:
@@ -124,7 +124,7 @@ class CaseQueries(CompiledTree):
         return scope
 
     def _with_joints(self, model: Model, families: tuple[tuple[int, ...], ...]) -> Model:
-        """Return a model with a table over each family, which is kept for the next cases."""
+        """Return the model with a table over each family; it is kept for the next cases."""
         if self._joined is None or self._joined[0] is not model or self._joined[1] != families:
             self._joined = model, families, with_scopes(model, families)
         return self._joined[2]
@@ -288,7 +288,7 @@ class CaseQueries(CompiledTree):
         return self._decoder.assignments(observed, labels_of(cases), seed, progress)
 
     def _model_of_cases(self, model: Model, whole: frozenset[int]) -> Model:
-        """Return a model with fewer values of all variables but some, which is kept for the next cases."""
+        """Return the model with fewer values of all variables except ``whole``; it is kept for the next cases."""
         if self._summed is None or self._summed[0] is not model or self._summed[1] != whole:
             self._summed = model, whole, rewritten_for_sums(Observed(model, {}), whole).model
         return self._summed[2]

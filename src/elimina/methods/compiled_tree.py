@@ -55,7 +55,7 @@ memory_errors_of_trees = memory_errors_in_words("while it propagated")
 
 
 def one_call_at_a_time(method: Method) -> Method:
-    """Make a method of a compiled tree, which changes its messages, run in one thread at a time."""
+    """Decorate a method of a compiled tree to run in one thread at a time, because it changes the tree's messages."""
 
     @functools.wraps(method)
     def called(self: CompiledTree, *args: Any, **kwargs: Any) -> Any:
@@ -70,7 +70,7 @@ class _Outputs(NamedTuple):
 
     Attributes:
         names: Names of the query's variables.
-        numbers: Outputs of the variables that have one.
+        numbers: Numbers of the plan's outputs for those variables that have one.
         missing: Positions of the other variables, which have one state.
     """
 
@@ -102,7 +102,7 @@ class CompiledTree(Displayed):
         self._options = options_of(options, device, memory).only_for("a junction tree").checked()
         self._observations: Observations = {}
         self._propagators: dict[str, Propagator] = {}
-        # The evidence that each propagator has.
+        # Semiring -> the evidence that its propagator has.
         self._applied: dict[str, Observations] = {}
         self._small_answers = 0
         self._small: SmallNetwork | None = None
@@ -111,7 +111,7 @@ class CompiledTree(Displayed):
             self._small = SmallNetwork(self.model)
             self._small_answer = self._small.answer({})
         if self._small_answer is None:
-            # A small network is planned at the first question beyond posteriors.
+            # Plans now; a small network is planned at its first question beyond posteriors.
             self._small = None
             _ = self.is_exact
         if evidence is not None:
@@ -257,7 +257,7 @@ class CompiledTree(Displayed):
             self.close()
 
     def _answer_of_small(self, asks_all: bool = True) -> SmallAnswer | None:
-        """Return the answer of a small network; None if it is not small, or there is soft evidence.
+        """Return the answer of a small network; None if a propagator has to answer, such as for soft evidence.
 
         Args:
             asks_all: False if a few posteriors are asked for, which need a part of a kept plan's messages.
@@ -276,7 +276,7 @@ class CompiledTree(Displayed):
         return self._small_answer
 
     def _keep_plan(self, small: SmallNetwork) -> None:
-        """Switch a small network to answers by one plan; long propagations stay with propagators."""
+        """Switch a small network to one kept plan, or to propagators if a propagation takes long."""
         order = self.plan.order
         others = set(range(len(self.model.variables))).difference(order)
         if self.plan.seconds > WHOLE_SECONDS or not small.keep([*order, *others]):

@@ -47,21 +47,21 @@ MAX_SHIFT_SECONDS = 10.0
 
 _COSTS_PER_UNIT = 1000
 _HEADROOM = 2**27
-"""Units of an integer cost for shifting, if sums of them stay below the other number."""
+"""Units of an integer cost of 1 for shifting, and limit of sums of costs in units: large costs get fewer units."""
 
 _MIN_PASSES = 4
 """Passes over clusters that must fit into the time."""
 
 MIN_SHIFT_GAIN = 1e-5
-"""A pass that raises the bound by less of the tables' spread is the last one."""
+"""Least gain of a pass, as a share of the tables' spread, after which another one is begun."""
 
 
 class ShiftedTables(NamedTuple):
     """A problem whose costs were shifted.
 
     Attributes:
-        problem: One of costs to be minimised, over the same variables. An assignment's total is ``scale`` times that of
-            the original problem, negated for a maximisation.
+        problem: Problem of costs to be minimised, over the same variables. An assignment's total is ``scale`` times
+            that of the original problem, negated for a maximisation.
         scale: An int if costs are integers, else 1.0.
         sign: -1 where the original's totals are maximised.
         slack: Largest change of an assignment's total by rounding, where costs are floats.
@@ -73,19 +73,19 @@ class ShiftedTables(NamedTuple):
     slack: float = 0.0
 
     def original(self, bound: int | float) -> int | float:
-        """Return a bound on this problem's totals as one on the original's, rounded to the next total of integers."""
+        """Turn a bound on this problem's totals into one on the original's; integers are rounded to the next total."""
         if isinstance(self.scale, int):
             return self.total(bound)
         return self.sign * (widened(bound, self.problem.model.constant) - self.slack)
 
     def total(self, total: int | float) -> int | float:
-        """Return an assignment's total here as its total in the original problem."""
+        """Turn an assignment's total in this problem into its total in the original one."""
         if isinstance(total, int) and isinstance(self.scale, int):
             return self.sign * -(-total // self.scale)
         return self.sign * total / self.scale
 
     def shifted(self, total: int | float) -> int | float:
-        """Return a total of the original problem as a total of this one."""
+        """Turn an assignment's total in the original problem into its total in this one."""
         return self.sign * total * self.scale
 
 
@@ -101,15 +101,15 @@ class ShiftedProblem(NamedTuple):
         return self.problem if self.shifted is None else self.shifted.problem
 
     def bound(self, bound: int | float) -> int | float:
-        """Return a bound on totals of the problem that is run as one on this one's."""
+        """Turn a bound on totals of ``moved`` into one on totals of ``problem``."""
         return bound if self.shifted is None else self.shifted.original(bound)
 
     def total(self, total: int | float) -> int | float:
-        """Return an assignment's total there as its total here."""
+        """Turn an assignment's total in ``moved`` into its total in ``problem``."""
         return total if self.shifted is None else self.shifted.total(total)
 
     def moved_total(self, total: int | float) -> int | float:
-        """Return an assignment's total here as its total there."""
+        """Turn an assignment's total in ``problem`` into its total in ``moved``."""
         return total if self.shifted is None else self.shifted.shifted(total)
 
 
@@ -119,7 +119,7 @@ def shift_tables(problem: Problem, options: Options, seconds: float) -> ShiftedP
     Args:
         problem: Problem of the task ``mpe``.
         options: Options of the shifts, with the memory that they may take.
-        seconds: After which no further pass is begun.
+        seconds: Time after which no further pass is begun.
     """
     return ShiftedProblem(problem, shift(problem, seconds, host_memory(options)) if options.shifts_tables else None)
 
@@ -130,10 +130,10 @@ def shift_all(problem: Problem, options: Options, seconds: float) -> tuple[Shift
     Args:
         problem: Problem of the task ``mpe``.
         options: Options with an i-bound.
-        seconds: After which no further pass of either is begun.
+        seconds: Time after which no further pass is begun, of each kind.
 
     Returns:
-        The problem to run, and how: in the clusters' order, if there are any.
+        The problem to run, and its options: with the order of the clusters, if these were asked for.
     """
     original = shift_tables(problem, options, seconds)
     if original.shifted is None or not options.shifts_clusters or options.ibound == "auto":
@@ -147,9 +147,9 @@ def shift_clusters(original: ShiftedProblem, options: Options, order: Sequence[i
 
     Args:
         original: Problem whose costs were shifted between tables.
-        options: With the most variables of a cluster's message, and the memory that it may take.
+        options: Options with an i-bound, the most variables of a cluster's message, and the memory limit.
         order: Its free variables in elimination order.
-        seconds: After which no further pass is begun.
+        seconds: Time after which no further pass is begun.
     """
     assert original.shifted is not None
     assert options.ibound not in (None, "auto")
@@ -161,7 +161,7 @@ def shift_clusters(original: ShiftedProblem, options: Options, order: Sequence[i
     graph = JoinGraph(problem.model.sizes, [group.scope for group in problem.groups], order, ibound, partition)
     gpu = cast("CudaDevice", devices_of(backend_of(options))[0]) if options.needs_gpu else None
     least = _MIN_PASSES * graph.pass_seconds if gpu is None else GPU_CLUSTER_SECONDS * len(graph.clusters)
-    # Clusters smaller than those of the run would restrict its mini-buckets.
+    # Clusters are not made smaller to fit: the run's mini-buckets could then be no larger, either.
     if not can_copy(graph.cells, len(graph.clusters), memory) or least > seconds:
         return original
     result = _shifted_in(graph, problem, seconds, gpu)
@@ -184,7 +184,8 @@ def _shifted_in(
     group_tables = tables_of(problem, np.where(costs < FORBIDDEN_COST, costs, math.inf) if model.is_integer else costs)
     spread = sum(float(table.max(initial=0, where=table < math.inf)) for table in group_tables)
     unit = 1.0 if model.is_integer else _unit(spread)
-    # Whole numbers in floats: shifts between tables may have moved maxima apart.
+    # Costs in units are whole numbers in floats, which are exact up to a limit. Earlier shifts may have raised the
+    # sum of the tables' largest costs.
     if spread > _MAX_SPREAD or spread * unit > _MAX_TOTAL:
         return None
     tables = [(group.scope, table) for group, table in zip(problem.groups, group_tables, strict=True)]
@@ -216,7 +217,7 @@ def _shifted_in(
 
 
 def _unit(spread: float) -> float:
-    """Fraction of 1 as the unit of costs: a power of two."""
+    """Return the number of units in a cost of 1: a power of two."""
     return float(2.0 ** math.floor(math.log2(_MAX_TOTAL / max(spread, 1.0))))
 
 
@@ -230,8 +231,8 @@ def shift(problem: Problem, seconds: float, memory: int) -> ShiftedTables | None
 
     Args:
         problem: Problem of the task ``mpe``.
-        seconds: After which no further pass is begun.
-        memory: Bytes that it may take.
+        seconds: Time after which no further pass is begun.
+        memory: Bytes that the shifts may take.
     """
     model = problem.model
     if not can_copy(cells_of(problem), len(problem.groups), memory):
@@ -239,7 +240,7 @@ def shift(problem: Problem, seconds: float, memory: int) -> ShiftedTables | None
     cost_distances = distances(problem, FORBIDDEN_COST)
     limit = FORBIDDEN_COST if model.is_integer else math.inf
     if model.is_integer:
-        # Tables are checked one by one: their sums may not fit the core's costs.
+        # The ranges of single tables are added: the sum of tables over one scope may not fit the core's costs.
         ranges = filter(None, allowed_ranges(problem.tables, model.sense))
         spread = sum(high - low for low, high in ranges)
     else:
@@ -273,16 +274,16 @@ def _tables(problem: Problem, exact: Array, rounded: Array, shifted: Array, unit
     Args:
         problem: Problem of the task ``mpe``.
         exact: Distances of each cell of the problem's groups, one after another.
-        rounded: The same in the core's units.
-        shifted: Those of the groups of several variables, in the same sequence, then those of each free variable.
-        unit: The core's cost of 1.
+        rounded: The same distances in the core's units.
+        shifted: Shifted costs of the groups of several variables, in the same sequence, then of each free variable.
+        unit: Number of the core's units in a cost of 1.
     """
     sizes, scopes = problem.model.sizes, [group.scope for group in problem.groups]
     shapes = [tuple([sizes[v] for v in scope]) for scope in scopes]
     starts = list(itertools.accumulate(map(math.prod, shapes), initial=0))
     wide = [number for number, scope in enumerate(scopes) if len(scope) > 1]
     lone = {scope[0]: number for number, scope in enumerate(scopes) if len(scope) == 1}
-    # Position of each shifted cell; a variable without a table of its own has none.
+    # Position of each shifted cell in ``exact``; -1 for variables without a table of their own.
     cell_ranges = [np.arange(starts[number], starts[number + 1]) for number in wide]
     cell_ranges += [
         np.arange(starts[lone[v]], starts[lone[v] + 1]) if v in lone else np.full(sizes[v], -1) for v in problem.free

@@ -17,7 +17,7 @@ from elimina.result import Result
 from elimina.running.host import host_memory
 
 _RATES = (0.25, 0.5, 1.0, 2.0, 4.0)
-"""Rates of decay for worse assignments: a small rate counts them, too, a large rate favours the best."""
+"""Rates of decay for worse assignments: a small rate adds much for those that are too bad, a large one for the best."""
 
 _LEAST_EXPONENT = -600.0
 """Least exponent of a table's values, which are normal numbers."""
@@ -66,7 +66,7 @@ def optima_at_most(problem: Problem, total: float, options: Options, seconds: fl
 
 
 def _tilted(problem: Problem, total: float, rate: float) -> tuple[Problem, float]:
-    """Return a sum over assignments by their distance from each table's best, and what is added to its logarithm."""
+    """Return the sum as a problem of distances from each table's best cost, and a number to add to its logarithm."""
     model = problem.model
     sign = model.sign
     costs = [sign * table.dense().astype(np.int64) for table in problem.tables]
@@ -77,7 +77,7 @@ def _tilted(problem: Problem, total: float, rate: float) -> tuple[Problem, float
     for table, cells, best in zip(problem.tables, costs, least, strict=True):
         is_allowed = cells < FORBIDDEN
         distances = np.where(is_allowed, np.where(is_allowed, cells, best) - best, math.inf)
-        # No assignment that counts has a larger distance. An exponent is raised rather than lost to underflow.
+        # Assignments within the total have no larger distance. An exponent is raised, not lost to underflow.
         exponents = np.where(distances > float(surplus), -math.inf, np.maximum(-rate * distances, _LEAST_EXPONENT))
         tables.append(Table(table.scope, np.exp(exponents)))
     tilted = prepare(Model(model.variables, tables, sense="probability"), "pr", problem.fixed)
@@ -113,7 +113,7 @@ def integers_between(lower: float, upper: float) -> tuple[int, int]:
 
 
 def _integer(logarithm: float, rounding: str) -> int:
-    """Return the integer bound from a bound on its logarithm; only the first digits of large ones."""
+    """Return the bound on an integer that a bound on its logarithm gives; of large ones, the first 15 digits."""
     outwards = Context(prec=_EXP_DIGITS, rounding=rounding, Emax=MAX_EMAX)
     number = outwards.exp(Decimal(logarithm))
     # An exponential is correctly rounded to the nearest: one unit more makes it a bound.

@@ -99,7 +99,7 @@ def _allows_anything(execution: Execution, program: Program, factors: NDArray[np
 
 
 def _moduli(bits: float) -> Sequence[int]:
-    """2^64, and primes below 2^31 until their product has enough bits."""
+    """Return 2^64, and primes below 2^31 until the product of all has enough bits."""
     result, covered, candidate = [2**64], 64.0, 2**31 - 1
     while covered < bits:
         if _is_prime(candidate):
@@ -110,7 +110,10 @@ def _moduli(bits: float) -> Sequence[int]:
 
 
 def _is_prime(odd: int) -> bool:
-    """Miller-Rabin with the bases 2, 7 and 61, which decide every number below 4759123141 (Jaeschke 1993)."""
+    """Return whether an odd number is prime, by Miller-Rabin.
+
+    The bases 2, 7 and 61 decide every number below 4759123141 (Jaeschke 1993).
+    """
     shift = (odd - 1 & -(odd - 1)).bit_length() - 1
     for base in (2, 7, 61):
         power = pow(base, odd - 1 >> shift, odd)

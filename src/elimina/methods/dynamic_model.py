@@ -106,7 +106,7 @@ class DynamicModel(DynamicNetwork, Displayed):
 
         Args:
             initial: Distributions of the first slice, as ``Model.from_cpds`` takes them: the key is the name of the
-                variable, or a tuple of it and its parents.
+                variable, or a tuple of its name and those of its parents.
             transition: Distributions of a later slice. A parent in the slice before has the ending ``[-1]``, as in
                 ``("rain", "rain[-1]")``. Variables that are left out have the distributions of ``initial``.
             states: Variable -> its states, or their number, as in ``Model.from_cpds``.
@@ -162,7 +162,7 @@ class DynamicModel(DynamicNetwork, Displayed):
             check: See ``Model``.
 
         Raises:
-            InputError: It is something else, or a node has no distribution.
+            InputError: ``network`` is something else, or a node has no distribution.
             UnsupportedError: A node is in another slice, or a distribution is not given by a table.
         """
         return cls(*slices_from_pgmpy(network, check=check))
@@ -176,7 +176,7 @@ class DynamicModel(DynamicNetwork, Displayed):
             check: See ``Model``.
 
         Raises:
-            InputError: It is something else, or a slice lacks a variable of the other.
+            InputError: ``network`` is something else, or a slice lacks a variable of the other.
             UnsupportedError: A variable is in no slice.
         """
         return cls(*slices_from_pyagrum(network, check=check), str(network.propertyWithDefault("name", "")))
@@ -198,10 +198,10 @@ class DynamicModel(DynamicNetwork, Displayed):
         Args:
             observations: Observations of one sequence, a row for each slice: a data frame, a mapping from names to
                 columns, a list of mappings, or a structured array, with states as in ``JunctionTree.batch``. None, NaN
-                and the like are not observed. A column of two axes holds natural logarithms of likelihoods, with a
-                column for each state of the variable. A bare sequence of states is about the one variable that has no
-                children in the next slice; a bare array of two axes, where a model has a single variable, holds
-                log-likelihoods.
+                and the like stand for unobserved variables. A column of two axes holds natural logarithms of
+                likelihoods, with a column for each state of the variable. A bare sequence of states is about the one
+                variable that has no children in the next slice; a bare array of two axes, where a model has a single
+                variable, holds log-likelihoods.
             variables: Variables that are asked for, by name or index. None: those without a column of states.
             lengths: Numbers of slices of several sequences, whose rows follow each other. The posteriors of
                 an impossible sequence are then zeros.
@@ -527,7 +527,7 @@ class DynamicModel(DynamicNetwork, Displayed):
 
 
 class OnlineFilter(Displayed):
-    """A filter over one sequence: takes one observation after another, in constant memory.
+    """A filter over one sequence that takes one observation after another, in constant memory.
 
     Args:
         model: The model.
@@ -643,7 +643,7 @@ def _store(answer: SliceAnswers, shares: dict[int, Floats], totals: Floats, coun
 
 
 def _sums(totals: Floats, sequences: Sequences) -> Floats:
-    """Return the sum of numbers of slices for each sequence."""
+    """Return the sum of the slices' numbers for each sequence."""
     sums = np.zeros(len(sequences.starts) - 1)
     filled = np.flatnonzero(np.diff(sequences.starts))
     if len(filled):

@@ -1,9 +1,9 @@
 """Choice among the estimates of different methods, by the estimated distance of each from the truth.
 
-Samples say how far they are from it, as a rule: their error is a standard error. The distance of another estimate from
-the truth is measured by independent folds of the samples, whose noise drops out of products of two folds. Samples whose
-weights differ too much measure nothing, and may have missed most of the sum: a method that is sure of a larger one
-refutes them, and samples whose sum is surer contradict them.
+As a rule, samples know their distance from the truth: it is a standard error. The distance of another estimate from the
+truth is measured by independent folds of the samples, whose noise drops out of products of two folds. Samples whose
+weights differ too much measure nothing, and may have missed most of the sum: a method that is sure of a larger sum
+refutes them, and samples with a surer sum may contradict them.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ TRUST_FACTOR = 3.0
 """Largest error of a more trusted method relative to the least error, if no samples decide."""
 
 SIGNIFICANT_DEVIATIONS = 2.0
-"""Standard deviations from which a distance is not noise of samples, and two sums differ."""
+"""Standard deviations above which a distance is more than noise of samples, and two sums differ."""
 
 RELIABLE_LOG_ERROR = 0.5
-"""Standard error of a sum's natural logarithm, up to which others are measured by samples."""
+"""Largest standard error of a sum's natural logarithm with which samples measure other estimates."""
 
 MIN_FOLD_PAIRS = 0.5
 """Least share of the squared weight in pairs of different folds for folds that measure well."""
@@ -46,7 +46,7 @@ class Candidate(NamedTuple):
 
 
 def choose_estimate(candidates: Sequence[Candidate], sizes: NDArray[np.int64]) -> SumEstimate | None:
-    """Return the estimate that is closest to the truth, with its error; None without any.
+    """Return the estimate with the least distance from the truth, as far as is known, and with its error; None if none.
 
     Args:
         candidates: The best estimates of several methods.
@@ -83,7 +83,7 @@ def _refutes(estimate: SumEstimate, sampled: SumEstimate) -> bool:
 
 
 def _is_reliable(samples: SumEstimate) -> bool:
-    """Return whether others can be measured by samples."""
+    """Return whether samples can measure other estimates."""
     if samples.folds is None or (samples.log_z is not None and samples.log_z_error > RELIABLE_LOG_ERROR):
         return False
     return _pairs(samples.folds) >= MIN_FOLD_PAIRS
@@ -120,9 +120,9 @@ def _measured(estimate: SumEstimate, judge: SumEstimate, sizes: NDArray[np.int64
     square, deviation = _squared_distance(estimate, judge, sizes)
     distances = hellinger_distances(estimate.shares, judge.shares, sizes)
     mean_by_root = float(distances.mean()) / (math.sqrt(float(np.square(distances).mean())) or 1.0)
-    # Folds agree on states that none has met.
+    # Folds agree on states that no sample has met: their deviation misses these, so the samples' error is a limit, too.
     hidden = max(math.sqrt(SIGNIFICANT_DEVIATIONS * deviation), judge.error / math.sqrt(len(sizes)))
-    # Noise hides a distance below a limit: there, the error is between the limit and the method's own statement.
+    # Noise hides distances below a limit: there, the error is taken between the limit and the one the method states.
     root = math.sqrt(max(square, 0.0 if square > hidden**2 else min(estimate.error, hidden) * hidden))
     limit = math.sqrt(max(square, 0.0) + hidden**2)
     return _Measured(_with_error(estimate, root * mean_by_root), limit * mean_by_root)
@@ -131,8 +131,8 @@ def _measured(estimate: SumEstimate, judge: SumEstimate, sizes: NDArray[np.int64
 def _squared_distance(estimate: SumEstimate, samples: SumEstimate, sizes: NDArray[np.int64]) -> tuple[float, float]:
     """Return the mean squared Hellinger distance of marginals from the exact ones, and its standard error.
 
-    The noise of two folds is independent, so that products of their differences from the estimate have none in the
-    mean; the standard error is the jackknife's (Efron and Stein 1981), which leaves out one fold after another.
+    The noise of two folds is independent, so it drops out of the mean of products of their differences from the
+    estimate. The standard error is the jackknife's (Efron and Stein 1981), which leaves out one fold after another.
 
     Args:
         estimate: Estimate whose distance is measured.

@@ -33,7 +33,7 @@ _ORDER_SECONDS = 0.1
 
 
 class EstimatedBatch:
-    """Answers cases one after another, on several threads; equal cases once.
+    """A batch that answers cases one after another, on several threads, and equal cases once.
 
     Cases that observe the same variables share an elimination order.
 
@@ -45,7 +45,7 @@ class EstimatedBatch:
     """
 
     is_exact = False
-    """False: rows have errors."""
+    """False: posteriors have estimated errors."""
 
     def __init__(self, model: Model, columns: Sequence[int], asked: Sequence[int] | None, options: Options) -> None:
         self.model, self.columns = model, tuple(columns)
@@ -127,7 +127,7 @@ def batch_of(
         columns: The variables that some case may observe.
         asked: The variables whose marginals are asked for; None for all.
         options: Planning options.
-        count: The cases to expect.
+        count: Expected number of cases.
         families: Scopes of further joint marginals, each within the scope of a factor; these are exact.
 
     Raises:

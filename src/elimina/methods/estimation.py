@@ -22,12 +22,12 @@ from elimina.problem.preparation import Problem
 
 
 class Method(NamedTuple):
-    """An approximate method, as the others are beside it.
+    """An approximate method, with its rank and its share of the time.
 
     Attributes:
         run: Generator of its estimates.
         trust: Rank among methods whose estimates contradict each other.
-        time_share: Share of the time, where others have estimates to make, too.
+        time_share: Share of the time, relative to the shares of the other methods that still run.
     """
 
     run: EstimateMethod
@@ -59,8 +59,8 @@ class _Run:
 
     Attributes:
         best: Best estimate so far; None: there is none.
-        is_done: True if there are no better ones.
-        is_waiting: True if it has no estimate in the time that remains.
+        is_done: True if the method has no further estimates.
+        is_waiting: True if the method has no estimate in the time that remains.
     """
 
     def __init__(self, method: Method, estimates: Iterator[SumEstimate]) -> None:
@@ -75,9 +75,9 @@ class _Run:
         return self.seconds / self.method.time_share
 
     def advance(self) -> None:
-        """Make the next estimate; keep it if it has marginals, or proves that there are none, and the least error.
+        """Make the next estimate; keep it if it has marginals, or proves a sum of 0, and the least error so far.
 
-        Samples are always kept: those of a better proposal may reveal errors of other estimates.
+        Estimates from samples are kept whatever their error: those of a better proposal may reveal other errors.
         """
         started = time.monotonic()
         estimate = next(self._estimates, None)
@@ -101,7 +101,7 @@ class Estimation:
         order: Free variables in a quick order of elimination; None: methods find one.
 
     Attributes:
-        best: Estimate that stands; None: there is none.
+        best: The chosen estimate; None: there is none.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class Estimation:
         """Yield ever better estimates until a time.
 
         Args:
-            deadline: By ``time.monotonic``.
+            deadline: The time, by ``time.monotonic``.
         """
         self._limits.deadline = deadline
         for run in self._runs:

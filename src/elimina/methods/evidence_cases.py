@@ -23,7 +23,7 @@ Observation = int | NDArray[Any]
 
 
 class EvidenceCases:
-    """The observations of a model, likelihoods as observations of leaves, for cases with some of them.
+    """The observations of a model, and cases with some of them; likelihoods become observations of leaves.
 
     Args:
         model: A probability model.
@@ -98,7 +98,7 @@ class EvidenceCases:
         """Check that a variable is not observed.
 
         Raises:
-            InputError: It is: there is nothing to explain or to learn about it.
+            InputError: It is observed: there is nothing to explain or to learn about it.
         """
         if variable in self.evidence:
             raise InputError(

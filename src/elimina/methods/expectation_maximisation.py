@@ -28,7 +28,7 @@ class Iterate(NamedTuple):
     Attributes:
         tables: Distribution of each family.
         log_likelihood: Natural logarithm of the probability of all rows.
-        log_posterior: The same, plus the logarithms of the probabilities times their pseudo-counts.
+        log_posterior: ``log_likelihood``, plus the logarithms of the probabilities times their pseudo-counts.
     """
 
     tables: list[Floats]
@@ -169,7 +169,7 @@ def is_converged(iterates: Sequence[float], rows: float, tolerance: float) -> bo
     Args:
         iterates: Logarithms of the posterior of the parameters, one for each iteration.
         rows: Number of rows.
-        tolerance: Increase for each row.
+        tolerance: Largest increase that counts as little, for each row.
     """
     if len(iterates) < 2 or not math.isfinite(iterates[-2]):
         return False

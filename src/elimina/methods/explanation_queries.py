@@ -31,7 +31,8 @@ class ExplanationQueries(PosteriorQueries):
     def impacts(self, query: str | int) -> Impacts:
         """Return the impact of each observation on the posterior of a variable, the largest one first.
 
-        Each observation is compared in two ways: all observations with all others, and the observation alone with none.
+        Each observation is measured in two ways: all observations are compared with all others, and the observation
+        alone with none.
 
         Args:
             query: Name or index of a variable that is not observed.
@@ -58,7 +59,7 @@ class ExplanationQueries(PosteriorQueries):
     def conflict(self) -> Conflict:
         """Return the conflict measure of the evidence, in bits: positive if the observations do not fit together.
 
-        It is infinite if the observations are possible one by one, and impossible together.
+        The measure is infinite if the observations are possible one by one, and impossible together.
 
         Raises:
             ImpossibleEvidenceError: An observation has probability 0 without the others.

@@ -17,9 +17,9 @@ class FactorList(NamedTuple):
     """Factors of a problem, one for each of its groups, with their values one after another.
 
     Attributes:
-        scopes: Places of the variables among the free ones, slow to fast.
-        values: Values, each factor's over its largest one.
-        log_scale: Natural logarithm of what was divided out, and of the constants; minus infinity: the sum is 0.
+        scopes: Positions of each factor's variables among the free ones, slow to fast.
+        values: Values of each factor, divided by its largest one.
+        log_scale: Natural logarithm of the product of all divisors and constants; minus infinity: the sum is 0.
         is_complete: True if no product of positive numbers left the range of normal floats.
     """
 

@@ -61,7 +61,7 @@ class Families(NamedTuple):
             raise arguments.wrong_type("tied", tied, accepted)
         try:
             groups = list(tied)
-        except TypeError:  # an array without axes has an iterator, too
+        except TypeError:  # an array without axes is iterable by its type only
             raise arguments.wrong_type("tied", tied, accepted) from None
         for group in groups:
             children = variable_indices(model, group, "a group of tied")
@@ -123,12 +123,12 @@ def prior_counts(prior: float | Mapping[str, Any], families: Families) -> list[F
 
     Args:
         prior: Pseudo-count of each cell of all tables; or variable -> that of its table, a number or an array of
-            the table's shape, and 0 for the others.
+            the table's shape, and 0 for variables that are left out.
         families: Families of the network.
 
     Raises:
         TypeError: A pseudo-count is not a number.
-        InputError: It is negative or not finite, an array has another shape, or there is no such variable.
+        InputError: A pseudo-count is negative or not finite, an array has another shape, or there is no such variable.
     """
     model, sizes = families.model, families.sizes
     number = {child: n for n, child in enumerate(model.children or ())}
@@ -170,7 +170,7 @@ class WeightedRows(NamedTuple):
     Attributes:
         values: int32 array of shape ``(rows, variables)``: indices of the states, -1 where a cell is missing.
         weights: Number of occurrences of each row.
-        first: Number of the first row of the frame that is like each of them.
+        first: Number of the first equal row of the frame, for each row.
     """
 
     values: Codes
@@ -179,7 +179,7 @@ class WeightedRows(NamedTuple):
 
     @property
     def is_whole(self) -> NDArray[np.bool_]:
-        """Rows without a missing cell."""
+        """True for each row without a missing cell."""
         whole: NDArray[np.bool_] = np.all(self.values >= 0, axis=1)
         return whole
 

@@ -7,7 +7,8 @@ a bucket whose cost and a lower bound on the rest of the problem exceed an upper
 
 The core filters on the CPU. The engine's steps on tuples do so on any device: costs are shifted, a first solution is
 found by greedy decoding of small mini-buckets and local search, and then one plan on tuples looks for a better one.
-Whatever costs as much is forbidden, and tuples are dropped by the bounds of ``planning.sparse`` as they are made.
+Assignments that cost as much as it are forbidden, and tuples are dropped by the bounds of ``planning.sparse`` as they
+are made.
 """
 
 from __future__ import annotations
@@ -104,10 +105,11 @@ def filtered_optimum(
         limits: Limits of time, gap and total.
         memory: Bytes that tuples may take.
         seed: Random seed of the search for a first solution, and of orders.
-        listener: Called now and then with what is known.
+        listener: Called now and then with the result so far.
 
     Returns:
-        ``optimal``; ``infeasible`` (with the bound that was given, if one was); or ``bounded``, when the time was up.
+        ``optimal``; ``infeasible`` (with a bound beyond the one that was given, if one was); or ``bounded``, when the
+        time was up.
 
     Raises:
         UnsupportedError: The problem has other than integer costs, or too large ones.
@@ -212,7 +214,7 @@ class FilterBounds(NamedTuple):
 
     Attributes:
         result: Bounds, and the best solution so far.
-        upper_bound: A total that is known to be reached; None if none is.
+        upper_bound: A total that some assignment is known to reach; None without one.
         original: The problem, and the one with its costs shifted.
         order: Elimination order.
     """
@@ -229,7 +231,7 @@ class FilterBounds(NamedTuple):
 
     @property
     def worst(self) -> int | None:
-        """The worst total worth finding; None if any is."""
+        """The worst total that is still wanted; None if every total is."""
         wanted = [] if self.upper_bound is None else [self.sign * self.upper_bound]
         if self.result.value is not None:
             wanted.append(self.sign * int(self.result.value) - 1)
@@ -257,7 +259,7 @@ class FilterBounds(NamedTuple):
         return prepare(limited, "mpe", problem.fixed)
 
     def answer(self, limited: Result) -> Result:
-        """Return the answer, given that of the limited problem."""
+        """Return the answer to the problem, given that to the limited problem."""
         model = self.original.problem.model
         if limited.assignment is not None:
             score = model.score(model.indices_of(limited.assignment))
@@ -277,7 +279,7 @@ def optimum_on_rows(
         problem: Problem of the task ``mpe``.
         options: Planning options; the device makes the tuples (``auto``: the CPU).
         limits: Limits of time, gap and total.
-        listener: Called now and then with what is known.
+        listener: Called now and then with the result so far.
 
     Returns:
         ``optimal``; ``infeasible`` (with a bound beyond the one that was given, if one was); or ``bounded``.
@@ -285,7 +287,7 @@ def optimum_on_rows(
     Raises:
         UnsupportedError: The problem has other than integer costs, or too large ones.
         DeviceError: The device is missing or cannot be used.
-        MemoryLimitError: There are more rows than the memory holds.
+        MemoryLimitError: There are more tuples than the memory holds.
         TimeLimitError: The deadline passed before there was a result.
     """
     if not problem.described.is_optimum or not problem.model.is_integer:
@@ -395,7 +397,7 @@ def filtered_plan(
         return PlannedProblem(problem, dense, backend, {"plan": time.perf_counter() - started})
     bounds = outside(plan, problem.model.sizes)
     factor_bytes = plan.factor_cells * plan.itemsize
-    # The number of rows that pass the bounds is only known afterwards.
+    # The number of rows that pass the bounds is known only after the run, so none are planned for.
     size = factor_bytes + bounds.arena_cells * plan.itemsize
     sparse = plan.sparse._replace(outside=bounds)
     # The costs of other tables in a slice decide which rows a step keeps, so the next slice needs all rows again.

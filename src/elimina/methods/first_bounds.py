@@ -43,6 +43,8 @@ def first_bounds(
 ) -> Result | None:
     """Bound an answer by the best value of each table, and by an assignment that is built from these values.
 
+    There is no bound (None) on a ``bottleneck`` without tables.
+
     Args:
         problem: A problem of the task ``mpe``, ``pr``, ``mmap``, ``count`` or ``bottleneck``.
         seconds: Seconds for the assignment; where building it takes longer, it is the first state of each variable.
@@ -151,7 +153,7 @@ def result_of_assignment(problem: Problem, least: float, chosen: Sequence[int]) 
         chosen: A value for each variable.
     """
     model = problem.model
-    # A product of a million factors one by one takes half a minute.
+    # Equal sizes are raised to powers, because a product of a million factors takes half a minute one by one.
     number = math.prod(size**times for size, times in Counter(model.sizes[v] for v in problem.free).items())
     stats = {**NO_PLAN, "method": "first bounds", "seconds": {}}
     if problem.described.is_count:

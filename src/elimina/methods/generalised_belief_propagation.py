@@ -40,7 +40,8 @@ ROUND_SWEEPS = 50
 """Sweeps between checks of the residual."""
 
 DAMPINGS, MIN_PROGRESS = (0.5, 0.5, 0.8), 0.5
-"""Damping after each round that fails to reduce the residual by this factor; then the double loop begins."""
+"""Dampings, and the share to which a round has to reduce the residual: otherwise, the next damping is taken, and after
+the last one, the double loop."""
 
 INNER_SWEEPS, INNER_PRECISION = 4, 0.3
 """Largest number of inner sweeps of the double loop; share of the outer change at which they end."""
@@ -52,11 +53,11 @@ TURN_TIME_SHARE = 0.05
 """Share of the remaining time after which other methods get a turn, even if messages have not converged."""
 
 MIN_CELL_GROWTH = 1.5
-"""Growth of the regions from which a change of the marginals tells the error."""
+"""Least growth of the regions with which a change of the marginals shows their error."""
 
 IRREGULAR_SHARE = 0.5
-"""Share of the change before that counts as error if messages have hardly converged: regions of both sizes may be
-wrong alike."""
+"""Share of the previous change that counts as error if messages have hardly converged: then regions of both sizes may
+be wrong in the same way."""
 
 SIMILAR_ERROR = 0.05
 """Least estimated error of marginals that are compared with those of similar regions."""
@@ -65,7 +66,7 @@ MIN_CHANGE_RATIO = 0.05
 """Least share of a change that counts as error."""
 
 UNKNOWN_ERROR = 0.5
-"""Estimated error of the first graph's marginals, without others to compare with."""
+"""Estimated error of the first graph's marginals, for which there are no others to compare with."""
 
 
 class _Regions:
@@ -131,7 +132,7 @@ def _bytes(graph: RegionGraph) -> float:
 
 
 def _joined(first: Scopes, second: Scopes) -> Scopes:
-    """Return the scopes of both."""
+    """Return two lists of scopes as one."""
     return Scopes(
         np.concatenate([first.starts, second.starts[1:] + first.starts[-1]]),
         np.concatenate([first.members, second.members]),
@@ -160,7 +161,7 @@ def generalised_belief_propagation(problem: Problem, options: Options, limits: L
         starts, members = factors.scopes
         propagation = RegionPropagation(graph, starts, members.astype(np.int32), factors.values)
         if not propagation.filter_tuples(limits.seconds):
-            # Values outside the range of floats prove nothing.
+            # Values have left the range of floats: this does not prove a sum of 0.
             return
         passes, cells = _Passes(propagation, limits, is_last), graph.outer_cells + graph.message_cells
         for _ in passes.run():

@@ -47,7 +47,7 @@ class _GpuBounds:
 
     Attributes:
         bound: Largest lower bound, in units.
-        found: Result of the bounds.
+        result: Result with the bounds and the best assignment so far.
     """
 
     def __init__(self, original: ShiftedProblem, units: ClusterUnits, budget: Budget, device: str) -> None:
@@ -85,14 +85,14 @@ class _GpuBounds:
 def bounds_on_gpu(
     original: ShiftedProblem, order: Sequence[int], options: Options, gpu: CudaDevice, budget: Budget
 ) -> Result:
-    """Bound an optimum by passes over clusters on a GPU: larger and larger ones, each for a part of the time.
+    """Bound an optimum by passes over larger and larger clusters on a GPU, each for a part of the time.
 
-    Beam searches in the tables of each end with assignments, and better bounds.
+    Beam searches in the clusters' tables find assignments and better bounds.
 
     Args:
-        original: Problem of the task ``mpe``, and what it is after its costs were shifted between tables.
+        original: Problem of the task ``mpe``, with its costs shifted between tables.
         order: The free variables in elimination order.
-        options: The partition of buckets, and the memory of the GPU.
+        options: Options with the partition of buckets, and the memory of the GPU.
         gpu: The GPU.
         budget: Time, and the listener for each better bound.
 
@@ -110,7 +110,7 @@ def bounds_on_gpu(
     max_cells = (gpu.memory() if options.room is None else min(options.room, gpu.memory())) // _BYTES_PER_CELL
     ibounds = list(rungs(problem, order, max_cells))
     for number, ibound in enumerate(ibounds):
-        # Each has twice the time of the previous one.
+        # Each i-bound has twice the time of the previous one.
         seconds = budget.seconds / (2 ** (len(ibounds) - number) - 1)
         until = time.monotonic() + seconds
         partition = None
@@ -122,7 +122,8 @@ def bounds_on_gpu(
             break
         logger.info("clusters of i-bound %d on a GPU: %s cells", ibound, count_text(graph.cells))
         _shift_and_search(graph, units, gpu, until, bounds, (max_cells - graph.cells) * _BYTES_PER_CELL)
-        # A graph that took twice its time is the last one: others may use the GPU. The first one compiles kernels.
+        # A graph that took twice its time is the last one, because others may be using the GPU. This does not hold for
+        # the first graph, whose time includes the compilation of kernels.
         is_late = number > 0 and time.monotonic() > until + seconds
         if bounds.result.status != "bounded" or is_late:
             break
@@ -137,7 +138,7 @@ def _shift_and_search(
     """Bound an optimum by one graph of clusters, and search in its tables within some further bytes."""
     began = time.monotonic()
     seconds = until - began
-    # A search is worth it if it has time for all variables.
+    # A beam search needs enough time to assign all variables.
     is_searched = BEAM_SHARE * seconds > BEAM_STEP_SECONDS * len(graph.buckets)
     with gpu.arrays() as arrays:
         uploaded = [(scope, arrays.asarray(table)) for scope, table in units.tables]

@@ -34,10 +34,10 @@ _MATRIX_COPIES = 6
 """Number of matrices of transitions at a time: the array, its logarithms, and copies of the core."""
 
 _MAX_LOG_ERROR = 1e-8
-"""Largest difference of the two passes' log-probabilities without a loss of small numbers."""
+"""Largest difference between the two passes' log-probabilities; above it, small numbers were lost."""
 
 _MIN_PREDICTION = 1e-290
-"""Probability of a joint state given the slices before it, below which quotients of it may be too large for a float."""
+"""Probability of a joint state given earlier slices, below which a quotient by it may be too large for a float."""
 
 
 class SegmentStates(NamedTuple):
@@ -86,12 +86,12 @@ class _Group(NamedTuple):
         return len(self.segments) > 1
 
     def starts_in(self, rows: slice) -> NDArray[np.int64]:
-        """Return the starts of the sequences within a segment, counted from its own, and its length."""
+        """Return the starts of the sequences in a segment, counted from the segment's start, and its length."""
         return np.array([0, rows.stop - rows.start]) if self.is_long else self.starts - rows.start
 
 
 def is_hidden_chain(network: DynamicNetwork) -> bool:
-    """Return whether all variables outside the interface have parents only in the interface of the same slice."""
+    """Return whether all parents are in the interface, and those of variables outside it in the same slice."""
     count, interface = len(network.variables), set(network.interface)
     for v in range(count):
         first = set(network.initial.factors[v].scope) - {v}
@@ -135,7 +135,7 @@ class HiddenChain:
     def filtered(
         self, sequences: Sequences, limits: RunLimits, variables: Sequence[int], *, keeps_states: bool = True
     ) -> Iterator[SliceAnswers]:
-        """Yield the posteriors given the observations so far; a later answer replaces an earlier one.
+        """Yield the posteriors given the observations so far; a later answer about a slice replaces earlier ones.
 
         Args:
             sequences: Observations.
@@ -147,7 +147,7 @@ class HiddenChain:
             yield self._answers(segment, variables if keeps_states else (), sequences)
 
     def smoothed(self, sequences: Sequences, limits: RunLimits, variables: Sequence[int]) -> Iterator[SliceAnswers]:
-        """Yield the posteriors given all observations; a later answer replaces an earlier one.
+        """Yield the posteriors given all observations; a later answer about a slice replaces earlier ones.
 
         Args:
             sequences: Observations.
@@ -422,13 +422,13 @@ class HiddenChain:
     def _backward(
         self, sequences: Sequences, group: _Group, segment: SegmentStates, ratios: Floats, threads: int
     ) -> Floats:
-        """Smooth a segment in place, and return the part of it in the error of each sequence's log-probability.
+        """Smooth a segment in place, and return its part of the error of each sequence's log-probability.
 
         Args:
             sequences: Observations.
             group: Sequences of the segment.
             segment: The filtered segment.
-            ratios: Likelihoods of the observations behind the segment; they become those for the slice before it.
+            ratios: Likelihoods of the observations after the segment; they become those for the slice before it.
             threads: Number of threads.
         """
         table, table_rows, shifts = self._parameters.likelihoods(
@@ -440,7 +440,7 @@ class HiddenChain:
         with np.errstate(divide="ignore", invalid="ignore"):
             differences = np.log(scales) - segment.log_totals + (0.0 if shifts is None else shifts)
             if is_first:
-                # The first message is weighted by the first slice's observations, whose probability it lacks.
+                # The first message includes the first slice's observations, so their total is not subtracted.
                 differences[starts[:-1]] = np.log(scales[starts[:-1]])
             return np.add.reduceat(differences, starts[:-1])
 
@@ -530,7 +530,7 @@ class HiddenChain:
 
 
 def _marginal(counts: Floats, members: Sequence[int], scope: Sequence[int]) -> Floats:
-    """Return the sums of counts over variables, whose axes are those of ``members``, as a table over some of them."""
+    """Return the table over ``scope`` from counts with an axis for each of ``members``: the other axes are summed."""
     axes = [members.index(v) for v in scope]
     summed: Floats = counts.sum(axis=tuple(axis for axis in range(counts.ndim) if axis not in axes))
     return summed.transpose(np.argsort(np.argsort(axes)))

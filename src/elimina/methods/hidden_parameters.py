@@ -29,7 +29,7 @@ class Likelihoods(NamedTuple):
     Attributes:
         table: Rows of one number for each joint state.
         rows: Row of the table for each slice.
-        scales: Logarithm that the likelihoods of each slice lack; None: 0.
+        scales: Logarithm of the number that each slice's likelihoods were divided by; None: 0.
     """
 
     table: Floats
@@ -147,7 +147,7 @@ class HiddenParameters:
         return Likelihoods(table, np.arange(len(table_rows), dtype=np.int32), scales)
 
     def log_likelihoods(self, sequences: Sequences, rows: slice, firsts: NDArray[np.bool_]) -> Likelihoods:
-        """Return logarithms of likelihoods: see ``_likelihoods``."""
+        """Return logarithms of likelihoods: see ``likelihoods``."""
         table, table_rows = self._listed_rows(sequences, rows, firsts)
         with np.errstate(divide="ignore"):
             table = np.log(table)

@@ -61,7 +61,7 @@ _GOOD_EFFICIENCY, _MIN_MIXTURE_EFFICIENCY = 0.5, 0.1
 """Least efficiency of mini-buckets without a join graph, and of a mixture in place of particle filters."""
 
 _DEVIATIONS = 2.0
-"""Standard errors that a sum hardly deviates by."""
+"""Standard errors of the probable limits of a sum."""
 
 _BATCH_SECONDS = 0.1
 """Seconds of a batch of samples, between checks of the clock."""
@@ -132,7 +132,7 @@ def form_of(proposal: Proposal, memory: int, seed: int, threads: int) -> SampleF
     statistics.add(logs)
     efficiency = statistics.effective_size / len(logs)
     timely = int(min(max_samples, max(_MIN_PARTICLES, _BATCH_SECONDS / max(seconds, 1e-9))))
-    # Another proposal of the mixture might have kept samples that this one dropped while drawing.
+    # A mixture's samples stay independent: a filter might drop samples that another of its proposals would keep.
     is_mixed = isinstance(proposal.sampler, MixtureSampler)
     if proposal.is_exact or is_mixed or efficiency >= _MIN_EFFICIENCY:
         return SampleForm(proposal, 1, timely, efficiency)
@@ -161,9 +161,10 @@ class Estimator:
         sizes = np.array(problem.model.sizes, dtype=np.int64)
         rows = sizes[list(form.proposal.variables)]
         self._starts = np.cumsum(rows) - rows
-        # Weights of samples with each state, in folds; squares of a group's; products with the group's whole weight.
+        # Rows, with a cell for each state: weights of the samples in each fold; squares of groups' weights; products of
+        # groups' weights with a state and in all.
         self._sums = np.zeros((_FOLDS + 2, int(rows.sum())))
-        # Group statistics: squares of weights over the effective number of independent samples.
+        # Sum over groups: the squared weight, divided by the effective number of independent samples.
         self._unevenness = 0.0
         # Cells of the sums in the sequence of the problem's variables, and the variable of each.
         self._sizes = sizes[list(problem.free)]
@@ -328,7 +329,7 @@ class _Race:
         self.upper = math.inf
 
     def begin(self, forms: Sequence[SampleForm]) -> None:
-        """Continue with these proposals."""
+        """Continue with the given proposals; those that already run keep their samples."""
         self.upper = min(self.upper, *(form.proposal.log_bound for form in forms))
         running = {id(estimator.form): estimator for estimator in self.estimators}
         self.estimators = [
@@ -337,7 +338,7 @@ class _Race:
 
     @property
     def best(self) -> Estimator:
-        """The estimator with the largest probable lower limit. Weights are unbiased: smaller means miss some."""
+        """The estimator with the largest probable lower limit: weights are unbiased, so smaller means miss samples."""
         return max(self.estimators, key=lambda estimator: estimator.least_sum)
 
     def draw(self, seconds: float) -> None:
@@ -352,7 +353,7 @@ class _Race:
 
 
 def _rungs(problem: Problem, options: Options, limits: Limits) -> Iterator[Sequence[SampleForm]]:
-    """Yield proposals with ever larger tables and the form of their samples; None: a proposal that takes more time.
+    """Yield the forms of proposals with ever larger tables; an empty sequence if the next one needs more time.
 
     Raises:
         ImpossibleEvidenceError: The sum is 0.

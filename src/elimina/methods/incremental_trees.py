@@ -3,9 +3,9 @@
 A clique tree grows by factors and eliminations as long as its cliques stay within a bound. Then its front (the cliques
 shared with later factors) is approximated by smaller cliques, and these begin the next tree (Bathla and Vasudevan 2023,
 "IBIA: an incremental build-infer-approximate framework for approximate inference of partition function"). Marginals
-need what later trees say about earlier ones. Here both directions are messages of expectation propagation (Minka 2001)
-over the cliques of the fronts, so that further passes improve the approximations of the fronts, too. The core
-(``core/approx/linked_trees.hpp``) builds the trees and passes the messages.
+need messages from later trees to earlier ones, too. Here both directions are messages of expectation propagation
+(Minka 2001) over the cliques of the fronts, so that further passes improve the approximations of the fronts, too. The
+core (``core/approx/linked_trees.hpp``) builds the trees and passes the messages.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _FACTOR_COPIES = 2
 
 _FIRST_CELLS, _FIRST_CELLS_OF_LARGE, _GROWTH = 1 << 9, 1 << 6, 8.0
 """Largest number of cells of the first trees' cliques, of models up to ``_MAX_SEARCHED_VARIABLES`` and of larger ones,
-and times as many that the next ones may have."""
+and the factor by which those of the next trees may be larger."""
 
 _MEMORY_SHARE, _BYTES_EXPONENT, _LEAST_GROWTH = 0.8, 0.85, 1.4
 """Memory that a sequence of trees is planned to take, as a share of the limit; its growth as a power of the cliques'
@@ -60,21 +60,22 @@ _CONVERGED_CHANGE = 1e-7
 """Mean Hellinger distance between two passes below which they have converged."""
 
 _STEADY_CHANGE = 0.01
-"""Mean change in the last pass, relative to the first one's, from which trees did not converge."""
+"""Largest mean change in the last pass, relative to the first one's, of trees that have converged."""
 
 _LEAST_CONTRACTION = 0.5
-"""Change of a pass, relative to the previous one, from which passes diverge."""
+"""Change of a pass, relative to the previous one's, below which passes converge."""
 
 _MAX_REPETITIONS, _MAX_ORDERS = 2, 9
-"""Sequences with forecasts for an order, if passes do not converge, and orders with cliques of the largest size."""
+"""Most sequences with forecasts for an order, if passes do not converge, and most orders with cliques of the largest
+size."""
 
 _PASSES_SHARE, _LARGE_CHANGE = 0.35, 0.05
 """Estimated error as a share of a small change of the passes; mean change at which this share is halved.
 Fitted to files of the UAI competitions, as are the next numbers."""
 
 _PASSES_RATIO, _LOG_RUNGS_TIMES = 0.6, 2.0
-"""Least error by passes where other trees tell it too, as a share; error of the logarithm of the sum, in times of its
-difference to that of other trees."""
+"""Least error if other trees give one, too, as a share of the error by the passes; error of the logarithm of the sum,
+as a multiple of its difference from that of other trees."""
 
 _REPEATED_SHARE = 1e-6
 """Difference between two sequences, as a share of the passes' change, below which they are the same."""
@@ -130,9 +131,9 @@ class _Final(NamedTuple):
     """The last pass of a sequence.
 
     Attributes:
-        marginals: Its answers.
+        marginals: Answers of the pass.
         has_converged: True if the passes converged.
-        errors: Part of the marginals' errors estimated from the passes' changes.
+        errors: Least errors of the marginals, estimated from the passes' changes.
     """
 
     marginals: _Pass
@@ -348,7 +349,7 @@ class _Estimator:
         )
         times = len(compared) / (len(compared) - 1)
         errors = times * np.mean([self._distances(marginals, median) for marginals in compared], axis=0)
-        # Orders whose trees are nearly the same do not differ by their errors.
+        # Orders with nearly the same trees differ by less than their errors, so the passes' errors are least ones.
         errors = np.maximum(errors, np.mean([final.errors for final in finals], axis=0))
         log_z_error = times * float(np.mean([abs(marginals.log_z - median.log_z) for marginals in compared]))
         return self._estimate(median, errors, _LOG_RUNGS_TIMES * log_z_error, trees)

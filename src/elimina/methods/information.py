@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 _ROUNDING_FACTOR = 2**13
-"""Relative error of a posterior by the rounding of one number: ratios that are as close to 1 count as 1."""
+"""Relative error of a posterior, in rounding errors of one number; ratios that are closer to 1 count as 1."""
 
 
 def rounding_of(dtype: str | None) -> float:
@@ -72,7 +72,7 @@ def mutual_information(joint: Floats, rounding: float) -> float:
 
 
 def total_variation(table: Floats, other: Floats, rounding: float) -> float:
-    """Return the largest difference of an event's probabilities, half of the sum of absolute differences.
+    """Return the largest difference between an event's probabilities: half of the sum of absolute differences.
 
     Args:
         table: Distribution.

@@ -40,7 +40,7 @@ class Cluster(NamedTuple):
 
     Attributes:
         scope: The variable, and its message's variables, earliest eliminated first.
-        members: Indices of the scopes that are part of it.
+        members: Indices of the tables that it joins.
     """
 
     scope: tuple[int, ...]
@@ -84,10 +84,10 @@ class JoinGraph:
         return SHIFTED_CELL_SECONDS * self.cells + SHIFTED_CLUSTER_SECONDS * len(self.clusters)
 
     def join(self, cluster: Cluster, tables: Sequence[tuple[Sequence[int], NDArray[Any]]], arrays: Any = np) -> Floats:
-        """Add the cluster's tables.
+        """Return the sum of a cluster's tables.
 
         Args:
-            cluster: One of this graph.
+            cluster: A cluster of this graph.
             tables: Scope and costs of each table of the model, infinite where something is forbidden.
             arrays: The tables' library: NumPy or CuPy.
         """
@@ -107,18 +107,18 @@ class JoinGraph:
         gpu: CudaDevice | None = None,
         tell: Callable[[float], None] = lambda constant: None,
     ) -> float:
-        """Move costs until a pass gains too little; every assignment keeps its total, with the constant.
+        """Shift costs until a pass gains too little; every assignment keeps its total, constant included.
 
         Args:
             tables: Tables of the clusters, which are changed.
-            seconds: After which no further pass is begun.
+            seconds: Time after which no further pass is begun.
             least_gain: Least gain of the constant in a pass; a pass with less is the last one.
             gpu: The GPU of the tables; None: they are NumPy's.
             tell: Called with the constant after each pass.
 
         Returns:
-            The constant, which was 0: a lower bound, for what stays in the tables is not negative. Infinity: nothing is
-            allowed.
+            The constant that was shifted out of the tables: a lower bound, because no negative costs stay in them.
+            Infinity: nothing is allowed.
 
         Raises:
             Stopped: The work is to end.
@@ -133,7 +133,7 @@ class JoinGraph:
             if stopped():
                 raise Stopped
             if number == 1 and gpu is not None:
-                # The first pass has compiled the kernels.
+                # Recorded after the first pass, which compiles the kernels.
                 again = gpu.recorded(again)
             gained = float(again())
             constant += gained
@@ -187,12 +187,12 @@ class JoinGraph:
             tables[number] += share.reshape(tables[number].shape[1:])
 
     def _runs(self, parent: int, child: Node) -> _Runs:
-        """Return the parent's axes, as a child's message has them."""
+        """Return the merged axes of a parent's table, those kept by a child's message and those dropped."""
         return _merge([(self._sizes[v], v in child.separator) for v in self.clusters[parent].scope])
 
 
 def _merge(axes: Sequence[tuple[int, bool]]) -> _Runs:
-    """Merge neighbouring axes, all kept or all dropped: sizes, those of a message, and the dropped axes."""
+    """Merge neighbouring axes, all kept or all dropped; return the sizes, a message's sizes, and the dropped axes."""
     merged: list[tuple[int, bool]] = []
     for kept, run in itertools.groupby(axes, key=lambda axis: axis[1]):
         merged.append((math.prod(size for size, _ in run), kept))
@@ -213,7 +213,7 @@ def _add(table: Floats, runs: _Runs, message: Floats) -> None:
 
 
 def _finite(message: Floats) -> Floats:
-    """Forbidden cells stay forbidden: nothing is subtracted."""
+    """Return a message with 0 for infinity: nothing is subtracted from forbidden cells, so they stay forbidden."""
     return np.where(np.isinf(message), 0.0, message)
 
 
@@ -221,7 +221,7 @@ _MAX_TOTAL = 2.0**48
 """Largest total in units: sums of them are exact in floats."""
 
 _MIN_CLUSTER_CELLS, _CLUSTER_GROWTH = 1 << 21, 8
-"""Cells of the first graph on a GPU; times as many that the next one may have."""
+"""Most cells of the first graph on a GPU, and the factor by which the next one may be larger."""
 
 MIN_PASS_GAIN = 1e-8
 """Least gain of a pass on a GPU, relative to the tables' spread: a smaller gain ends the passes."""
@@ -231,11 +231,11 @@ BEAM_SHARE, BEAM_STEP_SECONDS = 0.4, 1e-3
 
 
 class ClusterUnits(NamedTuple):
-    """Tables of a problem in units: whole numbers, none more than the costs.
+    """Tables of a problem in units: costs rounded down to whole numbers.
 
     Attributes:
-        tables: Scope and costs of each, infinite where something is forbidden.
-        offset: Cost that the tables leave out.
+        tables: Scope and costs of each table, infinite where something is forbidden.
+        offset: Constant cost, which is not part of the tables.
         unit: Units of a cost of 1.
         spread: Sum of the tables' largest costs, in units.
     """
@@ -247,7 +247,11 @@ class ClusterUnits(NamedTuple):
 
 
 def in_units(problem: Problem, distances: CostDistances) -> ClusterUnits:
-    """Return a problem's tables in units."""
+    """Return a problem's tables in units.
+
+    Raises:
+        UnsupportedError: The costs add up to too much.
+    """
     costs = [
         np.where(table < FORBIDDEN_COST, table, math.inf).astype(np.float64)
         for table in tables_of(problem, distances.costs)

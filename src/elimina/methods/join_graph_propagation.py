@@ -47,7 +47,7 @@ DAMPING = 0.5
 """Share of the old message in a damped one."""
 
 UNKNOWN_ERROR = 0.5
-"""Estimated error of the first graph's marginals, without others to compare with."""
+"""Estimated error of the first graph's marginals, for which there are no others to compare with."""
 
 
 class Rung(NamedTuple):
@@ -55,7 +55,7 @@ class Rung(NamedTuple):
 
     Attributes:
         ibound: Most variables of a message.
-        tree: Mini-buckets over places of the free variables.
+        tree: Mini-buckets over positions among the free variables.
         cells: Cells of all clusters.
         is_exact: True if no bucket is divided.
     """
@@ -111,7 +111,7 @@ def _cells(tree: PlannedTree, sizes: NDArray[np.int64]) -> float:
 
 
 def graph_of(factors: FactorList, rung: Rung, sizes: NDArray[np.int64]) -> JoinGraph:
-    """Return a join graph.
+    """Return the join graph of mini-buckets, with the factors in its clusters.
 
     There is an edge from each mini-bucket to the reader of its message, and to the next mini-bucket of its variable.
     """
@@ -195,7 +195,7 @@ def propagate(problem: Problem, options: Options, limits: Limits) -> Iterator[Su
                 continue
             log_z, shares = graph.log_sum() + factors.log_scale, graph.marginals(np.arange(len(sizes), dtype=np.int32))
             if log_z == -math.inf:
-                # Messages outside the range of floats prove nothing.
+                # Messages have left the range of floats: this does not prove a sum of 0.
                 break
             errors = np.full(len(sizes), UNKNOWN_ERROR)
             if before is not None:

@@ -1,8 +1,8 @@
 """Proposals by the messages of a join graph (Gogate and Dechter 2011, "SampleSearch", section 2.3: IJGP-sampling).
 
 Any messages make a proposal: a variable is drawn in proportion to the product of its mini-buckets' factors and arriving
-messages, and a sample's weight divides by the messages again. Those of a join graph know what lies on both sides of
-them.
+messages, and a sample's weight divides by the messages again. Messages of a join graph depend on the factors on both
+sides of them.
 """
 
 from __future__ import annotations
@@ -38,13 +38,15 @@ _PROPAGATION_SHARE = 0.5
 
 
 def join_graph_proposal(problem: Problem, order: Sequence[int], memory: int, seconds: float) -> Proposal | None:
-    """Propagate on the largest join graph within limits, and return the proposal of its messages; None: none fits.
+    """Propagate on the largest join graph within limits, and return the proposal of its messages, if there is one.
+
+    There is none (None) if no graph fits, or messages find no assignment of positive probability.
 
     Args:
         problem: Problem of the task ``pr``.
         order: The free variables in elimination order.
-        memory: Bytes that its tables may take.
-        seconds: Seconds that it may take.
+        memory: Bytes that the graph's tables may take.
+        seconds: Time limit in seconds.
     """
     started = time.monotonic()
     sizes = np.array([problem.model.sizes[v] for v in problem.free], dtype=np.int64)

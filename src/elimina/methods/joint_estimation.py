@@ -29,14 +29,14 @@ from elimina.running.host import host_memory
 def estimated_joint(
     model: Model, evidence: Mapping[int, int], variables: Sequence[int], options: Options, seconds: float
 ) -> tuple[NDArray[np.float64], Result]:
-    """Return the joint posterior of variables (observed ones with length 1), and the whole answer.
+    """Return the joint posterior of variables (an observed one has an axis of length 1), and the whole answer.
 
     Args:
         model: A probability model.
         evidence: Variable index -> value index.
         variables: The variables, in the sequence of the axes.
-        options: Planning options, and the memory that may be used.
-        seconds: Seconds of estimates.
+        options: Planning options, with the memory that may be used.
+        seconds: Time limit of the estimates, in seconds.
 
     Raises:
         MemoryLimitError: The tables of the joint variable do not fit.
@@ -57,10 +57,10 @@ def _joined(problem: Problem, memory_bytes: float) -> Model:
 
     Args:
         problem: Problem of a joint distribution.
-        memory_bytes: Bytes that its tables may take.
+        memory_bytes: Bytes that the tables of the model may take.
 
     Raises:
-        MemoryLimitError: They take more.
+        MemoryLimitError: The tables take more.
     """
     sizes, kept = problem.model.sizes, problem.kept
     states = math.prod(sizes[v] for v in kept)

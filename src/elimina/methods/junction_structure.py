@@ -38,7 +38,7 @@ from elimina.result import JUNCTION_TREE
 from elimina.system import cached_property
 
 _SEARCH_TIME_SHARE = 0.25
-"""Largest time of these estimates, as a share of the single tree's estimated time."""
+"""Largest time for estimating structures, as a share of the single tree's estimated time."""
 
 
 class Structure(NamedTuple):
@@ -46,11 +46,12 @@ class Structure(NamedTuple):
 
     Attributes:
         problem: Problem of the task ``mar``.
-        wanted: Variables of the model, and the ones of the problem's model whose marginals are their posteriors.
+        wanted: The queried variables of the model and, in the same sequence, the variables of the problem's model whose
+            marginals are their posteriors.
         trees: Number of eliminations that the problem is made of; 1: a junction tree.
         left_out: Factors that P(evidence) depends on, and the problem does not have.
-        log_states: Natural logarithm of the number of joint states of the variables that are in no factor of the
-            evidence or the problem and have no distribution, whose states all count in the model's sum.
+        log_states: Natural logarithm of the number of joint states of some variables: those without a distribution that
+            are in no factor of the evidence or the problem. The model's sum includes all of these states.
     """
 
     problem: Problem
@@ -80,8 +81,8 @@ def choose_structure(
 ) -> Structure:
     """Choose by estimated time between one junction tree and eliminations for groups of variables.
 
-    Variables with nested relevant factors share an elimination; of the others those are merged that have much in
-    common, as long as the estimate falls.
+    Variables with nested relevant factors share an elimination. Groups that have much in common are then merged, as
+    long as the estimated time falls.
 
     Args:
         model: A probability model.
@@ -134,7 +135,7 @@ def _log_states(model: Model, evidence: Mapping[int, int], factors: int, variabl
 
 
 def _relevance(model: Model, evidence: Mapping[int, int]) -> Relevance | None:
-    """None if no variable may be left out, because the factors are not distributions of a network."""
+    """Return the relevance of factors; None if they are not a network's distributions, so none may be left out."""
     if model.sense != "probability" or model.children is None or model.unnormalised:
         return None
     if len(set(model.children)) < len(model.children):
@@ -148,7 +149,7 @@ class _StructureSearch:
 
     def __init__(self, model: Model, evidence: Mapping[int, int], options: Options) -> None:
         self._model, self._evidence, self._sizes = model, evidence, model.sizes
-        # Threads share large steps only, and networks whose structure is in doubt have few of them.
+        # The speed of one thread: threads share large steps only, and networks whose structure is in doubt have few.
         machine = cuda_machine() if options.needs_gpu else cpu_machine(1)
         self._speed = machine.combinations
         self._allowed = math.inf
@@ -176,7 +177,7 @@ class _StructureSearch:
         tree = _QueryGroup(everything, variables, running + planning)
         if running < planning:
             return [tree]
-        # By count, not by the clock: the choice is the same on every run.
+        # Time is counted in factors, not by the clock, so that the choice is the same on every run.
         self._allowed = _SEARCH_TIME_SHARE * tree.seconds
         groups: dict[int, list[int]] = {}
         for v in variables:
@@ -187,7 +188,8 @@ class _StructureSearch:
                 return [tree]
         marks = {factors: relevance.mark(own_variables[0], factors) for factors, own_variables in groups.items()}
         maximal = _maximal(marks)
-        # Each is compared with all others, and estimated with the nearest one: a quarter of everything on average.
+        # Each set is compared with all others, and estimated with the nearest one: on average, a quarter of all factors
+        # per estimate.
         self._allowed -= COMPARED_SET_SECONDS * len(maximal) ** 2
         expected = ESTIMATED_FACTOR_SECONDS * len(maximal) * everything.bit_count() / 4
         if len(maximal) < 2 or self._allowed < expected:
@@ -209,7 +211,7 @@ class _StructureSearch:
             target = merged[nearest]
             union = functools.reduce(operator.or_, [factors for factors, _ in similar], target.factors)
             more = self._seconds(union) - target.seconds
-            # Most often planning alone takes longer, and a group's own run need not be estimated.
+            # Most often, planning the groups on their own takes longer already, so their runs need not be estimated.
             is_cheap = more < PLANNED_FACTOR_SECONDS * sum(factors.bit_count() for factors, _ in similar)
             if not is_cheap and len(similar) > 1:
                 together = len(similar) // 2
@@ -296,8 +298,8 @@ class MarginalQuery(NamedTuple):
         evidence: Variable index -> value index.
         asked: The variables whose marginals go into the result.
         complete: True if the evidence's probability is asked for too.
-        structure: Structure whose elimination gives them.
-        merged: Variables that have more states than in the model.
+        structure: Structure whose elimination gives the posteriors.
+        merged: Variables that have more states in the caller's model than in this one.
     """
 
     model: Model

@@ -123,7 +123,7 @@ class JunctionTree(ExplanationQueries, CaseQueries):
 
         Returns:
             Variable name -> its states, an array of ``count`` int64, bool, or objects. With ``indices``, an int32 array
-            of shape ``(count, variables)``. ``batch`` takes both.
+            of shape ``(count, variables)``. ``batch`` takes both forms.
 
         Raises:
             ImpossibleEvidenceError: The evidence has probability 0.
@@ -212,7 +212,7 @@ class JunctionTree(ExplanationQueries, CaseQueries):
         form = problem.free, problem.tables.form
         if self._optimum is None or self._optimum[0] != form:
             planned = plan_problem(problem, self._options)
-            # Layouts of sparse tables depend on the tuples.
+            # Layouts of sparse tables depend on the tuples, so a plan for them is not kept.
             if planned.plan.sparse is not None:
                 return planned
             self._optimum = form, planned

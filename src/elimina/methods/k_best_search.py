@@ -17,7 +17,7 @@ from elimina.problem.preparation import Problem
 from elimina.running.memory_shares import threads_within
 
 _SOLUTION_BYTES, _VALUE_BYTES = 40, 4
-"""Bytes of a solution without its values, and of each of these."""
+"""Bytes of a solution without its values, and of each value."""
 
 _RANKING_SECONDS = 0.05
 """Seconds to evaluate assignments after the end of a call."""
@@ -39,8 +39,8 @@ class KBestSearch:
         order: Its free variables in elimination order.
         k: Number of assignments.
         threads: Most CPU threads.
-        memory: Bytes that it may take.
-        total: Value of a known assignment; only assignments that are as good count. None: all count.
+        memory: Bytes that the search may take.
+        total: Value of a known assignment; worse assignments are left out. None: none are.
 
     Attributes:
         is_possible: False if the tables or the costs are too large, or forbid everything.

@@ -35,7 +35,7 @@ class AssignmentSearch:
 
     Args:
         problem: Problem of the task ``mpe``, with free variables.
-        core: The search of these.
+        core: The core's search over the free variables.
         least: Lower bound on the cost of an assignment, negated where totals are maximised.
     """
 
@@ -49,9 +49,9 @@ class AssignmentSearch:
 
         Args:
             problem: Problem of the task ``mpe``.
-            memory: Bytes that it may take.
+            memory: Bytes that the search may take.
             seed: Random seed.
-            threads: Largest number of parallel searches; the best assignment counts.
+            threads: Largest number of parallel searches, of which the best assignment is kept.
         """
         if not problem.free or not can_copy(cells_of(problem), len(problem.groups), memory):
             return None
@@ -74,7 +74,7 @@ class AssignmentSearch:
         return result.replace(stats={**result.stats, "method": "local search"})
 
     def start(self, chosen: Sequence[int]) -> None:
-        """Continue from a value for each variable of the model."""
+        """Begin the search again at a value for each variable of the model."""
         self._core.start([chosen[v] for v in self.problem.free])
 
     def run(self, seconds: float, cells: float = math.inf) -> bool:
@@ -82,7 +82,7 @@ class AssignmentSearch:
 
         Args:
             seconds: Time limit.
-            cells: Cells of tables that each thread visits, about.
+            cells: Approximate number of table cells that each thread visits.
         """
         return self._core.run(seconds, cells)
 
@@ -106,7 +106,7 @@ def first_assignment(problem: Problem, hint: Mapping[int, int], options: Options
     Args:
         problem: Problem of the task ``mpe``; its evidence comes before the hint.
         hint: Variable -> index of its state.
-        options: ``upper_bound``: a worse assignment does not count; ``seed``.
+        options: Options with ``upper_bound`` (a worse assignment is dropped) and ``seed``.
         memory: Bytes that the completion may take.
     """
     model = problem.model

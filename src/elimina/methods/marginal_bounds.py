@@ -60,7 +60,7 @@ def shares_between(lower: NDArray[np.float64], upper: NDArray[np.float64]) -> ND
 
 
 def _share(number: float, others: NDArray[np.float64], share_of_nothing: float) -> float:
-    """Return the share of a number among others, all by their logarithms."""
+    """Return the share of a number in its sum with others, all by their logarithms; a given share if all are 0."""
     remaining = np.logaddexp.reduce(others, initial=-np.inf)
     if number == remaining == -np.inf:
         return share_of_nothing

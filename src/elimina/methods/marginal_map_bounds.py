@@ -39,7 +39,7 @@ _ASSIGNMENT_SHARE = 0.4
 """Share of a rung's time for the sum of an assignment."""
 
 _STALLED_STEPS, _STALLED_GAIN = 10, 1e-2
-"""Number of steps with a small gain (in the natural logarithm) after which a sum of weights ends."""
+"""Number of steps with a small gain (in the natural logarithm) after which the next sum of weights follows."""
 
 
 def improve_marginal_map(

@@ -44,7 +44,7 @@ CONTRADICTION_SECONDS = 0.1
 longer."""
 
 _LARGE_POSTERIOR_BYTES = 1 << 26
-"""Bytes of posteriors from which the free memory is checked."""
+"""Bytes of posteriors above which the free memory is checked."""
 
 
 def posteriors(inquiry: MarginalQuery, execution: Execution, options: Options, seconds: Mapping[str, float]) -> Result:
@@ -91,7 +91,7 @@ def _propagate(execution: Execution, clock: dict[str, float]) -> PropagatedTable
 
 
 def _log10_z(inquiry: MarginalQuery, answer: PropagatedTables, execution: Execution, options: Options) -> float | None:
-    """Return minus infinity for impossible evidence; None if the structure does not yield log10 Z."""
+    """Return log10 Z: minus infinity for impossible evidence, None if the structure does not yield it."""
     model, evidence, structure = inquiry.model, inquiry.evidence, inquiry.structure
     log_sum = float(answer.log_sum)
     left_out = [model.factors[f] for f in structure.left_out]
@@ -114,7 +114,8 @@ def _is_contradicted(
 ) -> bool:
     """Return whether the factors that the query does not depend on have no common assignment of positive probability.
 
-    Only factors with zeros matter, and most networks have few: each becomes a table of ones and zeros.
+    Only factors with zeros matter, and most networks have few: each becomes a table of ones and zeros. If the check
+    would take too long, a warning is logged instead, and False is returned.
 
     Args:
         model: A probability model.

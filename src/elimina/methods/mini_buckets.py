@@ -40,9 +40,10 @@ _CONTEXT_BYTES, _PASSED_BYTES = 28, 4
 class PseudoTreeTables(NamedTuple):
     """A pseudo-tree (Dechter and Mateescu 2007) and the tables that a search looks up.
 
-    A variable's tables are those of all its mini-buckets; the messages among them bound what their subtrees cost at
-    least (Kask and Dechter 2001, "A general scheme for automatic generation of search heuristics from specification
-    dependencies"). Variables are numbered by their place in the order, so that a parent's number is above its child's.
+    A variable's tables are those of all its mini-buckets; the messages among them are lower bounds on the costs of
+    their subtrees (Kask and Dechter 2001, "A general scheme for automatic generation of search heuristics from
+    specification dependencies"). Variables are numbered by their place in the order, so that a parent's number is above
+    its child's.
 
     Attributes:
         tables: int64, for each table: its offset in the arena, its home (the first variable of its scope to be
@@ -50,7 +51,7 @@ class PseudoTreeTables(NamedTuple):
             -1: a factor), the number of its other variables, and each one's number and stride.
         sizes: Domain sizes.
         parents: Parent of each variable; -1 for a root.
-        starts: int64, place of each variable's first context in ``contexts``, and their number.
+        starts: int64, position of each variable's first ancestor in ``contexts``, and the number of all.
         contexts: int32, for each variable the ancestors that its subtree depends on.
     """
 
@@ -61,7 +62,7 @@ class PseudoTreeTables(NamedTuple):
     contexts: NDArray[np.int32]
 
     def threads_within(self, memory: int, max_threads: int) -> int:
-        """Return the number of threads with lists that fit; 0 if not even one."""
+        """Return the number of threads whose lists fit into memory; 0 if not even one thread's do."""
         shared, bytes_of_thread = self.bytes()
         return max(0, min(max_threads, (memory - shared) // max(1, bytes_of_thread)))
 
@@ -106,10 +107,10 @@ class TableStrides(NamedTuple):
 
 
 def pseudo_tree_tables(plan: Plan, sizes: Sequence[int]) -> PseudoTreeTables:
-    """Find the tables of a plan for the task ``mpe`` that keeps its messages.
+    """Return the pseudo-tree and the tables of a plan for the task ``mpe`` that keeps its messages.
 
     Args:
-        plan: Its buckets may be divided.
+        plan: The plan, whose buckets may be divided.
         sizes: Domain size of every variable of the model.
     """
     # Steps that are unpacked take ten times the memory of their records.
@@ -145,7 +146,10 @@ def pseudo_tree_tables(plan: Plan, sizes: Sequence[int]) -> PseudoTreeTables:
 
 
 def _leaves(steps: Steps, reached: int) -> Iterator[tuple[int, int]]:
-    """Yield the factors and messages that a step reads, itself or by joins; moment matching adds up to nothing."""
+    """Yield the factors and messages that a step reads, itself or by joins.
+
+    Results of moment matching are left out: their sum is 0.
+    """
     stack = [reached]
     while stack:
         for factor, source in steps.reads_of(stack.pop()):
@@ -186,12 +190,12 @@ class Heuristic(NamedTuple):
     """Messages of mini-buckets on the host, for lookups by a search.
 
     Attributes:
-        problem: Problem that they belong to.
-        plan: Plan that made them.
+        problem: Problem of the messages.
+        plan: Plan that computed the messages.
         encoded: Factors of the problem.
         guide: Places of the messages.
         arena: All tables; empty while they are in a session.
-        cost: The bound in the plan's units, minimised; an int if costs are, infinity if nothing is allowed.
+        cost: Lower bound on costs in the plan's units; an int if the costs are, infinity if nothing is allowed.
     """
 
     problem: Problem
@@ -202,7 +206,7 @@ class Heuristic(NamedTuple):
     cost: int | float
 
     def total_of(self, cost: int | float) -> int | float:
-        """Return a bound on the plan's costs as one on the model's totals; integers are rounded to the next total."""
+        """Turn a bound on the plan's costs into one on the model's totals; integers are rounded to the next total."""
         sign = self.problem.model.sign
         if self.is_integer:
             whole = cost if isinstance(cost, int) else math.ceil(cost - _ROUNDING)
@@ -210,15 +214,15 @@ class Heuristic(NamedTuple):
         return math.fsum([*self.encoded.constants, sign * cost])
 
     def bound_of(self, cost: int | float) -> int | float:
-        """Return a bound on costs of the plan as one on the model's totals, rounding errors included."""
+        """Turn a bound on the plan's costs into one on the model's totals that allows for rounding errors."""
         if self.is_integer:
             return self.total_of(cost)
-        # Moment matching, and a search of the messages, add as often once more.
+        # Twice, because moment matching and a search over the messages add as many numbers again.
         slack = 2 * rounding(self.problem, self.plan, cost, self.encoded.constants, len(self.plan.order))
         return self.total_of(cost - slack)
 
     def cost_of(self, total: int | float) -> float:
-        """Return a total of the model as a cost of the plan."""
+        """Turn a total of the model into a cost of the plan."""
         sign = self.problem.model.sign
         if self.is_integer:
             return float(sign * (int(total) - int(self.encoded.offset)))
@@ -237,8 +241,8 @@ class Heuristic(NamedTuple):
     def decode(self, session: GatheringSession, count: int = 1) -> list[list[int]]:
         """Return assignments that give each variable, the last one eliminated first, a value of small bound.
 
-        The first assignment has the best values. Of sums, the others' are drawn in proportion to their shares, by
-        Gumbel noise.
+        The first assignment has the best values. Those of further assignments are drawn by Gumbel noise: for sums, in
+        proportion to their shares.
 
         Args:
             session: Session with the messages; each variable's messages are read once for all assignments.
@@ -268,7 +272,7 @@ class Heuristic(NamedTuple):
 
         Args:
             session: Session that holds the tables.
-            chosen: A value for each variable of the model, where their size is seen.
+            chosen: A value for each variable of the model: the tables' cells at this assignment show their size.
         """
         values = [chosen[v] for v in self.plan.order]
         cells = [
@@ -286,7 +290,7 @@ class Heuristic(NamedTuple):
 
 
 def sign_of(plan: Plan) -> int:
-    """-1 if larger numbers of the plan are better, else 1."""
+    """Return -1 if larger numbers of the plan are better, else 1."""
     return SEMIRINGS[plan.semiring].sign
 
 

@@ -44,5 +44,5 @@ class MixtureSampler:
                     judge.weigh(drawn, weights[other], threads)
                     weights[other] += addend
             states[:, begin:end] = drawn
-            # One over the weight is the density of the sample over its product: the mixture's is the mean.
+            # The inverse of a weight is the density of the sample over its product. The mixture has the mean density.
             logs[begin:end] += math.log(len(self._components)) - np.logaddexp.reduce(-weights, axis=0)

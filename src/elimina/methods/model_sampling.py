@@ -45,7 +45,7 @@ _PROPOSAL_SHARE = 0.25
 """Largest share of the time limit for mini-buckets."""
 
 _MIN_BATCH_BYTES = 1 << 20
-"""Memory of a batch of samples beside a plan that fits."""
+"""Least memory for a batch of samples if the plan fits, even beyond the limit."""
 
 _MESSAGE_SHARE = 0.5
 """Share of the memory for messages."""

@@ -18,12 +18,12 @@ class Impact(NamedTuple):
 
     Attributes:
         variable: Name of the observed variable.
-        state: Its observed state; of likelihoods, a text that lists them.
+        state: Its observed state; for likelihoods, a text that lists them.
         divergence: Kullback-Leibler divergence of the posterior from the one without this observation, in bits.
         difference: Largest difference between the probabilities of a set of states with and without this observation
             (the total variation distance).
-        divergence_alone: Divergence of the posterior with no other observation from the prior, in bits.
-        difference_alone: Total variation distance of these.
+        divergence_alone: Divergence of the posterior given this observation alone from the prior, in bits.
+        difference_alone: Total variation distance between these two distributions.
     """
 
     variable: str
@@ -92,10 +92,11 @@ class ObservationConflict(NamedTuple):
 
     Attributes:
         variable: Name of the observed variable.
-        state: Its observed state; of likelihoods, a text that lists them.
+        state: Its observed state; for likelihoods, a text that lists them.
         probability: Prior probability of the observation.
         probability_given_others: Its probability given the other observations; NaN if these are impossible together.
-        conflict: Logarithm to base 2 of the quotient of both: positive if the others make it less probable.
+        conflict: Logarithm to base 2 of ``probability`` over ``probability_given_others``: positive if the others make
+            the observation less probable.
     """
 
     variable: str
@@ -126,7 +127,7 @@ class Conflict(RowTable[ObservationConflict]):
 def evidence_conflict(cases: EvidenceCases) -> Conflict:
     """Return the conflict measure of the evidence.
 
-    It is infinite if the observations are possible one by one, and impossible together.
+    The measure is infinite if the observations are possible one by one, and impossible together.
 
     Args:
         cases: Model with its evidence.

@@ -38,7 +38,7 @@ class ObservationValues(RowTable[ObservationValue]):
 
     Attributes:
         query: Name of the variable that is asked about.
-        entropy: Its entropy before the observation, in bits.
+        entropy: Entropy of the query before the observation, in bits.
     """
 
     fields = ObservationValue._fields

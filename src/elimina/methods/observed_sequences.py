@@ -44,7 +44,7 @@ class RunLimits(NamedTuple):
     threads: int
 
     def messages(self, states: int) -> int:
-        """Return the number of kept messages of a given length."""
+        """Return the number of messages, each with a number for every state, that may be kept at a time."""
         return max(1, min(_BUFFER_BYTES, int(_BUFFER_SHARE * self.memory)) // (8 * states))
 
     def check_messages(self, states: int, count: int, slices: int) -> None:
@@ -56,7 +56,7 @@ class RunLimits(NamedTuple):
             slices: Slices of the sequence.
 
         Raises:
-            MemoryLimitError: They do not.
+            MemoryLimitError: The messages do not fit.
         """
         if 8 * states * count > self.memory:
             raise MemoryLimitError(

@@ -54,7 +54,7 @@ def optimum(execution: Execution, clock: dict[str, float]) -> Result:
         if slice_.run is not None:
             value = decode_value(slice_.problem, plan, slice_.encoded, ends)
         slack = 0.0
-        # Comparisons round nothing.
+        # Only sums are rounded: min-max compares costs, and needs no slack.
         if value is not None and not plan.dtype.startswith("int") and SEMIRINGS[plan.semiring].is_additive:
             slack = rounding(slice_.problem, plan, math.fsum(ends), slice_.encoded.constants)
             least = sign * value - slack
@@ -98,7 +98,7 @@ def decode_value(problem: Problem, plan: Plan, encoded: Encoded, roots: list[int
     if encoded.impossible or any(root == forbidden for root in roots):
         return None
     sign = problem.model.sign
-    # No negative zero.
+    # The sum with 0 turns a negative zero into 0.
     return 0 + sign * ring.total([*(sign * constant for constant in encoded.constants), *roots])
 
 
@@ -134,7 +134,10 @@ def initial_state(execution: Execution) -> State:
 
 
 def _slice_bounds(execution: Execution, state: State) -> SliceBounds | None:
-    """Return the bounds of the slices, kept in the state because they decide the sequence, after a first solution."""
+    """Return the bounds of the slices; None without any.
+
+    They are computed once, together with a first solution, and kept in the state, because they decide the sequence.
+    """
     from elimina.methods.slice_bounds import SliceBounds, bound_slices
 
     if state["done"] == 0 and "bounds" not in state:

@@ -47,8 +47,8 @@ class Fit(Displayed, Generic[Fitted]):
         model: Network, or dynamic model, with the fitted distributions.
         log_likelihoods: Natural logarithm of the probability of all rows under the starting tables, and after each
             iteration. Without a prior none is less than the one before.
-        log_posteriors: The same, plus the logarithm of each probability times its pseudo-count. None is less than the
-            one before.
+        log_posteriors: ``log_likelihoods``, plus the logarithm of each probability times its pseudo-count. None is less
+            than the one before.
         iterations: Number of iterations; 0 if no cell is missing.
         ended_by: ``converged``, ``max-iterations``, ``time-limit`` or ``interrupt``.
         rows: Number of rows of the data, those of all sequences.
@@ -246,7 +246,7 @@ def fit_parameters(question: FitQuestion, options: FitOptions, report: Callable[
 
 
 class FitData(NamedTuple):
-    """Data of a fit for its starts and its end.
+    """Counts of the data of a fit, for starting tables and for the result.
 
     Attributes:
         families: Families of the network.
@@ -293,7 +293,7 @@ def best_fit(
         for number, start in enumerate(_starts(data, options)):
             iterates: list[Iterate] = []
             for iterate in work.iterates(start):
-                # Only the logarithms of earlier iterations are needed.
+                # Tables of earlier iterations are dropped: only their logarithms are needed.
                 iterates = [earlier._replace(tables=[]) for earlier in iterates] + [iterate]
                 logger.info(
                     "start %d, iteration %d: log-likelihood %.10g", number, len(iterates) - 1, iterate.log_likelihood

@@ -21,10 +21,10 @@ def partition(execution: Execution, clock: dict[str, float]) -> Result:
     scales = Scales(plan)
     sweep = Sweep(execution, clock)
     numbers = execution.slice_numbers(sweep.count)
-    # The finished slices of both sweeps, their sum, and the positions of slices to run again.
+    # ``done``: finished slices of both sweeps; ``sum``: their sum; ``again``: positions of slices to run again.
     state: State = {"sum": (0, []), "again": [], **execution.state}
     total, done = ScaledSum(*state["sum"]), state["done"]
-    # An interrupt may occur between a slice and the update of the state.
+    # After an interrupt between a slice and the update of ``done``, the slice runs once more.
     again = [position for position in state["again"] if position < done]
 
     def save() -> None:

@@ -15,14 +15,14 @@ FIRST_CONSISTENCY_SECONDS = 0.25
 """Seconds of soft local consistency before any other method."""
 
 MIN_KEPT_MEMORY_BYTES = 1 << 30
-"""Memory limit in bytes from which a search is kept for the next one."""
+"""Least memory limit, in bytes, with which a search is kept for the next one."""
 
 
 class PausedSearch:
     """State kept by a search for the next one of the same problem.
 
     Attributes:
-        problem: Problem of both; None: no search has been paused.
+        problem: Problem of both searches; None: no search has been paused.
         original: The problem with its costs shifted.
         improvement: Local search where it stopped; None: it was not begun, or its tables are too large.
         consistency: Soft local consistency where it stopped; None: it was not begun, or is to begin again.
@@ -30,7 +30,7 @@ class PausedSearch:
         order: Number of the order of soft local consistency (``consistency_order``).
         orders: Number of the last order that was tried.
         is_spent: True if soft local consistency has finished.
-        unit: The units that it had when it was done the last time.
+        unit: Unit of the costs when soft local consistency last finished.
     """
 
     def __init__(self) -> None:
@@ -45,7 +45,7 @@ class PausedSearch:
         return self
 
     def clear(self, problem: Problem | None = None) -> None:
-        """Leave nothing, or no more than the problem."""
+        """Drop the state, and set the problem of the next search."""
         self.problem = problem
         self.original: ShiftedProblem | None = None
         self.improvement: AssignmentSearch | None = None

@@ -64,7 +64,7 @@ class _Node(NamedTuple):
         bound: Upper bound on the expected utility.
         allowed: States that the decisions may take.
         relaxed: Best policies of the relaxation.
-        policies: Policies of the diagram, closest to them.
+        policies: Policies of the diagram that are closest to those of the relaxation.
         conflict: Decision and combination of its observations at which the relaxation takes several states; None:
             there is none.
     """
@@ -112,11 +112,11 @@ def best_policies(
 def _searched(
     question: DecisionQuestion, updates: PolicyUpdates, start: PolicySet, is_over: Callable[[int], bool]
 ) -> Iterator[PolicySet]:
-    """Yield policies with an upper bound on the expected utility of all, ever better ones and closer bounds.
+    """Yield ever better policies, with ever closer upper bounds on the expected utility of any.
 
     Args:
         question: The diagram, the evidence and the given policies.
-        updates: Updates of its policies.
+        updates: Updates of the diagram's policies.
         start: Policies to begin with. Those of extremal decisions are optimal.
         is_over: Function of the number of eliminations that returns whether the search ends.
     """
@@ -199,7 +199,7 @@ class _Search:
                 return
             heapq.heappop(queue)
             for child in self._children(node):
-                # Updates from each of few nodes lead to good policies early.
+                # Policies are updated at the nodes 1, 2, 4, 8 and so on, which finds good ones early.
                 yield from self._improve(child.policies, is_updated=self._nodes.bit_count() == 1)
                 if child.conflict is not None:
                     heapq.heappush(queue, (-child.bound, next(numbers), child))
@@ -223,7 +223,7 @@ class _Search:
                 yield self._best
 
     def _children(self, node: _Node) -> Iterator[_Node]:
-        """Yield the nodes in which a conflict is settled, one for each state."""
+        """Yield the nodes in which a node's conflict is settled, one for each state."""
         assert node.conflict is not None
         decision, row = node.conflict
         for state in np.flatnonzero(node.allowed[decision][row]).tolist():

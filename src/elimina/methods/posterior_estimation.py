@@ -57,7 +57,7 @@ class PosteriorEstimation:
         """Yield answers as better estimates are made, until a time.
 
         Args:
-            deadline: By ``time.monotonic``.
+            deadline: The time, by ``time.monotonic``.
         """
         for estimate in self._estimation.improve(deadline):
             yield _estimated_posteriors(self._inquiry, estimate)
@@ -69,11 +69,11 @@ def posteriors_within(observed: Observed, asked: Sequence[int], options: Options
     Args:
         observed: A probability model, and its observations.
         asked: The variables whose posteriors are asked for.
-        options: Planning options, and the memory that may be used.
-        seconds: Seconds of estimates.
+        options: Planning options, with the memory that may be used.
+        seconds: Time limit of the estimates, in seconds.
 
     Raises:
-        MemoryLimitError: The tables themselves do not fit.
+        MemoryLimitError: The elimination does not fit, and neither do the tables themselves or any approximate method.
     """
     model, evidence, merged = rewritten_for_sums(observed)
     problem = prepare(model, "mar", evidence)

@@ -37,7 +37,7 @@ class PosteriorQueries(CompiledTree):
 
     @one_call_at_a_time
     def marginals(self, variables: Sequence[str | int] | None = None) -> NamedTables:
-        """Posterior of each variable given the evidence: name -> ``NamedTable`` of its probabilities. See ``error``.
+        """Return the posterior of each variable given the evidence: name -> ``NamedTable``. See ``error``.
 
         Args:
             variables: Names or indices; None: all.
@@ -100,9 +100,9 @@ class PosteriorQueries(CompiledTree):
     @one_call_at_a_time
     @memory_errors_of_trees
     def joint(self, variables: Sequence[str | int]) -> NamedTable:
-        """Posterior joint distribution of any variables, axes in the given order; each call makes a plan.
+        """Return the posterior joint distribution of some variables, axes in this order; each call makes a plan.
 
-        If that does not fit into memory, the distribution is estimated: see ``error``.
+        If the plan does not fit into memory, the distribution is estimated: see ``error``.
 
         Raises:
             ImpossibleEvidenceError: The evidence has probability 0.
@@ -153,7 +153,7 @@ class PosteriorQueries(CompiledTree):
         if self.is_exact:
             self._check_possible()
         model, hard, merged = rewritten_for_sums(with_leaves(self.model, self._observations))
-        # The plan of a joint distribution sees only what its variables depend on.
+        # The plan of a joint distribution covers only what its variables depend on, so all evidence is checked here.
         if not self.is_exact and self.log10_evidence == -math.inf:
             raise ImpossibleEvidenceError(impossible_text(self.model, self._observations))
         needed, room = 8 * math.prod(self.model.sizes[v] for v in asked), host_memory(self._options)
@@ -189,11 +189,11 @@ class PosteriorQueries(CompiledTree):
         return table
 
     def entropy(self, variables: Sequence[str | int]) -> float:
-        """Entropy of the joint posterior of some variables, in bits."""
+        """Return the entropy of the joint posterior of some variables, in bits."""
         return entropy(self.joint(variables).array)
 
     def mutual_information(self, one: Sequence[str | int], other: Sequence[str | int]) -> float:
-        """Information that two disjoint sets of variables have about each other given the evidence, in bits."""
+        """Return the mutual information of two disjoint sets of variables given the evidence, in bits."""
         rows, columns = variable_indices(self.model, one, "one"), variable_indices(self.model, other, "other")
         table = self.joint([*rows, *columns]).array
         row_count = math.prod(table.shape[: len(rows)])

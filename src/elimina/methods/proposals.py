@@ -49,7 +49,7 @@ class Proposal(NamedTuple):
     Attributes:
         sampler: Sampler that draws all variables.
         variables: Variable of each row of its samples.
-        log_constant: Natural logarithm that each weight's has to be added to.
+        log_constant: Natural logarithm of a factor of all weights, which the sampler's weights do not include.
         log_bound: Upper bound on the natural logarithm of each weight, and of the sum; infinity if there is none.
         is_exact: True if samples are drawn from the model's distribution: then all weights are the same.
         bytes: Memory of its tables.
@@ -66,13 +66,13 @@ class Proposal(NamedTuple):
 
 
 def exact_plan(problem: Problem, order: Sequence[int], options: Options, memory: int) -> Plan:
-    """Plan an elimination whose messages stay in the host's memory; it need not fit.
+    """Plan an elimination whose messages stay in the host's memory; the plan need not fit.
 
     Args:
         problem: Problem of the task ``pr``.
         order: The free variables in elimination order.
         options: Planning options.
-        memory: Bytes that it may take.
+        memory: Bytes that the elimination may take.
     """
     return make_plan(Elimination(problem, order, CpuBackend(options.threads).machine, memory, keeps_messages=True))
 
@@ -84,8 +84,8 @@ def mini_bucket_plan(problem: Problem, order: Sequence[int], options: Options, m
         problem: Problem of the task ``pr``.
         order: The free variables in elimination order.
         options: Planning options.
-        memory: Bytes that they may take.
-        seconds: Estimated seconds that they may take.
+        memory: Bytes that the mini-buckets may take.
+        seconds: Estimated seconds that the mini-buckets may take.
 
     Raises:
         MemoryLimitError: Not even the smallest ones fit.
@@ -108,7 +108,7 @@ def message_proposal(problem: Problem, plan: Plan, options: Options, deadline: f
 
     Args:
         problem: Problem of the task ``pr``.
-        plan: Its plan, from ``exact_plan`` or ``mini_bucket_plan``.
+        plan: Plan of the problem, from ``exact_plan`` or ``mini_bucket_plan``.
         options: Options of the plan.
         deadline: Deadline by ``time.monotonic``.
 
@@ -157,7 +157,7 @@ def _exact_proposal(execution: Execution) -> Proposal:
             del arena
             continue
         log_sum = scales.sum_of(run).times(encoded.factor).log10 * math.log(10)
-        # Cells between tables are undefined.
+        # Cells between tables are undefined, so warnings about their logarithms mean nothing.
         with np.errstate(divide="ignore", invalid="ignore"):
             np.log(arena, out=arena)
         break
@@ -184,10 +184,10 @@ class LoggedTables:
         """Add a table to the bucket of one of its variables, or a message without variables to any bucket.
 
         Args:
-            scope: Rows of its variables.
+            scope: Rows of the table's variables.
             home: Row of the bucket's variable.
-            logs: Logarithms of its values, with the axes of the scope.
-            origin: Row of the bucket that has sent it; -1: it is a factor.
+            logs: Logarithms of the table's values, with the axes of the scope.
+            origin: Row of the bucket that has sent the table; -1: it is a factor.
         """
         others: list[int] = []
         stride, home_stride = 1, 0
@@ -211,8 +211,8 @@ class LoggedTables:
 
         Args:
             sizes: Number of values of each row.
-            first: The last row that is drawn.
-            last: The row before which the first one is drawn.
+            first: Lowest row, which is drawn last.
+            last: End of the rows: the row below it is drawn first.
             is_weighted: True if samples are weighted by the sum of the tables' product over each variable.
         """
         arena = self._logs[0] if len(self._logs) == 1 else np.concatenate([np.zeros(0), *self._logs])
@@ -221,14 +221,14 @@ class LoggedTables:
 
 
 def forward_proposal(problem: Problem, memory: int) -> Proposal | None:
-    """Return the proposal that draws a network's parents before their children; None without a network.
+    """Return the proposal that draws a network's parents before their children.
 
-    It is likelihood weighting (Fung and Chang 1990), but for evidence that counts as soon as all parents but one are
-    drawn.
+    It is likelihood weighting (Fung and Chang 1990), except that an observation already affects the draw of the last of
+    its parents. There is no proposal (None) without a network, if the tables do not fit, or if a constant is 0.
 
     Args:
         problem: Problem of the task ``pr``.
-        memory: Bytes that it may take.
+        memory: Bytes that the proposal may take.
     """
     model = problem.model
     if model.children is None or len(set(model.children)) < len(model.children):

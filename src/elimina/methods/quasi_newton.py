@@ -35,7 +35,7 @@ def minimise(function: Callable[[Vector], tuple[float, Vector]], start: Vector) 
     """Yield ever smaller values of a function with their arguments, beginning at the start.
 
     Args:
-        function: Returns the value and the gradient.
+        function: Function that returns its value and its gradient.
         start: Parameters to begin with.
     """
     point, (value, gradient) = start, function(start)
@@ -71,7 +71,7 @@ def minimise(function: Callable[[Vector], tuple[float, Vector]], start: Vector) 
 
 
 def _direction(gradient: Vector, steps: deque[tuple[Vector, Vector]]) -> Vector:
-    """Return the negated gradient by the curvature of the last steps."""
+    """Return the direction of the next step: the negated gradient, scaled by the curvature of the last steps."""
     direction = -gradient
     shares = []
     for moved, change in reversed(steps):

@@ -63,7 +63,7 @@ def check_target_count(targets: Sequence[Variable]) -> None:
     """Check that the partial assignments of targets can be compared.
 
     Raises:
-        InputError: There are none, or too many of them.
+        InputError: There are no targets, or they have too many partial assignments.
     """
     if not targets:
         raise InputError("targets is empty: name the variables that may explain the evidence")
@@ -122,7 +122,7 @@ def _bayes_factors(after: Floats, before: Floats) -> Floats:
     """Return generalised Bayes factors, quotients of odds: 0 where the evidence rules an assignment out."""
     with np.errstate(divide="ignore", invalid="ignore"):
         factors = _odds(after) / _odds(before)
-    # A state that is certain without the evidence explains nothing.
+    # A state that is certain without the evidence explains nothing, so its factor is 1.
     factors[np.isinf(_odds(before))] = 1.0
     factors[after == 0] = 0.0
     return factors

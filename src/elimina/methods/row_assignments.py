@@ -71,14 +71,14 @@ class RowAssignments(NamedTuple):
         return columns
 
     def to_frame(self, library: Library = "pandas") -> Any:
-        """Return a data frame with a row for each row, and a column for each variable.
+        """Return a data frame with a row for each assignment, and a column for each variable.
 
         Args:
             library: ``pandas``, ``polars`` or ``pyarrow`` (a ``Table``).
 
         Raises:
             TypeError: ``library`` is not text.
-            InputError: It is another one, or not installed.
+            InputError: ``library`` is another one, or not installed.
         """
         return frame_of(self.states, library, self.labels)
 
@@ -106,7 +106,7 @@ class _Clique(NamedTuple):
     Attributes:
         separator: Its variables that are decoded before it.
         others: Its other variables.
-        axes: Axes of its table: first the separator, then the cases.
+        axes: Axes of its table in the sequence: separator, cases, other variables.
         sizes: Sizes of the other variables.
     """
 
@@ -117,13 +117,13 @@ class _Clique(NamedTuple):
 
 
 class RowDecoder:
-    """Assigns states to all variables of rows that observe the same variables, or some of these.
+    """A decoder of the states of all variables in rows that observe the same variables, or some of these.
 
     Args:
         model: A probability model.
         columns: The variables that some row may observe.
         options: Planning options.
-        count: The rows to expect.
+        count: Expected number of rows.
         is_drawn: True if assignments are drawn from the posterior; False for the most probable ones.
 
     Raises:
@@ -138,7 +138,7 @@ class RowDecoder:
         order = elimination_order(problem, options, runs=KEPT_TREE_RUNS)
         cliques = junction_tree(plan_tree(problem.groups.scopes, model.sizes, order))[::-1]
         scopes = [clique.scope for clique in cliques]
-        # The planner keeps a clique together if it is the scope of a table.
+        # A table over each clique makes the planner keep the clique together.
         joined = with_scopes(model, scopes)
         self._model, self._sizes, self._is_drawn = model, model.sizes, is_drawn
         self._scopes = scopes
@@ -244,7 +244,7 @@ class RowDecoder:
 
 
 def _draws(key: int, rows: slice, count: int) -> Floats:
-    """Return random numbers in [0, 1) for rows, shape ``(rows, count)`` or wider, which are the same in each chunk."""
+    """Return random numbers in [0, 1), shape ``(rows, count)`` or wider: a row has the same ones in any chunk."""
     blocks = -(-count // _DRAWS_PER_BLOCK)
     bits = np.random.Philox(key=key).advance(rows.start * blocks)
     return np.random.Generator(bits).random((rows.stop - rows.start, blocks * _DRAWS_PER_BLOCK))

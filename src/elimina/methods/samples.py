@@ -96,7 +96,7 @@ class Samples(Displayed, Mapping[str, NDArray[Any]]):
 
         Raises:
             TypeError: ``library`` is not text.
-            InputError: It is another one, or not installed, or a variable is called ``log_weight``.
+            InputError: ``library`` is another one, or not installed, or a variable is called ``log_weight``.
         """
         columns: dict[str, Any] = dict(self)
         if not self.is_exact:
@@ -115,7 +115,7 @@ class Samples(Displayed, Mapping[str, NDArray[Any]]):
 
         Raises:
             TypeError: ``path`` is neither text nor a path.
-            InputError: It has another suffix, or cannot be written.
+            InputError: The path has another suffix, the file cannot be written, or a variable is called ``log_weight``.
         """
         file = arguments.file("path", path)
         if not any(file.name.lower().endswith(suffix) for suffix in (".csv", ".csv.gz", ".csv.xz")):

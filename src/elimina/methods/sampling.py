@@ -24,7 +24,7 @@ DRAWN_BYTES, _KEPT_BYTES = 4, 8
 
 
 def seed_word(seed: int | None) -> int:
-    """Return a random seed of any size as one of 64 bits; of None, a new one each time."""
+    """Return a random seed of any size as one of 64 bits; for None, a new one each time."""
     return int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0])
 
 
@@ -38,7 +38,7 @@ def check_room(count: int, variables: int, room: int, state_bytes: int = DRAWN_B
         state_bytes: Bytes of a sample of one variable.
 
     Raises:
-        MemoryLimitError: They need more.
+        MemoryLimitError: The samples need more bytes.
     """
     needed = count * variables * state_bytes
     if needed > room:
@@ -61,8 +61,8 @@ def draw(
     distribution of its variable up to a constant (Dechter 1999, section 7, run backwards as forward sampling).
 
     Args:
-        propagator: After a run that computed the sum, so that all messages towards the roots are known.
-        plan: The propagator's, with its messages kept.
+        propagator: Propagator after a run that computed the sum, so that it has all messages towards the roots.
+        plan: Plan of the propagator, which keeps its messages.
         sizes: Domain sizes of all variables of the model.
         count: Number of samples.
         seed: Random seed, below 2^64.

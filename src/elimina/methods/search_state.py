@@ -1,4 +1,4 @@
-"""Limits of a search, and the bounds and assignment that it knows."""
+"""Limits of a search, and the bounds and assignment that it has found so far."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ class SearchLimits(NamedTuple):
     """Conditions that end a search before the optimum is proven.
 
     Attributes:
-        deadline: By ``time.monotonic``; None: there is none.
-        gap: The gap of the bounds that is close enough.
+        deadline: Deadline by ``time.monotonic``; None: there is none.
+        gap: Largest gap of bounds that are close enough.
         upper_bound: Total of a known assignment; None if there is none.
         nodes: Most nodes of the search tree in each round.
-        rounds: After which it ends; 0: after the first turn of soft local consistency.
+        rounds: Rounds after which the search ends; 0: after the first turn of soft local consistency.
         messages: Estimated seconds of the first round's mini-buckets; each round may take ten times longer than the one
             before.
         first_turn: Seconds of the first turn of soft local consistency.
-        is_alone: True if mini-buckets go without turns of soft local consistency.
+        is_alone: True if there are no turns of soft local consistency.
     """
 
     deadline: float | None = None
@@ -50,12 +50,12 @@ class SearchLimits(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        """Until the deadline."""
+        """Seconds until the deadline; 0 after it."""
         return math.inf if self.deadline is None else max(0.0, self.deadline - time.monotonic())
 
 
 class SearchState:
-    """Knowledge so far, in the units of the problem's model.
+    """Bounds, best assignment and figures of searches for an optimum so far, in the units of the problem's model.
 
     Args:
         problem: Problem of the task ``mpe``.
@@ -71,7 +71,7 @@ class SearchState:
         self.score: int | float | None = limits.upper_bound
         self.bound: int | float | None = None
         self.is_empty = False
-        # The search is complete, though rounding errors may separate the bounds.
+        # True if the search is complete, even if rounding errors separate the bounds.
         self.is_exhausted = False
         self.stats: dict[str, Any] = {**NO_PLAN, "nodes": 0, "rounds": 0, "turns": 0, "profile": []}
         self.clock: dict[str, float] = {}
@@ -99,7 +99,7 @@ class SearchState:
         return bounds_meet(self.bound, self.score) or self.bounds_with(self.score).gap <= self.limits.gap
 
     def end(self, is_in_doubt: bool) -> None:
-        """Note that the search is complete.
+        """Mark the search as complete.
 
         Args:
             is_in_doubt: True if only rounding may have kept an assignment from being a solution.
@@ -112,7 +112,7 @@ class SearchState:
         self.is_empty = self.chosen is None and (is_beyond or not is_in_doubt)
 
     def add_assignment(self, chosen: list[int]) -> None:
-        """Keep an assignment if it is the best one, and no worse than the total that is known to be reached."""
+        """Keep an assignment if it is allowed, the best one so far, and no worse than the given upper bound."""
         score = self.problem.model.score(chosen)
         if math.isinf(score) or self.problem.model.is_beyond_bound(score):
             return
@@ -153,7 +153,7 @@ class SearchState:
         """Return the result of the search so far.
 
         Raises:
-            TimeLimitError: Nothing is.
+            TimeLimitError: There is no bound yet.
         """
         if self.bound is None and not self.is_empty:
             raise TimeLimitError("the time limit passed before anything was known; allow more time")

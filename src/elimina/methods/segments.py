@@ -1,8 +1,8 @@
 """An optimum in segments of the order, where not all messages fit together.
 
-An optimum is decoded from all messages, although few of them are there at a time where nothing is decoded. All segments
-but the last one run once, and leave the messages that later ones read. Then each segment, the last one first, runs with
-the decoded values fixed, keeps its own messages, and is decoded. So each runs twice at most, as in the checkpointing of
+Decoding an optimum needs all messages, while a run without decoding needs few of them at a time. All segments but the
+last one run once, and store the messages that later ones read. Then each segment, the last one first, runs with the
+decoded values fixed, keeps its own messages, and is decoded. So each runs twice at most, as in the checkpointing of
 derivatives (Griewank and Walther 2000, "Algorithm 799: revolve").
 """
 
@@ -45,7 +45,7 @@ class _StoredTable(NamedTuple):
     forbidden: float
 
     def table(self) -> Table:
-        """Return it as a table of costs."""
+        """Return the table as one of costs."""
         if self.values.dtype.kind == "f":
             return Table(self.scope, self.values)
         values = self.values.astype(np.int64)
@@ -63,7 +63,7 @@ class _SegmentRuns:
         possible: False if nothing is allowed.
         chosen: A value for each variable of the model, as far as it is decoded.
         offset: Sum of the best values of all tables: see ``encode.Distances``.
-        costs: Distances whose sum is the optimum's.
+        costs: Distances that add up to the optimum's distance from ``offset``.
     """
 
     def __init__(self, execution: Execution) -> None:
@@ -92,14 +92,14 @@ class _SegmentRuns:
         self._held += int(stored.values.nbytes)
 
     def _problem(self, number: int, is_decoded: bool) -> Problem:
-        """Return the optimum over the tables of a segment, with the values fixed that later ones decoded, if any."""
+        """Return the problem of a segment's tables; values of later segments are fixed if these are decoded."""
         tables = [stored.table() for stored in self._stored[number]]
         later = {v for table in tables for v in table.scope if self._number[v] > number}
         model = Model(self._execution.problem.model.variables, tables, sense="min-cost")
         return prepare(model, "mpe", {v: self.chosen[v] for v in later} if is_decoded else {})
 
     def _begun(self, problem: Problem, number: int) -> Execution:
-        """Plan a run in the segment's order."""
+        """Return the planned run of a segment's problem, in the segment's order."""
         whole, backend = self._execution.plan, devices_of(self._execution.backend)[0]
         free = set(problem.free)
         order = [v for v in self._orders[number] if v in free]

@@ -36,7 +36,7 @@ class SequenceQuestion(NamedTuple):
 
     Attributes:
         model: Model whose parameters are fitted.
-        families: Families of its first two slices.
+        families: Families of the model's first two slices.
         sequences: Observations.
         prior: Pseudo-counts of each family.
     """

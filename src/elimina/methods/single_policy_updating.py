@@ -165,7 +165,7 @@ class PolicyUpdates:
             yield policies
 
     def policy_sets(self, policies: dict[int, Table], start: int) -> Iterator[PolicySet]:
-        """Yield sets of policies after updates of all in turn, until none of them is better.
+        """Update all policies in turn, and yield the set of them, until no update improves any.
 
         Args:
             policies: Policies to begin with.
@@ -268,7 +268,7 @@ def best_states(weighted: Floats, slack: Floats) -> Floats:
 
 
 def _utility_variable(name: str, table: Table, number: int) -> UtilityVariable:
-    """Return a utility as a variable of a number."""
+    """Return a utility as the variable with a number."""
     low, high = float(table.values.min()), float(table.values.max())
     shares = (table.values - low) / (high - low) if high > low else np.zeros(table.sizes)
     distribution = Table([*table.scope, number], np.stack([1 - shares, shares], axis=-1))

@@ -33,14 +33,14 @@ if TYPE_CHECKING:
     from elimina.methods.cost_shifting import ShiftedProblem
 
 MIN_BOUNDED_PLAN_SECONDS = 1.0
-"""Estimated time of all slices from which bounds are made, in a tenth of it at most."""
+"""Estimated seconds of all slices below which no bounds are made."""
 
 MAX_BOUNDED_SLICES = 1 << 16
 _MAX_BOUND_SECONDS = 10.0
 _BOUND_TIME_SHARE = 0.1
 
 _MAX_OFFSET = 2**62
-"""Largest common cost of all slices, with the rest within the range of a search's costs."""
+"""Largest common cost of all slices, so that sums with their other costs stay within 64 bits."""
 
 _ROUNDING = 1e-9
 """Rounding error of sums of floats, relative to the largest costs."""
@@ -106,7 +106,7 @@ def bound_slices(execution: Execution) -> tuple[SliceBounds, list[int] | None] |
     memory = plan.memory_limit if plan.on_host else backend.memory()
     order = (*plan.order, *slicing.variables)
     options = Options("cpu", memory, order, threads=backend.threads)
-    # Several devices wait for the bounds together.
+    # All devices wait for the bounds, so these get the time of a single device.
     seconds = min(_MAX_BOUND_SECONDS, _BOUND_TIME_SHARE * plan.seconds / len(devices_of(execution.backend)))
     original = shift_tables(problem, options, seconds)
     bounding = _bounding_plan(original.moved, plan, slicing, backend, memory, seconds)
@@ -142,7 +142,7 @@ def _spread(problem: Problem) -> float:
 def _bounding_plan(
     problem: Problem, plan: Plan, slicing: Slicing, backend: CpuBackend, memory: int, seconds: float
 ) -> Plan:
-    """Mini-buckets that leave the fixed variables in the tables."""
+    """Return a plan of mini-buckets that leaves the conditioned variables in the tables."""
     kept = problem._replace(free=plan.order, kept=slicing.variables)
     machine = cpu_machine(backend.threads)
     return make_bounded_plan(Elimination(kept, plan.order, machine, memory), "auto", levelled=False, seconds=seconds)

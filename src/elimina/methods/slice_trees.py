@@ -1,8 +1,8 @@
 """Passes over the slices of a dynamic network by the interface algorithm (Murphy 2002, "Dynamic Bayesian networks").
 
 One junction tree for the first slice and one for the later ones are planned once, and run for each slice. The variables
-with children in the next slice are its interface; an auxiliary variable has their joint states, so that messages are
-likelihoods of it, and its posteriors.
+with children in the next slice are its interface. An auxiliary variable has their joint states: messages are its
+likelihoods and its posteriors.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class SliceTree:
 
     @staticmethod
     def _join(variables: list[Variable], factors: list[Table], members: Sequence[int], name: str) -> int | None:
-        """Return the variable with the joint states of others, a new one if necessary."""
+        """Return the variable with the joint states of others: a single one itself, else a new one; None if none."""
         if len(members) < 2:
             return members[0] if members else None
         sizes = [variables[v].size for v in members]
@@ -115,7 +115,7 @@ class SliceTree:
         return np.ones(1) if joint is None else self._tree.marginals([self._number_of[joint]])[self._name(joint)].array
 
     def moves(self) -> Floats:
-        """Return the joint posterior of the interface before and the interface: a row for each state of the former."""
+        """Return the joint posterior of the previous interface (rows) and of the slice's own one (columns)."""
         if self._pair is None:
             return self.interface_marginal()[None]
         return self._tree.marginals([self._number_of[self._pair]])[self._name(self._pair)].array.reshape(
@@ -294,8 +294,8 @@ class _Messages:
         """Return a message; those of its segment are recomputed if they are not kept.
 
         Args:
-            number: Number of the slice behind the message.
-            advance: Function that returns the message after a slice from the one before it, and its number.
+            number: Number of the slice after the message.
+            advance: Function that returns the message after a slice, from the message before it and the slice's number.
         """
         if number in self._kept and self._span == 1:
             return self._kept[number]

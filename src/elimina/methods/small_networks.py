@@ -27,7 +27,7 @@ from elimina.running.scaled import ScaledNumber, partition_result
 
 
 def rewritten_for_sums(observed: Observed, whole: Collection[int] = ()) -> Observed:
-    """Return an observed probability model whose sums are the same, and large listed tables or domains small.
+    """Return an observed probability model with the same sums, but small instead of large listed tables and domains.
 
     Args:
         observed: A model and its observations.
@@ -46,13 +46,13 @@ _MAX_COMBINATIONS = 4e6
 """Largest number of combinations of output cells and eliminated values: a few ms. Longer runs need a better order."""
 
 _MIN_TIME_LIMIT_SECONDS = 1.0
-"""Time limit from which small networks are always in time."""
+"""Least time limit, in seconds, that small networks always keep."""
 
 _MAX_LOG = 700.0
 """Largest natural logarithm of a finite float; its negation is the least one."""
 
 _EXACT_COUNT = 2.0**53
-"""Largest count that doubles hold exactly with all smaller ones."""
+"""Largest count up to which doubles hold every count exactly."""
 
 
 class SmallAnswer(NamedTuple):
@@ -60,7 +60,7 @@ class SmallAnswer(NamedTuple):
 
     Attributes:
         shares: Probabilities, one variable after the other; NaN if the sum is 0, empty if only the sum was requested.
-        log_sum: Natural logarithm of the sum of everything.
+        log_sum: Natural logarithm of the sum over all assignments.
         sum: The sum itself; 0 or infinity where no float holds it.
         width: Induced width.
         largest: Cells of the largest table.
@@ -88,7 +88,7 @@ class SmallNetwork:
     """A model small enough for a separate plan for each question.
 
     Args:
-        model: Any model; of probabilities, for sums and posteriors.
+        model: Any model for counts; a model of probabilities for sums and posteriors.
         task: ``mar``: the sum and all posteriors; ``pr``: the sum; ``count``: the number of allowed assignments.
 
     Attributes:
@@ -121,7 +121,7 @@ class SmallNetwork:
 
 
 def is_small(model: Model, options: Options) -> bool:
-    """Return whether a model may be small, without options that need a plan."""
+    """Return whether a model may be small, and no option needs a plan."""
     return (
         len(model.variables) <= _MAX_VARIABLES
         and math.isfinite(model.constant)
@@ -172,7 +172,7 @@ def answer_at_once(
     observed = {v: what for v, what in observations.items() if isinstance(what, int)}
     if len(observed) < len(observations):
         return None
-    # Without evidence the distributions of a network sum to 1 without rounding.
+    # Without evidence, a network's distributions sum to exactly 1; answers with a plan find this without rounding.
     if description.is_partition and model.children is not None and not observed:
         return None
     network = SmallNetwork(model, task)

@@ -27,7 +27,7 @@ from elimina.running.rounding import widened
 Array = NDArray[Any]
 
 MAX_TOTAL_COST = 2**48
-"""Costs from which solutions are not searched for: sums of the core stay in range."""
+"""Largest upper bound of a search in the core's units, so that sums of the core stay in range."""
 
 _CELL_BYTES = 16
 """Bytes of a cell in the core: 64 bits, and a second copy with the other variable fastest."""
@@ -36,21 +36,21 @@ _MAX_COST_SCALE = 2.0**60
 """Largest number of units of a float cost of 1."""
 
 _BOUND_TOLERANCE = 5e-10
-"""Relative step between float costs: solutions that are better by less do not count."""
+"""Relative step between float costs: solutions that are better by less are not searched for."""
 
 _SLACK = 1e-6
-"""Share of the gap below which float costs are not shifted any more."""
+"""Share of the upper bound below which float costs are not shifted any more."""
 
 _MIN_GAIN_SHARE = 0.01
-"""A pass of cost shifting that raises the bound by less of it is the last one: the search gains no more from others,
-which can be hundreds (warehouse location)."""
+"""Least gain of a pass of cost shifting, as a share of the bound, after which another one is made: the search does not
+profit from further ones, of which there can be hundreds (warehouse location)."""
 
 
 class ConsistencyState(NamedTuple):
     """State after a time budget, in the model's units.
 
     Attributes:
-        bound: No assignment is better, or better than those known.
+        bound: Bound on all assignments that are better than the best known one.
         chosen: The value of each variable of the model in the best assignment found; None if there is none.
         nodes: Nodes searched in this time budget.
         interrupted: True if the user ended it.
@@ -68,7 +68,7 @@ class CoreUnits(NamedTuple):
     Attributes:
         sign: -1 where totals are maximised, else 1.
         offset: The total, times the sign, where the core's cost is 0.
-        unit: The core's cost of 1; an int if costs are integers.
+        unit: Cost in the core of a cost of 1; an int if costs are integers.
     """
 
     sign: int
@@ -76,14 +76,14 @@ class CoreUnits(NamedTuple):
     unit: int | float
 
     def total(self, cost: int) -> int | float:
-        """Return a cost of the core as a bound in the model's units, integers rounded up to the next one."""
+        """Turn a cost of the core into a bound in the model's units; integer costs are rounded up to the next one."""
         if isinstance(self.unit, int):
             return self.sign * (self.offset - -cost // self.unit)
         distance = cost / self.unit
         return self.sign * widened(self.offset + distance, self.offset, distance)
 
     def cost(self, total: int | float) -> int:
-        """Return a total of the model as a cost of the core, rounded down, and the largest one beyond its range."""
+        """Turn a total of the model into a cost of the core, rounded down and limited to the core's range."""
         distance = self.sign * total - self.offset
         return math.floor(min(max(0, distance * self.unit), 2 * MAX_TOTAL_COST))
 
@@ -92,11 +92,11 @@ class CoreCosts(NamedTuple):
     """Costs as the core reads them.
 
     Attributes:
-        units: Their units.
+        units: Units of the costs.
         costs: Costs of the cells of all groups, one group after another, int64.
         spread: Largest sum of allowed costs, or the cost of a known assignment.
         top: Upper bound: the search accepts only cheaper assignments.
-        step: Least difference between costs that counts.
+        step: Least difference between costs that matters.
     """
 
     units: CoreUnits
@@ -113,10 +113,10 @@ def core_costs_of(
 
     Args:
         problem: Problem of the task ``mpe``.
-        total: A total that is known to be reached.
+        total: Total that some assignment reaches; None if none is known.
         is_found: True if the search accepts only better assignments.
-        is_shifted: True if integer costs will be divided among parts.
-        memory: Bytes that their copies may take.
+        is_shifted: True if costs will be shifted, for which integer costs get smaller units.
+        memory: Bytes that copies of the costs may take.
     """
     model = problem.model
     if not can_copy(cells_of(problem), len(problem.groups), memory) or not problem.free:
@@ -137,7 +137,7 @@ def core_costs_of(
         worst = sign * model.upper_bound
         distance = worst - offset
         if not model.is_integer:
-            # Solutions that rounding may have moved below the bound count, too.
+            # The bound is moved by its rounding error, so that it excludes no solution.
             distance -= widened(0.0, worst, offset)
         top = top if distance * unit >= top else math.ceil(max(0, distance * unit))
     if total is not None and is_found:
@@ -183,15 +183,15 @@ class SoftConsistency:
         memory: int,
         shift_seconds: float = 0.0,
     ) -> SoftConsistency | None:
-        """Make the root consistent; None if the tables or the costs are too large, or forbid everything.
+        """Return a search with a consistent root; None if tables or costs are too large, or forbid everything.
 
         Args:
             problem: Problem of the task ``mpe``.
             order: Its free variables in elimination order.
-            total: A total that is known to be reached.
+            total: Total that some assignment reaches; None if none is known.
             is_found: True if the search accepts only better solutions.
             threads: Most CPU threads.
-            memory: Bytes that it may take.
+            memory: Bytes that the search may take.
             shift_seconds: Seconds after which no further pass of cost shifting is begun; 0: costs are not shifted.
         """
         begun = time.monotonic()
@@ -205,7 +205,7 @@ class SoftConsistency:
         del core_costs
         number_of = {v: n for n, v in enumerate(reduction.kept)}
         sizes, constant, rest = reduction.rest
-        # The bound of cliques of such pairs is stronger, and shifted costs would hide them.
+        # A packing forbids pairs of values. Cliques of these give a better bound than shifts, which would hide them.
         if shift_seconds > 0 and not reduction.is_packing:
             gain = max(1, int(MIN_SHIFT_GAIN * spread))
             bound, shifted = shift_costs(sizes, *rest, constant, top, shift_seconds, gain, _gains_enough())
@@ -236,14 +236,14 @@ class SoftConsistency:
     def run(
         self, seconds: float, nodes: float, memory: int, poll: Callable[[int | float, list[int] | None, int], bool]
     ) -> ConsistencyState:
-        """Return one turn.
+        """Search for one turn, and return the state after it.
 
         Args:
-            seconds: After which it ends.
-            nodes: Likewise.
-            memory: Bytes that open nodes may take, about.
+            seconds: Time after which the turn ends.
+            nodes: Number of nodes after which the turn ends.
+            memory: Approximate bytes that open nodes may take.
             poll: Called now and then with the bound, the best assignment found if it is new (else None), and the turn's
-                nodes; it ends the turn by False.
+                nodes; if it returns False, the turn ends.
         """
 
         def tell(lower: int, best: int, count: int, value: list[int] | None) -> bool:
@@ -278,7 +278,7 @@ def _gains_enough() -> Callable[..., bool]:
 
 
 def _units(problem: Problem, spread: float, total: int | float | None, is_shifted: bool) -> tuple[int | float, int]:
-    """Return the unit of a cost, and the least difference between costs that counts."""
+    """Return the unit of a cost, and the least difference between costs that matters."""
     if problem.model.is_integer:
         unit_count = parts_of(problem) if is_shifted else 1
         return unit_count, unit_count
@@ -287,11 +287,11 @@ def _units(problem: Problem, spread: float, total: int | float | None, is_shifte
 
 
 def _in_units(distances: Array, unit: int | float, limit: float, top: int) -> NDArray[np.int64]:
-    """Return costs in the core's units, rounded down; costs from `top` on count as forbidden."""
+    """Return costs in the core's units, rounded down; costs of ``top`` or more become forbidden."""
     costs = np.full(distances.size, FORBIDDEN_COST)
     for start in range(0, distances.size, BLOCK_CELLS):
         block = distances[start : start + BLOCK_CELLS]
-        # A cost that overflows exceeds the top, too.
+        # A cost that overflows becomes infinite, and so exceeds the top.
         with np.errstate(over="ignore"):
             scaled = np.floor(np.where(block < limit, block, 0) * unit)
         is_kept = (block < limit) & (scaled < top)

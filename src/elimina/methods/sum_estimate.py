@@ -26,8 +26,8 @@ class Limits:
         deadline: End of the method's turn by ``time.monotonic``; infinity: there is none. It may be moved between two
             estimates: then the method goes on.
         memory_bytes: Bytes of its tables, messages and samples.
-        seed: Seed of what is drawn at random.
-        order: Places of the free variables in a quick order of elimination; None: a method finds one.
+        seed: Random seed.
+        order: Positions of the free variables in a quick order of elimination; None: a method finds one.
     """
 
     deadline: float
@@ -51,7 +51,8 @@ class SampleFolds(NamedTuple):
 
     Attributes:
         weights: Share of each fold in the weight of all samples, shape ``(folds,)``.
-        shares: Its part of the marginals: all folds add up to those of all samples, shape ``(folds, cells)``.
+        shares: Part of each fold in the marginals, shape ``(folds, cells)``; the parts of all folds add up to the
+            marginals of all samples.
     """
 
     weights: NDArray[np.float64]
@@ -65,7 +66,7 @@ class SumEstimate(NamedTuple):
         method: Name, as in ``Result.stats["method"]``.
         log_z: Natural logarithm of the sum, constants included; None if the method has none. Minus infinity: the sum
             is 0.
-        log_z_error: Estimated error of it; of samples, the standard error.
+        log_z_error: Estimated error of ``log_z``; for samples, the standard error.
         shares: Marginals of ``problem.free``, those of one variable after another; None if the method has none.
         errors: Estimated Hellinger distance of each variable's marginal from the exact one, shape
             ``(len(problem.free),)``.

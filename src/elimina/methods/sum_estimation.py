@@ -21,10 +21,10 @@ JOIN_GRAPH_TIME_SHARE = 0.25
 """Share of the time for join graphs, which converge soon or seldom."""
 
 EARLIER_CHANGE_SHARE = 0.5
-"""Share of the distance from the first join graph's estimate that counts as error: graphs correct a part of theirs."""
+"""Share of the distance from the first join graph's estimate that counts as error: larger graphs may be as far off."""
 
 SURE_ERROR = 0.05
-"""Standard error of a natural logarithm up to which samples are not doubted: join graphs state less, and are biased."""
+"""Standard error of a natural logarithm up to which samples are not doubted: join graphs, even if surer, are biased."""
 
 
 class SumEstimation:
@@ -37,7 +37,7 @@ class SumEstimation:
         memory_bytes: Bytes that a method may use.
 
     Attributes:
-        estimate: Estimate that stands; None: there is none.
+        estimate: The chosen estimate; None: there is none.
     """
 
     def __init__(self, problem: Problem, task: Task, options: Options, memory_bytes: int) -> None:
@@ -61,7 +61,7 @@ class SumEstimation:
         """Yield answers as better estimates are made, until a time.
 
         Args:
-            deadline: By ``time.monotonic``.
+            deadline: The time, by ``time.monotonic``.
         """
         now = time.monotonic()
         self._limits.deadline = now + JOIN_GRAPH_TIME_SHARE * (deadline - now)
@@ -87,7 +87,7 @@ class SumEstimation:
                 break
 
     def _doubted(self, estimate: SumEstimate) -> SumEstimate:
-        """Return a join graph's estimate with an error that counts the change since the first one."""
+        """Return a join graph's estimate with an error that allows for the change since the first one."""
         if estimate.log_z is None or not estimate.log_z_error:
             return estimate
         if self._first_log_z is None:
@@ -96,7 +96,7 @@ class SumEstimation:
         return estimate._replace(log_z_error=max(estimate.log_z_error, change))
 
     def _combined(self) -> SumEstimate:
-        """Return the estimate of samples or of a join graph: the one of less error, and the other's contradiction."""
+        """Return the surer estimate, of samples or of a join graph; its error grows if the other one contradicts it."""
         graphs, samples = self._of_graphs, self._of_samples
         if samples is None or graphs is None or -math.inf in (samples.log_z, graphs.log_z):
             combined = samples if graphs is None or (samples is not None and samples.is_zero) else graphs

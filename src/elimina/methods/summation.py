@@ -11,7 +11,7 @@ from elimina.running.planned_problem import PlannedProblem
 
 
 def summation_does_not_fit(planned: PlannedProblem) -> str:
-    """Return the error of a plan that does not fit: its needs, and the options that help."""
+    """Return the text of the error about a plan that does not fit: its needs, and the options that help."""
     problem = planned.problem
     return (
         f"{does_not_fit(planned.plan)}. That is for summing out {len(problem.free)} variables, with "
@@ -20,7 +20,7 @@ def summation_does_not_fit(planned: PlannedProblem) -> str:
 
 
 def with_observed(problem: Problem, assignment: Mapping[str, State] | None) -> dict[str, State] | None:
-    """Return the assignment of a query and of the variables observed before."""
+    """Return the assignment of a query, completed by its observed variables; None stays None."""
     if assignment is None:
         return None
     variables = problem.model.variables

@@ -21,8 +21,8 @@ class BoundedTask(NamedTuple):
     """A task whose answer is a sum.
 
     Attributes:
-        sum_of: Returns the problem of the task ``pr`` whose sum it is.
-        result_of: Returns the answer that bounds on the sum prove.
+        sum_of: Function that returns the problem of the task ``pr`` with the answer as its sum.
+        result_of: Function that returns the answer proven by bounds on the sum.
     """
 
     sum_of: Callable[[Problem], Problem]
@@ -52,7 +52,7 @@ def bounded_task(
         options: Options with the available memory, the seed of orders, and a requested order.
         deadline: Deadline by the clock.
         learn: Called with each improvement.
-        clock: Returns the time in seconds.
+        clock: Function that returns the time in seconds.
 
     Raises:
         MemoryLimitError: Not even the smallest mini-buckets fit.

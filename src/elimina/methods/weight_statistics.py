@@ -44,7 +44,7 @@ class WeightStatistics:
     def __init__(self) -> None:
         self.count = 0
         self._peak = -math.inf
-        # Sums of weights, and of their squares, over the largest one's exponential.
+        # Sums of weights, and of their squares, relative to the largest weight.
         self._sum = self._squares = 0.0
         self._bins: dict[int, int] = {}
 
@@ -88,9 +88,9 @@ class WeightStatistics:
 
     @property
     def log_error(self) -> float:
-        """Standard error of ``log_mean``; more if a single weight is much of the sum, as others like it are missing.
+        """Standard error of ``log_mean``; infinite if there is only one weight.
 
-        It is infinite if there is only one weight.
+        It is larger if a single weight is much of the sum, because others like it may be missing.
         """
         if not self._sum or self.count < 2:
             return math.inf
@@ -102,7 +102,7 @@ class WeightStatistics:
 
         Args:
             log_bound: Upper bound on the natural logarithm of every weight; infinity if there is none.
-            level: Least probability that the interval contains it.
+            level: Least probability that the interval contains the logarithm.
         """
         # Each end fails with half of the probability; the capital is divided among the stakes.
         goal = math.log(2 / (1 - level)) + math.log(len(_STAKES))
@@ -138,7 +138,7 @@ class WeightStatistics:
             gains += empty * np.log1p(_STAKES * mean / (1 - mean))
             return bool(np.logaddexp.reduce(gains) <= goal)
 
-        # Weights cannot exceed the bound.
+        # The mean cannot exceed the bound, whose logarithm is 0 here.
         low, high = math.log(1e-12 / max(1, self.count)), -1e-9
         if not self.count or is_allowed(high):
             return 0.0
@@ -146,7 +146,7 @@ class WeightStatistics:
 
 
 def _border(low: float, high: float, is_below: Callable[[float], bool]) -> tuple[float, float]:
-    """Narrow down the border of a condition that holds at the low end alone."""
+    """Return two close values around the border of a condition that holds at the low end alone."""
     while high - low > _BORDER_WIDTH:
         middle = (low + high) / 2
         low, high = (middle, high) if is_below(middle) else (low, middle)

@@ -46,7 +46,7 @@ ORDERS: tuple[tuple[Method, int], ...] = (("min-degree", 0), ("min-fill", 0), ("
 differs by model: the bounds on a 40 x 40 grid in 64 MB are 6.2, 3.9, 4.6 and 2.8 apart."""
 
 _ORDER_SECONDS = 0.2
-"""Limit of the search for such an order in seconds."""
+"""Seconds of the search for one of these orders."""
 
 _QUICK_SECONDS = 0.05
 """Estimated time of the first bounds of a long call."""
@@ -68,8 +68,8 @@ _SIDES: tuple[Bound, ...] = ("upper", "lower")
 """Bounds of a sum, in the sequence in which they are made."""
 
 _MIN_CONCURRENT_RUN_SECONDS = 1.0
-"""Estimated seconds of a run from which devices make several at the same time: one interpreter does the work around
-shorter ones."""
+"""Estimated seconds above which several devices make runs at the same time: for shorter runs, the work of the one
+interpreter around them takes longer."""
 
 _SLICES = 16
 """Number of assignments of partitioned buckets' variables with exact sums."""
@@ -96,9 +96,8 @@ def bounded_sum(
 ) -> Result:
     """Bound a sum from both sides.
 
-    From below, it is at least what Hölder's inequality says with negative weights, and at least the sum over a few
-    assignments of the variables of divided buckets: with these fixed no bucket has to be divided. The better of both
-    counts.
+    There are two bounds from below, of which the better one is returned: Hölder's inequality with negative weights, and
+    the sum over a few assignments of the variables of divided buckets (with these fixed, no bucket has to be divided).
 
     Args:
         execution: Execution of the task ``pr``, with mini-buckets that bound it from above.
@@ -195,7 +194,7 @@ def ladder(
         if ibound > last:
             yield planned
         elif planned.plan.seconds < seconds / _RUNG_GROWTH**2:
-            # Memory limits its size, not time.
+            # Memory limits the i-bound, not time, so that longer rungs would be no larger.
             break
         last = ibound
         if seconds >= top_seconds():
@@ -296,7 +295,7 @@ def _marginal_map(
     deadline: float | None,
     learn: Listener | None,
 ) -> Result:
-    """Return one run; ``own``: the options with which all variables are eliminated, the query last."""
+    """Return the answer of one run; ``bound_options`` eliminate all variables, the query last."""
     problem = joint.problem
     started = time.perf_counter()
     bounding = plan_problem(problem, bound_options)
@@ -370,7 +369,7 @@ def _run(execution: Execution, clock: dict[str, float], side: Bound, assignments
 
 
 def _from_below(execution: Execution, options: Options, clock: dict[str, float]) -> _Bound:
-    """Hölder's bound on the logarithm from below with the same mini-buckets, as far as they fit."""
+    """Return Hölder's bound on the logarithm from below, with the same mini-buckets as far as they fit."""
     backend, plan = execution.backend, execution.plan
     started = time.perf_counter()
     ibound = options.ibound if plan.minibuckets is None else plan.minibuckets.ibound
@@ -383,7 +382,7 @@ def _from_below(execution: Execution, options: Options, clock: dict[str, float])
 def _conditioned(
     execution: Execution, options: Options, clock: dict[str, float], chosen: Sequence[Sequence[int]]
 ) -> float:
-    """Return the logarithm of the sum over assignments of the variables of partitioned buckets."""
+    """Return the logarithm of the sum over assignments of partitioned buckets' variables; -inf if it does not fit."""
     plan = execution.plan
     assert plan.minibuckets is not None
     nodes = bucket_tree([factor.scope for factor in plan.factors], plan.order, ibound=plan.minibuckets.ibound).nodes
