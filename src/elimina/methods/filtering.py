@@ -387,7 +387,7 @@ def filtered_plan(
     dense = make_plan(
         Elimination(problem, filter_bounds.order, machine, memory, options.dtype or ("int64" if wide else "int32"))
     )
-    # Bounds are computed from the factors' cells.
+    # Factors are not listed, because bounds are computed from their cells.
     plan = make_sparse_plan(dense, problem, machine, whole=True, listed=False)
     if plan is not None and refinements:
         # Sizes from independent tables do not predict the filtered sizes, but show how slices divide them.

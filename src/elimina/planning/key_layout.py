@@ -20,7 +20,7 @@ class KeyLayout(NamedTuple):
     """Place of each variable's value index in a key of 64-bit words; each field lies within one word.
 
     Attributes:
-        scope: Variables, the most significant one first; the variable that is eliminated next belongs to the end.
+        scope: Variables, the most significant one first; the variable that is eliminated next comes last.
         sizes: Domain sizes of these variables.
         fields: Word (0: the most significant one) and lowest bit of each field.
         words: Words of a key.
@@ -33,7 +33,7 @@ class KeyLayout(NamedTuple):
 
     @staticmethod
     def of(scope: Sequence[int], sizes: Sequence[int]) -> KeyLayout:
-        """Pack fields as tightly as words allow.
+        """Return the layout that packs fields as tightly as words allow.
 
         Raises:
             UnsupportedError: The key would have more than ``MAX_KEY_WORDS`` words.
@@ -73,7 +73,7 @@ class KeyLayout(NamedTuple):
         return np.array(words, dtype=np.uint64)
 
     def without_last(self) -> KeyLayout:
-        """Return the layout of the table after the last variable is eliminated: its bits are zero."""
+        """Return the layout after the elimination of the last variable, whose bits are zero then."""
         return KeyLayout(self.scope[:-1], self.sizes[:-1], self.fields[:-1], self.words)
 
     def segments(self, target: KeyLayout) -> NDArray[np.int64]:

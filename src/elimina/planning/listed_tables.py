@@ -116,7 +116,7 @@ def _tuples(problem: Problem, factor: FactorLayout, itemsize: int) -> int | None
     tables = [problem.tables[member] for member in factor.members]
     if all(table.rows is None for table in tables) or factor.cells < MIN_LISTED_CELLS:
         return None
-    # Slices restrict the table; it then has no more tuples than before.
+    # The number is a limit for slices, too: a restricted table has no more tuples than the whole one.
     widest = max(tables, key=lambda table: len(table.scope))
     listing = listing_table(tables, widest.scope, problem.model.sense)
     if listing is None or sum(map(field_bits, factor.sizes)) > WORD * (MAX_KEY_WORDS - 1):
@@ -131,7 +131,7 @@ def _span(factor: FactorLayout, tuples: int, itemsize: int) -> int:
 
 
 def with_listed(plan: Plan, tuples: Sequence[int | None]) -> Plan:
-    """Return a layout of a plan with some factors listed; messages keep their places, read only by sparse steps.
+    """Return a plan with some factors listed, for sparse steps: these do not read the offsets of messages, which stay.
 
     Args:
         plan: Plan with all factors written out.

@@ -33,7 +33,7 @@ class Speeds(NamedTuple):
         bandwidth: Bytes a second of a large step on one thread, read and written ones counted.
         combinations: Combinations a second of one value of the eliminated variable and one output cell on one thread,
             tables in cache.
-        fresh: Bytes a second at which memory is had from the system.
+        fresh: Bytes a second of new memory from the system.
         step: Seconds that each step takes at least.
         tuples: Tuples a second that a join of sparse tables makes on one thread.
         encoded: Cells of factors written per second.
@@ -87,7 +87,7 @@ def calibration_file() -> str | None:
 
 @functools.cache
 def speeds() -> Speeds:
-    """Return the measured speeds of this machine, or the given ones if there are none.
+    """Return the measured speeds of this machine, or the defaults if there are none.
 
     An invalid file is ignored, with a warning.
     """
@@ -135,7 +135,7 @@ BOTH_PASSES = 4.0
 """Time of both passes over a tree, as a multiple of its cells at a machine's best speed; as measured on networks."""
 
 KEPT_TREE_RUNS = 5
-"""Expected runs of a kept or a batch's junction tree: the search for its order may take a share of them."""
+"""Expected runs of a junction tree that is kept, or of a batch: the order search may take a share of their time."""
 
 SORTED_TUPLES = 3
 """Cost of sorting an input tuple of a join, relative to making a tuple."""
@@ -264,14 +264,14 @@ class Machine(NamedTuple):
         bandwidth: Bytes a second of a large copy, read and written ones counted.
         combinations: Combinations a second of one value of the eliminated variable and one output cell, tables in
             cache.
-        fresh: Bytes a second at which memory is had from the system.
+        fresh: Bytes a second of new memory from the system.
         step: Seconds that each step takes at least.
         start: Seconds before the first step (a GPU's context, loading of kernels).
-        rows: Rows per second that a join of sparse tables makes, without sorting its inputs.
+        rows: Tuples a second that a join of sparse tables makes, without sorting its inputs.
         rows_step: Seconds that each step on sparse tables takes at least.
         lone_bandwidth: Bytes a second of a step that one thread runs.
         lone_combinations: Combinations a second of such a step.
-        shared: Combinations from which a step is divided among threads.
+        shared: Combinations of the smallest step that is divided among threads.
     """
 
     name: str
@@ -297,9 +297,9 @@ class Machine(NamedTuple):
         """Estimate the time of a dense step.
 
         Args:
-            moved: Bytes that it reads and writes.
-            work: Its combinations.
-            streamed: Tables that it reads in each combination.
+            moved: Bytes that the step reads and writes.
+            work: Combinations of the step.
+            streamed: Tables that the step reads in each combination.
         """
         is_lone = work < self.shared
         bandwidth = self.lone_bandwidth if is_lone else self.bandwidth
@@ -347,7 +347,7 @@ class Machine(NamedTuple):
 
 
 def cpu_machine(threads: int) -> Machine:
-    """Cost model of a host with a number of threads."""
+    """Return the cost model of a host with a number of threads."""
     measured = speeds()
     return Machine(
         name="cpu",
@@ -371,7 +371,7 @@ def machine_of(device: str, threads: int) -> Machine:
 
 
 def cuda_machine(is_open: bool = False) -> Machine:
-    """Cost model of a data-centre GPU, with its start-up unless this process has opened it."""
+    """Return the cost model of a data-centre GPU, with its start-up unless this process has opened it."""
     measured = speeds()
     return Machine(
         name="cuda",

@@ -9,10 +9,10 @@ if TYPE_CHECKING:
     from elimina.planning.step import Step
 
 DEPTH, SIDE, WORK = 4, 8, 1 << 16
-"""Values of the eliminated variable, rows or columns, and combinations from which a step is a matrix product."""
+"""Least values of the eliminated variable, least rows or columns, and least combinations of a matrix product."""
 
 LIBRARY_DEPTH, LIBRARY_SIDE, LIBRARY_WORK = 48, 32, 1 << 20
-"""The same for a device's library, where the range of the output takes another pass."""
+"""The same limits for a device's library, which needs another pass for the range of the output."""
 
 
 class Product(NamedTuple):
@@ -25,7 +25,7 @@ class Product(NamedTuple):
 
     @property
     def work(self) -> int:
-        """Products that are summed."""
+        """Number of products that are summed."""
         return self.batch * self.rows * self.columns * self.depth
 
     def __str__(self) -> str:

@@ -44,7 +44,7 @@ def make_bounded_plan(
 
     Args:
         elimination: Elimination of the task ``mpe`` or ``pr``.
-        ibound: ``auto``: the largest one that fits the memory.
+        ibound: I-bound; ``auto``: the largest one that fits the memory.
         levelled: True for moment matching between the mini-buckets of a variable; ``auto`` goes without it where its
             records would not fit.
         seconds: Estimated time that ``auto`` may take besides the device's start.
@@ -97,7 +97,7 @@ def make_bounded_plan(
 
 
 class _Rough(NamedTuple):
-    """Rough cost of mini-buckets: bytes of messages, and of records."""
+    """Rough figures of mini-buckets: bytes of messages and of records, seconds, width, and whether there are any."""
 
     bytes: float
     records: int
@@ -106,7 +106,7 @@ class _Rough(NamedTuple):
     is_divided: bool
 
     def fits(self, memory: int, seconds: float) -> bool:
-        """Return whether they fit the limits."""
+        """Return whether the mini-buckets fit the limits."""
         return self.bytes + planning_bytes(self.records) <= memory and self.seconds <= seconds
 
 

@@ -52,7 +52,7 @@ class Encoding(NamedTuple):
 _COSTS = "costs that are not integers"
 
 _MIN_OPERANDS = 3
-"""Number of tables of a step from which a narrower dtype is faster."""
+"""Least number of tables of a step with which a narrower dtype is faster."""
 
 
 def operand_limits(bound: int, dtype: Dtype) -> list[int]:

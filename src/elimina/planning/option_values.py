@@ -29,7 +29,8 @@ class Values(NamedTuple):
     Attributes:
         check: Function of the option's name and a value that returns the value in its plain form, and raises TypeError
             or InputError.
-        read: Function that returns the value of a text, and raises InputError; None: the text, or one of the others.
+        read: Function that returns the value of a text, and raises InputError; None: ``words`` or ``limits`` say how
+            texts are read, or a text is its own value.
         words: All values, if they are words.
         limits: Least and largest value, if all values are whole numbers.
         is_path: True for paths of files and directories.

@@ -47,7 +47,7 @@ Division = Literal["auto", "scope", "content"]
 DIVISIONS: tuple[Division, ...] = get_args(Division)
 
 _MIN_SHARED_BYTES = 1 << 24
-"""Limit in bytes from which a call's other memory counts too: any process grows by some MiB at its start."""
+"""Least memory limit, in bytes, that includes a call's other memory: any process grows by some MiB at its start."""
 
 _MIN_MEMORY_SHARE = 0.25
 """Share of a limit that always stays available to tables: even small ones give bounds."""
@@ -203,8 +203,8 @@ class Options(NamedTuple):
 
     @property
     def of_checkpoint(self) -> dict[str, str | int | None]:
-        """The options of a checkpoint, which continues with the same ones only."""
-        # On which GPUs does not matter: they may be fewer after one was lost.
+        """The options that a checkpoint stores: it continues only a call with the same ones."""
+        # The numbers of the GPUs are left out: there may be fewer after one was lost.
         device = "cuda" if self.needs_gpu else self.device
         order = self.order if isinstance(self.order, str) else " ".join(map(str, self.order))
         plain = self._replace(device=device, order=cast(Method, order))
@@ -223,13 +223,13 @@ class Options(NamedTuple):
         return self._replace(memory=max(room - held, int(room * _MIN_MEMORY_SHARE)))
 
     def limit_for(self, needed: int, held: int) -> int:
-        """Return a limit that leaves this many bytes to new work while a call holds others, with a reserve."""
+        """Return a memory limit, with a reserve, that leaves some bytes to new work while a call holds others."""
         spared = needed + int(needed * _SPARE_MEMORY_SHARE)
         return spared if spared < _MIN_SHARED_BYTES else spared + held + int(held * _SPARE_MEMORY_SHARE)
 
     @property
     def is_shared(self) -> bool:
-        """True if the host's memory is limited, and the limit is large enough to count the memory of the call."""
+        """True if the host's memory is limited, and the limit is large enough to include the call's other memory."""
         return self.room is not None and not self.needs_gpu and self.room >= _MIN_SHARED_BYTES
 
     @property
@@ -277,7 +277,7 @@ class Options(NamedTuple):
         """Return the options, after a check against an engine.
 
         Raises:
-            InputError: The engine does not take one of them.
+            InputError: An option has another value than its default, and the engine does not take it.
         """
         for record in OPTIONS:
             if engine not in record.engines and self.sets(record):
@@ -296,7 +296,7 @@ class Options(NamedTuple):
             TypeError: A field has the wrong type.
             InputError: A field makes no sense, or does not go with the others or the task.
         """
-        # Fields of other types may change or keep much memory alive, and folders may go.
+        # Only plain fields are cached: other objects may change or hold much memory, and a scratch folder may go.
         if self.scratch is None and _PLAIN.issuperset(map(type, self)):
             return _checked_before(task, is_run, *cast("tuple[Hashable, ...]", self))
         return self._checked(task, is_run)

@@ -29,7 +29,7 @@ CELLS_PER_SECOND = 1e9
 """Cells per second of a CPU, for comparing the time of a run with that of the order search."""
 _DEFAULT_SECONDS = 2.0
 _UNLIMITED_SECONDS = 1e9
-# The core computes with sizes as doubles.
+# The core computes with sizes as doubles, which hold all integers up to this.
 _MAX_DOMAIN = 2**53
 _MAX_COUNTED = 2**63
 """Largest sum in 64 bits."""
@@ -50,8 +50,8 @@ class Order(NamedTuple):
         largest_table: Cells of the largest message (a separator's product).
         method: Heuristic that found the order.
         seconds: Time of the search in seconds, counted by its work as its time limit is.
-        is_complete: False if variables are only listed, from an elimination of too many cells on or because there is
-            one in a part of the problem. The figures are then those of this elimination.
+        is_complete: False if an elimination of too many cells was met, in this order or in a part of the problem that
+            was ordered first. Further variables are then only listed, and the figures are those of this elimination.
     """
 
     order: tuple[int, ...]
@@ -68,7 +68,7 @@ class Order(NamedTuple):
         return math.log10(self.total_cells) if self.total_cells else -math.inf
 
     def seconds_at(self, cells_per_second: float) -> float:
-        """Estimate an elimination's time: a finite float, where the number of cells has none."""
+        """Estimate an elimination's time: a finite float, even if the number of cells is beyond all floats."""
         return min(self.total_cells, MAX_CELLS) / cells_per_second
 
 
@@ -97,8 +97,8 @@ def find_order(
             budget (once if there is none); ``pseudo-tree`` is :func:`pseudo_tree_order`. The rules take next the
             variable that adds the fewest edges (``min-fill``; ``weighted-min-fill``: the weight of an edge is the
             product of its ends' sizes), that has the fewest neighbours (``min-degree``) or the smallest bucket
-            (``min-weight``;
-            ``sweep``: among the neighbours of what is gone, so that a front moves through the graph).
+            (``min-weight``; ``sweep``: among the neighbours of eliminated variables, so that a front moves through the
+            graph).
         seconds: Time limit; by default 2 s for ``auto`` where `iterations` is not given either. It is counted by the
             work, so that the result is the same on every run. The clock ends the search after ten times as long.
         iterations: Rounds of the search (each a greedy run or an annealing). The result is then the same for a seed on
@@ -177,10 +177,10 @@ def evaluate_order(
 
 
 def pseudo_tree_order(sizes: Sequence[int], scopes: Sequence[Sequence[int]]) -> tuple[int, ...]:
-    """Order of a pseudo-tree that is built by depth-first search: a variable comes after all of its descendants.
+    """Return the order of a pseudo-tree built by depth-first search: a variable comes after all of its descendants.
 
-    Roots are the variables of most neighbours; among a variable's unvisited neighbours the one of most neighbours is
-    visited first (Fioretto, Pontelli, Yeoh, Dechter, 2018, "Accelerating exact and approximate inference for
+    Roots are the variables with most neighbours; among a variable's unvisited neighbours, the one with most neighbours
+    is visited first (Fioretto, Pontelli, Yeoh, Dechter, 2018, "Accelerating exact and approximate inference for
     (distributed) discrete optimization with GPUs", section 6.2). Ties go to the lower index.
 
     Raises:

@@ -19,8 +19,8 @@ from elimina.problem.preparation import Problem
 from elimina.system import release_memory
 
 QUICK_SECONDS = 0.35
-"""Seconds of a quick search for an order: 50 of 60 large files of the UAI competitions gain less than a bit of work by
-two more."""
+"""Seconds of a quick search for an order: on 50 of 60 large files of the UAI competitions, two more seconds save less
+than half of the work."""
 
 _ROUGH_SECONDS = 0.5
 _ROUGH_VARIABLE_SECONDS = 2e-4
@@ -32,14 +32,14 @@ _VARIABLE_SECONDS = 4e-5
 useless."""
 
 _MIN_SEARCH_PER_QUICK_ORDER = 3
-"""Time of the shortest search for an order, in times of the quick order: it begins with two like it."""
+"""Least time of a search for an order, relative to that of the quick order: it begins with two orders like that."""
 
 _MIN_PARTIAL_VARIABLES = 50_000
-"""Variables from which a quick order for marginals ends early if elimination is hopeless: marginals are estimated then,
-and the rest of the order would take most of the time."""
+"""Least number of variables with which a quick order for marginals ends early if elimination is hopeless: marginals are
+estimated then, and the rest of the order would take most of the time."""
 
 _MIN_RELEASED_VARIABLES = 100_000
-"""Variables from which the memory of a quick order is given back: 10 ms for a million."""
+"""Least number of variables with which the memory of a quick order is given back: 10 ms for a million."""
 
 
 def rough_order(problem: Problem, options: Options) -> Order:
@@ -72,7 +72,7 @@ def quick_order(problem: Problem, options: Options, seconds: float) -> Order:
 
 
 def is_settled(order: Order) -> bool:
-    """Return whether a search ended because its run is not worth more: a longer one would end at the same place."""
+    """Return whether a search ended because the run is too short for more: a longer time limit would change nothing."""
     return order.method == "auto" and order.seconds >= SEARCH_SHARE / 2 * order.seconds_at(CELLS_PER_SECOND)
 
 
@@ -93,7 +93,8 @@ def elimination_order(problem: Problem, options: Options, rough: Order | None = 
     Args:
         problem: Problem whose variables are ordered.
         options: Planning options.
-        rough: Order from ``rough_order``, if it is known: a search does not go on from a small problem's.
+        rough: Order from ``rough_order``, if it is known. It is returned if a search could save little, or finds no
+            better one.
         runs: Runs that are expected of the plan.
     """
     if not isinstance(options.order, str):
@@ -105,7 +106,7 @@ def elimination_order(problem: Problem, options: Options, rough: Order | None = 
     # Kept variables stay neighbours of each other throughout, so their joint table is part of the work.
     variables = (*problem.free, *problem.kept)
     sizes = problem.model.sizes
-    method = cast(Method, options.order)  # find_order names the methods if it is none
+    method = cast(Method, options.order)  # find_order refuses other words
     result = find_order(
         [sizes[v] for v in variables],
         _scopes(problem, variables, problem.kept),
@@ -143,7 +144,7 @@ def consistency_order(
 
 
 def _scopes(problem: Problem, variables: Sequence[int], more: Sequence[int] = ()) -> Scopes:
-    """Return the groups' scopes, and one more, as places of variables."""
+    """Return the groups' scopes, and one more if it is given, as positions among some variables."""
     number = np.zeros(len(problem.model.sizes), dtype=np.int64)
     number[np.array(variables, dtype=np.int64)] = np.arange(len(variables))
     starts, members = problem.groups.scopes
@@ -154,7 +155,7 @@ def _scopes(problem: Problem, variables: Sequence[int], more: Sequence[int] = ()
 
 
 _KEPT_SIZES = (2, 16, 4096)
-"""Pretended numbers of values of variables that stay: the more, the fewer of them messages will have."""
+"""Pretended numbers of values of kept variables: with larger ones, the order has fewer kept variables in messages."""
 
 
 def _order_around(problem: Problem, options: Options) -> tuple[int, ...]:

@@ -63,7 +63,7 @@ class Steps(Sequence[Step]):
     def packed(steps: Sequence[Step]) -> Steps:
         """Return steps over their records: the given ones, or newly packed ones.
 
-        Numbers of cells beyond 64 bits become the largest one: only steps on tuples have them, which do not read them.
+        Numbers of cells beyond 64 bits become the largest integer: only sparse steps have them, and do not read them.
         """
         if isinstance(steps, Steps):
             return steps
@@ -137,7 +137,7 @@ class Steps(Sequence[Step]):
         return np.asarray(self.words[self.starts[steps] + OUT])
 
     def first_sizes_of(self, steps: Integers) -> Integers:
-        """Return the number of values of the first variable of each of these steps' outputs, which have one."""
+        """Return the number of values of the first variable of each of these steps' outputs; none may be a constant."""
         return self.words[self.starts[steps] + HEADER + AXIS_SIZE]
 
     def variables_of(self, step: int) -> set[int]:
@@ -174,7 +174,7 @@ class Steps(Sequence[Step]):
 
     @property
     def is_plain(self) -> bool:
-        """True if no step levels mini-buckets or has a weight."""
+        """True if no step is a moment matching or has a weight."""
         return bool((self.variables >= -1).all() and (self._weights == 1).all())
 
     @property
@@ -245,7 +245,7 @@ class DeferredSteps(Steps):
         return np.asarray(self.placed.out_offsets[steps])
 
     def first_sizes_of(self, steps: Integers) -> Integers:
-        """Return the number of values of the first variable of each of these steps' outputs, which have one."""
+        """Return the number of values of the first variable of each of these steps' outputs; none may be a constant."""
         return self.placed.first_sizes(steps)
 
     def __reduce__(self) -> tuple[type[Steps], tuple[NDArray[Any], ...]]:
@@ -280,7 +280,7 @@ class Outputs(Unpacked[Output]):
         return len(self.steps)
 
     def locations(self, steps: Steps) -> Integers:
-        """Return step, offset and span of each output; they are kept, as plans of small models are."""
+        """Return step, offset and span of each output; they are kept for further runs of the plan."""
         if self._locations is None or self._locations[0] is not steps:
             numbers = self.steps
             self._locations = steps, np.column_stack((numbers, steps.offsets_of(numbers), steps.spans[numbers]))
@@ -309,10 +309,10 @@ class Factors(Unpacked[FactorLayout]):
         members: Tables that are joined to each factor, int32.
         starts: Starts of the scopes.
         scopes: Variables of each factor, earliest eliminated first, int32.
-        sizes: Their numbers of values.
-        strides: Elements between two values of each.
+        sizes: Number of values of each of these variables.
+        strides: Elements between two values of each of these variables.
         offsets: Start of each factor in the arena, in elements.
-        spans: Elements of each, padding included.
+        spans: Elements of each factor, padding included.
     """
 
     def __init__(self, *arrays: NDArray[Any]) -> None:
@@ -375,7 +375,7 @@ class Factors(Unpacked[FactorLayout]):
 
     @cached_property
     def joined(self) -> int:
-        """Tables that one factor is joined of, at most."""
+        """Largest number of tables that are joined to one factor."""
         return int(np.diff(self.member_starts).max(initial=0))
 
     @cached_property

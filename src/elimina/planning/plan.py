@@ -16,7 +16,7 @@ from elimina.planning.step import FactorLayout, Output, Step
 from elimina.problem.semirings import SEMIRINGS
 
 MAX_BYTES = 2**62
-"""No machine has more."""
+"""More bytes than any machine has."""
 
 
 class StorageForm(NamedTuple):
@@ -35,13 +35,13 @@ class Sparse(NamedTuple):
     """A plan's steps and tables for sparse sessions: only dense steps have places in an arena.
 
     Attributes:
-        factors: The plan's, at the start of the arena.
-        steps: The plan's; those that rows do not reach come first.
+        factors: Factors of the plan, at the start of the arena.
+        steps: Steps of the plan; dense ones that depend on no sparse step come first.
         forms: Storage of each step's output.
         memory: Bytes that all tables together may take.
         outside: Bounds on the rest of the problem for each step: tuples that can be part of no solution are dropped.
             None: tuples are only dropped for their own values.
-        lasting: Steps whose outputs stay, for in other slices they are read again.
+        lasting: Steps whose outputs stay, because they are read again in other slices.
     """
 
     factors: Sequence[FactorLayout]
@@ -85,13 +85,13 @@ def slice_runs(sizes: Sequence[int]) -> list[int]:
 class Form:
     """Layout of a plan's tables over memory, runs and devices; adding one is described in ``running.plan_forms``.
 
-    Subclasses declare their fields as dataclasses do. These would take 0.5 ms each at start-up to make their methods.
+    Subclasses declare their fields as dataclasses do, but are none: each would take 0.5 ms to make at start-up.
 
     Attributes:
         variables: Variables conditioned on, a run for each combination of their values; the one that changes least
             often comes first.
-        sizes: Their numbers of values.
-        levels: Number of variables, from the first on, that each step runs again for: those up to the last one it
+        sizes: Number of values of each of these variables.
+        levels: Number of variables (the first ones) for whose values each step runs again: up to the last one that it
             depends on. Empty: no step runs again.
         limits: Bytes that may be used of other memory tiers than the device's own.
         gpus: Number of GPUs that compute each step together.
@@ -216,7 +216,7 @@ class Plan(NamedTuple):
         sparse: Steps on sparse tables, which hold the allowed tuples alone; None: all tables are dense. Bytes and
             seconds are then predictions.
         minibuckets: Partition of the buckets; None: the plan is exact.
-        planning_bytes: Bytes that planning and the records take, a part of the host's.
+        planning_bytes: Bytes that planning and the records take, a part of the bytes on the host.
         shortfall: Figures for the error, where the plan does not fit.
 
     Examples:
@@ -413,8 +413,8 @@ class TablePlace(NamedTuple):
     Attributes:
         offset: Start of the table, in elements.
         scope: Variables of the table.
-        sizes: Their numbers of values.
-        strides: Elements between two values of each.
+        sizes: Number of values of each variable.
+        strides: Elements between two values of each variable.
     """
 
     offset: int
@@ -427,7 +427,7 @@ class OutsideBounds(NamedTuple):
     """A program over a plan's factors, and the places of its answers.
 
     Attributes:
-        steps: Their arena begins with the plan's factors.
+        steps: Steps of the program, whose arena begins with the plan's factors.
         arena_cells: Elements of that arena.
         factors: Places of the plan's factors.
         outputs: Tables that together bound each step's output from below.

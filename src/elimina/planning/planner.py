@@ -42,7 +42,7 @@ def planning_bytes(records: int) -> int:
 
 
 DEFERRED_WORDS, _DEFERRED_BYTES = 1 << 22, 4
-"""Number of words of records from which the host writes records one by one, and its largest memory for each word."""
+"""Least words of records with which the host writes records one by one, and most bytes of its memory for each word."""
 
 MAX_KEPT_PLANS = 16
 """Number of plans that this process keeps for later calls."""
@@ -89,7 +89,7 @@ class _PlacedPlan(NamedTuple):
 
     @property
     def is_recorded(self) -> bool:
-        """Return whether there are records: they are left out if they do not fit into memory."""
+        """True if there are records: they are left out if they do not fit into memory."""
         return not self.placed.record_words or len(self.placed.out_spans) > 0
 
     def is_too_large(self, machine: Machine, memory: int) -> bool:
@@ -106,10 +106,10 @@ class _SliceVariables(NamedTuple):
 
 
 MIN_INCUMBENT_SECONDS = 0.5
-"""Estimated seconds from which a search for a solution is worth it, as it permits a narrower dtype."""
+"""Estimated seconds above which a search for a solution is worth it, because it may permit a narrower dtype."""
 
 _HOPELESS_PLAN_SECONDS = 1e9
-"""Estimated seconds from which a plan is made only for its figures."""
+"""Estimated seconds above which a plan is made only for its figures."""
 
 _MAX_COUNTED = 1e300
 """Largest figure of a plan, so that bytes and their sums are finite floats."""
@@ -125,10 +125,11 @@ class Elimination(NamedTuple):
     Attributes:
         problem: Problem to eliminate.
         order: The free variables in elimination order; without those that are conditioned on.
-        machine: The device that will run it, as its cost model sees it.
-        memory: Bytes that the plan may use there.
+        machine: Cost model of the device that will run the plan.
+        memory: Bytes that the plan may use on the device.
         dtype: Override of the arena's dtype.
-        is_hasty: True if no solution is searched for, whose cost might allow smaller numbers.
+        is_hasty: True to skip the search for a solution, whose cost would bound the totals and so might allow a smaller
+            number type.
         runs_once: True if marginals are computed once: no message is kept for a second run.
         keeps_messages: True if messages stay on the host until the end, as those of weighted mini-buckets do (``pr``).
     """
@@ -144,7 +145,7 @@ class Elimination(NamedTuple):
 
 
 class Conditioning(NamedTuple):
-    """Variables that are fixed to each combination of their values in turn, and the plan without them."""
+    """Variables that are fixed to each combination of their values in turn, and the plan without slices."""
 
     variables: Sequence[int]
     unsliced: Plan
@@ -198,7 +199,7 @@ def make_plan(
         zeros = [_has_zeros(conditioned, group) for group in conditioned.groups]
         weights = node_weights(tree_of(tree), relaxation.side, zeros, conditioned.maximised)
     decode = SEMIRINGS[problem.described.semiring].is_idempotent and minibuckets is None and not problem.kept
-    # A GPU has only whole programs' messages in its arena.
+    # On a GPU, messages are in the arena at the end only if all of them are kept.
     keep = decode or ((minibuckets is not None or bool(weights)) and not machine.on_host)
 
     most_bytes = min(memory // PLANNING_BYTES_PER_RECORD_BYTE, MAX_BYTES) + MIN_RECORD_BYTES
@@ -215,9 +216,9 @@ def make_plan(
         encoding = choose_encoding(problem, steps.most_tables, bound, dtype, bool(weights))
         return _lay_out(conditioned, steps, slices, encoding, keep, machine, most_bytes)
 
-    # A property of the whole problem holds for each slice.
+    # A bound on the costs of the whole problem holds for each slice.
     bound = cost_bound(problem)
-    # The search for a solution runs once, whether it finds one or not.
+    # The search for a solution runs once, whether it finds one or not: a reference plan has had it already.
     reference = single or unsliced
     searched = elimination.is_hasty or (
         reference is not None and reference.dtype in INTEGERS and reference.seconds < _HOPELESS_PLAN_SECONDS
@@ -301,7 +302,7 @@ def kept_plan(elimination: Elimination, single: Plan | None = None) -> Plan:
     values = model.sense, model.is_integer, bound
     asked = problem.kept, problem.wanted, problem.maximised, problem.families
     structure = problem.task, model.sizes, problem.groups, *asked
-    # Steps that are kept beside their plan keep their number.
+    # The id of steps is unique while they exist, and ``_plans`` keeps them.
     key = (*values, *structure, tuple(order), machine, *elimination[4:], None if single is None else id(single.steps))
     with _plans_lock:
         plan = _plans.get(key, (None, None))[0]
@@ -310,7 +311,7 @@ def kept_plan(elimination: Elimination, single: Plan | None = None) -> Plan:
             return plan._replace(memory_limit=memory)
     plan = make_plan(elimination, single=single)
     is_short = Steps.packed(plan.steps).record_words <= MAX_KEPT_PLAN_WORDS
-    # The values decide on a smaller number for 'forbidden'.
+    # A smaller number for 'forbidden' depends on the values of the tables, so the plan is not kept.
     is_general = plan.dtype not in INTEGERS or plan.forbidden == bound
     if is_short and is_general and ROOM * plan.peak_bytes <= memory:
         with _plans_lock:

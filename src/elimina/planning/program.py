@@ -44,7 +44,7 @@ class Program(NamedTuple):
         work: Combinations of output cells and eliminated values, over all steps, each run once.
         stream: Passage of the arena through a device that is smaller; None: the arena lies on the device.
         scratch: The directory of the file that the arena lies in; None: it lies in memory.
-        sparse: The steps, where some of them work on rows; they are not packed then.
+        sparse: The steps if some of them are sparse, which are not packed then; None: all are dense.
         shards: Division among GPUs, each of which runs all steps; None: one device runs them.
         deferred: The steps if they are many and the host runs them from its memory: it packs each where it runs it.
     """
@@ -97,7 +97,8 @@ def pack(plan: Plan, variables: int, semiring: str | None = None, parameter: flo
         parameter: Another parameter than the plan's forbidden value.
 
     Raises:
-        InternalError: It has moment matching or weights, which sparse steps, slices, tiles and decoding do not support.
+        InternalError: The plan has moment matching or weights, and also sparse steps, slices, tiles or decoding, which
+            do not support them.
     """
     _check_minibuckets(plan, semiring or plan.semiring)
     steps = Steps.packed(plan.steps if plan.sparse is None else ())
@@ -135,7 +136,7 @@ def _work_once(plan: Plan) -> int:
 
 
 def _check_minibuckets(plan: Plan, semiring: str) -> None:
-    # Searching millions of steps takes as long as running some.
+    # Asked first, because a search through millions of steps takes as long as running some.
     is_plain = plan.minibuckets is None and not SEMIRINGS[plan.semiring].is_weighted
     if is_plain or Steps.packed(plan.steps).is_plain:
         return
@@ -200,8 +201,8 @@ def place_steps(
         machine: Device whose cost model estimates the time.
         levels: Level of each step, ascending (``Form.levels``); empty: all are 0.
         runs: Number of runs of the steps of each level.
-        most_words: Words of records; a layout that needs more has figures alone.
-        deferred_words: Number of words of records from which they are written when they are read.
+        most_words: Most words of records; a layout that needs more has figures alone.
+        deferred_words: Least number of words of records with which these are written when they are read.
     """
     level_array, run_array = np.array(levels, dtype=np.int32), np.array(runs, dtype=np.float64)
     return steps.place(itemsize, keep, level_array, run_array, machine.speed, most_words, deferred_words)

@@ -14,7 +14,7 @@ class Segments(Form):
     Bytes, work and seconds of the plan are estimates of all runs.
 
     Attributes:
-        ends: Place in the order behind the last variable of each segment.
+        ends: Position in the order after the last variable of each segment.
         unsegmented: The plan with all messages, which is too large.
         dtype: Override of the dtype of each segment's tables.
         limits: See ``Form``.

@@ -31,11 +31,11 @@ class GpuTable(NamedTuple):
 
     Attributes:
         axes: Its variables.
-        sizes: Their numbers of values.
+        sizes: Number of values of each variable.
         division: Division of its cells.
         offset: Start in each GPU's arena, in elements.
         strides: Elements between two values of each variable.
-        span: Elements that it takes there.
+        span: Elements that it takes in the arena.
     """
 
     axes: tuple[int, ...]

@@ -33,13 +33,14 @@ _DIVISIONS = 12
 
 _ROW_CELLS, _LONG_ROW_CELLS = 64, 1024
 _VECTOR_BYTES, _LINE_BYTES, _TABLE_BYTES = 16, 64, 256
-"""Cells from which rows are padded to whole vectors and lines, and alignment of tables, as ``core/plan`` has them."""
+"""Least cells of rows that are padded to whole vectors, and to lines; bytes of these, and of the alignment of tables.
+All are as in ``core/plan``."""
 
 _SIZES = 6
 """Significant bits of a table's number of elements: it is rounded up by 3 % at most."""
 
 _LARGE_OUTPUT_SHARE = 0.125
-"""Share of a GPU's memory from which outputs are divided even at a loss of time."""
+"""Share of a GPU's memory above which outputs are divided even at a loss of time."""
 
 
 def make_shards(plan: Plan, machine: Machine, gpus: int, memory: int) -> Plan | None:
@@ -47,7 +48,7 @@ def make_shards(plan: Plan, machine: Machine, gpus: int, memory: int) -> Plan | 
 
     Args:
         plan: Dense plan without slices, which need not fit.
-        machine: One of the GPUs as the planner sees it.
+        machine: Cost model of one of the GPUs.
         gpus: Number of GPUs.
         memory: Bytes that the plan may use on each of them.
     """
@@ -129,7 +130,7 @@ class _DivisionSearch:
         return seconds + (GPU_JOIN_SECONDS if division and self._scaled else 0.0)
 
     def _least(self, number: int, needed: Division, costs: _Costs) -> tuple[float, Division]:
-        """Return the least seconds for a message in the needed division, and its division before."""
+        """Return the least seconds for a message in the needed division, and the division in which it is made."""
         source, runs = self._steps[number], self._runs[number]
         cells = math.prod(lengths_of(source.axes, source.sizes, needed))
         best, chosen = costs[needed][0] if needed in costs else math.inf, needed
@@ -160,12 +161,12 @@ def _runs(step: Step) -> dict[int, int]:
 
 @functools.cache
 def _best_ranges(sizes: tuple[int, ...], gpus: int) -> tuple[float, tuple[int, ...]]:
-    """Return the largest quotient of a table and the largest of its parts, and the ranges of the first variables."""
+    """Return how many times smaller than a table its largest part can be, and the ranges of the first variables."""
     best: tuple[float, tuple[int, ...]] = 1.0, ()
     for ranges in range(2, min(gpus, sizes[0]) + 1) if sizes else ():
         quotient, further = _best_ranges(sizes[1:], gpus // ranges)
         candidate = quotient * sizes[0] / -(-sizes[0] // ranges), (ranges, *further)
-        # Ties are broken by the number of variables.
+        # Ties go to the division with fewer variables.
         best = max(best, candidate, key=lambda pair: (round(pair[0], 9), -len(pair[1])))
     return best
 
@@ -218,7 +219,7 @@ class _Builder:
         """Return the plan with the steps of each GPU.
 
         Args:
-            machine: One of the GPUs as the planner sees it.
+            machine: Cost model of one of the GPUs.
             memory: Bytes that may be used on each of them.
             seconds: Estimated time of all steps and copies.
             height: Elements of each GPU's arena.
@@ -267,7 +268,7 @@ class _Builder:
                 self._copied.append(operand.source)
                 message = copies[-1].target
             tables.append(message)
-        # Copies are over before the step writes.
+        # Copies are over before the step writes, so the output may take the place of their sources.
         for copy in copies:
             self.memory.give_back(copy.source.offset)
         self.memory.go_on()
@@ -302,7 +303,8 @@ class _Builder:
     ) -> GpuTable:
         """Allocate a table, with the order of axes of the given strides.
 
-        ``rows``: the first axis of rows, which are padded to whole vectors; None: where the other strides have a gap.
+        ``rows``: number of axes before the rows, which are padded to whole vectors; None: rows are padded where the
+        given strides have a gap.
         """
         lengths, table_strides, cells = lengths_of(axes, sizes, division), [0] * len(axes), 1
         end = 1
@@ -348,7 +350,8 @@ class _Memory:
     """Memory of a GPU, in elements.
 
     Args:
-        offsets: Places of all tables in the sequence in which they are made; None: they are numbers, not places.
+        offsets: Start of each table, in the sequence in which they are made; None: starts are unknown so far, and the
+            tables' numbers stand for them.
     """
 
     def __init__(self, offsets: Sequence[int] | None) -> None:
@@ -380,7 +383,7 @@ class _Memory:
         firsts, lasts, ends = np.array(self._first), np.array(self._last), np.zeros(len(self._spans), dtype=np.int64)
         starts = np.zeros_like(ends)
         base = height = _round_up(height, unit)
-        # Tables of about one size take turns in the same places.
+        # Sizes are rounded up, so that tables of about one size can follow each other in one place.
         spans = [_round_up(span, max(unit, 1 << max(0, span.bit_length() - _SIZES))) for span in self._spans]
         for number in sorted(range(len(ends)), key=lambda table: (-spans[table], self._first[table])):
             neighbours = np.flatnonzero((firsts <= lasts[number]) & (lasts >= firsts[number]) & (ends > 0))

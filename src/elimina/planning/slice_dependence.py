@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 
 def dependence(reads: Iterable[Iterable[tuple[int, int]]], factors: Sequence[int]) -> list[int]:
-    """Return bit masks of the factors that each step depends on, itself or through the tables it reads.
+    """Return the bits of all factors that each step depends on, itself or through the tables it reads.
 
     Args:
-        reads: Earlier steps that wrote the tables each step reads (-1: none), and their factors.
+        reads: Tables that each step reads, as pairs: the earlier step that wrote the table (-1: none), and its factor.
         factors: Bits of each factor.
     """
     masks: list[int] = []

@@ -21,11 +21,12 @@ from elimina.problem.preparation import Problem
 Floats = NDArray[np.float64]
 
 MAX_SLICED_SECONDS = 3600.0
-"""Estimated time of slices that ``auto`` takes."""
+"""Largest estimated seconds of slices by ``auto``."""
 
 MAX_SLICE_COUNT = 1 << 40
 MAX_SLICER_SECONDS = 1e9
-"""Largest number of slices to count: slices save memory, but no work, so more are useless."""
+"""Largest number of slices, and largest estimated seconds without slices, for which variables are chosen: slices save
+memory, but no work."""
 
 _ROUNDS = 20
 """Plans made in search of one that fits."""
@@ -37,11 +38,11 @@ _SPARED = 4
 """Conditioning variables that are checked in the end: the others may suffice without them."""
 
 _OVERHEAD = 0.02
-"""Cost of a value of a conditioned variable besides work, as a share of the work: it decides where no work is lost."""
+"""Cost of a value of a conditioned variable besides work, as a share of the work: it decides if none adds work."""
 
 _CANDIDATE_VARIABLES = 8
 _PAIRS = 20000
-"""Variables that are tried before one is fixed; fewer where scopes have more variables in all than this."""
+"""Variables that are tried before one is fixed, and limit of the scopes' total length times their number."""
 
 _TABLE_BYTES = 16
 """Size of the smallest table in an arena."""
@@ -87,11 +88,13 @@ def make_sliced_plan(elimination: Elimination, unsliced: Plan) -> Plan | None:
 
 
 def make_finer_plan(elimination: Elimination, plan: Plan, least: int) -> Plan:
-    """Plan with at least this many slices, to be run at the same time; without slices if they save no time.
+    """Plan with at least this many slices, if there are variables for it, to be run at the same time.
+
+    The given plan is returned if they save no time, or do not fit.
 
     Args:
         elimination: Elimination of the task ``mpe``, ``pr`` or ``count``; its order includes the variables of slices.
-        plan: On dense tables, with fewer slices or none.
+        plan: Plan on dense tables, with fewer slices or none.
         least: Smallest number of slices.
     """
     unsliced = plan.whole
@@ -116,13 +119,13 @@ def make_sliced_sparse_plan(
 ) -> Plan | None:
     """Plan sparse steps in as many slices as the expected tuples need; None if this exceeds the allowed number.
 
-    The next ones are those whose messages have most rows for each doubling of the slices, several at a time while the
+    Variables are fixed whose messages have the most tuples for each doubling of the slices, several at a time while the
     plan is far from fitting.
 
     Args:
         problem: Problem of the task ``mpe``, ``pr`` or ``count``.
-        machine: Device as the planner sees it.
-        on_rows: The plan without slices; slices list factors only if it does.
+        machine: Cost model of the device.
+        on_rows: The sparse plan without slices; slices list factors only if this plan does.
         most_bytes: Expected bytes that a slice may take.
         max_slices: Largest number of slices.
         times: See ``make_sparse_plan``.
@@ -163,11 +166,11 @@ class Cut:
 
     Args:
         slicer: Problem that is sliced.
-        fixed: Variables.
+        fixed: Variables that are fixed.
 
     Attributes:
-        fixed: The variables.
-        bytes: Estimate of what a slice needs.
+        fixed: Variables that are fixed.
+        bytes: Estimated bytes of a slice.
         pressure: Quantity to reduce: the bytes, or, where messages make room for others, a norm of the memory at each
             bucket's elimination, since lowering one of many high points helps, too.
         work: Combinations over all slices.
@@ -216,7 +219,7 @@ class Cut:
         self.pairs = self._messages.pairs
 
     def _filled(self, spans: Floats, levels: Sequence[int]) -> Floats:
-        """Return the bytes of the messages in memory at each bucket's elimination. They stay until their parent's."""
+        """Return the bytes of the messages in memory at each bucket's elimination; each stays until its parent's."""
         sequence = sorted(self._tree.postorder.tolist(), key=levels.__getitem__)
         parents, levelled = np.array(self._parents, dtype=np.int64), np.array(levels, dtype=np.int64)
         leaves = (parents >= 0) & (levelled == levelled[parents])
@@ -289,8 +292,8 @@ class Slicer:
         Args:
             cut: Variables conditioned on already.
             variables: Variables to compare.
-            sizes: ``Cut.pressure`` with each of them fixed.
-            work: Likewise.
+            sizes: ``Cut.pressure`` with each of these variables fixed.
+            work: ``Cut.work`` with each of these variables fixed.
         """
         cost = np.log(np.maximum(work / max(cut.work, 1.0), 1e-3)) + _OVERHEAD * self.logs[variables]
         gain = -np.log(np.clip(sizes / cut.pressure, 1e-9, 1.0))
@@ -314,7 +317,7 @@ class _Scopes:
         return is_kept, Scopes(np.append(0, np.cumsum(lengths[is_kept])), self._variable[is_free])
 
     def by_owner(self, weights: NDArray[Any]) -> Floats:
-        """Sum of the weights of each scope's variables."""
+        """Return the sum of the weights of each scope's variables."""
         return np.bincount(self._owner, weights=weights[self._variable], minlength=self._count).astype(np.float64)
 
     def cells(self) -> Floats:
@@ -322,5 +325,5 @@ class _Scopes:
         return self._cells
 
     def by_variable(self, weights: Floats, variables: int) -> Floats:
-        """Sum of the weights of the scopes that have each variable."""
+        """Return the sum of the weights of the scopes that have each variable."""
         return np.bincount(self._variable, weights=weights[self._owner], minlength=variables).astype(np.float64)

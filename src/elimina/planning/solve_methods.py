@@ -12,7 +12,7 @@ class SolveMethod(NamedTuple):
     """Properties of a method, for code that treats methods differently.
 
     Attributes:
-        is_open: True if the schedule chooses.
+        is_open: True if the schedule chooses between the methods.
         is_for_all_tasks: True if it takes each task; otherwise ``tasks.Description.methods`` names it.
         may_eliminate: True if the run of an exact plan may answer.
         may_bound: True if mini-buckets may stand for an answer that does not fit.
@@ -43,4 +43,4 @@ SOLVE_METHODS: dict[OptimumMethod, SolveMethod] = {
     "mbe": SolveMethod(may_bound=True, bounds=True, partitions_query=True),
     "search": SolveMethod(partitions_query=True, seeks_optimum=True, searches=True, runs_on_clusters=True),
 }
-"""By name."""
+"""Properties of the methods by their names."""

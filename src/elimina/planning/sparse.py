@@ -35,14 +35,14 @@ from elimina.problem.tasks import described, tasks_that
 from elimina.problem.unpacked import rows_of
 
 _DENSE_SHARE = 0.5
-"""Share of a table's cells from which rows do not pay: a row takes its key besides, and is found by searching."""
+"""Share of allowed cells above which tuples do not pay: a tuple stores its key, too, and is found by searching."""
 
 _MAX_READ_CELLS = 1 << 22
-"""Cells of a factor whose joint support is counted."""
+"""Largest number of cells of a factor whose joint support is counted."""
 
 
 def reason_for_dense(problem: Problem) -> str | None:
-    """Why a problem cannot be planned on rows; None if it can."""
+    """Return the reason why a problem cannot have sparse tables; None if it can."""
     if described(problem.task).has_rows and not problem.kept:
         return None
     tasks = ", ".join(tasks_that(lambda task: task.has_rows))
@@ -69,7 +69,9 @@ class Density(NamedTuple):
 def densities(
     problem: Problem, factors: Sequence[FactorLayout], sliced: Sequence[int] = (), tuples: Sequence[int | None] = ()
 ) -> list[Density]:
-    """Return the density of each factor, for the first variable of its scope; large and listed ones by their members.
+    """Return the density of each factor, for the first variable of its scope.
+
+    Those of large and listed factors are estimated from the densities of their members.
 
     Args:
         problem: Problem without slices.
@@ -120,7 +122,7 @@ def joined_sizes(step: Step) -> tuple[int, ...]:
 
 
 def log_cells(step: Step) -> float:
-    """Natural logarithm of the number of combinations of the output's tuples and the eliminated values."""
+    """Return the natural logarithm of the number of combinations of the output's tuples and the eliminated values."""
     return sum(map(math.log, joined_sizes(step))) + math.log(step.domain)
 
 
@@ -156,12 +158,12 @@ def tuple_bytes(sizes: Sequence[int], itemsize: int) -> int:
 
 
 def tuples_cannot_pay(plan: Plan, problem: Problem, machine: Machine) -> bool:
-    """Return whether no step of a dense plan can take as long as the shortest one on rows, told without its steps."""
+    """Return whether even the longest step of a dense plan, by the plan's figures, is shorter than any sparse step."""
     if not plan.fits or any(table.rows is not None for table in problem.tables):
         return False
     cells = float(plan.largest_table)
     moved, work = (MAX_OPERANDS + 1) * cells * plan.itemsize, cells * max(problem.model.sizes, default=1)
-    # Threads may make a step of more combinations shorter.
+    # Threads may make a step of more combinations shorter, so the largest step without threads is compared, too.
     longest = max(machine.step_seconds(moved, some, MAX_OPERANDS) for some in (work, min(work, 0.99 * machine.shared)))
     return longest < machine.rows_step
 
@@ -169,7 +171,7 @@ def tuples_cannot_pay(plan: Plan, problem: Problem, machine: Machine) -> bool:
 def make_sparse_plan(
     plan: Plan, problem: Problem, machine: Machine, whole: bool = False, times: float = 1.0, listed: bool = True
 ) -> Plan | None:
-    """Plan steps on sparse tables if they are expected to take less time, or if only they fit; None if there are none.
+    """Plan steps on sparse tables if they are expected to take less time, or if only they fit; None: all stay dense.
 
     Unless ``whole`` is set, the plan fits.
 
@@ -177,15 +179,15 @@ def make_sparse_plan(
     listed if all steps that read it work on sparse tables.
 
     Args:
-        plan: Dense, in a dtype of ``DTYPES``.
-        problem: Problem that it was made for, without slices.
-        machine: Device as the planner sees it.
-        whole: All steps that read a table are to work on rows.
-        times: Factor of the tuples expected, relative to independent tables.
+        plan: Dense plan.
+        problem: Problem that the plan was made for, without slices.
+        machine: Cost model of the device.
+        whole: True if all steps that read a table are to be sparse.
+        times: Expected number of tuples, relative to that of independent tables.
         listed: True if factors may be listed.
 
     Raises:
-        UnsupportedError: All steps are to work on rows, and this is not possible.
+        UnsupportedError: ``whole`` is set, and the task or the dtype has no sparse tables, or the plan has no steps.
     """
     reason = reason_for_dense(problem)
     if reason is None and plan.dtype not in DTYPES:
@@ -204,7 +206,7 @@ def make_sparse_plan(
         return None
     chosen = _with_forms(plan, machine, factor_densities, whole, times, only_fitting=not whole)
     if chosen is None:
-        # The fastest plan has some dense tables, and may be small without them.
+        # The fastest plan does not fit; without its dense tables, it may.
         chosen = _with_forms(plan, machine, factor_densities, True, times, only_fitting=True)
     return None if chosen is plan else chosen
 
@@ -224,7 +226,7 @@ def _with_forms(
     times: float,
     only_fitting: bool = False,
 ) -> Plan | None:
-    """Return the plan with the quickest form of each step, or with all on rows; None if it does not fit, but has to."""
+    """Return the plan with the fastest form of each step, or all steps sparse; None if it has to fit, but does not."""
     chooser = _Chooser(dense, machine, factor_densities, times)
     forms = []
     for step, runs in zip(dense.steps, dense.runs, strict=True):
@@ -274,7 +276,7 @@ class _Chooser:
         self.seconds = machine.start
 
     def choose(self, step: Step, whole: bool, runs: int) -> StorageForm:
-        """Return the form of the next step; its expected time, so many times, is added up."""
+        """Return the form of the next step, and add the expected time of its runs to ``seconds``."""
         joint, kept = predicted_shares(step.domain, [self._fill(operand, step.domain) for operand in step.operands])
         self._shares.append(math.exp(kept))
         combinations = log_cells(step)
@@ -350,7 +352,7 @@ def _place_outputs(steps: list[Step], outputs: Sequence[Output], first: int) -> 
 
 
 def _message_bytes(step: Step, form: StorageForm, item: int) -> int:
-    """Return the bytes of a step's output, on rows or with all cells."""
+    """Return the bytes of a step's output, with tuples or with all cells."""
     if not form.in_rows:
         return step.out_span * item
     return math.ceil(min(form.rows, 2.0**62)) * tuple_bytes(joined_sizes(step), item)
@@ -366,7 +368,7 @@ def _peak(sparse: Sparse, item: int, keep: bool) -> int:
         gone[reader] = gone.get(reader, 0) + sizes[number]
     live = peak = 0
     for number, step in enumerate(sparse.steps):
-        # Operands are first sorted by the step's order of variables.
+        # Operands are first sorted by the step's order of variables, which takes their bytes again.
         read = sum(sizes[o.source] for o in step.operands if o.source >= 0)
         factors = (sparse.factors[o.factor] for o in step.operands if o.source < 0)
         read += sum(factor.span * item for factor in factors if factor.tuples is not None)
@@ -391,7 +393,7 @@ def outside(plan: Plan, sizes: Sequence[int]) -> OutsideBounds:
     """Plan the bounds of a plan's steps.
 
     Args:
-        plan: Exact, for the optimum of integer costs (``min-sum``).
+        plan: Exact plan for the optimum of integer costs (``min-sum``).
         sizes: Domain size of every variable of the model.
     """
     tree = plan_tree([factor.scope for factor in plan.factors], sizes, plan.order)
@@ -439,7 +441,7 @@ def outside(plan: Plan, sizes: Sequence[int]) -> OutsideBounds:
 
 
 class _TablePlaces:
-    """Places of the tables of both programs."""
+    """Places of a plan's factors, and of the messages of the program of its bounds."""
 
     def __init__(self, factors: Sequence[FactorLayout], steps: Sequence[Step]) -> None:
         self._factors, self._steps = factors, steps
@@ -448,7 +450,7 @@ class _TablePlaces:
         return tuple(self.factor(table) if table >= 0 else self._message(-1 - table) for table in tables)
 
     def under(self, operand: Operand, tables_below: Sequence[tuple[TablePlace, ...]]) -> tuple[TablePlace, ...]:
-        """Return the tables that bound the inputs of a step."""
+        """Return the tables that bound an operand of a step."""
         return (self.factor(operand.factor),) if operand.source < 0 else tables_below[operand.source]
 
     def factor(self, number: int) -> TablePlace:

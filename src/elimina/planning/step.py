@@ -28,7 +28,7 @@ from elimina.planning.record import (
 )
 
 JOIN, LEVEL = -1, -2
-"""Instead of an eliminated variable: the step joins tables, or levels mini-buckets."""
+"""Instead of an eliminated variable: the step joins tables, or matches moments of mini-buckets."""
 
 
 def _weight_word(weight: float) -> int:
@@ -67,10 +67,10 @@ class Step(NamedTuple):
     lhs, rhs, streamed. Those of a moment-matching step are the marginals of all mini-buckets.
 
     Attributes:
-        variable: The eliminated variable, ``JOIN`` or ``LEVEL``; of several ones, the first.
-        domain: Number of its values, or of the combinations of all.
+        variable: The eliminated variable, the first one of several, or ``JOIN`` or ``LEVEL``.
+        domain: Number of values of the eliminated variable, or of combinations of several.
         axes: Variables of the output.
-        sizes: Their numbers of values.
+        sizes: Number of values of each variable of the output.
         out_strides: Elements between two values of each axis in the output.
         outer: Number of slow axes.
         mid: Number of middle axes.
@@ -108,7 +108,7 @@ class Step(NamedTuple):
         Args:
             record: Words of the record.
             span: Elements of the output.
-            readers: The steps that read it.
+            readers: The steps that read the output.
             factors: Factor of each table that the step reads; -1 for a message.
         """
         count, domain = record[AXES], record[DOMAIN]
@@ -184,12 +184,12 @@ class FactorLayout(NamedTuple):
     Attributes:
         members: Indices into the prepared tables.
         scope: Variables, earliest eliminated first.
-        sizes: Their numbers of values.
-        strides: Elements between two values of each, where its cells are written out.
+        sizes: Number of values of each variable.
+        strides: Elements between two values of each variable, where the cells are written out.
         offset: Start in the arena, in elements.
         span: Elements that the table takes, padding included.
-        tuples: Most tuples that it allows, if these are listed there (``running.encoding``); None: its cells are
-            written out.
+        tuples: Most tuples that the table allows, if these are listed in its place (``running.encoding``); None: its
+            cells are written out.
     """
 
     members: tuple[int, ...]

@@ -28,7 +28,7 @@ from elimina.planning.record import (
 from elimina.planning.step import Step
 
 UNIT_BYTES = 64
-"""Rows of a part start at multiples of this, unless its table's layout decides."""
+"""Alignment of the rows of a part, unless the layout of its table decides."""
 
 
 class Window(NamedTuple):
@@ -36,7 +36,8 @@ class Window(NamedTuple):
 
     Attributes:
         start: Start of the first slot on the device, or of the whole table, in elements.
-        slots: Parts of the table that have room at a time; 0: all of it lies there, until its last reader has run.
+        slots: Parts of the table that have room at a time; 0: the whole table stays there until its last reader has
+            run.
         span: Elements of a part, and the distance between two slots.
         strides: Elements between two values of each axis of the step's output.
         domain_stride: Elements between two values of the eliminated variable.
@@ -75,7 +76,7 @@ class Stream(NamedTuple):
     """A plan whose arena is larger than its device.
 
     Attributes:
-        steps: Those that the device runs; the host runs the others, in the order of all.
+        steps: Steps that the device runs; the host runs the others, in the order of all steps.
         cells: Elements on the device.
         up: Elements that are copied to the device.
         down: Elements that are copied back.
@@ -136,7 +137,7 @@ class StepTables(NamedTuple):
     Attributes:
         domain: Number of values of the eliminated variable.
         sizes: Numbers of values of the output's axes.
-        lo: Number of its slow and middle axes.
+        lo: Number of slow and middle axes of the output.
         tables: Tables in the arena.
     """
 
@@ -186,7 +187,7 @@ class StreamTile(NamedTuple):
         uploads: Copies to the device before it runs.
         downloads: Copies to the arena after the kernel.
         written: Tile whose download wrote the last uploaded bytes.
-        ran: The tile that has to have run before the uploads.
+        ran: The tile that must have run before the uploads.
         fetched: The tile whose download has to be over before the uploads.
         free: The tile whose download has to be over before this one runs.
     """
@@ -217,8 +218,8 @@ class BoxShape(NamedTuple):
 def shape_of(record: StepTables, table: StreamedTable, lengths: Sequence[int], itemsize: int) -> BoxShape:
     """Return the layout on the device of the box of a tile.
 
-    What the box has in full lies as in the arena, paddings included; slower axes follow closely. The output's fast axes
-    stay contiguous, because kernels rely on it.
+    Axes that the box has in full lie as in the arena, padding included; slower axes follow closely. The output's fast
+    axes stay contiguous, because kernels rely on it.
 
     Args:
         record: Record of the step.
@@ -250,7 +251,7 @@ def shape_of(record: StepTables, table: StreamedTable, lengths: Sequence[int], i
 
 
 class Schedule:
-    """The tiles of a run, numbered through.
+    """The tiles of a run, with consecutive numbers.
 
     Args:
         words: Packed program.
@@ -347,7 +348,7 @@ class _Operand:
         self.ran = self.fetched = 0
 
     def take(self, box: _Box, number: int) -> tuple[int, Copy | None]:
-        """Offset of a tile's input part, and the copy that brings it, if it is not on the device already."""
+        """Return the offset of a tile's input part, and the copy that brings it; None if it is there already."""
         if not self.window.slots:
             return self.window.start + _start(self.table, box.first), None
         if self.window.whole:
@@ -386,7 +387,7 @@ class _Output:
         self._taken, self._after = 0, after
 
     def take(self, box: _Box, number: int) -> tuple[int, int]:
-        """Offset of a tile's part, and the tile whose download has to be over before it is written."""
+        """Return the offset of a tile's part, and the tile whose download has to be over before it is written."""
         if not self.window.slots:
             return self.window.start + _start(self.table, box.first), self._after
         slot = self._taken % self.window.slots
@@ -396,7 +397,7 @@ class _Output:
 
 
 def tile_record(words: NDArray[np.int64], start: int, tile: StreamTile) -> list[int]:
-    """Return the packed step of a tile: other sizes, strides and offsets."""
+    """Return the packed step of a tile: that of the whole step with other sizes, strides and offsets."""
     record: list[int] = words[start : start + words[start]].tolist()
     axes, outer, lo = record[AXES], record[OUTER_AXES], record[OUTER_AXES] + record[MID_AXES]
     *windows, output = tile.streamed.windows

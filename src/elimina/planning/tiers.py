@@ -30,7 +30,8 @@ SLOTS = 3
 _STAGING_BYTES = 1 << 30
 _GOOD = 1.2
 _SMALL = 32
-"""The share of the room for parts up to which a table is copied as a whole: its parts would hold up larger ones."""
+"""Room for parts, as a multiple of a table, with which the table is copied as a whole: parts of it would hold up those
+of larger tables."""
 _UNIT = 256
 
 
@@ -78,7 +79,7 @@ def plan_stream(
         if not stays:
             wanted.add(number)
         record = StepTables.of(step)
-        # Steps of one shape are many: all rows of a grid.
+        # Choices are kept, because many steps have one shape, such as all rows of a grid.
         tables = tuple((table.domain_stride, table.strides, table.source in here) for table in record.tables)
         key = record.domain, record.sizes, record.lo, tables, stays
         if key not in choices:
@@ -129,7 +130,7 @@ class _MessageArea:
         self._gone: list[tuple[int, int, int]] = []
 
     def admit(self, step: int, span: int, last: int, locked: Collection[int], wanted: set[int]) -> bool:
-        """Find a place for an output with a given last reader, in the place of outputs that are read later.
+        """Find a place for an output, if necessary that of outputs read later; return whether there is one.
 
         Args:
             step: The step that writes it.
@@ -153,7 +154,7 @@ class _MessageArea:
         return True
 
     def before(self, step: int) -> tuple[int, ...]:
-        """Return the steps whose outputs lay in this step's place before."""
+        """Return the steps whose outputs were in the place of a step's output before."""
         start, end = self.starts[step], self.starts[step] + self._spans[step]
         return tuple(sorted({message for message, first, last in self._gone if first < end and start < last}))
 
@@ -165,7 +166,7 @@ class _MessageArea:
     def _remove(self, step: int) -> None:
         start = self.starts.pop(step)
         end = start + self._spans[step]
-        # Takes over the buffer of the previous output.
+        # Outputs whose place this one had need not be waited for: it has waited for them itself.
         self._gone = [gone for gone in self._gone if not (start <= gone[1] and gone[2] <= end)]
         self._gone.append((step, start, end))
 
@@ -182,13 +183,13 @@ def _choose(record: StepTables, here: Collection[int], stays: bool, itemsize: in
     """Return the tile and the order of tiles with the least estimated time whose parts have room."""
     best: _Tiling | None = None
     whole = _whole_shapes(record, itemsize)
-    tables_of_lengths: dict[tuple[int, ...], list[_TiledTable]] = {}  # priorities have most of their tiles in common
+    tables_of_lengths: dict[tuple[int, ...], list[_TiledTable]] = {}  # priorities share most tiles
     for priority in _priorities(record):
         if best is not None and best.seconds <= _GOOD * _least(record, here, itemsize):
             break
         for lengths, cut in _cuts(record.sizes, priority):
             if best is not None and _tiles(record.sizes, lengths) * (QUEUE_SECONDS + TILE_SECONDS) >= best.seconds:
-                break  # smaller tiles are more
+                break  # smaller tiles only add tiles
             if not _in_one_row(record, lengths, stays):
                 continue
             if lengths not in tables_of_lengths:
@@ -216,7 +217,7 @@ def _least(record: StepTables, here: Collection[int], itemsize: int) -> float:
 
 
 def _priorities(record: StepTables) -> Iterator[tuple[int, ...]]:
-    """Yield orders in which axes are cut: the slowest ones first; then with another one, or two, before these."""
+    """Yield orders in which axes are cut: the slowest ones first; then one or two other axes before these."""
     strides = record.tables[-1].strides
     natural = sorted((a for a, n in enumerate(record.sizes) if n > 1), key=lambda a: -strides[a])
     yield tuple(natural)
@@ -226,7 +227,7 @@ def _priorities(record: StepTables) -> Iterator[tuple[int, ...]]:
 
 
 def _cuts(sizes: Sequence[int], priority: Sequence[int]) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """Smaller and smaller tiles, and the axes that they cut."""
+    """Yield the lengths of smaller and smaller tiles, and the axes that they cut."""
     lengths = list(sizes)
     yield tuple(lengths), ()
     for position, axis in enumerate(priority):
@@ -255,7 +256,7 @@ def _orders(cut: tuple[int, ...], front: int) -> Iterator[tuple[int, ...]]:
 
 
 class _TiledTable(NamedTuple):
-    """A table of a step in a tile: how it lies in a slot, a slot's elements, slots, whether that is the whole table."""
+    """A table of a step in a tile: its layout in a slot, a slot's elements, slots, and whether one holds all of it."""
 
     table: StreamedTable
     shape: BoxShape
@@ -319,7 +320,10 @@ def _charge(table: _TiledTable, itemsize: int) -> int:
 def _windows(
     record: StepTables, lengths: tuple[int, ...], room: _MessageArea, stays: int, itemsize: int, staging: int
 ) -> tuple[Window, ...]:
-    """Return successive slots behind the reserved part; ``stays``: the step, if its output has a separate place."""
+    """Return the windows of a step's tables, their slots behind the message area.
+
+    ``stays``: number of the step if its output is in the message area, else -1.
+    """
     windows: list[Window] = []
     at = room.cells
     tables = _tiled_tables(record, lengths, room.starts, itemsize, staging, _whole_shapes(record, itemsize))
@@ -340,7 +344,7 @@ DOWNLOAD_STAGES = 3
 RECORDS = 16
 """Packed tiles on the device at a time."""
 RECORD_BYTES = 1 << 14
-"""Bytes of the longest one."""
+"""Bytes of the longest packed tile."""
 MARGIN = 256
 """Bytes before the tables and behind them, since kernels read whole vectors."""
 
@@ -406,7 +410,7 @@ def in_tiers(plan: Plan, host: int, scratch: str | None) -> Plan:
 
 
 def _from_disk(plan: Plan, outputs: set[int], scratch: str) -> Plan:
-    """Return the arena of a plan for the CPU in a file; tables pass through memory."""
+    """Return a plan for the CPU with its arena in a file; tables pass through memory."""
     item = plan.itemsize
     arena, fixed = plan.arena_cells * item, plan.factor_cells * item + plan.planning_bytes
     if arena > _free(scratch):

@@ -63,15 +63,15 @@ def plan_tree(
 ) -> PlannedTree:
     """Eliminate symbolically (Dechter 1999): each scope goes to the bucket of its earliest variable.
 
-    With an ``ibound``, each bucket is divided into mini-buckets, each a node of its own whose message has at most so
-    many variables (Dechter and Rish 2003), or no more than its largest table leaves.
+    With an ``ibound``, each bucket is divided into mini-buckets (Dechter and Rish 2003). Each is a separate node, and
+    its message has at most ``ibound`` variables, or those of its largest table if these are more.
 
     Args:
         scopes: Non-empty scopes; every variable of theirs occurs in the order or is kept.
         sizes: Domain size of every variable of the model.
         order: Variables in elimination order.
-        kept: Variables that are not eliminated; the roots' separators consist of them. A scope of nothing else goes to
-            no bucket.
+        kept: Variables that are not eliminated; the roots' separators consist of them. A scope of kept variables alone
+            goes to no bucket.
         ibound: Largest number of variables of a message; None: buckets stay whole.
         partition: Mini-buckets of each bucket; None: by scopes.
     """
@@ -106,8 +106,8 @@ class Clique(NamedTuple):
     """A maximal clique of a triangulated graph, as a node of a junction tree.
 
     Attributes:
-        scope: Its variables, earliest eliminated first.
-        separator: Those shared with the parent.
+        scope: Variables of the clique, earliest eliminated first.
+        separator: Variables shared with the parent.
         parent: Index of the parent clique; -1 for a root.
     """
 
@@ -137,13 +137,14 @@ def node_weights(tree: Tree, bound: Bound, zeros: Sequence[bool], maximised: Col
     others are negative. A weight of 0 is the limit: the largest value (Liu and Ihler 2011, "Bounding the partition
     function using Hölder's inequality").
 
-    In upper bounds it is in proportion to a part's variables. Lower bounds are 0 wherever a part of negative weight is,
-    so the positive weight goes to a part that may be; then to the one of most variables.
+    In upper bounds, weights are in proportion to the parts' numbers of variables. A lower bound is 0 wherever a part of
+    negative weight is 0, so the positive weight goes to a part that may be 0; among several, to the one with most
+    variables.
 
     Args:
         tree: A bucket tree.
         bound: Side of the bound.
-        zeros: True if each factor has a value of 0.
+        zeros: Flag of each factor: True if it has a value of 0.
         maximised: Variables that are not summed over (upper bounds only).
     """
     weights = [1.0] * len(tree.nodes)

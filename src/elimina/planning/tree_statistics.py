@@ -14,7 +14,7 @@ from elimina.planning.tree import junction_tree, plan_tree
 from elimina.problem.preparation import Problem
 
 _LARGE_AVERAGE = 2.0**53
-"""Mean number of cells from which it has no decimals."""
+"""Least mean number of cells that is written without decimals."""
 
 
 class Statistics(NamedTuple):
@@ -49,7 +49,7 @@ class Statistics(NamedTuple):
 
 
 def _average(cells: Sequence[int]) -> float:
-    """Return the mean; that of numbers without a float is rounded down to an integer."""
+    """Return the mean; if the sum is beyond the floats, rounded down to an integer."""
     total, count = sum(cells), max(1, len(cells))
     return total / count if total <= sys.float_info.max else total // count
 
@@ -70,7 +70,7 @@ def tree_statistics(problem: Problem, order: Sequence[int]) -> Statistics:
 
 def plan_statistics(plan: Plan) -> Statistics:
     """Return the sizes of the junction tree that a plan's order makes, were its cliques stored."""
-    # A plan whose steps are not recorded has factors all the same.
+    # Factors are read, because a plan has them even if its steps are not recorded.
     domains = {v: size for factor in plan.factors for v, size in zip(factor.scope, factor.sizes, strict=True)}
     sizes = [domains.get(v, 1) for v in range(1 + max((*plan.order, *plan.kept), default=-1))]
     return _statistics(plan_tree([factor.scope for factor in plan.factors], sizes, plan.order, plan.kept), sizes)
