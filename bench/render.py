@@ -3,7 +3,8 @@
     python bench/render.py [--check]
 
 A comment ``<!-- NAME -->`` names the record ``results/NAME.json``; the caption, the source and the table after it are
-replaced. The README has the table of ``summary.py``. ``--check`` writes nothing, and fails if a table or chart differs
+replaced. The README has the table of ``summary.py``, and the page on estimates those of
+``estimate_summary.py``. ``--check`` writes nothing, and fails if a table or chart differs
 from its records.
 """
 
@@ -15,6 +16,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import estimate_summary
 import summary
 from charts import CHARTS
 
@@ -22,6 +24,7 @@ FOLDER = Path(__file__).parent
 IMAGES = FOLDER.parent / "docs" / "images"
 PAGES = [FOLDER / "RESULTS.md", *sorted(FOLDER.glob("results/*.md"))]
 README = FOLDER.parent / "README.md"
+ESTIMATES = FOLDER.parent / "docs" / "how-to" / "approximate.md"
 SECTION = re.compile(
     r"(?P<marker>^<!-- (?P<name>[a-z0-9-]+) -->\n)(?P<source>(?:(?!\||#|<!--)[^\n]*\n)*)(?P<table>(?:\|[^\n]*\n)+)",
     re.MULTILINE,
@@ -57,10 +60,18 @@ def table(record: dict[str, Any]) -> str:
     return "".join(lines)
 
 
+def with_estimates(text: str) -> str:
+    """Return the page on estimates with the tables about their accuracy."""
+    text = summary.inserted(text, estimate_summary.DISTANCES, estimate_summary.distances())
+    text = summary.inserted(text, estimate_summary.COUNTS, estimate_summary.counts())
+    return summary.inserted(text, estimate_summary.EXTREMES, estimate_summary.extremes())
+
+
 def main() -> None:
     """Write the pages and charts, or check them."""
     made = {page: rendered(page.read_text()) for page in PAGES}
     made[README] = summary.inserted(README.read_text())
+    made[ESTIMATES] = with_estimates(ESTIMATES.read_text())
     made |= {IMAGES / name: draw() for name, draw in CHARTS.items()}
     for path, new in made.items():
         if "--check" not in sys.argv[1:]:

@@ -148,14 +148,20 @@ def table() -> str:
     return "\n".join(lines) + "\n"
 
 
-def inserted(text: str) -> str:
-    """Return a page with the table behind the marker, in place of the rows that are there."""
-    head, marker, tail = text.partition(MARKER)
-    if not marker:
-        raise ValueError(f"the page has no line {MARKER.strip()!r}")
-    rows = tail.split("\n")
-    rest = next((number for number, row in enumerate(rows) if not row.startswith("|")), len(rows))
-    return head + marker + table() + "\n".join(rows[rest:])
+def inserted(text: str, marker: str = MARKER, rows: str | None = None) -> str:
+    """Return a page with a table behind a marker, in place of the rows that are there.
+
+    Args:
+        text: The page.
+        marker: Marker of the table.
+        rows: The table; None for that of typical speeds.
+    """
+    head, found, tail = text.partition(marker)
+    if not found:
+        raise ValueError(f"the page has no line {marker.strip()!r}")
+    lines = tail.split("\n")
+    rest = next((number for number, line in enumerate(lines) if not line.startswith("|")), len(lines))
+    return head + marker + (table() if rows is None else rows) + "\n".join(lines[rest:])
 
 
 def _shown(ratio: float) -> str:

@@ -39,6 +39,12 @@ def test_the_readme_shows_typical_speeds(bench):
     assert typical["time of all posteriors, one call"] == pytest.approx(geometric_mean(float(row[3]) for row in rows))
 
 
+def test_the_page_on_estimates_shows_their_accuracy(bench):
+    render = bench("render")
+    text = render.ESTIMATES.read_text()
+    assert render.with_estimates(text) == text
+
+
 def test_a_typical_ratio_weighs_instances(bench):
     summary = bench("summary")
     assert summary.typical([(2, 1), (8, 1)]) == pytest.approx(4)
