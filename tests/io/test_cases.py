@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
+import datetime
+import decimal
 import gzip
+import importlib
 import lzma
 import sys
 
@@ -350,6 +354,41 @@ def test_parquet_types(tmp_path):
     pyarrow.parquet.write_table(pyarrow.table({"HR": [["LOW"]]}), tmp_path / "c.parquet")
     with pytest.raises(FormatError, match=r"c\.parquet: "):
         read_cases(tmp_path / "c.parquet", MODEL)
+
+
+ODD_COLUMNS = {
+    "list": pyarrow.array([["LOW"], ["HIGH"]]),
+    "fixed list": pyarrow.array([[1, 2], [3, 4]], pyarrow.list_(pyarrow.int64(), 2)),
+    "struct": pyarrow.array([{"a": 1}, {"a": 2}]),
+    "map": pyarrow.array([[("a", 1)], [("b", 2)]], pyarrow.map_(pyarrow.string(), pyarrow.int64())),
+    "date": pyarrow.array([datetime.date(2026, 1, 1)] * 2),
+    "decimal": pyarrow.array([decimal.Decimal("0.5")] * 2),
+    "duration": pyarrow.array([datetime.timedelta(1)] * 2),
+    "time": pyarrow.array([datetime.time(1)] * 2),
+    "lists by number": pyarrow.DictionaryArray.from_arrays([0, 0], pyarrow.array([["LOW"]])),
+}
+
+
+@pytest.mark.parametrize("kind", ODD_COLUMNS)
+def test_columns_without_states(kind):
+    """Each type of Arrow has one error, which names the row and the variable."""
+    frames = [pyarrow.table({"HR": ODD_COLUMNS[kind]})]
+    with contextlib.suppress(ModuleNotFoundError):
+        frames.append(importlib.import_module("polars").from_arrow(frames[0]))
+    frames.append(frames[0].to_pandas())
+    for frame in frames:
+        with pytest.raises(InputError, match="row 0: variable 'HR' has no state"):
+            cases_from_frame(frame, MODEL)
+
+
+def test_runs_and_unions():
+    texts = pyarrow.array(["LOW", None, "HIGH"])
+    runs = pyarrow.RunEndEncodedArray.from_arrays(pyarrow.array([1, 3, 4], pyarrow.int32()), texts)
+    assert cases_from_frame(pyarrow.table({"HR": runs}), MODEL).values.T.tolist() == [[0, -1, -1, 2]]
+    which = pyarrow.array([0, 1], pyarrow.int8())
+    union = pyarrow.UnionArray.from_sparse(which, [texts[:2], pyarrow.array([None, 7])])
+    with pytest.raises(InputError, match="row 1: variable 'HR' has no state 7"):
+        cases_from_frame(pyarrow.table({"HR": union}), MODEL)
 
 
 class Protocol:

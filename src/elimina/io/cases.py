@@ -497,7 +497,11 @@ def _read_parquet(path: Path, model: Model, ignore_extra: bool) -> Cases:
 def _arrow_codes(variable: Variable, column: Any, arrow: Any) -> Codes:
     combined = arrow.concat_arrays(column.chunks) if column.num_chunks else arrow.array([], column.type)
     if not arrow.types.is_dictionary(combined.type):
-        combined = combined.dictionary_encode()
+        try:
+            combined = combined.dictionary_encode()
+        except arrow.ArrowNotImplementedError:
+            # Runs of equal cells, unions, and cells that are lists or mappings.
+            return _column_codes(variable, combined.to_pylist(), indices=False)
     state_numbers = combined.indices.cast(arrow.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
     table = np.empty(len(combined.dictionary) + 1, dtype=np.int32)
     table[-1] = UNOBSERVED
