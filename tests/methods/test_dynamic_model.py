@@ -29,6 +29,7 @@ from elimina.methods import hidden_parameters, observed_sequences
 from elimina.methods.dynamic_model import HiddenChain, SliceTrees
 from elimina.methods.observed_sequences import RunLimits
 from elimina.planning.options import Options
+from tests.packages import installed
 
 UMBRELLA = DynamicModel.from_cpds(
     initial={"rain": [0.5, 0.5], ("umbrella", "rain"): [[0.8, 0.1], [0.2, 0.9]]},
@@ -648,6 +649,32 @@ def test_pairs_of_joint_states_must_fit():
 
 
 @pytest.mark.parametrize(
+    "library", ["pandas.Series", "pandas.Index", "polars.Series", "pyarrow.array", "pyarrow.chunked_array"]
+)
+def test_columns_of_data_frames(library):
+    package, _, name = library.partition(".")
+    make = getattr(installed(package), name)
+    model = DynamicModel.hidden_markov([0.6, 0.4], [[0.7, 0.3], [0.4, 0.6]], [[0.5, 0.4, 0.1], [0.1, 0.3, 0.6]])
+    symbols = [0, None, 2, 1]
+    column = make([symbols] if name == "chunked_array" else symbols)
+    expected = model.filter({"observation": symbols})
+    np.testing.assert_array_equal(model.filter(column).marginals["state"], expected.marginals["state"])
+    if name == "Series":
+        hidden = make("state", [0, None]) if package == "polars" else make([0, None], name="state", index=["a", "b"])
+        answer = model.filter(hidden, ["observation"])
+        np.testing.assert_allclose(answer.marginals["observation"][0], [0.5, 0.4, 0.1])
+        if package == "pandas":
+            assert list(answer.to_frame().index) == ["a", "b"]
+
+
+def test_streams_take_slices():
+    model = DynamicModel.hidden_markov([0.6, 0.4], [[0.7, 0.3], [0.4, 0.6]], [[0.5, 0.4, 0.1], [0.1, 0.3, 0.6]])
+    for wrong in (None, {"observation": [0]}, "01", installed("pandas").DataFrame({"observation": [0]})):
+        with pytest.raises(TypeError, match=r"the observations of each slice, such as frame\.to_dict\('records'\)"):
+            model.stream(wrong)
+
+
+@pytest.mark.parametrize(
     ("symbols", "kind", "text"),
     [
         (np.array([0, -1]), InputError, r"row 1: variable 'observation' has no state -1; leave cells .* empty"),
@@ -655,6 +682,14 @@ def test_pairs_of_joint_states_must_fit():
         (np.zeros((2, 2, 2)), InputError, r"observations have the shape \(2, 2, 2\)"),
         (np.zeros((2, 3)), InputError, "a column for each of the 2 variables"),
         ({"observation": [0, 1], "state": [0]}, InputError, "the columns' lengths differ: 1, 2"),
+        ([[0, 1], [2]], InputError, r"a list of sequences: put their rows one after another, .* lengths=\[120, 80\]"),
+        ([[0, 1], [2, 0]], InputError, "a list of sequences"),
+        ([np.zeros(2), np.zeros(3)], InputError, "a list of sequences"),
+        ([{"observation": [0]}, [1]], InputError, "a list of sequences"),
+        ([[0], 1], InputError, "partly states and partly lists"),
+        ([[[0], [1, 2]], [0]], InputError, "a list of sequences"),
+        ([np.array(0), np.array(3)], InputError, "row 1: variable 'observation' has no state"),
+        (None, TypeError, "observations is None; it takes a sequence"),
     ],
 )
 @pytest.mark.parametrize("question", ["filter", "smooth", "viterbi", "log_likelihood"])

@@ -408,6 +408,11 @@ class DynamicModel(DynamicNetwork, Displayed):
             InputError: There is no such variable or state.
             TypeError: An argument has the wrong type.
         """
+        # The elements of a mapping or a data frame are names.
+        is_table = isinstance(observations, str | Mapping) or hasattr(observations, "columns")
+        if is_table or not isinstance(observations, Iterable):
+            taken = "an iterable of the observations of each slice, such as frame.to_dict('records')"
+            raise arguments.wrong_type("observations", observations, taken)
         filtering = OnlineFilter(self, variables, device=device, memory=memory, options=options)
         return map(filtering.update, observations)
 

@@ -243,6 +243,8 @@ def _columns(model: Model, sole: int | None, observations: Any) -> Any:
     """Return observations as a mapping, or in a form for ``as_cases``."""
     if isinstance(observations, Mapping) or hasattr(observations, "columns"):
         return observations
+    if hasattr(observations, "to_list") or hasattr(observations, "to_pylist"):
+        return _named_column(model, sole, observations)
     if hasattr(observations, "__arrow_c_stream__") or hasattr(observations, "__dataframe__"):
         return observations
     if isinstance(observations, str) or not isinstance(observations, Iterable):
@@ -254,6 +256,8 @@ def _columns(model: Model, sole: int | None, observations: Any) -> Any:
     rows = observations if isinstance(observations, np.ndarray | Sequence) else list(observations)
     if not isinstance(rows, np.ndarray) and len(rows) and all(isinstance(row, Mapping) for row in rows):
         return rows
+    if not isinstance(rows, np.ndarray):
+        _check_one_sequence(rows, is_of_states=sole is not None and len(model.variables) > 1)
     axes = rows.ndim if isinstance(rows, np.ndarray) else 2 if len(rows) and np.ndim(rows[0]) == 1 else 1
     if axes == 2:
         array = np.asarray(rows)
@@ -264,6 +268,43 @@ def _columns(model: Model, sole: int | None, observations: Any) -> Any:
         return array
     if axes != 1:
         raise InputError(f"observations have the shape {np.shape(rows)}; an array takes one or two axes")
+    return _bare_column(model, sole, rows)
+
+
+def _named_column(model: Model, sole: int | None, column: Any) -> dict[Any, Any]:
+    """Return a column of a data frame: its name may be that of a variable."""
+    cells = (
+        column if hasattr(column, "isna") else column.to_list() if hasattr(column, "to_list") else column.to_pylist()
+    )
+    name = getattr(column, "name", None)
+    if isinstance(name, str) and model.find(name) is not None:
+        return {name: cells}
+    return _bare_column(model, sole, cells)
+
+
+def _check_one_sequence(rows: Sequence[Any], *, is_of_states: bool) -> None:
+    """Refuse a list of sequences: a row is a state, a list of likelihoods, or a list with one state."""
+    if not any(hasattr(kind, "__len__") and not issubclass(kind, str | bytes) for kind in set(map(type, rows))):
+        return
+    lengths = [len(row) for row in rows if _is_list(row)]
+    if not lengths:
+        return
+    if len(lengths) < len(rows):
+        raise InputError("observations are partly states and partly lists: give a state for each slice")
+    is_nested = any(isinstance(row, Mapping) or hasattr(row, "columns") or any(map(_is_list, row)) for row in rows)
+    if is_nested or len(set(lengths)) > 1 or (is_of_states and any(length != 1 for length in lengths)):
+        raise InputError(
+            "observations are a list of sequences: put their rows one after another, such as by numpy.concatenate or "
+            "pandas.concat, and give their numbers, such as lengths=[120, 80]"
+        )
+
+
+def _is_list(row: Any) -> bool:
+    return hasattr(row, "__len__") and not isinstance(row, str | bytes) and getattr(row, "ndim", 1) > 0
+
+
+def _bare_column(model: Model, sole: int | None, rows: Any) -> dict[Any, Any]:
+    """Return a sequence of states as the column of the one variable that it can be about."""
     if sole is None and not len(rows):
         return {}
     if sole is None:
