@@ -370,11 +370,18 @@ def function(name: str, argument: Callable[..., Any] | None) -> None:
         raise wrong_type(name, argument, "a function, or None")
 
 
-def check_mapping(name: str, evidence: Any) -> None:
-    """Check that evidence is a mapping.
+def check_mapping(
+    name: str, mapping: Any, taken: str = "a mapping from variables to states, such as {'A': 'yes'}"
+) -> None:
+    """Check that an argument is a mapping.
+
+    Args:
+        name: Name of the argument.
+        mapping: Its value.
+        taken: Description of what it takes.
 
     Raises:
         TypeError: It is something else.
     """
-    if not isinstance(evidence, Mapping):
-        raise wrong_type(name, evidence, "a mapping from variables to states, such as {'A': 'yes'}")
+    if not isinstance(mapping, Mapping):
+        raise wrong_type(name, mapping, taken)

@@ -688,7 +688,7 @@ def test_streams_take_slices():
         ([{"observation": [0]}, [1]], InputError, "a list of sequences"),
         ([[0], 1], InputError, "partly states and partly lists"),
         ([[[0], [1, 2]], [0]], InputError, "a list of sequences"),
-        ([np.array(0), np.array(3)], InputError, "row 1: variable 'observation' has no state"),
+        ([np.array(0), np.array(3)], InputError, r"row 0: variable 'observation' has no state array\(0\)"),
         (None, TypeError, "observations is None; it takes a sequence"),
     ],
 )

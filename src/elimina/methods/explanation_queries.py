@@ -230,7 +230,7 @@ def _checked_costs(model: Model, costs: Mapping[str, float] | None) -> dict[int,
     """Return the costs of observations by the indices of their variables."""
     if costs is None:
         return {}
-    arguments.check_mapping("costs", costs)
+    arguments.check_mapping("costs", costs, "a mapping from variables to costs, such as {'Alarm': 2.5}")
     checked = {}
     for name, cost in costs.items():
         number = arguments.real(f"costs[{name!r}]", cost)

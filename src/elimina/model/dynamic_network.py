@@ -159,13 +159,17 @@ STATE, OBSERVATION = "state", "observation"
 """Names of the variables of a hidden Markov model."""
 
 
+_FORMS = {1: "a sequence", 2: "an array of two axes"}
+"""Forms of probabilities with a number of axes."""
+
+
 def _probabilities(name: str, values: Any, axes: int) -> NDArray[np.float64]:
     try:
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InputError(f"{name} is {arguments.shown(values)}; it takes an array of {axes} axes of numbers") from None
+        raise InputError(f"{name} is {arguments.shown(values)}; it takes {_FORMS[axes]} of numbers") from None
     if array.ndim != axes or not array.size:
-        raise InputError(f"{name} has the shape {array.shape}; it takes {axes} axes, none of them empty")
+        raise InputError(f"{name} has the shape {array.shape}; it takes {_FORMS[axes]} that is not empty")
     return array
 
 
