@@ -63,22 +63,25 @@ void bind_approx(nb::module_& m) {
             });
           },
           "tolerance"_a, "damping"_a, "updates"_a, "seconds"_a,
-          "Update clusters until no message changes by more than the tolerance; return whether none does.")
+          "Update clusters until no message changes by more than the tolerance, or `updates` times; return "
+          "whether all have converged.")
       .def(
           "log_sum", [](JoinGraph& graph) { return unlocked([&] { return graph.log_sum(); }); },
-          "Bethe's approximation of the sum's logarithm.")
+          "Return Bethe's approximation of the sum's natural logarithm.")
       .def(
           "marginals",
           [](JoinGraph& graph, Words<const std::int32_t> variables) {
             return array_of(unlocked([&] { return graph.marginals(span_of(variables)); }));
           },
-          "variables"_a, "Marginals, one after another.")
+          "variables"_a, "Return the marginals of these variables, one after another.")
       .def(
           "messages",
           [](const JoinGraph& graph, std::size_t edges) {
             return array_of(unlocked([&] { return graph.messages(edges); }));
           },
-          "edges"_a, "Messages of the first edges, each from the first end to the second, one after another.")
+          "edges"_a,
+          "Return the messages of the first `edges` edges, each from the first end to the second, one after "
+          "another.")
       .def_prop_ro("residual", &JoinGraph::residual, "Largest change of a message that waits for its reader.")
       .def_prop_ro("is_impossible", &JoinGraph::is_impossible,
                    "True if the messages show that no assignment is possible.");

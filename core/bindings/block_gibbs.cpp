@@ -37,7 +37,7 @@ void make_sampler(BlockGibbs* self, Words<const std::int64_t> sizes, Words<const
 void bind_block_gibbs(nb::module_& m) {
   nb::class_<BlockGibbs>(m, "BlockGibbs", "Gibbs sampling of blocks that are forests.")
       .def("__init__", &make_sampler, "sizes"_a, "starts"_a, "members"_a, "values"_a, "powers"_a, "chains"_a, "seed"_a,
-           "Start chains at random states; the values of the factors are positive.")
+           "Start chains at random states; the values of the factors are positive, and the first power is 1.")
       .def(
           "run",
           [](BlockGibbs& sampler, std::uint64_t sweeps, Words<double> sums, Words<double> draws, Words<double> moments,
@@ -52,8 +52,8 @@ void bind_block_gibbs(nb::module_& m) {
             });
           },
           "sweeps"_a, "sums"_a, "draws"_a, "moments"_a, "seconds"_a,
-          "Draw each variable of each chain at least once a sweep, and add up marginals given the other variables, and "
-          "moments of the product of all factors; return the sweeps.");
+          "Draw each variable of each chain at least once a sweep, and add up marginals given the other "
+          "variables, and moments of the product of all factors; return the number of sweeps.");
 }
 
 }  // namespace elimina::approx

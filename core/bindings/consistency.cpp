@@ -146,55 +146,59 @@ std::vector<std::vector<int>> kept(const Search& search) {
 void bind_consistency(nb::module_& m) {
   nb::class_<Reduction>(
       m, "Reduction",
-      "Exact elimination of variables with at most three neighbours, in an order; at least one variable stays.")
+      "Exact elimination of variables with at most three neighbours, in an order; at least one variable "
+      "remains.")
       .def("__init__", &make_reduction, "sizes"_a, "starts"_a, "members"_a, "costs"_a, "order"_a)
-      .def_prop_ro("kept", &Reduction::kept, "Variables of the rest, by their numbers in the model.")
+      .def_prop_ro("kept", &Reduction::kept, "Remaining variables, by their numbers in the model.")
       .def_prop_ro("rest", &rest_of, nb::rv_policy::move,
-                   "The rest: sizes, a constant cost, and starts and variables of scopes, and their costs.")
+                   "Remaining model: sizes, a constant cost, and starts and variables of scopes, and their costs.")
       .def_prop_ro(
           "is_packing", [](const Reduction& reduction) { return is_packing(reduction.rest()); },
-          "True if most functions of the rest forbid a pair of values of two binary variables, and nothing else.")
-      .def("extend", &extend, "value"_a, "Return the best assignment of all variables, given one of the rest.");
+          "True if most functions of the remaining model forbid a pair of values of two binary variables, and "
+          "nothing else.")
+      .def("extend", &extend, "value"_a,
+           "Return the best assignment of all variables, given one of the remaining variables.");
   nb::class_<Search>(m, "ConsistencySearch",
-                     "Least sum of costs (from 0 on, or FORBIDDEN_COST) below `upper`, by branch and bound with soft "
-                     "local consistency.")
+                     "A search for the least sum of costs (at least 0, or FORBIDDEN_COST) below `upper`, by branch and "
+                     "bound with soft local consistency.")
       .def("__init__", &make_search, "sizes"_a, "starts"_a, "members"_a, "costs"_a, "order"_a, "constant"_a, "upper"_a,
            "step"_a, "slack"_a, "threads"_a, "count"_a = 1,
-           "`count`: the best solutions that are searched for, of which `run` returns the best one.")
+           "Make the root consistent. `count`: number of best solutions to find; `run` returns the best one.")
       .def("run", &run, "seconds"_a, "nodes"_a, "memory"_a, "poll"_a,
-           "Goes on until so many nodes since the beginning. `poll` gets the bound, the best cost found, the nodes and "
-           "the best value if it is new (else None) now and "
-           "then, and ends it by False; so does an interruption.")
+           "Search until `nodes` nodes have been visited since the beginning. `poll` gets the bound, the best "
+           "cost, the nodes and the best value if it is new (else None) now and then, and ends the search by "
+           "False; so does an interruption.")
       .def(
           "know",
           [](Search& search, Cost cost, const std::vector<int>& value) {
             check_value(search.network(), value);
             search.know(cost, value);
           },
-          "cost"_a, "value"_a, "Accepts only solutions that are better than a given one, and tries its values first.")
+          "cost"_a, "value"_a, "Accept only solutions better than a given one, and try its values first.")
       .def(
           "at_root",
           [](const Search& search, const std::vector<int>& value) {
             check_value(search.network(), value);
             return std::min(search.root().at(search.network().inner(value)), elimina::network::forbidden);
           },
-          "value"_a, "What an assignment costs by the costs shifted.")
+          "value"_a, "Return the cost of an assignment in the equivalent costs at the root.")
       .def("take_open", &take_open,
-           "What is left to search, which is no longer its own: bounds and numbers of decisions, and all decisions, "
-           "three words each.")
+           "Remove all open nodes, and return their bounds and numbers of decisions, and all decisions, three "
+           "words each.")
       .def("replace_open", &replace_open, "bounds"_a, "lengths"_a, "decisions"_a,
-           "Search these instead, which another search of the same model has left.")
+           "Replace the open nodes by those that another search of the same model has returned.")
       .def(
           "solution",
           [](const Search& search, std::size_t rank) {
             if (rank >= search.solution_count()) throw nb::index_error("there is no such solution");
             return search.solution(rank);
           },
-          "rank"_a, "One of the best solutions so far; 0 is the best.")
-      .def_prop_ro("solution_count", &Search::solution_count, "The number of solutions that are kept.")
-      .def_prop_ro("top", &Search::top, "What costs as much or more is not looked for.")
-      .def_prop_ro("kept", &kept, "The values that are left at the root.")
-      .def_prop_ro("bound", &Search::bound, "No assignment costs less, or less than what is looked for.")
+          "rank"_a, "Return one of the best solutions so far; 0 is the best.")
+      .def_prop_ro("solution_count", &Search::solution_count, "Number of the best solutions that are kept.")
+      .def_prop_ro("top", &Search::top, "Cost below which solutions are searched for.")
+      .def_prop_ro("kept", &kept, "Remaining values of each variable at the root.")
+      .def_prop_ro("bound", &Search::bound,
+                   "Lower bound on the cost of the best solution; `top` if there is no solution below it.")
       .def_prop_ro("progress", &Search::progress, "Estimated share of the search tree that is searched.");
 }
 

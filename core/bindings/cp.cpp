@@ -128,7 +128,7 @@ std::vector<Hint> hints_of(Model& model, const HintsOfSearch& given) {
   return result;
 }
 
-// Closes the model.
+// Options of a search, for which the model is closed.
 Options options_of(Model& model, const std::vector<RuleOfSearch>& rules, const std::optional<Numbers>& minimise,
                    const std::optional<RestartsOfSearch>& restarts, const std::optional<RelaxationOfSearch>& relax,
                    bool free, std::uint64_t seed, double seconds, double nodes, double failures) {
@@ -190,13 +190,13 @@ Values sizes(const Model& model) {
   return result;
 }
 
-// Nothing if the time passed.
+// Propagates to a fixpoint; nothing if the time passed before it was reached.
 std::optional<bool> propagate(Model& model, double seconds) {
   model.searched = true;
   nb::gil_scoped_release release;
   Engine& engine = model.solver.engine();
   const auto start = std::chrono::steady_clock::now();
-  // Bounds of wide domains may change by one at a time.
+  // Bounds of wide domains may change by one at a time, so a fixpoint may take long.
   engine.watch(
       [=] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() <= seconds; });
   const bool holds = engine.propagate();
@@ -242,44 +242,50 @@ void bind_cp(nb::module_& m) {
       PyErr_SetString(nb::module_::import_("elimina.errors").attr("DeviceError").ptr(), failed.what());
     }
   });
-  nb::class_<DeviceKind>(m, "CpDevice", "What filters AllDifferents beside the CPU's own search.")
+  nb::class_<DeviceKind>(m, "CpDevice", "A device that filters AllDifferent constraints beside the CPU's own search.")
       .def(nb::new_([](unsigned threads) { return DeviceKind{{}, {}, 0, threads}; }), "threads"_a,
-           "The device's code by threads of this processor, which is for tests.")
+           "Run the device's code on threads of this processor, for tests.")
       .def(nb::new_([](int ordinal, nb::bytes module, std::string name) {
              if (module.size() == 0) throw nb::value_error("the kernel's module is empty");
              return DeviceKind{std::string(module.c_str(), module.size()), std::move(name), ordinal, 0};
            }),
-           "ordinal"_a, "module"_a, "name"_a, "A CUDA device; the kernel's module, and its name there.");
+           "ordinal"_a, "module"_a, "name"_a,
+           "Use a CUDA device; `module`: the compiled kernel, `name`: its name in the module.");
   nb::class_<Model>(m, "CpSolver", "Variables and constraints; closed once it is searched or propagated.")
       .def(nb::init<>())
-      .def("new_variables", &Model::make, "count"_a, "lo"_a, "hi"_a, "The first one's number.")
+      .def("new_variables", &Model::make, "count"_a, "lo"_a, "hi"_a,
+           "Make variables with the values from `lo` to `hi`; return the number of the first one.")
       .def("new_variable_of", &Model::make_of, "values"_a)
       .def("post", &Model::post, "name"_a, "arguments"_a)
       .def(
           "device_delay", [](Model& m) { return m.solver.device_delay(); },
-          "Seconds of search after which a device is worth looking for: 0 where an AllDifferent asks for one.")
+          "Return the seconds of search after which a device is worth looking for; 0 if an AllDifferent asks "
+          "for one.")
       .def(
           "accelerate_later", [](Model& m, nb::object find) { m.solver.accelerate_later(finder_of(std::move(find))); },
-          "find"_a, "After that time; `find` returns a device, or None.")
+          "find"_a, "Look for a device after that time: `find` returns the future of a device or of None.")
       .def("accelerate", &accelerate, "device"_a, "measures"_a,
-           "After all is posted; `measures`: only where the device is faster, or asked for.")
+           "Use a device for the posted constraints. `measures`: only where it turns out to be faster, or is "
+           "asked for.")
       .def(
           "device_calls",
           [](const Model& m) {
             return m.solver.batch() ? std::pair(m.solver.batch()->calls(), m.solver.batch()->seconds())
                                     : std::pair(std::uint64_t{0}, 0.0);
           },
-          "How many calls a device has answered, and their seconds.")
+          "Return how many calls a device has answered, and their seconds.")
       .def("propagate", &propagate, "seconds"_a = std::numeric_limits<double>::infinity(),
-           "Brings the domains to a fixpoint and closes the solver; False: infeasible, None: the time passed.")
+           "Bring the domains to a fixpoint, and close the solver; return False if the model is infeasible, "
+           "None if the time passed.")
       .def("decide", &decide, "var"_a, "value"_a, "is_"_a,
-           "Gives or takes a value, and propagates; False: that fails. One call of undo each.")
+           "Give a variable a value, or remove the value from it, and propagate; return False if that fails. "
+           "Each call needs one of `undo`.")
       .def("undo", &undo)
-      .def("domains", &domains, "The values of each variable.")
-      .def("sizes", &sizes, "How many values each variable has.")
+      .def("domains", &domains, "Return the values of each variable.")
+      .def("sizes", &sizes, "Return the number of values of each variable.")
       .def("values_of", &values_of, "var"_a)
       .def("bounds_of", &bounds_of, "var"_a);
-  nb::class_<Searching>(m, "CpSearch", "A search for one solution after the other.")
+  nb::class_<Searching>(m, "CpSearch", "A search for one solution after another.")
       .def(
           "__init__",
           [](Searching* self, const nb::tuple& copies, const std::vector<RuleOfSearch>& rules,
@@ -305,20 +311,19 @@ void bind_cp(nb::module_& m) {
           },
           nb::keep_alive<1, 2>(), "solvers"_a, "rules"_a, "minimise"_a.none(), "restarts"_a.none(), "relax"_a.none(),
           "free"_a, "seed"_a, "seconds"_a, "nodes"_a, "failures"_a, "portfolio"_a = nb::none(), "hints"_a = nb::none(),
-          "In as many threads as there are solvers, each of which was made in the same way. `portfolio`: by the "
-          "schedule, in "
-          "which `relax` says what neighbourhoods are made of; a factor of the failures of its stretches, and whether "
-          "the "
-          "rules are the model's. `hints`: views, and the values that are tried first.")
+          "Search in as many threads as there are solvers, each of which was made in the same way. "
+          "`portfolio`: search by the schedule, with a factor of the failures of its stretches, and True if "
+          "the rules are the model's; `relax` then has the variables of neighbourhoods. `hints`: views, and "
+          "the values that are tried first.")
       .def("next", &Searching::next, "poll"_a,
-           "`poll` ends the search by False; so does an interruption. 'paused': after the schedule's first stretch, "
-           "once.")
-      .def("bound", &Searching::bound, "A value below which no solution has the objective that is minimised; or None.")
-      .def("raise_bound", &Searching::raise_bound, "bound"_a, "Between calls of `next`.")
+           "Search for the next solution, and return how the search ended. `poll` ends it by False; so does an "
+           "interruption. 'paused': after the schedule's first stretch, once.")
+      .def("bound", &Searching::bound, "Return a lower bound on the minimised objective, or None.")
+      .def("raise_bound", &Searching::raise_bound, "bound"_a, "Raise the lower bound, between calls of `next`.")
       .def("adopt", &Searching::adopt, "solution"_a,
-           "The values of all variables, which later solutions have to improve.")
-      .def("solution", &Searching::solution, "The values of all variables.")
-      .def("origin", &Searching::origin, "Part of the schedule that reached the solution.")
+           "Take over a solution, the values of all variables; later ones have to be better.")
+      .def("solution", &Searching::solution, "Return the values of all variables in the last solution.")
+      .def("origin", &Searching::origin, "Return the name of the schedule's part that reached the solution.")
       .def("statistics", &Searching::statistics);
   m.def("cp_constraint_names", &constraint_names);
   m.def(
@@ -328,14 +333,15 @@ void bind_cp(nb::module_& m) {
         return variables_beyond_limits(statements_of(std::move(bounds), open, posts));
       },
       "bounds"_a, "open"_a, "posts"_a,
-      "Variables without bounds (`open`) that may have values beyond their limits in a solution.");
+      "Return the variables without bounds (`open`) that may have values beyond their limits in a "
+      "solution.");
   m.def(
       "cp_falls_without_end",
       [](std::vector<std::pair<Value, Value>> bounds, const std::vector<int>& open,
          const std::vector<std::pair<std::string, std::vector<Numbers>>>& posts, const Numbers& objective) {
         return falls_without_end(statements_of(std::move(bounds), open, posts), argument_of(objective).at(0));
       },
-      "bounds"_a, "open"_a, "posts"_a, "objective"_a, "Whether every solution can be improved without end.");
+      "bounds"_a, "open"_a, "posts"_a, "objective"_a, "Return whether every solution can be improved without end.");
 }
 
 }  // namespace elimina::cp

@@ -63,7 +63,7 @@ struct Team {
       const Traversal* traversal = traversals[v];
       if (!traversal || traversal->variable() != v)
         throw nb::value_error("traversals are given in the order of their variables");
-      // Parents and children are neighbours.
+      // Parents and children are neighbours, so they need no check of their own.
       if (!std::ranges::all_of(traversal->neighbours(), is_variable))
         throw nb::value_error("a neighbour is no variable");
     }
@@ -165,73 +165,75 @@ Chain passed(std::vector<Traversal*> traversals, std::vector<int> owners, std::v
 void bind_dcop(nb::module_& m) {
   nb::class_<Traversal>(m, "Traversal", "One variable's part in the construction of a pseudo-tree.")
       .def(nb::init<int, i64, std::vector<int>, bool>(), "variable"_a, "rank"_a, "neighbours"_a, "prefers_reached"_a,
-           "A variable, its rank, and those that share a cost function with it, sorted; true if the token goes first "
-           "to those neighbours that have most "
-           "visited ones of their own, whatever their ranks.")
-      .def("start", &start, "Messages to the neighbours: a target, the number of the kind, and two numbers.")
+           "Prepare a variable with its rank and its neighbours, the variables that share a cost function with "
+           "it, sorted. `prefers_reached`: the token goes first to the neighbours with the most visited "
+           "neighbours, whatever their ranks.")
+      .def("start", &start,
+           "Return the first messages to neighbours: a target, the number of the kind, and two numbers for "
+           "each.")
       .def("receive", &receive, "source"_a, "kind"_a, "first"_a, "second"_a,
-           "React to a message from another variable.")
+           "React to a message from another variable; return messages in the form of `start`.")
       .def_prop_ro("visit", &Traversal::visit,
                    "Number of the token's first visit within this component, from 0 on; -1 before it.")
-      .def_prop_ro("parent", &Traversal::parent, "The variable that the token came from; -1 if there is none.")
+      .def_prop_ro("parent", &Traversal::parent, "Variable that the token came from; -1: none.")
       .def_prop_ro("is_done", &Traversal::done, "True if the token has left for good.")
       .def_prop_ro(
           "children", [](const Traversal& own) { return own.children(); },
-          "The variables that the token went to from here, in this order.")
-      .def_prop_ro("above", &above, "Neighbours that are ancestors, and their visits.")
+          "Variables that the token went to from here, in this order.")
+      .def_prop_ro("above", &above, "Neighbours that are ancestors -> their visits.")
       .def("__getstate__", &Traversal::state)
       .def("__setstate__",
            [](Traversal& own, const std::vector<i64>& state) { new (&own) Traversal(Traversal::of_state(state)); });
   m.def("agree_on_tree", &agreed, "traversals"_a, "owners"_a, "agents"_a, "order"_a, "delay"_a, "jitter"_a, "seed"_a,
         "poll"_a,
-        "Run traversals that have not started to their end, as agents of one process. `poll`: called with 0 now and "
-        "then; the run ends where it raises. "
-        "Returns the messages between agents by kind, and the clock of each agent in seconds.");
+        "Run traversals that have not started to their end, as agents of one process. `poll`: called with 0 "
+        "now and then; an exception of it ends the run. Return the numbers of messages between agents by "
+        "kind, and the clock of each agent in seconds.");
   m.def("make_traversals", &made, "functions"_a, "variables"_a, "degree"_a, "ranks"_a, "prefers_reached"_a,
-        "A traversal for each variable. `degree`: the part of the number of its neighbours in its rank. `ranks`: what "
-        "is added for each variable; empty: nothing.");
+        "Make a traversal for each variable. `degree`: weight of the number of neighbours in a variable's "
+        "rank. `ranks`: addition for each variable; empty: none.");
   m.def("tree_of_traversals", &tree_of, "traversals"_a, "functions"_a, "sizes"_a,
         nb::sig("def tree_of_traversals(traversals: Sequence[Traversal], functions: TableList, sizes: Sequence[int]) "
                 "-> tuple[PlannedTree, int]"),
-        "The bucket tree of the cost functions in the order of the pseudo-tree, and the first variable whose parent "
-        "differs there; -1 if there is none.");
+        "Return the bucket tree of the cost functions in the order of the pseudo-tree, and the first "
+        "variable whose parents in the two trees differ; -1: none.");
   nb::class_<Work::Total>(m, "AgentWorkTotal", "Figures of the work of all agents.")
       .def_ro("most_combinations", &Work::Total::most_combinations,
-              "Combinations of a variable's values and its message's, at most.")
-      .def_ro("combinations", &Work::Total::combinations, "The sum of these, rounded.")
+              "Largest number of combinations of values in a node: of its variable and its message's variables.")
+      .def_ro("combinations", &Work::Total::combinations, "Sum of the combinations of all nodes, rounded.")
       .def_ro("cells", &Work::Total::cells, "Cells of the largest message.")
-      .def_ro("operations", &Work::Total::operations, "All operations.")
-      .def_ro("bytes", &Work::Total::bytes, "Bytes of the largest step, with what is held.")
-      .def_ro("type", &Work::Total::type, "Number of the widest type; -1: there is no table.");
+      .def_ro("operations", &Work::Total::operations, "Sum of the operations of all nodes.")
+      .def_ro("bytes", &Work::Total::bytes, "Bytes of the largest step, inputs included.")
+      .def_ro("type", &Work::Total::type, "Number of the widest type; -1: no tables.");
   nb::class_<Mail>(m, "AgentMail", "Messages between agents in each pass.")
-      .def_ro("messages", &Mail::messages, "Number of the messages of each pass.")
+      .def_ro("messages", &Mail::messages, "Number of messages of each pass.")
       .def_ro("util_bytes", &Mail::util, "Bytes of the UTIL messages.")
       .def_ro("value_bytes", &Mail::value, "Bytes of the VALUE messages.")
       .def_ro("largest_bytes", &Mail::largest, "Bytes of the largest message.");
   nb::class_<Chain>(m, "MessageChain", "The longest chain of messages.")
       .def_ro("seconds", &Chain::seconds, "The latest clock, in seconds.")
-      .def_ro("operations", &Chain::operations, "Operations on the chain.");
-  nb::class_<Work>(
-      m, "AgentWork",
-      "Work and messages of eliminating each variable of a pseudo-tree, known before anything is eliminated.")
+      .def_ro("operations", &Chain::operations, "Operations on the longest chain of messages.");
+  nb::class_<Work>(m, "AgentWork",
+                   "Work and messages of eliminating each variable of a pseudo-tree, computed in advance.")
       .def_prop_ro("unplanned", &unplanned,
-                   "Nodes of the tree whose operations and bytes a plan tells, and the number of their messages' type.")
-      .def("plan", &set_planned, "node"_a, "operations"_a, "bytes"_a, "Set what a plan tells.")
+                   "Nodes of the tree whose operations and bytes have to be planned, each with the number of its "
+                   "message's type.")
+      .def("plan", &set_planned, "node"_a, "operations"_a, "bytes"_a, "Set the planned operations and bytes of a node.")
       .def_prop_ro("total", &Work::total, nb::rv_policy::move, "Figures of all agents.")
       .def("mail", &mail_of, "traversals"_a, "owners"_a, "util"_a, "value"_a,
-           "Count the messages between agents of each pass. `util`, `value`: bytes of a message besides its cells, "
-           "fixed ones and those of each variable.");
+           "Count the messages between agents of each pass. `util`, `value`: bytes of a message besides its "
+           "cells: a constant, and a number for each of its variables.");
   m.def("work_of_agents", &work_of, "tree"_a, "functions"_a, "sense"_a, "types"_a, "tables"_a, "spread"_a, "at_once"_a,
         "cell"_a,
-        "The work of agents, whose costs are integers; None if a function forbids everything, or no numbers are wide "
-        "enough. `types`: the largest number and the bytes "
-        "of each type, the narrowest first. `tables`: that a step adds at most. `spread`: a variable's own costs are "
-        "less far apart. `at_once`, `cell`: combinations up "
-        "to which buckets of all types but the last are joined as one array, and the bytes of each.");
+        "Return the work of agents whose costs are integers; None if a function forbids everything, or no "
+        "type is wide enough. `types`: largest number and bytes of each type, the narrowest first. "
+        "`tables`: largest number of tables that a step adds. `spread`: limit on the spread of a variable's "
+        "own costs. `at_once`, `cell`: largest number of combinations that buckets of all types but the "
+        "last join as one array, and bytes of each combination.");
   m.def("pass_messages", &passed, "traversals"_a, "owners"_a, "clocks"_a, "work"_a, "seconds"_a, "order"_a, "delay"_a,
         "jitter"_a, "seed"_a, "poll"_a,
-        "Deliver the UTIL and VALUE messages of a pseudo-tree's agents, without contents. `clocks`: of each agent, in "
-        "seconds. `seconds`: time of all operations.");
+        "Deliver the UTIL and VALUE messages of a pseudo-tree's agents, without contents. `clocks`: clock "
+        "of each agent, in seconds. `seconds`: time of all operations.");
 }
 
 }  // namespace elimina::dcop

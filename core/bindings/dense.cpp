@@ -267,33 +267,32 @@ nb::tuple widest_range(Rows<const double> ranges) {
 
 void bind_dense(nb::module_& m) {
   nb::class_<CasePlanner>(m, "CasePlanner",
-                          "Plans what is left of a network when some variables are observed; one call at a time.")
+                          "A planner for the rest of a network when some variables are observed; one call at a time.")
       .def("__init__", &make_planner, "sizes"_a, "starts"_a, "members"_a, "strides"_a, "offsets"_a, "least"_a,
            "asked"_a, "places"_a, "first"_a, "last"_a,
-           "Scopes in compressed rows, their strides and places in an arena, log2 of each factor's least value; what "
-           "is asked for and "
-           "where it goes; the part of the arena that messages may take.")
+           "Take factors: scopes in compressed rows, their strides and offsets in an arena, and log2 of each "
+           "factor's least positive value. `asked`, `places`: requested variables, and offsets of their "
+           "marginals in the answer. `first`, `last`: range of the arena for messages.")
       .def("measure", &measure, "values"_a,
-           "The work of the plan for what these values observe (-1: nothing), and its number of steps; None if none "
-           "fits.");
+           "Return the work of the plan for these observed values (-1: not observed), and its number of steps; "
+           "None if no plan fits.");
   nb::class_<CaseNetwork>(m, "CaseNetwork",
                           "A small network that answers one set of observations after another; one call at a time.")
       .def("__init__", &make_network, "tables"_a, "sense"_a, "rule"_a, "sizes"_a, "cells"_a, "work"_a, "posteriors"_a,
-           "Factors of a model and the sizes of all variables; the cells that tables and messages may take, and the "
-           "combinations of a run. `rule`: "
-           "`products` of probabilities, or `support` to count what is allowed. `posteriors`: answers have them, "
-           "besides the sum.")
+           "Take the factors of a model and the sizes of all variables. `rule`: `products` of probabilities, "
+           "or `support` to count allowed tuples. `cells`: limit on the cells of tables and messages; `work`: "
+           "limit on the combinations of a run. `posteriors`: True if answers have them, besides the sum.")
       .def("answer", &answer_case, "evidence"_a,
            nb::sig("def answer(self, evidence: dict[int, int]) -> tuple[NDArray[numpy.float64], float, float, int, "
                    "int, int, int] | None"),
-           "The sum, and the posteriors of all variables if they are asked for, given observations, variable -> index "
-           "of its state. Returns the probabilities, one variable after the other, the "
-           "natural logarithm of the sum of everything, the sum itself where a float holds it, the induced width, the "
-           "cells of the largest table, the combinations, and the cells of all tables; "
-           "None where that takes too much room or time, or may have left the range of doubles.")
+           "Return the answer for observations, variable -> index of its state: the posteriors of all "
+           "variables, one after another, if they are requested; the natural logarithm of the sum; the sum "
+           "itself if a float holds it; the induced width; the cells of the largest table; the combinations; "
+           "and the cells of all tables. None if that takes too much memory or time, or if a product may have "
+           "left the range of doubles.")
       .def("keep", &keep_plan, "order"_a,
-           "Keep a plan of an order of all variables for all answers from now on, whose steps are restricted to what "
-           "is observed. False: it does not fit, and nothing has changed.");
+           "Keep the plan of an order of all variables for all later answers, which restrict its steps to the "
+           "unobserved variables. Return False, and change nothing, if it does not fit.");
   nb::class_<DenseSession>(m, "DenseSession", "A packed program translated for an arena; one run at a time.")
       .def(nb::init<const std::string&, double, i64, Words<const i64>, Words<const i64>, Words<const i64>, Arena,
                     Words<double>, int>(),
@@ -304,45 +303,46 @@ void bind_dense(nb::module_& m) {
            "semiring"_a, "parameter"_a, "integer_parameter"_a, "layout"_a, "outputs"_a, "arena"_a, "peaks"_a,
            "threads"_a, nb::keep_alive<1, 5>())
       .def("fix", &DenseSession::fix, "values"_a,
-           "Compute only cells with these values from now on; -1 where none is given. What depends on a changed one "
-           "must run again.")
+           "Compute only cells with these values from now on (-1: no restriction). Steps that depend on a "
+           "changed value must run again.")
       .def("decode", &DenseSession::decode, "variables"_a,
            nb::sig("def decode(self, variables: int) -> NDArray[numpy.int32]"),
-           "Return the best assignment of so many variables: walk the steps from the roots to the leaves; each value "
-           "is the first best one, given those of the step's axes.")
+           "Return the best assignment of this many variables. Steps are visited from the roots to the leaves; "
+           "each value is the first best one, given the values of the step's axes.")
       .def("run_cases", &DenseSession::run_cases, "variables"_a, "values"_a, "given"_a, "first"_a, "zones"_a, "peaks"_a,
-           "For each row of values: `fix` them, run all steps, copy the arena from `first` on into `zones` and the "
-           "peaks into `peaks`.")
+           "Fix each row of values in turn, run all steps, and copy the arena from `first` on into `zones` and "
+           "the peaks into `peaks`.")
       .def("run_planned", &DenseSession::run_planned, "planner"_a, "variables"_a, "values"_a, "given"_a, "zones"_a,
            "logs"_a, "sound"_a,
-           "For each row of values: run a plan of its own on the factors in the arena (sum-product), write the "
-           "marginals into `zones`, the "
-           "natural logarithm of the sum into `logs`, and whether both can be relied on into `sound`.")
+           "Make and run a plan of its own for each row of values, on the factors in the arena (sum-product): "
+           "write the marginals into `zones`, the natural logarithm of the sum into `logs`, and whether both "
+           "are reliable into `sound`.")
       .def("run", &DenseSession::run, "steps"_a.none() = nb::none(), "progress"_a.none() = nb::none(),
-           "Run all steps, or those of some ascending numbers, on what is in the arena now; `progress` gets the work "
-           "done so far.");
+           "Run all steps, or those with these ascending numbers, on the present contents of the arena; "
+           "`progress` gets the work done so far.");
   m.def("normalise_columns", &normalise_columns, "zone"_a, "tables"_a, "out"_a,
-        "Divide the columns of tables by their totals. Each table: its place in the zone, its number of values, the "
-        "cells between two values and between "
-        "two columns, and its first row in `out`. Returns which tables were written: those whose totals are all large "
-        "enough.");
+        "Divide the columns of tables by their totals. Each table is given by its offset in the zone, its "
+        "number of values, the cells between two values and between two columns, and its first row in "
+        "`out`. Return which tables were written: those whose totals are all large enough.");
   m.def("widest_range", &widest_range, "ranges"_a,
-        "Return the largest of the first numbers of all pairs, at least 1, and the smallest of the second ones, at "
-        "most 1; NaN where one is.");
+        "Return the maximum of 1 and the first numbers of all pairs, and the minimum of 1 and the second "
+        "ones; NaN if any is NaN.");
   m.def("exact_count", &count_exactly, "words"_a, "starts"_a, "roots"_a, "factors"_a,
         "Run a packed program over factors of zeros and ones in integers of any length; return the product of some "
         "steps' outputs, the least byte first.");
   m.attr("SHARED_WORK") = shared_work;
-  m.def("dense_instruction_set", &dense_instruction_set, "The instruction set that the dense executor uses here.");
+  m.def("dense_instruction_set", &dense_instruction_set, "Return the instruction set that the dense executor uses.");
   m.def("dense_instruction_sets", &dense_instruction_sets,
-        "All instruction sets that the dense executor can use here, the best one first.");
+        "Return all instruction sets that the dense executor can use here, the best one first.");
   m.def(
       "use_dense_instruction_set",
       [](const std::string& name) {
         if (!use_dense_instruction_set(name))
           throw nb::value_error(("no kernels for the instruction set " + name).c_str());
       },
-      "name"_a, "Use an instruction set in sessions that are made from now on.");
+      "name"_a,
+      "Use an instruction set in sessions that are made from now on; raise ValueError if there are no "
+      "kernels for it.");
 }
 
 }  // namespace elimina

@@ -62,16 +62,15 @@ void bind_filter(nb::module_& m) {
   m.attr("FORBIDDEN_COST") = forbidden;
   m.def("minimise_costs", &minimise_costs, "sizes"_a, "starts"_a, "members"_a, "costs"_a, "upper"_a, "seconds"_a,
         "most_rows"_a, "seed"_a, "poll"_a,
-        "Least sum of costs (of 0 to 2^38, or FORBIDDEN_COST) below `upper`, by elimination that drops rows by bounds. "
-        "`poll` gets both "
-        "bounds now and then, and the best value if it is new (else None), and ends it by False; so does an "
-        "interruption.");
+        "Return the least sum of costs below `upper`, by elimination that drops rows by bounds. Costs are "
+        "at least 0 and below 2^38 in total, or FORBIDDEN_COST. `poll` gets both bounds now and then, and "
+        "the best value if it is new (else None), and ends the search by False; so does an interruption.");
   m.def("shift_costs", &shift_costs, "sizes"_a, "starts"_a, "members"_a, "costs"_a, "constant"_a, "upper"_a,
         "seconds"_a, "least_gain"_a, "poll"_a,
-        "An equivalent sum of costs (as of `minimise_costs`, which may add up to 2^48 here): a lower bound; and starts "
-        "and variables of "
-        "scopes, and their costs, first those of several variables in the given sequence, then one for each variable. "
-        "Assignments from `upper` on are lost.");
+        "Return an equivalent sum of costs (as in `minimise_costs`, but up to 2^48 in total): a lower "
+        "bound, and starts and variables of scopes, and their costs, first those of several variables in "
+        "the given sequence, then one function for each variable. Assignments that cost at least `upper` "
+        "are lost.");
 }
 
 }  // namespace elimina::filter

@@ -52,7 +52,7 @@ class FlatZinc {
     options_.free = free;
     options_.seed = seed;
     options_.seconds = seconds;
-    // Annotations of restarts and neighbourhoods are a schedule of their own.
+    // Annotations of restarts and neighbourhoods are a schedule, and replace the portfolio's.
     options_.portfolio = portfolio && !free && !relax && !instance_->is_relaxed() && !instance_->has_restarts();
     if (!options_.portfolio && !relax && !instance_->is_relaxed()) options_.relax.reset();
     copy(threads - 1, poll);
@@ -219,32 +219,33 @@ void bind_flatzinc(nb::module_& m) {
   nb::class_<FlatZinc>(m, "FlatZinc", "A FlatZinc model, read and posted.")
       .def(nb::init<nb::bytes, nb::object, std::optional<std::vector<std::size_t>>>(), "text"_a, "poll"_a,
            "assumed"_a = nb::none(),
-           "With those assumptions, by their numbers, that hold; None: all of them. "
-           "Raises ValueError, 'LINE:COLUMN: problem'; StopIteration where `poll` returned False.")
+           "Read and post a model. `assumed`: numbers of the assumptions that hold; None: all of them. Raises "
+           "ValueError ('LINE:COLUMN: problem'), or StopIteration if `poll` returned False.")
       .def("search", &FlatZinc::search, nb::rv_policy::take_ownership, nb::keep_alive<0, 1>(), "free"_a, "seed"_a,
            "seconds"_a, "threads"_a, "relax"_a, "poll"_a, "portfolio"_a = false,
-           "By the model's annotations, or with `portfolio` by these at first; once. StopIteration where `poll` "
-           "returned False.")
-      .def("bound", &FlatZinc::bound, "search"_a, "A bound of the objective that no solution is beyond, or None.")
-      .def("device_delay", &FlatZinc::device_delay, "As of CpSolver.")
-      .def("accelerate_later", &FlatZinc::accelerate_later, "find"_a, "As of CpSolver.")
-      .def("accelerate", &FlatZinc::accelerate, "device"_a, "measures"_a, "As of CpSolver.")
-      .def("show", &FlatZinc::show, "search"_a, "The last solution, in FlatZinc's form.")
-      .def("objective", &FlatZinc::objective, "search"_a, "Its value in the last solution.")
+           "Return a search by the model's annotations or, with `portfolio`, by a schedule that begins with "
+           "them; only once. Raises StopIteration if `poll` returned False.")
+      .def("bound", &FlatZinc::bound, "search"_a,
+           "Return a bound on the objective that no solution is beyond, or None.")
+      .def("device_delay", &FlatZinc::device_delay, "Return the same as the method of `CpSolver`.")
+      .def("accelerate_later", &FlatZinc::accelerate_later, "find"_a, "Do the same as the method of `CpSolver`.")
+      .def("accelerate", &FlatZinc::accelerate, "device"_a, "measures"_a, "Do the same as the method of `CpSolver`.")
+      .def("show", &FlatZinc::show, "search"_a, "Return the last solution in FlatZinc's form.")
+      .def("objective", &FlatZinc::objective, "search"_a, "Return the objective's value in the last solution.")
       .def("unproven_limits", &FlatZinc::unproven_limits, "search"_a,
-           "Names of variables without bounds beyond whose limits a complete search may have missed solutions, or "
-           "better ones.")
-      .def("is_unbounded", &FlatZinc::is_unbounded, "Whether every solution can be improved.")
+           "Return the names of variables without bounds beyond whose limits a complete search may have missed "
+           "solutions, or better ones.")
+      .def("is_unbounded", &FlatZinc::is_unbounded, "Return whether every solution can be improved.")
       .def_prop_ro("is_satisfaction", &FlatZinc::is_satisfaction)
       .def_prop_ro("objective_decimals", &FlatZinc::objective_decimals,
-                   "Decimals of a float objective: its value is an integer in such units.")
+                   "Decimals of a float objective: its value is an integer in units of the last decimal.")
       .def_prop_ro("assumptions", &FlatZinc::assumptions, "Names of the Booleans that are assumed.")
-      .def_prop_ro("notes", &FlatZinc::notes, "What of the annotations is ignored.")
+      .def_prop_ro("notes", &FlatZinc::notes, "Notes on ignored annotations.")
       .def_prop_ro("parse_seconds", &FlatZinc::parse_seconds)
       .def_prop_ro("variables", &FlatZinc::variables)
       .def_prop_ro("propagators", &FlatZinc::propagators);
   m.def("flatzinc_translated_names", &flatzinc::translated_names,
-        "Names of constraints of MiniZinc and other solvers that are read, besides the core's.");
+        "Return the names of constraints of MiniZinc and other solvers that are read, besides the core's.");
   nb::class_<RecordedOutput>(m, "FlatZincOutput", "An output of a FlatZinc model.")
       .def_prop_ro(
           "name", [](const RecordedOutput& output) { return output.name; }, "Name of the variable or the array.")
@@ -269,14 +270,15 @@ void bind_flatzinc(nb::module_& m) {
       .def_prop_ro(
           "names", [](const Recording& recording) { return recording.names; },
           nb::for_getter(nb::sig("def names(self) -> list[tuple[str, NDArray[numpy.int64]]]")),
-          "Declared names, and what they stand for.")
+          "Declared names, and the views that they stand for.")
       .def_prop_ro(
           "outputs", [](const Recording& recording) { return recording.outputs; }, "Outputs in their order.")
       .def_ro("sign", &Recording::sign, "1 to minimise the objective, -1 to maximise it, 0 if there is none.")
       .def_prop_ro(
           "objective", [](const Recording& recording) { return recording.objective; },
           nb::for_getter(nb::sig("def objective(self) -> NDArray[numpy.int64] | None")), "View of the objective.");
-  m.def("flatzinc_record", &record, "text"_a, "Items of a FlatZinc model. Raises ValueError.");
+  m.def("flatzinc_record", &record, "text"_a,
+        "Return the items of a FlatZinc model; raise ValueError if it cannot be read.");
 }
 
 }  // namespace elimina::cp

@@ -5,8 +5,9 @@
 #include "call.hpp"
 #include "stop.hpp"
 
-// Used in loops over many Python objects: lets other threads of the interpreter run, and checks for requests to stop, once in so many
-// calls. A waiting thread requests the lock only after 5 ms without a release, so releases every millisecond would starve it.
+// Used in loops over many Python objects: lets other threads of the interpreter run, and checks for requests to stop,
+// once in so many calls. A waiting thread requests the lock only after 5 ms without a release, so releases every
+// millisecond would starve it.
 class Turns {
  public:
   void look() {
@@ -20,6 +21,6 @@ class Turns {
   unsigned count_ = 0;
 };
 
-// Runs `work` in a new thread, while this one checks for signals and requests to stop. On either, it calls `stop`, which makes `work`
-// end; the exception of a signal is raised afterwards.
+// Runs `work` in a new thread, while this one checks for signals and requests to stop. On either, it calls `stop`,
+// which makes `work` end; the exception of a signal is raised afterwards.
 void run_interruptibly(elimina::Call<void()> work, elimina::Call<void()> stop);

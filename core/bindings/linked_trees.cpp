@@ -67,25 +67,25 @@ void bind_linked_trees(nb::module_& m) {
   m.def(
       "frugal_order",
       [](const plan::PlannedTree& tree) { return array_of(unlocked([&] { return frugal_order(tree); })); }, "tree"_a,
-      "An elimination order with the same buckets in which subtrees are eliminated one after another, those that need "
-      "most room first.");
+      "Return an elimination order with the same buckets that finishes one subtree before it begins the "
+      "next, the one with the largest memory first.");
   nb::exception<ZeroSum>(m, "ZeroSumError");
   nb::exception<TreesTooLarge>(m, "TreesTooLargeError");
   nb::class_<RankedFactors>(m, "RankedFactors", "Factors over variables that are numbered in elimination order.")
       .def(nb::new_(&make_factors), "sizes"_a, "starts"_a, "members"_a, "values"_a,
-           "Take factors: their scopes, slow to fast, and the values of one after another.");
+           "Take factors: their scopes, slow to fast, and their values, one factor after another.");
   nb::class_<Forecasts>(m, "Forecasts", "Weights that later factors give to the states of variables.");
   nb::class_<LinkedTrees>(
       m, "LinkedTrees",
       "A sequence of clique trees, linked by approximate distributions. Calls raise `Stopped` after "
-      "some seconds, and `ZeroSumError` if the sum is 0, or too small for floats.")
+      "`seconds`, and `ZeroSumError` if the sum is 0, or too small for floats.")
       .def(nb::new_([](std::shared_ptr<RankedFactors> factors, i64 most_cells, double most_bytes,
                        std::shared_ptr<Forecasts> forecasts) {
              return std::make_shared<LinkedTrees>(std::move(factors), most_cells, most_bytes, std::move(forecasts));
            }),
            "factors"_a, "most_cells"_a, "most_bytes"_a, "forecasts"_a.none(),
-           "Make an empty sequence. `most_cells`: cells of a clique at most, where factors are not larger; "
-           "`forecasts`: from other trees, by which approximations are made.")
+           "Make an empty sequence. `most_cells`: largest number of cells of a clique, unless a factor is "
+           "larger; `forecasts`: weights from other trees for the approximations; None: earlier factors alone.")
       .def(
           "build", [](LinkedTrees& trees, double seconds) { limited(seconds, [&] { trees.build(); }); }, "seconds"_a,
           "Make all trees; raise `TreesTooLargeError` if they do not fit the memory.")
@@ -94,34 +94,34 @@ void bind_linked_trees(nb::module_& m) {
           [](LinkedTrees& trees, double seconds) {
             return array_of(limited(seconds, [&] { return trees.pass_backward(); }));
           },
-          "seconds"_a,
-          "Update what later trees say about earlier ones, and return the marginals, one rank after another.")
+          "seconds"_a, "Update messages from later to earlier trees; return the marginals, one rank after another.")
       .def(
           "pass_forward", [](LinkedTrees& trees, double seconds) { limited(seconds, [&] { trees.pass_forward(); }); },
-          "seconds"_a, "Update what earlier trees say about later ones.")
+          "seconds"_a, "Update messages from earlier to later trees.")
       .def(
           "forecast",
           [](const LinkedTrees& trees, double seconds) {
             return limited(seconds, [&] { return std::const_pointer_cast<Forecasts>(trees.forecast()); });
           },
-          "seconds"_a, "Return the weights that later factors give to states, for trees with other cliques.")
-      .def_prop_ro("log_z", &LinkedTrees::log_z, "Natural logarithm of the sum, by the last pass.")
+          "seconds"_a,
+          "Return weights of states from later factors, for the approximations in another sequence of trees.")
+      .def_prop_ro("log_z", &LinkedTrees::log_z, "Natural logarithm of the sum, from the last pass.")
       .def_prop_ro("divergence", &LinkedTrees::divergence,
-                   "Sum of the information that approximations removed, in nats.")
-      .def_prop_ro("bytes", &LinkedTrees::bytes, "Memory of all trees and interfaces.")
+                   "Total mutual information that approximations removed, in nats.")
+      .def_prop_ro("bytes", &LinkedTrees::bytes, "Bytes of all trees and interfaces.")
       .def_prop_ro("is_exact", &LinkedTrees::is_exact, "True if nothing was approximated.")
       .def("__len__", [](const LinkedTrees& trees) { return trees.trees().size(); })
       .def(
           "cliques",
           [](const LinkedTrees& trees, std::size_t number) { return arrays_of(tree_of(trees, number).cliques); },
-          "tree"_a, "Scopes of a tree's cliques, as starts and members, and the parents.")
+          "tree"_a, "Return the scopes of a tree's cliques, as starts and members, and their parents.")
       .def(
           "members",
           [](const LinkedTrees& trees, std::size_t number) {
             const LinkedTree& tree = tree_of(trees, number);
             return nb::make_tuple(pairs_of(tree.factors), pairs_of(tree.eliminated));
           },
-          "tree"_a, "Factors of a tree and variables that are eliminated in it, each with its clique.")
+          "tree"_a, "Return a tree's factors and the variables that it eliminates, each with its clique.")
       .def(
           "interface",
           [](const LinkedTrees& trees, std::size_t number) -> nb::object {
@@ -130,8 +130,8 @@ void bind_linked_trees(nb::module_& m) {
             return nb::make_tuple(arrays_of(interface->cliques), array_of(interface->forward));
           },
           "tree"_a,
-          "Cliques of the distribution that a tree passes to the next one, and its factors, one after another; None: "
-          "there is no next one.");
+          "Return the cliques of the distribution that a tree passes to the next one, and its factors, one "
+          "after another; None for the last tree.");
 }
 
 }  // namespace elimina::approx

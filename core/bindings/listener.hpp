@@ -31,7 +31,8 @@ bool tell(const nanobind::object& listener, Ended& ended, Arguments... arguments
       error.restore();
     }
   }
-  // An interrupt returns the bounds and assignment so far, whether it comes before the listener's first line or within it.
+  // An interrupt returns the bounds and assignment so far, whether it comes before the listener's first line or within
+  // it.
   ended.interrupted = PyErr_ExceptionMatches(PyExc_KeyboardInterrupt);
   ended.raised = !ended.interrupted;
   if (ended.interrupted) PyErr_Clear();

@@ -110,18 +110,17 @@ class Improver {
 void bind_local_search(nb::module_& m) {
   nb::class_<Improver>(
       m, "LocalSearch",
-      "Local search for a small sum of costs (infinite: forbidden): tabu moves, and neighbourhoods solved by "
-      "elimination, in turns. Each thread "
-      "searches by itself, and goes on from the best assignment of all after a run that found a better one.")
+      "Local search for a small sum of costs (infinite: forbidden): tabu moves, and neighbourhoods solved "
+      "by elimination, in turns. Each thread searches by itself; if a run finds a better assignment, all "
+      "threads continue from the best one.")
       .def(nb::init<std::vector<int>, const Words<const std::int64_t>&, const Words<const Var>&, Words<const double>,
                     std::uint64_t, int>(),
            "sizes"_a, "starts"_a, "members"_a, "costs"_a, "seed"_a, "threads"_a)
-      .def("start", &Improver::start, "value"_a, "Go on from an assignment, which may be forbidden.")
+      .def("start", &Improver::start, "value"_a, "Begin at an assignment, which may be forbidden.")
       .def("run", &Improver::run, "seconds"_a, "cells"_a,
-           "Search until each thread has visited so many cells, and return whether a better assignment was found. Runs "
-           "that no time limit ends are "
-           "reproducible.")
-      .def_prop_ro("best", &Improver::best, "The best assignment since the start.");
+           "Search until each thread has visited `cells` cells, or the time is up; return whether a better "
+           "assignment was found. Runs that no time limit ends are reproducible.")
+      .def_prop_ro("best", &Improver::best, "Best assignment since the start.");
 }
 
 }  // namespace elimina::network

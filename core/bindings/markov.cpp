@@ -104,20 +104,25 @@ void bind_markov(nb::module_& m) {
           [](Chain* self, Matrix<const double> transition) {
             new (self) Chain(square(transition), i64(transition.shape(0)));
           },
-          "transition"_a, "Row i is the distribution of the next state after state i.")
+          "transition"_a,
+          "Prepare the passes: row i of `transition` is the distribution of the next state after state i.")
       .def("forward", &forward, "table"_a, "rows"_a, "starts"_a, "first"_a, "messages"_a, "filtered"_a.none(),
            "totals"_a, "underflows"_a, "threads"_a,
-           "Filter: likelihoods are rows of a table. `messages` is replaced by the last distribution of each sequence.")
+           "Filter sequences; likelihoods are rows of a table. `messages` is replaced by the last distribution "
+           "of each sequence.")
       .def("backward", &backward, "table"_a, "rows"_a, "starts"_a, "first"_a, "messages"_a, "filtered"_a, "scales"_a,
            "threads"_a,
-           "Smooth what `forward` filtered, in place. `messages` is replaced by that for the step before.");
+           "Smooth the filtered distributions in place. `messages` is replaced by the messages for the step "
+           "before each sequence.");
   nb::class_<BestPath>(m, "BestPath", "Most probable states of sequences of a Markov chain with observations.")
       .def(
           "__init__",
           [](BestPath* self, Matrix<const double> log_transition) {
             new (self) BestPath(square(log_transition), i64(log_transition.shape(0)));
           },
-          "log_transition"_a, "Logarithms of the distributions of the next state after each state.")
+          "log_transition"_a,
+          "Prepare the search: row i of `log_transition` has the logarithms of the distribution of the next "
+          "state after state i.")
       .def("run", &best_path, "table"_a, "rows"_a, "starts"_a, "start"_a, "states"_a, "scores"_a, "cells"_a,
            "threads"_a, "Find the best path of each sequence; the table holds logarithms of likelihoods.");
 }

@@ -72,8 +72,8 @@ std::optional<Order> search_at_once(const Graph& graph, const Options& options, 
   return better(cost_of(graph, other), cost, options.limit) ? other : order;
 }
 
-// Messages of an order: the largest number of variables (of several values) in one, the cells of each (0 if they exceed 64 bits),
-// and the separators of those that exceed 64 bits.
+// Messages of an order: the largest number of variables (of several values) in one, the cells of each (0 if they exceed
+// 64 bits), and the separators of those that exceed 64 bits.
 struct Messages {
   Vertex width = 0;
   std::vector<std::uint64_t> cells;
@@ -151,7 +151,7 @@ FoundOrder find_order(Words<const double> sizes, Words<const std::int64_t> offse
     const EliminationTree tree = eliminate(graph, *order);
     found = messages_of(graph, tree);
     if (graph.count() >= many_vertices) order = in_postorder(tree);
-    // Frees a million lists without the interpreter's lock.
+    // A million lists are freed without the interpreter's lock.
     graph = {};
   }
   return {array_of(std::move(*order)), MessageFigures(std::move(found)), clock.counted(), true};
@@ -216,37 +216,38 @@ void bind_order(nb::module_& m) {
   m.attr("WORTH_A_SEARCH") = worth_a_search;
   m.attr("SEARCH_SHARE") = search_share;
   nb::class_<MessageFigures>(m, "OrderMessages", "Messages along an elimination order.")
-      .def_ro("width", &MessageFigures::width, "Most variables of a message that have several values.")
+      .def_ro("width", &MessageFigures::width, "Largest number of variables with several values in a message.")
       .def_prop_ro(
           "cells", [](const MessageFigures& messages) { return messages.cells; }, nb::rv_policy::reference,
-          "Cells of each variable's message; 0 above 64 bits.")
-      .def_ro("wide", &MessageFigures::wide, "Separators of the messages above 64 bits.");
+          "Cells of each variable's message; 0 if they exceed 64 bits.")
+      .def_ro("wide", &MessageFigures::wide, "Separators of the messages whose cells exceed 64 bits.");
   nb::class_<FoundOrder>(m, "FoundOrder", "An elimination order and its messages.")
       .def_prop_ro(
           "order", [](const FoundOrder& found) { return found.order; }, nb::rv_policy::reference, "All variables.")
       .def_ro("messages", &FoundOrder::messages, "Messages along the order.")
       .def_ro("seconds", &FoundOrder::seconds, "Seconds of the search, counted by its work.")
       .def_ro("is_complete", &FoundOrder::is_complete,
-              "False if variables are only listed from an elimination on; the messages are then that one's.");
+              "False if a bucket was too wide to go on: further variables are only listed, and `messages` has "
+              "that bucket's message alone.");
   m.def("find_order", &find_order, nb::arg("sizes"), nb::arg("offsets"), nb::arg("members"), nb::kw_only(),
         nb::arg("rules"), nb::arg("anneal"), nb::arg("rounds"), nb::arg("seconds"), nb::arg("patience"),
         nb::arg("limit"), nb::arg("seed"), nb::arg("threads"), nb::arg("slowest") = slowest,
-        "An elimination order of little work; the arguments are trusted. "
-        "The clock ends it after `slowest` times its seconds.");
+        "Return an elimination order of little work; the arguments are trusted. The clock ends the search "
+        "after `slowest` times `seconds`.");
   m.def("find_partial_order", &find_partial_order, nb::arg("sizes"), nb::arg("offsets"), nb::arg("members"),
         nb::arg("most"), nb::arg("seed"),
-        "An elimination order by fill-in. From a bucket of more than 2^most cells on, or if a part has one, variables "
-        "are only listed.");
+        "Return an elimination order by fill-in. From a bucket of more than 2^most cells on, or if a part "
+        "of the graph has such a bucket, variables are only listed.");
   m.def("messages", &messages, nb::arg("sizes"), nb::arg("offsets"), nb::arg("members"), nb::arg("order"),
-        "Messages along an order.");
+        "Return the messages along an order.");
   m.def("cells_of_part", &part_cells, nb::arg("sizes"), nb::arg("offsets"), nb::arg("members"), nb::arg("bits"),
-        "Cells that an order which is found quickly, by fill-in, visits in the scopes whose bits are set, the first "
-        "scope's the lowest of the first byte.");
+        "Return the number of cells of all buckets of a quick min-fill elimination of the scopes whose bits "
+        "are set; the first scope has the lowest bit of the first byte.");
   m.def("without_barren", &barren_removed, nb::arg("offsets"), nb::arg("members"), nb::arg("children"),
         nb::arg("wanted"),
-        "Scopes left, ascending, when those go, one after another, whose own variable has no other scope left and is "
-        "not wanted. No scope names a variable "
-        "twice, and each has its child, which no other one has.");
+        "Return the numbers of the scopes that remain, ascending, after scopes have left one by one: a "
+        "scope leaves if its own variable is in no other remaining scope and is not wanted. A scope names "
+        "each variable once; `children` has the own variables, all different.");
 }
 
 }  // namespace elimina::order

@@ -23,12 +23,12 @@ nb::dict path_counts() {
 
 void bind_paths(nb::module_& m) {
   m.def("count_paths", &count_paths, "on"_a,
-        "Set the count of every executor path to 0, and count from now on or no longer.");
+        "Set the count of every executor path to 0, and start counting, or stop it if `on` is False.");
   m.def("path_counts", &path_counts, nb::sig("def path_counts() -> dict[str, int]"),
-        "How often each executor path was taken while paths were counted.");
+        "Return how often each executor path was taken while paths were counted.");
   m.def(
       "count_path", [](std::string_view name) { count_path(name); }, "name"_a,
-      "Note that an executor path was taken; IndexError: there is none of this name.");
+      "Count an executor path; raise IndexError if there is none of this name.");
 }
 
 }  // namespace elimina

@@ -33,7 +33,7 @@ auto view_of(nb::handle_t<LaidOutSteps> self) {
   return Array<T>(items.data(), {items.size()}, self);
 }
 
-// The same; a list made on demand if records are deferred.
+// A property that views one of a layout's vectors, or makes a list on demand if records are deferred.
 template <auto kMember, auto kMake>
 auto view_or_make(nb::handle_t<LaidOutSteps> self) {
   const auto& own = nb::cast<LaidOutSteps&>(self);
@@ -92,7 +92,8 @@ PlannedSteps make_steps(std::shared_ptr<PlannedTree> tree, const std::string& pa
   nb::gil_scoped_release release;
   check_stop();
   if (passes == "both") {
-    // A plan with a message beyond any memory is made for its figures only: planning its downward pass would take minutes.
+    // A plan with a message beyond any memory is made for its figures only: planning its downward pass would take
+    // minutes.
     const bool is_possible = tree->largest() < kMostCells;
     *made.steps = both_passes(tree->tree, tree->scopes, tree->sizes, rules, is_possible ? asked : std::vector<int>(),
                               is_possible ? joint : Lists());
@@ -176,18 +177,19 @@ void bind_plan(nb::module_& m) {
       .def_prop_ro(
           "width", [](const PlannedTree& own) { return own.tree.width(); }, "Induced width.")
       .def_prop_ro(
-          "depth", [](const PlannedTree& own) { return own.tree.depth(); }, "Nodes on the longest way from a root.")
+          "depth", [](const PlannedTree& own) { return own.tree.depth(); },
+          "Number of nodes on the longest path from a root.")
       .def_prop_ro(
-          "order", [](const PlannedTree& own) { return own.tree.order; }, "The eliminated variables in order.")
+          "order", [](const PlannedTree& own) { return own.tree.order; }, "Eliminated variables, in order.")
       .def_prop_ro(
           "scopes", [](const PlannedTree& own) { return lists_of(own.scopes); },
           "Starts and members of the scopes, sorted by the order.")
       .def_prop_ro(
           "variables", [](const PlannedTree& own) { return array_of(own.tree.variables); }, nb::rv_policy::reference,
-          "The variable that each node eliminates.")
+          "Variable that each node eliminates.")
       .def_prop_ro(
           "parents", [](const PlannedTree& own) { return array_of(own.tree.parents); }, nb::rv_policy::reference,
-          "Each node's parent; -1 for a root.")
+          "Parent of each node; -1 for a root.")
       .def_prop_ro(
           "separators", [](const PlannedTree& own) { return lists_of(own.tree.separators); },
           "Starts and members of the nodes' separators.")
@@ -199,26 +201,27 @@ void bind_plan(nb::module_& m) {
           "Starts and members of the nodes' children.")
       .def_prop_ro(
           "postorder", [](const PlannedTree& own) { return array_of(own.tree.postorder()); }, nb::rv_policy::reference,
-          "The nodes such that each subtree is finished before the next begins, so that few messages coexist.")
+          "Nodes in an order in which each subtree is finished before the next begins, so that few messages "
+          "coexist.")
       .def(
           "cliques",
           [](const PlannedTree& own) {
             const Cliques found = junction_tree(own.tree);
             return nb::make_tuple(lists_of(found.scopes), lists_of(found.separators), array_of(found.parents));
           },
-          "Starts and members of the scopes and of the separators of the maximal cliques, and their parents; -1 for a "
-          "root.")
+          "Return starts and members of the scopes and of the separators of the maximal cliques, and their "
+          "parents; -1 for a root.")
       .def(
           "central_order",
           [](const PlannedTree& own) {
             nb::gil_scoped_release release;
             return central_order(own.tree, own.sizes);
           },
-          "An order of the same triangulation whose junction tree has the fewest levels.");
+          "Return an order of the same triangulation whose junction tree has the fewest levels.");
   nb::class_<PlannedSteps>(m, "PlannedSteps", "The steps of a plan before memory is laid out.")
       .def_prop_ro(
           "most_tables", [](const PlannedSteps& own) { return own.steps->most_tables; },
-          "Tables that a step reads at most.")
+          "Largest number of tables that a step reads.")
       .def_prop_ro(
           "outputs",
           [](const PlannedSteps& own) {
@@ -227,17 +230,17 @@ void bind_plan(nb::module_& m) {
             return array_of(std::move(found));
           },
           nb::rv_policy::reference,
-          "For each part of the answer its step, and the variable whose marginal it is (-1: none); families come last.")
+          "Step of each part of the answer, and the variable whose marginal it is (-1: none); families come "
+          "last.")
       .def_prop_ro("tables", &tables_of,
                    "Starts of each step's tables, their sources and factors, and each step's combinations.")
-      .def("moved", &move_steps, "sequence"_a, "The same steps in another sequence.")
+      .def("moved", &move_steps, "sequence"_a, "Return the same steps in another sequence.")
       .def("place", &place, "itemsize"_a, "keep"_a, "levels"_a, "runs"_a, "speed"_a, "most_words"_a, "deferred_words"_a,
-           "Lay the steps' tables out in memory. `levels`: of the steps, empty: all 0; `runs`: how often the steps of "
-           "each level run; `speed`: bytes and "
-           "combinations a second, seconds of a step, bytes and combinations of one thread, and the combinations of a "
-           "step from which threads share it; "
-           "`most_words`: of records, which are left out where there are more; `deferred_words`: of records, from "
-           "which they are written where they are read.");
+           "Lay the steps' tables out in memory. `levels`: level of each step; empty: all 0. `runs`: number of "
+           "runs of each level's steps. `speed`: bytes and combinations a second, seconds of a step, bytes and "
+           "combinations a second of one thread, and combinations of the smallest step that threads share. "
+           "`most_words`: largest number of words of records; more are left out. `deferred_words`: smallest "
+           "number of words of records that are written when they are read.");
   m.def(
       "mini_buckets",
       [](const std::vector<std::vector<int>>& scopes, int ibound) {
@@ -245,7 +248,8 @@ void bind_plan(nb::module_& m) {
         return MiniBuckets().divide(spans, ibound + 1);
       },
       "scopes"_a, "ibound"_a,
-      "Divide a bucket: each table, the largest first, joins the mini-bucket that it adds the fewest variables to.");
+      "Partition a bucket: each table, the largest first, joins the mini-bucket to which it adds the "
+      "fewest variables.");
   m.def(
       "mini_buckets_of_cells",
       [](const std::vector<std::vector<int>>& scopes, const std::vector<std::vector<i64>>& shapes, i64 cells) {
@@ -259,56 +263,58 @@ void bind_plan(nb::module_& m) {
         return MiniBuckets().divide(spans, cell_weight(cells), weights);
       },
       "scopes"_a, "shapes"_a, "cells"_a,
-      "Divide tables of some shapes likewise, into mini-buckets of at most so many cells.");
+      "Partition tables of some shapes in the same way, into mini-buckets of at most `cells` cells.");
   m.def("partition_by_content", &partition, "sizes"_a, "scopes"_a, "tables"_a, "ibound"_a, "most"_a, "threads"_a,
-        "Divide each bucket by the tables' contents: see `contents.hpp`. Variables are places in the order of "
-        "elimination.");
-  m.def(
-      "plan_steps", &make_steps, "tree"_a, "passes"_a, "tables"_a, "levelled"_a, "weights"_a, "wanted"_a,
-      "products"_a = false, "fused"_a = false, "families"_a = std::vector<std::vector<int>>(),
-      "The steps over a tree. `passes`: `upward`, `lasting` (whose messages stay), `postorder`, `both` or `joint`. "
-      "`products`: sides of buckets are joined early, for "
-      "sum-product makes matrix products of them. `fused`: upward, a step may eliminate several variables. `families`: "
-      "sets of variables whose joint marginals are wanted, too, each of them within the scope of a table.");
+        "Partition each bucket by the contents of its tables: see `contents.hpp`. Variables are places in "
+        "the order of elimination.");
+  m.def("plan_steps", &make_steps, "tree"_a, "passes"_a, "tables"_a, "levelled"_a, "weights"_a, "wanted"_a,
+        "products"_a = false, "fused"_a = false, "families"_a = std::vector<std::vector<int>>(),
+        "Return the steps over a tree. `passes`: `upward`, `lasting` (upward, and messages stay), "
+        "`postorder`, `both` or `joint`. `products`: steps may be matrix products, so even small buckets "
+        "join the tables of each side. `fused`: upward, a step may eliminate several variables. `families`: "
+        "sets of variables whose joint marginals are wanted, too, each of them within the scope of a table.");
   m.def("row_bounds", &make_bounds, "tree"_a, "tables"_a, "cells"_a,
-        "Steps that bound what steps on rows do not know; and for each node the tables that bound its message, and "
-        "those that bound the rest: a factor is "
-        "its number, a message -1 less its step's.");
+        "Return the bounds with which steps on tuples prune: the steps that compute them, and for each node "
+        "the tables that bound its message, and those that bound the cost outside its subtree. A factor is "
+        "its number, a message -1 minus the number of its step.");
   nb::class_<Arena>(m, "Arena",
                     "Allocator of spans of one block of memory, which reuses freed spans and records its peak.")
       .def(nb::init<i64>(), "itemsize"_a)
-      .def("take", &Arena::take, "span"_a, "Return the offset of a free span: the first that fits.")
+      .def("take", &Arena::take, "span"_a,
+           "Return the offset of the first free span that fits; if none does, the height grows.")
       .def("seal", &Arena::seal, "Leave free spans below the height unused.")
       .def("give_back", &Arena::give_back, "offset"_a, "span"_a,
            "Make a span free again, merged with its free neighbours.")
-      .def_prop_ro("height", &Arena::height, "Elements up to the end of the last span that was taken.");
-  nb::class_<LaidOutSteps>(m, "PlannedLayout", "Where the tables of a plan lie, and its steps as records.")
-      .def_ro("record_words", &Layout::record_words, "Words of all records, also where they were left out.")
-      .def_ro("factor_cells", &Layout::factor_cells, "Elements that the factors take.")
-      .def_ro("arena_cells", &Layout::arena_cells, "Elements of all tables that are there at a time.")
-      .def_ro("largest", &Layout::largest, "Cells of the largest table.")
+      .def_prop_ro("height", &Arena::height, "Number of elements up to the end of the highest span so far.");
+  nb::class_<LaidOutSteps>(m, "PlannedLayout", "Offsets of a plan's tables, and its steps as records.")
+      .def_ro("record_words", &Layout::record_words, "Number of words of all records, also if they are left out.")
+      .def_ro("factor_cells", &Layout::factor_cells, "Number of elements of the factors.")
+      .def_ro("arena_cells", &Layout::arena_cells, "Number of elements of the arena.")
+      .def_ro("largest", &Layout::largest, "Number of cells of the largest table.")
       .def_ro("work", &Layout::work, "Combinations of output cells and eliminated values, over all runs.")
-      .def_ro("operations", &Layout::operations, "One for each table and combination.")
+      .def_ro("operations", &Layout::operations, "Combinations times the tables that they read, over all runs.")
       .def_ro("seconds", &Layout::seconds, "Estimated time of the steps, over all runs.")
-      .def_prop_ro("offsets", &view_of<&Layout::offsets>, "Of the factors.")
-      .def_prop_ro("spans", &view_of<&Layout::spans>, "Of the factors.")
-      .def_prop_ro("strides", &view_of<&Layout::strides>, "Of the factors' axes, one factor after the other.")
+      .def_prop_ro("offsets", &view_of<&Layout::offsets>, "Offset of each factor.")
+      .def_prop_ro("spans", &view_of<&Layout::spans>, "Number of elements of each factor.")
+      .def_prop_ro("strides", &view_of<&Layout::strides>, "Strides of the factors' axes, one factor after another.")
       .def_ro("is_deferred", &Layout::is_deferred,
-              "Whether records are written where they are read; those that are asked for here are made each time.")
+              "True if records are written when they are read; then each access to a property of records writes "
+              "them again.")
       .def_prop_ro("words", &view_or_make<&Layout::words, &LaidOutSteps::all_words>, nb::rv_policy::reference,
-                   "The records.")
+                   "Records, one after another.")
       .def_prop_ro("starts", &view_or_make<&Layout::starts, &LaidOutSteps::all_starts>, nb::rv_policy::reference,
-                   "Where each record starts.")
+                   "Start of each record.")
       .def_prop_ro("factors", &view_or_make<&Layout::factors, &LaidOutSteps::all_factors>, nb::rv_policy::reference,
-                   "The factor of each table that is read; -1: a message.")
-      .def_prop_ro("out_spans", &view_of<&Layout::out_spans>, "Elements of each step's output.")
+                   "Factor of each table that is read; -1: a message.")
+      .def_prop_ro("out_spans", &view_of<&Layout::out_spans>, "Number of elements of each step's output.")
       .def_prop_ro("out_offsets", &view_of<&Layout::out_offsets>,
-                   "Start of each step's output in the arena, where records are deferred.")
+                   "Start of each step's output in the arena; empty unless records are deferred.")
       .def_prop_ro(
           "most_tables", [](const LaidOutSteps& own) { return own.steps ? own.steps->most_tables : 0; },
-          "Tables that a step reads at most, likewise.")
+          "Largest number of tables that a step reads; 0 unless records are deferred.")
       .def("first_sizes", &first_sizes, "steps"_a,
-           "The number of values of the first variable of each of these steps' outputs, which have one, likewise.");
+           "Return the number of values of the first variable of each of these steps' outputs, which must have "
+           "one; the records must be deferred.");
 }
 
 }  // namespace elimina::plan

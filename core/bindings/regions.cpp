@@ -55,7 +55,8 @@ void bind_regions(nb::module_& m) {
         }));
       },
       "variables"_a, "starts"_a, "members"_a, "max_loops"_a, "seconds"_a,
-      "Sets of variables of chordless loops of three or four in the graph of scopes that no scope contains.");
+      "Return the variables of chordless loops of three or four variables in the graph of scopes, unless "
+      "one scope contains the loop; at most `max_loops` loops.");
   nb::class_<RegionGraph>(m, "RegionGraph", "Regions of the cluster variation method.")
       .def("__init__", &make_region_graph, "sizes"_a, "starts"_a, "members"_a, "largest"_a, "max_members"_a,
            "seconds"_a, "Intersect clusters, in inner regions of at most `largest` variables.")
@@ -67,18 +68,20 @@ void bind_regions(nb::module_& m) {
               return graph.grow(max_cells);
             }));
           },
-          "max_cells"_a, "seconds"_a, "Larger clusters: unions of the outer regions around each inner one.")
+          "max_cells"_a, "seconds"_a,
+          "Return larger clusters: unions of the outer regions around each inner region with at most "
+          "`max_cells` cells, and the outer regions.")
       .def_prop_ro(
           "outer", [](const RegionGraph& graph) { return arrays_of(graph.outer()); }, "Scopes of outer regions.")
       .def_prop_ro(
           "inner", [](const RegionGraph& graph) { return arrays_of(graph.inner()); }, "Scopes of inner regions.")
       .def_prop_ro(
           "parents", [](const RegionGraph& graph) { return arrays_of(graph.parents()); },
-          "Outer regions that send messages to each inner one.")
+          "Outer regions that receive messages from each inner region.")
       .def_prop_ro(
           "counting_numbers", [](const RegionGraph& graph) { return array_of(graph.counting_numbers()); },
           nb::rv_policy::reference, "Counting numbers of inner regions.")
-      .def_prop_ro("is_complete", &RegionGraph::is_complete, "False if there are too many regions, or time was up.")
+      .def_prop_ro("is_complete", &RegionGraph::is_complete, "False if there are too many regions, or the time was up.")
       .def_prop_ro("outer_cells", &RegionGraph::outer_cells, "Cells of outer regions.")
       .def_prop_ro("message_cells", &RegionGraph::message_cells, "Cells of messages.");
   nb::class_<RegionPropagation>(m, "RegionPropagation", "Generalised belief propagation.")
@@ -96,7 +99,8 @@ void bind_regions(nb::module_& m) {
               throw nb::value_error("a factor does not fit its region");
             }
           },
-          "graph"_a, "starts"_a, "members"_a, "values"_a, "Distribute factors, slow to fast, among the outer regions.")
+          "graph"_a, "starts"_a, "members"_a, "values"_a,
+          "Multiply factors, slow to fast, into the tables of outer regions.")
       .def(
           "filter_tuples",
           [](RegionPropagation& propagation, double seconds) {
@@ -105,7 +109,7 @@ void bind_regions(nb::module_& m) {
               return propagation.filter_tuples();
             });
           },
-          "seconds"_a, "Remove tuples that other regions forbid; return whether any are left.")
+          "seconds"_a, "Remove tuples that other regions forbid; return False if a region has none left.")
       .def(
           "run",
           [](RegionPropagation& propagation, double tolerance, double damping, std::uint64_t sweeps, double seconds) {
@@ -116,7 +120,8 @@ void bind_regions(nb::module_& m) {
             });
           },
           "tolerance"_a, "damping"_a, "sweeps"_a, "seconds"_a,
-          "Pass messages until regions agree; return whether they do.")
+          "Pass messages until regions agree within the tolerance, or for `sweeps` sweeps; return whether "
+          "they agree.")
       .def(
           "run_double_loop",
           [](RegionPropagation& propagation, double tolerance, double precision, std::uint64_t inner_sweeps,
@@ -130,15 +135,15 @@ void bind_regions(nb::module_& m) {
           "Minimise the free energy by the double loop; return whether regions agree.")
       .def(
           "log_sum", [](RegionPropagation& propagation) { return unlocked([&] { return propagation.log_sum(); }); },
-          "Kikuchi's approximation of the sum's logarithm.")
+          "Return Kikuchi's approximation of the sum's natural logarithm.")
       .def(
           "marginals",
           [](RegionPropagation& propagation, Words<const std::int32_t> variables) {
             return array_of(unlocked([&] { return propagation.marginals(span_of(variables)); }));
           },
-          "variables"_a, "Marginals, one after another.")
+          "variables"_a, "Return the marginals of these variables, one after another.")
       .def_prop_ro("residual", &RegionPropagation::residual, "Largest difference of probabilities between regions.")
-      .def_prop_ro("sweeps", &RegionPropagation::sweeps, "Sweeps so far.");
+      .def_prop_ro("sweeps", &RegionPropagation::sweeps, "Number of sweeps so far.");
 }
 
 }  // namespace elimina::approx

@@ -185,24 +185,27 @@ void bind_rows(nb::module_& m) {
   m.def("rows_join", &join, "semiring"_a, "parameter"_a, "integer_parameter"_a, "left_keys"_a, "left_values"_a,
         "right_keys"_a, "right_values"_a, "group"_a, "low"_a, "eliminate"_a, "stage"_a, "budget"_a, "integer_budget"_a,
         "most"_a, "threads"_a,
-        "Join two sorted tables in one layout: keys, values, candidates. `low`: the bits of the least significant "
-        "variable, which may be eliminated. OverflowError: more than `most` rows.");
+        "Join two sorted tables with one layout of keys; return keys, values and the number of candidates. "
+        "`low`: bits of the least significant variable, which may be eliminated. Raises OverflowError for "
+        "more than `most` rows.");
   m.def("rows_project", &project, "semiring"_a, "parameter"_a, "integer_parameter"_a, "keys"_a, "values"_a, "low"_a,
         "threads"_a, "Eliminate the least significant variable of a sorted table.");
   m.def("rows_semi_join", &semi_join, "keys"_a, "values"_a, "others"_a, "group"_a, "threads"_a,
         "Keep the rows of a sorted table whose bits of `group` occur in another one.");
-  m.def("rows_sorted", &sorted, "keys"_a, "threads"_a, "Whether no key is less than the one before it.");
+  m.def("rows_sorted", &sorted, "keys"_a, "threads"_a, "Return whether no key is less than the one before it.");
   m.def("rows_sort", &sort, "keys"_a, "values"_a, "threads"_a, "Sort rows by key.");
-  m.def("rows_move", &move, "keys"_a, "segments"_a, "words"_a, "threads"_a, "Keys in another layout of `words` words.");
+  m.def("rows_move", &move, "keys"_a, "segments"_a, "words"_a, "threads"_a,
+        "Return keys in another layout of `words` words.");
   m.def("rows_from_dense", &from_dense, "semiring"_a, "parameter"_a, "integer_parameter"_a, "cells"_a, "axes"_a,
         "sizes"_a, "words"_a,
-        "The feasible cells of a dense table as sorted rows; `axes`: terms, the most significant field first.");
+        "Return the feasible cells of a dense table as sorted rows; `axes`: terms, the most significant "
+        "field first.");
   m.def("rows_to_dense", &to_dense, "keys"_a, "values"_a, "terms"_a, "cells"_a,
         "Write rows into the cells of a dense table.");
   m.def("rows_decode", &decode, "semiring"_a, "variables"_a, "steps"_a,
-        "The first best value of each variable: `steps` from the roots on, as variable, domain size, and tables: for "
-        "each variable its number, "
-        "word and stride; sorted keys, or None where all cells are there; values, all of one dtype.");
+        "Return the first best value of each variable. `steps`: from the roots on, each a variable, its "
+        "domain size and its tables. A table has for each variable its number, word and stride; then sorted "
+        "keys, or None if it has all cells; and values, all of one dtype.");
 }
 
 }  // namespace elimina::sparse

@@ -53,9 +53,9 @@ void bind_samples(nb::module_& m) {
             });
           },
           "seed"_a, "start"_a, "states"_a, "logs"_a, "sizes"_a, "threads"_a,
-          "Draw samples with the numbers from `start` on into int32 `states`, a row for each variable, and add the "
-          "logarithms of their weights to `logs`. They are as many particle filters as there are `sizes`, which become "
-          "effective sizes; none: independent samples.")
+          "Draw samples with the numbers from `start` on: write them into int32 `states`, a row for each "
+          "variable, and add the logarithms of their weights to `logs`. There is a particle filter for each "
+          "of `sizes`, which become effective sizes; if these are empty, samples are independent.")
       .def(
           "weigh",
           [](const BoundSampler& self, const Rows& states, const Words<double>& logs, int threads) {
@@ -64,8 +64,8 @@ void bind_samples(nb::module_& m) {
             unlocked([&] { self.sampler.weigh_states({states.data(), states.size()}, span_of(logs), threads); });
           },
           "states"_a, "logs"_a, "threads"_a,
-          "Add the logarithms of the weights that independent samples with these states have; infinity: they are never "
-          "drawn.");
+          "Add the logarithms of the weights that independent samples with these states would have; infinity: "
+          "such samples are never drawn.");
   m.def(
       "add_weights",
       [](const ConstRows& states, const Words<const double>& weights, i64 group, i64 first,
@@ -83,11 +83,10 @@ void bind_samples(nb::module_& m) {
         });
       },
       "states"_a, "weights"_a, "group"_a, "first"_a, "starts"_a, "sums"_a, "squares"_a, "products"_a,
-      "Add the weights of samples in groups to those of the states that each sample has: their sums, for one fold "
-      "after "
-      "another, and the sums of squares of a group's weights, and of their products with the group's whole weight. "
-      "Group "
-      "`first` is the first one; each goes to the next fold.");
+      "Add up the weights of samples in groups by the states that samples have: sums of weights, for one "
+      "fold after another, sums of squares of a group's weight with a state, and sums of products of that "
+      "weight and the group's whole weight. Group `first` is the first one; each group goes to the next "
+      "fold.");
 }
 
 }  // namespace elimina::approx

@@ -101,12 +101,11 @@ void bind_search(nb::module_& m) {
   m.def("search_tree", &search_tree, "arena"_a, "tables"_a, "sizes"_a, "parents"_a, "starts"_a, "contexts"_a,
         "forbidden"_a, "integral"_a, "upper"_a, "start"_a.none(), "seconds"_a, "nodes"_a, "threads"_a, "memory"_a,
         "seed"_a, "poll"_a,
-        "Least sum of costs below `upper`, by AND/OR branch and bound with the messages of mini-buckets as bounds. "
-        "`poll` gets both bounds, "
-        "the nodes and the best value if it is new (else None) now and then, and ends it by False; so does an "
-        "interruption. For each table, `tables` has: offset, home, the home's stride, origin (-1: a factor), k, and k "
-        "times a "
-        "variable and its stride. `starts`: of each variable's ancestors in `contexts`, and the end.");
+        "Return the least sum of costs below `upper`, by AND/OR branch and bound with the messages of "
+        "mini-buckets as bounds. `poll` gets both bounds, the nodes and the best value if it is new (else "
+        "None) now and then, and ends the search by False; so does an interruption. For each table, "
+        "`tables` has: offset, home, the home's stride, origin (-1: a factor), k, and k times a variable "
+        "and its stride. `starts`: starts of each variable's ancestors in `contexts`, and the end.");
 }
 
 }  // namespace elimina::search

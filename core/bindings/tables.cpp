@@ -154,7 +154,8 @@ nb::list ends(const TableList& own, const std::string& sense) {
   return found;
 }
 
-// Kind of each table: 0 if it allows nothing, 1 for integers, 2 for floats; and its smallest and largest allowed number.
+// Kind of each table: 0 if it allows nothing, 1 for integers, 2 for floats; and its smallest and largest allowed
+// number.
 nb::tuple all_ends(const TableList& own, const std::string& sense) {
   const auto count = std::size_t(own.tables.size());
   std::vector<std::uint8_t> kinds(count);
@@ -332,26 +333,31 @@ nb::tuple encode_factors(const TableList& own, const std::string& sense, const s
 void bind_tables(nb::module_& m) {
   nb::class_<TableList>(
       m, "TableList",
-      "Tables as the core reads them. It keeps their arrays, not what was written to a table's attributes since.")
+      "Tables as the core reads them. It keeps their arrays; later changes of a table's attributes have "
+      "no effect.")
       .def("__init__", &make, "tables"_a, "List objects with the attributes of `elimina.model.table.Table`.")
-      .def("replace", &replace, "number"_a, "table"_a, "Put another table of the same scope in the place of one.")
+      .def("replace", &replace, "number"_a, "table"_a, "Replace a table by another one with the same scope.")
       .def("ends", &ends, "sense"_a,
-           "For each table the smallest and the largest value that is not forbidden; None if every one is.")
+           "Return the smallest and the largest allowed value of each table; None for a table that allows "
+           "nothing.")
       .def("all_ends", &all_ends, "sense"_a,
-           "The same as arrays: of each table 0 (everything is forbidden), 1 (integers) or 2 (floats), its ends if "
-           "they are integers, and its ends if they are floats.")
-      .def("forbidding", &forbidding, "sense"_a, "The tables that forbid some of their tuples, by number.")
-      .def("chosen", &chosen, "numbers"_a, "The list of the tables of these numbers.")
+           "Return the same as arrays: for each table 0 (allows nothing), 1 (integers) or 2 (floats), its two "
+           "values if they are integers, and its two values if they are floats.")
+      .def("forbidding", &forbidding, "sense"_a, "Return the numbers of the tables that forbid some of their tuples.")
+      .def("chosen", &chosen, "numbers"_a, "Return a list of the tables with these numbers.")
       .def("values", &values, "assignment"_a,
-           "Each table's value at an assignment, which has a value index for each variable.")
+           "Return each table's value at an assignment, which has the index of a value for each variable.")
       .def("groups", &groups,
-           "Groups of tables whose scopes one of them contains: starts and variables of the groups' scopes, and starts "
-           "and members, the one that contains the others first; "
-           "without tables of no variables.")
-      .def("constants", &constants, "The tables of no variables, by number.")
+           "Return groups of tables with nested scopes: starts and variables of the groups' scopes, and starts "
+           "and members of the groups; the first member's scope contains all others. Tables without variables "
+           "are left out.")
+      .def("constants", &constants, "Return the numbers of the tables without variables.")
       .def("idle", &idle,
-           "The dense tables of at most 2^20 cells that depend on some of their axes alone: number and the other axes.")
-      .def("largest", &largest, "The first table of the most cells (counted up to 2^62); -1 if there is none.")
+           "Return the dense tables of at most 2^20 cells whose values are the same along some of their axes, "
+           "but not all: number and these axes.")
+      .def("largest", &largest,
+           "Return the number of the first table with the most cells (counted up to 2^62); -1 if there are no "
+           "tables.")
       .def(
           "incumbent",
           [](const TableList& own, const std::string& sense, u64 descent, u64 moves, i64 table, i64 listed_table,
@@ -362,20 +368,20 @@ void bind_tables(nb::module_& m) {
             return nb::make_tuple(std::move(found.values), found.cost);
           },
           "sense"_a, "descent"_a, "moves"_a, "table"_a, "listed_table"_a, "all"_a,
-          "Find an assignment by a descent that visits so many cells, and as many tabu moves, on copies of the tables "
-          "with at most so many cells (`all`: of all copies). "
-          "Returns pairs of a variable and its value, and the cost above the tables' least costs; None if a table is "
-          "left out or of floats, or the assignment is forbidden.")
+          "Find an assignment by a descent that visits at most `descent` cells, and tabu moves that visit at "
+          "most `moves`, on copies of tables with at most `table` cells (sparse ones: `listed_table`; all "
+          "copies: `all`). Return pairs of a variable and its value, and the cost above the tables' least "
+          "costs; None in its place if a table is left out or has floats, or if the assignment is forbidden.")
       .def("join", &join, "sense"_a, "rule"_a, "limit"_a, "scope"_a, "sizes"_a, "arena"_a, "block"_a,
-           "Write all tables to an arena as one factor over a scope that contains theirs, the last variable fastest: "
-           "see `encode`.")
+           "Write all tables to an arena as one factor over a scope that contains theirs, the last variable "
+           "fastest: see `encode`.")
       .def("encode", &encode_factors, "sense"_a, "rule"_a, "limit"_a, "member_starts"_a, "members"_a, "starts"_a,
            "scopes"_a, "sizes"_a, "strides"_a, "offsets"_a, "numbers"_a.none(), "arena"_a, "block"_a,
-           "Write factors to an arena: those with these numbers, or all. `rule`: `support`, `distances` (of integers "
-           "up to `limit`), `logs` or `products`; "
-           "`block`: cells that are worked on at a time. Returns (products) the largest and the smallest positive "
-           "value of each factor, the powers of two "
-           "that were taken out, and 1 where no positive product left the normal range, else 0.");
+           "Write factors to an arena: those with these numbers; None: all. `rule`: `support`, `distances` (of "
+           "integers up to `limit`), `costs`, `logs` or `products`; `block`: largest number of cells that are "
+           "encoded at a time. For `products`, return the largest and the smallest positive value of each "
+           "factor, the exponents of the powers of two that were divided out, and for each factor 1 if all "
+           "positive products are normal numbers, else 0.");
 }
 
 }  // namespace elimina::tables

@@ -97,7 +97,7 @@ nb::object bracket_items(Text& text, bool as_words) {
 
 void bind_text(nb::module_& m) {
   nb::exception<elimina::TextError>(m, "TextError", PyExc_ValueError);
-  nb::class_<Text>(m, "Text", "Reads tokens and numbers from bytes; every method but 'line' raises TextError.")
+  nb::class_<Text>(m, "Text", "A reader of tokens and numbers from bytes; every method but 'line' raises TextError.")
       .def(
           "__init__",
           [](Text* self, nb::bytes data, const std::string& blanks, const std::string& marks, bool quotes,
@@ -118,26 +118,27 @@ void bind_text(nb::module_& m) {
       .def_prop_ro(
           "left", [](const Text& t) { return t.scanner.left(); }, "Number of bytes not yet read.")
       .def_prop_ro(
-          "quoted", [](const Text& t) { return t.scanner.quoted(); }, "Whether the last token was in quotes.")
+          "quoted", [](const Text& t) { return t.scanner.quoted(); }, "True if the last token was in quotes.")
       .def(
-          "at_end", [](Text& t) { return t.scanner.at_end(); }, "Whether only blanks and comments are left.")
+          "at_end", [](Text& t) { return t.scanner.at_end(); }, "Return whether only blanks and comments are left.")
       .def(
           "at_line_end", [](const Text& t) { return t.scanner.at_line_end(); },
-          "Whether no token follows on this line.")
+          "Return whether no token follows on this line.")
       .def(
-          "peek", [](Text& t) { return as_bytes(t.scanner.peek()); }, "The next token, b'' at the end; stays unread.")
+          "peek", [](Text& t) { return as_bytes(t.scanner.peek()); },
+          "Return the next token without reading it; b'' at the end.")
       .def(
           "token", [](Text& t, const char* what) { return as_bytes(t.scanner.token(what)); }, "what"_a)
       .def(
           "skip_past", [](Text& t, char mark, const char* what) { t.scanner.skip_past(mark, what); }, "mark"_a,
-          "what"_a, "Skip text, be it no tokens, up to and with a mark that is not between quotes.")
+          "what"_a, "Skip text up to and with the first `mark` outside quotes.")
       .def(
           "integer", [](Text& t, const char* what) { return t.scanner.integer(what); }, "what"_a)
       .def(
           "real", [](Text& t, const char* what) { return t.scanner.real(what); }, "what"_a)
       .def(
           "need", [](Text& t, std::uint64_t count, const char* what) { t.scanner.need(count, what); }, "count"_a,
-          "what"_a, "Fail unless that many tokens can be in the rest.")
+          "what"_a, "Raise TextError unless the rest of the text can hold `count` more tokens.")
       .def(
           "integers",
           [](Text& t, std::uint64_t count, const char* what) {
@@ -151,27 +152,31 @@ void bind_text(nb::module_& m) {
           },
           "count"_a, "what"_a)
       .def("lists", &lists, "count"_a, "bound"_a, "what"_a,
-           "Lists 'k i1 .. ik' of distinct indices below bound: (offsets, concatenated members).")
+           "Read lists 'k i1 .. ik' of distinct indices below `bound`; return offsets and concatenated "
+           "members.")
       .def(
           "tables",
           [](Text& t, const Words<const std::int64_t>& sizes, std::uint64_t total) {
             return numbers<double>(t, total, "the tables' entries",
                                    [&](auto out) { t.scanner.tables(span_of(sizes), out); });
           },
-          "sizes"_a, "total"_a, "Tables 'k v1 .. vk' with k == sizes[i], concatenated; total == sum(sizes).")
-      .def("tuples", &tuples, "count"_a, "sizes"_a, "Lines 'i1 .. ik cost': (flat int32 rows, int64 costs).")
+          "sizes"_a, "total"_a,
+          "Read tables 'k v1 .. vk' with k == sizes[i]; return the concatenated values, `total` in number.")
+      .def("tuples", &tuples, "count"_a, "sizes"_a,
+           "Read tuples 'i1 .. ik cost'; return flat int32 rows and int64 costs.")
       .def("functions", &functions, "most"_a, "sizes"_a, "bound"_a, "forbidden"_a, "dense"_a, "ratio"_a,
-           "Cost functions 'arity i1 .. ik default count' and so many tuples, as dense tables: starts and variables of "
-           "their scopes, and costs one after another. Ends "
-           "before the first one that is malformed, shared, global, or of over `dense` cells and over `ratio` times as "
-           "many as tuples.")
+           "Read cost functions 'arity i1 .. ik default count' with `count` tuples each, as dense tables; "
+           "return starts and variables of their scopes, and costs one after another. Ends before the first "
+           "function that is malformed, shared or global, or that has over `dense` cells and over `ratio` "
+           "cells for each tuple.")
       .def("bif_rows", &bif_rows, "child_size"_a, "labels"_a,
-           "The rest of a BIF probability block: (parents' flat indices, values, default row, table).")
+           "Read the rest of a BIF probability block; return the parents' flat indices, values, default row "
+           "and table.")
       .def("bracket_items", &bracket_items, "as_words"_a = false,
            nb::sig("def bracket_items(self, as_words: bool = False) -> "
                    "NDArray[numpy.int64] | NDArray[numpy.float64] | list[bytes]"),
-           "Items up to the closing bracket: an int64 array if all are integers, float64 if all are numbers, else a "
-           "list of bytes.");
+           "Read items up to the closing bracket; return an int64 array if all are integers, a float64 array "
+           "if all are numbers, else a list of bytes.");
 }
 
 }  // namespace elimina::text

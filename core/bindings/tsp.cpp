@@ -92,19 +92,21 @@ std::optional<Edges> survivors(const RootBound& self, Length upper, std::size_t 
 
 void bind_tsp(nb::module_& m) {
   nb::class_<TourSearch>(m, "TourSearch",
-                         "An iterated local search for a short tour; distances are symmetric. After `seconds`, or by a "
+                         "An iterated local search for a short tour; distances are symmetric. After `seconds`, or on a "
                          "signal, calls end early.")
       .def("__init__", &make_search, "distances"_a, "seed"_a, "seconds"_a = kNoLimit, nb::keep_alive<1, 2>())
       .def(
           "kick",
           [](TourSearch& self, std::uint64_t count, double seconds) { limited(seconds, [&] { self.kick(count); }); },
-          "count"_a, "seconds"_a = kNoLimit, "Try so many changes of a few edges.")
-      .def("start", &start, "tour"_a, "Go on from another tour.")
+          "count"_a, "seconds"_a = kNoLimit,
+          "Make double bridges, each of which is repaired by local search, and undone if the tour is longer "
+          "than before.")
+      .def("start", &start, "tour"_a, "Continue from another tour.")
       .def_prop_ro("length", &TourSearch::length)
       .def_prop_ro("tour", &TourSearch::tour)
       .def_prop_ro("edges", &TourSearch::edges, "Both ends of the tour's edges, then of edges between neighbours.");
   nb::class_<RootBound>(m, "RootBound",
-                        "A lower bound on all tours, and the edges that good ones may have. After `seconds`, or by a "
+                        "A lower bound on all tours, and the edges that short tours may have. After `seconds`, or on a "
                         "signal, calls end early.")
       .def("__init__", &make_bound, "distances"_a, "from_"_a, "to"_a, "seconds"_a = kNoLimit, nb::keep_alive<1, 2>())
       .def(
@@ -114,14 +116,16 @@ void bind_tsp(nb::module_& m) {
             limited(seconds, [&] { is_better = self.improve(upper, steps); });
             return is_better;
           },
-          "upper"_a, "steps"_a, "seconds"_a = kNoLimit, "Take so many steps; False: nothing changed.")
+          "upper"_a, "steps"_a, "seconds"_a = kNoLimit,
+          "Take `steps` steps; return False if neither the bound nor the edges changed.")
       .def_prop_ro("bound", &RootBound::bound)
       .def_prop_ro("edges", &RootBound::edges)
       .def_prop_ro(
           "multipliers", [](const RootBound& self) { return std::tuple(self.multipliers(), self.scale()); },
-          "The multipliers of the cities, in parts of a unit, and the number of parts.")
+          "Multipliers of the cities, in parts of a unit, and the number of parts.")
       .def("survivors", &survivors, "upper"_a, "most"_a, "seconds"_a = kNoLimit,
-           "Both ends and the lengths of all edges of tours up to `upper`; None: more than `most`, or no time.");
+           "Return both ends and the lengths of all edges that a tour of at most `upper` may have; None if "
+           "there are more than `most`, or the time was up.");
 }
 
 }  // namespace elimina::tsp

@@ -39,12 +39,12 @@ void bind_weighted_mini_buckets(nb::module_& m) {
   nb::class_<WeightedMiniBuckets>(m, "WeightedMiniBuckets",
                                   "Weighted mini-buckets over one tree, with gradients by weights and shifts.")
       .def(nb::new_(&make), "tree"_a, "values"_a, "weights"_a, "shared"_a,
-           "Prepare the tables of a tree. `values`: logarithms of its factors over their sorted scopes, one after "
-           "another; `weights`: of each node; `shared`: most variables of a shift.")
+           "Prepare the tables of a tree. `values`: logarithms of its factors over their sorted scopes, one "
+           "after another; `weights`: weight of each node; `shared`: largest number of variables of a shift.")
       .def_static("bytes", &WeightedMiniBuckets::bytes, "tree"_a, "Return the bytes of a tree's messages and shares.")
       .def_prop_ro(
           "initial", [](const WeightedMiniBuckets& own) { return array_of(own.initial()); }, nb::rv_policy::reference,
-          "Parameters of no shifts and the weights that were given.")
+          "Parameters without shifts, and with the given weights.")
       .def(
           "continued",
           [](const WeightedMiniBuckets& own, const WeightedMiniBuckets& other, Words<const double> parameters) {
@@ -59,7 +59,7 @@ void bind_weighted_mini_buckets(nb::module_& m) {
       .def_prop_ro("shifts", &WeightedMiniBuckets::shifts,
                    "Number of parameters that are shifts; the others are the "
                    "logarithms of the sizes of weights.")
-      .def_prop_ro("rounding", &WeightedMiniBuckets::rounding, "Rounding error of the last bound at most.")
+      .def_prop_ro("rounding", &WeightedMiniBuckets::rounding, "Largest rounding error of the last bound.")
       .def_prop_ro(
           "marginals", [](const WeightedMiniBuckets& own) { return array_of(own.marginals()); },
           nb::rv_policy::reference, "Estimated marginals of the variables in elimination order, after `gradient`.")
@@ -83,9 +83,8 @@ void bind_weighted_mini_buckets(nb::module_& m) {
             return array_of(unlocked([&] { return own.decode(count, seed); }));
           },
           "count"_a, "seed"_a,
-          "Return assignments, in elimination order and one after another, to which the messages of the last `bound` "
-          "lead: "
-          "the best one, and others that are drawn.")
+          "Return assignments, in elimination order and one after another, decoded from the messages of the "
+          "last `bound`: the one with the best values, then random ones.")
       .def(
           "bound",
           [](WeightedMiniBuckets& own, Words<const double> parameters) {
