@@ -31,7 +31,7 @@ enum class ValueOrdering : std::uint8_t {
   not_max
 };
 
-// By FlatZinc's names (`indomain` is `indomain_min`). Throws `Refused`.
+// Orderings by FlatZinc's names (`indomain` is `indomain_min`). Throws `Refused`.
 VariableOrdering variable_ordering_of(const std::string& name);
 ValueOrdering value_ordering_of(const std::string& name);
 
@@ -40,7 +40,8 @@ struct Rule {
   Views xs;
   VariableOrdering variable_ordering = VariableOrdering::input_order;
   ValueOrdering value_ordering = ValueOrdering::min;
-  // Groups of rules: the variable ordering picks a key, whose group is done before the next one is picked. `xs` has all their variables.
+  // Groups of rules: the variable ordering picks a key, whose group is done before the next key is picked. `xs` has the
+  // variables of all groups.
   Views keys{};
   std::vector<std::vector<Rule>> groups{};
 };

@@ -56,8 +56,8 @@ class ConstraintCall {
     return result;
   }
 
-  // True if an argument consists of constants. Fixed variables do not count: copies of a model have to agree, and some may have fixed more
-  // variables.
+  // True if an argument consists of constants. Fixed variables do not count: copies of a model have to agree, and some
+  // may have fixed more variables.
   bool is_constant(std::size_t i) const {
     return std::all_of(arguments_[i].begin(), arguments_[i].end(), [](View x) { return x.var < 0; });
   }

@@ -1,5 +1,5 @@
-// Constraints that have a file in propagators/: name, number of arguments, whether there are reified forms, and the function that
-// posts them. A constraint of a new file gets a row here.
+// Constraints that have a file in propagators/: name, number of arguments, true if there are reified forms, and the
+// function that posts them. A constraint of a new file gets a row here.
 #pragma once
 
 #define ELIMINA_CONSTRAINT_ROWS(ROW)                                   \

@@ -33,7 +33,8 @@ void post_clause(Engine& engine, const Views& literals, Control control = {});
 void post_all_true(Engine& engine, const Views& literals, View b);
 void post_odd(Engine& engine, const Views& literals);
 
-// z = table[index] with indices from 0. Domain consistent for constants; for variables, bounds of z only if it has many values.
+// z = table[index] with indices from 0. Domain consistent for constants; for variables, bounds consistent in z if it
+// has many values.
 void post_element(Engine& engine, View index, const Values& table, View z);
 void post_element(Engine& engine, View index, const Views& xs, View z);
 
@@ -42,7 +43,8 @@ enum class Consistency : std::uint8_t { value, bounds, domain };
 enum class Side : std::uint8_t { automatic, cpu, gpu };
 void post_all_different(Engine& engine, const Views& xs, Consistency consistency, Side side = Side::automatic);
 
-// Successors (numbered from 0) form one cycle of all nodes; of all nodes that are not their own successors.
+// Successors (numbered from 0) form one cycle: of all nodes, or (subcircuit) of all nodes that are not their own
+// successors.
 void post_circuit(Engine& engine, const Views& successors, Side side = Side::automatic);
 void post_subcircuit(Engine& engine, const Views& successors, Side side = Side::automatic);
 // Common part of both constraints: all nodes that are not their own successors lie on one cycle.

@@ -14,9 +14,9 @@ namespace elimina::cp {
 // Variables and words of rows that have changed, so that a copy of the domains can be updated.
 struct Changes {
   static constexpr std::uint8_t kOthers = 0, kUnseen = 1, kSeen = 2;
-  std::vector<std::uint8_t> state;   // of each variable
-  std::vector<int> variables;        // each once
-  std::vector<std::uint32_t> words;  // some more than once; no more than `most`
+  std::vector<std::uint8_t> state;   // state of each variable
+  std::vector<int> variables;        // changed variables, each once
+  std::vector<std::uint32_t> words;  // changed words, some more than once; at most `most` of them
   std::size_t most = 0;
   bool overflown = false;
 
@@ -45,7 +45,7 @@ class Domains {
   int make(Value lo, Value hi);
   int count() const { return static_cast<int>(domains_.size()); }
 
-  // Only at the root: builds the row of bits, unless the range is huge; it then stays.
+  // Builds the row of bits, unless the range is huge; the row then stays. Call it only at the root.
   void materialise(int v);
 
   bool has(int v, Value x) const;
@@ -130,7 +130,8 @@ class Domains {
   }
   bool meets(View x, Value base, std::span<const std::uint64_t> words) const;
 
-  // Loops over thousands of variables prefetch some steps ahead: first the domain, then the word of the row with a value.
+  // Loops over thousands of variables prefetch some steps ahead: first the domain, then the word of the row with a
+  // value.
   void prefetch(View x) const { __builtin_prefetch(&domains_[x.var]); }
   void prefetch(View x, Value value) const {
     const Domain& d = domains_[x.var];
@@ -164,10 +165,10 @@ class Domains {
 
   struct Domain {
     Value lo, hi, size;
-    Value base;           // of the row's first bit: a multiple of 64
-    std::size_t row;      // in `rows_`; bits beyond the bounds are undefined
-    std::int32_t holes;   // the latest one, where there is no row
-    std::uint64_t stamp;  // of the level that saved the bounds
+    Value base;           // value of the row's first bit, a multiple of 64
+    std::size_t row;      // first word in `rows_`; bits beyond the bounds are undefined
+    std::int32_t holes;   // latest hole, if there is no row
+    std::uint64_t stamp;  // stamp of the level that saved the bounds
   };
   struct Hole {
     Value value;
@@ -190,8 +191,8 @@ class Domains {
     std::size_t log, rows, holes;
   };
 
-  // The log, latest entry last: a variable with the number of a bit removed from its row (below `kBoundsSaved`), or with one of these
-  // codes.
+  // The log, latest entry last: a variable with the number of a bit removed from its row (below `kBoundsSaved`), or
+  // with one of these codes.
   static constexpr std::uint32_t kBoundsSaved = ~0U, kRowBuilt = ~0U - 1, kHoleMade = ~0U - 2;
 
   bool is_logged() const { return trail_.level() > 0; }

@@ -12,9 +12,9 @@ namespace elimina::cp {
 
 class Engine;
 
-// Outcome of a propagator's call. `fixpoint`: another call would change nothing; `again`: another call may change something;
-// `entailed`: it is true for all remaining values below this node; `settled`: `begin` and `settle` have processed it and the
-// propagators that it took from the queue.
+// Outcome of a propagator's call. `fixpoint`: another call would change nothing; `again`: another call may change
+// something; `entailed`: it is true for all remaining values below this node; `settled`: `begin` and `settle` have
+// processed it and the propagators that it took from the queue.
 enum class Outcome { failed, fixpoint, again, entailed, settled };
 
 // By cost of a call: cheap propagators run first.
@@ -61,11 +61,11 @@ class Engine {
 
   int new_variable(Value lo, Value hi);
 
-  // At the root.
+  // Call it at the root.
   void post(std::unique_ptr<Propagator> propagator);
 
-  // Call it in `attach`; failures of a propagator that subscribes later do not count for dom/wdeg. A position of 0 or more is put into
-  // `touched` at the event.
+  // Call it in `attach`; failures of a propagator that subscribes later do not count for dom/wdeg. A position of 0 or
+  // more is put into `touched` at the event.
   void subscribe(Propagator& propagator, View x, Events events, int position = -1);
 
   void schedule(Propagator& propagator);

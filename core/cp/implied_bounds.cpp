@@ -187,7 +187,7 @@ class Propagation {
     Range& now = ranges_[index(x)];
     const bool raises = to.lo > now.lo, lowers = to.hi < now.hi;
     if (!raises && !lowers) return;
-    // Two constraints may raise each other's bounds without end.
+    // Two constraints may raise each other's bounds without end, so the number of steps is limited.
     constexpr int kMostSteps = 1000;
     const bool is_new = (raises && is_infinite(now.lo)) || (lowers && is_infinite(now.hi));
     if (!is_new && ++updates_[index(x)] > kMostSteps) return;
@@ -322,7 +322,7 @@ class Propagation {
     if (!name.starts_with("array")) xs.push_back(a[1][0]);
     const View value = a.back()[0];
     if (is_or) return Disjunction{xs, value, control == Control::none ? Control::reified : control};
-    // b implies each: the negation of a conjunction is one of its parts' negations; only the full equivalence turns around.
+    // An equivalence holds for the negations, too: a negated conjunction is a disjunction. An implication does not.
     if (control == Control::implied) return std::nullopt;
     return Disjunction{negations(xs), negation(value), Control::reified};
   }

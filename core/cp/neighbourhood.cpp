@@ -40,8 +40,8 @@ void Neighbourhood::fix_share(Engine& engine, const Values& best, Random& random
   }
 }
 
-// In random order, or first the variables whose domains have shrunk most by propagation (Perron, Shaw and Furnon, CP
-// 2004).
+// Fixes variables in random order, or first those whose domains have shrunk most by propagation (Perron, Shaw and
+// Furnon, CP 2004).
 void Neighbourhood::fix_until_small(Engine& engine, const Values& best, Random& random, bool guided) {
   const Domains& d = engine.domains();
   std::vector<std::size_t> open;
@@ -64,7 +64,7 @@ void Neighbourhood::fix_until_small(Engine& engine, const Values& best, Random& 
   }
 }
 
-// The position in `open`; its size if nothing has changed.
+// Position in `open` of the variable whose domain has shrunk most; the size of `open` if none has.
 std::size_t Neighbourhood::most_affected(const Domains& d, const std::vector<double>& sizes,
                                          const std::vector<std::size_t>& open) const {
   std::size_t result = open.size();

@@ -1,5 +1,5 @@
-// Nogoods keep a search from entering refuted parts again after a restart (Lecoutre, Sais, Tabary and Vidal, JSAT 2007). One
-// propagator handles the nogoods of a branch together (Lee, Schulte and Zhu, AAAI 2016).
+// Nogoods keep a search from entering refuted parts again after a restart (Lecoutre, Sais, Tabary and Vidal, JSAT
+// 2007). One propagator handles the nogoods of a branch together (Lee, Schulte and Zhu, AAAI 2016).
 #pragma once
 #include <vector>
 
@@ -21,14 +21,14 @@ class Nogoods final : public Propagator {
 
   // Adds a branch, earliest steps first; call it on the level where the search begins.
   void add(Engine& engine, std::vector<Step> branch);
-  // Call it before that level is undone.
+  // Call it before the level where the search begins is undone.
   void clear();
 
   Outcome propagate(Engine& engine) override;
 
  private:
   struct Branch {
-    std::size_t steps;  // position of the first one
+    std::size_t steps;  // position of the first step
     std::size_t end;
     std::size_t at;  // trailed position of the first decision that does not hold yet; the end if the branch is done
   };
@@ -46,7 +46,7 @@ class Nogoods final : public Propagator {
   std::vector<std::vector<Watch>> watches_;  // of each variable
   std::vector<std::uint8_t> is_watched_;     // of each step
   std::vector<std::uint8_t> is_subscribed_;  // of each variable
-  std::size_t seen_ = 0;                     // earlier branches have been revised
+  std::size_t seen_ = 0;                     // branches before this one have been revised
 };
 
 }  // namespace elimina::cp

@@ -59,7 +59,7 @@ void ParallelSearch::adopt(const Values& solution) {
 Finder::Status ParallelSearch::next() {
   if (!begun_) begin();
   std::unique_lock lock(mutex_);
-  // Threads may find solutions as fast as they are taken.
+  // Threads may find solutions as fast as they are taken, so limits are checked here, too.
   if (running_ > 0 && !stop_ && elapsed() > polled_ + kPollSeconds) {
     lock.unlock();
     polled_ = elapsed();
@@ -227,7 +227,7 @@ Statistics ParallelSearch::statistics() const {
   return sum;
 }
 
-// By a limit, or by the poll.
+// True if a limit or the poll has ended the search.
 bool ParallelSearch::has_ended() {
   seconds_ = elapsed();
   const Statistics s = statistics();

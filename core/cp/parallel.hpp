@@ -1,5 +1,6 @@
-// A search in several threads. With an objective and the default schedule they first race: each searches the whole tree with other rows
-// of the schedule. Then the tree is cut into many parts, which threads search one after another (Regin, Rezgui and Malapert, CP 2013).
+// A search in several threads. With an objective and the default schedule they first race: each searches the whole tree
+// with other rows of the schedule. Then the tree is cut into many parts, which threads search one after another (Regin,
+// Rezgui and Malapert, CP 2013).
 #pragma once
 #include <algorithm>
 #include <condition_variable>
@@ -73,7 +74,7 @@ class ParallelSearch final : public Finder {
   std::condition_variable changed_, room_;
   std::deque<Offer> waiting_;
   std::size_t next_part_ = 0;
-  bool is_proven_ = false;  // by a thread that searched the whole tree
+  bool is_proven_ = false;  // true if a thread has searched the whole tree
   std::size_t running_ = 0;
   std::exception_ptr failure_;
 };

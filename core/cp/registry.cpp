@@ -1,5 +1,5 @@
-// Constraints by name: the rows of constraint_rows.hpp, and the basic constraints, which come in several forms each. Elements and
-// automata count from 1, as FlatZinc's; successors, inverses and bins count from 0.
+// Constraints by name: the rows of constraint_rows.hpp, and the basic constraints, which come in several forms each.
+// Elements and automata count from 1, as FlatZinc's; successors, inverses and bins count from 0.
 #include <algorithm>
 #include <functional>
 #include <unordered_map>
@@ -38,7 +38,7 @@ void add_comparisons(Entries& table) {
   table["set_in"] = {2, true, [](ConstraintCall& c) { post_member(c.engine(), c.view(0), c.values(1), c.control); }};
 }
 
-// The right-hand side may be a variable, too.
+// The right-hand side may be a variable, so it becomes one more term.
 void linear(ConstraintCall& c, Relation relation, bool by_domains = false) {
   c.same_length(0, 1);
   Values coefficients = c.values(0);

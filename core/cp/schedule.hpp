@@ -1,4 +1,6 @@
-// Schedule of a search: orderings, and part of the tree, between two restarts (a stretch).
+// Schedule of a search: orderings and a part of the tree for each stretch, that is, for the search between two
+// restarts.
+// is the search between two restarts.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -9,14 +11,15 @@ namespace elimina::cp {
 struct Restarts {
   enum class Kind : std::uint8_t { none, constant, linear, geometric, luby };
   Kind kind = Kind::none;
-  double scale = 100;   // failures
+  double scale = 100;   // factor of geometric restarts
   double growth = 1.5;  // geometric
 
   double cutoff(std::uint64_t round) const;
 };
 
-// Part of the tree that a stretch searches: all of it; assignments near the incumbent (large neighbourhood search); or solutions with
-// an objective of at most a target. Refuting a target gives a lower bound (destructive lower bounds, Klein and Scholl, 1999).
+// Part of the tree that a stretch searches: all of it; assignments near the incumbent (large neighbourhood search); or
+// solutions with an objective of at most a target. Refuting a target gives a lower bound (destructive lower bounds,
+// Klein and Scholl, 1999).
 enum class Scope : std::uint8_t { tree, neighbourhood, target };
 
 struct Row {

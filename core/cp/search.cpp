@@ -70,8 +70,8 @@ void Search::leave() {
   engine_.watch(nullptr);
 }
 
-// Implications of the root stay in the solver. Below it are three levels: for the whole search, for facts of the part that is
-// searched, and for restarts.
+// Implications of the root stay in the solver. Below it are three levels: for the whole search, for facts of the part
+// that is searched, and for restarts.
 void Search::begin() {
   begun_ = true;
   failed_ = is_infeasible_ = !engine_.propagate();
@@ -111,7 +111,8 @@ void Search::note_value_orderings(const Rule& rule) {
     for (const Rule& each : group) note_value_orderings(each);
 }
 
-// Without restarts, hints do not come before the model's orderings: to refute a wrong one, its whole subtree would be searched.
+// Without restarts, hints do not come before the model's orderings: to refute a wrong hint, its whole subtree would be
+// searched.
 void Search::begin_hints() {
   hinted_.assign(static_cast<std::size_t>(solver_.variables()), kNoValue);
   for (const auto& [x, value] : options_.hints) {
@@ -122,7 +123,7 @@ void Search::begin_hints() {
   if (schedule_.restarts()) hint_brancher_.emplace(engine_, options_.hints);
 }
 
-// A free search keeps the orders of tasks, if the model has any. Sizes that suit it are not those of the orderings.
+// A free search keeps orders of tasks, if the model has any, so it has a neighbourhood with a size of its own.
 Neighbourhood& Search::neighbourhood() {
   return schedule_.row().is_free && free_neighbourhood_ ? *free_neighbourhood_ : *neighbourhood_;
 }
@@ -161,7 +162,8 @@ std::optional<Decision> Search::decision() {
     const auto decision = chosen();
     return decision && !hinted_.empty() ? prefer(engine_.domains(), *decision, hinted_) : decision;
   }
-  // Last conflict (Lecoutre, Sais, Tabary and Vidal, Artificial Intelligence 2009), but the variable also stays first after it got a value.
+  // Last conflict (Lecoutre, Sais, Tabary and Vidal, Artificial Intelligence 2009), but the variable also stays first
+  // after it got a value.
   const Domains& d = engine_.domains();
   std::optional<Decision> decision;
   if (conflict_ && !d.fixed(*conflict_)) {
@@ -388,7 +390,7 @@ bool Search::applies(const Row& row) const {
   return options_.minimise && !is_part_ && d.lo(*options_.minimise) < d.hi(*options_.minimise);
 }
 
-// The path's last decision has failed. A refutation without decisions above it is permanent.
+// Adds the nogoods of the path, whose last decision has failed. A refutation without decisions above it is permanent.
 void Search::record() {
   refuted_.push_back({path_.size() - 1, path_.back()});
   statistics_.nogoods += refuted_.size();

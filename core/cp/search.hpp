@@ -17,18 +17,19 @@ struct Options {
   std::vector<Rule> rules;       // variables without a rule come last
   std::optional<View> minimise;  // each solution has to be better than the previous one
   Restarts restarts;             // nogoods are kept: no solution comes twice, and every search ends
-  // Alternates searches near the incumbent and complete ones, by Luby's sequence unless other restarts are given. Needs an
-  // objective.
+  // Alternates searches near the incumbent and complete ones, by Luby's sequence unless other restarts are given. Needs
+  // an objective.
   std::optional<Relaxation> relax;
   // Values to try first. A search with restarts begins by deciding these views; wrong hints cost it one stretch.
   std::vector<Hint> hints;
-  // dom/wdeg, the last conflict's variable first, values of the last solution first, restarts by Luby's sequence unless others
-  // are given.
+  // dom/wdeg, the last conflict's variable first, values of the last solution first, restarts by Luby's sequence unless
+  // others are given.
   bool free = false;
-  // All of these and lower bounds, by the schedule; `relax` has the variables of neighbourhoods.
+  // A schedule of complete, free and neighbourhood searches and of lower bounds; `relax`: the variables of
+  // neighbourhoods.
   bool portfolio = false;
-  double stretch_scale = 1;    // factor of the failures of its stretches
-  bool has_orderings = false;  // of the model: they come first
+  double stretch_scale = 1;    // factor of the failures of the schedule's stretches
+  bool has_orderings = false;  // true if the model has orderings, which come first
   std::vector<Row> rows;       // of the search and of its parts (`enter`); empty: made from the options above
   std::vector<Row> part_rows;
   // `next` returns `paused` once if the first stretch of the schedule does not end the search.
@@ -37,8 +38,8 @@ struct Options {
   double seconds = std::numeric_limits<double>::infinity();
   std::uint64_t nodes = ~std::uint64_t{0}, failures = ~std::uint64_t{0};
   std::function<bool()> poll;  // called now and then; false ends the search
-  // The least objective that other searches have found, or kNoValue; and their greatest lower bound on the objective, or
-  // kNoBound.
+  // The least objective that other searches have found, or kNoValue; and their greatest lower bound on the objective,
+  // or kNoBound.
   const std::atomic<Value>* shared_best = nullptr;
   std::atomic<Value>* shared_bound = nullptr;
 };
@@ -108,8 +109,8 @@ class Search final : public Finder {
   void raise_bound(Value bound) override;
   void adopt(const Values& solution) override;
 
-  // Restarts below decisions: `next` then returns solutions below them. Unless that fails, `decision` is the next decision,
-  // or none if all variables have values.
+  // Restarts below decisions: `next` then returns solutions below them. Unless that fails, `decision` is the next
+  // decision, or none if all variables have values.
   void enter(const std::vector<Decision>& decisions);
   bool has_failed() const { return failed_; }
   std::optional<Decision> decision();
@@ -155,11 +156,11 @@ class Search final : public Finder {
   std::vector<Decision> path_;
   std::vector<Refuted> refuted_;
   Nogoods* nogoods_ = nullptr;
-  std::optional<View> conflict_;  // the variable of the last decision that failed while the one before had a value
+  std::optional<View> conflict_;                // ordering of each variable, for free searches
   std::vector<ValueOrdering> value_orderings_;  // of each variable, for free searches
   Random random_;
   std::optional<Neighbourhood> neighbourhood_, free_neighbourhood_;
-  // By variable; kNoValue: none. The model's orderings prefer hints, free searches prefer saved values.
+  // Values by variable; kNoValue: none. The model's orderings prefer hints, free searches prefer saved values.
   Values solution_, phase_, hinted_;
   std::optional<HintBrancher> hint_brancher_;  // until the first restart
   const char* origin_ = "";

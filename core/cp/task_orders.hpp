@@ -1,5 +1,5 @@
-// Precedence branching: the orders of tasks that do not overlap are decided before their starts (Grimes and Hebrard, INFORMS Journal on
-// Computing 27, 2015).
+// Precedence branching: the orders of tasks that do not overlap are decided before their starts (Grimes and Hebrard,
+// INFORMS Journal on Computing 27, 2015).
 #pragma once
 #include <array>
 #include <optional>
@@ -21,14 +21,15 @@ class OrderBrancher {
   // Reserves a trailed word, so construct it before the search's first level.
   OrderBrancher(Engine& engine, std::vector<TaskOrder> orders);
 
-  // Decides the order of two tasks with little room and many failures, the order with more room first. None if all are decided.
+  // Decides the order of two tasks with little room and many failures, the order with more room first. None if all are
+  // decided.
   std::optional<Decision> decide(Engine& engine);
-  // The same for one variable; none if it is not an order.
+  // The same for the Boolean of one order, whether it is decided or not; none if the variable is not such a Boolean.
   std::optional<Decision> decide(const Domains& d, View x) const;
 
   // True if the variable is a start: orders decide it, so its saved value is useless.
   bool is_start(View x) const { return kinds_[static_cast<std::size_t>(x.var)] == kStart; }
-  // The Booleans.
+  // The Booleans of all orders.
   Views variables() const;
 
  private:
@@ -37,7 +38,7 @@ class OrderBrancher {
   static Decision decide(const Domains& d, const TaskOrder& order);
 
   std::vector<TaskOrder> orders_;
-  std::vector<int> kinds_;  // of each variable; 0 or more: number of its order
+  std::vector<int> kinds_;  // kind of each variable; 0 or more: number of its order
   std::size_t first_;
 };
 
