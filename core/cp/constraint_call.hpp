@@ -1,5 +1,5 @@
-// A call of a constraint by name, with its arguments read as the expected types; and the functions of propagators/, each
-// of which posts one kind of constraint.
+// A call of a constraint by name, with its arguments read as the expected types; and the functions of propagators/,
+// each of which posts one kind of constraint.
 #pragma once
 #include <algorithm>
 #include <cstdlib>
@@ -113,7 +113,7 @@ void post_unary_resource(const ConstraintCall& call, const Views& starts, const 
                          const Views& presences);
 // The orders of such tasks as Booleans, if there are not too many. All durations are constants.
 void post_task_orders(const ConstraintCall& call, const Views& starts, const Views& durations);
-// Tasks that share a capacity; true if they run one after another, and only their starts are variables.
+// Tasks that share a capacity; returns true if no two of them fit together, so that they run one after another.
 bool post_shared_resource(const ConstraintCall& call, const Views& starts, const Views& durations, const Views& demands,
                           View capacity);
 

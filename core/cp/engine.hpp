@@ -92,8 +92,8 @@ class Engine {
   int degree(int v) const { return degrees_[v]; }
   std::uint64_t calls() const { return calls_; }
 
-  // Used by a propagator that batches calls of others with its own: takes waiting propagators from the queue; begins the call of
-  // one and clears its events; names the propagator that failed; and delivers the events of one.
+  // Used by a propagator that batches calls of others with its own: takes waiting propagators from the queue; begins
+  // the call of one and clears its events; names the propagator that failed; and delivers the events of one.
   void take_waiting(Priority priority, const std::function<bool(Propagator&)>& takes);
   void begin(Propagator& propagator);
   void run_as(Propagator& propagator) { running_ = &propagator; }

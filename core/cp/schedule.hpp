@@ -12,7 +12,7 @@ struct Restarts {
   enum class Kind : std::uint8_t { none, constant, linear, geometric, luby };
   Kind kind = Kind::none;
   double scale = 100;   // factor of geometric restarts
-  double growth = 1.5;  // geometric
+  double growth = 1.5;  // factor of geometric restarts
 
   double cutoff(std::uint64_t round) const;
 };

@@ -157,7 +157,7 @@ class Search final : public Finder {
   std::vector<Refuted> refuted_;
   Nogoods* nogoods_ = nullptr;
   std::optional<View> conflict_;                // ordering of each variable, for free searches
-  std::vector<ValueOrdering> value_orderings_;  // of each variable, for free searches
+  std::vector<ValueOrdering> value_orderings_;  // ordering of each variable, for free searches
   Random random_;
   std::optional<Neighbourhood> neighbourhood_, free_neighbourhood_;
   // Values by variable; kNoValue: none. The model's orderings prefer hints, free searches prefer saved values.

@@ -69,7 +69,7 @@ std::size_t DeviceBatch::variables(Matching& matching) {
   return count;
 }
 
-// Changes are recorded only while it follows.
+// Begins or ends keeping the device's copies up to date; changes are recorded only in between.
 void DeviceBatch::follow(bool is_following) {
   is_following_ = is_following;
   domains_.tell_changes(is_following ? &changes_ : nullptr);
@@ -78,7 +78,7 @@ void DeviceBatch::follow(bool is_following) {
 }
 
 Outcome DeviceBatch::divide(Engine& engine, Matching& matching) {
-  constexpr std::size_t kMostRematched = 16;  // for each variable
+  constexpr std::size_t kMostRematched = 16;  // largest number of new matches for each variable
   if (!measures_ || matching.side() == Side::gpu) return divide_together(engine, matching);
   if (is_following_ && (changes_.overflown || matching.rematched.size() > kMostRematched * matching.views().size()))
     follow(false);

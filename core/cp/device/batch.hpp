@@ -1,5 +1,5 @@
-// Filters AllDifferents on a device, all that wait at a fixpoint in one call. The device keeps copies of the domains' rows and of
-// the matchings; only changes are sent.
+// Filters AllDifferents on a device, all that wait at a fixpoint in one call. The device keeps copies of the domains'
+// rows and of the matchings; only changes are sent.
 #pragma once
 #include <array>
 #include <memory>
@@ -15,7 +15,7 @@ class Matching;
 
 class DeviceBatch {
  public:
-  // Variables of parts from which a device may be faster.
+  // Smallest number of variables of parts for which a device may be faster.
   static constexpr std::size_t kWorthwhile = 512;
 
   // Registers the AllDifferents that a device can filter, except those requested on the CPU. Call it at the root.
@@ -24,7 +24,8 @@ class DeviceBatch {
   DeviceBatch(const DeviceBatch&) = delete;
   DeviceBatch& operator=(const DeviceBatch&) = delete;
 
-  // Divides the parts of a prepared propagator: on the CPU, or on the device together with those of all waiting ones.
+  // Divides the parts of a prepared propagator: on the CPU, or on the device together with the parts of all waiting
+  // ones.
   Outcome divide(Engine& engine, Matching& matching);
 
   // True if the copies are kept up to date; false once the CPU has been faster for long.
@@ -33,7 +34,7 @@ class DeviceBatch {
   std::uint64_t calls() const { return calls_; }
   double seconds() const { return seconds_; }
 
-  // True if a device can filter it: its views only shift rows.
+  // True if a device can filter a matching: its views only shift rows.
   static bool can_filter(const Domains& d, const Matching& matching);
 
  private:
@@ -54,7 +55,7 @@ class DeviceBatch {
   };
   struct Job {
     Matching* matching;
-    std::size_t first, last;  // its parts
+    std::size_t first, last;  // range of its parts
   };
 
   static std::size_t variables(Matching& matching);
@@ -78,7 +79,7 @@ class DeviceBatch {
   std::unique_ptr<FilterDevice> device_;
   bool measures_;
   Changes changes_;
-  bool is_known_ = false;  // whether the device has taken memory
+  bool is_known_ = false;  // true once the device has taken memory
   bool is_following_ = false, is_broken_ = false;
   std::array<Choice, 64> choices_{};  // by the number of variables, in powers of two
   std::vector<Matching*> matchings_;
@@ -90,7 +91,7 @@ class DeviceBatch {
   different::Call call_{};
   std::size_t board_bytes_ = 0, losses_count_ = 0, labels_count_ = 0, scratch_words_ = 0;
   std::uint64_t calls_ = 0;
-  double seconds_ = 0;  // of the device's calls
+  double seconds_ = 0;  // seconds of the device's calls
 
   Store<std::uint64_t> rows_, scratch_, host_free_, free_store_;
   Store<different::Bounds> bounds_;

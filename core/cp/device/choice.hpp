@@ -20,7 +20,8 @@ class Choice {
   }
 
  private:
-  // Calls of a trial; calls between trials; how much faster the device has to be, since its calls wake other propagators again.
+  // Calls of a trial; calls between trials; how much faster the device has to be, since its calls wake other
+  // propagators again.
   static constexpr std::uint32_t kTrial = 4, kShortest = 256, kLongest = 4096;
   static constexpr double kMargin = 1.25;
 

@@ -1,4 +1,5 @@
-// Device that filters parts of AllDifferents beside the CPU's search: its memory, and calls of `elimina/different.hpp` in it.
+// Device that filters parts of AllDifferents beside the CPU's search: its memory, and calls of `elimina/different.hpp`
+// in it.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -19,7 +20,7 @@ class FilterDevice {
  public:
   enum class Place { device, shared };  // shared: the host's memory, which the device reads and writes
 
-  // A piece of memory; `host` is null where it is the device's.
+  // A piece of memory; `host` is nullptr for memory of the device.
   struct Piece {
     void* host = nullptr;
     std::uint64_t device = 0;
@@ -31,15 +32,15 @@ class FilterDevice {
   virtual void free(const Piece& piece) = 0;
   virtual void upload(const Piece& to, const void* from, std::size_t bytes) = 0;
 
-  // Returns when the answers have arrived; the device sets the call's `arrived` and `arrivals`. `board_bytes`: of the largest part;
-  // `done`: where the host reads the ticket.
+  // Returns when the answers have arrived; the device sets the call's `arrived` and `arrivals`. `board_bytes`: bytes of
+  // the largest part's board; `done`: where the host reads the ticket.
   virtual void run(different::Call& call, std::size_t board_bytes, const volatile std::uint32_t* done) = 0;
 
   // Number of blocks that run at the same time.
   virtual unsigned blocks() const = 0;
 };
 
-// The same code on this processor, by a team of threads, for tests.
+// A device that runs the same code on a team of this processor's threads, for tests.
 std::unique_ptr<FilterDevice> make_host_device(unsigned threads);
 
 // A kernel of a CUDA module, on a device's primary context; the driver is loaded now. Throws `DeviceFailed`.

@@ -1,4 +1,5 @@
-// Disjoint sets of variables that are views of each other: x = scale * y + offset with a scale of 1 or -1, found with its root.
+// Disjoint sets of variables that are views of each other: x = scale * y + offset with a scale of 1 or -1, found with
+// its root.
 #pragma once
 #include <cstdint>
 #include <numeric>
@@ -42,7 +43,7 @@ class DisjointSets {
   }
 
  private:
-  // `outer` of a variable that is `inner`.
+  // The view `outer` of a variable that is itself the view `inner` of another one.
   static View compose(View outer, View inner) {
     return {inner.var, outer.scale * inner.scale, outer.scale * inner.offset + outer.offset};
   }

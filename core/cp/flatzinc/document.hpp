@@ -33,9 +33,10 @@ struct Abandoned {};
 
 enum class Kind : std::uint8_t { none, boolean, integer, real, range, set, string, atom, call, variable, array };
 
-// Content of `value` by kind. `boolean`, `integer`: the value; `real`: the bits, or with a size the position of the bounds of ranges, as
-// bits; `range`, `set`: position of the first of `size` numbers (a range's are its bounds); `string`, `atom`: position of the text;
-// `variable`: its number; `array`: position of the first element; `call`: likewise, with an atom before it.
+// Content of `value` by kind. `boolean`, `integer`: the value; `real`: the bits, or with a size the position of the
+// bounds of ranges, as bits; `range`, `set`: position of the first of `size` numbers (a range's are its bounds);
+// `string`, `atom`: position of the text; `variable`: its number; `array`: position of the first element; `call`:
+// likewise, with an atom before it.
 struct Term {
   Kind kind = Kind::none;
   std::uint32_t size = 0;
@@ -76,7 +77,7 @@ struct Constraint {
   Position position;
 };
 
-// Outputs of a solution.
+// An output of a solution.
 struct Output {
   std::string_view name;
   Term value;
@@ -142,9 +143,9 @@ struct Document {
   Term call_term(std::string_view name, std::span<const Term> arguments);
   List list(std::span<const Term> elements);
 
-  // Also makes it an output if its annotations say so.
+  // Declares a variable, and an output if its annotations say so.
   void declare_variable(const Variable& variable);
-  // A parameter or an array.
+  // Declares a parameter or an array.
   void declare(std::string_view name, const Term& value, List annotations, Position position);
 };
 

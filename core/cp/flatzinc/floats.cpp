@@ -14,16 +14,17 @@ using Form = FloatConstraint::Form;
 using Relation = FloatConstraint::Relation;
 using Control = FloatConstraint::Control;
 
-// Decimals of the grid of floats that do not follow from others, and of those that are multiplied: products have twice as many.
+// Decimals of the grid of floats that do not follow from others, and of those that are multiplied: products have twice
+// as many.
 constexpr int kGridDecimals = 6, kFactorDecimals = 4;
 constexpr int kMostDecimals = 15;
 // Decimals of a sum that is rounded anyway.
 constexpr int kInexactDecimals = 8;
-// Numbers stay below these, so that products and sums of the solver do.
+// Limits of numbers, so that the solver's products and sums do not overflow.
 constexpr double kGreatestNumber = 0x1p50, kGreatestGrid = 0x1p42, kGreatestSum = 0x1p57;
 // Bounds that are not on the grid are rounded outward.
 constexpr double kGridOutward = 1e-300;
-// Digits of a number that is not a short decimal, such as 1/3.
+// A number that is not a short decimal, such as 1/3, is rounded to as many digits.
 constexpr double kDigits = 1e9;
 // Share by which errors are enlarged, so that their own rounding does not make them too small.
 constexpr double kOutward = 1 + 1e-9;
@@ -357,7 +358,7 @@ bool Floats::is_unknown(const Term& t) const {
   return document_.variables[i].type == Type::real && !quantities_[i];
 }
 
-// The variable that a constraint defines by known quantities.
+// The variable that a constraint defines by known quantities; none if it defines no variable.
 std::optional<std::size_t> Floats::definable(const FloatConstraint& c) const {
   if (c.form != Form::linear) {
     if (!is_unknown(c.result) ||
@@ -369,7 +370,7 @@ std::optional<std::size_t> Floats::definable(const FloatConstraint& c) const {
   std::optional<std::size_t> result;
   for (const auto& [factor, x] : c.summands) {
     if (!is_unknown(x)) continue;
-    // 1/3 has no end.
+    // A factor such as 3 has an inverse with too many decimals, so the variable would not be exact.
     const Decimal inverse = decimal_of(1 / factor);
     if (result || inverse.error > 0 || inverse.decimals > 3) return std::nullopt;
     result = static_cast<std::size_t>(x.value);
@@ -380,7 +381,8 @@ std::optional<std::size_t> Floats::definable(const FloatConstraint& c) const {
 void Floats::make_variables() {
   for (std::size_t i = 0; i < constraints_.size(); ++i) waiting_.push_back(i);
   define_all();
-  // Variables that no constraint defines are free; those that follow from them come before other free ones.
+  // Floats that no constraint defines become free, one at a time; after each, all floats that now follow from
+  // constraints are defined. Floats marked `is_defined_var` become free last.
   for (const bool may_be_defined : {false, true})
     for (std::size_t i = 0; i < document_.variables.size(); ++i) {
       const Variable& v = document_.variables[i];
@@ -441,7 +443,7 @@ Floats::Range Floats::declared(const Variable& v) const {
   return {std::bit_cast<double>(numbers.front()), std::bit_cast<double>(numbers.back())};
 }
 
-// A new variable with the values that are within bounds; without one, nothing is feasible.
+// A new variable with the values within bounds; if there are none, the model becomes infeasible.
 Quantity Floats::new_quantity(Range values, Range within, int decimals, double error) {
   double lo = std::max(values.lo, within.lo - error), hi = std::min(values.hi, within.hi + error);
   if (lo > hi) {
@@ -458,7 +460,7 @@ Quantity Floats::new_quantity(Range values, Range within, int decimals, double e
   return {sink_.new_variable(outward(lo - error, -1), outward(hi + error, 1)), decimals, error, lo, hi};
 }
 
-// A linear equation, solved for a variable.
+// Defines a variable by a linear equation, solved for it.
 Quantity Floats::sum_of(std::size_t constraint, std::size_t variable) {
   const FloatConstraint& c = constraints_[constraint];
   double coefficient = 1;
@@ -571,7 +573,7 @@ void Floats::make_free(std::size_t variable) {
     lo = -hi;
   }
   try {
-    // The rounding of a value to the grid stays between bounds that are on it.
+    // Bounds on the grid hold for a rounded value, too, so they get no room for the error.
     Quantity x = new_quantity({lo, hi}, {}, decimals, 0);
     x.error = is_finite ? 0 : 0.5 / power(decimals);
     if (!is_bounded && v.domain.kind == Kind::none) free_variables_.push_back(x.n.var);
@@ -582,7 +584,7 @@ void Floats::make_free(std::size_t variable) {
   }
 }
 
-// Declared bounds of a variable that has others, or several ranges.
+// Posts declared bounds of a variable that was made with other bounds, or its declared ranges.
 void Floats::post_ranges(const Variable& v, const Quantity& x, double error) {
   if (v.domain.kind != Kind::real) return;
   const auto numbers = document_.values(v.domain);
@@ -624,7 +626,7 @@ void Floats::post_constraints(const Poll& poll) {
 
 void Floats::post(const FloatConstraint& c) {
   if (c.form == Form::linear) return post_linear(c);
-  // The result has a value already: the function has it, too.
+  // The result is a known quantity, so the function has to equal it.
   const Quantity x = function_of(c, {}), y = value_of(c.result);
   Value bound = 0;
   const Scaled sum = scaled({{1, x}, {-1, y}}, 0, kMostDecimals, bound);
@@ -688,7 +690,7 @@ std::string Floats::show(std::size_t variable, Value n) const {
   const Quantity& x = quantity(variable);
   int decimals = x.decimals;
   long double scaled = static_cast<long double>(n);
-  // Digits beyond the error say nothing.
+  // Digits below the error have no meaning.
   const double unit = power(x.decimals);
   while (decimals > 0 && x.error * power(decimals) > 0.500001) --decimals;
   const auto shorter = static_cast<Value>(std::llround(scaled * static_cast<long double>(power(decimals)) / unit));

@@ -1,5 +1,6 @@
-// Float variables as integers: multiples of a power of ten. Floats that follow from integers by sums, products, extremes and elements
-// are exact; the others are on a grid, and constraints on them leave room for its rounding, so that no solution is lost.
+// Float variables as integers: multiples of a power of ten. Floats that follow from integers by sums, products,
+// extremes and elements are exact; the others are on a grid, and constraints on them leave room for its rounding, so
+// that no solution is lost.
 #pragma once
 #include <limits>
 #include <optional>
@@ -34,10 +35,10 @@ struct FloatConstraint {
   Form form = Form::linear;
   Relation relation = Relation::equal;
   Control control = Control::always;
-  Term b;                         // the Boolean of a reified one
-  double bound = 0;               // right-hand side of a linear one
-  std::vector<Summand> summands;  // linear
-  std::vector<Term> inputs;       // of a function; of an element the items
+  Term b;                         // Boolean of a reified or half-reified constraint
+  double bound = 0;               // right-hand side of a linear constraint
+  std::vector<Summand> summands;  // terms of a linear constraint
+  std::vector<Term> inputs;       // arguments of a function, or items of an element
   Term result, index;
   Position position;
 };
@@ -48,7 +49,7 @@ class Floats {
   Floats(const Document& document, Sink& sink, std::vector<View>& views,
          const std::vector<std::pair<Value, Value>>& bounds, Value free);
 
-  // True if a constraint is one on floats.
+  // True if the name is that of a constraint on floats.
   static bool is_float(std::string_view name);
   // Makes the float variables: those that follow from others first, then the rest on a grid.
   void make_variables();
@@ -93,10 +94,10 @@ class Floats {
   const std::vector<std::pair<Value, Value>>& bounds_;
   Value free_;
   std::vector<FloatConstraint> constraints_;
-  std::vector<char> is_definition_;                    // of each constraint: it made a variable
+  std::vector<char> is_definition_;                    // for each constraint, true if it defined a variable
   std::vector<std::vector<std::size_t>> occurrences_;  // constraints of each variable
   std::vector<char> is_multiplied_;
-  std::vector<std::optional<Quantity>> quantities_;  // of each variable of the document
+  std::vector<std::optional<Quantity>> quantities_;  // quantity of each float of the document
   std::vector<std::size_t> waiting_;
   std::vector<int> free_variables_;
 };

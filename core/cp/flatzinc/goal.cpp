@@ -67,7 +67,8 @@ std::vector<std::string> Instance::unproven_limits(const Values* incumbent) cons
   return beyond_limits(objective(*incumbent));
 }
 
-// Only solutions whose objective is better than the value count.
+// Names of unbounded variables that may be beyond their limits in a solution; with a value, in one with a better
+// objective.
 std::vector<std::string> Instance::beyond_limits(std::optional<Value> value) const {
   if (std::find(is_free_.begin(), is_free_.end(), true) == is_free_.end()) return {};
   // A solver may have more variables than a record: those of its constraints.
@@ -116,14 +117,14 @@ void Instance::add_annotation(const Term& annotation) {
   if ((name == "seq_search" || name == "warm_start_array") && arguments.size() == 1 && arguments[0].kind == Kind::array)
     return add_rules(document_.items(arguments[0]));
   if ((name == "int_search" || name == "bool_search") && arguments.size() >= 3) return add_search(arguments);
-  // The second argument of a search on floats is its precision: here the grid's.
+  // The second argument of a search on floats is a precision. It is dropped: floats are on a grid, which has its own.
   if (name == "float_search" && arguments.size() >= 4) {
     const Term without_precision[] = {arguments[0], arguments[2], arguments[3]};
     return add_search(without_precision);
   }
   if (name == "priority_search" && arguments.size() >= 3 && arguments[1].kind == Kind::array)
     return add_priorities(arguments);
-  if (name == "assume" && arguments.size() == 1) return;  // a constraint
+  if (name == "assume" && arguments.size() == 1) return;  // is posted as a constraint
   if (name == "relax_and_reconstruct" && arguments.size() >= 2) return add_relaxation(arguments);
   if ((name == "warm_start" || name == "warm_start_int" || name == "warm_start_bool") && arguments.size() == 2)
     return add_hints(arguments);
@@ -190,7 +191,8 @@ void Instance::add_relaxation(Terms arguments) {
   relaxation_ = std::move(relaxation);
 }
 
-// MiniZinc lists annotations from the last to the first one; of several hints for a variable, the search follows the first.
+// MiniZinc lists annotations from the last to the first one; of several hints for a variable, the search follows the
+// first.
 void Instance::add_hints(Terms arguments) {
   const Position position = document_.solve.position;
   const Argument xs = argument(arguments[0], position, "what is hinted"),
@@ -229,8 +231,8 @@ void Instance::add_restarts(const std::string& kind, Terms arguments) {
   if (arguments.size() == 2) restarts_.growth = value(arguments.front());
 }
 
-// Variables without a rule: first those that no constraint defines, by dom/wdeg, unbounded ones last; then the objective; then the
-// others, which mostly follow from these.
+// Variables without a rule: first those that no constraint defines, by dom/wdeg, unbounded ones last; then the
+// objective; then the others, which mostly follow from these.
 void Instance::add_default_rules(const std::optional<View>& objective) {
   std::vector<bool> has_rule(static_cast<std::size_t>(solver_.variables()), false);
   for (const Rule& rule : rules_)

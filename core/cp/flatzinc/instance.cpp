@@ -80,7 +80,7 @@ Instance::Instance(const Document& document, Sink& solver, const Poll& poll,
       solver_.post("int_eq", {{view(terms[i], document_.solve.position, "an assumption")}, {constant(1)}});
 }
 
-// Those of constraints, then those of the solve item.
+// Assumptions of constraints, then those of the solve item.
 std::vector<Term> Instance::assumed_terms() const {
   std::vector<Term> result;
   const auto add = [&](Terms arguments, Position position) {
@@ -168,8 +168,8 @@ bool Instance::tie_sum(Terms arguments) {
   return sets_.join(number(xs[0]), number(xs[1]), static_cast<std::int32_t>(-a * b), a * sum);
 }
 
-// Makes a variable for each root of the disjoint sets, with the common bounds of its members; returns false if there is no
-// common value.
+// Makes a variable for each root of the disjoint sets, with the common bounds of its members; returns false if there is
+// no common value.
 bool Instance::make_variables(const Poll& poll) {
   const std::size_t count = document_.variables.size();
   std::vector<Bounds> bounds(count);
@@ -271,7 +271,7 @@ void Instance::post(const Constraint& c) {
   post_named(name == "int_lin_eq" ? name + first_of(c, {{"domain", "_domain"}}) : name, arguments);
 }
 
-// Constraints whose forms in the file and in the solver differ.
+// Posts a constraint, which may have another form in the file than in the solver.
 void Instance::post_named(const std::string& name, const std::vector<Argument>& arguments) {
   if (name == "bool_xor" && arguments.size() == 2) return solver_.post("bool_ne", arguments);
   const bool is_implied = name == "bool_and_imp" || name == "bool_or_imp" || name == "bool_xor_imp";
@@ -282,7 +282,7 @@ void Instance::post_named(const std::string& name, const std::vector<Argument>& 
   solver_.post("array_" + name, {{arguments[0][0], arguments[1][0]}, arguments[2]});
 }
 
-// A range is two comparisons.
+// Posts a membership; in a range, it is two comparisons.
 void Instance::post_member(const Constraint& c) {
   const Terms terms = document_.items(c.arguments);
   const std::string suffix(without_prefix(c.name).substr(6));

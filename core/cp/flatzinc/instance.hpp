@@ -19,21 +19,21 @@ class Record;
 
 class Instance {
  public:
-  // Posts everything, with those assumptions, by their numbers, that hold; none: all of them. Throws `Malformed` ("unsupported ..."
-  // where the item is well formed), and `Abandoned`.
+  // Posts all items. `assumed`: numbers of the assumptions that hold; none: all of them. Throws `Malformed`
+  // ("unsupported ..." for items that are well formed), and `Abandoned`.
   Instance(const Document& document, Sink& solver, const Poll& poll,
            const std::optional<std::vector<std::size_t>>& assumed = std::nullopt);
 
   Goal goal() const { return document_.solve.goal; }
   // Rules, restarts, the objective, and the variables that a search near a solution relaxes.
   Options options();
-  // A float is a multiple of 10^-`objective_decimals`.
+  // Value of the objective in a solution; a float's is in units of 10^-`objective_decimals`.
   Value objective(const Values& solution) const;
   int objective_decimals() const;
   // The first float variable, or null.
   const Variable* float_variable() const;
-  // Names of variables without bounds whose limits a complete search relied on: there may be solutions beyond them (better ones
-  // than `incumbent`, if there is one). No names: the search is a proof.
+  // Names of variables without bounds whose limits a complete search relied on: there may be solutions beyond them
+  // (better ones than `incumbent`, if there is one). No names: the search is a proof.
   std::vector<std::string> unproven_limits(const Values* incumbent) const;
   // True if no variable without bounds may reach a better objective beyond its limits.
   bool is_proven_bound(Value bound) const { return beyond_limits(bound).empty(); }
@@ -101,8 +101,8 @@ class Instance {
   std::optional<Floats> floats_;                 // if there are float variables
   std::vector<std::pair<Value, Value>> bounds_;  // declared, of each variable of the document
   std::vector<View> views_;                      // of each variable, once made
-  std::vector<bool> is_free_;                    // of the sink's variables: true if nothing bounds them
-  std::vector<bool> is_posted_;                  // constraints that the disjoint sets express
+  std::vector<bool> is_free_;                    // for each of the sink's variables, true if nothing bounds it
+  std::vector<bool> is_posted_;                  // for each constraint, true if the disjoint sets express it
   std::vector<Rule> rules_;
   std::vector<Hint> hints_;
   Restarts restarts_;

@@ -95,7 +95,7 @@ class Parser : public Reader {
     fail(what);
   }
 
-  // Reads the values that a type allows; an unknown name of a type is an error.
+  // Type of an item, and the values that it allows.
   struct Kinds {
     Type type;
     Term domain;

@@ -116,7 +116,7 @@ class Reader {
     return gathered([&](Document& doc, std::span<const Term> terms) { return doc.call_term(id, terms); }, read);
   }
 
-  // A set of values in any order, some of them more than once.
+  // Makes a set of values, which may be in any order and repeated.
   Term set_of(std::vector<std::int64_t>& values) {
     std::sort(values.begin(), values.end());
     values.erase(std::unique(values.begin(), values.end()), values.end());

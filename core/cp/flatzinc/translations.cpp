@@ -78,7 +78,7 @@ void bins(T t, const Argument& loads, std::size_t bin, Value first, std::size_t 
   t.post("bin_packing_load", {loads, t.shifted(bin, -first), t.list(sizes)});
 }
 
-// Loads up to capacities.
+// New loads from 0 to the capacities.
 Argument loads_within(T t, std::size_t capacities) {
   Argument loads;
   for (const View c : t.list(capacities)) {
@@ -142,7 +142,7 @@ void among(T t, std::size_t n, std::size_t xs, std::size_t values) {
   t.post("bool_lin_eq", {ones(inside.size()), inside, t.list(n)});
 }
 
-// Pairs of neighbours.
+// Posts a comparison of each pair of neighbours.
 void chain(T t, const char* name, bool descends) {
   t.expect(1);
   const Argument& xs = t.list(0);
@@ -157,7 +157,7 @@ void all_equal_if(T t) {
   t.post("array_bool_and", {pairs, t.list(1)});
 }
 
-// Sum of factors and views compared by "at most", as at least, more and less are written.
+// Posts a comparison of a sum as "at most", also for at least, more and less.
 void sum_at_most(T t, const std::string& suffix, bool at_least, Value gap) {
   t.expect(suffix.empty() ? 3 : 4);
   const View bound = t.view(2);
@@ -167,7 +167,7 @@ void sum_at_most(T t, const std::string& suffix, bool at_least, Value gap) {
   t.post("int_lin_le" + suffix, arguments);
 }
 
-// Counts of true Booleans compared with a number.
+// Compares the number of true Booleans with a number.
 void boolean_sum(T t, const std::string& relation, bool at_least, Value gap) {
   t.expect(2);
   Argument factors = ones(t.list(0).size());
@@ -184,7 +184,7 @@ void boxes(T t, const char* name, const std::array<std::size_t, 4>& lists) {
   t.post(name, arguments);
 }
 
-// Tasks that run one after another; without a list, all occur.
+// Tasks that run one after another; `occurs` may be empty: then all tasks occur.
 void in_turn(T t, const char* name, std::size_t starts, std::size_t durations, const Argument& occurs) {
   t.post(name, {t.list(starts), t.list(durations), occurs.empty() ? ones(t.list(starts).size()) : occurs});
 }
