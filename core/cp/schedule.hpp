@@ -11,7 +11,7 @@ namespace elimina::cp {
 struct Restarts {
   enum class Kind : std::uint8_t { none, constant, linear, geometric, luby };
   Kind kind = Kind::none;
-  double scale = 100;   // factor of geometric restarts
+  double scale = 100;   // failures of the shortest stretch
   double growth = 1.5;  // factor of geometric restarts
 
   double cutoff(std::uint64_t round) const;

@@ -156,7 +156,7 @@ class Search final : public Finder {
   std::vector<Decision> path_;
   std::vector<Refuted> refuted_;
   Nogoods* nogoods_ = nullptr;
-  std::optional<View> conflict_;                // ordering of each variable, for free searches
+  std::optional<View> conflict_;                // variable of the last failed decision, kept until it has a value
   std::vector<ValueOrdering> value_orderings_;  // ordering of each variable, for free searches
   Random random_;
   std::optional<Neighbourhood> neighbourhood_, free_neighbourhood_;

@@ -50,8 +50,8 @@ class Solver final : public Sink {
   // large, infinitely many otherwise.
   double device_delay();
 
-  // Lets a device filter AllDifferents: with `measures`, those where it is faster or requested; otherwise all that it can.
-  // Call it once, after all constraints are posted.
+  // Lets a device filter AllDifferents: with `measures`, those where it is faster or requested; otherwise all that it
+  // can. Call it once, after all constraints are posted.
   void accelerate(std::unique_ptr<FilterDevice> device, bool measures);
   // Does the same with `measures`, once a search has lasted long enough. `find` is called again while it returns none;
   // nullptr: there is no device.

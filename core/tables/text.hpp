@@ -48,7 +48,8 @@ class Scanner {
   void integers(std::span<std::int64_t> out, const char* what);
   void reals(std::span<double> out, const char* what);
 
-  // `count` lists, each "k i1 .. ik" of distinct numbers below `bound`: offsets (count + 1) and the concatenated members.
+  // `count` lists, each "k i1 .. ik" of distinct numbers below `bound`: offsets (count + 1) and the concatenated
+  // members.
   struct Lists {
     std::vector<std::int64_t> offsets, members;
   };

@@ -76,7 +76,7 @@ class Times final : public Ternary {
     return r;
   }
 
-  // x from z / y.
+  // Narrows x to values that z / y may have.
   bool divide(Domains& d, View y, View x) const {
     Range by = range(d, y);
     const Range z = range(d, z_);
@@ -187,7 +187,8 @@ class Remainder final : public Ternary {
     return most == 0 || d.set_lo(y, ceil_div(d.lo(x) - d.hi(z), most));
   }
 
-  // Moves bounds of x between multiples of a constant to remainders that z may have.
+  // Moves the bounds of x inwards to the next values whose remainders by y are in the bounds of z; if x spans two
+  // blocks of y values, bounds z, too.
   static bool in_blocks(Domains& d, View x, Value y, View z) {
     const Value lo = d.lo(z), hi = d.hi(z), first = d.lo(x) % y, last = d.hi(x) % y;
     if (d.hi(x) / y == d.lo(x) / y + 1 && last < first) {
@@ -238,7 +239,7 @@ class Power final : public Ternary {
     return p >= least;
   }
 
-  // Bounds of x: the least one with a power of at least min z, and the largest one with a power of at most max z.
+  // Narrows x: from the least base with a power of at least min z to the largest one with a power of at most max z.
   bool narrow_base(Domains& d) const {
     const Value none = d.hi(x_) + 1;
     const Value lo = first(d.lo(x_), none, [&](Value x) { return reaches(x, d.hi(y_), d.lo(z_)); });

@@ -1,4 +1,5 @@
-// Strongly connected components of a graph whose nodes are bits, by their paths (Gabow, Information Processing Letters 74, 2000).
+// Strongly connected components of a graph whose nodes are bits, by their paths (Gabow, Information Processing Letters
+// 74, 2000).
 #pragma once
 #include <algorithm>
 #include <bit>
@@ -22,8 +23,8 @@ class Components {
     std::copy(core + from, core + to, top() + from);
   }
 
-  // Visits an open node and all open nodes that it leads to. `row(node)` returns the words of a node's successors. `close(nodes)` gets the
-  // words of each component, after those of the components that it leads to.
+  // Visits an open node and all open nodes that it leads to. `row(node)` returns the words of a node's successors.
+  // `close(nodes)` gets the words of each component, after those of the components that it leads to.
   template <class Row, class Close>
   void search(std::size_t root, Row row, Close close) {
     visit(root);
@@ -89,7 +90,7 @@ class Components {
   std::vector<Word> on_stack_;
   std::vector<Frame> frames_;
   std::vector<std::size_t> roots_;  // of each component on the path, the node that was visited first
-  std::vector<Word> path_;          // their nodes, as bits
+  std::vector<Word> path_;          // nodes of these components, as bits
 };
 
 }  // namespace elimina::cp

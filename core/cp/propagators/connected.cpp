@@ -11,9 +11,10 @@ namespace elimina::cp {
 
 namespace {
 
-// One cycle visits all required nodes. One of them is the root. Without the root, the cycle passes the strongly connected components
-// one after another: from the root into the first one, from the last one back to it, skipping no component with a required node
-// (Francis and Stuckey, Constraints 2014, with components instead of subtrees of one search).
+// One cycle visits all required nodes. One of them is the root. Without the root, the cycle passes the strongly
+// connected components one after another: from the root into the first one, from the last one back to it, skipping no
+// component with a required node (Francis and Stuckey, Constraints 2014, with components instead of subtrees of one
+// search).
 //
 // Successors with a value join nodes to paths. A path is one node here, named by its last node; its row has the values
 // of that node's successor: once AllDifferent has run, these are first nodes of paths. In most cases all paths but the
@@ -119,7 +120,7 @@ class Connected final : public Propagator {
     return left == 0;
   }
 
-  // Makes a few rounds over all paths that are not yet known to lead to it.
+  // Makes a few rounds over all paths not yet known to lead to `start`; returns true if all lead there.
   bool is_reached_by_all(const Domains& d, std::size_t start) {
     constexpr int kRounds = 4;
     std::fill(goal_.begin(), goal_.end(), 0);
@@ -209,7 +210,7 @@ class Connected final : public Propagator {
     return true;
   }
 
-  // Begins at the root and never enters it again.
+  // Finds the components by a search that begins at the root and never enters it again.
   void find_components() {
     for (const std::size_t i : nodes_) component_[i] = kUnseen;
     open_all();
@@ -241,8 +242,8 @@ class Connected final : public Propagator {
     return c == kBack || c == component_[root_] || musts_[static_cast<std::size_t>(c)] > 0;
   }
 
-  // Between neighbouring components with required nodes there is exactly one step. The root, the last component, leads to the one
-  // before it, and component 0 leads back to the root.
+  // Between neighbouring components with required nodes there is exactly one step. The root, the last component, leads
+  // to the one before it, and component 0 leads back to the root.
   bool keep_door(Domains& d, int c) {
     constexpr std::size_t kNone = ~std::size_t{0}, kMany = kNone - 1;
     const auto note = [](std::size_t& only, std::size_t i) { only = only == kNone || only == i ? i : kMany; };

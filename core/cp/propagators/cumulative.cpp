@@ -127,7 +127,8 @@ class TimeTable final : public Propagator {
     return d.set_lo(start, lo) && d.set_hi(start, hi);
   }
 
-  // Limits a demand by the free capacity during the task's compulsory part, and a duration by the next piece with too little.
+  // Limits a demand by the free capacity during the task's compulsory part, and a duration by the next piece with too
+  // little.
   bool shrink(Domains& d, std::size_t i) const {
     const View length = tasks_.durations[i], need = tasks_.demands[i];
     if (d.fixed(length) && d.fixed(need)) return true;
@@ -238,8 +239,8 @@ class EdgeFinding final : public Propagator {
       pieces[k] = {-pieces[k].begin, k + 1 < pieces.size() ? pieces[k + 1].height : 0};
   }
 
-  // Visits windows from a start to an end of free tasks. A task that begins in one and may end after it gets the remaining
-  // energy.
+  // Visits windows from a start to an end of free tasks. A task that begins in one and may end after it gets the
+  // remaining energy.
   bool find() {
     const std::size_t n = free_.size();
     by_start_.resize(n);
@@ -309,7 +310,8 @@ bool post_shared_resource(const ConstraintCall& call, const Views& starts, const
                           View capacity) {
   Engine& engine = call.engine();
   const Tasks tasks{starts, durations, demands, capacity};
-  // A second constraint for the large tasks alone raises bounds of projects by 1 to 2 %, but costs a third of the nodes a second.
+  // A second constraint for the large tasks alone raises bounds of projects by 1 to 2 %, but costs a third of the nodes
+  // a second.
   if (is_unary(engine.domains(), tasks)) {
     post_unary_resource(call, starts, durations, Views(tasks.count(), call.fixed(1)));
     return true;

@@ -1,5 +1,5 @@
-// Boxes in the plane that do not overlap. For each pair: the sides on which one may lie of the other. In each direction: the lengths
-// of boxes that lie beside each other (Beldiceanu and Contejean, 1994).
+// Boxes in the plane that do not overlap. Each pair is filtered by the sides of each other on which the two may lie;
+// each direction by the lengths of boxes that lie beside each other (Beldiceanu and Contejean, 1994).
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -103,7 +103,8 @@ void post(ConstraintCall& call, bool is_strict) {
 
 }  // namespace
 
-// Arguments: origins on two axes, sizes on them, presences. Boxes without an area overlap nothing; strictly, none lies inside another.
+// Arguments: origins on two axes, sizes on them, presences. Boxes without an area overlap nothing; in the strict form,
+// they must not lie inside another box, either.
 void post_boxes(ConstraintCall& call) { post(call, false); }
 void post_strict_boxes(ConstraintCall& call) { post(call, true); }
 

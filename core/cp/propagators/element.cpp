@@ -29,11 +29,11 @@ void sort_by(const Values& table, std::vector<Place>& order) {
   }
 }
 
-// The state of the last call is valid until a level is undone, so a call costs only as much as has changed. New bounds of z
-// are found in the sorted table. If z is narrow at the root, a copy of the index's row shows its lost values, and values of
-// z without a remaining place are removed. A wider z keeps the gaps between the table's values, also when it gets narrow:
-// its row would be emptied bit by bit. All values of the index are visited only after holes from other constraints, and in
-// the first call after an undone level. `Cell` and `Place` hold a value and a place of the table.
+// The state of the last call is valid until a level is undone, so a call costs only as much as has changed. New bounds
+// of z are found in the sorted table. If z is narrow at the root, a copy of the index's row shows its lost values, and
+// values of z without a remaining place are removed. A wider z keeps the gaps between the table's values, also when it
+// gets narrow: its row would be emptied bit by bit. All values of the index are visited only after holes from other
+// constraints, and in the first call after an undone level. `Cell` and `Place` hold a value and a place of the table.
 template <class Cell, class Place>
 class ElementOfValues final : public Propagator {
  public:
@@ -109,7 +109,8 @@ class ElementOfValues final : public Propagator {
     return true;
   }
 
-  // Removes places with values beyond the bounds of z; `values_` is then the number of values of z without holes from others.
+  // Removes places with values beyond the bounds of z; `values_` is then the number of values of z without holes from
+  // others.
   bool remove_ends(Domains& d) {
     const Value lo = d.lo(z_), hi = d.hi(z_);
     Value last = lo;
@@ -168,14 +169,14 @@ class ElementOfValues final : public Propagator {
     return false;
   }
 
-  // Fields of every call come first, long arrays last: there may be thousands of elements. Ranks from `begin_` to `end_` have the
-  // values from `lo_` to `hi_`; `first_` and `last_` are the places of these two.
+  // Fields of every call come first, long arrays last: there may be thousands of elements. Ranks from `begin_` to
+  // `end_` have the values from `lo_` to `hi_`; `first_` and `last_` are the places of these two.
   View index_, z_;
   std::uint64_t undone_ = ~std::uint64_t{0};
   Value lo_ = 0, hi_ = 0, values_ = 0;  // `values_`: number of values of z
   Place first_ = 0, last_ = 0;
   bool is_at_root_ = true, is_listed_ = false;
-  std::vector<std::uint64_t> row_;  // of the index
+  std::vector<std::uint64_t> row_;  // row of the index
   std::size_t begin_ = 0, end_ = 0;
   std::vector<Cell> sorted_;         // the table's values
   std::vector<Place> order_, rank_;  // places by rank; rank of each place

@@ -182,7 +182,7 @@ int GlobalCardinality::reach(const Word* sources, const Word* targets) {
   return kNone;
 }
 
-// Moves one variable along each step of the path; returns the begin of the path.
+// Moves one variable along each step of the path; returns the start of the path.
 int GlobalCardinality::shift(int target) {
   for (;;) {
     const int from = parent_[static_cast<std::size_t>(target)];

@@ -1,10 +1,10 @@
 // Cardinality, domain consistent (Regin, AAAI 1996), on rows of bits.
 //
-// An assignment of all variables within the counts is kept between calls and repaired. The residual graph of its flow is contracted to
-// the values: k leads to w if a variable with value k may have w; k leads to the sink if k may occur once more; the sink leads to k if
-// k may occur once less. So k's row is the union of the rows of its variables. One search for strongly connected components over values,
-// a word at a time, finds the possible changes, which lie within components (Quimper and others, CP 2004, contract alike). All
-// uncounted values are one node without a limit.
+// An assignment of all variables within the counts is kept between calls and repaired. The residual graph of its flow
+// is contracted to the values: k leads to w if a variable with value k may have w; k leads to the sink if k may occur
+// once more; the sink leads to k if k may occur once less. So k's row is the union of the rows of its variables. One
+// search for strongly connected components over values, a word at a time, finds the possible changes, which lie within
+// components (Quimper and others, CP 2004, contract alike). All uncounted values are one node without a limit.
 #pragma once
 #include "components.hpp"
 #include "cp/constraints.hpp"
@@ -59,11 +59,11 @@ class GlobalCardinality final : public Propagator {
   Views xs_;
   Values values_;
   Views counts_;
-  bool is_dense_, repeats_;  // nodes are all values from the first to the last counted one
+  bool is_dense_, repeats_;  // `is_dense_`: nodes are all values from the first to the last counted one
   Value base_;
-  int others_, sink_;  // the nodes after them
+  int others_, sink_;  // nodes behind those: of all uncounted values, and the sink
   std::size_t words_;
-  std::vector<int> node_;               // of each count
+  std::vector<int> node_;               // node of each count
   Values min_counts_, max_counts_;      // by node
   std::vector<Word> rows_;              // domain of each variable, as nodes
   std::vector<int> assigned_;           // variable -> node or none
@@ -76,8 +76,8 @@ class GlobalCardinality final : public Propagator {
   std::vector<int> queue_, parent_;
 
   Components search_;
-  std::vector<Word> components_;  // the nodes of each
-  std::vector<int> component_;    // of each node
+  std::vector<Word> components_;  // nodes of each component
+  std::vector<int> component_;    // component of each node
 };
 
 }  // namespace elimina::cp

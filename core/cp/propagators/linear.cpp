@@ -1,6 +1,6 @@
-// Sums of coefficients times variables. Fixed variables are swapped to the front, and their part of the sum is kept. If every variable
-// has two values, a call visits only the variables fixed since the last one, so that a dive to a solution takes linear time in the
-// number of terms.
+// Sums of coefficients times variables. Fixed variables are swapped to the front, and their part of the sum is kept. If
+// every variable has two values, a call visits only the variables fixed since the last one, so that a dive to a
+// solution takes linear time in the number of terms.
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -16,8 +16,8 @@ namespace {
 struct Term {
   Value factor;
   int var;
-  int position = 0;  // of its subscription
-  Value least = 0;   // at first
+  int position = 0;  // position of its subscription
+  Value least = 0;   // its least value at first
 };
 
 class Linear final : public Propagator {
@@ -45,7 +45,7 @@ class Linear final : public Propagator {
     sum_up(engine);
     scanned_ = false;
     const Outcome outcome = compare(d);
-    // The engine does not report a propagator's own changes to it.
+    // The engine does not report a propagator's own changes to it, so newly fixed terms are counted here.
     if (binary_ && scanned_ && outcome != Outcome::failed && outcome != Outcome::entailed) count_all(engine);
     return outcome;
   }
@@ -219,7 +219,7 @@ class Linear final : public Propagator {
   Control control_;
   std::size_t done_ = 0, first_ = 0;
   Value lo_ = 0, hi_ = 0, rest_ = 0, fixed_ = 0, widest_ = 0;
-  std::vector<std::size_t> places_;  // of the terms, by position
+  std::vector<std::size_t> places_;  // place of each term, by position
   bool binary_ = false, scanned_ = false;
 };
 

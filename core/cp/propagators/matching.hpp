@@ -1,10 +1,10 @@
 // AllDifferent, domain consistent (Regin, AAAI 1994), on rows of bits.
 //
-// A matching of the variables is kept and repaired. A variable can take a value if both are in one strongly connected component of the
-// residual graph. The graph is contracted to the variables (a matched value is its variable's node); all free values are one node that
-// leads to every variable. From then on, a component's variables and values are a separate AllDifferent (Gent, Miguel and Nightingale,
-// Artificial Intelligence 172, 2008), so a call visits only components with changes. Neighbours are found a word at a time (van Kessel
-// and Quimper, AAAI 2012).
+// A matching of the variables is kept and repaired. A variable can take a value if both are in one strongly connected
+// component of the residual graph. The graph is contracted to the variables (a matched value is its variable's node);
+// all free values are one node that leads to every variable. From then on, a component's variables and values are a
+// separate AllDifferent (Gent, Miguel and Nightingale, Artificial Intelligence 172, 2008), so a call visits only
+// components with changes. Neighbours are found a word at a time (van Kessel and Quimper, AAAI 2012).
 //
 // Most of a component stays together, so its core is gathered first: nodes that lead to free values or, without free
 // values, to a variable that leads to all others. A row is read only up to the first word that leads there. Only the
@@ -23,8 +23,8 @@ class Matching final : public Propagator {
  public:
   using Word = std::uint64_t;
 
-  // Variables `order_[first]` to `order_[last - 1]`; once measured, the words of their values, and the variable with the most
-  // values.
+  // Variables `order_[first]` to `order_[last - 1]`; once measured, the words of their values, and the variable with
+  // the most values.
   struct Part {
     std::size_t first, last, from, to;
     int largest;
@@ -40,15 +40,15 @@ class Matching final : public Propagator {
   void attach(Engine& engine) override;
   Outcome propagate(Engine& engine) override;
 
-  // Steps for a device: the first one makes parts to split into components; the second one splits them on the CPU, or takes the device's
-  // result. Both return false on failure.
+  // Steps for a device: `prepare` makes parts to split into components; then `divide_here` or `divide` splits them on
+  // the CPU, or `settle` takes the device's result. All report failures.
   [[nodiscard]] bool prepare(Engine& engine);
   Outcome divide_here(Engine& engine);
   [[nodiscard]] bool divide(Engine& engine, std::span<Part> parts);
   [[nodiscard]] bool settle(Engine& engine, const Part& part, std::span<different::Label> labels,
                             std::span<const different::Loss> losses);
 
-  // Lets a device filter it; the device numbers its variables from an offset on.
+  // Lets a device filter this constraint; the device numbers the variables from an offset on.
   void filter_by(DeviceBatch& device, std::size_t first_member);
   bool is_filtered_by(const DeviceBatch& device) const { return device_ == &device; }
   std::size_t first_member() const { return first_member_; }
@@ -96,7 +96,7 @@ class Matching final : public Propagator {
   Value base_;
   std::size_t words_;
   bool repeats_;                         // a variable occurs in two views
-  std::vector<Word, Pages<Word>> rows_;  // of each variable, as of the call `loaded_`; unwritten before
+  std::vector<Word, Pages<Word>> rows_;  // row of each variable, as of its call in `loaded_`; unwritten before
   std::vector<std::uint64_t> loaded_;
   std::uint64_t call_ = 0;
   std::vector<int> match_, owner_;  // variable -> value, value -> variable; -1: none

@@ -56,7 +56,8 @@ class NoOverlap final : public Propagator {
     Value latest_start() const { return end - duration; }
   };
 
-  // Lists the tasks that may be present; returns false if the present ones do not fit between all ends.
+  // Lists the tasks that may be present; returns false if the present ones do not fit between the first start and the
+  // last end.
   bool gather(const Domains& d, bool& is_fixed) {
     tasks_.clear();
     is_mirrored_ = false;
@@ -289,7 +290,8 @@ void post(ConstraintCall& call, bool is_strict) {
 
 }  // namespace
 
-// Arguments: starts, durations, presences. Tasks that take no time overlap nothing; strictly, none of them begins while another runs.
+// Arguments: starts, durations, presences. Tasks that take no time overlap nothing; in the strict form, none of them
+// begins while another task runs.
 void post_no_overlap(ConstraintCall& call) { post(call, false); }
 void post_strict_no_overlap(ConstraintCall& call) { post(call, true); }
 

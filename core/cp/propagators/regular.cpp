@@ -1,5 +1,6 @@
-// Words of a finite automaton (Pesant, CP 2004). Each layer between two symbols has, as trailed bits, the states that are reached
-// from the start and reach an end. A change propagates from its layer in both directions, as far as states change.
+// Words of a finite automaton (Pesant, CP 2004). Each layer between two symbols has, as trailed bits, the states that
+// are reached from the start and reach an end. A change propagates from its layer in both directions, as far as states
+// change.
 #include <algorithm>
 #include <bit>
 #include <memory>
@@ -89,7 +90,8 @@ class Regular final : public Propagator {
     d.each(xs_[i], [&](Value symbol) { symbols_.push_back(symbol); });
   }
 
-  // Keeps states that are still reached; returns the last visited layer. `is_changed_`: marks places whose states or domain changed.
+  // Keeps states that are still reached; returns the last visited layer. `is_changed_`: marks places whose states or
+  // domain changed.
   std::size_t go_forward(Engine& engine, std::size_t first, std::size_t last) {
     Trail& trail = engine.trail();
     std::size_t end = first;

@@ -1,4 +1,5 @@
-// A level between two limits, raised and lowered by events: filters by the least and the greatest possible level at each time.
+// A level between two limits, raised and lowered by events: filters by the least and the greatest possible level at
+// each time.
 #include <algorithm>
 #include <memory>
 
@@ -88,7 +89,8 @@ class Reservoir final : public Propagator {
 
 }  // namespace
 
-// Arguments: times of events, their changes of the level, which is 0 before; presences; the least and the greatest level.
+// Arguments: times of events, their changes of the level, which is 0 before; presences; the least and the greatest
+// level.
 void post_reservoir(ConstraintCall& call) {
   call.same_length(0, 1);
   call.same_length(0, 2);

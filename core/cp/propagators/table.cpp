@@ -101,7 +101,8 @@ class Table final : public Propagator {
     return limit > 0;
   }
 
-  // Bounds first, since a domain may be much larger than the table; values inside a huge domain stay.
+  // Removes values without support: bounds first, since a domain may be much larger than the table; values inside a
+  // huge domain stay.
   bool filter(Engine& engine, std::size_t i) {
     Domains& d = engine.domains();
     const Values& values = columns_[i].values;

@@ -1,5 +1,5 @@
-// Theta trees: earliest completion of a set of tasks that run one after another, alone or with one task of a second set (Vilim, PhD
-// thesis 2007, chapter 2).
+// Theta trees: earliest completion of a set of tasks that run one after another, alone or with one task of a second set
+// (Vilim, PhD thesis 2007, chapter 2).
 #pragma once
 #include <algorithm>
 #include <bit>
@@ -32,7 +32,8 @@ class ThetaTree {
   void remove(std::size_t place) { set(place, {}); }
   bool has(std::size_t place) const { return nodes_[leaves_ + place].completion != kNever; }
 
-  // Earliest completion of the set; the latest one of the set with at most one candidate; and the place of that candidate.
+  // Earliest completion of the set; the latest one of the set with at most one candidate; and the place of that
+  // candidate.
   Value completion() const { return nodes_[1].completion; }
   Value completion_with_candidate() const { return nodes_[1].extended; }
   std::size_t candidate() const { return static_cast<std::size_t>(nodes_[1].extended_by); }

@@ -191,8 +191,8 @@ class CycleBound final : public Propagator {
     return changes ? Outcome::again : Outcome::fixpoint;
   }
 
-  // Next decision: an edge of the tree at a node with too many tree edges and few open ones; of these, the edge whose absence costs
-  // most.
+  // Next decision: an edge of the tree at a node with too many tree edges and few open ones; of these, the edge whose
+  // absence costs most.
   void advise(Engine& engine, const std::vector<Length>& rises, Length slack) {
     std::vector<int> open(multipliers_.size(), 0);
     for (std::size_t e = 0; e < edges_.size(); ++e)
@@ -247,7 +247,8 @@ Graph undirected_graph(const ConstraintCall& call) {
 
 }  // namespace
 
-// Arguments: successors, both ends and the length of each edge, whether the circuit has it, the circuit's length.
+// Arguments: successors, both ends and the length of each edge, a Boolean of each edge (1: it is in the circuit), the
+// circuit's length.
 void post_weighted_circuit(ConstraintCall& call) {
   Graph graph = undirected_graph(call);
   Engine& engine = call.engine();
