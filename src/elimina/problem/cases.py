@@ -20,17 +20,17 @@ def prepare_batch(
     cases: int,
     families: Sequence[tuple[int, ...]] = (),
 ) -> Problem:
-    """Prepare posteriors for many cases at once: every table that depends on the cases has their number as a variable.
+    """Prepare posteriors for many cases at once: one variable is the case's number, and is in all tables with evidence.
 
-    Each variable that some case may observe gets a factor of ones over itself and the cases, for weights.
+    Each variable that some case may observe gets a factor of ones over itself and the cases, for the cases' weights.
 
     Args:
         model: A probability model, each variable in a factor.
         observed: The variables that some case may observe.
         query: Variables of the marginals; None for all. Variables that are irrelevant to them and to the observed ones
             are left out.
-        cases: Number of cases; 1 for a problem without such a variable.
-        families: Scopes of further joint marginals, each within the scope of a factor, each of several variables of
+        cases: Number of cases; 1 for a problem without a variable that numbers them.
+        families: Scopes of further joint marginals. Each is part of a factor's scope, and has several variables, all of
             several states.
 
     Raises:
@@ -40,7 +40,7 @@ def prepare_batch(
     if query is not None and model.children is not None:
         kept = relevant_factors(model, model.children, {*observed, *query, *itertools.chain(*families)}, None)
         left_out = children_without(model, kept)
-        # A variable whose last factor was left out still counts with each of its states.
+        # A variable that loses its last factor, but is not left out itself, still counts with each of its states.
         model = with_units(
             Model(model.variables, [model.factors[f] for f in kept], constant=model.constant, sense=model.sense),
             left_out,

@@ -25,7 +25,7 @@ from elimina.problem.tasks import Task, described
 Array = NDArray[Any]
 
 _MIN_EXPONENT = -1000
-"""Least power of two of a leaf's probabilities: normal floats with digits to spare."""
+"""Least exponent of two of a leaf's probabilities, so that they stay normal floats with all digits."""
 
 
 class Observed(NamedTuple):
@@ -60,12 +60,13 @@ def with_leaves(model: Model, evidence: Mapping[int, int | Array]) -> Observed:
     """Turn likelihoods into observations of new variables (virtual evidence: Pearl 1988, section 2.2.2).
 
     The new variables come after the model's own. Each has its distribution given the variable that the likelihoods are
-    about, so a network stays one, and what evidence makes irrelevant can be left out as ever. Likelihoods whose ratio
-    is too small for a probability are the product of several leaves' probabilities.
+    about, so a Bayesian network stays a Bayesian network, and variables that evidence makes irrelevant can still be
+    left out. Likelihoods whose ratio is too small for a probability are the product of several leaves' probabilities.
 
     Args:
         model: A probability model.
-        evidence: Variable -> index of its state, or likelihoods; a single positive one is an observation.
+        evidence: Variable -> index of its state, or likelihoods; if only one of these is positive, its state is
+            observed.
     """
     variables, factors = list(model.variables), list(model.factors)
     children = None if model.children is None else list(model.children)
@@ -94,7 +95,7 @@ def with_leaves(model: Model, evidence: Mapping[int, int | Array]) -> Observed:
 
 
 def with_factors(model: Model, evidence: Mapping[int, int | Array]) -> Observed:
-    """Turn likelihoods into factors, as every task accepts; a single positive weight is also an observation."""
+    """Turn likelihoods into factors; if only one likelihood is positive, its state is also observed."""
     weights = {v: weights_of(model.variables[v], observation) for v, observation in evidence.items()}
     values = {v: int(w.argmax()) for v, w in weights.items() if np.count_nonzero(w) == 1}
     soft = [Table([v], w) for v, w in weights.items() if v not in values or w.max() != 1]
@@ -104,7 +105,7 @@ def with_factors(model: Model, evidence: Mapping[int, int | Array]) -> Observed:
 
 
 def _shares(weight: Array) -> Iterator[Array]:
-    """Yield factors of weights over the largest one: each from 0 to 1, none of them too small for its digits."""
+    """Yield arrays whose product is the weights over the largest one: numbers from 0 to 1 that lose no digits."""
     high = float(weight.max())
     if high == 0:
         yield weight
@@ -113,7 +114,7 @@ def _shares(weight: Array) -> Iterator[Array]:
     mantissa, exponent = math.frexp(high)
     remaining = np.where(weight > 0, exponents - exponent, 0)
     quotients = mantissas / mantissa
-    # A quotient above 1 comes with a lower exponent.
+    # Quotients are below 2, and those above 1 have a negative exponent, so no product is above 1.
     step = np.maximum(remaining, _MIN_EXPONENT)
     yield np.ldexp(quotients, step)
     while (remaining := remaining - step).any():
@@ -134,7 +135,7 @@ def indices_asked(model: Model, task: Task, query: Sequence[str | int] | None) -
     """Return the indices of the query's variables; None for all.
 
     Raises:
-        InputError: The query does not go with the task, or names no variable.
+        InputError: The task takes no query, or needs one and gets none; or the query names an unknown variable.
     """
     if query is not None and not described(task).takes_query:
         is_map = described(task).is_optimum and model.sense == "probability"
@@ -150,7 +151,7 @@ def indices_asked(model: Model, task: Task, query: Sequence[str | int] | None) -
 
 
 def known_total(model: Model, upper_bound: float | None) -> int | float | None:
-    """Return the cost of a known solution; among integer costs, the next integer that is no worse.
+    """Return the cost of a known solution, None without one; if costs are integers, the next one that is no worse.
 
     Raises:
         UnsupportedError: The model is one of probabilities.
@@ -168,7 +169,7 @@ def known_total(model: Model, upper_bound: float | None) -> int | float | None:
 
 
 def observe(model: Model, task: Task, evidence: Evidence, asked: Sequence[int] | None = None) -> Observed:
-    """Return the model with its evidence; likelihoods become factors, and large listed tables or domains small ones.
+    """Return the model with its evidence; large listed tables or domains become small ones.
 
     Args:
         model: Model, as in ``elimina.plan``.
@@ -205,7 +206,7 @@ def _defining_tables(model: Model, rewritten: Model) -> dict[int, list[Table]]:
 
 
 def _last_values(table: Table, values: Mapping[int, int]) -> Array:
-    """Return the values of a listed table's last variable beside values of the others."""
+    """Return the values of a listed table's last variable in the tuples with these values of the other variables."""
     assert table.rows is not None
     is_there = (table.rows[:, :-1] == [values[v] for v in table.scope[:-1]]).all(axis=1)
     last: Array = table.rows[is_there, -1]
@@ -215,7 +216,7 @@ def _last_values(table: Table, values: Mapping[int, int]) -> Array:
 def values_there(model: Model, assignment: Mapping[int, int], rewritten: Model) -> dict[int, int]:
     """Translate values of a model's variables to the model that ``observe`` returned for it.
 
-    The values of all variables of a table that was replaced give its auxiliary variables theirs.
+    An auxiliary variable gets a value if all other variables of its tables have one.
     """
     values = {}
     for v, value in assignment.items():
@@ -232,7 +233,13 @@ def values_there(model: Model, assignment: Mapping[int, int], rewritten: Model) 
 
 
 def with_evidence(model: Model, task: Task, evidence: Evidence) -> Observed:
-    """Return the model with its evidence, in which all variables keep their values; likelihoods become factors."""
+    """Return the model with its evidence, in which all variables keep their values.
+
+    Likelihoods become factors or, for sums, leaves.
+
+    Raises:
+        InputError: The evidence is invalid, or has likelihoods that the task or the model cannot take.
+    """
     observations = evidence_of(model, evidence)
     soft = [v for v, observation in observations.items() if not isinstance(observation, int)]
     if not soft:

@@ -23,8 +23,8 @@ class Purpose(NamedTuple):
 
     Attributes:
         sums: True if the values are summed over.
-        counts: True if allowed assignments are counted; otherwise a table that allows everything matters, too.
-        counts_best: True if the best assignments alone are counted.
+        counts: True if allowed assignments are counted; tables that allow everything then do not matter.
+        counts_best: True if only the best assignments are counted.
     """
 
     sums: bool = False
@@ -34,7 +34,7 @@ class Purpose(NamedTuple):
 
 BEST, SUM, COUNT, COUNT_BEST = Purpose(), Purpose(sums=True), Purpose(counts=True), Purpose(counts_best=True)
 
-"""Use of a variable's values: the best one; the sum over all; the number of allowed ones; or of the best ones."""
+"""Use of a variable's values: the best one; the sum over all; the number of allowed ones; the number of best ones."""
 
 
 class Merged(NamedTuple):
@@ -45,8 +45,8 @@ class Merged(NamedTuple):
         values: Indices of the values that are kept, ascending.
         others: Index of the value for all unlisted values, after the kept ones; None: the unlisted values are not
             allowed.
-        weights: Weights of all values, of which only those of the others matter; None: these are the same.
-        multiplicity: Number of values that this value represents, for counts.
+        weights: Weights of all values; only those of the unlisted values matter. None: all weights are the same.
+        multiplicity: Number of unlisted values that ``others`` stands for in counts.
     """
 
     variable: Variable
@@ -57,11 +57,11 @@ class Merged(NamedTuple):
 
     @property
     def indices(self) -> NDArray[np.int64]:
-        """Index of each value of the smaller variable."""
+        """Original index of each value of the smaller variable."""
         return self.values if self.others is None else np.append(self.values, self.others)
 
     def spread(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the probabilities of all values, along the last axis, from those of the smaller variable's."""
+        """Return the probabilities of all values from those of the smaller variable's values, along the last axis."""
         spread = np.zeros((*shares.shape[:-1], self.variable.size))
         if self.others is not None:
             weights = np.ones(self.variable.size) if self.weights is None else self.weights.astype(np.float64)
@@ -71,7 +71,10 @@ class Merged(NamedTuple):
         return spread
 
     def drawn(self, numbers: NDArray[np.int64], random: np.random.Generator) -> NDArray[np.int64]:
-        """Return values in place of the smaller variable's, the others drawn by their weights."""
+        """Return original values for values of the smaller variable.
+
+        Where the latter stands for the unlisted values, one of them is drawn by their weights.
+        """
         values = self.indices[numbers]
         if self.others is None:
             return values
@@ -79,7 +82,7 @@ class Merged(NamedTuple):
         count = int(np.count_nonzero(is_other))
         if self.weights is None:
             ranks = random.integers(0, self.variable.size - len(self.values), count)
-            # Number of kept values before the other one of a rank.
+            # The index of the unlisted value of a rank is the rank plus the number of kept values before it.
             values[is_other] = ranks + np.searchsorted(self.values - np.arange(len(self.values)), ranks, side="right")
         elif count:
             weights = self.weights.astype(np.float64)
@@ -89,7 +92,7 @@ class Merged(NamedTuple):
 
 
 class MergedModel(NamedTuple):
-    """A model, and those of its variables that have fewer values than before."""
+    """A model after merging, and those of its variables that have fewer values than before."""
 
     model: Model
     merged: dict[int, Merged]
@@ -100,9 +103,9 @@ def merge_values(model: Model, variables: Collection[int], purpose: Purpose, max
 
     Args:
         model: A model.
-        variables: Variables that may have fewer values.
+        variables: Variables whose values may be merged.
         purpose: Use of the values.
-        maximised: Variables of which only the best value counts, for any purpose.
+        maximised: Variables whose best value alone counts, for any purpose.
     """
     users: dict[int, list[Table]] = {v: [] for v in variables}
     for table in model.factors:
@@ -130,7 +133,7 @@ def merge_values(model: Model, variables: Collection[int], purpose: Purpose, max
     restricted = [
         table if merged.keys().isdisjoint(table.scope) else _restricted(table, merged) for table in model.factors
     ]
-    # Distributions still sum to 1 without values that have probability 0, but not with weights.
+    # Distributions still sum to 1 without values of probability 0, but not if one value stands for several.
     children = (
         model.children
         if not factors and all(values_of_variable.others is None for values_of_variable in merged.values())
@@ -157,7 +160,7 @@ def _merged(model: Model, v: int, tables: Sequence[Table], purpose: Purpose) -> 
         values = forbidding[0]
         for values_of_table in forbidding[1:]:
             values = np.intersect1d(values, values_of_table, assume_unique=True)
-        # A variable has a value, even if none is allowed.
+        # A domain must not be empty, even if no value is allowed.
         values = values if len(values) else np.zeros(1, dtype=np.int64)
         return None if len(values) == variable.size else (Merged(variable, values), 1)
     dense = [table for table in tables if table.rows is None]
@@ -175,7 +178,7 @@ def _merged(model: Model, v: int, tables: Sequence[Table], purpose: Purpose) -> 
 def _merged_by_weights(
     model: Model, variable: Variable, values: NDArray[np.int64], table: Table, purpose: Purpose
 ) -> tuple[Merged, float]:
-    """Return the same as ``_merged`` where a table over the variable alone has the other values, too."""
+    """Return the result of ``_merged`` for a variable with a dense table over itself alone."""
     is_other = np.ones(variable.size, dtype=bool)
     is_other[values] = False
     columns = np.flatnonzero(is_other)
@@ -197,13 +200,13 @@ def _merged_by_weights(
 
 
 def first_gap(sorted_numbers: NDArray[np.int64]) -> int:
-    """Return the least number from 0 on that is not among sorted ones."""
+    """Return the least number from 0 on that is missing among sorted numbers."""
     gaps = np.flatnonzero(sorted_numbers != np.arange(len(sorted_numbers)))
     return int(gaps[0]) if len(gaps) else len(sorted_numbers)
 
 
 def _restricted(table: Table, merged: Mapping[int, Merged]) -> Table:
-    """Return a table over the values of smaller variables."""
+    """Return a table restricted to the values that its variables keep."""
     if table.rows is None:
         values = table.values
         for axis, v in enumerate(table.scope):

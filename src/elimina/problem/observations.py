@@ -45,7 +45,7 @@ def changes_of(model: Model, changes: Evidence) -> dict[int, int | Likelihoods |
 
 
 def assignment_of(model: Model, states: Evidence, argument: str) -> dict[int, int]:
-    """Translate the states of some variables to indices; those that are missing are left out.
+    """Translate the states of some variables to indices; variables whose state is missing are left out.
 
     Args:
         model: The variables' model.
@@ -126,7 +126,7 @@ def observation_of(variable: Variable, observation: Any) -> int | Likelihoods:
 
 
 def _ordered_likelihoods(variable: Variable, indices: Sequence[int], likelihoods: Iterable[Any]) -> list[Any]:
-    """Return likelihoods of some states, by their indices, in the order of the states; states left out have 0."""
+    """Return likelihoods in the order of all states, from those of the states at ``indices``; the others have 0."""
     if variable.size > MAX_LISTED_STATES:
         raise InputError(
             f"the likelihoods of variable {variable.name!r} would be one for each of its {variable.size:,} states, and "

@@ -26,8 +26,8 @@ Task = tasks.Task | Literal["joint"]
 TASKS = (*tasks.tasks_that(lambda task: task.problem is None), "joint")
 
 _MIN_NARROWED_SHARE = 0.05
-"""Share of the tables from which those that depend on some of their axes alone leave the others: a few such tables save
-little width."""
+"""Least share of tables that do not depend on some of their axes: below it, these axes are not dropped, because a few
+such tables save little width."""
 
 _KEPT_GROUPS, _KEPT_TABLES = 16, 10_000
 """Groupings that this process keeps for later problems of the same scopes, and the tables of the largest one."""
@@ -43,17 +43,17 @@ class Problem(NamedTuple):
         model: The model as given.
         task: ``mpe``, ``pr``, ``mar``, ``mmap``, ``count`` or ``joint``.
         fixed: Value of each variable that is observed or has one value only.
-        free: The variables to be eliminated; without those that cannot matter to the task.
+        free: The variables to be eliminated; variables that cannot matter to the task are left out.
         kept: Variables that stay: those of a joint distribution, the one that numbers the cases of a batch, or those
             that slices fix.
         tables: The relevant factors, restricted to ``fixed``.
         groups: Tables with a scope, grouped.
         constants: Indices of the tables without a scope.
-        wanted: The free variables whose marginals are asked for (``mar``); those asked for whose value is known
-            (``mmap``, ``joint``).
+        wanted: ``mar``: the free variables whose marginals are asked for. ``mmap`` and ``joint``: the variables of the
+            query that are in ``fixed``.
         maximised: The free variables that are not summed over, for bounds on marginal MAP; the last ones of the order.
-        families: Scopes of joint marginals that are asked for besides (``mar``), each in that of a table; of free
-            variables.
+        families: Scopes of further joint marginals (``mar``). Each is part of a table's scope, and has free variables
+            only.
     """
 
     model: Model
@@ -75,7 +75,7 @@ class Problem(NamedTuple):
 
     @property
     def network(self) -> tuple[list[int], NDArray[np.int64], NDArray[np.int32]]:
-        """Sizes of the free variables, and the groups' scopes as places of these: what the core's searches take."""
+        """Sizes of the free variables, and the groups' scopes as positions in ``free``: the input of order searches."""
         starts, members = self.groups.scopes
         position = np.full(len(self.model.sizes), -1, dtype=np.int32)
         position[list(self.free)] = np.arange(len(self.free))
@@ -135,7 +135,7 @@ def prepare(model: Model, task: Task, evidence: Mapping[int, int], query: Collec
     if described.is_optimum:
         tables = _narrowed(tables)
     elif SEMIRINGS[described.semiring].encoding == "support":
-        # The other tables allow every tuple.
+        # Tables that forbid no tuple do not change a count.
         tables = tables.chosen(tables.listed.forbidding(model.sense))
     largest = tables[number] if (number := tables.listed.largest()) >= 0 else None
     if largest is not None and largest.cells > LARGEST_NUMBER:
@@ -147,7 +147,7 @@ def prepare(model: Model, task: Task, evidence: Mapping[int, int], query: Collec
     free = tuple(sorted(set(relevant).difference(fixed)) if fixed else sorted(relevant))
     groups = grouped(tables)
     if described.is_optimum:
-        # Any value of the others is as good as 0.
+        # Variables in no table are left out: all of their values are as good as 0.
         free = groups.variables if len(groups.variables) < len(free) else free
     constants = tuple(tables.listed.constants())
     wanted: tuple[int, ...] = ()
@@ -165,7 +165,7 @@ def check_sense(model: Model, task: str) -> None:
     """Check that a model has probabilities, if the task sums them.
 
     Raises:
-        InputError: It has costs.
+        InputError: The task sums probabilities, and the model has costs.
     """
     if tasks.described(task).is_sum and model.sense != "probability":
         raise InputError(
@@ -176,7 +176,7 @@ def check_sense(model: Model, task: str) -> None:
 
 
 def _narrowed(tables: Tables) -> Tables:
-    """Return the tables without the axes on which their numbers do not depend: the width may be far smaller."""
+    """Return the tables without the axes on which their numbers do not depend, because the width may be far smaller."""
     idle = tables.listed.idle()
     if len(idle) < _MIN_NARROWED_SHARE * len(tables):
         return tables
@@ -188,15 +188,15 @@ def _narrowed(tables: Tables) -> Tables:
 
 
 def children_without(model: Model, kept: Collection[int]) -> set[int]:
-    """Return the variables that leave with their distributions; one without a distribution of its own stays."""
+    """Return the children of the factors that are not kept; a variable without a distribution is never among them."""
     assert model.children is not None
     return {model.children[f] for f in set(range(len(model.factors))).difference(kept)}
 
 
 def descendants_of(problem: Problem) -> dict[int, Table]:
-    """Return a network's variables that nothing observed depends on, each with its distribution at observed values.
+    """Return a network's variables that nothing observed depends on, each with its distribution given observed values.
 
-    They are drawn after all others, parents before children: the last one comes first.
+    They can be drawn after all others, parents before children, in the reverse order of the result.
 
     Args:
         problem: Problem of the task ``pr``, which leaves them out.
@@ -232,18 +232,18 @@ def restrict(problem: Problem, values: Mapping[int, int]) -> Problem:
 
 
 def condition(model: Model, values: Mapping[int, int]) -> Model:
-    """Return the model given observations: observed variables have one value, and are in no table."""
+    """Return the model given observed values: the observed variables have one value left, and are in no table."""
     variables = [Variable(v.name, 1) if n in values else v for n, v in enumerate(model.variables)]
     factors = [table.restrict(values) for table in model.factors]
     return Model(variables, factors, sense=model.sense, constant=model.constant)
 
 
 def with_units(model: Model, besides: Collection[int] = ()) -> Model:
-    """Return the model with a factor of ones for each variable in no factor, so that evidence has a place.
+    """Return the model with a factor of ones for each variable in no factor.
 
     Args:
         model: Any model.
-        besides: Variables without one.
+        besides: Variables that get no such factor.
     """
     used = {v for factor in model.factors for v in factor.scope}.union(besides)
     unused = [v for v in range(len(model.variables)) if v not in used]
@@ -254,7 +254,7 @@ def with_units(model: Model, besides: Collection[int] = ()) -> Model:
 
 
 def with_scopes(model: Model, scopes: Iterable[Sequence[int]]) -> Model:
-    """Return the model with a factor of ones over each scope that is in that of no factor.
+    """Return the model with a factor of ones over each scope that no factor's scope contains.
 
     Args:
         model: Any model.
@@ -279,7 +279,10 @@ def with_scopes(model: Model, scopes: Iterable[Sequence[int]]) -> Model:
 def relevant_factors(
     model: Model, children: Sequence[int], evidence: Collection[int], query: Collection[int] | None
 ) -> Sequence[int]:
-    """Return the factors that the answer depends on; barren ones that do not sum to 1 stay, all if a child has two."""
+    """Return the factors that the answer depends on; barren ones stay if they do not sum to 1.
+
+    If a child has two factors, all factors are returned.
+    """
     if len(set(children)) < len(children):
         return range(len(children))
     scopes = [factor.scope for factor in model.factors]
@@ -294,7 +297,7 @@ def grouped(tables: Tables) -> TableGroups:
     """Put each table into the smallest group whose scope contains its own."""
     is_kept = len(tables) <= _KEPT_TABLES
     if is_kept:
-        # The smallest group also depends on the sizes.
+        # The key has the variables' sizes, too, because the smallest group depends on them.
         with _groups_lock:
             if (kept_groups := _groups.get(tables.form)) is not None:
                 return kept_groups
@@ -309,7 +312,7 @@ def grouped(tables: Tables) -> TableGroups:
 
 
 def allowed_ranges(tables: Sequence[Table] | TableList, sense: Sense) -> list[tuple[float, float] | None]:
-    """Return the smallest and the largest value of each table that is not forbidden; None if every one is.
+    """Return the smallest and the largest allowed value of each table; None for a table that forbids everything.
 
     Values of integer tables are ints.
     """

@@ -33,7 +33,7 @@ def prune_barren(
         children: Factor i is the distribution of ``children[i]``, each another variable, given the rest of its scope.
         evidence: Observed variables.
         query: None for P(evidence). Otherwise variables whose joint posterior is wanted: the product of the factors
-            found, summed over the others, is proportional to it.
+            found, summed over the other variables, is proportional to that posterior.
         lasting: Variables that are never barren, because their factors do not sum to 1.
 
     Returns:
@@ -81,7 +81,7 @@ class Relevance:
 
     Attributes:
         of_evidence: Factors that P(evidence) depends on.
-        acyclic: True if the distributions form a directed acyclic graph; otherwise no variable may be left out.
+        acyclic: True if the distributions form a directed acyclic graph; otherwise no variable can be left out.
     """
 
     def __init__(
@@ -104,7 +104,12 @@ class Relevance:
         return mask
 
     def mark(self, variable: int, factors: int) -> int:
-        """Return a factor of a variable's posterior that implies all others in any such set; -1: none."""
+        """Return a factor of a variable's posterior; any posterior with this factor has all others, too. -1: none.
+
+        Args:
+            variable: A variable that is not observed.
+            factors: The factors of its posterior, from ``of``.
+        """
         own_factor = self._factor_of.get(variable, -1)
         return (
             own_factor
@@ -124,7 +129,7 @@ class Relevance:
                 stack.extend(pending)
                 continue
             stack.pop()
-            # No observed variable is between an ancestor outside the evidence's and the variable.
+            # A variable above the query, but not above the evidence, is not observed: all its parents' factors count.
             mask = self._component_masks[self._component_of[v]] if v in self._component_of else 0
             if is_above:
                 mask |= 1 << factor
@@ -145,7 +150,10 @@ class Relevance:
         return factors
 
     def _find_components(self) -> list[set[int]]:
-        """Group the evidence's factors that paths of unobserved variables join, and number the groups by variable."""
+        """Group the evidence's factors that paths of unobserved variables join.
+
+        ``_component_of`` then has the number of the group of each of these variables.
+        """
         components: list[set[int]] = []
         touching: dict[int, list[int]] = {}
         for factor in sorted(self._evidence_ancestors):

@@ -24,18 +24,18 @@ from elimina.model.variable import Variable
 from elimina.problem.merging import BEST, Merged, MergedModel, Purpose, first_gap, merge_values
 
 MAX_WRITTEN_CELLS = 1 << 20
-"""Number of cells up to which the plan writes out a listed table, in about a millisecond."""
+"""Largest number of cells of a listed table that stays as it is: a plan writes them out in about a millisecond."""
 
 MIN_LARGE_DOMAIN = 1 << 12
-"""Number of values from which a variable's values are merged, for tables of any size."""
+"""Number of values above which a variable's values are merged, even if its tables are small."""
 
 _MAX_CHAIN_CELLS = 1 << 22
-"""Number of cells from which a table becomes a chain, unless the order is given: written out, it takes 10 ms.
+"""Number of cells above which a table becomes a chain, unless the order is given: writing them out takes 10 ms.
 A table of mostly forbidden tuples stays a list if 64 bits can number its cells: lists are faster there."""
 
 _MAX_LINKS, _LINK_SHARE = 1 << 22, 1 / 256
-"""Transitions for each variable of a chain, whose tables list them: the most, and as a share of the whole table's
-cells, so that a chain saves time."""
+"""Largest number of transitions that a table of a chain lists: in all, and as a share of the whole table's cells. A
+chain of more would save no time."""
 
 
 class Rewritten(NamedTuple):
@@ -44,7 +44,7 @@ class Rewritten(NamedTuple):
     Attributes:
         model: The model, whose variables are those of the other one, perhaps with fewer values, and then auxiliary
             ones.
-        observed: The observed values, with those of variables whose tables stand alone.
+        observed: The observed values, and the best values of the variables of tables that stand alone.
         merged: The variables with fewer values.
     """
 
@@ -54,7 +54,7 @@ class Rewritten(NamedTuple):
 
 
 def is_rewritten(model: Model) -> bool:
-    """Return whether a model may be rewritten: most are not, and this takes little time."""
+    """Return whether rewriting could change a model. The check is quick, because most models stay as they are."""
     return max(model.sizes, default=1) > MIN_LARGE_DOMAIN or any(
         table.rows is not None and table.cells > MAX_WRITTEN_CELLS for table in model.factors
     )
@@ -73,7 +73,7 @@ def with_small_tables(
         model: A model.
         observed: Variable -> index of its observed value.
         purpose: Use of the values of the variables that are eliminated.
-        maximised: Variables of which only the best values count, for any purpose.
+        maximised: Variables whose best value alone counts, for any purpose.
         whole: Variables that keep all values.
     """
     if not is_rewritten(model):
@@ -108,7 +108,7 @@ def _is_large(table: Table) -> bool:
 
 
 def _is_written(table: Table, sense: Sense, max_cells: int) -> bool:
-    """Return whether a plan would write out a table of more than a number of cells."""
+    """Return whether a table has more than this number of cells, and a plan would write them out."""
     if table.rows is None or table.cells <= max_cells:
         return False
     return table.default != forbidden_value(sense, table.values.dtype)
@@ -117,7 +117,7 @@ def _is_written(table: Table, sense: Sense, max_cells: int) -> bool:
 def solved_alone(model: Model, observed: Mapping[int, int]) -> dict[int, int]:
     """Return the best values of the variables of each large table that stands alone.
 
-    None of these is observed, or in another table.
+    A table stands alone if none of its variables is observed, or in another table.
     """
     large = [
         table
@@ -134,7 +134,7 @@ def solved_alone(model: Model, observed: Mapping[int, int]) -> dict[int, int]:
 
 
 def _best_tuple(table: Table, sense: Sense) -> list[int]:
-    """Return the best tuple of a table that lists some and allows the others."""
+    """Return the best tuple of a table that lists some tuples and allows the others."""
     assert table.rows is not None
     assert table.default is not None
     sign = 1 if sense == "min-cost" else -1
@@ -149,13 +149,13 @@ def _best_tuple(table: Table, sense: Sense) -> list[int]:
 def _with_auxiliary_variables(
     model: Model, observed: Mapping[int, int], counted: Mapping[int, int], purpose: Purpose
 ) -> Model:
-    """Return a model with small tables for those that are still large, and for values that count several times.
+    """Return a model with small tables: in place of large ones, and to count a value several times.
 
     Args:
         model: A model.
         observed: Variable -> index of its observed value.
         counted: Variable -> number of assignments that its last value stands for.
-        purpose: Use of the values: a count needs no table that allows everything.
+        purpose: Use of the values: counts do not need tables that allow everything, so these stay as they are.
     """
     variables, factors = list(model.variables), []
     names = (name for number in itertools.count() if model.find(name := f"_s{number}") is None)
@@ -179,7 +179,7 @@ def _with_auxiliary_variables(
 
 
 def _forbids(table: Table, sense: Sense) -> bool:
-    """Return whether a listed table forbids some tuples."""
+    """Return whether a listed table forbids any tuple."""
     worst = forbidden_value(sense, table.values.dtype)
     return table.default == worst or bool((table.values == worst).any())
 
@@ -187,7 +187,7 @@ def _forbids(table: Table, sense: Sense) -> bool:
 def _replacement(
     table: Table, sense: Sense, observed: Mapping[int, int], first: int
 ) -> tuple[list[Table], list[int]] | None:
-    """Return the tables that a large one becomes, and the sizes of their auxiliary variables; None if it stays.
+    """Return the tables that replace a large one, and the sizes of their auxiliary variables; None if it stays.
 
     Args:
         table: Any table.
@@ -205,7 +205,9 @@ def _replacement(
 
 
 def _star_of(table: Table, sense: Sense, tuple_number: int) -> tuple[list[Table], list[int]]:
-    """Return a table of each variable and the number of the listed tuple, one of the tuples' values, and their number.
+    """Return the tables of a star, and the size of its auxiliary variable, which is the number of the listed tuple.
+
+    One table has the tuples' values; one for each variable of the scope lists its value in each tuple.
 
     Args:
         table: A table that forbids all tuples but those that it lists.
@@ -216,7 +218,7 @@ def _star_of(table: Table, sense: Sense, tuple_number: int) -> tuple[list[Table]
     dtype = table.values.dtype
     neutral, worst = (1 if sense == "probability" else 0), forbidden_value(sense, dtype)
     count = len(table.rows)
-    # A variable has a value, even if nothing is allowed.
+    # A domain must not be empty, even if the table lists no tuple.
     values = table.values if count else np.array([worst], dtype=dtype)
     numbers, neutrals = np.arange(count), np.full(count, neutral, dtype=dtype)
     tables = [Table([tuple_number], values)]
@@ -229,7 +231,7 @@ def _star_of(table: Table, sense: Sense, tuple_number: int) -> tuple[list[Table]
 def _chain_of(table: Table, sense: Sense, first: int) -> tuple[list[Table], list[int]] | None:
     """Return the tables of a chain, and its variables' sizes; None if it would have too many transitions.
 
-    A state is a beginning of listed tuples, or the last one, from which none is left.
+    A state is a beginning of listed tuples. The last state is for all other beginnings.
 
     Args:
         table: A table that lists some tuples.
@@ -267,16 +269,18 @@ def _chain_of(table: Table, sense: Sense, first: int) -> tuple[list[Table], list
 
 
 _OFF, _EQUAL, _BELOW = 0, 1, 2
-"""States of a chain that reads a number from its highest bit: not begun; equal to the bound so far; below it.
+"""States of a chain that reads a number from its highest bit: off, because the variable has another value; equal to the
+bound so far; below it.
 
-A state below the bound also tells the last bit, so that each number is one way through the chain.
+A state below the bound also has the last bit, so that each number is one path through the chain.
 """
 
 
 def _counting_chain(v: int, size: int, number: int, sense: Sense, first: int) -> tuple[list[Table], list[int]]:
-    """Return tables, and their variables' sizes, with so many assignments for a variable's last value, else with one.
+    """Return tables that count a variable's last value ``number`` times, and the sizes of their auxiliary variables.
 
-    These are the numbers from 0 on, bit by bit.
+    For the last value, the auxiliary variables may be the bits of any number from 0 to ``number`` - 1; for each other
+    value, they have one assignment.
 
     Args:
         v: The variable.

@@ -22,10 +22,10 @@ LARGEST = {name: int(np.iinfo(name).max) for name in INTEGERS}
 
 
 Rule = Literal["support", "distances", "costs", "logs", "products"]
-"""Encoding of values.
+"""Encoding of a table's values.
 
 - ``support``: 1 where they are allowed, else 0.
-- ``distances``: costs, or negated logarithms of probabilities, from the best one of each table.
+- ``distances``: costs, or negated logarithms of probabilities, less the best one of each table.
 - ``costs``: costs as they are, utilities and probabilities negated.
 - ``logs``: logarithms, less the largest one of each table.
 - ``products``: each factor scaled by a power of two, so that its largest value is in [1, 2).
@@ -58,12 +58,12 @@ class Contents(NamedTuple):
 
     @property
     def sign(self) -> int:
-        """1 where small totals are better."""
+        """1 if smaller totals are better, -1 if larger ones are."""
         return 1 if self.sense == "min-cost" else -1
 
 
 def _spread(contents: Contents) -> int:
-    """Return a number above the sum of the tables' distances from their best values that matter."""
+    """Return a number above each relevant sum of the tables' distances from their best values."""
     ends, limit, sign = contents.ends, contents.upper_bound, contents.sign
     spread = ends.total(highest=True) - ends.total(highest=False) + 1
     if limit is not None and ends.are_allowed:
@@ -73,7 +73,10 @@ def _spread(contents: Contents) -> int:
 
 
 def _best_values(contents: Contents) -> tuple[int | float, ...]:
-    """Return the best value of each table, and the constant; one exact sum for integers, else finite floats."""
+    """Return numbers that add up to the constant and the tables' best values.
+
+    Integers have one exact sum. Otherwise there are several finite floats; logarithms, for probabilities.
+    """
     constant, ends, is_highest = contents.constant, contents.ends, contents.sign == -1
     if contents.is_integer:
         return (int(constant) + ends.total(highest=is_highest),)
@@ -85,16 +88,16 @@ def _best_values(contents: Contents) -> tuple[int | float, ...]:
 
 
 def _largest_size(contents: Contents) -> int:
-    """Return a number above the size of each integer cost."""
+    """Return a number above the absolute value of each integer cost."""
     ends = contents.ends.integers[contents.ends.kinds == 1].tolist()
     return 1 + max((abs(cost) for pair in ends for cost in pair), default=0)
 
 
 def _values_without_scope(contents: Contents) -> tuple[int | float, ...]:
-    """Return the values of the tables without a scope: no other leaves the tables.
+    """Return the values of the tables without a scope; all other values stay in the encoded tables.
 
     Raises:
-        InputError: There is no table, and so no worst one.
+        InputError: The model has no table, so no assignment has a worst cost.
     """
     if len(contents.ends.kinds) == 0:
         raise InputError(
@@ -105,7 +108,7 @@ def _values_without_scope(contents: Contents) -> tuple[int | float, ...]:
 
 
 def floats_of(number: float) -> tuple[float, ...]:
-    """Return floats whose sum is a number: an integer may need two."""
+    """Return floats that add up to a number: a large integer may need two."""
     nearest = float(number)
     if isinstance(number, int) and int(nearest) != number:
         return nearest, float(number - int(nearest))
@@ -121,20 +124,20 @@ class Semiring(NamedTuple):
         encoding: Encoding of tables as its numbers.
         answer: Meaning of the numbers at the roots of a plan.
         numbers: Description of its floats, for messages.
-        zero: Number for 'forbidden', an absorbing element. Infinity: for integers, the program's parameter.
+        zero: Number for 'forbidden', an absorbing element. If infinite, integer types use the program's parameter.
         one: Number that changes no product.
         sign: 1 if smaller numbers are better, -1 if larger ones are.
         is_idempotent: True if a sum is one of its terms: elimination finds an optimum, and decoding an assignment.
-        is_additive: True if costs of 0, and probabilities of 1, change nothing: the model's constant counts, and tables
-            may come in.
+        is_additive: True if costs of 0, and probabilities of 1, change nothing: tables of these may be added, and the
+            model's constant counts.
         is_logarithmic: True if probabilities become logarithms.
-        is_scaled: True if messages are scaled by powers of two (``scale_exponent`` there).
+        is_scaled: True if messages are scaled by powers of two (``scale_exponent`` in that file).
         is_product: True if steps with two tables are matrix products.
         is_weighted: True if steps have weights, and exponentials.
         is_matched: True if mini-buckets can be moment-matched in it (``include/elimina/level.hpp``).
         bound: Function that returns a number for 'forbidden', above all relevant integers.
-        constants: Returns numbers in the model's units that are left out of its tables.
-        total: Returns the product of numbers: roots of a tree, or terms of an assignment.
+        constants: Function that returns the numbers left out of the encoded tables, in the model's units.
+        total: Function that returns the semiring's product of numbers: of a tree's roots, or an assignment's terms.
     """
 
     name: str
@@ -158,7 +161,7 @@ class Semiring(NamedTuple):
 
     @property
     def integers(self) -> tuple[Dtype, ...]:
-        """Types of its integers with a number for 'forbidden', the narrowest first."""
+        """Signed integer types among its number types, the narrowest first."""
         return tuple(dtype for dtype in self.dtypes if dtype in INTEGERS)
 
     @property
@@ -167,11 +170,11 @@ class Semiring(NamedTuple):
         return "".join(map(str.capitalize, self.name.split("-")))
 
     def zero_of(self, dtype: str | np.dtype[Any], forbidden: float) -> float:
-        """Return the number for 'forbidden' in a dtype; for integers it stands for infinity."""
+        """Return the number for 'forbidden' in a dtype: ``forbidden`` if the dtype has no infinity, but needs one."""
         return forbidden if math.isinf(self.zero) and np.dtype(dtype).kind == "i" else self.zero
 
     def one_of(self, dtype: str | np.dtype[Any]) -> float:
-        """Return the number that changes no product in a dtype: the least integer instead of minus infinity."""
+        """Return the number that changes no product in a dtype; integers have their least one for minus infinity."""
         return int(np.iinfo(dtype).min) if math.isinf(self.one) and np.dtype(dtype).kind == "i" else self.one
 
 
@@ -233,11 +236,11 @@ _ALL = (
 )
 
 SEMIRINGS = {semiring.name: semiring for semiring in _ALL}
-"""By name. ``count`` works modulo 2^64 or a prime (``Program.parameter``)."""
+"""Semirings by their names. ``count`` works modulo 2^64 or a prime (``Program.parameter``)."""
 
 
 def scale_exponents(highs: NDArray[np.float64], dtype: str) -> NDArray[np.float64]:
-    """Return the powers of two that readers divide messages by, from their largest values.
+    """Return the exponents of the powers of two that messages are divided by when they are read.
 
     Args:
         highs: Largest value of each message.

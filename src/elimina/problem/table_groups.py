@@ -21,7 +21,7 @@ class Group(NamedTuple):
 
 
 class TableGroups(Unpacked[Group]):
-    """Groups over arrays.
+    """Groups of tables, stored in arrays.
 
     Args:
         scopes: Scopes of the groups.
@@ -34,7 +34,7 @@ class TableGroups(Unpacked[Group]):
 
     @staticmethod
     def of(groups: Iterable[Group]) -> TableGroups:
-        """Return groups over arrays."""
+        """Return these groups, stored in arrays."""
         group_list = tuple(groups)
         starts, members = Scopes.of([group.members for group in group_list])
         return TableGroups(Scopes.of([group.scope for group in group_list]), starts, members.astype(np.int32))
@@ -42,7 +42,7 @@ class TableGroups(Unpacked[Group]):
     def __len__(self) -> int:
         return len(self.starts) - 1
 
-    # By the arrays: plans that are kept are looked up by their groups in every call.
+    # Compares arrays, not groups, because every call looks up its plan by the groups.
     def __eq__(self, other: object) -> bool:
         return self._bytes == other._bytes if isinstance(other, TableGroups) else super().__eq__(other)
 

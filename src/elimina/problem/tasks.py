@@ -24,25 +24,25 @@ class Description(NamedTuple):
         text: Help text.
         semiring: Name of its semiring.
         aliases: Other names.
-        problem: The task as that of a problem to be planned; None: the task itself.
+        problem: Task of the problem that is planned; None: the task itself.
         methods: Methods besides ``auto`` and ``eliminate``.
-        is_sum: True if probabilities are added up, which a model of costs does not have.
+        is_sum: True if the task sums probabilities, which a model of costs does not have.
         is_optimum: True if it asks for the best assignment of all variables, which search may find.
         is_marginal: True if it asks for a distribution of each variable.
         is_count: True if it asks for the number of allowed assignments.
         is_unrounded: True if it compares sums of integer costs, which floats would round.
         is_beyond_optimum: True if a proven optimum is not yet the answer.
-        lists_assignments: True if its answer is a list of assignments, so that no two values may be taken for one.
+        lists_assignments: True if its answer is a list of assignments, so that values must not be merged.
         is_distribution: True if its answer sums to 1, so that factors which only scale it may be left out.
         takes_query: True if it asks for some variables only.
         keeps_query: True if all variables but those of its query are eliminated.
-        merges_slices: True if answers of slices make one: for conditioning, checkpoints and clusters.
+        merges_slices: True if the answers of slices combine into one, as conditioning, checkpoints and clusters need.
         has_rows: True if its steps may work on sparse tables.
         has_bounds: True if mini-buckets bound its answer.
-        has_first_bounds: True if bounds from each table alone stand for an answer that comes too late.
-        soft_evidence: Likelihoods as ``factors``, or as ``leaves`` of a network; None: there is no place for them.
+        has_first_bounds: True if bounds from each table alone replace an answer that would come too late.
+        soft_evidence: Form of likelihoods: ``factors``, or ``leaves`` of a network; None: the task takes none.
         passes: Passes over the tree; see ``planning.planner``.
-        shown: Rows on the command line: names, and attributes of the result.
+        shown: Rows on the command line: their names, and the attributes of the result that they show.
         uai: Heading of its answer in the format of the UAI competitions.
     """
 
@@ -77,12 +77,12 @@ class Description(NamedTuple):
 
     @property
     def is_partition(self) -> bool:
-        """True if it asks for a sum alone, whose logarithm has bounds."""
+        """True if the task asks for a sum alone, whose logarithm has bounds."""
         return self.sums_all and not self.is_marginal
 
     @property
     def maximises_query(self) -> bool:
-        """True if it asks for the best states of its query, all other variables summed out."""
+        """True if the task asks for the best states of its query, with all other variables summed out."""
         return self.is_sum and self.takes_query and self.keeps_query
 
 
@@ -179,7 +179,7 @@ DESCRIPTIONS: dict[str, Description] = {
         shown=(("worst value", "value"),),
     ),
 }
-"""By name."""
+"""Descriptions of the tasks, by name."""
 
 JOINT = Description(
     "Joint distribution of some variables.",
@@ -189,7 +189,7 @@ JOINT = Description(
     keeps_query=True,
     passes="joint",
 )
-"""A part of other tasks."""
+"""Description of a problem that is part of other tasks."""
 
 
 def described(task: str) -> Description:
