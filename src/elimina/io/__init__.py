@@ -1,4 +1,4 @@
-"""Files: a module for each format of models, a table of the formats of all files, cases and posteriors."""
+"""Files: a module for each format of models, one table of all formats, and tables of cases and of posteriors."""
 
 from elimina.io.evidence_files import read_evidence
 from elimina.io.model_files import FORMATS, read, write

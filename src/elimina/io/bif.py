@@ -1,9 +1,9 @@
-"""Bayesian networks in the interchange format as text (BIF 0.15).
+"""Bayesian networks in the Bayesian interchange format, as text (BIF 0.15).
 
 Each variable has a block with its values, each conditional distribution a block with one row "(p1, .., pk) x1, .., xn;"
 for each combination of the parents' values, or with one "table", in which the child varies slowest and the last parent
 fastest (the order of the format's definition), or with a "default" row for all other combinations. Commas and
-bars separate like blanks; comments are C's and C++'s, also right behind a word; properties are skipped, up to a
+bars separate words like blanks; comments are C's and C++'s, also right behind a word; properties are skipped, up to a
 semicolon. Text that is not UTF-8 is Latin-1.
 """
 
@@ -42,7 +42,7 @@ def parse_bif(text: Text) -> Model:
             _read_variable(text, builder)
         elif word == b"probability":
             _read_distribution(text, builder)
-        elif word != b";" or text.quoted:  # some writers end blocks like statements
+        elif word != b";" or text.quoted:  # some writers put a semicolon after a block
             raise TextError(f"expected 'network', 'variable' or 'probability', found {token_text(word)}")
     return builder.model()
 
@@ -78,7 +78,7 @@ def _read_header(text: Text) -> str:
     while _expect(text, b"property", b"}") == b"property":
         _skip_property(text)
     name = " ".join(words)
-    return "" if name == "unknown" else name  # the default of writers
+    return "" if name == "unknown" else name  # what writers put for a missing name
 
 
 def _read_variable(text: Text, builder: NetworkBuilder) -> None:
@@ -132,7 +132,7 @@ def _read_distribution(text: Text, builder: NetworkBuilder) -> None:
 
 
 def _read_rows(text: Text, shape: tuple[int, ...], states: list[list[str]], name: str) -> NDArray[np.float64]:
-    """Read the block's rows into an array of this shape, the child's axis last."""
+    """Read a block's rows or its table into an array of this shape, the child's axis last."""
     size, combinations = shape[-1], math.prod(shape[:-1])
     rows, values, default, table = text.bif_rows(size, states)
     if len(table):

@@ -85,7 +85,7 @@ def read_cases(path: str | os.PathLike[str], model: Model, *, ignore_extra: bool
 
 
 class _StateIndices(dict[str, int]):
-    """Index of a cell's state, looked up once for each text."""
+    """Map from a cell's text to the index of its state (-1 if nothing is observed), looked up once for each text."""
 
     def __init__(self, variable: Variable) -> None:
         self._variable = variable
@@ -94,7 +94,7 @@ class _StateIndices(dict[str, int]):
         text = cell if find_text(self._variable, cell) is not None else cell.strip()
         index = find_text(self._variable, text)
         if index is None and (whole := _WHOLE_FLOAT.fullmatch(text)):
-            # pandas writes a column of integers with a gap as floats.
+            # pandas writes integers as floats, such as 3.0, if a cell of their column is missing.
             index = find_text(self._variable, whole[1])
         if index is None:
             index = UNOBSERVED if text in MISSING else index_of_text(self._variable, text)
@@ -169,7 +169,8 @@ def _variables(names: Sequence[Any], model: Model, ignore_extra: bool) -> dict[i
     """Return the variables named by columns: place of the column -> variable; extra columns are left out.
 
     Raises:
-        InputError: A column is not a variable and must not be ignored, no column is a variable, or two are the same.
+        InputError: A column is not a variable and must not be ignored, no column is a variable, or two are the same
+            one.
     """
     extra = [column for column, name in enumerate(names) if is_extra(name, model)]
     if extra and not ignore_extra:
@@ -196,7 +197,7 @@ def is_extra(name: Any, model: Model) -> bool:
 
 
 class _CellError(InputError):
-    """An invalid row; ``row`` counts from 0 within the current rows."""
+    """An invalid row of a block; ``row`` is its number in the block, from 0."""
 
     def __init__(self, row: int, problem: str) -> None:
         super().__init__(problem)
@@ -219,7 +220,7 @@ def _encode(rows: Sequence[Sequence[str]], cells: Mapping[int, _StateIndices], h
 
 
 def _line_of(text: str, row: int) -> int:
-    """Line on which a row of cases ends; cells may hold line breaks."""
+    """Return the line on which a row of cases ends: cells may hold line breaks, so a row may have several lines."""
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     next(reader)
     for _ in islice((cells for cells in reader if cells), row + 1):
@@ -237,16 +238,16 @@ def cases_from_frame(frame: Any, model: Model, *, indices: bool = False, ignore_
 
     Args:
         frame: A data frame (pandas, Polars, Arrow, or another with Arrow's streams or the protocol of
-            ``__dataframe__``), a mapping from names to sequences of one length, a sequence of mappings (a case each;
-            what one lacks is unobserved), a structured NumPy array, or an array of shape ``(cases, variables)`` with a
-            column for each variable of the model.
+            ``__dataframe__``), a mapping from names to sequences of one length, a sequence of mappings (one for each
+            case; variables that it lacks are unobserved), a structured NumPy array, or an array of shape ``(cases,
+            variables)`` with a column for each variable of the model.
         model: Model of the cases.
         indices: Read the cells as indices of states instead, with -1 for unobserved ones.
         ignore_extra: Ignore columns that are not variables of the model.
 
     Raises:
-        InputError: A column is not a variable, a cell is not a state of its variable or may be one of several, or
-            lengths differ.
+        InputError: A column is not a variable, a cell matches no state of its variable or several, or columns differ
+            in length.
         TypeError: ``frame`` is something else.
     """
     if isinstance(frame, np.ndarray) and frame.dtype.names is None:
@@ -334,14 +335,14 @@ def _unobserved(cases: int) -> Cases:
 
 
 def _from_arrow(frame: Any, model: Model, indices: bool, ignore_extra: bool) -> Cases:
-    """Take cases from a frame by pyarrow."""
+    """Take cases from a frame through pyarrow."""
     purpose = "a data frame that is not of pandas"
     arrow = require("pyarrow", "frames", purpose)
     if hasattr(frame, "__arrow_c_stream__"):
         try:
             table = arrow.RecordBatchReader.from_stream(frame).read_all()
         except arrow.ArrowInvalid:
-            # A stream of one column, such as a Series.
+            # The stream is a single column, such as a Series, and not a table.
             raise arguments.wrong_type("cases", frame, _ACCEPTED_FORMS) from None
     else:
         table = require("pyarrow.interchange", "frames", purpose).from_dataframe(frame)
@@ -367,8 +368,8 @@ def as_cases(cases: Any, model: Model, *, indices: bool = False, ignore_extra: b
     """Take cases from a table in memory, or check ``Cases``: see ``cases_from_frame``.
 
     Raises:
-        InputError: As ``cases_from_frame``.
-        TypeError: Likewise.
+        InputError: The table is invalid (see ``cases_from_frame``), or the columns or indices of ``Cases`` are.
+        TypeError: ``cases`` is something else.
     """
     if not isinstance(cases, Cases):
         return cases_from_frame(cases, model, indices=indices, ignore_extra=ignore_extra)
@@ -425,7 +426,7 @@ def _column_codes(variable: Variable, column: Any, indices: bool) -> Codes:
 
 
 def _checked_indices(variable: Variable, values: NDArray[Any], rows: NDArray[np.intp]) -> Codes:
-    """Check indices; -1, None and NaN are unobserved, and floats may be whole."""
+    """Return checked indices of states: -1, None and NaN are unobserved, and whole floats are accepted."""
     if values.dtype.kind == "O":
         values = np.array([UNOBSERVED if is_missing(value) else value for value in values])
     elif values.dtype.kind == "f":
@@ -463,7 +464,7 @@ def _known_codes(variable: Variable, values: NDArray[Any], rows: NDArray[np.intp
                     f"row {row}: variable {variable.name!r} has no state {value!r}; cells hold states, and "
                     "JunctionTree.set_evidence takes likelihoods"
                 )
-            # The type is part of the key: 1, 1.0 and True are equal.
+            # The type is part of the key, because 1, 1.0 and True are equal.
             key = (type(value), value)
             if key not in code_of_cell:
                 code_of_cell[key] = _checked(variable, value, int(row))

@@ -47,7 +47,7 @@ _MAX_INTEGER_CHARACTERS = 400
 _MAX_EXACT_INTEGER = 2**52
 
 _MIN_TOTAL_TO_DOUBLE = 10**12
-"""Float total from which a bound larger by 1 may round to the same number (1e-13 of it)."""
+"""Smallest float total whose bound is doubled: rounding (1e-13 of the total) could reach one that is larger by 1."""
 
 _MAX_FLOAT = Fraction(np.finfo(np.float64).max.item())
 _Values = NDArray[Any]
@@ -59,7 +59,7 @@ def _open_text(data: bytes) -> Text:
 
 
 def parse(text: Text) -> Model:
-    """Read a model, with integer costs if all costs of the file are."""
+    """Read a model; its costs are integers if all costs of the file are integers."""
     _open(text)
     _tag(text, b"problem")
     name, sign, bound, decimals = _read_problem(text)
@@ -99,7 +99,7 @@ def _close(text: Text) -> None:
 
 
 def _tag(text: Text, tag: bytes) -> None:
-    """Read a field's name, which may be missing before its object."""
+    """Read a field's name, which may be left out before a brace or bracket."""
     if text.peek() in (b"{", b"[") and not text.quoted:
         return
     token = text.token(f"'{tag.decode()}'")
@@ -115,7 +115,7 @@ def _word(text: Text, what: str) -> bytes:
 
 
 def _read_problem(text: Text) -> tuple[str, int, int | float | None, int]:
-    """Return the name, 1 to minimise or -1 to maximise, the bound, and the number of decimals."""
+    """Return the name, 1 to minimise or -1 to maximise, the bound (None if too large), and the number of decimals."""
     _open(text)
     name = _word(text, "the problem's name")
     if name == b"name":
@@ -217,7 +217,7 @@ class _NamedFunctionReader:
             self.tables.append(Table((), 0))
 
     def _hand_out(self, name: bytes, table: Table) -> None:
-        """Add a table to the earlier functions that share it."""
+        """Give a table to the earlier functions that share its costs."""
         for number, scope in self.waiting.pop(name, ()) if name else ():
             if tuple(self.variables[v].size for v in scope) != table.sizes:
                 names = ", ".join(self.variables[v].name for v in scope)
@@ -327,14 +327,17 @@ def _as_reals(costs: Any) -> _Values:
 
 
 def _in_units(table: Table, decimals: int) -> Table:
-    """Divide a table of costs in units of the last decimal."""
+    """Convert a table's costs from units of the last decimal to numbers with decimals."""
     if not decimals:
         return table
     return table.mapped(lambda values: np.where(values == FORBIDDEN, math.inf, values / 10.0**decimals))
 
 
 def _cut(values: _Values, decimals: int) -> _Values:
-    """Cut off decimals beyond those of the bound; integers are unchanged, and so are floats of many decimals."""
+    """Cut off decimals beyond those of the bound; without decimals, floats become integers.
+
+    Integers are unchanged, and so are floats if the bound has over ``_MAX_EXACT_DECIMALS`` decimals.
+    """
     if values.dtype.kind == "i" or decimals > _MAX_EXACT_DECIMALS:
         return values
     if decimals == 0 and (np.abs(values) < FORBIDDEN).all():
@@ -384,14 +387,15 @@ def render(model: Model) -> Iterator[str]:
     to the number of decimals: round costs with many decimals before writing a file for it.
 
     Raises:
-        InputError: A name has a character that the format cannot hold.
+        InputError: A name has a character that the format cannot hold, or the costs leave no number for forbidden
+            entries.
     """
     sign = model.sign
     tables = [*model.factors, *([Table((), model.constant)] if model.constant else [])]
     costs = [sign * _finite(table) for table in tables]
     if model.upper_bound is None:
         reached = 1 + math.ceil(sum((_exact(c.max()) for c in costs if c.size), Fraction(0)))
-        # A bound of floats is reached within rounding.
+        # Rounding could make a large total of floats reach a bound that is larger by 1 only.
         bound = str(
             sign * (reached if model.is_integer or abs(reached) < _MIN_TOTAL_TO_DOUBLE else reached + abs(reached))
         )
@@ -412,7 +416,7 @@ def render(model: Model) -> Iterator[str]:
 
 
 def _finite(table: Table) -> _Values:
-    """Return all costs of a table that are not forbidden, its default too."""
+    """Return all costs of a table that are not forbidden, its default included."""
     is_finite = np.isfinite(table.values) if table.values.dtype.kind == "f" else np.abs(table.values) != FORBIDDEN
     default = [] if table.default is None or abs(table.default) in (FORBIDDEN, math.inf) else [table.default]
     values: _Values = np.append(table.values[is_finite], np.array(default, dtype=table.values.dtype))
@@ -420,7 +424,7 @@ def _finite(table: Table) -> _Values:
 
 
 def _longest(costs: _Values) -> str:
-    """Return the cost with the most decimals."""
+    """Return the text of the cost with the most decimals; empty for integers."""
     if costs.dtype.kind == "i":
         return ""
     return max((_plain(c) for c in costs.tolist()), key=lambda text: len(text.partition(".")[2]), default="")
@@ -433,7 +437,7 @@ def _plain(cost: float) -> str:
 
 
 def _forbidden_cost(table: Table, sign: int, reach: Fraction) -> str:
-    """Return a cost so high that an assignment with it reaches the bound for any other costs."""
+    """Return the text of a cost so high that an assignment with it reaches the bound for any other costs."""
     cost = max(math.ceil(reach), 0)
     if table.values.dtype.kind == "i":
         return str(sign * min(cost, FORBIDDEN))
@@ -460,7 +464,7 @@ def _function(name: str, table: Table, variables: Sequence[Variable], forbidden:
 
 
 def _texts_at(variable: Variable, indices: Iterable[int]) -> list[str]:
-    """Return the states of some indices, quoted."""
+    """Return the quoted states at these indices."""
     if variable.states is None:
         return [f'"{index}"' for index in indices]
     texts = [_quoted(str(state)) for state in variable.states]

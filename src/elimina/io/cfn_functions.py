@@ -30,7 +30,7 @@ def read_function(
         scope: Variables of the function.
         target: Receiver of the tables.
         decimals: Number of decimals of costs; further ones are cut off.
-        variable: Translates a variable's name or index.
+        variable: Function from the text of a variable's name or index to the index.
 
     Returns:
         The first cost that lost decimals, before and after the loss; None if all costs are kept.
@@ -90,7 +90,7 @@ class _ParameterReader:
         return parameters
 
     def _tree(self, depth: int = 0) -> Any:
-        """Read a word, or a list of such trees."""
+        """Read a word, or a list of words and lists."""
         word = self.text.token("a parameter")
         if self.text.quoted or word not in (*_OPEN, *_CLOSE):
             return word

@@ -1,4 +1,4 @@
-"""Cost function networks in JSON, whose objects have no order: their keys in the order of the CFN format."""
+"""Cost function networks in JSON: the keys of its unordered objects are put into the order of the CFN format."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _OTHER_ORDER = re.compile(
     rb'|"costs"\s*:\s*(?:\[[^]]*\]|"[^"]*")\s*,\s*"defaultcost"\s*:'
     rb'|"scope"\s*:\s*\[[^]]*\]\s*,\s*"params"\s*:'
 )
-"""Keys in the place of others."""
+"""A key at a place where the CFN format has another one."""
 
 
 _HEAD_BYTES = 1 << 16
-"""Bytes of a file, and of its functions, for detecting the order of keys: programs write all objects alike."""
+"""Bytes of a file, and of its functions, that are searched for keys in another order: programs write objects alike."""
 
 
 class _Number(str):

@@ -29,7 +29,7 @@ class Chain:
     final: Callable[[Any], int]
 
     def cost(self, values: Sequence[int]) -> int:
-        """Cost of one assignment of the scope: the cheapest run's; ``FORBIDDEN`` if there is none."""
+        """Return the cost of one assignment of the scope: that of its cheapest run, or ``FORBIDDEN`` without a run."""
         best: dict[State, int] = dict(self.starts)
         for position, value in enumerate(values):
             following: dict[State, int] = {}

@@ -1,10 +1,10 @@
 """Clauses of CNF and weighted CNF: lines, literals, weights, and their tables.
 
 Variable i is ``x<i>``, its states are 0 (false) and 1 (true). Lines that start with c are comments. The model counting
-competitions give two of them a meaning: "c p weight LITERAL WEIGHT 0" makes the model one of probabilities (the negated
-literal's weight is 1 minus that, unless it is given), and "c p show" lists the variables of a projected count, so it
-has to list all. Sources: the format pages of the SAT competitions, the MaxSAT evaluations and the model counting
-competitions.
+competitions give two of them a meaning. "c p weight LITERAL WEIGHT 0" makes the model one of probabilities; without a
+weight of its own, the negated literal has 1 minus this weight. "c p show" lists the variables of a projected count. It
+must list all variables: elimina does not count projections. Sources: the format pages of the SAT competitions, the
+MaxSAT evaluations and the model counting competitions.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ class Lines:
         self._lines = []
 
     def at_end(self) -> bool:
-        """Return True at the end of the text."""
+        """Return whether no line with words is left."""
         return not any(text.split() for text in self._lines)
 
     def peek(self) -> bytes:
-        """Return the first word."""
+        """Return the first word; empty if there is none."""
         return next((words[0] for text in self._lines if (words := text.split())), b"")
 
 
@@ -60,7 +60,7 @@ def integer_of(word: bytes, what: str) -> int:
     """Return a word's integer.
 
     Raises:
-        TextError: It is not an integer.
+        TextError: The word is not an integer, or has over 400 digits.
     """
     digits = word[1:] if word[:1] in (b"+", b"-") else word
     if not digits.isdigit() or len(digits) > 400:
@@ -74,7 +74,7 @@ _MAX_VARIABLES_OF_SHORT_FILES = 2**22
 """Largest number of variables of a short file: variables need not occur in a clause or term."""
 
 _MAX_WEIGHT = 2**53
-"""Largest weight, so that sums of hundreds stay far below ``FORBIDDEN``."""
+"""Largest weight, so that sums of hundreds of weights stay far below ``FORBIDDEN``."""
 
 
 @dataclass
@@ -90,7 +90,7 @@ class _Counting:
     projected: tuple[set[int], int] | None = None
 
     def read(self, words: Sequence[bytes], line: int) -> None:
-        """Read a comment, perhaps without a meaning."""
+        """Read a comment; one that gives no weight or projection is ignored."""
         if words[:3] == [b"c", b"p", b"weight"]:
             if len(words) not in (5, 6) or words[5:] not in ([], [b"0"]):
                 raise TextError(f"expected 'c p weight LITERAL WEIGHT 0', found {token_text(b' '.join(words))}")
@@ -105,7 +105,7 @@ class _Counting:
                 self.projected = before | variables, first
 
     def check_projection(self, count: int, text: Lines) -> None:
-        """Reject a count over some of the variables.
+        """Reject a count over only some of the variables.
 
         Raises:
             UnsupportedError: Not all variables are named.
@@ -118,13 +118,13 @@ class _Counting:
             )
 
     def weight_tables(self, count: int) -> list[Table]:
-        """Return the weights of the literals of each variable with weights."""
+        """Return a table of both literals' weights for each variable of which a literal has a weight."""
         tables = []
         for v in sorted({abs(literal) for literal in self.weights}):
             if not 1 <= v <= count:
                 raise TextError(f"a weight names variable {v}; there are {count}")
             positive, negative = self.weights.get(v), self.weights.get(-v)
-            # The competitions' rule for a variable of which one literal has a weight.
+            # The competitions' rule: if one literal has no weight, both weights add up to 1.
             positive = 1.0 - (negative or 0.0) if positive is None else positive
             negative = 1.0 - positive if negative is None else negative
             if min(positive, negative) < 0:
@@ -173,7 +173,7 @@ def parse_clauses(text: Lines, *, needs_header: bool) -> Model:
                 f"found {token_text(b' '.join(words))}; "
                 "if each clause has h or a weight in front, name the file .wcnf"
             )
-        elif words[0] == b"%":  # the end of SATLIB's files, before a line with a 0
+        elif words[0] == b"%":  # SATLIB's files end with % and a line with 0
             if waiting:
                 raise TextError("the last clause does not end with 0")
             is_over = True
@@ -212,7 +212,7 @@ def variable_names(count: int, size: int) -> list[str]:
 
     Args:
         count: Number of variables.
-        size: Least number of bytes of the file.
+        size: Lower bound on the number of bytes of the file.
 
     Raises:
         TextError: There are far more variables than a file of this size can use.
@@ -249,7 +249,7 @@ def _weighted(words: Sequence[bytes], top: int | None) -> Clause:
 
 
 def _table(literals: Sequence[int], weight: int) -> Table | None:
-    """Return the cost of violating a clause; None if nothing violates it."""
+    """Return a clause's table; None if violating it costs nothing, or no assignment violates it."""
     chosen = dict.fromkeys(literals)
     if weight == 0 or any(-literal in chosen for literal in chosen):
         return None

@@ -22,8 +22,8 @@ class Codec(NamedTuple, Generic[Subject]):
         render: Function that yields a file's text; None if the format is only read.
         holds: Content that only some formats can hold: names of variables and states, an upper bound on totals,
             the agents' capacities.
-        is_of_networks: True if the format is for networks alone, rather than also for products of tables that only look
-            like one.
+        is_of_networks: True if the format holds Bayesian networks alone, and not also products of tables that only
+            look like networks.
         is_often_latin1: True if programs write the format in the encoding of their system.
     """
 

@@ -38,7 +38,7 @@ _NO_DERIVATION = FORBIDDEN // 4
 
 @dataclass
 class CostFunctionTables:
-    """Collects the tables and auxiliary variables of functions given by keywords.
+    """Collector of the tables and auxiliary variables of functions given by keywords.
 
     Attributes:
         sizes: Domain sizes; those of auxiliary variables are appended.
@@ -101,7 +101,10 @@ class CostFunctionTables:
     def _links(self, chain: Chain) -> list[list[tuple[State, int, State, int]]]:
         """List each position's transitions (state, value, next state, cost) that are on a run below the limit.
 
-        Start costs are in the first position's, final costs in the last one's.
+        The first position's transitions include the start costs, the last position's the final costs.
+
+        Raises:
+            UnsupportedError: There are too many transitions.
         """
         states = set(chain.starts)
         total = 0
@@ -130,7 +133,7 @@ class CostFunctionTables:
         return links
 
     def add_sums(self, scope: Sequence[int], weights: Sequence[Mapping[int, int]], cost: Callable[[int], int]) -> None:
-        """Add a cost of the sum of the values' weights (0 for values without one)."""
+        """Add a cost that depends on the sum of the values' weights; a value without a weight counts 0."""
         self.add([_sum_chain(scope, weights, cost)])
 
     def _grid(self, scope: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -141,7 +144,10 @@ class CostFunctionTables:
         return np.arange(rows)[:, None], np.arange(columns)[None, :]
 
     def compare(self, kind: str, scope: Sequence[int], shift: int, delta: int) -> None:
-        """Soft ``>= > <= < =`` between x and y + shift: their distance is the cost, forbidden above ``delta``."""
+        """Compare x softly (``>= > <= < =``) with y + shift.
+
+        The cost is x's distance from satisfying the comparison; distances above ``delta`` are forbidden.
+        """
         x, y = self._grid(scope)
         gap = {
             ">=": y + shift - x,
@@ -160,7 +166,10 @@ class CostFunctionTables:
     def special_disjunction(
         self, scope: Sequence[int], shifts: Sequence[int], tops: Sequence[int], costs: Sequence[int]
     ) -> None:
-        """Add ``disjunction`` for variables below their tops, and a cost for each variable at its top."""
+        """Add a hard ``disjunction`` of variables below their tops, and a cost for each variable at its top.
+
+        Values above the tops are forbidden.
+        """
         x, y = self._grid(scope)
         apart = (x >= y + shifts[1]) | (y >= x + shifts[0])
         allowed = (x <= tops[0]) & (y <= tops[1]) & (apart | (x == tops[0]) | (y == tops[1]))
@@ -181,7 +190,7 @@ class CostFunctionTables:
     def cardinality(
         self, scope: Sequence[int], bounds: Mapping[int, tuple[int, int]], cost: Callable[[int, int, int], int]
     ) -> None:
-        """Add, for each value, ``cost(value, shortage, excess)`` of its number of occurrences against its bounds."""
+        """Add, for each value, ``cost(value, shortage, excess)`` of its occurrences below and above its two bounds."""
         if len(bounds) * sum(self.sizes[v] for v in scope) > _MAX_COUNTED_VALUES:
             raise UnsupportedError(
                 f"bounds on {len(bounds)} values of {len(scope)} variables are not written out as tables"
@@ -198,7 +207,8 @@ class CostFunctionTables:
         """Add a cost times the larger of the values' total shortage and total excess.
 
         Raises:
-            UnsupportedError: The costs are not forbidding, and the function has over a million cells.
+            UnsupportedError: The cost is below the limit, and the function has over a million cells; or there are
+                too many bounds.
         """
         if cost >= self.limit:
             self.cardinality(scope, bounds, lambda _, shortage, excess: FORBIDDEN if shortage or excess else 0)
@@ -218,7 +228,7 @@ class CostFunctionTables:
         self.add_dense(scope, np.array([min(cost * n, FORBIDDEN) for n in range(int(gap.max(initial=0)) + 1)])[gap])
 
     def same(self, first: Sequence[int], second: Sequence[int], cost: Callable[[int], int]) -> None:
-        """Add, for each value, a cost of its number of occurrences in one list of variables less that in the other."""
+        """Add a cost of each value: it depends on its occurrences in one list of variables minus those in the other."""
         values = range(max((self.sizes[v] for v in (*first, *second)), default=0))
         if len(values) * sum(self.sizes[v] for v in (*first, *second)) > _MAX_COUNTED_VALUES:
             raise UnsupportedError(f"a comparison of counts of {len(values)} values is not written out as tables")
@@ -226,7 +236,7 @@ class CostFunctionTables:
         self.add([_sum_chain((*first, *second), [{x: sign} for sign in signs], cost) for x in values])
 
     def overlap(self, first: Sequence[int], second: Sequence[int], cost: Callable[[int], int]) -> None:
-        """Add a cost of the number of places in which two sequences have the same value other than 0."""
+        """Add a cost that depends on the number of places in which two sequences have the same value other than 0."""
 
         def step(position: int, state: tuple[int, int], value: int) -> list[tuple[State, int]]:
             count, pending = state
@@ -263,7 +273,7 @@ class CostFunctionTables:
             change: Cost of reading a value as another one, for each variable.
 
         Raises:
-            UnsupportedError: The function has over a million cells, or there are many rules.
+            UnsupportedError: The function's cells, the rules and the scope are too many for each other.
         """
         sizes = [self.sizes[v] for v in scope]
         if math.prod(sizes) * (1 + len(pairs)) * len(sizes) > _MAX_DERIVATION_STEPS:
@@ -303,7 +313,10 @@ class CostFunctionTables:
         transitions: Iterable[tuple[int, int, int, int]],
         change: int | None = None,
     ) -> None:
-        """Add a weighted automaton (state, value, next state, cost); ``change`` is the cost of reading another."""
+        """Add a weighted automaton with transitions (state, value, next state, cost).
+
+        ``change`` is the cost of taking a transition with another value; None: this is forbidden.
+        """
         table: dict[int, list[tuple[int, int, int]]] = {}
         for source, value, target, cost in transitions:
             table.setdefault(source, []).append((value, target, cost))
@@ -330,7 +343,7 @@ def _sum_chain(
 
 
 def penalty(metric: str, cost: int) -> Callable[[int], int]:
-    """Return the cost of a gap: constant (hard), for each unit (lin), or for each unit of its square (quad).
+    """Return the function from a gap to its cost: once (hard), for each unit (lin) or each unit of its square (quad).
 
     Raises:
         TextError: There is no such metric.
@@ -345,7 +358,7 @@ def penalty(metric: str, cost: int) -> Callable[[int], int]:
 
 
 def gap_to(comparator: str, bound: int) -> Callable[[int], int]:
-    """Return the distance of a sum from satisfying a comparison with a bound.
+    """Return the function from a sum to its distance from satisfying a comparison with a bound.
 
     Raises:
         TextError: There is no such comparator.

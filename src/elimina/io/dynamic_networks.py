@@ -25,8 +25,8 @@ def slices_from_pgmpy(network: Any, *, check: bool = True) -> TwoSlices:
     """Return the slices of a DynamicBayesianNetwork of pgmpy, whose nodes are pairs of a name and 0 or 1.
 
     Raises:
-        InputError: It is something else, or a node has no distribution.
-        UnsupportedError: An edge skips a slice, or a distribution is not given by a table.
+        InputError: ``network`` is something else, or a node has no distribution.
+        UnsupportedError: A node is in another slice, has a parent in a later slice, or has no table.
     """
     if not hasattr(network, "get_interface_nodes"):
         raise InputError(f"expected a DynamicBayesianNetwork of pgmpy, got an object of type {type(network).__name__}")
@@ -48,7 +48,7 @@ def slices_from_pgmpy(network: Any, *, check: bool = True) -> TwoSlices:
     variables = [Variable(str(name), len(states[name, 0]), list(map(native_state, states[name, 0]))) for name in names]
     previous = [Variable(previous_name(v.name), v.size, v.states) for v in variables]
     number_of = {name: number for number, name in enumerate(names)}
-    # Both slices have the order of the states of the first.
+    # The states of both slices are put into the order of the first slice.
     ordered = {(name, t): states[name, 0] for name in names for t in (0, 1)}
     tables: dict[int, list[Table]] = {0: [], 1: []}
     for factor in factors:
@@ -65,8 +65,8 @@ def slices_from_pyagrum(network: Any, *, check: bool = True) -> TwoSlices:
     """Return the slices of a BayesNet of pyAgrum whose variables are named ``rain0`` and ``raint``.
 
     Raises:
-        InputError: It is something else, or a slice lacks a variable of the other.
-        UnsupportedError: A variable is in no slice.
+        InputError: ``network`` is something else, or a slice lacks a variable of the other.
+        UnsupportedError: A variable is in no slice, or has a parent in a later slice.
     """
     model = from_pyagrum(network, check=check)
     outside = next((v.name for v in model.variables if v.name[-1:] not in ("0", "t")), None)

@@ -22,10 +22,10 @@ def states_of(model: Model) -> list[list[State]]:
 
 
 def factors_of(model: Model) -> list[Conditional]:
-    """Return scopes and arrays of the factors; none is empty, as the first one includes all constants.
+    """Return scopes and arrays of the factors; no scope is empty, as the first factor is multiplied by all constants.
 
     Raises:
-        InputError: The constant is beyond the range of a double, there is no variable to put it on, or a factor is
+        InputError: The constant is beyond the range of a double, there is no variable to attach it to, or a factor is
             too large to be written out.
     """
     tables = list(conditional_tables(model))

@@ -75,12 +75,12 @@ def _in_utf8(data: bytes) -> bytes:
         text = data.decode("utf-16")
     except UnicodeDecodeError as error:
         raise TextError(f"expected UTF-16 text, as its byte order mark says: {error.reason}") from None
-    # The declaration of XML names its encoding.
+    # XML declares its encoding itself, so the parser decodes it.
     return data if text.startswith("<?xml") else text.encode(errors="surrogatepass")
 
 
 def _similar_file_hint(path: Path) -> str:
-    """Return a hint at a file with a name similar to a missing one's, if there is one."""
+    """Return a hint at a file with a name similar to the missing file's; empty if there is none."""
     if path.exists():
         return ""
     try:
@@ -95,7 +95,7 @@ def _similar_file_hint(path: Path) -> str:
 
 @functools.cache
 def _standard_input() -> bytes:
-    # Standard input can be read only once, and some formats are recognised by their content.
+    # Kept: standard input can be read only once, and is read again where its content shows the format.
     return sys.stdin.buffer.read()
 
 
@@ -119,7 +119,7 @@ def _unxz(data: bytes) -> bytes:
             blocks.append(decoder.decompress(data))
             if not decoder.eof:
                 raise TextError("the xz data are cut off")
-            # Streams may be padded by zeros, in fours.
+            # A stream may be followed by zeros, whose number is a multiple of four.
             rest = decoder.unused_data.lstrip(b"\0")
             data = decoder.unused_data if (len(decoder.unused_data) - len(rest)) % 4 else rest
     except lzma.LZMAError as error:
@@ -169,7 +169,7 @@ def replacement_of(path: Path) -> Iterator[Path]:
     mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
     partial = path.with_name(f".{path.name}.{os.urandom(4).hex()}.part")
     try:
-        # The new file starts with the old one's permissions, so that no further users can read it.
+        # A file that replaces another is readable by its owner only until it gets the other's permissions.
         os.close(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 if mode is None else 0o600))
         yield partial
         if mode is not None:

@@ -19,7 +19,7 @@ from elimina.system import require
 
 
 class _Library(NamedTuple):
-    """Access to the columns of one library's frames.
+    """Functions that read and replace the columns of one library's frames.
 
     Attributes:
         names: Names of a frame's columns.
@@ -37,7 +37,8 @@ class _Library(NamedTuple):
 def filled_frame(frame: Any, model: Model, cases: Cases, indices: NDArray[np.int32]) -> Any:
     """Return a frame with states in the missing cells of the variables' columns, and columns for other variables.
 
-    A state has the form of the column's other cells: 1.0 or True if a reader of files made these of its text.
+    A state has the form of the column's other cells: it becomes 1.0 or True if a reader of files made these of its
+    text.
 
     Args:
         frame: A data frame of pandas, Polars or Arrow, or a mapping from names to sequences, which gives a dict; it is
@@ -76,7 +77,7 @@ def _filled(variable: Variable, cells: list[Any], codes: Codes, indices: NDArray
 
 
 def _cell(variable: Variable, index: int, kinds: Iterable[type]) -> Any:
-    """Return a state as a cell of one of the given types with the same text; else the state itself."""
+    """Return a cell of one of the given types that means this state; the state itself if there is none."""
     state = variable.all_states[index]
     for kind in kinds:
         try:

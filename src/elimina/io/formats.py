@@ -28,7 +28,7 @@ USES: dict[Content, str] = {
     "MiniZinc": "MiniZinc is for 'minizinc --solver elimina', after 'elimina install-minizinc'",
     "evidence": "a file of evidence goes beside one: --evidence FILE, or elimina.read_evidence",
 }
-"""Calls and commands for a file, for errors of other ones."""
+"""Calls and commands that take a file of each content, named in the errors of all others."""
 
 
 class Format(NamedTuple):
@@ -62,7 +62,7 @@ _CFN_START = re.compile(rb'(?:\s|#[^\n]*|//[^\n]*)*\{\s*"?problem"?[\s:]*[{\[]')
 
 
 def _is_cfn(data: bytes) -> bool:
-    # JSON's objects have no order; problems of agents in JSON have no functions.
+    # Keys of JSON may be in any order: functions without agents are a cost function network.
     return _CFN_START.match(data) is not None or (b'"functions"' in data and b'"agents"' not in data)
 
 
@@ -124,8 +124,8 @@ def format_of(path: Path) -> Format | None:
     """Return the format of a file by its suffix, and by its content where several formats have the suffix.
 
     Returns:
-        The format; that without a mark, or the first of the table, if the content has no mark; None if the suffix is
-        unknown.
+        The format with the content's mark; without a mark, the format that has none, or the first of the table; None
+        if the suffix is unknown.
 
     Raises:
         FormatError: The content is needed, and the compressed data are damaged.

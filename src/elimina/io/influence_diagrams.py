@@ -71,7 +71,7 @@ class DiagramBuilder(NetworkBuilder):
         """Return the influence diagram.
 
         Args:
-            weights: Weight of each utility in the sum; None: 1.
+            weights: Weight of each utility in the sum; None: all weights are 1.
             no_forgetting: True if decisions forget nothing.
         """
         self.check_distributions(self._observed)

@@ -18,7 +18,7 @@ from elimina.model.table import Table
 
 
 def parse_logarithms(text: Text) -> Model:
-    """Read a model. Each table is scaled to a largest value of 1; the model's constant has the scales."""
+    """Read a model. Each table is scaled to a largest value of 1; the model's constant makes up for the scales."""
     sizes, scopes, _ = read_preamble(text)
     factors, constant = [], 0.0
     for number, scope in enumerate(scopes):
@@ -29,7 +29,7 @@ def parse_logarithms(text: Text) -> Model:
         text.need(cells, "a logarithm")
         logs = np.array([_logarithm(text.token("a logarithm")) for _ in range(cells)]).reshape(shape)
         peak = float(logs.max())
-        # A table without a positive value allows no assignment.
+        # A table without a positive value allows no assignment, and is not scaled.
         shift = peak if math.isfinite(peak) else 0.0
         factors.append(Table(scope, np.exp(logs - shift)))
         constant += shift

@@ -22,7 +22,7 @@ _MAX_AXES = 32
 def table_of_tuples(
     scope: Sequence[int], sizes: Sequence[int], default: float, rows: NDArray[np.int32], costs: NDArray[Any]
 ) -> Table:
-    """Build a dense table, or a sparse one if it has over 32 axes, or over 4096 cells and four times as many as tuples.
+    """Build a dense table, or a sparse one: with over 32 axes, or over 4096 cells and over four cells for each tuple.
 
     Args:
         scope: Variables of the table.
@@ -43,7 +43,7 @@ def table_of_tuples(
     values = np.empty(math.prod(sizes), dtype=costs.dtype)
     values.fill(default)
     if len(rows):
-        # Most files have small tables, and many of them.
+        # Most files have many small tables of the same sizes, so their strides are kept.
         cells = rows.dot(_strides(tuple(sizes)))
         values[cells] = costs
         if (values[cells] != costs).any():

@@ -40,7 +40,7 @@ def _codec_of(path: Path, name: str | None, *, writing: bool = False) -> Codec[M
         codec: Codec[Model] = import_module(f"elimina.io.{form.name}").CODEC
         return codec
     if name is None and not writing and not path.name.startswith("-.") and (path.is_dir() or not path.exists()):
-        load(path)  # a missing file or a folder is the first thing to mend
+        load(path)  # raises an error: that the file is missing, or a folder, matters more than its suffix
     names = ", ".join(usable)
     if writing and name is None and str(path) == "-":
         raise InputError("models are not written to standard output: name a file with one of the suffixes " + names)
@@ -63,13 +63,14 @@ def _codec_of(path: Path, name: str | None, *, writing: bool = False) -> Codec[M
 def read(path: str | os.PathLike[str], *, format: str | None = None, check: bool = True) -> Model:
     """Read a model.
 
-    The rows of a network's distributions are normalised where they miss 1 by the rounding of decimals.
+    Rows of a network's distributions that miss 1 only by the rounding of decimals are normalised.
 
     Args:
         path: The file; its suffix (that of one of ``FORMATS``, then perhaps .gz or .xz) names the format.
         format: One of ``FORMATS``, instead of the suffix; .gz and .xz are still recognised.
-        check: True if rows of a network that miss 1 by more than 0.001 are an error (in UAI and ERGO files, which may
-            hold evidence multiplied in, a warning, and nothing is normalised); False: take all numbers as they are.
+        check: True to reject a network with rows that miss 1 by more than 0.001; in UAI and ERGO files, which may have
+            evidence multiplied in, such rows only cause a warning, and nothing is normalised. False to take all
+            numbers as they are.
 
     Raises:
         FormatError: The file is truncated, malformed, holds a number out of range, or is a network with rows that do
@@ -190,7 +191,7 @@ def _report_losses(model: Model, path: Path, codec: Codec[Model]) -> None:
 def _report_states(model: Model, path: Path, codec: Codec[Model]) -> None:
     """Warn about integer and Boolean states, which become text in formats with names of states."""
     for v in model.variables:
-        # A format of costs has numbers of states, too.
+        # A CFN file may hold only the number of a variable's states, so unnamed states do not become text.
         states = v.all_states if codec.is_of_networks else v.states or ()
         state = next((state for state in states if not isinstance(state, str)), None)
         if state is not None:

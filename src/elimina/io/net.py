@@ -223,7 +223,7 @@ def _normalised(values: NDArray[np.float64], owner: str) -> NDArray[np.float64]:
     if not peaks.all():
         row = int(np.argmin(peaks.ravel() != 0)) + 1
         raise TextError(f"expected a probability above 0 in row {row} of {owner!r}, found zeros only")
-    scaled = values / peaks  # whose sum does not overflow
+    scaled = values / peaks  # so that the sum does not overflow
     totals = scaled.sum(axis=-1, keepdims=True)
     with np.errstate(over="ignore"):
         sums = totals * peaks
@@ -238,7 +238,7 @@ def _normalised(values: NDArray[np.float64], owner: str) -> NDArray[np.float64]:
 
 
 def _check_nesting(data: bytes, shape: tuple[int, ...], owner: str) -> None:
-    """Reject parentheses that do not group the numbers by the table's axes."""
+    """Reject parentheses that do not group the numbers by the table's axes; one pair around all of them is allowed."""
     nested = b"()"
     for size in reversed(shape[:-1]):
         nested = b"(" + nested * size + b")"

@@ -28,7 +28,7 @@ NOT_A_NETWORK = (
 
 
 class Located(Protocol):
-    """A source with a place for error messages."""
+    """A source that counts lines, for error messages."""
 
     line: int
 
@@ -63,7 +63,7 @@ class NetworkBuilder:
         self._variables.append(Variable(name, len(states), states))
 
     def index(self, name: str) -> int:
-        """Index of a variable declared before."""
+        """Return the index of a variable declared before."""
         if name not in self._index:
             raise TextError(f"expected a variable declared before, found {name!r}")
         return self._index[name]
@@ -120,7 +120,8 @@ def conditionals(model: Model, format_name: str) -> Iterable[Conditional]:
     """Return the distributions of a Bayesian network, the child last, in the order of its factors.
 
     Raises:
-        InputError: The model is not one, has no variable, or has a distribution too large to be written out.
+        InputError: The model is not a Bayesian network, has no variable, or has a distribution too large to be written
+            out.
     """
     if not is_network(model):
         raise InputError(NOT_A_NETWORK.format(format_name))
@@ -150,7 +151,7 @@ def conditional_tables(model: Model) -> Iterator[Conditional]:
 
 
 def number_starts(data: bytes, blanks: bytes = b"") -> NDArray[np.bool_]:
-    """Mark the bytes at which a word starts."""
+    """Return the mask of the bytes at which a word starts."""
     blank = np.zeros(256, dtype=bool)
     blank[list(b" \t\r\n\v\f" + blanks)] = True
     between = blank[np.frombuffer(data, dtype=np.uint8)]

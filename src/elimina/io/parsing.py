@@ -19,7 +19,7 @@ def token_text(token: bytes) -> str:
 
 
 def reraise(path: Path, line: int | None, error: Exception, column: int | None = None) -> NoReturn:
-    """Add the file, and the line if reading had begun, to an error of a format's module."""
+    """Raise an error of a format's module again, with the file, and with the line if reading had begun."""
     if column is not None:
         error = type(error)(f"{error} (column {column})")
     if isinstance(error, (UnsupportedError, MemoryLimitError)):
@@ -36,7 +36,7 @@ Parsed = TypeVar("Parsed")
 
 
 def parse_file(path: Path, open_text: Callable[[bytes], Any], parse: Callable[[Any], Parsed]) -> Parsed:
-    """Read a file by the functions of its format, whose errors get the file and the place.
+    """Read a file by the functions of its format, and add the file and the line to their errors.
 
     Raises:
         FormatError: The file is malformed.

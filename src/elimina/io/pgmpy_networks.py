@@ -31,8 +31,8 @@ def from_pgmpy(network: Any, *, check: bool = True) -> Model:
         check: See ``Model``.
 
     Raises:
-        InputError: It is none of these, a row of a distribution does not sum to 1, a variable has no distribution or
-            factor, or factors disagree on a variable's states.
+        InputError: ``network`` is none of these, a row of a distribution does not sum to 1, a variable has no
+            distribution or factor, or factors disagree on a variable's states.
         UnsupportedError: A distribution is not given by a table, or the network is dynamic.
 
     Examples:
@@ -61,11 +61,11 @@ def from_pgmpy(network: Any, *, check: bool = True) -> Model:
 
 
 def node_states(network: Any) -> dict[Any, list[Any]]:
-    """Return the variables of a network of pgmpy and their states, both as in pgmpy.
+    """Return the variables of a network of pgmpy and their states, both as pgmpy has them.
 
     Raises:
-        InputError: As ``from_pgmpy``.
-        UnsupportedError: Likewise.
+        InputError: ``network`` is something else.
+        UnsupportedError: A distribution is not given by a table, or the network is dynamic.
     """
     return states_of_factors(_factors(network))
 
@@ -89,7 +89,7 @@ def _factors(network: Any) -> list[Any]:
 
 
 def states_of_factors(factors: Sequence[Any]) -> dict[Any, list[Any]]:
-    """Return the states of each variable, in the order of its distribution, or of its first factor."""
+    """Return the states of each variable, in the order of its own distribution, or else of the first factor over it."""
     states: dict[Any, list[Any]] = {}
     for factor in factors:
         states.setdefault(factor.variables[0], list(factor.state_names[factor.variables[0]]))

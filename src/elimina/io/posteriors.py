@@ -32,10 +32,10 @@ from elimina.model.variable import Variable, texts_of
 from elimina.system import require
 
 EVIDENCE = "log10_evidence"
-"""Name of the last column: base-10 logarithm of the probability of the case's observations."""
+"""Name of the column after the probabilities: base-10 logarithm of the probability of the case's observations."""
 
 STATUS, ERROR = "status", "error"
-"""Names of further columns if cases may be estimated: exact, estimated or infeasible; the estimated error."""
+"""Names of the last columns if cases may be estimated: a status (exact, estimated, infeasible), and the error."""
 
 Floats = NDArray[np.floating[Any]]
 
@@ -46,7 +46,9 @@ def posterior_columns(variables: Sequence[Variable]) -> list[str]:
 
 
 class PosteriorWriter(ABC):
-    """A file under a temporary name; as a context manager it is completed at the end, or removed after an error.
+    """A writer of posteriors to a file under a temporary name.
+
+    As a context manager, it completes the file at the end, or removes it after an error.
 
     Attributes:
         path: Path of the file.
@@ -77,7 +79,7 @@ class PosteriorWriter(ABC):
                 impossible.
             log10_evidence: Array of shape ``(cases,)``; minus infinity where the observations are impossible.
             statuses: Status of each case, if the file has errors.
-            errors: Estimated error of each case, likewise; NaN where it is unknown.
+            errors: Estimated error of each case, if the file has errors; NaN where it is unknown.
 
         Raises:
             InputError: The shapes do not fit, errors are missing or have no column, or the file cannot be written.
@@ -187,7 +189,10 @@ class _ParquetWriter(PosteriorWriter):
 
 
 class _NpzWriter(PosteriorWriter):
-    """Arrays ``columns``, ``posteriors``, ``log10_evidence`` and notes; the rows wait in a file, not in memory."""
+    """Writer of the arrays ``columns``, ``posteriors``, ``log10_evidence``, ``status`` and ``error``.
+
+    The rows of posteriors are kept in a second file, not in memory, until all are known.
+    """
 
     def _open(self) -> None:
         self._waiting = self.path.with_name(f".{self.path.name}.{os.urandom(4).hex()}.rows")
@@ -291,7 +296,8 @@ def read_marginals(path: str | os.PathLike[str]) -> list[NDArray[np.float64]]:
 
 
 def _split(numbers: NDArray[np.float64]) -> list[NDArray[np.float64]]:
-    # One variable, or one set of evidence: no file can be both, because each variable has at least one value.
+    # A leading 1 is the number of variables if the length fits one variable, otherwise the number of evidence sets. No
+    # file can be read in both ways, because each variable has at least one value.
     one_set = len(numbers) > 1 and numbers[0] == 1 and len(numbers) != 2 + numbers[1]
     at = 1 if one_set else 0
     if len(numbers) <= at:

@@ -16,8 +16,8 @@ def diagram_from_pyagrum(diagram: Any) -> DiagramParts:
     """Return the parts of an InfluenceDiagram of pyAgrum, its variables in the order of their node ids.
 
     Raises:
-        InputError: It is something else.
-        UnsupportedError: A table of pyAgrum differs from its cells.
+        InputError: ``diagram`` is something else.
+        UnsupportedError: pyAgrum's array of a table differs from the table's cells.
     """
     if not hasattr(diagram, "isDecisionNode"):
         raise InputError(
@@ -39,7 +39,7 @@ def diagram_from_pyagrum(diagram: Any) -> DiagramParts:
     for v in nodes:
         if diagram.isUtilityNode(v):
             tensor = diagram.utility(v)
-            # The axis of the utility has one state.
+            # The utility's own axis has a single state, and is dropped.
             scope = [index[name] for name in reversed(list(tensor.names)[1:])]
             utilities[names[v]] = Table(scope, np.asarray(stored_values(tensor))[..., 0])
     children = [table.scope[-1] for table in tables]

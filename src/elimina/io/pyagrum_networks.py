@@ -32,8 +32,8 @@ def from_pyagrum(network: Any, *, check: bool = True) -> Model:
         check: See ``Model``.
 
     Raises:
-        InputError: It is neither, or a row of a distribution does not sum to 1.
-        UnsupportedError: It is an influence diagram.
+        InputError: ``network`` is neither, or a row of a distribution does not sum to 1.
+        UnsupportedError: ``network`` is an influence diagram, or pyAgrum's array of a table differs from the cells.
 
     Examples:
         >>> import elimina
@@ -123,8 +123,8 @@ def to_pyagrum(model: Model) -> Any:
     """Build pyAgrum's network of a model: a BayesNet if it is a Bayesian network, else a MarkovRandomField.
 
     A Bayesian network has one conditional distribution for each variable and no cycle of parents. Costs become
-    probabilities as by ``convert_sense``. A Markov random field has one factor for a set of variables, so those over
-    the same ones are multiplied, and a constant is multiplied into the first.
+    probabilities as by ``convert_sense``. A Markov random field has one factor for each set of variables, so factors
+    over the same set are multiplied; a constant is multiplied into the first factor.
 
     A variable with int states becomes a RangeVariable or an IntegerVariable, with its states in increasing order. Any
     other becomes a LabelizedVariable; bool states are written as ``True`` and ``False``.
@@ -172,7 +172,7 @@ def _variable(gum: Any, name: str, states: Sequence[State]) -> Any:
 
 
 def _with_increasing_states(model: Model) -> Model:
-    """Sort the states of variables whose states are int."""
+    """Return a model in which integer states are in increasing order."""
     orders: dict[int, list[int]] = {}
     variables = list(model.variables)
     for v, states in enumerate(states_of(model)):

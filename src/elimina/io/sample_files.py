@@ -28,13 +28,13 @@ def csv_chunks(
     Args:
         variables: Variables of the columns.
         indices: Index of each sample's state, shape ``(samples, variables)``; -1 for an empty cell.
-        logs: Numbers of a last column; None: there is none.
+        logs: Numbers of a last column; None: the file has no such column.
         last_column: Name of the last column.
     """
     text = io.StringIO()
     rows = csv.writer(text, lineterminator="\n")
     rows.writerow([*(v.name for v in variables), *([] if logs is None else [last_column])])
-    # Indices are the texts of states without names.
+    # States without names are written as their indices.
     states = [None if v.states is None else np.array([*texts_of(v), ""], dtype=object) for v in variables]
     has_gaps = bool((indices < 0).any())
     step = max(1, _CELLS_PER_CHUNK // max(1, len(variables)))

@@ -33,7 +33,7 @@ CONVERTERS = {
     "pgmpy": ("elimina.io.pgmpy_networks", "from_pgmpy"),
     "pyagrum": ("elimina.io.pyagrum_networks", "from_pyagrum"),
 }
-"""Module and function that convert the networks of another package, loaded at the first such network."""
+"""Module and function that convert the networks of another package, imported for the first such network."""
 
 
 class LabelledRow(Protocol):
@@ -55,7 +55,7 @@ def as_model(model: ModelLike) -> Model:
     """Return a model, converted from another package or read from a file if necessary.
 
     Raises:
-        TypeError: It is none of these.
+        TypeError: ``model`` is something else.
         InputError: The file cannot be read (see ``read``), or the network cannot be converted.
     """
     if isinstance(model, Model):
@@ -72,7 +72,7 @@ def as_model(model: ModelLike) -> Model:
             "model is a distributed problem; solve it by its agents, elimina.dcop.solve(problem), or as one model: "
             "elimina.solve(problem.model)"
         )
-    # Users derive classes of their own.
+    # A user's class may derive from one of the packages', so the base classes are searched, too.
     for package in (base.__module__.partition(".")[0] for base in type(model).__mro__):
         if package in CONVERTERS:
             module, function = CONVERTERS[package]
@@ -91,7 +91,7 @@ def as_evidence(evidence: EvidenceLike | None, model: Model, argument: str = "ev
         argument: Name of ``evidence`` in errors.
 
     Raises:
-        TypeError: It is something else.
+        TypeError: ``evidence`` is something else.
         InputError: A file cannot be read or does not fit the model, a row names a variable twice, or a cell holds no
             state.
     """
@@ -118,7 +118,7 @@ def as_evidence(evidence: EvidenceLike | None, model: Model, argument: str = "ev
 
 
 def _cell_state(variable: Variable, cell: Any) -> Any:
-    """Return the evidence in a cell; None for an empty one."""
+    """Return a cell's evidence; None for a missing cell."""
     if isinstance(cell, StateIndex | Mapping) or np.ndim(cell):
         return cell
     index = index_of_cell(variable, cell)

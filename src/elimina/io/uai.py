@@ -29,7 +29,7 @@ logger = logging.getLogger("elimina")
 
 _MAX_EXPONENT = 700.0
 _MAX_CONSTANTS = 64
-"""Largest number of tables for a constant."""
+"""Largest number of tables into which a constant is split."""
 
 
 def _open_text(data: bytes) -> Text:
@@ -60,7 +60,7 @@ def parse(text: Text) -> Model:
 
 
 def read_preamble(text: Text) -> tuple[list[int], list[list[int]], list[int] | None]:
-    """Read the domain sizes, the tables' scopes, and the children of a BAYES file's tables."""
+    """Read the domain sizes, the tables' scopes, and the tables' children (None in a MARKOV file)."""
     word = text.token("MARKOV or BAYES")
     kind = word.upper()
     if kind not in (b"MARKOV", b"BAYES"):
@@ -114,7 +114,7 @@ def read_tables(text: Text, scopes: Sequence[Sequence[int]], sizes: Sequence[int
 def render(model: Model) -> Iterator[str]:
     """Yield the file's text, with exact numbers.
 
-    The model's constant becomes tables of arity 0, as long as 64 of them hold it; beyond, it is dropped with a warning.
+    The model's constant becomes up to 64 tables of arity 0; if it needs more, it is dropped with a warning.
     A factor whose child is not last in its scope is transposed. Tables with rows that do not sum to 1 are written as
     MARKOV, whatever they were read from: other programs take each row of a BAYES file for a distribution.
     """
@@ -139,7 +139,7 @@ def table_text(values: NDArray[np.float64]) -> str:
 
 
 def _as_factors(log_constant: float) -> list[float]:
-    """Split exp(log_constant) into factors that a double can hold; warn and drop it if that takes too many."""
+    """Split exp(log_constant) into factors that doubles hold; if it needs too many, log a warning and return none."""
     if log_constant == 0:
         return []
     if log_constant == -math.inf:

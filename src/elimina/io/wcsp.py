@@ -65,14 +65,14 @@ class _WordReader:
         self.pairs: list[list[int]] = []
 
     def read(self, name: str, parameters: dict[str, Any]) -> Any:
-        """Read a parameter; ``parameters`` holds those before it."""
+        """Read a parameter; ``parameters`` holds those read before."""
         if name in ("metric", "comparator"):
             return self.text.token(f"a {name}").decode(errors="replace")
         special: dict[str, Callable[[], Any]] = {
             "bounds": lambda: self._rows(5 if parameters.get("metric") == "wdec" else 3),
             "tuples": lambda: self._rows(3),
             "exceptedvalues": self._list,
-            # A later addition to the format: only the end of the line separates them from the next function.
+            # Older files lack these, and then the line ends here.
             "deltacosts": lambda: [] if self.text.at_line_end() else self._rows(2),
             "weightedvalues": self._weights_of_values if self.keyword == "knapsackp" else lambda: self._rows(3),
             "terminals": self._terminals,
@@ -111,7 +111,7 @@ class _WordReader:
         return [[v, value, weight] for v in self.scope for value, weight in self._rows(2)]
 
     def _terminals(self) -> list[list[int]]:
-        """Read the rules of a grammar, and set those with two symbols aside."""
+        """Read a grammar; return its rules with one value, and keep those with two symbols in ``pairs``."""
         terminals: list[list[int]] = []
         for _ in range(self._count()):
             kind = self.text.integer("a kind of rule")
@@ -125,7 +125,7 @@ class _WordReader:
         return self._rows(2) if self.keyword == "wregular" else self._list()
 
     def _first_of_two(self) -> Any:
-        """Read the sizes of two lists of variables, and the first list."""
+        """Read the sizes of two lists of variables, and return the first list."""
         first, self.second = self._count(), self._count()
         return self.text.integers(first, "a variable's index").tolist()
 
@@ -141,7 +141,7 @@ class Shared:
 
 
 def parse(text: Text) -> Model:
-    """Read a model, without a bound beyond all sums of 64-bit costs."""
+    """Read a model; an upper bound that no sum of 64-bit costs reaches is left out."""
     name = text.token("the problem's name").decode()
     count = read_count(text, "a number of variables")
     largest = text.integer("the largest domain size")
@@ -180,21 +180,21 @@ def _read_sizes(text: Text, count: int, largest: int) -> list[int]:
 
 
 _MAX_FUNCTIONS_PER_ARRAY = 4096
-"""Number of functions with one array for their tables: a few milliseconds of work between checks of stop requests."""
+"""Number of functions read at once, into one array: a few milliseconds of work between two checks for an interrupt."""
 
 
 class _FunctionReader:
-    """A reader of functions, one by one."""
+    """A reader of functions: plain ones many at once, others one by one."""
 
     def __init__(self, text: Text, sizes: Sequence[int], bound: int) -> None:
         self.text, self.sizes, self.bound = text, sizes, bound
         self.functions = CostFunctionTables(list(sizes), bound)
         self.shared: list[Shared] = []
-        # Made once: a file may have as many variables as functions that are read one by one.
+        # Made once, because files may have many variables and also many functions, each of which needs this array.
         self.flat_sizes = np.array(sizes, dtype=np.int64)
 
     def read_plain(self, max_functions: int) -> int:
-        """Read functions up to the first one that needs ``read``; return their number."""
+        """Read this many functions, or fewer if one needs ``read``; return their number."""
         limits = self.bound, FORBIDDEN, MAX_DENSE_CELLS, DENSE_CELLS_PER_TUPLE
         starts, members, costs = self.text.functions(max_functions, self.flat_sizes, *limits)
         at = 0

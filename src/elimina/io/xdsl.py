@@ -3,7 +3,7 @@
 Each <cpt> under <nodes> is a variable: its id, a <state> with an id for each value, the ids of its <parents> and its
 <probabilities>, in which the first parent varies slowest and the variable itself fastest (SMILE's order of the
 dimensions of a matrix). A <deterministic> node has <resultingstates> instead: one of its states for each combination of
-its parents'. Ids are kept as names; the captions of the <extensions> are skipped.
+its parents' states. Ids are kept as names; the captions of the <extensions> are skipped.
 
 In an influence diagram, a <decision> has states and parents, a <utility> has parents and a number for each combination
 of their states, the last parent fastest, and a <mau> adds up utilities by <weights>.
@@ -93,7 +93,7 @@ def _declare(document: Document, node: Element, builder: NetworkBuilder) -> None
 
 
 def _read_sum(document: Document, node: Element) -> dict[str, float]:
-    """Return the weights of the utilities and sums in a node's sum."""
+    """Return the weights of the utilities and other sums that a <mau> node adds up."""
     name, parents = _id(node), _parents(document, node)
     if len(set(parents)) < len(parents):
         raise TextError(f"node {name!r} repeats a parent")
@@ -103,7 +103,7 @@ def _read_sum(document: Document, node: Element) -> dict[str, float]:
 
 
 def _weights_of_utilities(sums: dict[str, dict[str, float]], utilities: list[str]) -> dict[str, float]:
-    """Return the weight of each utility in the total, the sum of all nodes outside other sums."""
+    """Return the weight of each utility in the total of all utilities and sums that are in no other sum."""
     pending = dict.fromkeys((*utilities, *sums), 0)
     for terms in sums.values():
         for term in terms:

@@ -14,7 +14,7 @@ from elimina.io.parsing import token_text
 
 @functools.cache
 def not_xml() -> re.Pattern[str]:
-    """Return the pattern of a character forbidden in XML; compiling it takes longer than reading a small model."""
+    """Return the pattern of characters forbidden in XML, compiled when needed: it takes longer than a small model."""
     return re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -48,7 +48,7 @@ class Element:
         self._text: list[str] = []
 
     def add_text(self, text: str) -> None:
-        """Append to the text directly in it."""
+        """Append to the text directly in the element, outside its children."""
         self._text.append(text)
 
     @property
@@ -58,7 +58,7 @@ class Element:
 
     @property
     def text(self) -> str:
-        """The text directly in it, without blanks around it unless it asks for them by xml:space."""
+        """The text directly in the element, stripped of blanks unless xml:space="preserve" keeps them."""
         return self.raw_text if self.attributes.get("xml:space") == "preserve" else self.raw_text.strip()
 
 
@@ -72,11 +72,11 @@ class Document:
         self._open: list[Element] = []
 
     def at_end(self) -> bool:
-        """Return whether the text is at its end: ``root`` reads everything."""
+        """Return True: ``root`` reads the whole file."""
         return True
 
     def peek(self) -> bytes:
-        """Return the rest of the text, unread."""
+        """Return an empty text: ``root`` reads the whole file."""
         return b""
 
     def contains(self, text: bytes) -> bool:
@@ -130,17 +130,17 @@ class Document:
         return root
 
     def visit(self, element: Element) -> Iterator[Element]:
-        """Yield an element's children, with ``line`` following them."""
+        """Yield an element's children; ``line`` is then the child's, and at the end the element's own."""
         for child in element.children:
             self.line = child.line
             yield child
         self.line = element.line
 
     def only(self, element: Element, tag: str, owner: str) -> Element:
-        """Return the only child of a name.
+        """Return the only child with this name.
 
         Raises:
-            TextError: There is no child, or one of another name.
+            TextError: No child has the name, or several have.
         """
         children = [child for child in element.children if child.tag == tag]
         self.line = children[1].line if len(children) > 1 else element.line

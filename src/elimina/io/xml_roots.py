@@ -20,7 +20,7 @@ class Root(NamedTuple):
 
 def root_of(data: bytes) -> Root:
     """Return a document's outermost element; nothing after its start is parsed."""
-    from xml.parsers import expat  # 1 ms that only XML files need
+    from xml.parsers import expat  # imported here: it takes 1 ms, which only XML files need
 
     roots: list[Root] = []
     parser = expat.ParserCreate()
@@ -36,4 +36,4 @@ def root_of(data: bytes) -> Root:
 
 
 class _RootReadError(Exception):
-    """Ends the search for an element."""
+    """Signal that the outermost element has been read, so that parsing ends."""

@@ -1,4 +1,4 @@
-"""Bayesian networks in the interchange format as XML (XMLBIF 0.3).
+"""Bayesian networks in the Bayesian interchange format, as XML (XMLBIF 0.3).
 
 A VARIABLE has a NAME and an OUTCOME for each value; a DEFINITION is the conditional distribution of its FOR variable
 given its GIVEN variables. Its TABLE counts through the GIVEN variables in their order, the first one slowest, and the
@@ -133,7 +133,7 @@ def _rows(values: NDArray[np.float64]) -> str:
 
 
 def _tagged(tag: str, name: str) -> str:
-    from xml.sax.saxutils import escape  # for writing alone: it loads what opens URLs
+    from xml.sax.saxutils import escape  # imported here: it loads modules for URLs, and only writing needs it
 
     checked_xml(name)
     space = ' xml:space="preserve"' if name != name.strip() else ""
