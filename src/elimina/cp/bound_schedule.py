@@ -1,4 +1,4 @@
-"""Bounds while a search pauses: other methods in order, with their conditions, budgets and reasons."""
+"""Bounds by other methods while a search pauses: the methods in order, with their conditions, budgets and reasons."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from elimina.strategies.clock import Clock
 logger = logging.getLogger("elimina")
 
 MAX_TABULATED_VARIABLES = 500
-"""Largest number of variables of a model for tables; a constraint over many of them becomes several."""
+"""Largest number of variables of a model that becomes tables; a constraint over many variables becomes several."""
 TABLE_ROWS = 1 << 14
 """Largest number of tuples of a table: elimination takes milliseconds for each table."""
 _WITHOUT_TABLES = (
     *("cumulative", "no_overlap", "transition_times", "diffn", "reservoir"),
     *("circuit", "subcircuit", "inverse", "bin_packing_load", "nvalue", "weighted_circuit"),
 )
-"""Constraints with tables of too many variables for elimination."""
+"""Constraints whose tables would have too many variables for elimination."""
 
 
 class PausedSearch(NamedTuple):
@@ -41,9 +41,9 @@ class PausedSearch(NamedTuple):
 
     Attributes:
         posted: The model.
-        domains: Solver with the domains in which better solutions are.
+        domains: Solver whose domains contain all better solutions.
         aim: Objective to be minimised; None without one.
-        sign: 1 if the objective is minimised as it is, -1 if it is the opposite of one to be maximised.
+        sign: 1 if the model's objective is minimised, -1 if it is maximised, so that ``aim`` is its negation.
         incumbent: Value of the best solution times the sign; None without one.
         clock: The clock of the call.
     """
@@ -57,11 +57,11 @@ class PausedSearch(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """A result of a row.
+    """A result of a method.
 
     Attributes:
-        lower_bound: Value times the sign below which there is no solution; None if there is none.
-        solution: Values of all variables; None if there is none.
+        lower_bound: Lower bound of the objective times the sign; None if the method gives none.
+        solution: Values of all variables; None if the method gives none.
         is_refuted: True if there is no better solution.
         ended_by: Cause for the call to end; None if it continues.
     """
@@ -78,10 +78,10 @@ class BoundRow(NamedTuple):
     Attributes:
         name: Name in the log.
         reason: Reason of the row and of its figures.
-        applies: Returns whether the method is worth its time.
-        method: Yields its results within a number of seconds.
+        applies: Function that returns whether the method is worth its time.
+        method: Function that yields the method's results within a number of seconds.
         seconds: Time budget in seconds.
-        time_share: Share of the remaining time, if that is less.
+        time_share: Largest share of the remaining time that the budget may take.
     """
 
     name: str
@@ -147,7 +147,7 @@ _ROUNDING_SHARE = 1e-9
 
 
 def _completed(search: PausedSearch, assignment: Mapping[str, int]) -> npt.NDArray[np.int64] | None:
-    """Return a solution with the values of an assignment, by propagation and search; None if there is none."""
+    """Complete an assignment to a solution by propagation and search; return None if a short search finds none."""
     posted = search.posted
     names = [posted.names.get(v, f"_{v}") for v in range(len(posted.variables))]
     variables = [
@@ -160,7 +160,7 @@ def _completed(search: PausedSearch, assignment: Mapping[str, int]) -> npt.NDArr
 
 
 _MAX_COMPLETION_FAILURES = 100
-"""Largest number of failures of the search that completes an assignment: variables of tables determine the others."""
+"""Largest number of failures while an assignment is completed: few, as the tables' variables determine the others."""
 
 
 def _may_relax(search: PausedSearch) -> bool:
@@ -198,4 +198,4 @@ BOUND_ROWS: tuple[BoundRow, ...] = (
         time_share=0.1,
     ),
 )
-"""The rows, in order."""
+"""The methods, in the order in which they run."""

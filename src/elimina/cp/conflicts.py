@@ -1,4 +1,4 @@
-"""Minimal conflicts: constraints of a model that contradict each other, all of them needed for it."""
+"""Minimal conflicts: constraints of a model that contradict each other, none of which can be left out."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Conflict(NamedTuple):
 
     Attributes:
         names: Names of the constraints, in the order in which they were posted.
-        is_minimal: Without any one of them there is a solution; False if time did not suffice to find out.
+        is_minimal: True if there is a solution without any one of them; False if the time was too short to find out.
 
     Examples:
         >>> from elimina import cp
@@ -32,9 +32,10 @@ class Conflict(NamedTuple):
 
 
 def minimal_conflict(names: Sequence[Name], is_infeasible: Callable[[Sequence[Name]], bool]) -> list[Name]:
-    """Return a minimal subset of the names with infeasible constraints; those of all names are infeasible.
+    """Return a minimal subset of names with infeasible constraints, given that those of all names are infeasible.
 
-    It halves the names again and again (QuickXplain; Junker, AAAI 2004).
+    The subset is empty if the constraints without a name are infeasible. The names are halved again and again
+    (QuickXplain; Junker, AAAI 2004).
 
     Args:
         names: Different names.

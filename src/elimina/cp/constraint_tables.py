@@ -18,7 +18,7 @@ class ConstraintTable(NamedTuple):
 
     Attributes:
         scope: Different variables.
-        rows: (number of rows, number of variables) values.
+        rows: Values of the variables in each tuple, of shape (tuples, variables).
         origin: The constraint, for messages.
     """
 
@@ -50,7 +50,7 @@ class ConstraintTables:
         self.origin = ""
 
     def values(self, x: View) -> Integers:
-        """Return the values of a view, in the order of its variable's."""
+        """Return the values of a view, in the order of its variable's values."""
         return np.array([x.offset]) if x.var < 0 else x.of(self.domains[x.var])
 
     def cells(self, views: Sequence[View]) -> int:
@@ -77,10 +77,10 @@ class ConstraintTables:
         return scope, list(columns.values()), view_values
 
     def keep(self, scope: Sequence[int], rows: Integers) -> None:
-        """Add a table.
+        """Add a table, unless it has no variables.
 
         Raises:
-            Infeasible: It has no tuples.
+            Infeasible: The table has no tuples.
         """
         if not len(rows):
             raise Infeasible
@@ -96,7 +96,7 @@ class ConstraintTables:
 
         Raises:
             InputError: There are too many assignments.
-            Infeasible: There is none.
+            Infeasible: The condition holds for no assignment.
         """
         scope, columns, view_values = self._grid(views)
         marks = np.broadcast_to(holds(*view_values), view_values[0].shape)
@@ -114,16 +114,16 @@ class ConstraintTables:
 
         Args:
             views: Arguments of the function.
-            function: Gets an array of values for each view.
-            valid: Mask of the assignments that are allowed at all.
-            to: Value of the function; None for a new variable.
+            function: Function of an array of values for each view.
+            valid: Condition of the allowed assignments: takes such arrays, and returns a mask. None: all are allowed.
+            to: View that equals the function; None for a new variable.
 
         Returns:
             The new variable, or the given one.
 
         Raises:
             InputError: There are too many assignments.
-            Infeasible: None is allowed.
+            Infeasible: No assignment is allowed.
         """
         scope, columns, view_values = self._grid(views)
         values = np.broadcast_to(function(*view_values), view_values[0].shape)
@@ -147,7 +147,7 @@ class ConstraintTables:
 
 
 def _selected_rows(columns: Sequence[Integers], marks: Mask) -> Integers:
-    """Return the rows of some columns, even of none."""
+    """Return the marked rows of some columns; without columns, as many empty rows."""
     rows = np.empty((int(marks.sum()), len(columns)), np.int64)
     for k, column in enumerate(columns):
         rows[:, k] = column[marks]

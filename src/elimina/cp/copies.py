@@ -15,7 +15,7 @@ class CopyableModel:
     """Base of models of constraints: a copy is independent, and shares the variables made before it.
 
     Attributes:
-        _makers: Number of a variable, and a random mark of the object that made it and the following ones.
+        _makers: Pairs of a variable's number and a random mark of the object that made it and the following variables.
     """
 
     _variables: list[Declaration]

@@ -46,7 +46,7 @@ class DeclaredModel(CopyableModel, DerivedConstraints, Displayed):
         self._names: dict[int, str] = {}
         self._taken: set[str] = set()
         self._posts: list[Post] = []
-        # First post, last post and name of each named block.
+        # Of each named block: its first post, the post after its last one, and its name.
         self._blocks: list[tuple[int, int, str]] = []
         self._rules: list[SearchRule] = []
         # The most important objective comes first.
@@ -70,7 +70,7 @@ class DeclaredModel(CopyableModel, DerivedConstraints, Displayed):
         """Return the variable of a name.
 
         Raises:
-            InputError: There is none.
+            InputError: No variable has the name.
         """
         for number, variable_name in self._names.items() if isinstance(name, str) else ():
             if variable_name == name:
@@ -167,10 +167,10 @@ class DeclaredModel(CopyableModel, DerivedConstraints, Displayed):
     def unproven_limits(self, incumbent: int | None = None) -> list[str]:
         """Return the names of variables without bounds in the file whose limits a complete search relies on.
 
-        There may be solutions beyond these limits. Without names, there are none.
+        There may be solutions beyond these limits; if no name is returned, there are none.
 
         Args:
-            incumbent: Value of the objective; only better solutions count.
+            incumbent: Value of the objective in the best solution; only better solutions matter. None: all matter.
         """
         if not self._unbounded:
             return []
@@ -192,7 +192,7 @@ class DeclaredModel(CopyableModel, DerivedConstraints, Displayed):
         return cp_falls_without_end(bounds, sorted(self._unbounded), self._posts, view_of(aim * self.sign))
 
     def name_of(self, var: int) -> str:
-        """Return the name of a variable's number."""
+        """Return the name of the variable with a number; one without a name gets ``_NUMBER``."""
         return self._names.get(var, f"_{var}")
 
     def bounds(self, x: Operand) -> tuple[int, int]:
@@ -206,7 +206,7 @@ class DeclaredModel(CopyableModel, DerivedConstraints, Displayed):
         return low, high
 
     def domain(self, x: Operand) -> Sequence[int]:
-        """Return the values that an operand can take before any constraint, ascending; of a sum, its interval."""
+        """Return the ascending values that an operand can take before any constraint; for sums, all between bounds."""
         x = self.expression(x)
         lo, hi = self.bounds(x)
         terms = [(var, factor) for var, factor in x.terms.items() if factor]
@@ -224,7 +224,7 @@ class DeclaredModel(CopyableModel, DerivedConstraints, Displayed):
     def add(self, condition: Operand, *, iff: Operand | None = None, only_if: Operand | None = None) -> None:
         """Post a comparison of expressions, or a condition made of some.
 
-        Sums are bounds consistent, two variables domain consistent.
+        Propagation makes sums bounds consistent, and relations of two variables domain consistent.
 
         Args:
             condition: Relation such as ``x + 2 * y <= 7``; conditions such as ``(x < y) | ~(y == 3)``; or a Boolean.
@@ -232,7 +232,8 @@ class DeclaredModel(CopyableModel, DerivedConstraints, Displayed):
             only_if: A Boolean or a condition that is 0 if the condition does not hold.
 
         Raises:
-            InputError: It is not a condition, or one of another model, or both Booleans are given.
+            InputError: ``condition`` is not a condition or belongs to another model, or both ``iff`` and ``only_if``
+                are given.
 
         Examples:
             >>> from elimina import cp
@@ -301,8 +302,8 @@ class DeclaredModel(CopyableModel, DerivedConstraints, Displayed):
     def named(self, name: str) -> Iterator[None]:
         """Give the constraints that are posted in a block a name, for `conflict`.
 
-        Several blocks may have one name. Variables that functions make in the block are defined there: a block that
-        uses them later depends on it.
+        Several blocks may have one name. Functions that make variables in the block post their definitions there, so a
+        later block that uses these variables depends on it.
 
         Args:
             name: Name of the constraints.
@@ -333,8 +334,8 @@ class DeclaredModel(CopyableModel, DerivedConstraints, Displayed):
         """Search for a solution with the least value of an expression, or of several in order of importance.
 
         Args:
-            objective: The expression. Of several, the most important one comes first: a later one counts among the
-                solutions in which those before it have their best values. ``-x`` maximises x.
+            objective: The expression. Of several, the most important one comes first: each later one chooses among the
+                solutions that are best for all before it. ``-x`` maximises x.
 
         Examples:
             >>> from elimina import cp

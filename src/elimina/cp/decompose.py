@@ -17,7 +17,7 @@ Rule = Callable[[ConstraintTables, Arguments, str], None]
 
 
 def _reified(suffix: str, holds: Mask, boolean: Sequence[Integers]) -> Mask:
-    """Return a condition, or its reified form."""
+    """Return the mask of a condition, or that of its reified or half-reified form."""
     if not suffix:
         return holds
     truth: Mask = boolean[0] == 1
@@ -29,7 +29,7 @@ def _linear(tables: ConstraintTables, arguments: Arguments, suffix: str, *, rela
     terms = [(f.offset, x) for f, x in zip(factors, xs, strict=True) if f.offset] + [(-1, right)]
     separated_totals = (0, 1) if relation == "le" else (-1, 1)
     if relation == "eq" and not suffix:
-        # The variable with the most values is the sum of the others.
+        # The variable with the most values becomes the result: as a term, it would multiply the partial sums.
         terms.sort(key=lambda term: len(tables.values(term[1])))
         factor, last = terms.pop()
         few = condensed(tables, terms, (factor, last), separated_totals)
@@ -158,7 +158,7 @@ def _element(tables: ConstraintTables, arguments: Arguments, suffix: str) -> Non
 
 
 def _circuit(tables: ConstraintTables, arguments: Arguments, suffix: str) -> None:
-    """Assign each node its position along the circuit from node 0."""
+    """Give each node a position along the circuit from node 0: one more than its predecessor's."""
     (successors,) = arguments
     n = len(successors)
     positions = [constant(0)]
@@ -360,11 +360,11 @@ RULES: dict[str, Rule] = {
     "transition_times": _transition_times,
     "reservoir": _reservoir,
 }
-"""Name of a constraint -> function that adds its tables. A suffix marks reified forms of sums and clauses."""
+"""Name of a constraint -> function that adds its tables; it takes the suffix of a reified form."""
 
 
 def rule_of(name: str) -> tuple[Rule, str] | None:
-    """Return the rule of a constraint and the suffix for it; None if there is no rule."""
+    """Return the rule of a constraint and the suffix of its reified form; None if there is no rule."""
     if name in RULES:
         return RULES[name], ""
     for suffix in ("_reif", "_imp"):

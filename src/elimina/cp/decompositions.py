@@ -1,7 +1,7 @@
 """Decompositions of global constraints into comparisons, for conditions that may hold or not.
 
-A new variable of a decomposition is a function of the others, so that no solution comes twice. A function gets the
-arguments of the method of `Model` that has its name.
+A new variable of a decomposition is a function of the constraint's variables, so that no solution comes twice. Each
+function takes the arguments of the method of `Model` with its name.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _all_different_except_0(model: DerivedConstraints, xs: Iterable[Operand]) ->
 
 
 def _walk(model: DerivedConstraints, successors: Sequence[Expression], start: Operand, steps: int) -> list[Expression]:
-    """Return the nodes after a start; a node without a successor follows itself."""
+    """Return the nodes of a walk along the successors, its start included; a node without a valid one stays there."""
     count, following = len(successors), []
     for node, x in enumerate(successors):
         lo, hi = model.bounds(x)
@@ -84,7 +84,7 @@ def _subcircuit(model: DerivedConstraints, successors: Sequence[Operand], _side:
     xs = _expressions(model, "subcircuit", successors)
     count = len(xs)
     are_inside = [(x != node).truth for node, x in enumerate(xs)]
-    # The walk from the first node that is not its own successor; from the node after the last one if there is none.
+    # The walk begins at the first node that is not its own successor; without one, at an extra node after the last.
     start = model.arg_max([*are_inside, 1])
     nodes = _walk(model, [*xs, model.expression(count)], start, count)
     are_visited = [_any(node == number for node in nodes) for number in range(count)]
@@ -138,7 +138,7 @@ def _regular(
     for x in _expressions(model, "regular", xs):
         lo, hi = model.bounds(x)
         if hi - lo >= len(symbols) or not set(range(lo, hi + 1)).issubset(symbols):
-            # A value without a transition is one symbol more.
+            # All values without a transition become one additional symbol.
             symbol = model.int_var([*symbols, other])
             is_symbol = model.holds_member(x, symbols)
             model.add(symbol == x, only_if=is_symbol)
@@ -148,7 +148,7 @@ def _regular(
     sink, end = len(moves), len(moves) + 1
     complete = [{symbol: of_state.get(symbol, sink) for symbol in (*symbols, other)} for of_state in moves]
     complete += [dict.fromkeys((*symbols, other), sink), {}]
-    # The Boolean comes after all symbols.
+    # The two symbols for the Boolean are larger than all others.
     no, yes = other + 1, other + 2
     for state, of_state in enumerate(complete[:-1]):
         of_state[yes if state in ends else no] = end
@@ -194,7 +194,7 @@ def _cumulative(
         ]
         return model.sum(model.expression(demand) * runs for demand, runs in running)
 
-    # A load is greatest at the start of some task.
+    # A load is greatest at the start of some task, so no other times need a check.
     return _all((duration <= 0) | (presence == 0) | (load(start) <= capacity) for start, duration, _, presence in tasks)
 
 

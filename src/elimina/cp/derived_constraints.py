@@ -15,12 +15,13 @@ from elimina.errors import InputError
 
 
 class DerivedConstraints(GlobalConstraints):
-    """Constraints and functions of a model by other constraints. All indices count from 0."""
+    """Constraints and functions of a model that are composed of others. All indices count from 0."""
 
     def floor_division(self, x: Operand, y: Operand) -> tuple[Expression, Expression]:
         """Return the quotient, rounded down, and the remainder, which has the sign of y or is 0: Python's ``divmod``.
 
-        The remainder is a linear expression of x and the new quotient where y is a number; y is not 0.
+        If y is a number, the remainder is a linear expression of x and the new quotient; otherwise y is required to
+        differ from 0.
 
         Raises:
             InputError: y is 0.
@@ -74,15 +75,15 @@ class DerivedConstraints(GlobalConstraints):
         return power
 
     def arg_max(self, xs: Iterable[Operand]) -> Expression:
-        """Return a new variable for the first position of the greatest of several.
+        """Return a new variable for the position of the greatest of several expressions, the first of equal ones.
 
         Raises:
-            InputError: There are none.
+            InputError: There are no expressions.
         """
         return self._first_equal(xs := several(xs, "arg_max"), self.maximum(xs))
 
     def arg_min(self, xs: Iterable[Operand]) -> Expression:
-        """Return a new variable for the first position of the least of several; as `arg_max`."""
+        """Return a new variable for the position of the least of several expressions: see `arg_max`."""
         return self._first_equal(xs := several(xs, "arg_min"), self.minimum(xs))
 
     def _first_equal(self, xs: Sequence[Operand], value: Expression) -> Expression:
@@ -94,7 +95,7 @@ class DerivedConstraints(GlobalConstraints):
         return position
 
     def sort(self, xs: Iterable[Operand]) -> list[Expression]:
-        """Return new variables for the values of several in ascending order.
+        """Return new variables for the values of several expressions, in ascending order.
 
         Examples:
             >>> from elimina import cp
@@ -156,8 +157,8 @@ class DerivedConstraints(GlobalConstraints):
     ) -> Expression:
         """Make the values a word of a finite automaton, and return the cost of its transitions.
 
-        By a table for each position: domain consistent without the costs. The bound on the cost is the sum of the
-        least costs of all positions (Demassey, Pesant and Rousseau, Constraints 11, 2006, have a stronger one).
+        There is a table for each position; costs aside, this is domain consistent. The bound on the cost is the sum of
+        the least costs of all positions (Demassey, Pesant and Rousseau, Constraints 11, 2006, have a stronger one).
 
         Args:
             xs: Variables or expressions, in the order of the word.

@@ -16,10 +16,10 @@ _MAX_LISTED_VALUES = 1 << 24
 class PropagatedDomains:
     """Values of a model's variables after propagation.
 
-    Of a wide domain with holes, the core knows only the bounds. The values between them are the declared ones.
+    The core knows only the bounds of a wide domain with holes; its values are the declared ones between them.
 
     Attributes:
-        sizes: Largest number of values of each variable.
+        sizes: Upper bound on the number of values of each variable.
     """
 
     def __init__(self, variables: Sequence[Declaration], solver: CpSolver) -> None:
@@ -39,7 +39,7 @@ class PropagatedDomains:
         """Return the values of all variables.
 
         Raises:
-            InputError: There are too many.
+            InputError: There are too many values.
         """
         if sum(self.sizes) > _MAX_LISTED_VALUES:
             largest = max(range(len(self.sizes)), key=self.sizes.__getitem__)

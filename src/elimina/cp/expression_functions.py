@@ -23,7 +23,7 @@ class ExpressionFunctions(ABC):
 
     @abstractmethod
     def result_var(self, lo: int, hi: int, of: Iterable[Operand], name: str = "") -> Expression:
-        """Make a variable for a function of operands, whose bounds follow from theirs."""
+        """Make a variable for a function of operands; its bounds follow from theirs."""
 
     @abstractmethod
     def bool_var(self, name: str = "") -> Expression:
@@ -50,7 +50,11 @@ class ExpressionFunctions(ABC):
         """Post a constraint by its name in the core."""
 
     def product(self, x: Operand, y: Operand) -> Expression:
-        """Return a new variable that is x times y, bounds consistent."""
+        """Return a new variable that is x times y, bounds consistent.
+
+        Raises:
+            InputError: The product may be beyond 2^52.
+        """
         corners = [a * b for a in self.bounds(x) for b in self.bounds(y)]
         if max(map(abs, corners)) > MAX_INTEGER:
             ends = f"{min(corners)} to {max(corners)}"
@@ -80,11 +84,11 @@ class ExpressionFunctions(ABC):
         return z
 
     def maximum(self, xs: Iterable[Operand]) -> Expression:
-        """Return a new variable that is the greatest of several, bounds consistent."""
+        """Return a new variable that is the greatest of several expressions, bounds consistent."""
         return self._extreme("array_int_maximum", several(xs, "maximum"), max)
 
     def minimum(self, xs: Iterable[Operand]) -> Expression:
-        """Return a new variable that is the least of several, bounds consistent."""
+        """Return a new variable that is the least of several expressions, bounds consistent."""
         return self._extreme("array_int_minimum", several(xs, "minimum"), min)
 
     def _extreme(self, name: str, xs: list[Operand], of: Any) -> Expression:
@@ -96,13 +100,13 @@ class ExpressionFunctions(ABC):
         return z
 
     def all_of(self, booleans: Iterable[Operand]) -> Expression:
-        """Return a new Boolean that is 1 if all of several are 1."""
+        """Return a new Boolean that is 1 exactly if all Booleans of a list are 1."""
         b = self.bool_var()
         self.post("array_bool_and", several(booleans, "all_of"), b)
         return b
 
     def any_of(self, booleans: Iterable[Operand]) -> Expression:
-        """Return a new Boolean that is 1 if at least one of several is."""
+        """Return a new Boolean that is 1 exactly if at least one Boolean of a list is 1."""
         b = self.bool_var()
         self.post("array_bool_or", several(booleans, "any_of"), b)
         return b
@@ -132,9 +136,9 @@ class ExpressionFunctions(ABC):
         """Return a new variable that is ``items[index]``.
 
         Args:
-            items: Whole numbers, for example a row of a matrix, which is copied (4 bytes each if they fit, in the
-                solver 8): domain consistent, but where they are from the start more than 2^16 apart, of the result the
-                bounds. Or expressions, too: bounds consistent.
+            items: Whole numbers, for example a row of a matrix, or expressions. Numbers are copied (4 bytes each if
+                they fit, and 8 in the solver), and are domain consistent, or bounds consistent in the result if they
+                are more than 2^16 apart from the start. Expressions are bounds consistent.
             index: Position, from 0 on; a tuple of positions where items have several dimensions.
 
         Raises:

@@ -18,7 +18,7 @@ class ExpressionModel(Protocol):
     """The methods of a constraint model that its expressions, conditions and solutions use."""
 
     def name_of(self, var: int) -> str:
-        """Return the name of a variable's number."""
+        """Return the name of the variable with a number."""
 
     def maker(self, var: int) -> bytes:
         """Return the mark of the object that made a variable."""
@@ -39,13 +39,13 @@ class ExpressionModel(Protocol):
         """Return a new Boolean that is 1 exactly if a condition holds."""
 
     def maximum(self, xs: Iterable[Operand]) -> Expression:
-        """Return a new variable that is the greatest of several."""
+        """Return a new variable that is the greatest of several expressions."""
 
     def all_of(self, booleans: Iterable[Operand]) -> Expression:
-        """Return a new Boolean that is 1 if all of several are 1."""
+        """Return a new Boolean that is 1 exactly if all Booleans of a list are 1."""
 
     def any_of(self, booleans: Iterable[Operand]) -> Expression:
-        """Return a new Boolean that is 1 if at least one of several is."""
+        """Return a new Boolean that is 1 exactly if at least one Boolean of a list is 1."""
 
 
 class Expression(Slotted):
@@ -100,7 +100,7 @@ class Expression(Slotted):
         return self._with(added, self.constant + sign * other.constant)
 
     def _with(self, added: Collection[tuple[int, int]], constant: int) -> Expression:
-        """Return an expression of more terms."""
+        """Return this expression with more terms, and with another constant."""
         extended = Expression(self.model, {}, constant)
         is_end = len(self._listed) == self._length
         extended._listed = self._listed if is_end else self._listed[: self._length]
@@ -374,10 +374,10 @@ class Combination(Condition):
 
     Attributes:
         name: ``and`` or ``or``.
-        parts: The conditions.
+        operands: The conditions and Booleans.
 
     Raises:
-        InputError: A part is neither a condition nor a Boolean.
+        InputError: An operand is neither a condition nor a Boolean.
 
     Examples:
         >>> from elimina import cp
@@ -419,7 +419,7 @@ def boolean(x: Operand) -> Expression | int:
     """Return an operand whose values are 0 and 1.
 
     Raises:
-        InputError: It may have others.
+        InputError: The operand may have other values.
     """
     operand = x.truth if isinstance(x, Condition) else x if isinstance(x, Expression) else whole(x, "a condition")
     if isinstance(operand, int):

@@ -7,7 +7,7 @@ from elimina.errors import InputError
 
 
 def with_fixed_edges(problem: TourProblem) -> tuple[int, Distances]:
-    """Shorten fixed edges until short tours contain them; return how much that changes a tour, and the distances."""
+    """Shorten fixed edges until short tours contain them; return how much that shortens a tour, and the distances."""
     if not problem.fixed:
         return 0, problem.distances
     ends = sorted({(min(edge), max(edge)) for edge in problem.fixed})

@@ -21,7 +21,7 @@ Arguments = Sequence[npt.NDArray[Any]]
 
 
 class WrittenModel(NamedTuple):
-    """Parts of a constraint model.
+    """Parts of a constraint model that FlatZinc can hold.
 
     Attributes:
         variables: Declarations.
@@ -46,11 +46,11 @@ class _Form(NamedTuple):
     """Form of a constraint in FlatZinc.
 
     Attributes:
-        name: Its name there.
+        name: Name of the constraint in FlatZinc.
         shifts: Position of an argument -> number to add, where FlatZinc counts from 1.
         annotation: Annotation, with the colons.
         ones: Position of an argument that must be all 1 and is left out; None if there is none.
-        other_name: Name if that argument is not all 1; empty: there is no such form.
+        other_name: Name in FlatZinc if that argument is not all 1; empty if FlatZinc has no such form.
     """
 
     name: str
@@ -123,7 +123,7 @@ class _Writer:
         self._taken: set[str] = set()
         self._declarations: list[str] = []
         self._constraints: list[str] = []
-        # Variables that stand for views, and for views as Booleans.
+        # Names of the variables that stand for views, as integers and as Booleans.
         self._views: dict[View, str] = {}
         self._booleans: dict[View, str] = {}
         for number, variable in enumerate(model.variables):

@@ -1,4 +1,4 @@
-"""Global constraints as conditions: Booleans that hold or not, to be combined with others.
+"""Global constraints as conditions, which hold or not, and can be combined with others.
 
 ``cp.all_different(xs)`` is the condition of the constraint that ``Model.all_different`` posts.
 """
@@ -20,7 +20,7 @@ P = ParamSpec("P")
 class GlobalCondition(Condition):
     """A global constraint that holds or not.
 
-    ``Model.add`` posts it as the method of its name does. Elsewhere it is decomposed into comparisons.
+    ``Model.add`` posts it as the method of its name does. In other conditions, it is decomposed into comparisons.
 
     Attributes:
         name: Name of the constraint: that of a method of `Model`.

@@ -40,14 +40,14 @@ class GlobalConstraints(SchedulingConstraints, SoftConstraints):
 
         Args:
             xs: Variables or expressions.
-            consistency: ``value``: a value that a variable has is taken from the others; ``bounds``: of each variable,
-                there are solutions with both bounds, holes apart (López-Ortiz, Quimper, Tromp and van Beek, IJCAI
-                2003); ``domain``: there is one with each value (Régin, AAAI 1994), unless values are more than 2^20
-                apart: then it is ``bounds``.
+            consistency: ``value``: the value of a decided variable is removed from the others. ``bounds``: each bound
+                of a variable is in a solution, if holes are ignored (López-Ortiz, Quimper, Tromp and van Beek, IJCAI
+                2003). ``domain``: each value of a variable is in a solution (Régin, AAAI 1994); if values are more than
+                2^20 apart, ``bounds`` is used.
             side: Device that filters if consistency is ``domain``; ``auto``: the faster one, for each call.
 
         Raises:
-            InputError: The consistency or the side is another.
+            InputError: The consistency or the side is unknown, or a side is given without ``domain``.
 
         Examples:
             >>> from elimina import cp
@@ -117,20 +117,20 @@ class GlobalConstraints(SchedulingConstraints, SoftConstraints):
     ) -> tuple[Expression, list[Expression]]:
         """Make the successors form one circuit through all nodes, along undirected edges that have lengths.
 
-        The length is bounded by 1-trees (Held and Karp, Operations Research 18, 1970); edges that would raise the bound
-        too much are ruled out, and those whose absence would do so have to be (Benchimol, van Hoeve, Régin, Rousseau
-        and Rueher, Constraints 17, 2012).
+        The length is bounded by 1-trees (Held and Karp, Operations Research 18, 1970). Edges that would raise the bound
+        too much are ruled out, and edges are required if the bound would rise too much without them (Benchimol, van
+        Hoeve, Régin, Rousseau and Rueher, Constraints 17, 2012).
 
         Args:
             successors: Successors of the nodes, at least three.
-            edges: Length of each edge between two nodes; others do not exist. One direction each.
+            edges: Length of each edge, a pair of nodes that is given in one direction; the circuit has no other edges.
 
         Returns:
             The length of the circuit, and for each edge a Boolean: whether the circuit has it.
 
         Raises:
-            InputError: There is no edge, or a length is not a whole number. What else is wrong is known when the model
-                is solved.
+            InputError: There is no edge, or a length is not a whole number. Other errors are raised when the model is
+                solved.
         """
         successors = several(successors, "weighted_circuit")
         if not isinstance(edges, Mapping):
@@ -154,7 +154,7 @@ class GlobalConstraints(SchedulingConstraints, SoftConstraints):
         """Restrict the variables to listed tuples; domain consistent (Demeulenaere and others, CP 2016).
 
         Raises:
-            InputError: A row has another length.
+            InputError: A row does not have a value for each variable.
 
         Examples:
             >>> from elimina import cp
@@ -210,7 +210,7 @@ class GlobalConstraints(SchedulingConstraints, SoftConstraints):
         Args:
             xs: Variables or expressions.
             counts: Value -> how many of the variables have it.
-            closed: They have no other values.
+            closed: True if the variables may have no other values.
 
         Examples:
             >>> from elimina import cp
@@ -286,10 +286,10 @@ class GlobalConstraints(SchedulingConstraints, SoftConstraints):
 
 
 def rows_of(count: int, rows: Iterable[Sequence[int]]) -> list[tuple[int, ...]]:
-    """Return the tuples of a table as tuples.
+    """Return the rows of a table as tuples.
 
     Raises:
-        InputError: A row has not as many values as the table has variables.
+        InputError: A row does not have a value for each variable.
     """
     listed_rows = [tuple(several(row, "a row of table")) for row in several(rows, "table")]
     for row in listed_rows:

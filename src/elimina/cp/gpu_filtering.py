@@ -34,9 +34,9 @@ def accelerate(solver: CpSolver | FlatZinc, device: str, threads: int = 1) -> No
 
     Args:
         solver: Solver to which everything has been posted.
-        device: ``cpu``; ``cuda`` to filter all that a GPU can; ``auto`` to filter on a GPU, if there is one, what an
-            annotation asks for, and after some seconds of search what is faster there.
-        threads: Number of threads of the search; a GPU filters for one.
+        device: ``cpu``: none is filtered on a GPU. ``cuda``: all are that can be. ``auto``: if there is a GPU, those
+            are that have an annotation for it, and after some seconds of search those for which it is faster.
+        threads: Number of threads of the search; a GPU filters for one thread only.
 
     Raises:
         DeviceError: ``cuda`` without a device that can be used.

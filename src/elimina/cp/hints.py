@@ -15,7 +15,7 @@ from elimina.cp.views import View, ViewRows
 from elimina.errors import InputError
 
 Hints = dict[View, int]
-"""Hinted values, in the order of the variables' decision."""
+"""Hinted values, in the order in which the variables are decided."""
 
 
 class HintedModel(ExpressionModel, Protocol):
@@ -33,7 +33,7 @@ def read_hints(model: HintedModel, values: object) -> Hints:
 
     Raises:
         InputError: A value is not a whole number within 2^52, or a variable is not of the model.
-        TypeError: It is something else.
+        TypeError: ``values`` is something else.
     """
     if isinstance(values, Solution):
         return {View(var, 1, 0): value for var, value in values.numbered(model).items()}

@@ -37,7 +37,7 @@ class IntervalVar(Slotted):
 
     @property
     def end(self) -> Expression:
-        """End of the task: its start and its duration."""
+        """End of the task: its start plus its duration."""
         return self.start + self.duration
 
     def __repr__(self) -> str:

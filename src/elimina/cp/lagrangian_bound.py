@@ -19,9 +19,9 @@ MULTIPLIER_UNITS = 1 << 12
 MAX_STEPS = 2000
 """Largest number of steps of an ascent; most ascents end earlier, when steps get small."""
 _FIRST_LENGTH, _LAST_LENGTH = 1.0, 1e-3
-"""Lengths of steps, as shares of Polyak's."""
+"""Lengths of the first step and of the last one, as shares of the length by Polyak's rule."""
 _PATIENCE = 15
-"""Steps without a better bound after which they become shorter."""
+"""Number of steps without a better bound after which steps become shorter."""
 _SHRINKAGE = 0.7
 _MAX_EXACT = 2.0**62
 
@@ -106,7 +106,7 @@ class LagrangianBound:
             if idle >= _PATIENCE:
                 length, idle, multipliers = length * _SHRINKAGE, 0, best_multipliers
                 value, slacks = _evaluate(matrix, multipliers)
-            # Satisfied rows with a multiplier of 0 do not change.
+            # A satisfied row keeps its multiplier of 0, and must not shorten the step.
             slacks[(multipliers <= 0) & (slacks < 0) & ~matrix.is_equation] = 0
             size = float(slacks @ slacks)
             if size == 0 or length < _LAST_LENGTH or (step % 16 == 0 and not self._may_continue()):
@@ -121,14 +121,14 @@ class LagrangianBound:
 
 
 def _evaluate(matrix: _Matrix, multipliers: Floats) -> tuple[float, Floats]:
-    """Return the bound by multipliers, and each row's violation where the bound is attained."""
+    """Return the bound by multipliers, and the violation of each row by an assignment that attains the bound."""
     reduced = matrix.costs - np.bincount(
         matrix.columns, weights=multipliers[matrix.rows] * matrix.numbers, minlength=len(matrix.costs)
     )
     least = np.minimum.reduceat(reduced, matrix.starts)
     sizes = np.diff(np.append(matrix.starts, len(reduced)))
     is_least = reduced == np.repeat(least, sizes)
-    # The first one of a tie.
+    # The first of equally good columns is chosen.
     ranks = np.cumsum(is_least) - np.repeat(np.cumsum(is_least)[matrix.starts] - is_least[matrix.starts], sizes)
     is_chosen = is_least & (ranks == 1)
     attained = np.bincount(matrix.rows, weights=is_chosen[matrix.columns] * matrix.numbers, minlength=len(matrix.least))
@@ -137,7 +137,7 @@ def _evaluate(matrix: _Matrix, multipliers: Floats) -> tuple[float, Floats]:
 
 
 def _exact_bound(matrix: _Matrix, multipliers: Floats) -> int | None:
-    """Return the bound by rounded multipliers, in integers; None if they may exceed 64 bits."""
+    """Return the bound by rounded multipliers, in integers; None if its terms may exceed 64 bits."""
     with np.errstate(all="ignore"):
         units = np.round(multipliers * MULTIPLIER_UNITS)
         sizes = np.abs(units[matrix.rows]) * np.abs(matrix.numbers)

@@ -30,7 +30,7 @@ class VariableDomains(Protocol):
         """Return the values of a variable."""
 
     def sizes(self) -> list[int]:
-        """Return the numbers of values."""
+        """Return the number of values of each variable."""
 
 
 class LinearRow(NamedTuple):
@@ -38,8 +38,8 @@ class LinearRow(NamedTuple):
 
     Attributes:
         terms: Variable -> values of its function, for each column of the variable.
-        least: Number.
-        is_equation: True if the sum is exactly that number.
+        least: The number.
+        is_equation: True if the sum is exactly the number.
     """
 
     terms: dict[int, Integers]
@@ -151,7 +151,7 @@ class LinearRelaxation:
                 break
 
     def _columns_of(self, row: LinearRow, y: int, x: int) -> Integers | None:
-        """Return the values of y implied by x's values; None if y is not a function of x onto its values."""
+        """Return the values of y implied by x's values; None if the row does not define y, or y lacks one of them."""
         function, columns = row.terms[y], self.columns[y]
         if not self.is_listed(View(x, 1, 0)) or len(columns) < 2:
             return None
@@ -247,7 +247,8 @@ def _reified(relaxation: LinearRelaxation, name: str, arguments: _Views, is_equi
         return
     if kind not in ("le", "lt"):
         return
-    # If the Boolean is 1, the sum is at most 0, otherwise at most its greatest value; the opposite likewise.
+    # The sum is at most 0 if the Boolean is 1, and at most its greatest value if it is 0. An equivalence also needs a
+    # row for the opposite relation and the opposite Boolean.
     functions = _affine(relaxation, terms)
     greatest = sum(int(function.max()) for _, function in functions) + (kind == "lt")
     least = sum(int(function.min()) for _, function in functions) + (kind == "lt")
@@ -361,4 +362,4 @@ _FORMS: dict[str, _FormRule] = {
     **{f"all_different_{name}": _all_different for name in ("value", "bounds", "domain", "domain_cpu", "domain_gpu")},
     **{f"circuit{side}": _all_different for side in ("", "_cpu", "_gpu")},
 }
-"""Name of a constraint -> its linear forms; those of reified relations have the relation's name and an ending."""
+"""Name of a constraint -> its linear forms; reified relations are looked up without the ending of their name."""

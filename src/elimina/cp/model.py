@@ -83,7 +83,7 @@ class Model(DeclaredModel):
         return result
 
     def solution_of(self, values: npt.NDArray[np.int64]) -> Solution:
-        """Return a solution with the values of all variables."""
+        """Return the solution with these values of all variables."""
         return Solution(self, values[: len(self._variables)], {name: var for var, name in self._names.items()})
 
     def fulfils(self, condition: GlobalCondition, solution: Solution) -> bool:
@@ -141,7 +141,7 @@ class Model(DeclaredModel):
         return Conflict(tuple(name for name in names if name in conflict), not unknown)
 
     def _with_blocks(self, names: Sequence[str]) -> Model:
-        """Return a view of this model without its objective and the constraints that have other names."""
+        """Return a view of this model without its objective, and without the constraints of other names."""
         left_out = {number for start, end, name in self._blocks if name not in names for number in range(start, end)}
         return self._variant([post for number, post in enumerate(self._posts) if number not in left_out], [])
 
@@ -157,8 +157,8 @@ class Model(DeclaredModel):
 
         Args:
             aim: The objective.
-            bounds: Other objectives, and values than which they may not be worse.
-            start: Solution that is tried first; None: there is none.
+            bounds: Other objectives, and the worst value that each of them may have.
+            start: Solution whose values are tried first; None without one.
         """
         limits = [post_of(expression * sign <= value * sign) for (expression, sign), value in bounds]
         model = self._variant([*self._posts, *limits], [aim])
@@ -197,15 +197,15 @@ class Model(DeclaredModel):
         Returns:
             The answer to the task ``satisfy``, ``minimise`` or ``maximise``, with the best solution found. The status
             is ``optimal`` if that solution is proven to be the best, otherwise ``feasible``; ``infeasible``; or
-            ``unknown`` without a solution. Where a file gives variables no bounds, and the proof depends on the
-            limits that they get, ``ended_by`` is ``domain-limit``. ``value`` is the value of the objective;
-            ``lower_bound``, ``upper_bound`` and ``gap`` say how far it may be from the best one. Of several objectives
-            these are the first one's, and ``objectives`` has those of all.
-            ``assignment`` maps names to values; ``result[x]`` is the value of a variable or expression, or a list of
-            several. ``ended_by`` names the limit or Ctrl-C. ``stats`` has ``complete`` (True if there are no other,
-            or no better, solutions), ``nodes``, ``failures``, ``solutions``, ``restarts``, ``nogoods`` (recorded
-            before restarts), ``propagations`` (calls of propagators), ``peak_depth`` (decisions) and ``seconds``:
-            ``post``, ``search``, ``bounds``, ``other`` and ``total``.
+            ``unknown`` without a solution. Where a file gives variables no bounds, and the proof depends on the limits
+            that they get, ``ended_by`` is ``domain-limit``. ``value`` is the value of the objective; ``lower_bound``,
+            ``upper_bound`` and ``gap`` say how far it may be from the best one. Of several objectives these are the
+            first one's, and ``objectives`` has those of all. ``assignment`` maps names to values; ``result[x]`` is the
+            value of a variable or expression, or the values of a list of them. ``ended_by`` names the limit or Ctrl-C.
+            ``stats`` has ``complete`` (True if there are no other, or no better, solutions), ``nodes``, ``failures``,
+            ``solutions``, ``restarts``, ``nogoods`` (recorded before restarts), ``propagations`` (calls of
+            propagators), ``peak_depth`` (decisions) and ``seconds``: ``post``, ``search``, ``bounds``, ``other`` and
+            ``total``.
 
         Raises:
             InputError: A constraint or an option cannot be used as given.
@@ -341,8 +341,8 @@ class Model(DeclaredModel):
             rows: Largest number of tuples of a table.
 
         Raises:
-            InputError: A constraint needs more tuples, or a variable has more values; the error names it. Or two
-                variables have the same name.
+            InputError: A constraint needs more tuples, a variable has more values or no bounds, two variables have the
+                same name, or there are several objectives.
             MemoryLimitError: Memory ran out.
         """
         self._check_single_aim("a graphical model has one objective", "add them up with weights")
@@ -412,7 +412,7 @@ class Model(DeclaredModel):
         accelerate(solver, device, threads)
         solvers = (solver, *(self._build(run.deadline)[0] for _ in range(threads - 1)))
         rules = search_rules(self._rules, self._all_views(), objective)
-        # In several threads, the search continues with its solvers while the domains are read.
+        # Several threads go on searching in their solvers while domains are read, which need a solver of their own.
         run.domains = solver if threads == 1 else self._build(run.deadline)[0] if portfolio is not None else solver
         search: CpSearch = call_core(
             CpSearch, solvers, rules, objective, *settings, *run.limits, portfolio, hint_rows(self._hints)

@@ -37,7 +37,7 @@ def read_opb(path: Path, data: bytes) -> Model:
     if not text.strip():
         raise FormatError(str(path), 1, "expected constraints, or a comment, but the file is empty")
     header = _HEADER.match(text)
-    # Comments leave their lines, so that errors still name the right ones.
+    # Comments become empty lines, so that errors still name the right lines.
     text = re.sub(r"^[ \t]*\*.*$", "", text, flags=re.MULTILINE)
     model, variables, line = Model(), dict[str, Expression](), 1
     *statements, remainder = text.split(";")

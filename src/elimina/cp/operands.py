@@ -24,7 +24,7 @@ def whole(number: object, what: str) -> int:
     """Return a whole number as an int.
 
     Raises:
-        InputError: It is none.
+        InputError: ``number`` is not a whole number.
     """
     try:
         return operator.index(number)  # type: ignore[arg-type]
@@ -52,7 +52,7 @@ def whole_array(numbers: Any) -> Numbers:
 
 
 def is_of_numbers(argument: Any) -> TypeGuard[Numbers]:
-    """Return whether a value is an array of signed whole numbers."""
+    """Return whether a value is an array of one dimension and of signed integers."""
     return isinstance(argument, np.ndarray) and argument.ndim == 1 and np.issubdtype(argument.dtype, np.signedinteger)
 
 
@@ -60,7 +60,7 @@ def several(items: Iterable[T], what: str) -> list[T]:
     """Return an iterable as a list.
 
     Raises:
-        InputError: It cannot.
+        InputError: ``items`` is not iterable.
     """
     try:
         return list(items)
@@ -69,7 +69,7 @@ def several(items: Iterable[T], what: str) -> list[T]:
 
 
 def array_of_numbers(name: str, array_like: Any) -> npt.NDArray[Any]:
-    """Return an array or a list as an array."""
+    """Return an array-like object as an array."""
     try:
         return np.asarray(array_like)
     except (TypeError, ValueError):

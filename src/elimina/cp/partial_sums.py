@@ -14,7 +14,7 @@ Term = tuple[int, View]
 """A factor and the expression that it multiplies."""
 
 _MAX_DENSE_CELLS = 1 << 20
-"""Cells of a dense table between partial sums above which sums of digits are smaller and faster."""
+"""Largest number of cells of a dense table between partial sums; beyond it, sums of digits are smaller and faster."""
 
 
 def weighted_sum(terms: Sequence[Term], values: Sequence[Integers]) -> Integers:
@@ -25,10 +25,11 @@ def weighted_sum(terms: Sequence[Term], values: Sequence[Integers]) -> Integers:
 def condensed(
     tables: ConstraintTables, terms: Sequence[Term], final: Term, separated_totals: tuple[int, int]
 ) -> list[Term]:
-    """Return a few terms to replace all, with the same results of comparisons with 0.
+    """Return a few terms that replace all, so that comparisons of the sum with 0 have the same results.
 
-    Partial sums that the remaining terms cannot lift above the smallest total become one value, as do those that these
-    cannot lower below the largest. Many partial sums are replaced by two digits, whose dense tables are smaller.
+    Partial sums that the remaining terms cannot lift above the smallest total become one value. So do partial sums
+    that the remaining terms cannot lower below the largest total. Many partial sums are replaced by two digits, whose
+    dense tables are smaller.
 
     Args:
         tables: Tables, to which the variables of the partial sums are added.
@@ -86,7 +87,7 @@ def _cells(tables: ConstraintTables, terms: Sequence[Term], limits: Sequence[tup
 
 
 def _digits(tables: ConstraintTables, terms: Sequence[Term], base: int, max_digit: int) -> list[Term]:
-    """Return two digits of the sum of the terms above their least values; the high digit ends at ``most``."""
+    """Return two digits of the sum of the terms above their least values; the high digit is at most ``max_digit``."""
     high = low = constant(0)
     for factor, x in terms:
         smallest = _ends(tables, (factor, x))[0]

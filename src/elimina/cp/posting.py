@@ -33,7 +33,7 @@ class Declaration(NamedTuple):
 
 
 def post_of(relation: Relation) -> Post:
-    """Return the constraint of a relation, without its Boolean.
+    """Return the constraint that a relation holds, not reified.
 
     Raises:
         InputError: A number is too large.
@@ -53,7 +53,7 @@ def build_solver(
     objective: Expression | None,
     deadline: float | None,
 ) -> tuple[CpSolver, ViewRows | None]:
-    """Return the solver and a view of the objective; for a sum, a new variable of the solver.
+    """Return the solver and a view of the objective: for a sum, of a new variable of the solver; None without one.
 
     Args:
         variables: Variables of the model.
@@ -107,7 +107,7 @@ def call_core(function: Callable[..., Any], *arguments: Any) -> Any:
     """Call a function of the core.
 
     Raises:
-        InputError: It refuses its arguments.
+        InputError: The function refuses its arguments.
     """
     try:
         return function(*arguments)

@@ -104,7 +104,8 @@ class SchedulingConstraints(ExpressionFunctions):
     ) -> None:
         """Limit the demands of the tasks that run at the same time to the capacity.
 
-        By their time-table, time-table edge finding (Vilim, CPAIOR 2011) and the order of two that exclude each other.
+        Filtered by the time-table, by time-table edge finding (Vilim, CPAIOR 2011), and by the order of each two tasks
+        that cannot run at the same time.
 
         Args:
             starts: Starts of the tasks, or tasks of `interval_var`.
@@ -144,10 +145,10 @@ class SchedulingConstraints(ExpressionFunctions):
     ) -> None:
         """Make tasks run one after another.
 
-        By theta trees: overload checking, detectable precedences, not-first and not-last, edge finding (Vilim, PhD
-        thesis 2007; of tasks that may be absent: Vilim, Bartak and Cepek, Constraints 10, 2005). Where all durations
-        are constants above 0 and no task may be absent, free searches decide the order of each two of up to 100 tasks
-        first (Grimes and Hebrard, INFORMS Journal on Computing 27, 2015).
+        Filtered by theta trees: overload checking, detectable precedences, not-first and not-last, edge finding (Vilim,
+        PhD thesis 2007; for tasks that may be absent: Vilim, Bartak and Cepek, Constraints 10, 2005). If there are up
+        to 100 tasks, none of which may be absent, and all durations are constants above 0, free searches first decide
+        the order of each two tasks (Grimes and Hebrard, INFORMS Journal on Computing 27, 2015).
 
         Args:
             starts: Starts of the tasks, or tasks of `interval_var`.
@@ -155,7 +156,7 @@ class SchedulingConstraints(ExpressionFunctions):
             presences: Booleans of the tasks: 0 if one is absent. None: all are present.
             transition_times: Least time from the end of each task (row) to the start of each other task (column) that
                 comes later, immediately or not; implies ``strict``.
-            strict: Tasks that take no time do not run while another one does, either.
+            strict: True if a task that takes no time may not be inside another one, either.
 
         Raises:
             InputError: The lists differ in length, a duration or a transition time is negative.
@@ -190,8 +191,8 @@ class SchedulingConstraints(ExpressionFunctions):
     ) -> None:
         """Make boxes in the plane not overlap.
 
-        By the sides on which each two of them may lie of each other, and by the lengths of those that a line crosses
-        (Beldiceanu and Contejean, Mathematical and Computer Modelling 20, 1994).
+        Filtered by the sides on which each of two boxes may lie of the other, and by the total length of the boxes that
+        a line crosses (Beldiceanu and Contejean, Mathematical and Computer Modelling 20, 1994).
 
         Args:
             xs: Left sides of the boxes, or their intervals of `interval_var`.
@@ -199,7 +200,7 @@ class SchedulingConstraints(ExpressionFunctions):
             widths: Widths, at least 0; None for intervals.
             heights: Heights, at least 0; None for intervals.
             presences: Booleans of the boxes: 0 if one is absent. None: all are present.
-            strict: Boxes without an area do not lie inside another one, either.
+            strict: True if a box without an area may not lie inside another one, either.
 
         Raises:
             InputError: The lists differ in length, a width or a height is negative.
@@ -225,7 +226,8 @@ class SchedulingConstraints(ExpressionFunctions):
     ) -> None:
         """Keep a level between two limits while events raise and lower it; before the first event it is 0.
 
-        By the least and the greatest level that are possible at each time. Events at the same time count together.
+        Filtered by the least and the greatest level that are possible at each time. Events at the same time count
+        together.
 
         Args:
             times: Times of the events.
@@ -254,7 +256,7 @@ def transitions_of(count: int, transition_times: ArrayLike) -> list[list[int]]:
     """Return the transition times between each two tasks.
 
     Raises:
-        InputError: They have another shape, or one is negative.
+        InputError: The times have another shape, or one is negative.
     """
     times = array_of_numbers("transition_times", transition_times)
     if times.shape != (count, count) and (count or times.size):
@@ -326,7 +328,7 @@ def events_of(
 def split_intervals(
     name: str, tasks: Sequence[Task], durations: Sequence[Operand] | None
 ) -> tuple[list[Any], list[Any], list[Operand] | None]:
-    """Return the starts, the durations and the presences of tasks; of starts and durations, None for the presences."""
+    """Return the starts, the durations and the presences of tasks; no presences (None) if ``tasks`` are only starts."""
     starts = several(tasks, name)
     intervals = intervals_of(name, starts)
     if intervals is None:
@@ -367,10 +369,10 @@ def records_of(name: str, item: str, **columns: Any) -> dict[str, list[Any]]:
 
 
 def check_sizes(name: str, size_name: str, sizes: Iterable[Any]) -> None:
-    """Check sizes that are numbers.
+    """Check the sizes that are numbers, not expressions.
 
     Raises:
-        InputError: One is negative.
+        InputError: A size is negative.
     """
     for size in sizes:
         if not isinstance(size, Expression | Condition) and whole(size, f"a {size_name}") < 0:

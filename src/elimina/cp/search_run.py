@@ -27,7 +27,7 @@ from elimina.system import InWords, memory_errors_in_words
 logger = logging.getLogger("elimina")
 
 _UNLIMITED = 10**18
-"""Limits above this count as none."""
+"""Limit that no search reaches; larger ones are lowered to it."""
 
 
 class SearchedModel(Protocol):
@@ -139,7 +139,7 @@ class SearchRun:
         count, deadline = 0, self.deadline
 
         def accept(values: npt.NDArray[np.int64], origin: str) -> bool:
-            """Return whether the listener of solutions continues the search."""
+            """Record a solution, and return whether the listener of solutions continues the search."""
             nonlocal count
             self._origin = origin
             self._last = solution = self._model.solution_of(values)
@@ -166,7 +166,7 @@ class SearchRun:
                 return "interrupt"
             if not self._report_bounds(search):
                 return "gap"
-            # The core measures the time of the search alone, not that of on_solution.
+            # The core checks the time of the search alone, so the time in on_solution is checked here.
             if deadline is not None and count != limit and time.monotonic() > deadline:
                 return "time-limit"
         return "solution-limit"
@@ -284,7 +284,7 @@ class SearchRun:
 
 def memory_in_words(threads: int = 1) -> InWords:
     """Describe a ``MemoryError`` of a search in several threads, or of propagation."""
-    # The number of threads has not been checked yet.
+    # The number of threads has not been checked yet, so it may be of any type.
     fewer = None if isinstance(threads, int) and threads == 1 else "search in fewer threads"
     return memory_errors_in_words("while it solved the constraint model", fewer)
 
@@ -293,7 +293,8 @@ def limit_of(name: str, limit: Any) -> float:
     """Return a limit as a number; infinity for None.
 
     Raises:
-        InputError: It is not a number, or negative.
+        TypeError: The limit is not a number.
+        InputError: The limit is negative.
     """
     if limit is None:
         return math.inf
@@ -305,5 +306,5 @@ def limit_of(name: str, limit: Any) -> float:
 
 
 def never_stop() -> bool:
-    """Continue the search: a callback of the core in which Python handles signals."""
+    """Return True: the core calls this so that Python can handle signals during the search."""
     return True

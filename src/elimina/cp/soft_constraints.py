@@ -22,22 +22,23 @@ class SoftConstraints(ExpressionFunctions):
     def add_cost(self, xs: Sequence[Operand], costs: ArrayLike | Mapping[tuple[int, ...], float]) -> Expression:
         """Return the cost of a cost function (soft constraint) as a new variable, for use in an objective.
 
-        It is a table with a column for the cost, domain consistent: the cost's bounds are those of what is still
-        possible. So a sum of costs is bounded by what each function costs at least, decided or not, as by partial
-        forward checking (Freuder and Wallace, Artificial Intelligence 58, 1992).
+        It is a domain-consistent table with a column for the cost, so the cost's bounds are those of the rows that are
+        still possible. A sum of costs is thus bounded by the least possible cost of each function, decided or not, as
+        by partial forward checking (Freuder and Wallace, Artificial Intelligence 58, 1992).
 
         Args:
             xs: Variables or expressions.
             costs: An array with an axis for each variable, by its values from 0 on; or values -> cost. A pandas Series
                 or DataFrame has the values as its labels, and may have the variables' names as the names of its index
-                and columns. Forbidden: infinity, ``elimina.FORBIDDEN``, and what is not there.
+                and columns. Values are forbidden if their cost is infinity or
+                ``elimina.FORBIDDEN``, or is missing.
 
         Returns:
             The cost; a number where it is always the same.
 
         Raises:
-            InputError: A cost is not a whole number within 2^52, the array has another number of axes, or labels are no
-                values or named after other variables.
+            InputError: A cost is not a whole number within 2^52, the array has another number of axes, labels are not
+                values, or the levels of labels have the names of other variables.
         """
         xs = several(xs, "add_cost")
         table = labelled_table("costs", costs)
@@ -56,7 +57,7 @@ class SoftConstraints(ExpressionFunctions):
         return self.add_cost_rows(xs, rows, values)
 
     def add_cost_rows(self, xs: Sequence[Operand], rows: NDArray[np.int64], values: NDArray[Any]) -> Expression:
-        """Return a cost function by rows of values, each at most once: see `add_cost`.
+        """Return the cost of a cost function that is given by different rows of values: see `add_cost`.
 
         Args:
             xs: Variables or expressions.
@@ -92,7 +93,7 @@ class SoftConstraints(ExpressionFunctions):
 
 
 def _labelled_costs(xs: list[Operand], table: LabelledTable) -> tuple[list[Operand], NDArray[np.int64], NDArray[Any]]:
-    """Return the variables of a table's labels in the labels' order, the values of each cell, and its cost."""
+    """Return the variables in the order of a table's labels, and the values and the cost of each cell."""
     if len(table.axes) != len(xs):
         raise InputError(
             f"add_cost: {len(xs)} variables need a table with as many levels of labels, not {len(table.axes)}"

@@ -69,7 +69,7 @@ class Solution(Mapping[str, int]):
         """Return the values of the variables that a model shares, by their numbers.
 
         Raises:
-            InputError: There is none.
+            InputError: The model shares no variable.
         """
         shared = {var: value for var, value in enumerate(self._values.tolist()) if self._shares(model, var)}
         if len(self._values) and not shared:

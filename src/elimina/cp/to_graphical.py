@@ -24,7 +24,7 @@ from elimina.model.variable import Variable
 _MAX_ENUMERATED_CELLS = 1 << 10
 _FAILURES_PER_TUPLE = 8
 _SPARSE_CELLS_SHARE = 0.25
-"""Share of a table's cells below which its tuples are stored instead, with a cell for each value."""
+"""Tuples are listed, with a cell for each of their values, if that takes less than this share of the dense cells."""
 _MAX_COST = 1 << 60
 
 
@@ -111,7 +111,10 @@ class _Tabulation:
             self._constraints.pop(summed)
 
     def _sum_of_objective(self, solver: CpSolver) -> int | None:
-        """Return the equation that only defines the objective's variable: its terms become the costs instead."""
+        """Return the number of the equation that only defines the objective's variable, or None.
+
+        The terms of the equation become the costs, in place of the variable.
+        """
         if len(self._costs) != 1:
             return None
         (objective, by), *_ = self._costs.items()
@@ -148,7 +151,7 @@ class _Tabulation:
             views = [x for argument in arguments for x in argument]
             scope = list(dict.fromkeys(x.var for x in views if x.var >= 0))
             if not scope:
-                continue  # propagation knows that it holds
+                continue  # propagation has checked a constraint on constants
             self._tables.origin = self._described(number, name, scope)
             rule = rule_of(name)
             if rule is not None and (name.startswith("table_") or self._tables.cells(views) > _MAX_ENUMERATED_CELLS):
@@ -232,7 +235,7 @@ class _Tabulation:
             if abs(factor) * max(abs(int(domains[v][0])), abs(int(domains[v][-1]))) > _MAX_COST:
                 raise InputError(f"the objective's term {factor} * {names[v]} is beyond 2^60: use smaller coefficients")
             costs = factor * domains[v]
-            # Formats without negative costs can then hold it, as far as the constant allows.
+            # The best cost becomes 0, so that formats without negative costs can hold all but the constant.
             best = int(costs.min() if self._posted.sense == "min-cost" else costs.max())
             tables.append(Table([index[v]], costs - best))
             constant += best

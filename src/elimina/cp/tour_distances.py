@@ -75,7 +75,7 @@ def distance_matrix(points: Reals, kind: str) -> npt.NDArray[np.int32]:
 
     Args:
         points: (n, 2) or (n, 3).
-        kind: Rule for distances, one of `RULES`.
+        kind: Rule for distances, one of `DISTANCE_RULES`.
 
     Returns:
         (n, n) int32; a city is at distance 0 from itself.

@@ -24,7 +24,7 @@ _KICKS_PER_CITY, _FIRST_LOCAL_SEARCH_SECONDS = 200, 20.0
 _FIRST_ASCENT_STEPS, _MAX_ASCENT_STEPS, _ROOT_ASCENTS_SECONDS = 1000, 64_000, 20.0
 """Steps of the first ascent and of the longest one, and seconds of all ascents at the root."""
 _MIN_GAP_SHARE = 0.02
-"""Share of the gap that an ascent has to close, or it is the last one."""
+"""Share of the gap that an ascent has to close; otherwise it is the last one."""
 _MAX_RESOLUTION, _MAX_SCALED_LENGTH = 1024, 2**50
 """Largest number of parts of a unit of length in searches for proofs, and largest tour in these parts."""
 _EDGES_PER_CITY, _MAX_EDGES = 25, 20_000
@@ -52,7 +52,7 @@ def solve_tsp(
     seed: int = 0,
     on_improvement: Callable[[TourState], object] = lambda state: None,
 ) -> Result:
-    """Search for a shortest tour, and prove it.
+    """Search for a shortest tour, and for the proof that it is shortest.
 
     Args:
         problem: Cities and their distances.
@@ -68,7 +68,7 @@ def solve_tsp(
 
     Raises:
         TypeError: The problem is of another type.
-        InputError: The distances are too large, or edges cannot all be in a tour.
+        InputError: The distances are too large, or a tour cannot have all fixed edges.
         MemoryLimitError: Memory ran out before there was a tour.
     """
     if not isinstance(problem, TourProblem):
@@ -169,7 +169,7 @@ class _TourRun:
             count -= _KICKS_PER_UPDATE
 
     def _improve_bound(self, seconds: float) -> bool:
-        """Improve the bound by an ascent; return False if nothing changed."""
+        """Improve the bound by an ascent; return whether anything changed."""
         try:
             with self._call.phase("bound"):
                 return self._root.improve(self.length, self._steps, seconds)
@@ -191,7 +191,7 @@ class _TourRun:
                 return
 
     def _prove(self, search: TourSearch) -> None:
-        """Search for tours up to a growing length until there is one; all shorter tours are then ruled out."""
+        """Search for tours up to a growing length; the first one found is shortest, as shorter ones are ruled out."""
         if self.bound is None:
             return
         step, seconds = max(1, (self.length - self.bound) // 4), _FIRST_PROOF_SECONDS
@@ -254,7 +254,10 @@ class _TourRun:
         return is_complete
 
     def _shifts(self) -> tuple[int, list[int]]:
-        """Return the parts of a unit that fit, and the multipliers of the cities in these."""
+        """Return into how many parts a unit of length is divided, and the multipliers of the cities in these parts.
+
+        There are as many parts as the solver's arithmetic allows.
+        """
         multipliers, scale = self._root.multipliers
         largest = int(np.abs(self._distances).max()) + 2 * max(abs(x) for x in multipliers) // scale + 1
         resolution = min(_MAX_RESOLUTION, scale)

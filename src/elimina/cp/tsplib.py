@@ -292,8 +292,8 @@ def read_tsp(path: str | os.PathLike[str]) -> TourProblem:
 
     Raises:
         FormatError: The file is malformed; the message names the line.
-        UnsupportedError: It is of another type, or its distances are.
-        InputError: It cannot be read.
+        UnsupportedError: The problem or its distances are of a type that is not supported.
+        InputError: The file cannot be read.
         MemoryLimitError: Memory ran out.
     """
     reader = _TourFile(path)
@@ -311,7 +311,7 @@ def read_tour(path: str | os.PathLike[str]) -> list[int]:
 
     Raises:
         FormatError: The file is malformed; the message names the line.
-        InputError: It cannot be read.
+        InputError: The file cannot be read.
     """
     reader = _TourFile(path)
     reader.read()
