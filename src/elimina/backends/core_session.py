@@ -25,7 +25,7 @@ def dense_session(
 
     Args:
         program: Program whose semiring and number type the steps have.
-        words: Records of the steps; none where the program has them deferred.
+        words: Records of the steps; unused if the program has deferred ones.
         starts: Start of each record.
         arena: All tables.
         peaks: Output ranges of the steps, which runs write.

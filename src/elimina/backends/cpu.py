@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class CpuBackend:
-    """Runs programs on the host's cores.
+    """A backend that runs programs on the host's cores.
 
     Args:
         threads: Number of threads; None for as many as the process may use.

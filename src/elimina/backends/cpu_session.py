@@ -21,14 +21,14 @@ from elimina.planning.step import FactorLayout
 from elimina.problem.semirings import SEMIRINGS
 
 _OWN_PAGES_BYTES = 1 << 20
-"""Size of an arena from which it may use separate pages."""
+"""Least size of an arena that may get pages of its own."""
 
 
 def _empty_arena(program: Program) -> NDArray[np.generic]:
     """Allocate an arena; an arena for bounds on sums returns to the system when freed.
 
     The C library keeps freed blocks below 32 MiB for their thread, and a memory limit would count them as held
-    while the next, larger mini-buckets are planned. New pages cost nothing beside the exponentials of such a run.
+    while the next, larger mini-buckets are planned. New pages take little time beside the exponentials of such a run.
     """
     size = program.arena_cells * program.dtype.itemsize
     if not SEMIRINGS[program.semiring].is_weighted or size < _OWN_PAGES_BYTES:

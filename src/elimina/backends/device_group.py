@@ -16,7 +16,7 @@ class DeviceGroup:
     """Devices of one kind as one backend: plans are made for each single device, and independent work is divided.
 
     Args:
-        members: Their backends, which share nothing; the first one runs all work that cannot be divided.
+        members: Backends of the devices, which share nothing; the first one runs all work that cannot be divided.
     """
 
     def __init__(self, members: Sequence[Backend]) -> None:
@@ -56,7 +56,7 @@ def gpu_count(backend: Backend) -> int:
 
 
 def reach_each_other(backend: Backend, count: int) -> bool:
-    """Return whether a number of devices read each other's memory: GPUs are asked, other devices share the host's."""
+    """Return whether this many devices can read each other's memory; devices other than GPUs share the host's."""
     gpus = [device for device in devices_of(backend) if isinstance(device, GpuBackend)]
     numbers = range(count) if len(gpus) == 1 else [gpu.number for gpu in gpus]
     return all(gpu.reaches(number) for gpu in gpus for number in numbers)

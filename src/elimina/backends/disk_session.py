@@ -98,7 +98,7 @@ class DiskSession(TiledSession):
             self._file.write(self._view[at : at + size], offset)
 
     def _wait(self, jobs: dict[int, list[Future[None]]], last: float = math.inf) -> None:
-        """Wait for the reads or writes of the tiles up to one."""
+        """Wait for the reads or writes of the tiles up to a number."""
         for number in [number for number in jobs if number <= last]:
             for job in jobs.pop(number):
                 job.result()

@@ -1,4 +1,4 @@
-"""Factors of the same sizes, whose numbers lie factor by factor beside each other."""
+"""Factors of the same sizes, stored cell by cell: the values of all factors for one cell are next to each other."""
 
 from __future__ import annotations
 

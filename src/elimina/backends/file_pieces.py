@@ -15,12 +15,12 @@ FilePiece = tuple[int, int, int]
 
 
 def file_pieces(box: Copy, itemsize: int, closely: int | None = None) -> Iterator[list[FilePiece]]:
-    """Yield a box's runs, cut and joined to pieces for a thread.
+    """Yield a box's runs as lists of pieces, each a thread's work: long runs are cut, and short ones joined.
 
     Args:
         box: Box to cut.
         itemsize: Bytes of an element.
-        closely: Address of the runs in memory, one after another; None: as on the device.
+        closely: Address in memory at which the runs lie one after another; None: they lie as on the device.
     """
     together: list[FilePiece] = []
     size = 0

@@ -21,13 +21,13 @@ class RunOutput(NamedTuple):
     """Output of a run.
 
     Attributes:
-        zone: The elements of all outputs, from ``Program.zone``'s start on; of the program's dtype.
+        zone: Elements of the arena within ``Program.zone``, which has all outputs; of the program's dtype.
         peaks: float64 of shape (steps, 2): the largest and the smallest positive value of each step's output, before
             scaling, or bounds of them; zeros unless the semiring is scaled (``sum-product``).
         assignment: int32, a value for each variable that a step eliminates (others 0); None unless the program decodes.
             Ties go to the smallest value index.
         seconds: Time by phase: ``upload``, ``run``, ``decode``, ``download``.
-        rows: Tuples of sparse tables that were considered, and those that messages kept.
+        rows: Number of tuples of sparse tables that were considered, and number of those that messages keep.
     """
 
     zone: NDArray[np.generic]
@@ -61,11 +61,11 @@ class Session(Protocol):
         ...
 
     def fetch(self, offset: int, span: int) -> NDArray[np.generic]:
-        """Return elements of the arena, after a run of a program that keeps its messages; a view until the next run."""
+        """Return elements of the arena after a run of a program that keeps its messages; the next run may change them."""
         ...
 
     def load_peaks(self, peaks: NDArray[np.float64], first: int = 0) -> None:
-        """Set the output ranges recorded by another session (``Run.peaks``), for steps that read its messages.
+        """Set output ranges that another session recorded (``RunOutput.peaks``), for steps that read its messages.
 
         Args:
             peaks: Output ranges of successive steps.
@@ -86,8 +86,8 @@ class SlicingSession(Session, Protocol):
         """Compute only the cells with given values of variables from now on.
 
         Every step with a variable whose value changed runs again, and so do its readers. Other cells of the
-        outputs hold the semiring's zero. A message with given axes lies at its place without gaps and without these
-        axes, row by row.
+        outputs hold the semiring's zero. Messages lie at their places without the axes of variables with given values,
+        row by row and without gaps.
 
         Args:
             values: int32, a value for each variable; -1 where none is given.
@@ -97,15 +97,15 @@ class SlicingSession(Session, Protocol):
     def run_cases(
         self, variables: NDArray[np.int32], values: NDArray[np.int32]
     ) -> tuple[NDArray[np.generic], NDArray[np.float64]]:
-        """Run all steps for one row of values after another, without values of other variables.
+        """Run all steps for one row of values after another; variables without a column have no given value.
 
         Args:
             variables: int32, the variables of the columns.
             values: int32 of shape ``(cases, columns)``; -1 where none is given.
 
         Returns:
-            ``Run.zone`` and ``Run.peaks`` of each case: shapes ``(cases,
-                elements)`` and ``(cases, steps, 2)``.
+            ``RunOutput.zone`` and ``RunOutput.peaks`` of each case, of shapes ``(cases, elements)`` and
+            ``(cases, steps, 2)``.
         """
         ...
 
@@ -120,8 +120,8 @@ class SlicingSession(Session, Protocol):
             values: int32 of shape ``(cases, columns)``; -1 where none is given.
 
         Returns:
-            ``Run.zone`` of each case without the roots of the program, the natural logarithm of the sum of everything,
-            and whether both can be relied on: there was a plan that fits, and no product can have become 0.
+            ``RunOutput.zone`` of each case without the roots of the program, the natural logarithm of the sum of
+            everything, and whether both can be relied on: a plan fitted the arena, and no product can have become 0.
         """
         ...
 
@@ -147,9 +147,9 @@ class TableSession(Session, Protocol):
 
         Args:
             table: Address of the table.
-            values: An array of its sizes, on the host or on the session's device, of any dtype whose cells below the
-                limit fit.
-            limit: Limit from which on a cell is forbidden; None: cells are written as they are.
+            values: An array of the table's sizes, on the host or on the session's device. Its dtype may differ, if its
+                cells below the limit fit the table's.
+            limit: Least value of a forbidden cell; None: cells are written as they are.
             forbidden: Value written for forbidden cells.
         """
         ...
@@ -221,7 +221,7 @@ class Backend(Protocol):
 
 @runtime_checkable
 class ReservingBackend(Backend, Protocol):
-    """A device that takes a while to find memory."""
+    """A device whose memory takes a while to allocate."""
 
     def reserve(self, program: Program) -> None:
         """Start allocating memory for a program that is opened soon; unused memory is released."""
@@ -234,8 +234,8 @@ class GpuBackend(Backend, Protocol):
 
     Attributes:
         number: Number of the GPU.
-        count: Number of GPUs of the machine, none of which is opened by asking.
-        keeps_memory: True while programs follow each other that take the memory of those before.
+        count: Number of GPUs of the machine; to count them opens none.
+        keeps_memory: True while successive programs reuse the memory of earlier ones.
     """
 
     number: int
@@ -254,7 +254,7 @@ class GpuBackend(Backend, Protocol):
 def run_once(
     backend: Backend, program: Program, factors: NDArray[np.generic], progress: Progress | None = None
 ) -> RunOutput:
-    """Open, run and close: see ``Session.run`` and ``Backend.open``; the device's memory is always released."""
+    """Run a program in a new session, whose memory is always released: see ``Backend.open`` and ``Session.run``."""
     session = backend.open(program, factors)
     try:
         return session.run(progress=progress)

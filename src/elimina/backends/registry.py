@@ -16,7 +16,7 @@ def get_backend(device: str, threads: int | None = None) -> Backend:
     """Return the backend of a device, or of several GPUs.
 
     Args:
-        device: A name from ``device_name``, but for ``auto``.
+        device: A name from ``device_name``, except ``auto``.
         threads: Number of CPU threads; None for all.
 
     Raises:
@@ -39,7 +39,7 @@ def get_backend(device: str, threads: int | None = None) -> Backend:
 
 
 def find_cuda() -> Backend | None:
-    """Return the backend of the first GPU if it can be used here."""
+    """Return the backend of the first GPU; None if it cannot be used here."""
     if not is_cupy_installed():
         return None
     try:

@@ -43,7 +43,7 @@ class ScratchFile:
             raise
 
     def array(self, dtype: np.dtype[np.generic], cells: int) -> NDArray[np.generic]:
-        """Return the file as an array, which keeps it."""
+        """Return the file as an array, which keeps the file's space in use."""
         return np.frombuffer(self._map, dtype=dtype, count=cells)
 
     def read(self, target: memoryview, offset: int) -> None:

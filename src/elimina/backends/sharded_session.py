@@ -32,7 +32,7 @@ class ShardedSession:
 
     Args:
         members: The devices' backends.
-        program: Program that is the same for all of them.
+        program: Program, the same for all devices.
         factors: See ``Backend.open``.
 
     Raises:
@@ -99,7 +99,7 @@ class ShardedSession:
                 session.queue(numbers, work / self._program.work)
             meet()
             if phase.joined:
-                # The phase ends with its only divided step. Others may have run before, or run later.
+                # The last step of the phase is divided, and later steps scale by the output range of all its parts.
                 for session, peers in zip(sessions, peers_of_sessions, strict=True):
                     session.join_peaks(peers, phase.end - 1)
 
@@ -154,7 +154,7 @@ class ShardedSession:
                 wait(futures)
         errors = [error for future in futures if (error := future.exception())]
         if errors:
-            # If one session was only stopped, the error of the other one is raised.
+            # A session that was stopped since another one failed only raises ``Stopped``, which hides the cause.
             with self._explained():
                 raise next((error for error in errors if not isinstance(error, Stopped)), errors[0])
         return [future.result() for future in futures]

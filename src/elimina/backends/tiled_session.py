@@ -23,7 +23,7 @@ Item = TypeVar("Item")
 
 
 def with_following(items: Iterator[Item], ahead: int) -> Iterator[tuple[Item, list[Item]]]:
-    """Yield each item with the next ones."""
+    """Yield each item with a list of the items after it, at most ``ahead`` of them."""
     waiting: list[Item] = []
     for item in items:
         waiting.append(item)
@@ -45,7 +45,7 @@ class TiledSession(ABC):
         program: Packed program of a plan with ``stream``.
         arena: All tables, the factors among them.
         threads: Number of threads for the steps that the host does.
-        upload: Seconds that it took to get there.
+        upload: Seconds that it took to fill the arena.
     """
 
     def __init__(self, program: Program, arena: NDArray[np.generic], threads: int, upload: float) -> None:
@@ -73,7 +73,7 @@ class TiledSession(ABC):
         del self._host, self.arena
 
     def run(self, steps: NDArray[np.int64] | None = None, progress: Progress | None = None) -> RunOutput:
-        """Run all of the steps: see ``Session.run``. What lies on the device is there for a whole run only."""
+        """Run all steps, never only some, since the device keeps no tables between runs: see ``Session.run``."""
         started = time.perf_counter()
         self.peaks[:] = 0
         if self.scaled:
@@ -108,12 +108,12 @@ class TiledSession(ABC):
 
         Args:
             schedule: Schedule of the whole run.
-            steps: Some of the stream's.
+            steps: Some steps of the program's stream.
             report: Called now and then with the work that is done.
         """
 
     def host_steps_ran(self) -> None:
-        """Take the new output ranges of some steps."""
+        """Take the new output ranges of steps that ran on the host, if the session needs them."""
         return
 
     def _work(self, number: int) -> int:

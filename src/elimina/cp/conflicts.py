@@ -1,4 +1,4 @@
-"""Minimal conflicts: constraints of a model that contradict each other, none of which can be left out."""
+"""Minimal conflicts: constraints of a model that contradict each other. None of them can be left out."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class DeclaredModel(CopyableModel, DerivedConstraints, Displayed):
         self._names: dict[int, str] = {}
         self._taken: set[str] = set()
         self._posts: list[Post] = []
-        # Of each named block: its first post, the post after its last one, and its name.
+        # Each named block has its first post, the post after its last one, and its name.
         self._blocks: list[tuple[int, int, str]] = []
         self._rules: list[SearchRule] = []
         # The most important objective comes first.

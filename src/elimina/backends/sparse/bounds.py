@@ -24,10 +24,10 @@ class TupleBounds:
     """Bounds of a program on tuples, for its current factors.
 
     Args:
-        host: The backend that makes them: a CPU's.
+        host: CPU backend that computes the bounds.
         device: Device of the tuples that are filtered.
         program: The program on tuples, of the semiring ``min-sum`` over integers.
-        outside: Tables that bound its steps.
+        outside: Plan of the tables that bound the program's steps.
         factors: The arena's first elements.
     """
 
@@ -67,7 +67,7 @@ class TupleBounds:
         Args:
             number: Number of the step.
             joined: Tables to join as tuples, with their roles in the step.
-            looked_up: Its other tables, joined as soon as all of their variables are there.
+            looked_up: The step's other tables, each joined as soon as the tuples have all of its variables.
         """
         under = {id(rows): self._under(operand) for operand, rows in joined}
         dense = [bound for operand in looked_up for bound in self._under(operand)]
@@ -92,12 +92,12 @@ class BoundFilters:
 
     Args:
         device: Device of the tuples.
-        forbidden: Totals from this on are not wanted.
+        forbidden: Least total that is forbidden.
         rest: Tables that bound the remaining factors; all have the tuples' dtype, from 0 to ``forbidden``.
         under: Tables that bound each joined table, by its ``id``.
-        dense: Tables that are joined as soon as all of their variables are there.
-        others: A number that bounds all unconnected factors.
-        cells: Most cells of a table that bounds are joined to; larger ones stay as they are. None: ``CELLS``.
+        dense: Tables that are joined as soon as the tuples have all of their variables.
+        others: Bound of all factors that are not connected to the step.
+        cells: Largest number of cells of a table to which bounds are joined. None: ``CELLS``.
     """
 
     def __init__(
@@ -127,12 +127,12 @@ class BoundFilters:
             for bound in tables
             if bound.scope and bound.cells.any()
         ]
-        # Below 0 nothing is kept; how far below may not fit the dtype.
+        # Every negative budget keeps nothing, and -1 fits the dtype.
         return TupleFilter(tuple(lookups), max(-1, self._forbidden - 1 - spent))
 
     def _without(self, tables: Sequence[DenseLookup], variable: int, scope: Collection[int]) -> list[DenseLookup]:
         result = [bound for bound in tables if variable not in bound.scope]
-        # A large table is bounded separately.
+        # A table that is too large is first minimised over variables that are not needed.
         with_variable = [_shrunk(bound, variable, scope, self._cells) for bound in tables if variable in bound.scope]
         for mini_bucket in _mini_buckets(with_variable, self._cells):
             joined = self._sum(mini_bucket)
@@ -155,7 +155,7 @@ class BoundFilters:
 
 
 def _shrunk(bound: DenseLookup, variable: int, scope: Collection[int], max_cells: int) -> DenseLookup:
-    """Return the best values of a large table for each value of a variable and of a scope."""
+    """Minimise a table over all variables except one and those of a scope, if it has too many cells."""
     if bound.cells.size <= max_cells:
         return bound
     eliminated_axes = [axis for axis, v in enumerate(bound.scope) if v != variable and v not in scope]
@@ -164,7 +164,7 @@ def _shrunk(bound: DenseLookup, variable: int, scope: Collection[int], max_cells
 
 
 def _mini_buckets(tables: Sequence[DenseLookup], max_cells: int) -> list[list[DenseLookup]]:
-    """Return the tables in mini-buckets of at most a number of cells."""
+    """Partition tables into mini-buckets, each with at most a number of cells."""
     mini_buckets = mini_buckets_of_cells(
         [bound.scope for bound in tables], [bound.cells.shape for bound in tables], max_cells
     )

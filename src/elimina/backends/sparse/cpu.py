@@ -24,7 +24,7 @@ from elimina.system import available_threads
 
 
 class CpuSparseDevice:
-    """``SparseTables``' operations on the CPU.
+    """The operations of ``SparseTables`` on the CPU.
 
     Args:
         semiring: A name of ``SEMIRINGS``.
@@ -33,7 +33,7 @@ class CpuSparseDevice:
         threads: Number of threads; None for as many as the process may use.
 
     Raises:
-        InputError: There are no such sparse tables.
+        InputError: Sparse tables do not support the semiring, the dtype or the parameter.
     """
 
     def __init__(self, semiring: str, dtype: np.dtype[Any], parameter: float = 0, threads: int | None = None) -> None:

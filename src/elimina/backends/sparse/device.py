@@ -52,11 +52,11 @@ class SparseDevice(Protocol):
     parameter: float
 
     def upload(self, array: NDArray[Any]) -> Any:
-        """Return the array of the device for one of the host."""
+        """Return a copy on the device of an array of the host."""
         ...
 
     def download(self, array: Any) -> NDArray[Any]:
-        """Return the array of the host for one of the device."""
+        """Return a copy on the host of an array of the device."""
         ...
 
     def address(self, array: Any) -> int:
@@ -68,7 +68,7 @@ class SparseDevice(Protocol):
 
         Args:
             keys: Keys of a table.
-            segments: Moves of bits (``Layout.segments``), on the host.
+            segments: Moves of bits (``KeyLayout.segments``), on the host.
             words: Words of a key in the other layout.
         """
         ...
@@ -125,7 +125,7 @@ class SparseDevice(Protocol):
 
         Args:
             rows: Tuples to write.
-            terms: Terms of the cells' offsets (``Layout.terms``), on the host.
+            terms: Terms of the cells' offsets (``KeyLayout.terms``), on the host.
             cells: Number of cells; cells without a tuple get the semiring's zero.
         """
         ...
@@ -143,7 +143,7 @@ def check_semiring(semiring: str, dtype: np.dtype[Any], parameter: float) -> Non
     """Check that sparse tables support a semiring and a dtype without overflow of joins.
 
     Raises:
-        InputError: They do not, or the forbidden cost is too near the dtype's end.
+        InputError: Sparse tables do not, or the forbidden cost is too close to the dtype's largest number.
     """
     if semiring not in SEMIRINGS or dtype.name not in SEMIRINGS[semiring].dtypes or dtype.name not in DTYPES:
         raise InputError(f"sparse tables have no {semiring} in {dtype}: use one of {', '.join(DTYPES)}")

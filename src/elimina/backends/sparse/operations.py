@@ -46,14 +46,14 @@ class TupleFilter(NamedTuple):
 
 
 FilterOfScope = Callable[[frozenset[int], Sequence[SparseTable]], TupleFilter | None]
-"""The filter of tuples over some variables, with bounds over these, while the tables of a sequence are unjoined."""
+"""Function from a scope, and tables that are not yet joined, to the filter of tuples over the scope; None: keep all."""
 
 
 class JoinResult(NamedTuple):
-    """A table that was made.
+    """The result of a join or a projection.
 
     Attributes:
-        rows: Table that was made.
+        rows: The table.
         candidates: Number of tuples considered.
     """
 
@@ -175,7 +175,7 @@ class SparseTables:
                 ``eliminate``.
             tables: Dense tables over variables of the union that are joined too.
             keep: Drops tuples of the joint table before anything is eliminated.
-            max_tuples: Tuples of the result at most.
+            max_tuples: Largest number of tuples of the result.
 
         Raises:
             MemoryLimitError: The result has more than ``max_tuples`` tuples.
@@ -198,7 +198,7 @@ class SparseTables:
             return self.project(result.rows, eliminate)._replace(candidates=result.candidates)
 
         if common is not None and _is_scattered(lhs, rhs, common):
-            # A join without elimination may have too many tuples.
+            # The joint table may have too many tuples: then the variable is eliminated during the join, after all.
             with contextlib.suppress(MemoryLimitError):
                 return join_by(None)
         return join_by(common)
@@ -214,15 +214,15 @@ class SparseTables:
     ) -> JoinResult:
         """Join one or more tables, and eliminate a variable in the last join: a bucket.
 
-        The largest table comes first, without the tuples that some other table has no match for, then always the one
-        that adds the fewest bits to the tuples. A dense table is joined as soon as its variables are there.
+        The largest table comes first, without tuples that another table has no match for; the next one is always that
+        which adds the fewest bits to the tuples. A dense table is joined as soon as the tuples have its variables.
 
         Args:
             inputs: Tables in any layouts.
-            eliminate: A variable that leaves.
+            eliminate: Variable to eliminate; None for none.
             tables: Dense tables over variables of the union that are joined too.
-            guard: Says which tuples of each joint table are kept, before anything is eliminated.
-            max_tuples: Tuples of any table that is made at most.
+            guard: Function that returns the filter of each joint table's tuples, before anything is eliminated.
+            max_tuples: Largest number of tuples of any table that is made.
 
         Raises:
             InputError: There is no table.
@@ -234,7 +234,7 @@ class SparseTables:
         waiting, dense, candidates = list(inputs), list(tables), 0
         rows = waiting.pop(max(range(len(waiting)), key=lambda at: len(waiting[at].values)))
         for next_input in waiting[: len(waiting) if len(waiting) > 1 else 0]:
-            # Others are joined before it grows.
+            # Tables that add no bits are joined before the tuples grow, and need no semi-join.
             if _added_bits(rows, next_input) and not set(rows.layout.scope).isdisjoint(next_input.layout.scope):
                 rows = self.semi_join(rows, next_input)
         while waiting:
@@ -292,7 +292,8 @@ class SparseTables:
 def _is_scattered(lhs: SparseTable, rhs: SparseTable, variable: int) -> bool:
     """Return whether to match a variable's values like other shared ones, rather than pair runs over all its values.
 
-    Both are expected of independent tables. A joint tuple is made and sorted; to meet, runs are read to their ends.
+    The costs are those expected of independent tables: a matched joint tuple is made and sorted; paired runs are read
+    to their ends.
     """
     shared = [v for v in lhs.layout.scope if v in rhs.layout.scope]
     joint = math.log(max(1, len(lhs.values))) + math.log(max(1, len(rhs.values)))
@@ -303,7 +304,7 @@ def _is_scattered(lhs: SparseTable, rhs: SparseTable, variable: int) -> bool:
 
 
 def _expected_runs(rows: SparseTable, variable: int) -> float:
-    """Return the expected number of runs over a variable."""
+    """Return the expected number of runs over a variable, which are tuples that differ in it alone."""
     fields = zip(rows.layout.scope, rows.layout.sizes, strict=True)
     logarithm = sum(math.log(size) for v, size in fields if v != variable)
     if logarithm > _MAX_LOG_RUNS:

@@ -38,7 +38,7 @@ _MAX_LOOKUP_CELLS = 1 << 22
 
 
 class DenseTable(NamedTuple):
-    """A dense table: elements of an arena, on the host, and how they are its cells."""
+    """A dense table on the host: elements of an arena, and the scope, sizes and strides of the cells among them."""
 
     cells: Array
     scope: tuple[int, ...]
@@ -83,7 +83,7 @@ class SparseSession:
         steps = enumerate(self._sparse.steps)
         lasting = outputs.union(self._sparse.lasting)
         self._last = [len(self._peaks) if n in lasting or not s.readers else max(s.readers) for n, s in steps]
-        # By the last step that reads them.
+        # Step -> the messages that no later step reads.
         self._read_last: list[list[int]] = [[] for _ in range(len(self._peaks) + 1)]
         for number, last in enumerate(self._last):
             self._read_last[last].append(number)
@@ -174,7 +174,7 @@ class SparseSession:
         is_whole = all(number in self._messages for number in self._program.outputs[:, 0].tolist())
         assignment = None
         if self._program.decode and is_whole:
-            # One after another: a device's tables are on the host only while they are read.
+            # A generator, so that each of the device's tables is on the host only while it is read.
             eliminating = (step for step in reversed(self._sparse.steps) if step.variable >= 0)
             read = ((step.variable, step.domain, [*map(self._readable, step.operands)]) for step in eliminating)
             assignment = rows_decode(self._program.semiring, self._program.variables, read)
@@ -185,7 +185,7 @@ class SparseSession:
         """Join the inputs of the step, and eliminate its variable."""
         step = self._sparse.steps[number]
         read = [self._read(operand) for operand in step.operands]
-        # The number of tuples that pass the bounds is unknown.
+        # It is unknown how many tuples pass the bounds, so with bounds the step stays sparse.
         may_be_dense = self._bounds is None and not self._listed_cells(step)
         if may_be_dense and self._is_smaller_dense(step, self._expected(step, read)):
             count_path("rows-turned-dense")
@@ -222,7 +222,7 @@ class SparseSession:
     def _split(
         self, operands: Sequence[Operand], tables: Sequence[SparseTable | DenseTable]
     ) -> tuple[list[tuple[Operand, SparseTable]], list[tuple[Operand, DenseLookup]]]:
-        """Return the tables to join, which have all the variables, and those that tuples are looked up in."""
+        """Return the tables to join, which together have all variables, and those in which tuples are looked up."""
         pairs = list(zip(operands, tables, strict=True))
         joined = [(operand, table) for operand, table in pairs if isinstance(table, SparseTable)]
         joined_variables = {v for _, joined_table in joined for v in joined_table.layout.scope}
@@ -293,7 +293,7 @@ class SparseSession:
         inside: dict[int, int],
         offsets: dict[int, int],
     ) -> Step:
-        """Return a step with its tables at other places; what steps of other programs made is a factor here."""
+        """Return a step with its tables at other places; outputs of steps outside the program become factors."""
         step = self._sparse.steps[number]
         operands = [
             o._replace(source=inside[o.source], offset=offsets[o.source])
@@ -310,7 +310,7 @@ class SparseSession:
         return self._dense_factor(factor) if factor.tuples is None else self._listed_factor(factor)
 
     def _flat(self, operand: Operand) -> DenseTable:
-        """Return a table as the arena's elements that the plan gave it, or would give it."""
+        """Return a table as elements of an arena, in the dense layout of the plan."""
         if operand.source < 0:
             return self._dense_factor(self._sparse.factors[operand.factor])
         step = self._sparse.steps[operand.source]
@@ -385,7 +385,7 @@ class SparseSession:
         return self._sparse.memory - self._factors.nbytes - self._taken
 
     def _share(self, table: SparseTable | DenseTable) -> float:
-        """Share of a table's cells that is feasible."""
+        """Return the share of a table's cells that is feasible."""
         if isinstance(table, SparseTable):
             return len(table.values) * math.exp(-sum(map(math.log, table.layout.sizes)))
         zero = SEMIRINGS[self._program.semiring].zero_of(self._program.dtype, self._program.parameter)

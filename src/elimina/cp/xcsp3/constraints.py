@@ -1,4 +1,4 @@
-"""Constraints of XCSP3, each a function of its name."""
+"""Constraints of XCSP3: for each kind of element a function that posts it."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from elimina.cp.xcsp3.terms import Operand, Terms, number, rows_of, span, togeth
 from elimina.errors import UnsupportedError
 
 MAX_STATES = 1 << 16
-"""States of an automaton that is made deterministic."""
+"""Largest number of states of an automaton that is made deterministic."""
 
 
 class Arguments:
     """The contents of a constraint, as operands.
 
     Args:
-        contents: Contents of its element.
+        contents: Contents of the constraint's element.
     """
 
     def __init__(self, contents: ElementContents) -> None:
@@ -32,16 +32,16 @@ class Arguments:
         """Return the text of the only child of a name.
 
         Raises:
-            TextError: There is none, or there are two.
+            TextError: No child has the name, or several have.
         """
         return self.contents.child(tag).text
 
     def main(self, terms: Terms) -> list[Operand]:
-        """Return the items of the list, which may stand alone."""
+        """Return the items of the list, which may be the element's own text."""
         return terms.items(self.contents.main.text)
 
     def numbers(self, tag: str) -> list[int] | None:
-        """Return the numbers of a child; None if there is none."""
+        """Return the numbers in a child; None if there is no such child."""
         child = self.contents.get(tag)
         return None if child is None else [number(token) for token in child.text.split()]
 
@@ -201,7 +201,7 @@ def _count(terms: Terms, arguments: Arguments) -> None:
 
 def _distinct_values(terms: Terms, arguments: Arguments) -> None:
     exceptions = sorted(set(arguments.numbers("except") or []))
-    # Each exception is there once more, and is not counted.
+    # Each exception is appended, so that it certainly occurs, and is then subtracted from the count.
     total = terms.model.distinct_values([*arguments.main(terms), *exceptions])
     arguments.condition(terms, total - len(exceptions))
 
@@ -220,7 +220,7 @@ def _cardinality(terms: Terms, arguments: Arguments) -> None:
         raise TextError(f"<cardinality> has {len(values)} values and {len(counts)} numbers of occurrences")
     closed = values_at.attribute("closed", "false") == "true"
     if all(isinstance(value, int) for value in values):
-        # Not a mapping: a value may be listed twice.
+        # A value may be listed twice, which the mapping of Model.cardinality could not hold.
         model.post("global_cardinality_closed" if closed else "global_cardinality", xs, values, counts)
         return
     for value, count in zip(values, counts, strict=True):
@@ -244,7 +244,7 @@ def _extreme(terms: Terms, arguments: Arguments) -> None:
 
 
 def _rank(terms: Terms, rank: str, position: Expression, hits: Sequence[Operand]) -> None:
-    """Post that a place is the first or the last one of the hits."""
+    """Post that a position is that of the first or the last hit; nothing for the rank ``any``."""
     if rank not in ("any", "first", "last"):
         raise TextError(f"expected any, first or last as a rank, found {rank[:40]!r}")
     if rank != "any":
@@ -332,7 +332,7 @@ def _instantiation(terms: Terms, arguments: Arguments) -> None:
 
 
 def _automaton(terms: Terms, arguments: Arguments) -> None:
-    """Post <regular>, or <mdd>: the automaton from its root to the nodes without transitions."""
+    """Post <regular>, or <mdd>: an automaton that starts at the root and accepts at nodes without transitions."""
     xs = terms.items(arguments.text("list"))
     moves: dict[str, dict[int, set[str]]] = {}
     for row in rows_of(arguments.text("transitions")):
@@ -355,10 +355,10 @@ def _automaton(terms: Terms, arguments: Arguments) -> None:
 def _determinised(
     moves: Mapping[str, Mapping[int, set[str]]], start: str, final: set[str]
 ) -> tuple[list[dict[int, int]], list[int]]:
-    """Return a deterministic automaton of the same words, whose states are sets of states; the first one is 0.
+    """Return the transitions and accepting states of a deterministic automaton of the same words; it starts at 0.
 
     Raises:
-        UnsupportedError: It has too many states.
+        UnsupportedError: The automaton has too many states.
     """
     states = {frozenset([start]): 0}
     transitions: list[dict[int, int]] = []
@@ -392,7 +392,7 @@ def _circuit(terms: Terms, arguments: Arguments) -> None:
 
 
 def _flow(terms: Terms, arguments: Arguments) -> None:
-    """Post that the outflow of each node exceeds its inflow by its balance; the weighted flow may have a condition."""
+    """Post that the outflow of each node exceeds its inflow by its balance, and a condition on the weighted flow."""
     model, xs = terms.model, arguments.main(terms)
     balance = terms.items(arguments.text("balance"))
     arcs = [_numbers_of(row) for row in rows_of(arguments.text("arcs"))]
@@ -417,7 +417,7 @@ def _no_overlap(terms: Terms, arguments: Arguments) -> None:
     ignores = arguments.contents.attribute("zeroIgnored", "true") == "true"
     if is_line:
         starts, spans = terms.items(origins), terms.items(lengths)
-        together(arguments.name, starts, spans)  # refuses different lengths
+        together(arguments.name, starts, spans)  # raises an error if the lengths differ
         model.no_overlap(starts, spans, strict=not ignores)
         return
     boxes = list(together(arguments.name, terms.matrix(origins), terms.matrix(lengths)))

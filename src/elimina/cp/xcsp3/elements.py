@@ -28,7 +28,7 @@ class ElementContents:
 
     @property
     def has_children(self) -> bool:
-        """True if elements are inside."""
+        """True if the element has children."""
         return bool(self._element.children)
 
     @property
@@ -51,7 +51,7 @@ class ElementContents:
         """Return the child of a name; None if there is none.
 
         Raises:
-            TextError: There are two.
+            TextError: Several children have the name.
         """
         children = self.all(tag)
         if len(children) > 1:
@@ -62,7 +62,7 @@ class ElementContents:
         """Return the only child of a name.
 
         Raises:
-            TextError: There is none, or there are two.
+            TextError: No child has the name, or several have.
         """
         only = self.get(tag)
         if only is None:
@@ -78,7 +78,8 @@ class ElementContents:
         """Check that everything was read.
 
         Raises:
-            UnsupportedError: A child, an attribute or a text was not; it is named.
+            UnsupportedError: A child or an attribute was not read; it is named.
+            TextError: A text was not read.
         """
         where = f"<{self._owner}>" if self.name == self._owner else f"<{self.name}> of <{self._owner}>"
         for name, value in self._element.attributes.items():

@@ -26,10 +26,10 @@ _SECTIONS = ("variables", "constraints", "objectives", "annotations")
 
 
 class Reader:
-    """Reads a file's elements in their order.
+    """Reader of a document's variables, then its constraints, then its objectives, wherever they are in the file.
 
     Args:
-        document: The file; its ``line`` follows what is read.
+        document: The file; its ``line`` is set to that of the element being read.
     """
 
     def __init__(self, document: Document) -> None:
@@ -55,7 +55,7 @@ class Reader:
         for section in self._document.visit(root):
             if section.tag not in _SECTIONS:
                 raise TextError(f"expected one of {', '.join(_SECTIONS)}, found <{section.tag}>")
-            # Annotations only advise the search.
+            # Annotations only advise the search, so they are ignored.
             if section.tag != "annotations":
                 _check_frame(section, *(("combination",) if section.tag == "objectives" else ()))
         _check_frame(root, "format", "type")
@@ -236,7 +236,7 @@ class Reader:
         names = [[name for token in tokens(each.text) for name in self._terms.names(token)] for each in lists]
         width = _highest(template) + 1
         steps = [number(each.attribute("offset", "1")) for each in lists]
-        # A single list is split by the number of variables in the template.
+        # From a single list, each constraint takes as many variables as the template has.
         widths = [number(each.attribute("collect", "1")) for each in lists] if len(lists) > 1 else [width]
         if len(lists) == 1:
             lists[0].attribute("collect", "1")
@@ -302,7 +302,7 @@ def _highest(template: Element) -> int:
 
 
 def _filled(template: Element, arguments: Sequence[str], highest: int) -> Element:
-    """Return a template with its placeholders replaced by arguments; ``%...`` is those after the highest one."""
+    """Return a template with arguments in place of placeholders; ``%...`` stands for those after the highest number."""
 
     def argument(match: re.Match[str]) -> str:
         if match[1] == "...":
@@ -339,5 +339,5 @@ def read_xcsp3(path: Path, data: bytes) -> Model:
     except RecursionError:
         reraise(path, document.line, TextError("the nesting is too deep"))
     except InputError as error:
-        # The solver refuses an argument that the file holds.
+        # The solver refuses an argument, which comes from the file.
         reraise(path, document.line, TextError(str(error)))

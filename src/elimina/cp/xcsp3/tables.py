@@ -16,7 +16,7 @@ from elimina._core import TextError
 from elimina.cp.xcsp3.terms import Operand, Terms, number, span
 
 MAX_CELLS = 1 << 20
-"""Largest number of tuples of a table written out; beyond, each row becomes a clause or a Boolean."""
+"""Largest number of tuples to which rows are expanded; in larger tables, each row becomes a clause or a Boolean."""
 
 _OPERATORS = {"=": "eq", "≠": "ne", "≤": "le", "≥": "ge", "<": "lt", "﹤": "lt", ">": "gt", "﹥": "gt"}
 _COMPARE: dict[str, Callable[[int, int], bool]] = {
@@ -69,7 +69,7 @@ class Cell(NamedTuple):
         return Cell("eq", constant=number(rest))
 
     def allows(self, value: int) -> bool:
-        """Return whether a value fulfils a condition that names no column."""
+        """Return whether a value fulfils the condition; True if this depends on other columns, too."""
         if self.columns or self.operator == "any":
             return True
         if self.operator in ("in", "notin"):
@@ -82,7 +82,7 @@ class Cell(NamedTuple):
         return _COMPARE[self.operator](row[position], total)
 
     def truth(self, terms: Terms, xs: Sequence[Operand], position: int) -> Operand:
-        """Return a Boolean of the condition."""
+        """Return a Boolean that is 1 exactly if the condition holds."""
         x = xs[position]
         if self.operator in ("in", "notin"):
             inside = terms.is_in(x, self.values)
@@ -117,7 +117,7 @@ def _tuples(text: str) -> list[list[str]]:
 
 
 def post_table(terms: Terms, xs: Sequence[Operand], rows: Sequence[Row], is_positive: bool) -> None:
-    """Post the tuples that are allowed, or those that are forbidden."""
+    """Post a table of allowed tuples, or one of forbidden tuples."""
     domains = [terms.model.domain(x) for x in xs]
     members = [domain if isinstance(domain, range) else frozenset(domain) for domain in domains]
     choices = [_choices(row, list(zip(domains, members, strict=True))) for row in rows]

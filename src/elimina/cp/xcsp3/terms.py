@@ -17,7 +17,7 @@ from elimina.errors import UnsupportedError
 
 @dataclass
 class Array:
-    """An array of variables: its sizes, first indices, and elements in row-major order; None where there is none."""
+    """An array of variables: its sizes, first indices, and elements in row-major order (None without a variable)."""
 
     sizes: list[int]
     starts: list[int]
@@ -27,7 +27,7 @@ class Array:
 Operand: TypeAlias = Expression | int
 
 MAX_ITEMS = 1 << 22
-"""Elements of an array or a list that are written in a shorter form, such as ``0x1000``."""
+"""Largest number of elements of an array, or of a list in a shorter form, such as ``0x1000``."""
 
 _NUMBER = re.compile(r"[+-]?\d{1,19}")
 _REPEATED = re.compile(r"([+-]?\d{1,19})x(\d{1,19})")
@@ -65,7 +65,7 @@ class Terms:
         return operands
 
     def names(self, token: str) -> list[str]:
-        """Return an argument of a group as texts, one for each element of an array's part."""
+        """Return an argument of a group as texts: one for each element of an array's part, otherwise the argument."""
         if "[" not in token or "(" in token:
             return [token]
         return [x.name if isinstance(x, Expression) else str(x) for x in self._named(token)]
@@ -102,7 +102,7 @@ class Terms:
             self._restrict(left, self._set(right), operator == "in")
 
     def truth_of_condition(self, left: Operand, condition: str) -> Operand:
-        """Return a Boolean of a condition such as ``(le,5)`` on an operand."""
+        """Return a Boolean that is 1 exactly if an operand fulfils a condition such as ``(le,5)``."""
         operator, right = _split_condition(condition)
         if operator in _COMPARISONS:
             return self.truth(operator, left, self.value(right))
@@ -110,14 +110,14 @@ class Terms:
         return inside if operator == "in" else 1 - self.model.expression(inside)
 
     def truth(self, operator: str, left: Operand, right: Operand) -> Operand:
-        """Return a Boolean of a comparison."""
+        """Return a Boolean that is 1 exactly if a comparison holds."""
         return self.model.holds(self.relation(operator, left, right))
 
     def boolean(self, x: Operand) -> Expression:
         """Return an operand that is used as a Boolean.
 
         Raises:
-            TextError: It may have a value other than 0 and 1.
+            TextError: The operand may have a value other than 0 and 1.
         """
         lo, hi = self.model.bounds(x)
         if lo < 0 or hi > 1:
@@ -137,7 +137,7 @@ class Terms:
         return product
 
     def relation(self, operator: str, left: Operand, right: Operand) -> Relation:
-        """Return a comparison; of two numbers, too."""
+        """Return a comparison; both operands may be numbers."""
         a, b = self.model.expression(left), self.model.expression(right)
         relation: Relation = {
             "eq": a.__eq__, "ne": a.__ne__, "lt": a.__lt__, "le": a.__le__, "gt": a.__gt__, "ge": a.__ge__,
@@ -145,7 +145,7 @@ class Terms:
         return relation
 
     def is_in(self, x: Operand, values: Sequence[int]) -> Operand:
-        """Return a Boolean: whether an operand is among some values."""
+        """Return a Boolean that is 1 exactly if an operand is among some values."""
         if not values:
             return 0
         runs = list(_runs(values))
@@ -254,7 +254,7 @@ class Terms:
         return [self._value(argument) for argument in call.arguments]
 
     def is_among(self, x: Operand, values: Sequence[Operand]) -> Operand:
-        """Return a Boolean: whether an operand equals one of several."""
+        """Return a Boolean that is 1 exactly if an operand equals one of several operands."""
         numbers = [v for v in values if isinstance(v, int)]
         if len(numbers) == len(values):
             return self.is_in(x, numbers)
@@ -336,7 +336,7 @@ def _split_condition(condition: str) -> tuple[str, str]:
 
 
 def together(name: str, *lists: Sequence[Any]) -> Sequence[tuple[Any, ...]]:
-    """Return the items of lists of one length side by side.
+    """Return the items of lists of equal lengths side by side.
 
     Raises:
         TextError: The lengths differ.
@@ -451,7 +451,7 @@ _FUNCTIONS: dict[str, tuple[int, int, Callable[[Terms, list[Operand]], Operand]]
     "imp": (2, 2, lambda terms, xs: terms.model.any_of([1 - terms.model.expression(xs[0]), xs[1]])),
     "if": (3, 3, lambda terms, xs: terms.model.element([xs[2], xs[1]], terms.model.expression(xs[0]))),
 }
-"""Operator -> least and greatest number of arguments, and its value."""
+"""Operator -> least and greatest number of arguments, and function that returns its value."""
 
 _BOOLEAN_ARGUMENTS = {**dict.fromkeys(("not", "and", "or", "xor", "iff", "imp"), MAX_ITEMS), "if": 1}
 """Operator -> number of its first arguments that are Booleans."""
