@@ -25,7 +25,7 @@ TILES_AHEAD = 2
 """Number of tiles that are read ahead: with the current one, they fill the slots of a table."""
 MAX_READ_THREADS = 8
 ONE_THREAD_WORK = 1 << 24
-"""Combinations of a tile up to which one thread computes it while the next one is read."""
+"""Largest number of combinations of a tile that one thread computes: starting others would take longer."""
 
 
 class DiskSession(TiledSession):

@@ -44,7 +44,7 @@ class Session(Protocol):
     """A program on a device, its arena kept between runs."""
 
     def load(self, offset: int, values: NDArray[np.generic]) -> None:
-        """Write elements of the arena, of the program's dtype, from an offset on; they are read until the next run."""
+        """Write elements of the arena's dtype from an offset on; ``values`` must not change until the next run."""
         ...
 
     def run(self, steps: NDArray[np.int64] | None = None, progress: Progress | None = None) -> RunOutput:
@@ -61,7 +61,7 @@ class Session(Protocol):
         ...
 
     def fetch(self, offset: int, span: int) -> NDArray[np.generic]:
-        """Return elements of the arena after a run of a program that keeps its messages; the next run may change them."""
+        """Return elements of the arena after a run of a program that keeps its messages; valid until the next run."""
         ...
 
     def load_peaks(self, peaks: NDArray[np.float64], first: int = 0) -> None:

@@ -12,13 +12,13 @@ from elimina.backends.cuda import kernels
 from elimina.backends.cuda.device import CudaDevice
 
 MIN_COPY_CELLS = 1 << 16
-"""Size of a table below which the array library's own copy is as good."""
+"""Least cells of a table for this copy: below, the array library's own copy is as good."""
 MIN_ROW_CELLS = 64
 MAX_GRID = (64, 65535)
 
 
 class CellRows(NamedTuple):
-    """A table as rows of cells that follow each other.
+    """A table as rows of adjacent cells.
 
     Attributes:
         rows: Number of rows.
@@ -32,7 +32,7 @@ class CellRows(NamedTuple):
 
 
 def cell_rows(sizes: Sequence[int], strides: Sequence[int]) -> CellRows | None:
-    """Return a table as rows, the longest that its strides (in cells) allow; None if that takes more than one pitch."""
+    """Return a table as rows, the longest that its strides (in cells) allow; None if their distances differ."""
     columns, axis = 1, len(sizes)
     while axis > 0 and (strides[axis - 1] == columns or sizes[axis - 1] == 1):
         axis -= 1
@@ -58,11 +58,11 @@ def copy_array(
         backend: Backend of the device.
         source_array: Cells of the array to copy.
         target_array: Destination, possibly of another dtype.
-        limit: Cells from here on become ``forbidden``; None: all are copied.
+        limit: Least value of the cells that become ``forbidden``; None: all are copied.
         forbidden: A number of the other dtype.
 
     Returns:
-        False: the array is too small or its strides are too odd for this copy; nothing was done.
+        True if the array was copied; False if this copy does not suit its size, its strides or its dtypes.
     """
     ends = [
         cell_rows(array.shape, [stride // array.itemsize for stride in array.strides]) if array.ndim else None
@@ -72,7 +72,7 @@ def copy_array(
     has_kernel = all(array.dtype.name in kernels.CELL_TYPES for array in (source_array, target_array))
     if source_array.size < MIN_COPY_CELLS or source is None or target is None or not has_kernel:
         return False
-    # A copy without gaps may have rows of any length.
+    # An array without gaps has rows of any length, so it takes those of the other array.
     if source.rows == 1:
         source = CellRows(target.rows, target.columns, target.columns)
     elif target.rows == 1:
@@ -90,6 +90,6 @@ def copy_array(
 
 @functools.cache
 def forbidding_copy(cupy: Any) -> Any:
-    """Return a kernel that writes a table of another dtype, or with another number for 'forbidden'."""
+    """Return a kernel that copies a table to another dtype, or with another number for 'forbidden'."""
     body = "y = x < limit ? static_cast<U>(x) : forbidden"
     return cupy.ElementwiseKernel("T x, T limit, U forbidden", "U y", body, "forbid")

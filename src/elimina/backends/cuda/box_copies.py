@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 MIN_SINGLE_RUN_BYTES = 1 << 19
-"""Bytes from which runs are copied one by one."""
+"""Least bytes of runs that are copied one by one."""
 MAX_PITCH_BYTES = (1 << 31) - 1
 """The largest stride of a copy in rows."""
 
@@ -15,7 +15,7 @@ CopyRows = Sequence[tuple[int, int, int]]
 
 
 def copy_box(runtime: Any, to: int, source: int, run: int, rows: CopyRows, stream: int) -> None:
-    """Queue the copies of runs of bytes; ``rows``: count, stride to and stride from, fastest first."""
+    """Queue the copies of runs of bytes; ``rows``: count, stride in the target and in the source, fastest first."""
     if not rows:
         runtime.memcpyAsync(to, source, run, runtime.memcpyDefault, stream)
         return

@@ -30,7 +30,7 @@ def make_context(device: int) -> bool:
 
 
 def import_cupy(device: int) -> Any:
-    """Return CuPy; a GPU's context is made meanwhile.
+    """Import and return CuPy; meanwhile, a thread makes a GPU's context.
 
     Raises:
         DeviceError: CuPy is missing, hidden by a folder or too old.

@@ -44,7 +44,7 @@ def _properties(cupy: Any, device: int) -> Any:
 _kernels: dict[tuple[int, str], Any] = {}
 """Kernels that this process has loaded, by GPU and name: later calls need not load them again."""
 _shared: dict[tuple[int, str], int] = {}
-"""Bytes of shared memory that each of them may take besides its own."""
+"""Bytes of shared memory that a launch of each loaded kernel may request."""
 
 
 class CudaDevice:
@@ -54,7 +54,7 @@ class CudaDevice:
         device: The device's number.
 
     Attributes:
-        keeps_memory: True while programs follow each other that take the memory of those before.
+        keeps_memory: True while successive programs reuse the memory of earlier ones.
 
     Raises:
         DeviceError: CuPy is missing or too old, the driver is missing or too old, or there is no such device.
@@ -148,7 +148,8 @@ class CudaDevice:
         if program.sparse is not None or program.stream is not None or program.shards is not None:
             return
         self.claim()
-        thread = threading.Thread(target=self._reserve, args=(program,), daemon=False)  # the interpreter waits for it
+        # Not a daemon, so that the interpreter waits for it.
+        thread = threading.Thread(target=self._reserve, args=(program,), daemon=False)
         with contextlib.suppress(MemoryLimitError):
             start_thread(thread)
             self._reserving = thread
@@ -158,7 +159,7 @@ class CudaDevice:
         with contextlib.suppress(DeviceError):
             size = self.lay_out(program).size
             with self.at_work(size):
-                self.device_memory.allocate(size)  # stays idle
+                self.device_memory.allocate(size)  # unused, so it stays as idle memory
             self._give_back_after(idle_memory.LINGER_SECONDS)
 
     def claim(self) -> None:
@@ -169,9 +170,9 @@ class CudaDevice:
         idle_memory.keep_idle(self.number)
 
     def trim(self) -> None:
-        """Release memory that no program uses, after a while: a short one if it is most of the GPU.
+        """Release memory that no program uses, after a while: a shorter one if it is much of the GPU.
 
-        Little of it stays, and all of it while ``keeps_memory`` is true.
+        Up to ``KEPT_BYTES`` are kept, and everything while ``keeps_memory`` is true.
         """
         if self.keeps_memory:
             return
@@ -185,7 +186,7 @@ class CudaDevice:
     def _give_back_after(self, seconds: float) -> None:
         """Release unused memory after a while, in a thread, unless a program begins before."""
         idle_memory.keep_idle(self.number)
-        # It does not hold this object, whose lane is for others.
+        # The timer has no reference to this object: when that is freed, its lane (`lanes.py`) goes to later backends.
         timer = threading.Timer(seconds, idle_memory.return_idle, (self.cupy, self.number))
         idle_memory.timers[self.number] = timer
         timer.daemon = True
@@ -199,7 +200,7 @@ class CudaDevice:
 
         Args:
             name: Name expression.
-            shared: Bytes of shared memory that it takes besides its own.
+            shared: Bytes of shared memory that its launch requests.
         """
         key = self.number, name
         if key not in _kernels:
@@ -221,11 +222,11 @@ class CudaDevice:
         missing = [name for name in dict.fromkeys(names) if (self.number, name) not in _kernels]
         if len(missing) < 2:
             return
-        compilation.cache_folder()  # the same one for all threads
+        compilation.cache_folder()  # made here, so that all threads use the same folder
         pool = ThreadPoolExecutor(min(len(missing), processors()), "elimina")
         futures: list[Future[object]] = []
         try:
-            # Without threads, each is compiled when it is used.
+            # If no thread can be started, each kernel is compiled when it is used.
             with contextlib.suppress(RuntimeError):
                 for name in missing:
                     futures.append(pool.submit(compilation.compiled, self.cupy, name, self._architecture))
@@ -257,10 +258,10 @@ class CudaDevice:
         """Record work as a graph without running it; kernels of graphs start ten times as fast.
 
         Args:
-            work: Has been done before, so that its kernels are compiled. It is to do the same each time.
+            work: Function that queues the same work each time; it has run before, so its kernels are compiled.
 
         Returns:
-            A function that runs the work, and returns the array of ``work``.
+            A function that runs the recorded work, and returns what ``work`` has returned.
         """
         stream = self.stream
         stream.begin_capture(self.cupy.cuda.runtime.streamCaptureModeRelaxed)

@@ -19,15 +19,15 @@ from elimina.planning.record import AXES, AXIS_WORDS, HEADER, MID_AXES, OUTER_AX
 WARP_THREADS = 32
 """Threads of a warp."""
 MIN_SHARING = 4
-"""Least values of the eliminated variable, and cells that have the same streamed values."""
+"""Least number of values of the eliminated variable, and of slow cells with the same streamed values."""
 SCHEDULERS = 4
 """Warps that a multiprocessor runs at a time."""
 FOLD_CYCLES = 4.0
-"""Cycles of a warp for a combination of two registers, with the third one joined to them."""
+"""Cycles of a warp for combining two registers, and for joining a third one."""
 WAIT_CYCLES = 60.0
 """Cycles of waiting for shared memory, for each value of the eliminated variable."""
 LOAD_CYCLES = 4.0
-"""Cycles of a warp for loading a cell of a face a thread."""
+"""Cycles of a warp for loading one cell of a face in each thread."""
 SECTOR_BYTES = 32
 """Unneeded bytes that are read for each run of cells."""
 CACHE_BYTES_PER_CYCLE = 30.0
@@ -54,7 +54,11 @@ class FacesShape(NamedTuple):
 
 
 class FacesCut(NamedTuple):
-    """Parameters of the kernel: ``outers`` slow cells per block, ``splits`` of ``batch`` middle cells, and so on."""
+    """Parameters of the kernel.
+
+    A block has ``outers`` slow cells, one of ``splits`` batches of ``batch`` middle cells, and one of ``chunks`` chunks
+    of ``chunk`` fast cells. ``workers`` threads compute, ``columns`` of them along the fast cells; the others load.
+    """
 
     kernel: FacesKernel
     outers: int

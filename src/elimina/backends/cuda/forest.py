@@ -12,11 +12,11 @@ from elimina.backends.cuda.step_arrays import StepArrays
 from elimina.planning.record import AXIS_WORDS, DOMAIN, HEADER, WORDS, ragged
 
 MIN_CHUNKED_WORK = 1 << 11
-"""Rows of a small step from which it is cut into chunks."""
+"""Largest number of rows of a small step that is not cut into chunks."""
 MAX_CHUNKS = 264
 """Largest number of chunks of a step: about as many blocks as run at a time."""
 THREAD_WORK = 8
-"""Rows of a chunk that one thread of a block computes, at most, if there are no more chunks."""
+"""Largest number of rows of a chunk that one thread computes, unless that takes over ``MAX_CHUNKS`` chunks."""
 THREADS, WARP_THREADS = kernels.THREADS, 32
 LINK_WORDS = 10
 AWAITED = -2
@@ -30,7 +30,7 @@ class ForestLaunch(NamedTuple):
     Attributes:
         first: Number of its first entry.
         slots: Its entries.
-        counter: Number of its counter, of entries that are taken.
+        counter: Number of the counter of entries that blocks have taken.
         tree: True if each step has one chunk and one reader at most, so that no entry waits.
         levels: True if some of its steps are moment-matching steps.
         work: Rows of its steps.
@@ -45,7 +45,7 @@ class ForestLaunch(NamedTuple):
 
     @property
     def path(self) -> str:
-        """Name of the executor path that it is."""
+        """Name of its executor path (``core/exec/paths.hpp``)."""
         return "cuda-forest"
 
 
@@ -58,7 +58,7 @@ def write_reciprocals(words: NDArray[np.int64], starts: NDArray[np.int64], axes:
 def chunks_of(steps: StepArrays) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return for each small step its number of chunks, and the output cells of a chunk, enough for all threads."""
     domain = np.maximum(1, steps.headers[:, DOMAIN])
-    # Number of threads for a cell, as the kernel chooses it for a chunk with the remaining cells.
+    # Number of threads that share a cell: the same as the kernel chooses for a full chunk.
     sharing = np.minimum(WARP_THREADS, 1 << np.ceil(np.log2(np.maximum(1, domain / THREAD_WORK))).astype(np.int64))
     row = THREADS // sharing
     rows = np.maximum(THREAD_WORK // -(-domain // sharing), -(-steps.cells // (row * MAX_CHUNKS)))
@@ -73,9 +73,9 @@ class ForestLists(NamedTuple):
         links: Words of ``LinkWord`` of each step.
         waits: Steps that entries wait for.
         entries: Entries of all launches, one after another.
-        bounds: Number of the first entry of each launch, by its phase, and of all of them.
-        children: Number of steps of its launch that each step reads.
-        unfinished: Chunks of each step; none of those that do not run here.
+        bounds: Number of the first entry of each launch, by phase, and then the number of all entries.
+        children: For each step, how many steps of its launch it reads.
+        unfinished: Number of chunks of each step; 0 if it is not a small step that runs.
     """
 
     links: NDArray[np.int64]
@@ -110,7 +110,7 @@ def forest_lists(
     then = readers[is_walk]
     links[sources[is_walk], :4] = np.stack([then, starts[then], steps.headers[then, WORDS], children[then]], axis=1)
     links[sources[~is_walk], 0] = AWAITED
-    # ``pairs`` is sorted, so what each step waits for follows one another.
+    # ``pairs`` is sorted, so the steps that one step waits for are next to each other.
     waiting = np.where(walks, 0, children)
     waits_at = links_at + links.size + np.cumsum(waiting) - waiting
     links[:, 4:] = np.stack([chunks, chunk_cells, starts, steps.headers[:, WORDS], waiting, waits_at], axis=1)

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from elimina.backends.cuda.device import CudaDevice
 
 TOUCH_BYTES = 64 << 20
-"""Bytes that a thread touches, before they are pinned."""
+"""Bytes that a thread writes at a time, before the memory is pinned."""
 
 
 class PinnedArena:
-    """In the host's memory, which the device copies from and to by itself."""
+    """An arena in the host's memory, which the device copies from and to by itself."""
 
     def __init__(self, backend: CudaDevice, program: Program, factors: NDArray[np.generic]) -> None:
         self._runtime = backend.cupy.cuda.runtime
@@ -43,7 +43,7 @@ class PinnedArena:
         target[len(head) :] = 0
 
     def prepare(self, tile: StreamTile) -> None:
-        """Nothing: the device copies by itself."""
+        """Do nothing: the device copies by itself."""
 
     def upload(self, tile: StreamTile, base: int, stream: Any) -> None:
         """Queue the uploads of the tile to the device's memory."""
@@ -73,7 +73,7 @@ class PinnedArena:
 
 
 def _empty_pages(cells: int, dtype: np.dtype[Any]) -> tuple[NDArray[Any], int]:
-    """Return an array whose pages hold nothing else, and their bytes: a page is pinned only once."""
+    """Return an array whose pages hold nothing else, and their bytes: a page can be pinned only once."""
     size = -(-max(1, cells * dtype.itemsize) // mmap.PAGESIZE) * mmap.PAGESIZE
     memory = np.empty(size + mmap.PAGESIZE, dtype=np.uint8)
     start = -memory.ctypes.data % mmap.PAGESIZE
@@ -81,7 +81,7 @@ def _empty_pages(cells: int, dtype: np.dtype[Any]) -> tuple[NDArray[Any], int]:
 
 
 class FileArena:
-    """In a file. Threads read ahead into pinned memory, and write behind."""
+    """An arena in a file. Threads read ahead into pinned memory, and write behind."""
 
     def __init__(self, backend: CudaDevice, program: Program, factors: NDArray[np.generic]) -> None:
         assert program.scratch is not None
@@ -192,19 +192,19 @@ class _Stage:
         self.copied: Any = None
 
     def wait(self) -> None:
-        """Wait until the device has copied from here, or to here."""
+        """Wait until the device has copied from this memory, or to it."""
         if self.copied is not None:
             self.copied.synchronize()
 
     def finish(self) -> None:
-        """Wait for the file."""
+        """Wait until the file has been read or written."""
         for job in self.jobs:
             job.result()
         self.jobs = []
 
 
 def _closely(box: Copy, run: int) -> Iterator[tuple[tuple[int, int, int], int]]:
-    """Yield the rows, and their strides if the runs follow one another."""
+    """Yield the rows of a box, each with its stride where the runs lie one after another."""
     for row in box.rows:
         yield row, run
         run *= row[0]

@@ -11,9 +11,11 @@ from typing import Any
 from elimina.backends.cuda.memory import DeviceMemory
 
 LINGER_SECONDS, LINGER_SHARE, SHORT_LINGER_SECONDS = 1.0, 1 / 2, 0.25
-"""Seconds for which more than ``KEPT_BYTES`` stay for the next program, up to this share of a GPU; seconds for more.
+"""Seconds for which idle memory beyond ``KEPT_BYTES`` is kept; the share of a GPU beyond which it is kept for less; and
+the seconds then.
 
-What is given back, in 0.06 s, is cleared before it is had again: 64 GiB take 0.2 s instead of 0.01 on an H200.
+To give memory back takes 0.06 s, and it is cleared when it is allocated again: on an H200, 64 GiB take 0.2 s instead of
+0.01 s.
 """
 
 
@@ -45,11 +47,11 @@ def keep_idle(device: int) -> None:
 
 @atexit.register
 def _leave_driver() -> None:
-    """Keep threads from returning from the driver after the interpreter's end."""
+    """Wait for threads in the driver, which must not return from it after the interpreter's end."""
     for timer in list(timers.values()):
         timer.cancel()
     for lock in list(return_locks.values()):
-        # A forked child may keep its copy of the state.
+        # In a forked child, the copy of a lock may stay locked, so the wait is limited.
         if lock.acquire(timeout=LINGER_SECONDS):
             lock.release()
 

@@ -10,11 +10,11 @@ import numpy as np
 from elimina.problem.semirings import SEMIRINGS
 
 THREADS = 256
-"""Threads of a block, in every kernel but the product kernel."""
+"""Threads of a block in all kernels except the product and faces kernels."""
 FOREST_BLOCKS = 2
 """Blocks of ``forest.cu`` that a multiprocessor runs at a time."""
 PRODUCT_THREADS = 128
-"""Threads of its blocks."""
+"""Threads of a block of the product kernel."""
 
 CELL_TYPES = {"int16": "i16", "int32": "i32", "int64": "i64", "uint64": "u64", "float32": "float", "float64": "double"}
 
@@ -29,7 +29,7 @@ FACES = {
     4: ((4, 4, 5, 10, 384, 1),),
     8: ((4, 4, 5, 4, 512, 1),),
 }
-"""By the bytes of a cell: outers, rows, items, depth, threads and blocks of the forms of the faces kernel."""
+"""Bytes of a cell -> forms of the faces kernel: outers, rows, items, depth, threads and blocks of each."""
 
 
 class TileKernel(NamedTuple):
@@ -42,11 +42,11 @@ class TileKernel(NamedTuple):
         lane_bytes: Bytes of a register that holds cells.
         streamed: Number of streamed tables; -1 for any number.
         dense: True if fast cells are read in 16-byte words.
-        aligned: True if they are known to start at 16-byte addresses.
+        aligned: True if rows of fast cells are known to start at 16-byte addresses.
         whole: True if all values of the eliminated variable are in shared memory at once.
         blocks: Blocks that are to fit a multiprocessor together.
-        ring: Bytes of shared memory for streamed values on their way.
-        outers: Most slow cells of a block.
+        ring: Bytes of shared memory for streamed values that are loaded ahead.
+        outers: Largest number of slow cells of a block.
     """
 
     name: str
@@ -63,10 +63,11 @@ class TileKernel(NamedTuple):
 
 
 class ProductForm(NamedTuple):
-    """Part of a thread of the product kernel, and the number of blocks of such threads on a multiprocessor.
+    """Cells of a thread of the product kernel (rows and vectors), and the number of blocks on a multiprocessor.
 
-    ``whole``: whether it is for steps with all values of the eliminated variable in shared memory at once (its
-    registers suffice for no others) or for the others (there its few blocks wait less); None: for both.
+    ``whole`` is True if the form is only for steps with all values of the eliminated variable in shared memory at once,
+    as other steps need more registers. It is False if the form is only for other steps, in which its few blocks wait
+    less. None: it is for all steps.
     """
 
     rows: int
@@ -104,9 +105,9 @@ class FacesKernel(NamedTuple):
         name: The template's name expression.
         outers, rows, cells: Slow, middle and fast cells that a thread computes.
         lane_bytes: Bytes of a register that holds cells.
-        items: Most cells of the faces that a thread loads.
+        items: Largest number of cells of the faces that a thread loads.
         depth: Values of the eliminated variable that it loads at a time.
-        threads: Most threads of a block.
+        threads: Largest number of threads of a block.
         blocks: Blocks that are to fit a multiprocessor together.
     """
 
@@ -186,7 +187,7 @@ def faces_kernel(
     threads: int,
     blocks: int,
 ) -> FacesKernel:
-    """Return the kernel of boxes with these parameters."""
+    """Return the faces kernel with these parameters."""
     numbers = outers, rows, items, depth, threads, blocks
     name = f"elimina::faces<{policy_type(semiring, dtype)}, {', '.join(map(str, numbers))}>"
     return FacesKernel(name, outers, rows, 16 // dtype.itemsize, max(4, dtype.itemsize), items, depth, threads, blocks)
@@ -206,8 +207,8 @@ def tile_kernel(
     """Return the instantiation for a number of streamed tables (more than two: -1) and a way of reading.
 
     ``aligned``: dense rows start at 16-byte addresses. ``whole``: all values of the eliminated variable are in shared
-    memory at once. ``units``: how much of dense rows a thread has on its way. ``outers``: most outer
-    cells with common streamed values; only for aligned rows.
+    memory at once. ``units``: units of dense rows that a thread loads ahead. ``outers``: largest number
+    of outer cells with common streamed values; more than one needs aligned rows.
     """
     pairs = dtype == np.int16 and dense
     policy = policy_type(semiring, dtype)
@@ -254,7 +255,7 @@ def range_kernel(semiring: str, dtype: np.dtype[np.generic]) -> str:
 
 
 def extremes_kernel(semiring: str, dtype: np.dtype[np.generic], cells: int) -> str:
-    """Return the name expression of the kernel that finds an output's range, so many cells at a time."""
+    """Return the name expression of the kernel for an output's range; ``cells``: number of cells read at a time."""
     return f"elimina::extremes<{semiring_type(semiring, dtype)}, {cells}>"
 
 
@@ -271,4 +272,4 @@ def decode_kernel(semiring: str, dtype: np.dtype[np.generic]) -> str:
 
 
 DIVIDE = "elimina::divide"
-"""AllDifferent's kernel."""
+"""Name expression of AllDifferent's kernel."""

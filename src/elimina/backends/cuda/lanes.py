@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 class Lane:
     """A stream of a GPU, and the handle of cuBLAS for it.
 
-    Making either takes longer than many runs. So backends of a GPU leave theirs to later ones.
+    Making either takes longer than many runs, so a backend leaves its lane to later ones of the GPU.
     """
 
     def __init__(self, cupy: Any) -> None:
@@ -20,4 +20,4 @@ class Lane:
 
 
 idle_lanes: dict[int, list[Lane]] = {}
-"""Lanes that no backend has, by number of the GPU."""
+"""Lanes that no backend uses, by number of the GPU."""

@@ -14,7 +14,7 @@ from elimina.backends.cuda.tile_launch import TileLaunch
 
 
 class LaunchRecording:
-    """A graph of a part's launches: launched one by one, short steps wait for the host.
+    """A graph of the launches of some steps: if short steps are launched one by one, they wait for the host.
 
     Attributes:
         graph: Function that launches the graph; None until the launches are repeated.
@@ -30,8 +30,8 @@ class DeviceLayout(NamedTuple):
     """A program on the device, or some of its steps.
 
     One buffer stays as it is for all runs of a program: outputs of compact steps | assignment | output ranges | arena.
-    Offsets of compact outputs, relative to the arena, are negative. Another one belongs to the steps that run: words |
-    state.
+    Offsets of compact outputs, relative to the arena, are negative. Another buffer belongs to the steps that run: words
+    | state.
 
     Attributes:
         launches: Launches in the order of their execution.
@@ -44,14 +44,14 @@ class DeviceLayout(NamedTuple):
         sequence_at: Start of the numbers of the steps that run in the words.
         sequence: Number of these steps.
         words: Words that the kernels read.
-        state: Counters as they are before a run, as bytes: the stop flag, one for each launch of small steps, and for
-            each step how many it waits for, then how many of its chunks are not finished.
+        state: Counters as they are before a run, as bytes: the stop flag; one for each launch of small steps; for each
+            step, the number of steps that it waits for; and for each step, the number of its unfinished chunks.
         pending_at: Byte offset of the counters of steps.
         assignment_at, peaks_at, arena_at: Byte offsets in the buffer.
         size: Bytes of the buffer.
         work: Rows of all steps that run.
         recordings: Sessions' recordings of the launches, by the addresses that these are given.
-        copies: Copies of words and state that stay on devices, by the device's number; None if none do.
+        copies: Copies of words and state that stay on devices, by the device's number; None if none stay.
     """
 
     launches: tuple[ForestLaunch | TileLaunch | MatrixLaunch, ...]
@@ -75,9 +75,9 @@ class DeviceLayout(NamedTuple):
     copies: dict[int, Any] | None = None
 
     def phase(self, first: int, end: int, count: int) -> DeviceLayout:
-        """Return a phase of a program that is divided among GPUs; it ends with a large step.
+        """Return the part of the layout for a phase of a program that is divided among GPUs.
 
-        Small steps run with the next large one.
+        A phase ends with a large step; small steps run in the phase of the next large step.
         """
         large_launches = [number for number, launch in enumerate(self.launches) if not isinstance(launch, ForestLaunch)]
         begin, stop = (sum(large < step for large in self.larges) for step in (first, end))
@@ -85,6 +85,6 @@ class DeviceLayout(NamedTuple):
             large_launches[begin - 1] + 1 if begin else 0,
             len(self.launches) if end == count else large_launches[stop - 1] + 1 if stop else 0,
         )
-        # The ranges of all outputs are reset before the first phase.
+        # The ranges of all outputs are reset before the first phase, and not again before later ones.
         sequence = 0 if first else self.sequence
         return self._replace(launches=self.launches[launches], sequence=sequence, recordings={})

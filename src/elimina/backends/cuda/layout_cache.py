@@ -14,13 +14,13 @@ from elimina.planning.program import Program
 from elimina.system import lock_for_a_moment
 
 MAX_KEPT_LAYOUTS = 16
-"""Layouts of earlier programs, kept in the process for equal ones."""
+"""Largest number of kept layouts."""
 MAX_KEPT_WORDS_BYTES = 1 << 20
-"""Bytes of the longest program, likewise."""
+"""Largest size of the records of a program whose layout is kept."""
 
 _layouts: OrderedDict[bytes, DeviceLayout] = OrderedDict()
 _digests: OrderedDict[int, tuple[NDArray[np.int64], bytes]] = OrderedDict()
-"""Records of the latest programs, by identity, and their digests, which take longer than to look up."""
+"""``id`` of the latest programs' records -> the records and their digest, which takes longer to compute."""
 _layouts_lock = lock_for_a_moment()
 
 
@@ -48,7 +48,7 @@ def kept_layout(program: Program, multiprocessors: int, shared_bytes: int, libra
 
 
 def _digest(words: NDArray[np.int64]) -> bytes:
-    """Return a digest of a program's records; a kept plan always has them in the same array."""
+    """Return a digest of a program's records, kept by the array's ``id``: a kept plan always has the same array."""
     with _layouts_lock:
         entry = _digests.get(id(words))
         if entry is None:

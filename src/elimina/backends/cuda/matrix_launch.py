@@ -28,7 +28,7 @@ from elimina.planning.record import (
 from elimina.problem.semirings import SEMIRINGS
 
 MAX_CALLS = 64
-"""Calls of the library for one step: batches whose matrices do not lie at regular distances take one each."""
+"""Largest number of calls of the library for one step: one for each batch of matrices at regular distances."""
 MAX_SIZE = 2**31 - 1
 """Largest size that the library takes."""
 
@@ -50,7 +50,7 @@ class MatrixOperand(NamedTuple):
 
 
 class MatrixLaunch(NamedTuple):
-    """A launch of one large step: ``batch`` products of ``rows`` x ``columns`` x ``depth``, at each of some places.
+    """A launch of one large step: for each of ``offsets``, ``batch`` products of ``rows`` x ``columns`` x ``depth``.
 
     Attributes:
         number: Number of the step.
@@ -86,7 +86,7 @@ class MatrixLaunch(NamedTuple):
 
     @property
     def path(self) -> str:
-        """Name of the executor path that it is."""
+        """Name of its executor path (``core/exec/paths.hpp``)."""
         return "cuda-library"
 
     @property
@@ -95,7 +95,7 @@ class MatrixLaunch(NamedTuple):
         return self.work // self.depth
 
     def cells_of(self, side: int) -> tuple[int, int]:
-        """Return the first cell that is read of the left (0) or the right table (1), and how many up to the last."""
+        """Return the first cell read of the left (0) or right (1) table, and the number of cells up to the last one."""
         operand, lines = (self.lhs, self.rows) if side == 0 else (self.rhs, self.columns)
         lines, length = (lines, self.depth) if operand.along_depth else (self.depth, lines)
         farthest = max(offset[side] for offset in self.offsets) + (self.batch - 1) * operand.hop
@@ -103,7 +103,7 @@ class MatrixLaunch(NamedTuple):
 
 
 def choose_matrix(program: Program, number: int, start: int, record: list[int], scalar: int) -> MatrixLaunch | None:
-    """Return the library calls that compute a step; None if our own kernel has to.
+    """Return the library calls that compute a step; None if it needs elimina's own kernels.
 
     Args:
         program: Program of the step.

@@ -43,7 +43,7 @@ class MatrixQueue:
         unseen = np.tile([0.0, np.inf], 2 * len(matrices)).view(np.uint8)
         self._span = len(unseen)
         self.pieces = [unseen, unseen, scalars.view(np.uint8)]
-        """First contents of the memory of ``set_address``."""
+        """Initial contents of the memory that ``set_address`` gives."""
         self.size = sum(map(len, self.pieces)) + 64
         self.are_ranges_known = False
 
@@ -103,8 +103,8 @@ class MatrixQueue:
 
 
 def _max_bits(dtype: np.dtype[Any]) -> int:
-    """Return the largest span of an output's values, in powers of two, for a bound to serve as their range.
+    """Return the largest span of a bound, in powers of two, with which it may stand for the range of an output.
 
-    A reader of two such tables still sees from the bounds that no product of their values is lost.
+    From two such bounds, a reader of both tables can still tell that no product of their values is lost.
     """
     return int(-np.finfo(dtype).minexp - 2 * MAX_OPERANDS) // 2

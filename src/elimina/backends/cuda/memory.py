@@ -27,7 +27,7 @@ class Block:
 
     Attributes:
         size: Number of bytes.
-        address: Address of the first.
+        address: Address of the first byte.
     """
 
     def __init__(self, cupy: Any, size: int) -> None:
@@ -48,7 +48,7 @@ class Block:
 
 
 class Lease:
-    """A block in use, which is idle when the lease is forgotten."""
+    """A block in use, which becomes idle when the lease is deleted."""
 
     def __init__(self, block: Block, idle: list[Block], failure: type[Exception]) -> None:
         self._block, self._idle, self._failure = block, idle, failure
@@ -66,8 +66,8 @@ class DeviceMemory:
     """The memory of one GPU that this process has; all methods are called on that GPU.
 
     CuPy's pools cut small allocations from large idle blocks, which can then not be given back: a tree of a megabyte
-    would keep the 64 GiB that an earlier program has left. They also have memory for each stream, which no other one
-    gets. So large allocations are blocks of their own here, and what lives long is apart from temporary arrays.
+    would keep the 64 GiB that an earlier program has left. They also keep each stream's memory from the others.
+    So large allocations are blocks of their own here, and memory of programs is apart from that of temporary arrays.
 
     Args:
         cupy: The package.
@@ -124,7 +124,7 @@ class DeviceMemory:
         self._arrays.free_all_blocks()
 
     def _reused(self, size: int) -> Block | None:
-        """Return the smallest idle block without too much waste for a request."""
+        """Take the smallest idle block for a request; return None if each is too small or would waste too much."""
         with self._lock:
             fitting = [
                 block

@@ -18,7 +18,7 @@ BLOCKS_PER_MULTIPROCESSOR = 16
 """Largest number of blocks of a launch: each thread then takes several variables or factors."""
 
 ROOM_BYTES, MIN_THREADS = 48 << 10, 16
-"""Shared memory of a block, for the numbers of its threads' factors, and the fewest threads that it may be cut to."""
+"""Bytes of shared memory of a block, for its threads' factors; and the fewest threads of a block that is cut to fit."""
 
 Floats = NDArray[np.float64]
 
@@ -98,7 +98,7 @@ class MessageWaves:
             for factors, ends in zip(classes, itertools.pairwise(bounds), strict=True)
         ]
         self._update_beliefs()
-        # Kernels are compiled before they are recorded.
+        # Kernels are compiled when they first run, which must not be while they are recorded.
         self._two_waves()
         self._messages.fill(0)
         self._update_beliefs()
@@ -134,7 +134,7 @@ class MessageWaves:
 
         Args:
             pairs: Number of pairs of waves, at least 1.
-            damping: Share of the message before in a new one.
+            damping: Share of the previous message in a new one.
 
         Returns:
             The largest change of a probability in the last wave.
@@ -145,7 +145,7 @@ class MessageWaves:
         return float(self._residual[0])
 
     def log_sum(self) -> float:
-        """Return Bethe's approximation of the sum's natural logarithm, valid after convergence."""
+        """Return Bethe's approximation of the sum's natural logarithm, valid after convergence; -inf for a sum of 0."""
         total = float(self._normalisers.sum())
         for launch in self._classes:
             logs = self._cupy.empty(launch.factors)

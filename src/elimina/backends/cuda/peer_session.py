@@ -65,7 +65,7 @@ class PeerSession(CudaSession):
         self._copies: list[list[Any]] = []
         count_path("cuda-shards")
         with self._here():
-            # The link and the GPU's own memory are at work at the same time.
+            # Copies within the GPU get a stream of their own, and so run at the same time as copies over the link.
             self._local = self._cuda.Stream(non_blocking=True)
 
     def copy_from(self, boxes: Iterable[tuple[Any, FactorLayout, FactorLayout]]) -> None:
@@ -135,7 +135,7 @@ class PeerSession(CudaSession):
         return event
 
     def finish(self, progress: Progress | None) -> RunOutput:
-        """Wait until all that is queued has run; the seconds of the copies are those of the phase ``exchange``."""
+        """Wait until all queued work has run, and return its output; ``exchange`` has the seconds of the copies."""
         with self._here():
             results, done = self._download(self.whole_program.layout)
             self._wait(done, progress)

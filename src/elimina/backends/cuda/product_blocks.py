@@ -20,7 +20,7 @@ VECTOR_READ_COST = 2.5
 SPREAD_READ_SHARE = 0.5
 """Relative cost of reading a vector of A if each of its cells is spread over a register."""
 SINGLE_BLOCK_COST = 0.5
-"""Cost of a combination where only one block fits a multiprocessor."""
+"""Additional cost of a combination if one block fits a multiprocessor; several blocks divide it."""
 TAIL_WAVES = 0.7
 """Cost of the end of the last wave, in waves of blocks."""
 BLOCK_START_COST = 64000.0
@@ -38,8 +38,8 @@ class ProductSide(NamedTuple):
 
     Attributes:
         tables: Number of tables.
-        word: Bytes of the words that all may be read in; 0: their cells do not follow each other.
-        constant: Bit mask of those that have none of the side's axes.
+        word: Bytes of the words in which all tables may be read; 0: their cells are not adjacent.
+        constant: Bit mask of the tables that have none of the side's axes.
     """
 
     tables: int
@@ -48,7 +48,12 @@ class ProductSide(NamedTuple):
 
 
 class ProductCut(NamedTuple):
-    """Parameters of the kernel: ``chunks`` of ``chunk`` fast cells, ``splits`` of ``mids`` middle cells, and so on."""
+    """Parameters of the kernel.
+
+    A block has one of ``chunks`` chunks of ``chunk`` fast cells, and one of ``splits`` splits of ``mids`` middle cells;
+    ``columns`` threads are along the fast cells. Shared memory holds ``batch`` middle cells and ``slab`` values of the
+    eliminated variable at a time.
+    """
 
     kernel: ProductKernel
     constant: int
@@ -82,7 +87,7 @@ def product_side(
         tables: Offset, domain stride, source and strides of each.
         first: Number of the first one in the step.
         sizes: Sizes of all axes.
-        axes: Those of the side.
+        axes: Axes of the side.
         outer: Number of slow axes.
         itemsize: Bytes of a cell.
     """
@@ -150,7 +155,7 @@ def _cut_columns(
         slab = -(-shape.domain // -(-shape.domain // max_slab))
     cell = READ_BYTE_COST * item if kernel.word else GATHERED_CELL_COST
     build_a, build_b = (cell * side.tables * n * shape.domain for side, n in ((shape.a, rows), (shape.b, chunk)))
-    # Threads without cells of their own wait, but so do others of other blocks for them.
+    # Threads without cells of their own delay their block like the others, so all threads count.
     lanes = PRODUCT_THREADS * kernel.rows * kernel.cells * item // kernel.lane_bytes
     concurrent_blocks, block_rows = multiprocessors * kernel.blocks, shape.outer_cells * chunks
     fold = lanes * _fold_cost(kernel) * shape.domain + build_a
@@ -187,7 +192,7 @@ def _passes_of_a_block(passes: int, max_splits: int) -> tuple[int, ...]:
 
 @functools.cache
 def _fold_cost(kernel: ProductKernel) -> float:
-    """Cost of one combination: shared memory must be read for it, and few blocks leave gaps."""
+    """Return the cost of one combination: shared memory must be read for it, and few blocks leave gaps."""
     spread = SPREAD_READ_SHARE if kernel.cells * kernel.lane_bytes > 16 * kernel.vectors else 1.0
     reads = spread * (kernel.rows * kernel.lane_bytes // 16) + kernel.vectors
     lanes = kernel.rows * kernel.vectors * 16 // kernel.lane_bytes

@@ -24,7 +24,7 @@ from elimina.planning.record import (
 )
 
 MAX_ROW_CELLS = 1 << 16
-"""Number of cells of the longest row that is made for aligned starts of rows."""
+"""Largest number of cells of a row that ``lengthen`` makes."""
 
 
 def rearrange(record: list[int], outer: Sequence[int], mid: Sequence[int], order: Sequence[int]) -> None:
@@ -56,7 +56,7 @@ def widen(record: list[int]) -> None:
 
 
 def merge(record: list[int]) -> None:
-    """Make one axis of neighbours that follow each other in every table and in the output; axes of one value go.
+    """Merge neighbouring axes that are contiguous in every table and in the output; remove axes of one value.
 
     The kernels turn cell numbers into offsets digit by digit, so a block of few axes starts sooner. The axes' variables
     are lost.
@@ -68,7 +68,7 @@ def merge(record: list[int]) -> None:
     )
     variables = record[HEADER + AXIS_VARIABLE : HEADER + AXIS_WORDS * axes : AXIS_WORDS]
     strides = [out, *(table[3:] for table in operands)]
-    first, kept, counts = 0, [], []  # kept: size of an axis, and the last one of those that it was made of
+    first, kept, counts = 0, [], []  # kept: size of each merged axis, and the last original axis in it
     for count in (record[OUTER_AXES], record[MID_AXES], axes - record[OUTER_AXES] - record[MID_AXES]):
         group: list[tuple[int, int]] = []
         for axis in range(first, first + count):

@@ -40,11 +40,11 @@ MAX_WRITERS = 8
 MAX_MARKS = 64
 """Largest number of reports of progress in a run."""
 MIN_MARKED_WORK = 1 << 34
-"""Combinations from which a run is long enough for reports of progress."""
+"""Least combinations of a run that reports progress."""
 MAX_RECORDINGS = 4
 """Largest number of kept recordings of one layout at different addresses."""
 MIN_SAVED_WORK = 1 << 33
-"""Combinations to save that are worth laying out steps."""
+"""Least combinations that running only some steps must save to be worth laying them out."""
 MAX_PARTIAL_LAYOUTS = 16
 """Largest number of kept layouts of partial runs."""
 FLAG_BYTES = 4
@@ -139,7 +139,7 @@ class CudaSession:
                 events[2].record(self._stream)
                 results, done = self._download(resident.layout)
                 if self._program.keep and not self._program.decode and not marked:
-                    # It is likely to run again, and the device is busy with the first run.
+                    # The program is likely to run again: its graph is made while the device is busy with this run.
                     self._record(resident)
                 while self._expected and not has_passed(self._cuda.runtime, done):
                     self._laid_out(self._expected.pop())
@@ -199,7 +199,7 @@ class CudaSession:
             self._staged.clear()
 
     def put(self, table: FactorLayout, values: Any, limit: float | None, forbidden: float) -> None:
-        """Write a table, which stays on the device if it is there: see ``TableSession.put``."""
+        """Write a table; values on the device are copied there: see ``TableSession.put``."""
         with self._here(), self._cuda.using_allocator(self._backend.device_memory.allocate_array):
             self._forget_ranges()
             view = self._view(table)
@@ -213,7 +213,7 @@ class CudaSession:
                 forbid(source, source.dtype.type(limit), self._program.dtype.type(forbidden), view)
 
     def take(self, table: FactorLayout) -> Any:
-        """Copy a table, which stays on the device: see ``TableSession.take``."""
+        """Copy a table on the device: see ``TableSession.take``."""
         with self._here(), self._cuda.using_allocator(self._backend.device_memory.allocate_array):
             view = self._view(table)
             taken = self._backend.cupy.empty(table.sizes, self._program.dtype)
@@ -269,7 +269,7 @@ class CudaSession:
         return self._program.dtype
 
     def allocate(self, size: int) -> Any:
-        """Device memory, which is free again when the result is forgotten."""
+        """Return device memory, which is idle again when the result is deleted."""
         return self._backend.device_memory.allocate(size)
 
     def expect(self, steps: NDArray[np.int64]) -> None:
@@ -286,7 +286,7 @@ class CudaSession:
             return self.whole_program
         key = steps.tobytes()
         if key not in self._asked and not self._saves(steps):
-            # It may never be requested again.
+            # These steps may never be requested again, so the first request is not worth laying them out.
             self._asked.add(key)
             return self.whole_program
         return self._laid_out(steps)
@@ -304,7 +304,7 @@ class CudaSession:
 
     def upload(self, to: int, pieces: list[NDArray[np.uint8]]) -> None:
         """Queue the copy of bytes to the device, one piece after another, through pinned memory."""
-        # A stage is not written, nor given back to the pool, before the copy from it is made.
+        # A stage is neither overwritten nor given back to the pool before the copy from it has finished.
         total = sum(map(len, pieces))
         if not total:
             return
@@ -333,7 +333,7 @@ class CudaSession:
         memory = self.allocate(sum(map(len, pieces)))
         self.upload(int(memory.ptr), pieces)
         if copies is not None:
-            # Other streams read it.
+            # Other streams read the copy without waiting for this one.
             self._stream.synchronize()
             copies[number] = memory
         return memory
@@ -342,7 +342,7 @@ class CudaSession:
         """Return the recording of a part's launches, which another session at the same addresses may have made."""
         layout, where = resident.layout, (resident.words_at, resident.state_at, self._base)
         blas = self._backend.blas if any(isinstance(launch, MatrixLaunch) for launch in layout.launches) else None
-        # A graph runs in its own stream, whose memory another program may use meanwhile.
+        # A graph runs in the stream in which it was recorded, so a session in another stream must not use it.
         key = self._backend.number, self._stream.ptr, *where, blas, self._program.parameter
         if key not in layout.recordings and len(layout.recordings) >= MAX_RECORDINGS:
             layout.recordings.clear()
@@ -368,7 +368,7 @@ class CudaSession:
         """Queue every step; ``marked``: with events for the progress."""
         layout, program, backend = resident.layout, self._program, self._backend
         if any(isinstance(launch, ForestLaunch) for launch in layout.launches):
-            # The stop flag before the counters stays: it ends all that is queued.
+            # The stop flag, before the counters, is not reset: it ends all queued work.
             self._copy(
                 resident.state_at + FLAG_BYTES, resident.pristine_at + FLAG_BYTES, len(layout.state) - FLAG_BYTES
             )
@@ -483,7 +483,7 @@ class CudaSession:
             peaks[:] = 0
         peaks[np.isinf(peaks[:, 1]), 1] = 0
         assignment = head[: 4 * program.variables].view(np.int32).copy() if program.decode else None
-        # Pinned memory is reused only after its last array is released.
+        # ``cells`` need no copy: pinned memory is reused only after its last array is released.
         return RunOutput(cells, peaks, assignment, seconds)
 
 
@@ -502,7 +502,7 @@ def _kernels_of(program: Program, layout: DeviceLayout) -> Iterator[str]:
 
 
 def _written(writers: ThreadPoolExecutor, to: NDArray[np.uint8], data: NDArray[np.uint8]) -> list[Future[None]]:
-    """Write data by several threads, or in this thread if that is faster."""
+    """Write data, and return the pending jobs: none if the data are so small that this thread writes them."""
     if len(data) < STAGE_BYTES:
         to[:] = data
         return []
@@ -514,5 +514,5 @@ def _written(writers: ThreadPoolExecutor, to: NDArray[np.uint8], data: NDArray[n
 
 
 def as_bytes(memory: Any, size: int) -> NDArray[np.uint8]:
-    """Pinned memory as an array."""
+    """Return pinned memory as an array of bytes."""
     return np.frombuffer(memory, dtype=np.uint8, count=size)

@@ -25,17 +25,17 @@ from elimina.planning.record import (
 )
 
 MIN_LO_CELLS = 64
-"""Lo cells from which rows are long enough."""
+"""Least number of lo cells in a row; steps with shorter rows are not split again."""
 MAX_TABLES = 6
 """Largest number of tables with fast axes, any of which may be streamed."""
 MAX_RHS_BYTES = 64 << 10
 """Largest shared memory of the rhs with rows of `MIN_LO_CELLS` cells."""
 MAX_MID_CELLS = 256
-"""Mid cells of a block that its start is spread over."""
+"""Largest number of mid cells over which the start of a block is spread, in the estimate."""
 BUILD_COST = 2.0
 """Cost of a vector of an rhs table, in streamed vectors: nothing else is read meanwhile."""
 BLOCK_START_COST = 80.0
-"""Cost of starting a block, likewise."""
+"""Cost of starting a block, in streamed vectors."""
 MAX_COST_SHARE = 0.8
 """Largest cost of a new split, relative to the old one's."""
 
@@ -49,7 +49,7 @@ class _AxisSplit(NamedTuple):
 
 
 def outers_of(sharing: int) -> int:
-    """Outer cells for a block among those with common streamed values: about the same number in all blocks."""
+    """Return how many of the outer cells with common streamed values a block takes: about as many in all blocks."""
     return -(-sharing // -(-sharing // MAX_OUTERS))
 
 
@@ -57,7 +57,7 @@ def share(record: list[int], itemsize: int) -> int:
     """Split a step's axes and tables again if that saves much reading.
 
     Returns:
-        Number of successive slow cells with the same streamed values.
+        Number of successive slow cells with the same streamed values; 1 if the split stays.
     """
     sizes = record[HEADER : HEADER + AXIS_WORDS * record[AXES] : AXIS_WORDS]
     operands = tables(record)

@@ -20,7 +20,7 @@ PAIRS_PER_BLOCK = 8 * kernels.THREADS
 
 
 class CudaSparseDevice:
-    """``SparseTables``' operations on a device; arrays are CuPy's.
+    """The operations of ``SparseTables`` on a CUDA device; arrays are CuPy's.
 
     Args:
         backend: Backend of the device.
@@ -29,7 +29,7 @@ class CudaSparseDevice:
         parameter: The forbidden cost of min-sum, the modulus of count (0: 2^64).
 
     Raises:
-        InputError: There are no such sparse tables.
+        InputError: Sparse tables do not support the semiring, the dtype or the parameter.
     """
 
     def __init__(self, backend: CudaDevice, semiring: str, dtype: np.dtype[Any], parameter: float = 0) -> None:
@@ -190,7 +190,7 @@ class CudaSparseDevice:
         rhs_runs: tuple[Any, Any],
         group: NDArray[np.uint64],
     ) -> tuple[Any, Any]:
-        """Return, for each run on the left, the first one of its group among the others, and their number."""
+        """Return, for each run of the left table, the first run of its group in the other table, and their number."""
         rows = len(lhs.values)
         first, counts = (self._cupy.empty(rows, dtype=np.int64) for _ in range(2))
         sides = lhs.keys, *lhs_runs, rows, rhs_keys, *rhs_runs, len(rhs_keys)

@@ -23,7 +23,10 @@ from elimina.planning.record import (
 
 
 class StepArrays(NamedTuple):
-    """A program's steps as arrays, and their tables: where in the words each one's source is, source and reader."""
+    """A program's steps as arrays, and the tables that they read.
+
+    ``source_at`` are the positions of the tables' sources in the words; ``sources`` and ``readers`` are steps.
+    """
 
     headers: NDArray[np.int64]
     work: NDArray[np.int64]

@@ -23,16 +23,16 @@ MAX_COLUMNS = 128
 """Largest number of threads along a streamed row: with more, the rhs is large and middle cells are few."""
 LARGE_DOMAIN = 64
 LARGE_COLUMNS = 32
-"""The same from this domain on."""
+"""Least large domain, and the largest number of threads along a streamed row for it."""
 NARROW_COLUMNS = 64
-"""The same for cells of two bytes and domains from `NARROW_DOMAIN` on."""
+"""Largest number of threads along a streamed row of two-byte cells, for domains of at least ``NARROW_DOMAIN``."""
 NARROW_DOMAIN = 5
 SHORT_RING_DOMAIN = 32
-"""Domain from which cells of two bytes have a shorter ring, to save memory for the rhs."""
+"""Least domain for which two-byte cells have a shorter ring, to save memory for the rhs."""
 CHEAP_RHS_BYTES = 26 << 10
-"""Bytes of the rhs from which building it costs more than longer rows save."""
+"""Largest rhs that costs less to build than longer rows save."""
 MIN_ROW_BYTES = 256
-"""Bytes of a row that are worth more than a small rhs."""
+"""Length of rows that are not cut further to make the rhs smaller."""
 
 
 class StreamStepShape(NamedTuple):
@@ -49,7 +49,7 @@ class StreamStepShape(NamedTuple):
     streamed: int
     itemsize: int
     sharing: int  # successive slow cells with the same streamed values
-    outers: int  # of these, in a block
+    outers: int  # number of these cells that a block takes
 
 
 class StreamCut(NamedTuple):
@@ -84,7 +84,7 @@ def cut_streams(shape: StreamStepShape, kernel: TileKernel) -> StreamCut:
     while True:
         chunk = _up(-(-shape.lo_cells // chunks), line) if chunks > 1 else _up(shape.lo_cells, kernel.cells)
         columns = min(max_columns, -(-chunk // kernel.cells))
-        if columns < 32:  # a row does not straddle two warps
+        if columns < 32:  # so that a row does not straddle two warps
             columns = 1 << columns.bit_length() - 1
             chunk = columns * kernel.cells
         rows = THREADS // columns * kernel.rows
@@ -119,7 +119,7 @@ def _room(shape: StreamStepShape, kernel: TileKernel, rows: int) -> int:
 def cover(
     shape: StreamStepShape, kernel: TileKernel, cut: StreamCut, multiprocessors: int
 ) -> tuple[int, int, int, int, int, int, int]:
-    """Return chunks, chunk, splits, mids, columns, batch, slab."""
+    """Return the kernel's arguments ``chunks``, ``chunk``, ``splits``, ``mids``, ``columns``, ``batch``, ``slab``."""
     chunks = -(-shape.lo_cells // cut.chunk)
     outers = _outers(shape, kernel)
     splits, mids = _split(shape, kernel, cut, shape.outer_cells * chunks // outers, multiprocessors * kernel.blocks)
@@ -136,7 +136,8 @@ def _split(
     shape: StreamStepShape, kernel: TileKernel, cut: StreamCut, block_rows: int, concurrent_blocks: int
 ) -> tuple[int, int]:
     """Split the middle cells so that blocks fill waves and repay the building of their rhs; return splits, mids."""
-    # Unit: rows of the product per fast cell. A byte of a streamed row costs as much as two, an unaligned one more.
+    # Unit: rows of the product per fast cell. A byte of a streamed row costs as much as two; an unaligned row costs
+    # more.
     row = max(2.0 * shape.itemsize, 0.0 if kernel.aligned else 8.0)
     setup = 2 * BUILD_CELL_COST * shape.tables_b * _outers(shape, kernel) + BLOCK_START_COST / max(1, shape.domain)
     setup *= STREAM_SETUP_FACTOR * (1 if kernel.ring else 2)
@@ -145,7 +146,7 @@ def _split(
         mids = _up(-(-shape.mid_cells // splits), cut.rows) if splits > 1 else shape.mid_cells
         used = -(-shape.mid_cells // mids)
         waves = block_rows * used / concurrent_blocks
-        # Few waves are as slow as their last; with many, the last ones share what others leave.
+        # If there are few waves, the last one costs as much as a full one; if many, its blocks fill gaps of the others.
         cost = (waves if waves >= 3 else math.ceil(waves)) + 0.5
         cost *= row * _up(mids, cut.rows) + setup
         if best is None or cost < best[0]:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from elimina.backends.cuda.device import CudaDevice
 
 TILES_AHEAD = UPLOAD_STAGES - 2
-"""Tiles whose uploads are read from a file in advance."""
+"""Number of tiles whose uploads are read from a file in advance."""
 VECTOR_BYTES = 16
 UP, RUN, DOWN = range(3)
 
@@ -51,7 +51,7 @@ class StreamSession(TiledSession):
             self._queues[UP].synchronize()
             arena_class = PinnedArena if program.scratch is None else FileArena
             self._host_arena: PinnedArena | FileArena = arena_class(backend, program, factors)
-        # The steps' output ranges, an unused stop flag, packed tiles, tables.
+        # The memory has the steps' output ranges, a stop flag that is never set, packed tiles, and tables.
         self._records_at = self._base + 16 * len(program.starts) + VECTOR_BYTES
         self._tables_at = self._base + self._fixed - MARGIN
         self._launches: dict[tuple[int, ...], tuple[TileLaunch, list[int], list[int]]] = {}
@@ -81,7 +81,7 @@ class StreamSession(TiledSession):
             self._copy_peaks(self._base, self.peaks.ctypes.data)
 
     def _copy_peaks(self, to: int, source: int) -> None:
-        # In a queue: what is done outside of them is not waited for there.
+        # Copied in a queue, because the queues do not wait for work outside of them.
         runtime, queue = self._cuda.runtime, self._queues[UP]
         runtime.memcpyAsync(to, source, self.peaks.nbytes, runtime.memcpyDefault, queue.ptr)
         queue.synchronize()
@@ -107,7 +107,7 @@ class StreamSession(TiledSession):
             self._copy_peaks(self.peaks.ctypes.data, self._base)
 
     def _queue(self, tile: StreamTile, events: list[list[Any]], over: int) -> None:
-        """Queue a tile's copies and its kernel; ``over``: tiles up to here are."""
+        """Queue a tile's copies and its kernel; ``over``: number of the last tile that is known to have ended."""
         slot = tile.number % RECORDS
         waits = {UP: ((RUN, tile.ran), (DOWN, max(tile.fetched, tile.written))), RUN: ((DOWN, tile.free),), DOWN: ()}
 
@@ -160,7 +160,7 @@ class StreamSession(TiledSession):
         if key not in self._launches:
             record = tile_record(program.words, int(program.starts[tile.step]), tile)
             cut = choose_large(program, tile.step, 0, record, backend.multiprocessors, backend.shared_limit)
-            # Tables may be in another order now; those at the same place are the same.
+            # `choose_large` may have reordered the tables. Tables with equal offsets are the same table.
             order = [tile.offsets.index(table[0]) for table in tables(record)]
             self._launches[key] = cut, record, order
         cut, record, order = self._launches[key]

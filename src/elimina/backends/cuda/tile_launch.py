@@ -20,7 +20,7 @@ class TileLaunch(NamedTuple):
     """A launch of one large step.
 
     Attributes:
-        kernel: Instantiation of the tile kernel.
+        kernel: Instantiation of the kernel.
         record_at: Start of the step's record in the words.
         arguments: The kernel's arguments between ``record`` and ``arena`` (``kernels/tile.cu``, ``product.cu``,
             ``level.cu``).
@@ -44,5 +44,5 @@ class TileLaunch(NamedTuple):
 
     @property
     def path(self) -> str:
-        """Name of the executor path that it is."""
+        """Name of its executor path (``core/exec/paths.hpp``)."""
         return _PATHS[type(self.kernel)]

@@ -27,13 +27,13 @@ from elimina.planning.step import LEVEL
 
 MAX_DECODE_AXES = 1024
 MAX_FOREST_WORK = 1 << 22
-"""Largest number of rows of such a step."""
+"""Largest number of rows of a small step."""
 MAX_FOREST_JOIN_WORK = 1 << 15
-"""Likewise, of a join or a moment-matching step."""
+"""Largest number of rows of a small step that is a join or a moment-matching step."""
 MAX_FOREST_REUSING_WORK = 1 << 14
-"""Likewise, where outputs share memory."""
+"""Largest number of rows of a small step if outputs share memory."""
 MAX_COMPACT_CELLS = 1 << 12
-"""Elements of the largest output with a place that is not reused within a run."""
+"""Largest number of elements of a compact output, whose place is not reused within a run."""
 MAX_FOREST_WORDS = 512
 """Words of the longest record of a small step."""
 ALIGNMENT = 256
@@ -74,7 +74,7 @@ def lay_out(
     outputs[program.outputs[:, 0]] = True
     compact = np.zeros(count, dtype=bool) if program.keep else ~outputs & (steps.spans <= MAX_COMPACT_CELLS)
     if program.shards is not None:
-        # Other GPUs copy these from the arena.
+        # Other GPUs copy these outputs from the arena, so they must have a place there.
         compact[list(program.shards.copied)] = False
     own_bytes = _place_compact(words, program, steps, compact)
     assignment_at = own_bytes
@@ -82,7 +82,7 @@ def lay_out(
     arena_at = peaks_at + _aligned(16 * count)
     _move(words, steps, starts, compact, arena_at // item)
 
-    # A large join or moment matching has no chain of small steps about it, and the tile kernels are faster.
+    # Large joins and moment matching are not parts of chains of small steps, and the tile kernels are faster.
     kept_work = np.where(steps.headers[:, VARIABLE] >= 0, MAX_FOREST_WORK, min(MAX_FOREST_JOIN_WORK, MAX_FOREST_WORK))
     small = (
         runs
@@ -90,7 +90,7 @@ def lay_out(
         & (steps.work <= (kept_work if program.keep else MAX_FOREST_REUSING_WORK))
     )
     if not program.keep:
-        # The others' memory may serve again, which only the program's order makes safe.
+        # The memory of other outputs may be reused, which is safe only in the program's order.
         small &= compact | outputs
         small[steps.readers[(steps.sources >= 0) & ~compact[steps.sources]]] = False
     small[list(steps_on_their_own(program))] = False
@@ -177,7 +177,7 @@ def _phases(
     """Return for each step the number of large steps before it and its earliest begin, and the large steps.
 
     A step runs as early as what it reads allows. Large steps keep the program's order, so memory that the plan reuses
-    among them stays safe. Times are those of enough blocks, in units of a step of one chunk.
+    among them stays safe. Times assume enough blocks, and are in units of a step of one chunk.
     """
     count = len(small)
     sources: list[list[int]] = [[] for _ in range(count)]
