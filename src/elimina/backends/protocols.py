@@ -65,7 +65,7 @@ class Session(Protocol):
         ...
 
     def load_peaks(self, peaks: NDArray[np.float64], first: int = 0) -> None:
-        """Set output ranges that another session recorded (``RunOutput.peaks``), for steps that read its messages.
+        """Set output ranges from another session (``RunOutput.peaks``), for steps that read its messages.
 
         Args:
             peaks: Output ranges of successive steps.

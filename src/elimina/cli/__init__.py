@@ -37,7 +37,7 @@ def run_command(work: Callable[[], int], is_process: bool) -> None:
 
     Args:
         work: The command.
-        is_process: True if the process has nothing else to do; else its signal handlers are restored.
+        is_process: True if the process has nothing else to do; otherwise its signal handlers are restored.
     """
     try:
         use_flags(True)

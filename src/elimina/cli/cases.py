@@ -126,10 +126,10 @@ def _write_assignments(question: _Question) -> None:
 
 
 class _Way(NamedTuple):
-    """Answer to a task for cases.
+    """A way to answer a task for cases.
 
     Attributes:
-        write: Writes the answers.
+        write: Function that computes and writes the answers.
         suffixes: Suffixes of files of answers.
         takes_query: True if a query selects the variables.
         runs_on_clusters: True if workers of a cluster can answer.

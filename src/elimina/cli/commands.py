@@ -50,7 +50,7 @@ def calibrate(show: bool, reset: bool) -> None:
             click.echo(_line(name, value, defaults[name]))
         click.echo(f"measured, from {path}" if is_measured else "built-in: 'elimina calibrate' measures this machine")
         return
-    calibration.prepare_file()  # before the measurement, which would be lost
+    calibration.prepare_file()  # if the folder cannot be made, this fails now, and not after the measurement
     measured = {}
     for name, value in calibration.measure():
         measured[name] = value
@@ -139,7 +139,7 @@ def install_minizinc(folder: Path | None, remove: bool) -> None:
 
 
 def _warn_of_another(path: Path, wanted: dict[str, Any]) -> None:
-    """Warn of a file in the user's folder: MiniZinc prefers it if id and version are equal."""
+    """Warn of a different file in the user's folder: MiniZinc prefers it if id and version are equal."""
     other = _configuration_in(path)
     differing = next((key for key in ("executable", "mznlib") if other and other.get(key) != wanted[key]), None)
     if other and differing:
@@ -152,7 +152,7 @@ def _warn_of_another(path: Path, wanted: dict[str, Any]) -> None:
 
 
 def _configuration_in(path: Path) -> dict[str, Any] | None:
-    """Return what a solver's file says; None if the file is missing or belongs to another solver."""
+    """Return the contents of a solver's file; None if the file is missing or belongs to another solver."""
     try:
         configuration = json.loads(path.read_text())
     except (OSError, ValueError):
@@ -190,7 +190,7 @@ def configuration() -> dict[str, Any]:
 
 
 def user_folder() -> Path:
-    """Return MiniZinc's folder of user solvers, as the installed MiniZinc reports it."""
+    """Return MiniZinc's folder of user solvers: the one that the installed MiniZinc reports, or the usual one."""
     minizinc = shutil.which("minizinc")
     if minizinc is not None:
         answer = subprocess.run([minizinc, "--config-dirs"], capture_output=True, text=True, check=False).stdout

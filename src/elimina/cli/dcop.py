@@ -218,7 +218,7 @@ def dcop(
                 progress=progress.update,
             )
             result = solve(problem, algo, network=network, time_limit=remaining(), options=agent_options, **kept)
-        # Printed before the workers end, which may take a while.
+        # Printed before the workers end, because that may take a while.
         with signals.deferred():
             result = signals.attributed(with_reading(result, read))
             write_answer(result, _human, format_for(output, format_), output)

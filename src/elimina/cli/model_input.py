@@ -47,7 +47,7 @@ _ELSEWHERE = {
     "model by elimina solve, compile it to a .fzn file first ('minizinc -c')",
     "tour": "use 'elimina tsp'",
 }
-"""Contents for other commands."""
+"""Contents that only other commands take -> advice."""
 
 
 def _note_format(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
@@ -102,7 +102,7 @@ def read_with_total(path: str, *, no_check: bool = False) -> tuple[Model, str | 
         The model, and the name of the objective's variable if the model lacks it: its value is the total.
 
     Raises:
-        InputError: It cannot be read, or a constraint's table would be too large.
+        InputError: The file cannot be read, or a constraint's table would be too large.
     """
     form = format_of(Path(path))
     content = None if form is None else form.content

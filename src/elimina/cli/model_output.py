@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def save(model: Model, target: str, problem: Problem | None = None) -> None:
-    """Write a model, or a distributed problem by its suffix."""
+    """Write a model, as a graphical model or as a distributed problem: the suffix decides."""
     from elimina.dcop import Problem, formats
 
     suffix = suffix_of(Path(target))

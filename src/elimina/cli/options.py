@@ -57,7 +57,7 @@ def check_no_input(option: str, output: Path, *inputs: str | None) -> None:
     Args:
         option: Name of the option.
         output: Output file.
-        inputs: Input files, and further possible contents of the options' files.
+        inputs: Arguments of the command that may name input files.
     """
     for file in inputs:
         if file is not None and output.exists() and os.path.exists(file) and output.samefile(file):
@@ -135,7 +135,7 @@ def memory_option(help: str) -> Callable[[Decorated], Decorated]:
 
 
 _NAMED_READING_SHARE = 0.01
-"""Share of a time limit from which an error about the limit states the time of reading."""
+"""Least share of a time limit for reading that an error about the limit states."""
 
 time_limit_option = seconds_option("--time-limit", group="limits", help="Time limit in seconds, reading included.")
 
@@ -222,7 +222,7 @@ sampling_options = together(
         if record.name in ("device", "memory", "order", "order_seconds", "threads")
     )
 )
-"""Options of samples."""
+"""Those options of a plan that also apply to ``sample``, ``fit`` and ``decide``."""
 
 run_options = together(*_options_of("run"))
 """Options of commands that run a plan."""
@@ -318,7 +318,7 @@ def cluster_of(address: str | None, local: int | None, device: str) -> Iterator[
         return
     from elimina import distributed
 
-    # The answer, or a one-line error, reports lost workers already.
+    # The answer, or a one-line error, reports lost workers, so Dask's own log of them is not shown.
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     with distributed.connected(address) if address is not None else distributed.local(local or 1, device) as client:
         yield client
@@ -367,7 +367,7 @@ def _one_hint(source: str, model: Model) -> NamedEvidence:
 
 
 def _solution(source: str, model: Model) -> NamedEvidence:
-    """Read a value index for each variable, in the format of toulbar2, or of the competitions (after MPE and n)."""
+    """Read a value index for each variable; in files of the competitions, MPE and their number come first."""
     words = load(Path(source)).decode(errors="replace").split()
     values = [integer_of(word) for word in (words[2:] if words[:1] == ["MPE"] else words)]
     if None in values or len(values) != len(model.variables):

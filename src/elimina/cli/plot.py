@@ -133,7 +133,7 @@ def _plot_pseudotree(file: str, output: Path, heuristic: Heuristic, seed: int) -
 
 
 def _plot_tour(file: str, tour_file: str | None, output: Path) -> None:
-    from elimina.cp.tsplib import read_tour, read_tsp  # loads constraints
+    from elimina.cp.tsplib import read_tour, read_tsp  # imported here: it loads the constraint engine
 
     problem = read_tsp(file)
     if problem.points is None:

@@ -70,7 +70,7 @@ def catch() -> None:
         try:
             _State.before += ((number, signal.signal(number, _handle)),)
         except ValueError:
-            return  # another thread than the main one: signals are that one's
+            return  # not in the main thread, which alone handles signals
     _State.hook, sys.unraisablehook = sys.unraisablehook, _drop
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _WORDS)
 
@@ -79,7 +79,7 @@ def release() -> None:
     """Restore the signal handlers of a program that ran a command in its process."""
     signal.setitimer(signal.ITIMER_REAL, 0)
     for number, handler in reversed(_State.before):
-        if handler is not None:  # None: it is not Python's
+        if handler is not None:  # None: the handler was not set by Python
             signal.signal(number, handler)
     _State.before = ()
     if sys.unraisablehook is _drop:
@@ -173,7 +173,7 @@ def word() -> str:
 
 
 def end() -> None:
-    """Record the end of the command: dropped interrupts are not raised again, and another signal exits."""
+    """Record the end of the command: dropped interrupts are not raised again, and another signal exits at once."""
     _State.is_over = True
     signal.setitimer(signal.ITIMER_REAL, 0)
 
@@ -189,7 +189,7 @@ def finish(code: int, is_process: bool = False) -> Any:
     code = _SHELL + _State.came if _State.came in _WORDS else code
     if not is_process or sys.getprofile() is not None or sys.gettrace() is not None:
         sys.exit(code)
-    # Leaving the interpreter takes a tenth of a short command's time, and waits for work that is no longer needed.
+    # The interpreter's own exit takes a tenth of a short command's time, and waits for work that is no longer needed.
     for stream in (sys.stdout, sys.stderr):
         try:
             if stream is not None:

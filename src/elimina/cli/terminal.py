@@ -79,7 +79,7 @@ def _line(line: str, width: int, has_colour: bool) -> str:
 
 @contextlib.contextmanager
 def tracing(path: str | None) -> Iterator[Callable[[Bounds], None]]:
-    """Write each improvement at once, as a line with a JSON object; None: do not write.
+    """Yield a function that writes each improvement at once, as a line with a JSON object; without a path, it does not.
 
     Raises:
         InputError: The file cannot be written.
@@ -150,7 +150,7 @@ class Option(click.Option):
         self.group = group
 
     def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
-        """Make the parser keep all values: by itself it keeps the last one."""
+        """Make the parser keep all values: by itself, it keeps only the last one."""
         is_multiple, self.multiple = self.multiple, self.multiple or not self.is_flag
         super().add_to_parser(parser, ctx)
         self.multiple = is_multiple
@@ -210,7 +210,7 @@ class Command(click.Command):
     """A command whose help shows options in groups."""
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        """Return the parameters with ``--help-all``, hidden without expert options."""
+        """Return the parameters with ``--help-all``, which is hidden if there are no expert options."""
         parameters = super().get_params(ctx)
         return [*parameters, _help_all(is_hidden=not self._in_group(parameters, "expert"))]
 

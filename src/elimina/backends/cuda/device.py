@@ -261,7 +261,7 @@ class CudaDevice:
             work: Function that queues the same work each time; it has run before, so its kernels are compiled.
 
         Returns:
-            A function that runs the recorded work, and returns what ``work`` has returned.
+            A function that runs the recorded work, and returns the result of ``work``.
         """
         stream = self.stream
         stream.begin_capture(self.cupy.cuda.runtime.streamCaptureModeRelaxed)

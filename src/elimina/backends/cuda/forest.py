@@ -16,7 +16,7 @@ MIN_CHUNKED_WORK = 1 << 11
 MAX_CHUNKS = 264
 """Largest number of chunks of a step: about as many blocks as run at a time."""
 THREAD_WORK = 8
-"""Largest number of rows of a chunk that one thread computes, unless that takes over ``MAX_CHUNKS`` chunks."""
+"""Largest number of rows of a chunk that one thread computes, unless the step would have over ``MAX_CHUNKS`` chunks."""
 THREADS, WARP_THREADS = kernels.THREADS, 32
 LINK_WORDS = 10
 AWAITED = -2
@@ -74,7 +74,7 @@ class ForestLists(NamedTuple):
         waits: Steps that entries wait for.
         entries: Entries of all launches, one after another.
         bounds: Number of the first entry of each launch, by phase, and then the number of all entries.
-        children: For each step, how many steps of its launch it reads.
+        children: Number of steps of the same launch that each step reads.
         unfinished: Number of chunks of each step; 0 if it is not a small step that runs.
     """
 

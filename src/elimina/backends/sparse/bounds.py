@@ -132,7 +132,7 @@ class BoundFilters:
 
     def _without(self, tables: Sequence[DenseLookup], variable: int, scope: Collection[int]) -> list[DenseLookup]:
         result = [bound for bound in tables if variable not in bound.scope]
-        # A table that is too large is first minimised over variables that are not needed.
+        # A table that is too large is first minimised over its unneeded variables.
         with_variable = [_shrunk(bound, variable, scope, self._cells) for bound in tables if variable in bound.scope]
         for mini_bucket in _mini_buckets(with_variable, self._cells):
             joined = self._sum(mini_bucket)

@@ -304,7 +304,7 @@ def _is_scattered(lhs: SparseTable, rhs: SparseTable, variable: int) -> bool:
 
 
 def _expected_runs(rows: SparseTable, variable: int) -> float:
-    """Return the expected number of runs over a variable, which are tuples that differ in it alone."""
+    """Return the expected number of runs over a variable: sets of tuples that differ in it alone."""
     fields = zip(rows.layout.scope, rows.layout.sizes, strict=True)
     logarithm = sum(math.log(size) for v, size in fields if v != variable)
     if logarithm > _MAX_LOG_RUNS:

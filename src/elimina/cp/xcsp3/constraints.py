@@ -244,7 +244,7 @@ def _extreme(terms: Terms, arguments: Arguments) -> None:
 
 
 def _rank(terms: Terms, rank: str, position: Expression, hits: Sequence[Operand]) -> None:
-    """Post that a position is that of the first or the last hit; nothing for the rank ``any``."""
+    """Require a position to be that of the first or the last hit; do nothing for the rank ``any``."""
     if rank not in ("any", "first", "last"):
         raise TextError(f"expected any, first or last as a rank, found {rank[:40]!r}")
     if rank != "any":

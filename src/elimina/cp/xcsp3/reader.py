@@ -236,7 +236,7 @@ class Reader:
         names = [[name for token in tokens(each.text) for name in self._terms.names(token)] for each in lists]
         width = _highest(template) + 1
         steps = [number(each.attribute("offset", "1")) for each in lists]
-        # From a single list, each constraint takes as many variables as the template has.
+        # Each constraint takes as many variables of a single list as the template has.
         widths = [number(each.attribute("collect", "1")) for each in lists] if len(lists) > 1 else [width]
         if len(lists) == 1:
             lists[0].attribute("collect", "1")
