@@ -304,7 +304,7 @@ def _proof(model: FlatZinc, search: CpSearch, is_solved: bool) -> bytes:
 
 
 def _may_use_device(model: FlatZinc, options: argparse.Namespace) -> bool:
-    """Return whether to look for devices: that takes an import, so it is avoided where possible."""
+    """Return whether to look for devices, for which a module has to be imported."""
     if options.parallel > 1 or options.device == "cpu":
         return False
     return options.device == "cuda" or model.device_delay() < float("inf")

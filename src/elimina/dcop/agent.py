@@ -1,4 +1,4 @@
-"""An agent, which reacts to messages by messages; the pseudo-tree of all agents, and the forecast of MB-DPOP."""
+"""An agent, which answers messages with messages; the pseudo-tree of all agents, and the forecast of MB-DPOP."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from elimina.planning.tree import Tree, tree_of
 
 
 class Finished(Protocol):
-    """Final knowledge of an agent: see ``Agent``."""
+    """Results of an agent that has finished: see ``Agent``."""
 
     @property
     def values(self) -> Mapping[int, int | None]:
@@ -69,13 +69,13 @@ class Agent:
     Attributes:
         name: Name of the agent.
         engine: Engine that computes; the agent's host sets it.
-        operations: Tables read in all steps so far, over all combinations of their variables.
+        operations: Number of tables read so far, counted for each combination of their variables.
 
     Args:
         view: Part of the problem that the agent knows.
         engine: Engine that computes; None if it is set before the agent starts.
-        traversals: Traversals of the variables of an agent that starts again when the whole pseudo-tree is known. It
-            takes UTIL and VALUE messages alone.
+        traversals: Traversals of the agent's variables, if the whole pseudo-tree is known. The agent then takes UTIL
+            and VALUE messages alone.
     """
 
     def __init__(
@@ -192,7 +192,7 @@ class Agent:
             self._look_at(target)
 
     def _look_at(self, variable: int) -> None:
-        """Queue a variable that can be eliminated."""
+        """Queue a variable if it can be eliminated."""
         bucket = self._buckets[variable]
         if bucket.is_done:
             return
@@ -238,7 +238,7 @@ class Agent:
 
 
 class Agreement(NamedTuple):
-    """A pseudo-tree by the agents, and the messages of its construction.
+    """The pseudo-tree that the agents have agreed on, and the messages of its construction.
 
     Attributes:
         listed: The problem's cost functions.
@@ -271,7 +271,7 @@ def agree(
         delay: Delay of a message, as of ``Network``.
         jitter: Random delay, as of ``Network``.
         seed: Random seed of delays and deliveries.
-        watch: Called now and then with 0 operations.
+        watch: Function to call now and then, with 0 operations, to check the time.
     """
     listed, count = problem.model.tables.listed, len(problem.owners)
     ranks = [settings.rank(variable, 0) for variable in range(count)] if settings.heuristic == "random" else []
@@ -282,7 +282,7 @@ def agree(
 
 
 def agree_on_tree(problem: Problem, heuristic: Heuristic = "max-degree", seed: int = 0) -> Tree:
-    """Let agents only build their pseudo-tree.
+    """Let agents build their pseudo-tree, and return it.
 
     Args:
         problem: Problem whose variables belong to agents.
@@ -295,7 +295,7 @@ def agree_on_tree(problem: Problem, heuristic: Heuristic = "max-degree", seed: i
 
 
 def pseudo_tree(problem: Problem, agents: Iterable[Finished]) -> PlannedTree:
-    """Return the pseudo-tree by agents: see ``planned_tree``."""
+    """Return the pseudo-tree that agents have built: see ``planned_tree``."""
     traversals = {v: traversal for agent in agents for v, traversal in agent.traversals.items()}
     return planned_tree(problem, problem.model.tables.listed, [traversals[v] for v in range(len(traversals))])
 
@@ -309,7 +309,7 @@ def planned_tree(problem: Problem, listed: TableList, traversals: Sequence[Trave
         traversals: Traversal of each variable, in their order.
 
     Raises:
-        InternalError: It is not a pseudo-tree of the problem.
+        InternalError: The traversals do not make a pseudo-tree of the problem.
     """
     tree, misplaced = tree_of_traversals(traversals, listed, problem.model.sizes)
     if misplaced >= 0:
@@ -328,7 +328,7 @@ class Forecast(NamedTuple):
         width: Width of the pseudo-tree.
         contexts: Largest number of combinations of fixed ancestors' values for one variable's table.
         tables: Number of tables of all variables.
-        operations: Tables read, over all combinations of their variables.
+        operations: Number of tables read, counted for each combination of their variables.
         seconds: Estimated time, on the CPU; infinity if it is beyond a float.
     """
 
@@ -344,11 +344,11 @@ class Forecast(NamedTuple):
 
 
 def forecast(problem: Problem, settings: Settings, threads: int) -> Forecast:
-    """Return the forecast of a problem.
+    """Return the forecast of MB-DPOP on a problem.
 
     Args:
         problem: Problem whose variables belong to agents.
-        settings: With a limit on a message's cells.
+        settings: Settings of all agents, with a limit on a message's cells.
         threads: Number of CPU threads of an agent.
     """
     assert settings.most_cells is not None
@@ -376,15 +376,15 @@ def forecast(problem: Problem, settings: Settings, threads: int) -> Forecast:
 
 
 MAX_SECONDS = 3600.0
-"""Estimated seconds of MB-DPOP from which it needs a time limit."""
+"""Largest estimated time of MB-DPOP, in seconds, for which it needs no time limit."""
 
 
 def look_ahead(problem: Problem, settings: Settings, threads: int, is_limited: bool) -> Forecast:
-    """Return the forecast of MB-DPOP.
+    """Return the forecast of MB-DPOP, unless it would take too long.
 
     Args:
         problem: Problem whose variables belong to agents.
-        settings: With a limit on a message's cells.
+        settings: Settings of all agents, with a limit on a message's cells.
         threads: Number of CPU threads of an agent.
         is_limited: True if the run has a time limit.
 

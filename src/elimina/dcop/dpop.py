@@ -2,7 +2,8 @@
 
 DPOP: A. Petcu and B. Faltings, "A scalable method for multiagent constraint optimization", IJCAI 2005; its UTIL phase
 is bucket elimination in the order of the tree. ADPOP: the same authors, "Approximations in distributed optimization",
-CP 2005: buckets are divided, so tables that a parent has no use for are passed on by it.
+CP 2005: buckets are partitioned into mini-buckets, so a parent also gets tables without its variable, and passes them
+on.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from elimina.problem.semirings import FLOATS, INTEGERS, LARGEST
 from elimina.running.encoding import distances_of
 
 WIDEST = 1 << 61
-"""Largest distance of integer costs of a function."""
+"""Largest difference between integer costs of a function."""
 
 DTYPES = (*INTEGERS, *FLOATS)
 """Number types of messages, the narrowest first."""
@@ -35,10 +36,10 @@ class Effort(NamedTuple):
     """Work so far.
 
     Attributes:
-        operations: Tables read in all steps, over all combinations of their variables.
+        operations: Number of tables read, counted for each combination of their variables.
         bytes: Memory of the largest step, with all tables held.
-        width: The most variables of a table in a message, those passed on left out.
-        cells: The most cells of such a table.
+        width: Largest number of variables of a table in a message; tables that are only passed on do not count.
+        cells: Largest number of cells of such a table.
         mini_buckets: Number of mini-buckets.
         dtypes: Number types of the messages.
         rows: Number of rows sent, with filtering.
@@ -82,14 +83,15 @@ class Bucket:
 
     Attributes:
         value: The variable's value; None until it is known, or if no value is allowed.
-        bound: At a root: no total of its tree is better, as a cost to be minimised; infinity if nothing is allowed.
+        bound: At a root: lower bound on the total of its tree, as a cost to be minimised; infinity if nothing is
+            allowed.
         is_done: True if the value was sent, or if there is none.
         effort: Work of the elimination.
 
     Args:
         variable: Variable of the bucket.
         traversal: Its place in the tree.
-        functions: All cost functions in which it takes part.
+        functions: All cost functions of the variable.
         sizes: Domain sizes of their variables.
         settings: Settings that all agents share.
     """
@@ -167,13 +169,13 @@ class Bucket:
     def _collect(
         self, messages: Mapping[int, Util], own_tables: list[Utility], best: int | float, possible: bool
     ) -> tuple[list[Utility], list[int | float], bool]:
-        """Keep the variable's own tables; return the tables to pass on, the constant to add, and the possible values.
+        """Keep tables with the variable; return those to pass on, constants to add, and whether anything is allowed.
 
         Args:
             messages: Messages of the children.
             own_tables: Tables of cost functions.
-            best: Best costs of these messages.
-            possible: True if they allow anything.
+            best: Best cost of these functions.
+            possible: True if these functions allow anything.
         """
         utils = [messages[child] for child in self._traversal.children]
         child_tables = [table for util in utils for table in util.tables]
@@ -188,7 +190,7 @@ class Bucket:
         """Choose the variable's value given those of ancestors, and send it to the children."""
         self.is_done = True
         self._tell(value, send)
-        # They are not needed any more.
+        # Tables and messages are not needed any more: free them.
         self._tables, self._heard, self._own_functions = [], {}, None
 
     def _tell(self, value: Value, send: Send) -> dict[int, int] | None:
@@ -305,11 +307,11 @@ class Bucket:
 
 
 _MAX_CONTEXTS = 1 << 24
-"""More would never end."""
+"""Largest number of contexts of a variable: a run with more would never end."""
 
 
 def cut_ancestors(separator: Mapping[int, int], below: Iterable[int], most_cells: int) -> set[int]:
-    """Return the ancestors to fix for a message: those of descendants, and the highest others until it is small.
+    """Return the ancestors to fix for a message: those in ``below``, then the highest others until it is small enough.
 
     Args:
         separator: The ancestors that the message depends on, the highest first, and their numbers of values.
@@ -329,8 +331,8 @@ class CycleBucket(Bucket):
     A. Petcu and B. Faltings, "MB-DPOP: a new memory-bounded algorithm for distributed optimization", IJCAI 2007: labels
     tell ancestors the scopes of their descendants' tables, and which variables are cut. A cut variable requests its
     children's tables for each of its values in turn, given the values of ancestors that are cut, and combines them. So
-    no message has more cells than a limit. When values are chosen, tables of other contexts than the best one are
-    requested again.
+    no message has more cells than a limit. When values are chosen, the tables of the best context are requested
+    again, unless they were the last ones.
     """
 
     def _set_up(self) -> None:
@@ -394,7 +396,7 @@ class CycleBucket(Bucket):
             self._begin(context, send)
 
     def arrived(self) -> Iterable[Utility]:
-        """Return the children's tables, of all values so far where there is one for each."""
+        """Yield the children's tables; of a child that sends one for each value, all so far."""
         yield from super().arrived()
         yield from (table for utils in self._slices.values() for util in utils for table in util.tables)
 
@@ -445,7 +447,7 @@ class CycleBucket(Bucket):
                 send(child, Context(tuple(needed.items())))
 
     def _stacked(self, slices: Sequence[Util], room: int | None) -> Util:
-        """Stack the tables of the own values into one, on the host."""
+        """Stack a child's tables for the values of this variable into one table, on the host."""
         allowed = [util for util in slices if util.possible]
         if not allowed:
             return Util((), 0, False)
@@ -493,7 +495,7 @@ class CycleBucket(Bucket):
 
 
 def _fixed(table: Utility, context: Mapping[int, int]) -> Utility:
-    """Return a table in a context: a view."""
+    """Return a view of a table in which the context's values are fixed."""
     if not any(v in context for v in table.scope):
         return table
     free_axes = [number for number, v in enumerate(table.scope) if v not in context]

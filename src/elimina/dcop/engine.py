@@ -112,10 +112,10 @@ _SHAPES = 4096
 """Number of plans in the cache."""
 
 NOTICEABLE = 64 << 20
-"""Bytes from which the free memory of the device is checked."""
+"""Least bytes of an elimination for which the free memory of the device is checked."""
 
 LEAST_WORK = 1 << 24
-"""Combinations of a bucket below which one core is faster than a GPU: 2 ms and 4 ms at 10^7."""
+"""Least combinations of a bucket for a GPU; below, one core is faster: at 10^7, it takes 2 ms and a GPU 4 ms."""
 
 AT_ONCE = 1 << 12
 """Largest number of combinations of a bucket that is joined as one array, because planning takes longer."""
@@ -140,7 +140,7 @@ class MessageTable(NamedTuple):
         values: An array over the separator; a NumPy scalar array if there is none.
         forbidden: See ``Utility``.
         spread: Largest spread of the table's costs: see ``Utility``.
-        operations: Tables read, over all combinations of their variables.
+        operations: Number of tables read, counted for each combination of their variables.
         bytes: Memory, besides what the agent holds.
         dtype: Number type of the values.
     """
@@ -165,7 +165,7 @@ class _Shaped(NamedTuple):
 
 
 class Engine:
-    """Eliminates variables on one device; agents of a process may share it.
+    """An engine that eliminates variables on one device; agents of a process may share it.
 
     Args:
         device: ``cpu``, or one GPU, where buckets of little work are left to the CPU.
@@ -190,7 +190,7 @@ class Engine:
     def _shape(self, sizes: tuple[int, ...], scopes: tuple[tuple[int, ...], ...], dtype: Dtype) -> _Shaped:
         device = "cpu" if math.prod(sizes) < LEAST_WORK else self.device
         plan = plan_bucket(sizes, scopes, dtype, machine_of(device.partition(":")[0], 1), MAX_BYTES)
-        # Its run copies no result to the host, and all tables are loaded after its creation.
+        # A run copies no result to the host, and tables are loaded after the session is opened: both are left out here.
         program = pack(plan, len(sizes))._replace(outputs=_NO_OUTPUTS, factor_cells=0)
         step = plan.steps[-1]
         stride_of = dict(zip(step.axes, step.out_strides, strict=True))
@@ -329,7 +329,7 @@ def _on_host(values: Any) -> NDArray[Any]:
 
 
 class _GpuWork:
-    """Work for a GPU, waiting: see ``GpuPool.submit``."""
+    """Pending work for a GPU: see ``GpuPool.submit``."""
 
     def __init__(self, work: Callable[[Engine], Any], tables: Sequence[Any], then: Callable[[Any], None]) -> None:
         self.work, self.tables, self.then = work, tables, then

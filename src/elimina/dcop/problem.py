@@ -23,7 +23,7 @@ class CostsError(InputError):
     """Error about costs too far apart for their number type.
 
     Args:
-        owner: ``variable``, or a part of it.
+        owner: ``variable``, or a part of the problem named after one, such as ``the subtree of variable``.
         variable: Index of the variable: agents know no names.
         problem: Description of the error, and advice.
     """
@@ -129,10 +129,10 @@ class Problem:
 
 Heuristic = Literal["max-degree", "min-degree", "most-connected", "random"]
 HEURISTICS: tuple[Heuristic, ...] = get_args(Heuristic)
-"""Heuristic of the root and of the next visit.
+"""Heuristics that choose the root, and the next neighbour to visit.
 
-The neighbour with most neighbours (GpuBE paper, section 6), with fewest, with fewest and then most of them visited, or
-a random one.
+They prefer a variable with most neighbours (GpuBE paper, section 6); with fewest; with fewest, and then with most of
+them visited; or a random one.
 """
 
 
@@ -161,7 +161,7 @@ class Settings(NamedTuple):
 
     @property
     def degree_weight(self) -> int:
-        """Part of the number of a variable's neighbours in its rank."""
+        """Weight of the number of neighbours in a variable's rank."""
         return {"max-degree": 1, "random": 0}.get(self.heuristic, -1)
 
     def rank(self, variable: int, degree: int) -> int:
@@ -178,7 +178,7 @@ class AgentView(NamedTuple):
         settings: Settings of all agents.
         variables: Variables of the agent.
         owners: Name of the owner of each own variable, and of each variable that shares a cost function with one.
-        sizes: Their numbers of values.
+        sizes: Number of values of each of these variables.
         constraints: The cost functions in which own variables take part.
     """
 
@@ -223,10 +223,10 @@ class Utility(NamedTuple):
         scope: Variables, the one eliminated first (of the largest visit) first.
         visits: Number of the traversal's visit to each of them.
         values: An array with an axis for each, on the host or on a device.
-        forbidden: Cells from this on are forbidden; infinity among floats.
+        forbidden: Least value of a forbidden cell; infinity among floats.
         spread: Largest allowed cell.
-        origin: The visit of the variable that was eliminated, and the number of its mini-bucket; of cost functions,
-            what comes before all of these.
+        origin: The visit of the variable that was eliminated, and the number of its mini-bucket; infinity and 0 for
+            cost functions, which thus come first.
     """
 
     scope: tuple[int, ...]
@@ -247,7 +247,7 @@ def _table_bytes(cells: int, variables: int) -> int:
 
 
 class Rank(NamedTuple):
-    """A variable's rank, to each neighbour."""
+    """A variable's rank, sent to each neighbour."""
 
     rank: int
 
@@ -294,8 +294,8 @@ class Util(NamedTuple):
     """Least costs of a subtree, for the parent.
 
     Attributes:
-        tables: One; or several, where buckets are divided.
-        best: Constant to add to them.
+        tables: One table, or several if buckets are partitioned.
+        best: Constant to add to the tables' costs.
         possible: False if the subtree allows nothing.
     """
 
@@ -310,7 +310,7 @@ class Util(NamedTuple):
 
 
 class Value(NamedTuple):
-    """The values of those variables that a subtree depends on, to a child; None: nothing is allowed."""
+    """The values of those variables that a subtree depends on, for a child; None: nothing is allowed."""
 
     values: tuple[tuple[int, int], ...] | None
 
@@ -342,7 +342,7 @@ class Label(NamedTuple):
 
 
 class Context(NamedTuple):
-    """Values of a child's cuts: it is to send its tables for them."""
+    """A request to a child for its tables, given these values of its cuts."""
 
     values: tuple[tuple[int, int], ...]
 
@@ -353,7 +353,7 @@ class Context(NamedTuple):
 
 
 class Cost(NamedTuple):
-    """Costs in a subtree of the values that bounds chose, for the parent; None: they are not allowed."""
+    """Cost of a subtree with the values chosen by bounds, for the parent; None: these values are not allowed."""
 
     total: int | None
 
@@ -369,9 +369,9 @@ class Limit(NamedTuple):
     Attributes:
         worst: Total of a known assignment: only better ones are searched for. None: there is none.
         best: Lower bound on the costs outside of the subtree.
-        bounds: ... and these tables besides: scopes within what the subtree depends on, and arrays with an axis for
-            each variable.
-        spread: No sum of their cells that is allowed is above it.
+        bounds: Tables to add to ``best``: scopes among the variables that the subtree depends on, and arrays with an
+            axis for each variable.
+        spread: Upper bound on the allowed sums of these tables' cells.
     """
 
     worst: int | None
@@ -391,7 +391,7 @@ class Listed(NamedTuple):
     Attributes:
         rows: Assignments and costs, on the host.
         best: Constant to add to the costs.
-        spread: No cost is above it.
+        spread: Upper bound on the costs.
     """
 
     rows: SparseTable
@@ -456,7 +456,7 @@ def sizes_of_messages(cells: int, variables: int) -> tuple[int, int]:
 
 
 Send = Callable[[int, Body], None]
-"""Sends a message to another variable."""
+"""Function that sends a message to another variable."""
 
 _NUMBERS = {kind: number for number, kind in enumerate(TRAVERSAL)}
 _FIELDS = [len(kind._fields) for kind in TRAVERSAL]

@@ -2,8 +2,8 @@
 
 The clocks are those of E. Sultanik, P. J. Modi and W. Regli, "On modeling multiagent task scheduling as a distributed
 constraint optimization problem", IJCAI 2007 (simulated runtime): a message carries the sender's time, the receiver's
-clock moves to it (and the message's delay), and goes on by the time that the receiver then works. Nothing but messages
-connects agents, so none waits for another one's work that it does not depend on.
+clock is set to it plus the message's delay, if that is later, and then advances by the time of the receiver's work.
+Nothing but messages connects agents, so none waits for another one's work that it does not depend on.
 """
 
 from __future__ import annotations
@@ -120,8 +120,7 @@ class Queue:
     """Messages on their way, and timers.
 
     Args:
-        order: Order of deliveries. Events that are due wait until no message is on its way, unless time orders
-            everything.
+        order: Order of deliveries. Timers wait until no message is on its way, unless the order is ``time``.
         generator: Generator of random orders of delivery.
     """
 
@@ -166,12 +165,13 @@ class Figures(NamedTuple):
     """Figures of a run.
 
     Attributes:
-        seconds: Simulated: the latest clock.
-        operations: On the longest chain of messages: tables read, over all combinations of their variables.
+        seconds: Simulated time: the latest clock of an agent.
+        operations: Number of tables read on the longest chain of messages, counted for each combination of their
+            variables.
         messages: Number of messages between agents by kind; each counts once, however often it was transmitted.
         bytes: Bytes of all messages by kind.
-        largest: Bytes of the largest one.
-        repeated: Transmissions that were repeated.
+        largest: Bytes of the largest message.
+        repeated: Number of repeated transmissions.
     """
 
     seconds: float
@@ -187,7 +187,7 @@ class Tally:
 
     def __init__(self) -> None:
         self._messages: dict[type, int] = dict.fromkeys(KINDS, 0)
-        # Kinds whose messages have no fixed size.
+        # Only bytes of messages without a fixed size are added up here.
         self._bytes: dict[type, int] = dict.fromkeys(KINDS, 0)
         self._largest = 0
 
@@ -240,7 +240,7 @@ class _Host:
         waiting: Packets that are not acknowledged, by receiver and number.
         seen: Senders and numbers of received messages.
         log: Messages received, in order. The log survives crashes, and ``seen`` is made from it.
-        is_busy: True while the agent works on a GPU of several.
+        is_busy: True while the agent works on one of several GPUs.
         late: Messages that have arrived meanwhile, and their times.
     """
 
@@ -263,10 +263,10 @@ class Simulation:
     Args:
         agents: All of them, none started.
         network: Network between the agents.
-        timer: Measures how long an agent works, in seconds.
-        revive: Makes an agent of a name again.
-        listener: Called with each delivery.
-        watch: Called with the operations of each elimination.
+        timer: Clock, in seconds, for measuring how long an agent works.
+        revive: Function that makes an agent again after a crash, by its name.
+        listener: Function to call with each delivery.
+        watch: Function to call with the operations of each elimination.
         gpus: GPUs that agents share; while an agent works on one, others go on. None: all work one after another.
         agreement: The pseudo-tree, if the agents have their places in it. None: they build it by messages.
     """
@@ -337,7 +337,7 @@ class Simulation:
         return self._tally.figures(max(clocks, default=0.0), max(operations, default=0), self._repeated)
 
     def _take(self, gpus: GpuPool) -> tuple[float, Any] | None:
-        """Return the next event, when what has been done on GPUs is sent; wait for them if there is no other."""
+        """Send the results of GPUs, and return the next event; wait for GPUs if there is no event."""
         gpus.collect(is_patient=False)
         while (event := self._queue.take()) is None and gpus.collect(is_patient=True):
             pass

@@ -48,8 +48,8 @@ _MORE = 8
 def early_answer(problem: Problem, agents: Iterable[Finished] = ()) -> Result:
     """Return bounds on the optimum before the agents have finished.
 
-    The bound is the sum of the bounds of the pseudo-trees' roots if all of them have one, else of the cost functions'
-    best costs. The assignment is the better one of the agents' (if complete) and of a local search.
+    The bound is the sum of the bounds of the pseudo-trees' roots if all of them have one, otherwise that of the cost
+    functions' best costs. The assignment is the better one of the agents' (if complete) and of a local search.
 
     Args:
         problem: Problem of the agents.
@@ -71,7 +71,7 @@ def early_answer(problem: Problem, agents: Iterable[Finished] = ()) -> Result:
 
 
 def _bound_of_roots(model: Model, agents: Sequence[Finished]) -> int | float | None:
-    """Return the total of the roots' values; None before all roots have values."""
+    """Return the bound by the roots of the pseudo-trees; None unless all of them have a finite one."""
     traversals = {v: traversal for agent in agents for v, traversal in agent.traversals.items()}
     roots = {v: bound for agent in agents for v, bound in agent.bounds.items()}
     if len(traversals) < len(model.variables) or not all(traversal.is_done for traversal in traversals.values()):
@@ -151,7 +151,7 @@ class AgentOptions(NamedTuple):
 DEFAULT = AgentOptions()
 
 
-# Agents and their messages make no reference cycles: there is no garbage to look for.
+# Agents and their messages make no reference cycles, so the garbage collector would find nothing.
 @without_collection()
 @memory_errors_in_words("while its agents solved the problem")
 @arguments.with_options(AgentOptions._fields, "elimina.dcop.AgentOptions")
@@ -230,7 +230,7 @@ def solve(
     def work() -> Result:
         with names_in_errors(problem.model):
             agreement = _agreement(problem, settings, network, options, engine.deadline)
-            # On several GPUs, agents belong to devices.
+            # On several GPUs, agents belong to devices, so they cannot eliminate together.
             if agreement is not None and not gpus and algorithm == "dpop" and options.filtering is None:
                 run.begin()
                 together = solve_together(problem, settings, agreement, network, engine, _Watch(engine.deadline))
@@ -251,7 +251,7 @@ def solve(
 def _agreement(
     problem: Problem, settings: Settings, network: Network, options: AgentOptions, deadline: float
 ) -> Agreement | None:
-    """Return the pseudo-tree that the core lets agents build; None if messages are lost, timed or watched singly."""
+    """Return the pseudo-tree that the core lets agents build; None if the network has faults, a timer or a listener."""
     if not network.is_reliable or options.listener is not None or options.timer is not time.perf_counter:
         return None
     return agree(problem, settings, *network.deliveries, _Watch(deadline))
@@ -321,7 +321,7 @@ class _SimulatedRun:
         """Run agents until they have finished; if one of several GPUs fails, again on the others.
 
         Args:
-            simulation: Function that makes them.
+            simulation: Function that makes the agents and their simulation.
             engines: Engines of several GPUs; none if agents use their own.
         """
         while engines:
@@ -369,7 +369,7 @@ class _SimulatedRun:
 
 
 class _Watch:
-    """Checks the time limit, and reports progress."""
+    """A callback that checks the time limit, and reports progress."""
 
     def __init__(
         self,

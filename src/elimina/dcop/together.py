@@ -75,7 +75,7 @@ def solve_together(
         agreement: The agents' pseudo-tree.
         network: A reliable network.
         engine: Engine of the agents.
-        watch: Called now and then with 0 operations.
+        watch: Function to call now and then, with 0 operations, to check the time.
 
     Returns:
         None where each agent has to eliminate its own variables: costs are floats, nothing is allowed, messages are
@@ -98,7 +98,7 @@ def solve_together(
     try:
         result = _optimum(model, tree.order, engine.host)
     except InputError:
-        # Agents say whose costs are too far apart.
+        # The error of the agents themselves says whose costs are too far apart.
         return None
     if result is None:
         return None
@@ -187,7 +187,7 @@ def _figures(
         network: A reliable network.
         work: Work of the agents.
         seconds: Time of all eliminations, divided among them by operations.
-        watch: Called now and then with 0 operations.
+        watch: Function to call now and then, with 0 operations, to check the time.
     """
     owners, traversals, tally = problem.owners, agreement.traversals, Tally()
     tally.add_agreement(agreement)

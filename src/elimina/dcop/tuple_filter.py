@@ -31,7 +31,7 @@ _BYTES_OF_A_ROW = 48
 """Bytes of a row under construction, its sources included."""
 
 _WIDEST = {"int32": 1 << 29, "int64": 1 << 61}
-"""The largest number for 'forbidden'."""
+"""Largest number for 'forbidden' in each type."""
 
 
 _NOTHING = SparseTable(KeyLayout.of((), ()), np.zeros((0, 1), dtype=np.uint64), np.zeros(0, dtype=np.int32))
@@ -65,16 +65,16 @@ class _Scale(NamedTuple):
         return np.minimum(wide, self.forbidden).astype(self.dtype)
 
     def table(self, utility: Utility) -> DenseLookup:
-        """Return a received table, or the table of an own cost function."""
+        """Return a table in this scale: a received one, or that of an own cost function."""
         return DenseLookup(utility.scope, self.scaled(row(utility, ()), utility.forbidden))
 
     def rows(self, rows: SparseTable) -> SparseTable:
-        """Return the tuples received."""
+        """Return received tuples in this scale, without the forbidden ones."""
         kept = rows.values < self.forbidden
         return SparseTable(rows.layout, rows.keys[kept], rows.values[kept].astype(self.dtype))
 
     def bounds(self, limit: Limit) -> list[DenseLookup]:
-        """Return the tables received from an ancestor; cells are clipped at a number that is not lower."""
+        """Return the tables received from the parent in this scale; larger cells become ``forbidden``."""
         return [DenseLookup(scope, self.scaled(cells, math.inf)) for scope, cells in limit.bounds]
 
 
@@ -122,7 +122,7 @@ class FilterBucket(Bucket):
             self._send_rows(self._limit, engine, room, send)
 
     def decide(self, value: Value, send: Send) -> None:
-        """Choose a value by bounds first and tell the parent its cost; then for good, or keep the first one."""
+        """Choose a value by bounds, and tell the parent its cost; later, choose the final one, or keep the first."""
         if value.values is None or self._limit is not None:
             super().decide(value, send)
             self._listed = {}
@@ -182,12 +182,12 @@ class FilterBucket(Bucket):
         return Limit(limit.worst, best, tuple((table.scope, table.cells) for table in keep.bounds), spread)
 
     def _send_rows(self, limit: Limit, engine: Engine, room: int | None, send: Send) -> None:
-        """Join the children's tuples, without those beyond the limits; a root knows the optimum then."""
+        """Join the children's tuples, without those beyond the limits; then a root knows the optimum."""
         own_tables, own_best, _ = self._own_costs()
         best = int(own_best) + sum(listed.best for listed in self._listed.values())
         spread = sum(int(table.spread) for table in own_tables) + sum(listed.spread for listed in self._listed.values())
         scale = _Scale.of(limit, limit.best + best, limit.spread + spread, self._variable)
-        # Values are chosen by these and by the rows.
+        # ``_costs`` adds the children's tuples to these tables when a value is chosen.
         self._tables = own_tables
         if scale is None or not all(len(listed.rows.values) for listed in self._listed.values()):
             message = _NOTHING

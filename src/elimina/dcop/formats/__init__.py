@@ -71,7 +71,7 @@ def write(problem: Problem, path: str | os.PathLike[str], *, format: str | None 
         format: One of ``FORMATS``, instead of the suffix.
 
     Raises:
-        TypeError: It is not a problem.
+        TypeError: ``problem`` is something else.
         InputError: The format cannot hold the problem, is unknown, or the file cannot be written.
 
     Examples:

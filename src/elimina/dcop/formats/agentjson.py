@@ -34,7 +34,7 @@ class JsonFile:
         """Parse the file, which is one object.
 
         Raises:
-            TextError: It is not JSON, repeats a key, is too deeply nested, or is not an object.
+            TextError: The file is not JSON, repeats a key, is too deeply nested, or is not an object.
         """
         try:
             top = json.loads(self._data.decode("utf-8-sig"), object_pairs_hook=_without_repetition)

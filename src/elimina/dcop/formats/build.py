@@ -29,7 +29,7 @@ MAX_VALUES = 2**22
 LARGEST_FULL = 2**25
 """Largest number of cells of a table given by an expression."""
 MAX_COMPUTED_CELLS = 2**27
-"""Largest number of cells of all such tables of a file."""
+"""Largest number of cells of all tables of a file that are given by expressions."""
 _COST = re.compile(r"[+-]?(\d{1,400}|(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,5})?)")
 _INFINITE = {"infinity": math.inf, "+infinity": math.inf, "-infinity": -math.inf}
 _EXACT = 2**53
@@ -37,7 +37,7 @@ _EXACT = 2**53
 
 @dataclass(frozen=True, eq=False)
 class Domain:
-    """The values of some variables.
+    """A domain: the values of one or more variables.
 
     Attributes:
         name: Name in the file.
@@ -54,7 +54,7 @@ class Domain:
         """Assign indices to the values.
 
         Raises:
-            TextError: There is none, or the text of one occurs twice.
+            TextError: There are no values, or two have the same text.
         """
         listed = tuple(values)
         texts = list(map(str, listed))
@@ -89,7 +89,7 @@ def parse_cost(word: str) -> int | float:
     """Read a cost: an integer, a decimal number or "infinity", with or without a sign.
 
     Raises:
-        TextError: It is none.
+        TextError: The word is not a cost.
     """
     if word in _INFINITE:
         return _INFINITE[word]
@@ -103,11 +103,11 @@ class Builder:
 
     Attributes:
         name: Name of the problem.
-        sense: True if costs are minimised or maximised.
-        constant: Added to every assignment's cost.
+        sense: ``min-cost`` or ``max-cost``.
+        constant: Cost to add to that of every assignment.
         upper_bound: See ``elimina.Model``.
         domains: Mapping from names to domains.
-        variables: In the order of the file.
+        variables: Variables in the order of the file.
         index: Index of each variable, by name.
         domain_of: Domain of each variable.
         tables: Cost functions added so far.
@@ -185,7 +185,7 @@ class Builder:
     def add_rows(
         self, scope: list[int], rows: NDArray[np.int32], costs: Sequence[int | float], default: float | None, name: str
     ) -> None:
-        """Add a function by its tuples; where a variable is repeated in the scope, its values are equal.
+        """Add a function by its tuples; a tuple with different values of a repeated variable is left out.
 
         Args:
             scope: Variables, one for each column of ``rows``.
@@ -218,7 +218,7 @@ class Builder:
             raise TextError(f"function {name!r}: {error}") from None
 
     def add_full(self, scope: Sequence[int], values: NDArray[Any]) -> None:
-        """Add a function by all its costs, the last variable varying fastest; repeated variables are equal."""
+        """Add a function by all its costs, the last variable fastest; only equal values of repeated variables count."""
         kept = list(dict.fromkeys(scope))
         if len(kept) < len(scope):
             grid = np.ogrid[tuple(slice(self.variables[v].size) for v in kept)]
@@ -229,7 +229,7 @@ class Builder:
         """Return the number of cells of a table that is about to be filled.
 
         Raises:
-            MemoryLimitError: It, or all such tables of the file, are too large.
+            MemoryLimitError: The table, or all such tables of the file together, would be too large.
         """
         sizes = [self.variables[v].size for v in scope]
         cells = math.prod(sizes)
@@ -275,7 +275,7 @@ def check_listed(cells: int, name: str) -> None:
     """Reject a full table that is too large for a file.
 
     Raises:
-        MemoryLimitError: It has more cells than a file may list.
+        MemoryLimitError: The table has more cells than a file may list.
     """
     if cells > MAX_TABLE_CELLS:
         raise MemoryLimitError(f"function {name!r} has {cells} costs; up to {MAX_TABLE_CELLS} can be listed")

@@ -78,7 +78,7 @@ def compare(kind: type[ast.cmpop], lhs: Column, rhs: Column) -> NDArray[np.bool_
     """Compare element by element.
 
     Raises:
-        TextError: Values without an order are compared by it.
+        TextError: Values without an order, such as a string and a number, are ordered.
     """
     compared = _COMPARISONS[kind]
     if lhs.dtype.kind != "O" and rhs.dtype.kind != "O":
@@ -159,7 +159,7 @@ def _number(values: Column) -> Column:
 
 
 def _largest(values: Column) -> int:
-    """Largest absolute value of integers."""
+    """Return the largest absolute value of integers."""
     return max(-int(values.min()), int(values.max())) if values.size else 0
 
 

@@ -1,8 +1,8 @@
 """Cost functions given by expressions: the supported part of Python, and their tables.
 
-Expressions and, where the text has a ``return``, bodies of functions made of assignments, ``if`` and ``return``. They
-are parsed and checked here, never compiled or executed. What is not listed here is refused: attributes, subscripts,
-comprehensions, lambdas, f-strings, keywords, other calls.
+A text is an expression or, if it has a ``return``, the body of a function made of assignments, ``if`` and ``return``.
+It is parsed and checked here, never compiled or executed. All else is refused: attributes, subscripts, comprehensions,
+lambdas, f-strings, keywords, other calls.
 """
 
 from __future__ import annotations
@@ -70,8 +70,9 @@ class Expression:
         """Parse a text.
 
         Raises:
-            TextError: It is not Python.
-            UnsupportedError: It uses something of Python that is not handled, or is too long or too deeply nested.
+            TextError: The text is not Python.
+            UnsupportedError: The text uses something of Python that is not handled, or is too long or too deeply
+                nested.
         """
         if len(text) > LONGEST_TEXT:
             raise UnsupportedError(f"an expression has {len(text)} characters; up to {LONGEST_TEXT} are handled")
@@ -208,7 +209,7 @@ def tabulate(expression: Expression, names: Sequence[str], domains: Sequence[Col
 
     Raises:
         TextError: The expression has no value somewhere (a division by zero, strings that are ordered with numbers).
-        UnsupportedError: It goes beyond the supported arithmetic: see ``elimina.dcop.formats.columns``.
+        UnsupportedError: The expression goes beyond the supported arithmetic: see ``elimina.dcop.formats.columns``.
     """
     sizes = [len(domain) for domain in domains]
     total = math.prod(sizes)
@@ -337,7 +338,7 @@ _NOT_WORDS = re.compile(r"""[\\#ξ]|\'{3}|"{3}|\.\s*[^\W\d]|\breturn\b""")
 
 
 class Expressions:
-    """Evaluates the expressions of a file; expressions that differ only in the names of variables are evaluated once.
+    """An evaluator of a file's expressions; those that differ only in the names of variables are evaluated once.
 
     Attributes:
         external: Variables that are not decisions, with their values.
@@ -361,9 +362,9 @@ class Expressions:
             only: The one variable that it may read, if not None.
 
         Raises:
-            TextError: It is not an expression, or names something else than a variable.
-            UnsupportedError: It uses something of Python that is not handled, or is too much work.
-            MemoryLimitError: Its table is too large.
+            TextError: The text is not an expression, or names something else than a variable.
+            UnsupportedError: The text uses something of Python that is not handled, or is too much work.
+            MemoryLimitError: The expression's table is too large.
         """
         template, name_of = self._template(text)
         expression = self._expression(template, text)

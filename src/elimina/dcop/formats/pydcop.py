@@ -4,8 +4,8 @@ Intentional constraints and cost functions of variables are Python expressions, 
 ``elimina.dcop.formats.expression``. An extensional constraint has a cost for every tuple, or a default. Variables with
 a ``noise_level`` get a random cost from 0 to it for each value, drawn by NumPy's default generator from the seed
 ``[NOISE_SEED, zlib.crc32(the variable's name)]``, so that a file is always the same problem. External variables have
-their initial value. Owners: see ``elimina.dcop.formats.pydcop_agents``; without agents, each variable gets one of its
-own. Keys that the format does not have are passed over, as pyDCOP does, unless they look like misspelt ones.
+their initial value. Owners: see ``elimina.dcop.formats.pydcop_agents``; without agents, each variable gets an agent of
+its own. Keys that the format does not have are passed over, as pyDCOP does, unless they look like misspelt ones.
 Source: the documentation of pyDCOP 0.1, "YAML file formats".
 """
 
@@ -40,13 +40,13 @@ def read_tuples(
     """Read the mapping cost -> tuples of a constraint.
 
     Args:
-        file: The file that it is in.
+        file: The file of the constraint.
         values: The mapping.
         domains: Domains of the variables of a tuple.
         has_blanks: True if a tuple is one value, with any blanks that are in it.
 
     Returns:
-        Rows of places in the domains, of shape (n, len(domains)), and n costs.
+        Rows of positions in the domains, of shape (n, len(domains)), and n costs.
 
     Raises:
         TextError: A cost is not a number, a tuple has another length, or a value is not in its domain.
@@ -113,7 +113,7 @@ def parse(file: YamlFile) -> Problem:
 
 
 class _YamlReader:
-    """Reads the sections in the order of their dependence."""
+    """A reader of the sections, each after those that it depends on."""
 
     def __init__(self, file: YamlFile) -> None:
         self.file = file
@@ -141,7 +141,7 @@ class _YamlReader:
             self._read_constraint(name, node)
 
     def problem(self) -> Problem:
-        """Read the agents and finish."""
+        """Read the agents, and return the problem."""
         names = [variable.name for variable in self.builder.variables]
         reader = AgentReader(self.file, self.top, {*names, *self.expressions.external, *self.constraints})
         agents = reader.read()

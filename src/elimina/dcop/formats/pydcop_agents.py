@@ -64,7 +64,7 @@ def owners(
 
 
 class AgentReader:
-    """Reads the agents of a file.
+    """A reader of the agents of a file.
 
     Attributes:
         names: The agents, in the order of the file.
@@ -79,10 +79,10 @@ class AgentReader:
         self.host_with: list[tuple[str, str]] = []
 
     def read(self) -> list[AgentProfile]:
-        """Read everything.
+        """Read the agents and the hints; return the agents.
 
         Raises:
-            TextError: Something is not as it has to be; the file's place is the culprit's.
+            TextError: An agent or a hint is malformed; ``file`` then has its line and column.
         """
         self._read_agents()
         for section, node in self._entries("distribution_hints", "must_host", "host_with"):

@@ -1,11 +1,12 @@
 """FRODO's dialect of XCSP 2.1 and XDisCSP 1.0: variables with agents, constraints that refer to relations.
 
-A relation's tuples are separated by "|"; a cost and a colon before a tuple hold from there on. Semantics "soft": costs,
-``defaultCost`` elsewhere; "conflicts": the tuples are forbidden; "supports": all others are. Tuples hold values, not
-their places in the domain; a domain without text has the values 1 to ``nbValues``. A variable without an agent gets one
-of its own. ``initialCost`` is added to every cost and ``maximalCost`` is an upper bound, as in XCSP 2.1; XDisCSP's
-``initialCost`` is ignored, as the optima published for such files leave it out. Sources: O. Roussel and C. Lecoutre,
-"XML representation of constraint networks: format XCSP 2.1" (2009); the FRODO user manual, section 4.2.1.
+A relation's tuples are separated by "|"; a cost and a colon before a tuple apply to it and to later ones. Semantics
+"soft": the tuples have costs, others ``defaultCost``; "conflicts": the tuples are forbidden; "supports": others are.
+Tuples hold values, not their places in the domain; a domain without text has the values 1 to ``nbValues``. A variable
+without an agent gets one of its own. ``initialCost`` is added to every cost and ``maximalCost`` is an upper bound, as
+in XCSP 2.1; XDisCSP's ``initialCost`` is ignored, as the optima published for such files leave it out. Sources: O.
+Roussel and C. Lecoutre, "XML representation of constraint networks: format XCSP 2.1" (2009); the FRODO user manual,
+section 4.2.1.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ def parse(document: Document) -> Problem:
 
 
 class _XcspReader:
-    """Reads the sections, given in any order, in the order of their dependence."""
+    """A reader of the sections, which may be in any order: each is read after those that it depends on."""
 
     def __init__(self, document: Document) -> None:
         self.document = document
@@ -80,7 +81,7 @@ class _XcspReader:
         self.tables: dict[tuple[object, ...], Table] = {}
 
     def problem(self) -> Problem:
-        """Read everything."""
+        """Read all sections, and return the problem."""
         is_dis_csp = self._read_presentation()
         agents = self._read_agents()
         for element in self._elements("domains", "domain"):
@@ -269,7 +270,7 @@ def _lines_before(text: str, tuples: int) -> int:
 
 
 _MAX_INTEGER_CHARACTERS = 18
-"""Digits of an end of a range."""
+"""Largest number of digits of an end of a range."""
 _NOT_A_VALUE = re.compile(r"[\s|:]|^$|^[+-]?\d{1,18}\.\.[+-]?\d{1,18}$")
 
 

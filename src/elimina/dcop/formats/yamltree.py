@@ -20,7 +20,7 @@ from elimina.system import require
 _DEEPEST = 100
 _MAX_NUMBER_CHARACTERS = 400
 _SIMILARITY = 0.82
-"""Share of letters in common from which on a key is a misspelt one."""
+"""Least similarity of an unknown key to a known one at which it counts as misspelt (``difflib``)."""
 _SIMPLE = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?")
 _STRING = "tag:yaml.org,2002:str"
 
@@ -73,8 +73,8 @@ class YamlFile:
         """Parse the file, which is one mapping.
 
         Raises:
-            TextError: It is not YAML, repeats a key, or is something else than one mapping.
-            UnsupportedError: It uses tags, merged keys, or very deep nesting.
+            TextError: The file is not YAML, repeats a key, or is something else than one mapping.
+            UnsupportedError: The file uses tags, merged keys, or very deep nesting.
             InputError: PyYAML is not installed.
         """
         yaml = require("yaml", "dcop", "reading YAML")
@@ -165,7 +165,7 @@ class YamlFile:
         self.line, self.column = node.line, node.column
 
     def check_keys(self, node: MappingNode, fields: tuple[str, ...]) -> None:
-        """Refuse keys that are misspelt: any others are allowed, and passed over.
+        """Reject unknown keys that look misspelt; other unknown keys are ignored.
 
         Raises:
             TextError: A key is close to one of the fields, and not among them.
@@ -173,7 +173,7 @@ class YamlFile:
         for key, _ in node.entries.values():
             if key.text in fields:
                 continue
-            import difflib  # Few files have other keys.
+            import difflib  # imported here: few files have unknown keys
 
             if meant := difflib.get_close_matches(key.text.lower(), fields, 1, _SIMILARITY):
                 self.fail(key, f"unknown key {key.text[:40]!r}: did you mean {meant[0]!r}?")
