@@ -91,7 +91,7 @@ std::vector<int> CliqueForest::path(int start, int variable) {
 RootedCliques::RootedCliques(const CliqueForest& forest, std::span<const i64> sizes, std::vector<int>& positions) {
   positions.assign(forest.size(), -1);
   std::vector<char> is_visited(forest.size());
-  std::vector<std::pair<int, int>> stack;  // numbers, and positions of the parents
+  std::vector<std::pair<int, int>> stack;  // numbers of cliques, each with its parent's position
   for (int root = 0; root < forest.size(); ++root) {
     if (!forest.is_alive(root) || is_visited[root]) continue;
     is_visited[root] = true;

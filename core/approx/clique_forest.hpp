@@ -50,7 +50,7 @@ class CliqueForest {
 // Cliques of a forest, parents first, and the offsets of their tables if these are consecutive.
 struct RootedCliques {
   ScopeList scopes{{0}, {}};
-  std::vector<int> parents;    // -1: none
+  std::vector<int> parents;    // position of each clique's parent; -1: none
   std::vector<i64> firsts{0};  // first cell of each table, and the number of all cells at the end
 
   // Also sets for each clique of the forest its position here; -1: a removed clique.

@@ -9,7 +9,7 @@ std::vector<int> frugal_order(const plan::PlannedTree& planned) {
   const plan::Tree& tree = planned.tree;
   const auto bits_of = [&](int variable) { return std::log2(double(planned.sizes[variable])); };
   plan::Lists children;
-  std::vector<double> bits, peaks;  // log2 of the sizes of messages; largest sum of them in each subtree
+  std::vector<double> bits, peaks;  // log2 of the sizes of messages; largest sum of them held at a time in each subtree
   std::vector<int> stack;
   for (int node = 0; node < int(tree.size()); ++node) {
     bits.push_back(0);

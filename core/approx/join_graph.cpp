@@ -73,8 +73,8 @@ bool JoinGraph::multiply(std::span<const std::int64_t> clusters, const ScopeList
 }
 
 double JoinGraph::join(std::size_t cluster) {
-  // Products of more messages with values from 0 to 1 may leave the range of floats, so they are normalised after as
-  // many.
+  // Number of messages after which a product is normalised: with more, values from 0 to 1 may leave the range of
+  // floats.
   constexpr int together = 4;
   belief_.assign(tables_.begin() + firsts_[cluster], tables_.begin() + firsts_[cluster + 1]);
   double log = 0;

@@ -46,7 +46,7 @@ class Forecasts {
   std::span<const double> at(int variable, int rank) const;
 
  private:
-  // for each variable, the rank and the weights of each forecast
+  // Rank and weights of each forecast, for each variable.
   std::vector<std::vector<std::pair<int, std::vector<double>>>> entries_;
 };
 

@@ -25,7 +25,7 @@ class Particles {
   // least 0 and below 1.
   void resample_if_uneven(i64 number, double point);
   // Gives each sample the states of its ancestors, and its whole weight. Returns the effective number of independent
-  // samples for the first numbers drawn.
+  // samples for the numbers drawn first.
   double finish();
 
  private:

@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kUnit = 1.0 / kWhole, kLogOfWhole = 21.487562596892644;
 
-// Numbers that are added side by side.
+// Number of sums that run side by side.
 constexpr i64 kLanes = 8;
 
 // Largest number of columns whose maxima and totals are on the stack.
@@ -34,7 +34,7 @@ ELIMINA_FUSED_VERSIONS void largest_terms(const double* terms, i64 rows, i64 col
     for (i64 s = 0; s < columns; ++s) sums[s] = std::max(sums[s], terms[row * columns + s]);
   if (!shares) return;
   for (i64 s = 0; s < columns; ++s) {
-    bool is_taken = terms[s] == sums[s];  // the first of equal terms
+    bool is_taken = terms[s] == sums[s];  // of equal terms, the first is taken
     for (i64 row = 1; row < rows; ++row) {
       const bool is_largest = !is_taken && terms[row * columns + s] == sums[s];
       shares[(row - 1) * share_stride + s] = is_largest ? kWhole : 0;

@@ -76,7 +76,7 @@ void RegionGraph::set_outer(const ScopeList& clusters) {
     if (is_outer[number])
       for (const std::int32_t v : scope) outer_of_[v].push_back(std::int32_t(number));
   }
-  // Regions stay in the order of the clusters.
+  // Regions are numbered in the order of their clusters.
   std::vector<std::int32_t> numbers(clusters.count(), -1);
   for (std::size_t number = 0; number < clusters.count(); ++number) {
     if (!is_outer[number]) continue;

@@ -175,7 +175,8 @@ double RegionPropagation::update(std::size_t number, double damping) {
   const std::int64_t cells = inner.cells, count = std::int64_t(inner.last - inner.first);
   double* belief = inner_logs_.data() + inner.begin;
   const double* tangent = is_tangent_ ? tangents_.data() + inner.begin : belief;
-  // The sum is divided by at least 1; where the weight is smaller, the previous belief makes up the difference.
+  // The sum of the logarithms below is divided by at least 1; where the weight is smaller, the previous belief makes up
+  // the difference.
   const double plain_weight = double(count) + inner.number;
   const double weight = std::max(1.0, is_tangent_ ? double(count) + inner.convex_number() : plain_weight);
   // Marginals of the outer regions, and their logarithms.

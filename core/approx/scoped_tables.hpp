@@ -72,7 +72,7 @@ void add_to(double* table, const Runs& runs, const double* term);
 // Adds the sums of a table's cells to another table.
 void add_up(const double* table, const Runs& runs, double* sums);
 
-// The same without prepared runs, for tables that are combined only once.
+// Multiplies a table by another one without prepared runs, for tables that are combined only once.
 void multiply_by(double* table, std::span<const std::int32_t> whole, const double* factor,
                  std::span<const std::int32_t> part, std::span<const std::int64_t> sizes);
 // Overwrites a table with another one, repeated along its other axes.

@@ -113,7 +113,7 @@ WeightedMiniBuckets::WeightedMiniBuckets(const plan::PlannedTree& planned, std::
     for (const int v : clique) strides.push_back(along[v]);
     for (const int v : scope) along[v] = 0;
   };
-  // Shifts of each divided bucket, over the first variables that all of its mini-buckets share.
+  // Shifts of each partitioned bucket, over the first variables that all of its mini-buckets share.
   number_.assign(nodes, -1);
   std::vector<int> scope;
   for (int first = 0, last; first < nodes; first = last) {

@@ -109,7 +109,7 @@ Propagator::Part Propagator::part_of(const Function& f, Var v, const Neighbours&
   return part;
 }
 
-// Replaces a variable with few free neighbours by its message to them. False: a conflict.
+// Replaces a variable with few free neighbours by its message to them. Returns false after a conflict.
 bool Propagator::eliminate(Var v) {
   if (!state_.is_free(v)) return true;
   Neighbours near;

@@ -31,8 +31,8 @@ class Propagator {
   bool decide(const Decision& decision);
   void forget();
 
-  // Propagates until nothing changes. False: all remaining solutions cost at least `top`. Shifts that gain at most
-  // `slack` are skipped if they might take long.
+  // Propagates until nothing changes. Returns false if all remaining solutions cost at least `top`. Shifts that gain at
+  // most `slack` are skipped if they might take long.
   bool propagate(Cost top, Cost slack);
 
   // A value of a free variable with cost 0 that, as far as is known, the other variables support at cost 0.
@@ -51,7 +51,7 @@ class Propagator {
   // Adds the weights learned since the last exchange to those of all threads, and takes over the sums.
   void exchange_weights(std::vector<double>& of_all);
 
-  // Equivalent costs: cost of an assignment of remaining values in the current state.
+  // Cost of an assignment of remaining values, by the equivalent costs of the current state.
   Cost at(const std::vector<int>& value) const;
 
  private:
@@ -154,7 +154,7 @@ class Propagator {
   Queue thin_;               // variables that may have few free neighbours
   bool raised_ = true;
   std::size_t patience_ = 0;  // number of further variables without existential support that this propagation treats
-  // for each variable: the supported value; the function that last shifted costs to it
+  // Supported value of each variable, and the function that last shifted costs to it.
   std::vector<int> support_, suspect_;
   std::vector<int> hint_;  // for each shifted cost, the value of the other variable with the last minimum
   std::vector<double> weight_;

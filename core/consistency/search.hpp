@@ -34,7 +34,7 @@ class Search {
   // Accepts only solutions better than a given one, and tries its values first.
   void know(Cost cost, const std::vector<int>& value);
 
-  // Continues to the limits; true: the search is complete.
+  // Continues to the limits; returns true if the search is complete.
   bool run(const Limits& limits);
 
   // Removes the open nodes and returns them, or replaces them by those of another search of the same model.

@@ -56,7 +56,7 @@ struct Decision {
 
   Decision negated() const;
   [[nodiscard]] bool apply(Domains& d) const;
-  // True if it holds for all values of the domain.
+  // True if the decision holds for all values of the domain.
   bool holds(const Domains& d) const;
 };
 

@@ -14,7 +14,8 @@ enum class Relation : std::uint8_t { equal, different, at_most };
 void post_linear(Engine& engine, Relation relation, const Values& coefficients, const Views& xs, Value bound,
                  Control control = {});
 
-// Domain propagation of an equation of three variables with 0, besides its bounds; none where domains are large.
+// Adds domain propagation to an equation of three variables, whose sum is 0, besides its bounds. Adds nothing if
+// domains are large.
 void post_sum_of_domains(Engine& engine, const Values& coefficients, const Views& xs);
 
 // x in a set, domain consistent.
@@ -47,7 +48,7 @@ void post_all_different(Engine& engine, const Views& xs, Consistency consistency
 // successors.
 void post_circuit(Engine& engine, const Views& successors, Side side = Side::automatic);
 void post_subcircuit(Engine& engine, const Views& successors, Side side = Side::automatic);
-// Common part of both constraints: all nodes that are not their own successors lie on one cycle.
+// Common part of circuits and subcircuits: all nodes that are not their own successors lie on one cycle.
 void post_connected(Engine& engine, const Views& successors);
 
 }  // namespace elimina::cp

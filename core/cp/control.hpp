@@ -19,7 +19,7 @@ struct Control {
 
   bool demanded(const Domains& d) const { return mode == Mode::always || d.lo(b) == 1; }
   bool denied(const Domains& d) const { return mode == Mode::equals && d.hi(b) == 0; }
-  // Half-reified, and its Boolean is false.
+  // True if the constraint is half-reified and its Boolean is false.
   bool idle(const Domains& d) const { return mode == Mode::implies && d.hi(b) == 0; }
 
   // Sets the Boolean once the truth of the constraint is known.

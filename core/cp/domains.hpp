@@ -120,7 +120,7 @@ class Domains {
     }
   }
 
-  // The values as bits: bit k is `base + k`, as far as the words go.
+  // Writes the values as bits: bit k is `base + k`, as far as the words go.
   void read_row(View x, Value base, std::span<std::uint64_t> words) const;
 
   // The word of the row from `base` on; and whether `words` has a value's bit.

@@ -128,7 +128,7 @@ class Propagation {
 
   // Hulls of the ranges under each literal of a clause, and under both values of a Boolean.
   void run_by_cases() {
-    constexpr std::size_t kMostCopies = std::size_t{1} << 25;  // ranges
+    constexpr std::size_t kMostCopies = std::size_t{1} << 25;  // largest number of ranges that are copied
     std::size_t copies = 0;
     const auto probe = [&](const Views& literals) {
       std::vector<Range> hull;

@@ -43,9 +43,9 @@ class Nogoods final : public Propagator {
 
   std::vector<Step> steps_;
   std::vector<Branch> branches_;
-  std::vector<std::vector<Watch>> watches_;  // of each variable
-  std::vector<std::uint8_t> is_watched_;     // of each step
-  std::vector<std::uint8_t> is_subscribed_;  // of each variable
+  std::vector<std::vector<Watch>> watches_;  // watches of each variable
+  std::vector<std::uint8_t> is_watched_;     // for each step, true if it is watched
+  std::vector<std::uint8_t> is_subscribed_;  // for each variable, true if it is subscribed to
   std::size_t seen_ = 0;                     // branches before this one have been revised
 };
 

@@ -42,7 +42,7 @@ class ParallelSearch final : public Finder {
     std::unique_ptr<Search> search;
     std::thread thread;
     mutable std::mutex mutex;
-    Statistics statistics;  // as last reported by the thread
+    Statistics statistics;  // figures in the last report of the thread
   };
 
   void begin();

@@ -1,6 +1,4 @@
-// Schedule of a search: orderings and a part of the tree for each stretch, that is, for the search between two
-// restarts.
-// is the search between two restarts.
+// Schedule of a search: orderings and a part of the tree for each stretch, which is the search between two restarts.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -25,7 +23,7 @@ enum class Scope : std::uint8_t { tree, neighbourhood, target };
 struct Row {
   Scope scope;
   bool is_free;       // dom/wdeg, the last conflict and saved values instead of the model's orderings
-  double share;       // of the work in calls of propagators, so that runs are equal on all machines
+  double share;       // share of the work, counted in calls of propagators, so that runs are equal on all machines
   Restarts restarts;  // failures of a stretch
 };
 

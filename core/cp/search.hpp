@@ -162,7 +162,7 @@ class Search final : public Finder {
   std::optional<Neighbourhood> neighbourhood_, free_neighbourhood_;
   // Values by variable; kNoValue: none. The model's orderings prefer hints, free searches prefer saved values.
   Values solution_, phase_, hinted_;
-  std::optional<HintBrancher> hint_brancher_;  // until the first restart
+  std::optional<HintBrancher> hint_brancher_;  // used until the first restart
   const char* origin_ = "";
   std::optional<Value> best_;
   Value bound_ = kNoBound;

@@ -24,7 +24,7 @@ class OrderBrancher {
   // Decides the order of two tasks with little room and many failures, the order with more room first. None if all are
   // decided.
   std::optional<Decision> decide(Engine& engine);
-  // The same for the Boolean of one order, whether it is decided or not; none if the variable is not such a Boolean.
+  // Decides one order by its Boolean, whether it is decided or not. None if the variable is not such a Boolean.
   std::optional<Decision> decide(const Domains& d, View x) const;
 
   // True if the variable is a start: orders decide it, so its saved value is useless.

@@ -41,9 +41,9 @@ class Work {
   // Figures of all nodes.
   struct Total {
     i64 most_combinations = 0;  // combinations of the largest node
-    double combinations = 0;    // sum over all nodes
+    double combinations = 0;    // sum of the combinations of all nodes
     i64 cells = 1;              // cells of the largest message
-    i64 operations = 0;         // sum over all nodes
+    i64 operations = 0;         // sum of the operations of all nodes
     i64 bytes = 0;              // bytes of the largest step, inputs included
     int type = -1;              // the widest type; -1: no tables
   };

@@ -16,7 +16,7 @@ namespace elimina::filter {
 namespace {
 
 constexpr int kBits = 12;                     // mini-buckets have at most 2^kBits cells
-constexpr int kLeastBits = 4;                 // and at least 2^kLeastBits, however small the memory
+constexpr int kLeastBits = 4;                 // mini-buckets have at least 2^kLeastBits cells, however small the memory
 constexpr std::size_t kTupleBytes = 64;       // bytes of a tuple under construction
 constexpr std::size_t kLeastBytes = 1 << 23;  // bytes that slices and bounds may always take
 constexpr std::size_t kFewSlices = 2;         // number of slices that are always allowed

@@ -63,7 +63,7 @@ ELIMINA_FUSED_VERSIONS void multiply_one(const double* panels, i64 states, i64 p
   }
 }
 
-// Eight sequences are the lanes of two vectors.
+// The same sums for eight sequences, which are the lanes of two vectors.
 ELIMINA_FUSED_VERSIONS void multiply_all(const double* panels, i64 states, i64 padded, const double* x, double* y) {
   for (i64 first = 0; first < padded; first += 4) {
     const double* cells = panels + first / Panels::kColumns * Panels::kColumns * states + first % Panels::kColumns;

@@ -39,7 +39,7 @@ class Panels {
   std::vector<double> cells_;
 };
 
-// Probabilities: sums of products.
+// Messages of probabilities, as sums of products.
 class Chain {
  public:
   // `transition`: row i is the distribution of the next state after state i.
@@ -73,7 +73,7 @@ class Chain {
   bool mixes_;  // each state reaches each other one in a step, with a probability above underflow
 };
 
-// Logarithms: maxima of sums.
+// Most probable paths, from maxima of sums of logarithms.
 class BestPath {
  public:
   BestPath(std::span<const double> log_transition, i64 states);

@@ -16,7 +16,7 @@ constexpr int patience = 8;  // neighbourhoods of a level without a better solut
 
 // A message in a cluster's table, or a factor: strides along the cluster's variables, and the first cell.
 struct Strided {
-  std::vector<std::int64_t> strides;  // by each variable of the cluster
+  std::vector<std::int64_t> strides;  // stride along each variable of the cluster
   std::int64_t at;
 };
 

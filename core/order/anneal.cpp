@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t threshold_count = 1024;
 constexpr std::int64_t proposals_per_temperature = 8192;
-// seconds for a proposal, and for a word of its sets, on the machine VM of bench/RESULTS.md
+// Seconds for a proposal, and for a word of its sets, on the machine VM of bench/RESULTS.md.
 constexpr double proposal_seconds = 25e-9, word_seconds = 5e-9;
 
 // The tree's nodes are places for variables. Swapping a vertex with its parent exchanges the variables of the two
@@ -164,7 +164,7 @@ class TreeAnnealer final : public Annealer {
     const Vertex first_low = child_[low], first_high = child_[high];
     distribute(first_high);
     distribute(first_low);
-    // `low` is the last of its parent's children.
+    // `low` is the last of its parent's children, so it has no next sibling.
     sibling_[low] = none;
     child_[low] = to_low;
     child_[high] = to_high;

@@ -42,7 +42,8 @@ class Remainder {
   void visit(std::uint64_t entries) const { visits_ += entries; }
 
  private:
-  static constexpr double visit_seconds = 2.2e-9;  // for an entry of a list or a word of bits, on the machine VM
+  // seconds for an entry of a list or a word of bits, on the machine VM
+  static constexpr double visit_seconds = 2.2e-9;
   std::vector<double> size_, log_size_;
   std::vector<std::vector<Vertex>> adjacent_;
   std::vector<char> gone_;

@@ -89,7 +89,7 @@ class ComponentSearch {
   static constexpr Vertex whole_first = 1000;
   static constexpr std::int64_t short_turns = 4, lone_turns = 2;
   static constexpr std::size_t elite_size = 2;
-  static constexpr double entry_seconds = 40e-9;  // for an entry of a separator and its cost, on the machine VM
+  static constexpr double entry_seconds = 40e-9;  // seconds for an entry of a separator and its cost, on the machine VM
   static constexpr double exact_seconds = 60e-9;  // seconds for a set and a vertex, on the machine VM
 
   std::int64_t warm_up() const { return static_cast<std::int64_t>(options_.rules.size()); }
@@ -150,7 +150,7 @@ class ComponentSearch {
       Ahead ahead = std::move(ahead_.front());
       ahead_.pop_front();
       last_counted_ = ahead.clock->counted();
-      // Beyond the remaining time, it is made again with that limit.
+      // If this annealing takes longer than the remaining time, it is made again with that limit.
       if (last_counted_ < clock.left()) {
         clock.count(last_counted_);
         keep(elite_size, ahead.found.get());

@@ -5,8 +5,8 @@
 namespace elimina::plan {
 namespace {
 
-// Tuned on the CPU and on an H200 (bench/fused.py).
-// cells of a message: from this size on, a wider step that does not write the message is faster
+// Tuned on the CPU and on an H200 (bench/fused.py). A message of this many cells makes a wider step worthwhile that
+// does not write it.
 constexpr i64 kFusedCells = i64{1} << 20;
 constexpr i64 kFusedDomain = 16;  // largest number of values of all variables that one step eliminates
 constexpr i64 kFusedWork = 4;     // combinations that may be spent to save a cell of a message

@@ -36,7 +36,7 @@ class Fusion {
   const Tree& tree_;
   std::span<const i64> sizes_;
   std::size_t tables_;
-  std::unordered_map<int, Waiting> waiting_;  // by parent
+  std::unordered_map<int, Waiting> waiting_;  // waiting buckets by parent
 };
 
 }  // namespace elimina::plan

@@ -11,7 +11,7 @@
 namespace elimina::plan {
 namespace {
 
-// largest number of tables with one scope that several targets read without a join
+// Largest number of tables with one scope that several targets read without a join.
 constexpr std::size_t kMostAlike = 8;
 
 class Passes {

@@ -14,9 +14,9 @@ namespace {
 
 // Smallest ratio of a bucket to the common scope of two streamed tables that are joined.
 constexpr i64 kJoinGain = 4;
-// combinations of a bucket: from this number on, a step may join the tables of one side
+// Number of combinations of a bucket from which on a step may join the tables of one side.
 constexpr i64 kPackWork = i64{1} << 27;
-constexpr i64 kPackGain = 900;    // smallest ratio of the bucket to such a step
+constexpr i64 kPackGain = 900;    // smallest ratio of the bucket to such a join
 constexpr i64 kProductGain = 32;  // the same if the bucket becomes a matrix product
 constexpr i64 kLayOutGain = 256;  // the same for a single table that is copied for a matrix product
 
@@ -85,7 +85,7 @@ void Writer::collect(std::span<const Read> reads, int without, std::vector<int>&
   marks_.clear();
   if (without >= 0) marks_.add(without);
   for (const Read& read : reads) {
-    // By number, because `variables` may be the list that contains the scopes.
+    // Scopes are read by number, because `variables` may be the list that contains them.
     const i64 end = made_.scopes.starts[read.scope + 1];
     for (i64 i = made_.scopes.starts[read.scope]; i < end; ++i)
       if (const int v = made_.scopes.items[i]; marks_.add(v)) variables.push_back(v);

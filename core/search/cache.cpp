@@ -19,7 +19,7 @@ Word note(std::uint64_t nodes, bool solved, int best) {
          Word(static_cast<std::uint32_t>(best));
 }
 constexpr std::size_t first_buckets = 1 << 12;
-constexpr std::size_t least_part = 4;  // entries get at least this part of the bytes
+constexpr std::size_t least_part = 4;  // entries get at least 1 / least_part of the bytes
 constexpr int most_tries = 1000;
 // Smallest number of buckets whose entries several threads move; one thread takes about a millisecond for it.
 constexpr std::size_t least_shared_buckets = 1 << 14;

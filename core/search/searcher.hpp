@@ -23,7 +23,7 @@ class Searcher {
   // Begins at an OR node with assigned ancestors, and searches for a solution below the limit.
   void start(Var top, double limit);
 
-  // Searches for some more nodes; true at the end.
+  // Searches for some more nodes; returns true at the end.
   bool run(std::uint64_t nodes);
 
   // At the end: true if a solution is below the limit; lower() is its cost.
@@ -55,7 +55,7 @@ class Searcher {
     std::uint64_t entered;
     int chosen, best;
     bool solved;
-    bool marked = false;  // true if counted as busy with the chosen value
+    bool marked = false;  // true if this search counts as busy with the chosen value
     std::size_t mark;
   };
 

@@ -23,9 +23,9 @@ struct FactorArrays {
 };
 
 struct Written {
-  std::vector<double> ranges;  // of products: the largest and the smallest positive value of each factor
-  std::vector<i64> exponents;  // of products: exponent of the power of two divided out of each factor
-  std::vector<char> exact;     // of products: true if all positive products are normal numbers
+  std::vector<double> ranges;  // for products: the largest and the smallest positive value of each factor
+  std::vector<i64> exponents;  // for products: exponent of the power of two divided out of each factor
+  std::vector<char> exact;     // for products: true if all positive products are normal numbers
 };
 
 // Write the factors with these numbers. `limit`: cap of integer distances, and integer cost of forbidden cells;

@@ -23,7 +23,7 @@ struct TextStyle {
   std::string marks;
   bool quotes = false;
   bool block_comments = false;  // /* ... */
-  // # ... and // ...; inside a word, // starts a comment but # does not
+  // # ... and // ...; inside a word, // starts a comment but # does not.
   bool line_comments = false;
   bool glued_minus = false;  // "29-1" is two integers
 };

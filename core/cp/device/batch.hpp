@@ -81,7 +81,7 @@ class DeviceBatch {
   Changes changes_;
   bool is_known_ = false;  // true once the device has taken memory
   bool is_following_ = false, is_broken_ = false;
-  std::array<Choice, 64> choices_{};  // by the number of variables, in powers of two
+  std::array<Choice, 64> choices_{};  // choices for each number of variables, in powers of two
   std::vector<Matching*> matchings_;
   std::vector<different::Member> members_;
   std::vector<Job> jobs_;

@@ -43,7 +43,7 @@ class FilterDevice {
 // A device that runs the same code on a team of this processor's threads, for tests.
 std::unique_ptr<FilterDevice> make_host_device(unsigned threads);
 
-// A kernel of a CUDA module, on a device's primary context; the driver is loaded now. Throws `DeviceFailed`.
+// Loads the driver, and makes a device from a kernel of a CUDA module on the primary context. Throws `DeviceFailed`.
 std::unique_ptr<FilterDevice> make_cuda_device(int ordinal, const char* module, const std::string& name);
 
 }  // namespace elimina::cp

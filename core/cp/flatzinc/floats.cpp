@@ -115,7 +115,7 @@ struct Scaled {
   double error = 0;  // in units of the float
 };
 
-// Sum of factors times quantities; at most so many decimals as the solver can add up.
+// Sum of factors times quantities, with at most as many decimals as the solver can add up.
 Scaled scaled(const std::vector<std::pair<double, Quantity>>& summands, double constant, int most_decimals,
               Value& scaled_constant) {
   int decimals = decimal_of(constant).decimals;

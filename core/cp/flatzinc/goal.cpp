@@ -141,7 +141,7 @@ void Instance::add_search(Terms arguments) {
   rules_.push_back(std::move(rule));
 }
 
-// Keys, and an annotation for each of them (Feydy, Goldwaser, Schutt, Stuckey and Young, ModRef 2017).
+// Adds a rule with keys and an annotation for each key (Feydy, Goldwaser, Schutt, Stuckey and Young, ModRef 2017).
 void Instance::add_priorities(Terms arguments) {
   const Position position = document_.solve.position;
   const Terms annotations = document_.items(arguments[1]);

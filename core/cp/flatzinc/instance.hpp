@@ -99,8 +99,8 @@ class Instance {
   Sink& solver_;
   DisjointSets sets_;
   std::optional<Floats> floats_;                 // if there are float variables
-  std::vector<std::pair<Value, Value>> bounds_;  // declared, of each variable of the document
-  std::vector<View> views_;                      // of each variable, once made
+  std::vector<std::pair<Value, Value>> bounds_;  // declared bounds of each variable of the document
+  std::vector<View> views_;                      // view of each variable, once made
   std::vector<bool> is_free_;                    // for each of the sink's variables, true if nothing bounds it
   std::vector<bool> is_posted_;                  // for each constraint, true if the disjoint sets express it
   std::vector<Rule> rules_;

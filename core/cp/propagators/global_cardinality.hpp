@@ -64,13 +64,13 @@ class GlobalCardinality final : public Propagator {
   int others_, sink_;  // nodes behind those: of all uncounted values, and the sink
   std::size_t words_;
   std::vector<int> node_;               // node of each count
-  Values min_counts_, max_counts_;      // by node
+  Values min_counts_, max_counts_;      // limits on the count of each node
   std::vector<Word> rows_;              // domain of each variable, as nodes
   std::vector<int> assigned_;           // variable -> node or none
   std::vector<std::size_t> positions_;  // position among the members of its node
   std::vector<std::vector<int>> members_;
 
-  std::vector<Word> leads_;  // by node, the union of its members' rows
+  std::vector<Word> leads_;  // for each node, the union of its members' rows
   std::vector<std::uint8_t> is_current_;
   std::vector<Word> sources_, targets_, seen_;
   std::vector<int> queue_, parent_;

@@ -26,7 +26,7 @@ struct DenseRun {
   const i64* starts;
   i64 steps;
   void* arena;
-  double* peaks;  // [steps][2]
+  double* peaks;  // output range of each step: [steps][2]
   int threads;
   RecordWriter* writer = nullptr;  // writes the records in place of `words` and `starts`
 };
@@ -89,7 +89,7 @@ class DenseExecutor {
 const char* dense_instruction_set();
 // All instruction sets of the processor, the best one first.
 std::vector<std::string> dense_instruction_sets();
-// Selects an instruction set for executors made from now on. False: the processor has no such set.
+// Selects an instruction set for executors made from now on. Returns false if the processor has no such set.
 bool use_dense_instruction_set(const std::string& name);
 
 }  // namespace elimina

@@ -12,7 +12,7 @@ namespace elimina::ELIMINA_ISA {
 template <class R>
 class LevelStep {
   using V = typename R::Value;
-  static constexpr i64 kCells = 1024;  // cells at a time
+  static constexpr i64 kCells = 1024;  // number of cells that are handled at a time
 
  public:
   LevelStep(R ring, V* arena) : ring_(ring), arena_(arena) {}

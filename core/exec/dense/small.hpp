@@ -16,7 +16,7 @@ class SmallSteps : public SmallProgram {
   using Vec = Vector<V>;
   using Index = typename IndexOf<V>::type;
   static constexpr int lanes = kLanes<V>;
-  static constexpr i64 kTurn = 16;  // values of the eliminated variable at a time
+  static constexpr i64 kTurn = 16;  // number of values of the eliminated variable that are handled at a time
 
  public:
   SmallSteps(R ring, V* arena, const double* peaks)
