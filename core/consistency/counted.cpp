@@ -100,7 +100,7 @@ class Cover {
                           std::back_inserter(candidates));
     if (candidates.size() > most_candidates) candidates.resize(most_candidates);
     const std::size_t count = candidates.size(), words = (count + 63) / 64;
-    // Candidates that each candidate excludes.
+    // Candidates in conflict with each candidate, as bits.
     std::vector<std::uint64_t> excluded(count * words, 0), left(words, 0);
     for (std::size_t i = 0; i < count; ++i) {
       const auto& others = others_[candidates[i]];
@@ -113,7 +113,7 @@ class Cover {
       steps_ += others.size() + count;
     }
     while (clique.size() < most_members) {
-      // The candidate that leaves the most others.
+      // The next member conflicts with the most remaining candidates, because only these remain.
       int most = -1;
       std::size_t best = 0;
       for (std::size_t i = 0; i < count; ++i) {

@@ -274,7 +274,8 @@ Cost Propagator::least(const Place& place, int x) {
   return least(t, f.shift[place.position] + x, x, place.fresh >> q & 1 ? state_.unary(t.other) : nothing_.data());
 }
 
-// Least cost in a value's row plus `added`. The position of the last minimum is tried first: it often still is one.
+// Least cost in a value's row plus `added`. The position of the last minimum is tried first, because it often has the
+// minimum again.
 Cost Propagator::least(const View& t, std::size_t cell, int x, const Cost* added) {
   const Cost row = t.row(x);
   int& hint = hint_[cell];

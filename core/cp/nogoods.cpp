@@ -9,7 +9,7 @@ void Nogoods::add(Engine& engine, std::vector<Step> branch) {
   watches_.resize(count);
   is_subscribed_.resize(count, 0);
   for (const Step& step : branch) {
-    // Variables that are fixed now stay fixed while these steps are kept.
+    // A variable that is fixed now needs no subscription: it stays fixed while these steps are kept.
     const int v = step.decision.x.var;
     if (is_subscribed_[static_cast<std::size_t>(v)] || engine.domains().fixed(v)) continue;
     engine.subscribe(*this, View{v}, kDomain, v);

@@ -24,7 +24,7 @@ class Passes {
 
   Chain operator()(const std::function<void()>& poll) {
     for (const auto& variables : network_.own()) {
-      // These variables have no children; `act` queues all that become ready later.
+      // Variables without children are ready at once; `act` queues all that become ready later.
       std::ranges::copy_if(variables, std::back_inserter(ready_), [&](int v) { return !silent_[v]; });
       act();
     }

@@ -5,8 +5,8 @@
 namespace elimina::plan {
 namespace {
 
-// Tuned on the CPU and on an H200 (bench/fused.py). A message of this many cells makes a wider step worthwhile that
-// does not write it.
+// Constants tuned on the CPU and on an H200 (bench/fused.py). The first is the smallest number of cells of a message
+// that a wider step avoids.
 constexpr i64 kFusedCells = i64{1} << 20;
 constexpr i64 kFusedDomain = 16;  // largest number of values of all variables that one step eliminates
 constexpr i64 kFusedWork = 4;     // combinations that may be spent to save a cell of a message

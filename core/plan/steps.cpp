@@ -14,7 +14,7 @@ namespace {
 
 // Smallest ratio of a bucket to the common scope of two streamed tables that are joined.
 constexpr i64 kJoinGain = 4;
-// Number of combinations of a bucket from which on a step may join the tables of one side.
+// Smallest number of combinations of a bucket for which a step may join the tables of one side.
 constexpr i64 kPackWork = i64{1} << 27;
 constexpr i64 kPackGain = 900;    // smallest ratio of the bucket to such a join
 constexpr i64 kProductGain = 32;  // the same if the bucket becomes a matrix product

@@ -84,7 +84,7 @@ std::vector<std::string> Instance::beyond_limits(std::optional<Value> value) con
     std::string name;
     for (std::size_t i = 0; i < copy.views_.size(); ++i) {
       const std::string_view declared = document_.variables[i].name;
-      // Variables introduced by MiniZinc mean nothing to the user.
+      // Names that MiniZinc introduced mean nothing to the user, so declared names replace them.
       if (copy.views_[i].var == var && (name.empty() || name.starts_with("X_INTRODUCED_"))) name = declared;
     }
     if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);

@@ -339,7 +339,7 @@ const std::unordered_map<std::string_view, Translate>& table() {
       {"inverse_offsets",
        [](T t) { t.expect(4), t.post("inverse", {t.shifted(0, -t.value(3)), t.shifted(2, -t.value(1))}); }},
       {"precede", [](T t) { t.expect(3), precede(t, t.view(1), t.view(2), t.list(0)); }},
-      // Sums.
+      // Sums of MiniZinc's library.
       {"int_lin_lt", [](T t) { sum_at_most(t, "", false, 1); }},
       {"int_lin_ge", [](T t) { sum_at_most(t, "", true, 0); }},
       {"int_lin_gt", [](T t) { sum_at_most(t, "", true, 1); }},
@@ -361,7 +361,7 @@ const std::unordered_map<std::string_view, Translate>& table() {
       {"bool_sum_lt", [](T t) { boolean_sum(t, "le", false, 1); }},
       {"bool_sum_ge", [](T t) { boolean_sum(t, "le", true, 0); }},
       {"bool_sum_gt", [](T t) { boolean_sum(t, "le", true, 1); }},
-      // JaCoP's.
+      // Names of JaCoP's library.
       {"jacop_alldiff", [](T t) { t.expect(1), t.post("all_different" + t.consistency(), {t.list(0)}); }},
       {"jacop_alldistinct", [](T t) { t.expect(1), t.post("all_different" + t.consistency(), {t.list(0)}); }},
       {"jacop_regular", [](T t) { renamed(t, "regular", {0, 1, 2, 3, 4, 5}, 7); }},
@@ -426,7 +426,7 @@ const std::unordered_map<std::string_view, Translate>& table() {
       {"jacop_maximum_arg_bool", [](T t) { t.expect(3), extreme_index(t, 1, t.value(2), false); }},
       {"jacop_minimum_arg_int", [](T t) { t.expect(3), extreme_index(t, 1, t.value(2), true); }},
       {"jacop_minimum_arg_bool", [](T t) { t.expect(3), extreme_index(t, 1, t.value(2), true); }},
-      // Gecode's.
+      // Names of Gecode's library.
       {"array_int_lq", [](T t) { renamed(t, "lex_lesseq", {0, 1}); }},
       {"array_bool_lq", [](T t) { renamed(t, "lex_lesseq", {0, 1}); }},
       {"array_int_lt", [](T t) { renamed(t, "lex_less", {0, 1}); }},
@@ -443,7 +443,7 @@ const std::unordered_map<std::string_view, Translate>& table() {
       {"gecode_schedule_unary", [](T t) { t.expect(2), in_turn(t, "no_overlap_strict", 0, 1, {}); }},
       {"gecode_schedule_unary_optional", [](T t) { t.expect(3), in_turn(t, "no_overlap_strict", 0, 1, t.list(2)); }},
       {"gecode_schedule_cumulative_optional", [](T t) { t.expect(5), optional_cumulative(t, 0, 3, 4); }},
-      // Chuffed's.
+      // Names of Chuffed's library.
       {"chuffed_array_int_maximum", [](T t) { renamed(t, "array_int_maximum", {0, 1}); }},
       {"chuffed_array_int_minimum", [](T t) { renamed(t, "array_int_minimum", {0, 1}); }},
       {"chuffed_circuit", [](T t) { t.expect(2), circuit(t, "circuit", 0, t.value(1)); }},
@@ -452,7 +452,7 @@ const std::unordered_map<std::string_view, Translate>& table() {
       {"chuffed_maximum_arg_bool", [](T t) { t.expect(3), extreme_index(t, 2, t.value(1), false); }},
       {"chuffed_seq_precede", precede_in_sequence},
       {"chuffed_value_precede", [](T t) { t.expect(3), precede(t, t.view(0), t.view(1), t.list(2)); }},
-      // OR-Tools'.
+      // Names of OR-Tools' library.
       {"ortools_inverse", [](T t) { t.expect(4), inverse(t, t.value(2), t.value(3)); }},
       {"ortools_circuit", [](T t) { t.expect(2), circuit(t, "circuit", 0, t.value(1)); }},
       {"ortools_subcircuit", [](T t) { t.expect(2), circuit(t, "subcircuit", 0, t.value(1)); }},

@@ -22,7 +22,7 @@ class Output {
   }
 
   Made run(i64 blocks, int threads, Call<i64(i64)> bound, Call<void(i64, BlockRows&)> produce) {
-    // Each thread keeps its buffers between blocks.
+    // Each thread keeps its buffers between blocks, so that it rarely allocates.
     share(threads, 0, std::clamp<i64>(blocks, 1, threads), [&](i64, int) {
       Buffer keys, values;
       i64 room = 0;
