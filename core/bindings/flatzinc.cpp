@@ -227,9 +227,12 @@ void bind_flatzinc(nb::module_& m) {
            "them; only once. Raises StopIteration if `poll` returned False.")
       .def("bound", &FlatZinc::bound, "search"_a,
            "Return a bound on the objective that no solution is beyond, or None.")
-      .def("device_delay", &FlatZinc::device_delay, "Return the same as the method of `CpSolver`.")
-      .def("accelerate_later", &FlatZinc::accelerate_later, "find"_a, "Do the same as the method of `CpSolver`.")
-      .def("accelerate", &FlatZinc::accelerate, "device"_a, "measures"_a, "Do the same as the method of `CpSolver`.")
+      .def("device_delay", &FlatZinc::device_delay,
+           "Return the seconds of search after which a device is worth looking for, as `CpSolver.device_delay` does.")
+      .def("accelerate_later", &FlatZinc::accelerate_later, "find"_a,
+           "Look for a device after that time, as `CpSolver.accelerate_later` does.")
+      .def("accelerate", &FlatZinc::accelerate, "device"_a, "measures"_a,
+           "Use a device for the posted constraints, as `CpSolver.accelerate` does.")
       .def("show", &FlatZinc::show, "search"_a, "Return the last solution in FlatZinc's form.")
       .def("objective", &FlatZinc::objective, "search"_a, "Return the objective's value in the last solution.")
       .def("unproven_limits", &FlatZinc::unproven_limits, "search"_a,
@@ -252,7 +255,8 @@ void bind_flatzinc(nb::module_& m) {
       .def_ro("is_array", &RecordedOutput::is_array, "True for an array.")
       .def_prop_ro(
           "views", [](const RecordedOutput& output) { return output.views; },
-          nb::for_getter(nb::sig("def views(self) -> NDArray[numpy.int64]")), "Elements.")
+          nb::for_getter(nb::sig("def views(self) -> NDArray[numpy.int64]")),
+          "View of the variable, or of each element of the array.")
       .def_prop_ro(
           "index_sets", [](const RecordedOutput& output) { return output.index_sets; },
           nb::for_getter(nb::sig("def index_sets(self) -> list[tuple[int, int]]")),

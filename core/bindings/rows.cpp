@@ -192,7 +192,7 @@ void bind_rows(nb::module_& m) {
         "threads"_a, "Eliminate the least significant variable of a sorted table.");
   m.def("rows_semi_join", &semi_join, "keys"_a, "values"_a, "others"_a, "group"_a, "threads"_a,
         "Keep the rows of a sorted table whose bits of `group` occur in another one.");
-  m.def("rows_sorted", &sorted, "keys"_a, "threads"_a, "Return whether no key is less than the one before it.");
+  m.def("rows_sorted", &sorted, "keys"_a, "threads"_a, "Return whether no key is less than its predecessor.");
   m.def("rows_sort", &sort, "keys"_a, "values"_a, "threads"_a, "Sort rows by key.");
   m.def("rows_move", &move, "keys"_a, "segments"_a, "words"_a, "threads"_a,
         "Return keys in another layout of `words` words.");
