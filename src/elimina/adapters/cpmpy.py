@@ -120,7 +120,7 @@ class CPM_elimina(_interface.SolverInterface):  # type: ignore[misc]
             raise UnsupportedError(
                 "solveAll cannot list all optimal solutions: solve once, then constrain the objective to its optimum"
             )
-        # Solutions may differ in variables that only the decompositions have.
+        # Solutions may differ only in variables of the decompositions, so those that CPMpy sees as equal count once.
         variables, seen = list(self.user_vars), set()
         expressions = self.solver_vars(variables)
 
@@ -169,7 +169,7 @@ class CPM_elimina(_interface.SolverInterface):  # type: ignore[misc]
         return expression
 
     def transform(self, cpm_expr: Any) -> list[Any]:
-        """Return constraints of CPMpy without those that elimina does not have."""
+        """Decompose those constraints of CPMpy that elimina does not have."""
         constraints = _safen.no_partial_functions(_normalize.toplevel_list(cpm_expr))
         decomposed: list[Any] = _decompose.decompose_in_tree(
             constraints,

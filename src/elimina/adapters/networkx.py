@@ -1,4 +1,4 @@
-"""Graphs of networkx: of models, and models from graphs with tables."""
+"""Models as graphs of networkx, and graphs with tables as models."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def to_networkx(model: Model) -> Any:
     (an axis for each parent in this order, the variable's own last).
 
     Raises:
-        TypeError: It is not a model.
+        TypeError: ``model`` is something else.
         InputError: networkx is not installed.
     """
     if not isinstance(model, Model):
@@ -50,7 +50,7 @@ def from_networkx(graph: Any) -> Model:
             order of the model's variables.
 
     Raises:
-        TypeError: It is not a graph.
+        TypeError: ``graph`` is something else.
         InputError: A node has no states or no table, a table does not fit, or parents form a cycle.
     """
     networkx = import_package("networkx", "networkx")

@@ -82,7 +82,7 @@ class LogPartition:
         self._device, self._memory = device, memory
         self._residents: dict[str, Resident] = {}
         self._model = Model(variables, links, sense="probability")
-        # A gradient belongs to the exact number.
+        # The gradient is that of the exact number, so an estimate would not fit it.
         self._tree = JunctionTree(self._model, device=device, memory=memory, options=Options(exact=True))
 
     def __call__(self, tables: Sequence[Array]) -> tuple[float, list[Array]]:
@@ -207,7 +207,7 @@ def jax_log_z(partition: LogPartition) -> Callable[..., Any]:
 
     def both(*tables: Any) -> Any:
         kind = tables[0].dtype
-        # Values are known here unless a function is being compiled.
+        # While JAX compiles a function, its arguments have no values and no device yet.
         is_traced = any(isinstance(table, jax.core.Tracer) for table in tables)
         device = None if is_traced else partition.device_of(tables)
         if device is not None:

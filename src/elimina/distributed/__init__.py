@@ -121,7 +121,7 @@ class _Optimum:
             return attempt
         if not plan.fits and self.options.slices == "auto":
             job, _ = self.plan()
-        # A search that ran out of time may have no result yet, and continues.
+        # A search that ran out of time may have no result yet, but can continue.
         can_search = attempt.result is not None or isinstance(attempt.failure, TimeLimitError)
         if job.plan.fits or not can_search:
             return (yield self.slices(job, options))

@@ -1,8 +1,9 @@
 """A worker's agents, as one Dask actor: it runs them, and passes messages to the agent hosts of other workers.
 
 Messages go from worker to worker. Those of UTIL and VALUE are kept by their sender, for agents that are started again
-after a worker was lost (sender-based message logging: D. Johnson and W. Zwaenepoel, FTCS 1987). That works since each
-of them is a function of what its sender heard before, and is known to its receiver by its number if it comes again.
+after a worker was lost (sender-based message logging: D. Johnson and W. Zwaenepoel, FTCS 1987). That works because each
+message depends only on those that its sender received before, and because a receiver recognises a repeated message by
+its number.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ Traversals = Mapping[int, Traversal]
 
 
 class Outcome(NamedTuple):
-    """Final knowledge of an agent: see ``Agent``."""
+    """Results of an agent that has finished: see ``Agent``."""
 
     values: dict[int, int | None]
     bounds: dict[int, int | float]
@@ -48,8 +49,8 @@ class Traffic(NamedTuple):
     Attributes:
         messages: Number of messages by kind.
         bytes: Bytes of the messages by kind.
-        largest: Bytes of the largest one.
-        transferred: Bytes of those to other workers.
+        largest: Bytes of the largest message.
+        transferred: Bytes of the messages to other workers.
     """
 
     messages: Counter[str]
@@ -123,7 +124,7 @@ class _Link:
 
 
 class AgentHost:
-    """Runs agents in a separate thread; its methods are called from outside and return at once.
+    """A host that runs agents in a separate thread; calls of its methods from other workers return at once.
 
     Args:
         topic: Topic of the events that announce news.
@@ -168,7 +169,7 @@ class AgentHost:
         return self._news._replace(failure=failure)
 
     async def stop(self) -> None:
-        """End."""
+        """End the host."""
         self._over = True
         self._inbox.put(lambda: None)
 
@@ -187,7 +188,7 @@ class AgentHost:
         self._traffic = Traffic(Counter(), Counter())
 
     def _serve(self) -> None:
-        """Handle calls and messages first, then eliminate a variable, and so on."""
+        """Handle all pending calls and messages, then eliminate one variable, and repeat."""
         try:
             while not self._over:
                 self._deliver()
@@ -258,7 +259,7 @@ class AgentHost:
             if packet.key in self._received:
                 continue
             if isinstance(message.body, Value) and not self._numbers[False, message.target, message.source]:
-                # A message sent again, to a variable that has to be eliminated first.
+                # The message was sent again, and waits until its variable has been eliminated.
                 self._waiting[message.target, message.source] = packet
                 continue
             self._received.add(packet.key)

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 def in_sequence(problem: Problem) -> list[int]:
     """Return the agents' indices, depth first through the graph of those that share cost functions.
 
-    It begins in each component with the agent of most neighbours and goes on to such ones, as the agents' own token
-    does by default, so agents that follow each other are mostly near each other in the pseudo-tree.
+    In each component, it begins with the agent with most neighbours, and visits such agents first, as the agents' token
+    does by default. So agents that are next to each other in the sequence are mostly close in the pseudo-tree.
     """
     scopes = [sorted({problem.owners[v] for v in table.scope}) for table in problem.model.factors]
     return list(pseudo_tree_order([1] * len(problem.agents), scopes)[::-1])
@@ -59,7 +59,7 @@ def divide(sequence: Sequence[int], weights: Sequence[int], count: int) -> list[
     shares: list[list[int]] = [[] for _ in range(count)]
     total, reached = sum(weights[agent] for agent in sequence), 0
     for agent in sequence:
-        # An agent is assigned by its middle.
+        # An agent goes to the part in which the middle of its weight is.
         shares[min(count - 1, (2 * reached + weights[agent]) * count // max(1, 2 * total))].append(agent)
         reached += weights[agent]
     return shares
@@ -110,7 +110,7 @@ def solve_agents(
     Returns:
         The result, as of ``elimina.dcop.solve`` but without simulated clocks. Besides, ``stats`` has ``workers``,
         ``lost_workers``, ``joined_workers``, ``restarted_agents`` and ``transferred_bytes`` (between workers); messages
-        are those of the workers that are left.
+        are those of the remaining workers.
 
     Raises:
         InputError: An option makes no sense, or costs are too far apart for exact integers.
@@ -158,8 +158,8 @@ class _Post:
     """An agent host as the client knows it.
 
     Attributes:
-        agents: Names of those that it runs.
-        outcomes: Final knowledge and traffic of its agents; None while they are not done.
+        agents: Names of the agents that it runs.
+        outcomes: Results and traffic of its agents; None while they are not done.
     """
 
     def __init__(self, address: str, future: Future[Any]) -> None:
@@ -179,7 +179,7 @@ class _ClusterRun:
     """A run of agents: the agent hosts, the places of the agents, and the recovery of lost workers.
 
     Attributes:
-        workers: Number of those that it began with.
+        workers: Number of workers at the start.
         lost: Number of workers that were lost.
         joined: Number of workers that came later and were given agents of lost ones.
         restarted: Number of agents that were started again.
@@ -295,7 +295,7 @@ class _ClusterRun:
         return numbers
 
     def _is_made(self, post: _Post) -> bool:
-        """Wait for an agent host, as long as its worker is there."""
+        """Wait for an agent host as long as its worker is there; return whether it was made."""
         asked = time.monotonic()
         while not post.is_lost and post.future.status != "finished":
             time.sleep(_POLL)
@@ -364,7 +364,7 @@ class _ClusterRun:
                     with contextlib.suppress(TimeoutError):
                         return waiting.result(timeout=_ANSWER_SECONDS)
             except (OSError, RuntimeError, ValueError) as error:
-                # Dask raises one of these if a worker cannot be reached. Its agent host's future shows a loss.
+                # Dask raises one of these if a worker cannot be reached; if it is lost, the future's status shows that.
                 if time.monotonic() > ends:
                     raise ClusterError(
                         f"worker {post.address} is connected to the scheduler, but cannot be reached ({error}); check "

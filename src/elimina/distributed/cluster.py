@@ -57,7 +57,7 @@ class Worker(NamedTuple):
     memory: int
 
     def lanes(self, device: str) -> int:
-        """Return the number of tasks that it runs at a time."""
+        """Return the number of tasks that it runs at a time on a device."""
         return min(self.threads, self.gpus) if gpu_numbers(device) else self.threads
 
 
@@ -72,13 +72,13 @@ def connected(address: str) -> Iterator[Client]:
         ClusterError: No scheduler answers at the address.
     """
     distributed = require("distributed", "dask", "a cluster")
-    # Dask makes a new cluster for an empty address, and for others without a port a client that may never end.
+    # Dask would start a new cluster for an empty address, and for one without a port a client that may never end.
     if not _ADDRESS.fullmatch(address):
         raise InputError(f"invalid scheduler address {address!r}: expected one such as tcp://host:8786")
     try:
         client = distributed.Client(address, timeout=_CONNECT_SECONDS, set_as_default=False)
     except TypeError as error:
-        # Dask raises these for a TLS address without certificates.
+        # Dask raises this for a TLS address without certificates.
         raise ClusterError(
             f"{address} asks for certificates, and Dask's configuration names none (distributed.comm.tls: ca-file, "
             "client.cert, client.key); name those that the scheduler was started with"
@@ -169,7 +169,7 @@ def visible_gpus(count: int) -> list[str]:
     """Return ``CUDA_VISIBLE_DEVICES`` for each of some processes.
 
     Raises:
-        DeviceError: There are fewer GPUs.
+        DeviceError: There are fewer GPUs than processes.
     """
     variable = os.environ.get("CUDA_VISIBLE_DEVICES")
     gpus = [str(n) for n in range(gpu_count())]
@@ -192,7 +192,7 @@ def gpu_count() -> int:
 
 
 async def _announce(dask_worker: Any) -> None:
-    """Publish a worker's number of GPUs, unless that was done."""
+    """Publish a worker's number of GPUs, unless it is published already."""
     if GPU not in dask_worker.state.total_resources and (count := gpu_count()):
         await dask_worker.set_resources(**{GPU: count})
 
@@ -203,7 +203,7 @@ def known_workers(client: Client) -> dict[str, Any]:
     Raises:
         ClusterError: The scheduler is gone.
     """
-    # `scheduler_info` may return no workers: a callback of the client replaces it now and then.
+    # The scheduler is asked, because `scheduler_info` may lack workers while a callback of the client replaces it.
     with contextlib.suppress(OSError):
         if client.scheduler is not None and client.status == "running":
             workers: dict[str, Any] = client.sync(client.scheduler.identity, n_workers=-1)["workers"]
@@ -220,8 +220,8 @@ def workers_for(client: Client, device: str) -> list[Worker]:
 
     Raises:
         InputError: The device names GPUs by number; each worker has GPUs of its own.
-        ClusterError: There are none, or one of them lacks elimina, or has another release of it or of Python.
-        DeviceError: None of them has a GPU.
+        ClusterError: There are no workers, or a worker lacks elimina, or has another release of it or of Python.
+        DeviceError: No worker has a GPU.
     """
     if device not in DEVICES:
         raise InputError(f"a cluster cannot use the device {device}: each worker has its own GPU; use cuda")
@@ -232,7 +232,7 @@ def workers_for(client: Client, device: str) -> list[Worker]:
             f"`dask worker {address_of(client)} --nthreads 1`"
         )
     _check(client.run(importlib.metadata.version, "elimina", on_error="return"), "elimina", __version__)
-    # Errors of workers are shown here.
+    # Errors of workers are shown here, so they name options in the same way as errors of this process.
     client.run(use_flags, uses_flags())
     _check(client.run(platform.python_version, on_error="return"), "Python", platform.python_version())
     if gpu_numbers(device):
@@ -252,7 +252,7 @@ def workers_for(client: Client, device: str) -> list[Worker]:
 
 
 def _check(versions: Mapping[str, Any], what: str, local_version: str) -> None:
-    """Make sure that all workers have the same release."""
+    """Raise ClusterError unless all workers have the release of this process."""
     for address, version in sorted(versions.items()):
         if isinstance(version, importlib.metadata.PackageNotFoundError):
             raise ClusterError(f"worker {address} has no {what}: install {what} {local_version} there")
@@ -291,7 +291,7 @@ def _same(value: Any) -> Any:
 
 
 class Tasks:
-    """Calls on workers, including later ones, and their answers in the order of arrival.
+    """Calls on workers, also on those that join later, and their answers in the order of arrival.
 
     Args:
         client: Client of the cluster.
@@ -304,7 +304,7 @@ class Tasks:
 
     Raises:
         ClusterError: See ``workers_for``.
-        DeviceError: Likewise.
+        DeviceError: See ``workers_for``.
     """
 
     def __init__(self, client: Client, device: str) -> None:
@@ -324,14 +324,14 @@ class Tasks:
 
     @property
     def statistics(self) -> dict[str, int]:
-        """Figures of the workers for ``Result.stats``: their total number, and the number of lost ones."""
-        # A finished answer does not need workers.
+        """Numbers of all workers, of lost ones and of those that joined later, for ``Result.stats``."""
+        # Errors about workers are ignored: a finished answer does not need any.
         with suppress(ClusterError, DeviceError):
             self._look()
         return {"workers": len(self.workers) + self.lost, "lost_workers": self.lost, "joined_workers": self.joined}
 
     def keep(self, call: Callable[..., Any], *arguments: Any) -> Future[Any]:
-        """Make something for other tasks, which stays on the workers."""
+        """Compute a value for other tasks on a worker, and keep it there."""
         import dask
 
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": _MAX_BYTES}):
@@ -344,12 +344,12 @@ class Tasks:
         return self.keep(_same, value)
 
     def submit(self, call: Callable[..., Any], *arguments: Any) -> None:
-        """Call something on any worker."""
+        """Call a function on any worker; ``next`` returns its answer."""
         future = self.keep(call, *arguments)
         future.add_done_callback(self._finished.put)
 
     def next(self, until: float = math.inf) -> Any:
-        """Wait for an answer until a time of ``time.monotonic``; None without one.
+        """Wait for an answer until a time of ``time.monotonic``; return None if there is none by then.
 
         Raises:
             EliminaError: The task raised it.
@@ -358,7 +358,7 @@ class Tasks:
         future = self._wait(until)
         if future is None:
             return None
-        # Workers need not keep the answer.
+        # The task is removed, so that workers need not keep its answer.
         return self.answer(self._futures.pop(str(future.key)))
 
     def answer(self, future: Future[Any]) -> Any:
@@ -408,7 +408,7 @@ class Tasks:
                 continue
             if future.status not in ("lost", "pending"):
                 return future
-            # The worker died after the task had finished, with its answer: the scheduler has it done again.
+            # The worker was lost after the task had finished, and the answer with it: the scheduler repeats the task.
             self._finished.put(future)
             time.sleep(_AGAIN_SECONDS)
 
@@ -440,10 +440,10 @@ def tasks_on(client: Client, device: str) -> Iterator[Tasks]:
 
 
 def stop_if_unwanted(*_: object) -> None:
-    """Stop a task that its client has abandoned, as a listener.
+    """Stop a task that its client has abandoned: a listener for the task's progress.
 
     Raises:
-        CancelledError: It has.
+        CancelledError: The client has abandoned the task.
     """
     from distributed import get_worker
 

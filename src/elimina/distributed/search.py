@@ -41,7 +41,7 @@ from elimina.running.host import host_memory
 from elimina.running.memory_shares import shares_of
 
 _WORDS = 3
-"""Numbers that encode a decision."""
+"""Number of integers that encode a decision."""
 
 Words = NDArray[np.int64]
 
@@ -50,9 +50,9 @@ class Nodes(NamedTuple):
     """Open nodes of ``elimina._core.ConsistencySearch``.
 
     Attributes:
-        bounds: (nodes,) Costs of the core that nothing below the node falls below.
-        lengths: (nodes,) Numbers of decisions that lead to the node.
-        decisions: (decisions * 3,) Of all nodes, one after another.
+        bounds: Lower bound on the solutions below each node, in the core's costs; shape (nodes,).
+        lengths: Number of decisions that lead to each node; shape (nodes,).
+        decisions: Decisions of all nodes, one after another; shape (decisions * 3,).
     """
 
     bounds: Words
@@ -108,14 +108,14 @@ class Pool:
         )
 
     def drop(self, top: int) -> None:
-        """Drop nodes that cost too much."""
+        """Drop the nodes with a bound of at least ``top``."""
         if any(node[0] >= top for node in self._heap):
             self._heap = [node for node in self._heap if node[0] < top]
             heapq.heapify(self._heap)
 
 
 _FIRST_TURN, _LONGEST_TURN = 0.1, 3.0
-"""Seconds of a time budget; other workers learn its results when it ends."""
+"""First and longest time budget of a task, in seconds; other workers learn its results when it ends."""
 
 _TURN_SHARE = 0.03
 """Largest share of the time so far for one time budget: a lost worker costs as much."""
@@ -127,7 +127,7 @@ _MAX_OPEN = 500_000
 """Largest number of nodes on the client; beyond, workers search each node to its end."""
 
 _SOON = 1.0
-"""Estimated seconds of a round from which it waits for the other search's share of the time."""
+"""Estimated seconds of a round below which it begins at once if there are no open nodes to deal out."""
 
 _GRACE = 2.0
 """Seconds after a time limit for tasks to report their results."""
@@ -152,10 +152,10 @@ class _Turn(NamedTuple):
     Attributes:
         open_nodes: Remaining open nodes.
         bound: Lower bound on the open nodes, or on what was ruled out, in the core's costs.
-        top: Cost from which nodes are pruned.
+        top: Least cost at which nodes are pruned.
         units: Units of these costs.
         chosen: The best assignment that the worker found.
-        nodes: Number of those searched.
+        nodes: Number of searched nodes.
         bytes: Bytes of tables and cache.
     """
 
@@ -182,7 +182,7 @@ class ClusterSearch(SearchState):
         problem: Problem of the task ``mpe``.
         options: See ``searched_optimum``; ``memory`` and ``threads`` are of each task.
         limits: Limits of the search.
-        listener: Called with both bounds whenever a task ends.
+        listener: Function to call with both bounds whenever a task ends.
 
     Raises:
         UnsupportedError: Integer costs are too large.
@@ -300,7 +300,7 @@ class ClusterSearch(SearchState):
         return self.bound is not None and self._bound_of_nodes() == self.bound
 
     def _bound_of_nodes(self) -> int | float | None:
-        """Return the bound by the open nodes, or the limit without any."""
+        """Return the bound by the open nodes, or the pruning limit if there are none; None before the first result."""
         if self._units is None or self._job is None or self._top is None:
             return None
         ends = [running.nodes.least for running in self._running.values() if running.nodes is not None]
@@ -366,7 +366,7 @@ _PLANNED = ("induced_width", "largest_table", "total_cells", "dtype", "device", 
 
 
 def _job(problem: Problem, options: Options, seconds: float) -> _Job:
-    """Shift costs, and find the order towards whose end they are shifted further."""
+    """Shift costs, and find the elimination order for further shifts, which go towards its end."""
     original = shift_tables(problem, options, seconds)
     order = elimination_order(original.moved, options._replace(order="min-fill", order_seconds=0.0))
     shift_seconds = seconds if options.shifts_tables else 0.0
@@ -395,7 +395,7 @@ def _turn(
     seconds: float,
     room: bool,
 ) -> tuple[int, _Turn | None]:
-    """Search below open nodes; None if soft local consistency is not possible."""
+    """Search below open nodes for some seconds; the result is None if soft local consistency is not possible."""
     search = _search_of(job)
     if search is None:
         return number, None

@@ -55,7 +55,7 @@ MEMORY_SHARE = 0.6
 """Share of a worker's memory for its plans; Dask pauses workers that use more than 0.8 of it."""
 
 WORTH_SECONDS = 0.5
-"""Estimated seconds from which a plan is divided although it fits."""
+"""Least estimated seconds of a plan that is divided although it fits."""
 
 _SHARES = 8
 """Largest number of tasks for each worker: a lost one costs little, and all end at about the same time."""
@@ -90,7 +90,7 @@ def solve_slices(
     time_limit: float | None = None,
     options: Options = DEFAULT,
 ) -> Result:
-    """Answer a task by elimination, its slices on the workers of a cluster.
+    """Answer a task by elimination, with the slices of its plan on the workers of a cluster.
 
     A plan that fits is divided, too, if workers together then finish earlier. Slices of a worker that is lost are done
     again by others.
@@ -149,7 +149,7 @@ def plan_on(
         task: Task, as in ``solve_slices``.
         evidence: Evidence, as in ``solve_slices``.
         options: Options from ``options_for``.
-        is_whole: True if a plan that does not fit is left so.
+        is_whole: True to plan without slices, even if the plan then does not fit.
     """
     if options.room is None and not options.may_use_gpu:
         options = options._replace(memory=least_memory(tasks.workers.values()))
@@ -175,9 +175,9 @@ def run_slices(
 
     Raises:
         MemoryLimitError: See ``solve_slices``.
-        TimeLimitError: Likewise.
-        DeviceError: Likewise.
-        ClusterError: Likewise.
+        TimeLimitError: See ``solve_slices``.
+        DeviceError: See ``solve_slices``.
+        ClusterError: See ``solve_slices``.
     """
     check_fits(job.plan)
     if asked.on_plan is not None:
@@ -246,7 +246,7 @@ def task_number(slices: int, seconds: float, lanes: int) -> int:
         seconds: Estimated time of them all, one after the other.
         lanes: Tasks that run at the same time.
     """
-    # Tasks of many workers are larger, so that none waits.
+    # With many workers, tasks are larger, so that no worker waits for the client.
     each = int(seconds / lanes / (2 * DEALT_SECONDS) / lanes)
     return min(slices, _SHARES * lanes, max(_FEW, lanes * max(each, 1)))
 
@@ -257,7 +257,7 @@ class _Shares:
     Args:
         tasks: Tasks on the workers.
         job: Job to run.
-        run: The call, which keeps their bounds and assignments.
+        run: The call, which keeps the slices' bounds and assignments.
         progress: See ``solve_slices``.
         tried: Known bounds on the optimum.
 
@@ -313,7 +313,7 @@ class _Shares:
         """Return the seconds left until the deadline.
 
         Raises:
-            TimeLimitError: Nothing.
+            TimeLimitError: No time is left.
         """
         remaining = None if self._run.deadline is None else self._run.seconds
         if remaining is not None and remaining <= 0:
@@ -340,14 +340,14 @@ class _Shares:
             self._run.report(Result("bounded", task, None, self._sum().log10_z, None, stats=stats))
 
     def _best_state(self) -> State:
-        """Return the best solution so far."""
+        """Return the best solution so far; empty if there is none."""
         if self._best is None or self._best.assignment is None:
             return {}
         chosen = self._job.problem.model.indices_of(self._best.assignment)
         return {"best": self._best.value, "chosen": chosen}
 
     def _bounded(self, best: Result) -> Result:
-        """Return the best answer with the bound of all shares: rounding of floats may leave it apart."""
+        """Return the best answer with the bound of all shares: rounding of floats may keep it from the best value."""
         model = self._job.problem.model
         if model.is_integer or best.assignment is None:
             return best
@@ -358,7 +358,7 @@ class _Shares:
         return result_between(model, bound, chosen, TOLERANCES[self._job.plan.dtype])
 
     def _joined(self) -> Result:
-        """Return the answer to the task, of those for all shares."""
+        """Combine the answers for all shares into the answer to the task."""
         task = self._job.plan.task
         if described(task).is_optimum:
             best = self._best or next(
@@ -391,7 +391,7 @@ def _share(job: Job, first: State, seconds: float | None, share: range, state: S
 
 
 _BATCH_SHARES = 4
-"""Tasks of a batch for each worker."""
+"""Number of tasks of a batch for each worker."""
 
 _LEAST_CASES = 256
 """Least number of cases of a task, so that it outweighs its transfers."""
@@ -409,9 +409,9 @@ class _BatchJob(NamedTuple):
 
 
 class ClusterBatch:
-    """Answers cases as ``Batch`` does, on the workers of a cluster; those of a lost worker are answered by others.
+    """A batch that answers cases as ``Batch`` does, but on the workers of a cluster.
 
-    Its answers are exact.
+    Cases of a lost worker are answered by others. All answers are exact.
 
     Args:
         client: Client of the cluster.

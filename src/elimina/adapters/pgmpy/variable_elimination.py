@@ -42,7 +42,7 @@ class VariableElimination:
         model: A network of pgmpy, or a model.
 
     Raises:
-        InputError: It is neither.
+        InputError: ``model`` is neither.
     """
 
     def __init__(self, model: Any) -> None:
@@ -156,8 +156,8 @@ class VariableElimination:
         """Return the largest max-marginal of variables: all others are maximised out.
 
         As in pgmpy, a network's max-marginals are normalised over the variables' states, and variables that are
-        neither ancestors of these nor of the evidence are left out first. Of several variables, each combination of
-        the states of all but one takes a propagation.
+        neither ancestors of these nor of the evidence are left out first. If there are several, each combination of the
+        states of all but one takes a propagation.
 
         Args:
             variables: Variables of the query; None for the best joint probability of all variables and the evidence.
@@ -275,7 +275,7 @@ class VariableElimination:
         """Return the sum that answers are scaled to: 1 if they are normalised.
 
         Raises:
-            InputError: It is beyond the range of a float.
+            InputError: The sum is beyond the range of a float.
         """
         log10_total = self._tree.log10_evidence
         if self._is_normalised:
@@ -321,7 +321,7 @@ class VariableElimination:
     def predict(self, data: Any) -> Any:
         """Return the data with the most probable joint states of the variables that they lack.
 
-        Rows that observe the same are answered once.
+        Rows with the same observations are answered once.
 
         Args:
             data: pandas DataFrame with a column for each observed variable; missing cells are not observed.

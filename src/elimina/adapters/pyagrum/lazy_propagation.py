@@ -28,7 +28,7 @@ class LazyPropagation:
         network: A BayesNet or a MarkovRandomField of pyAgrum.
 
     Raises:
-        InputError: It is neither.
+        InputError: ``network`` is neither.
     """
 
     def __init__(self, network: Any) -> None:
@@ -85,7 +85,7 @@ class LazyPropagation:
         """Do nothing: answers are computed when they are asked for."""
 
     def addTarget(self, variable: Name) -> None:
-        """Add a target: the first one replaces all variables. Posteriors of others can be asked for, too."""
+        """Add a target: all variables are targets before the first one. Others still have posteriors."""
         self._targets = (self._targets or set()) | self._ids([variable])
 
     def setTargets(self, variables: Iterable[Name]) -> None:
@@ -93,7 +93,7 @@ class LazyPropagation:
         self._targets = self._ids(variables)
 
     def addJointTarget(self, variables: Iterable[Name]) -> None:
-        """Add a joint target: the first one replaces all variables. Other joint posteriors can be asked for, too."""
+        """Add a joint target: all variables are targets before the first one. Others still have joint posteriors."""
         self._ids(variables)
         self._targets = set() if self._targets is None else self._targets
 
