@@ -9,17 +9,17 @@
 
 namespace elimina::approx {
 
-Scope joined(std::span<const int> one, std::span<const int> other) {
+Scope joined(std::span<const int> first, std::span<const int> other) {
   Scope scope;
-  scope.reserve(one.size() + other.size());
-  std::ranges::set_union(one, other, std::back_inserter(scope));
+  scope.reserve(first.size() + other.size());
+  std::ranges::set_union(first, other, std::back_inserter(scope));
   return scope;
 }
 
-Scope shared(std::span<const int> one, std::span<const int> other) {
+Scope shared(std::span<const int> first, std::span<const int> other) {
   Scope scope;
-  scope.reserve(std::min(one.size(), other.size()));
-  std::ranges::set_intersection(one, other, std::back_inserter(scope));
+  scope.reserve(std::min(first.size(), other.size()));
+  std::ranges::set_intersection(first, other, std::back_inserter(scope));
   return scope;
 }
 
@@ -33,7 +33,7 @@ Scope without(std::span<const int> scope, int variable) {
 
 bool has(std::span<const int> scope, int variable) { return std::ranges::binary_search(scope, variable); }
 
-bool has_all(std::span<const int> scope, std::span<const int> part) { return std::ranges::includes(scope, part); }
+bool has_all(std::span<const int> scope, std::span<const int> subset) { return std::ranges::includes(scope, subset); }
 
 int CliqueForest::add_clique(Scope scope) {
   Clique& clique = cliques_.emplace_back();
@@ -41,16 +41,16 @@ int CliqueForest::add_clique(Scope scope) {
   return size() - 1;
 }
 
-void CliqueForest::link(int one, int other) {
-  for (const auto& [number, neighbour] : {std::pair(one, other), std::pair(other, one)}) {
+void CliqueForest::link(int clique, int other) {
+  for (const auto& [number, neighbour] : {std::pair(clique, other), std::pair(other, clique)}) {
     std::vector<int>& neighbours = cliques_[number].neighbours;
     const auto at = std::ranges::lower_bound(neighbours, neighbour);
     if (at == neighbours.end() || *at != neighbour) neighbours.insert(at, neighbour);
   }
 }
 
-void CliqueForest::unlink(int one, int other) {
-  for (const auto& [number, neighbour] : {std::pair(one, other), std::pair(other, one)}) {
+void CliqueForest::unlink(int clique, int other) {
+  for (const auto& [number, neighbour] : {std::pair(clique, other), std::pair(other, clique)}) {
     std::vector<int>& neighbours = cliques_[number].neighbours;
     const auto at = std::ranges::lower_bound(neighbours, neighbour);
     if (at != neighbours.end() && *at == neighbour) neighbours.erase(at);
@@ -190,9 +190,9 @@ void condition(const RootedCliques& cliques, std::span<const i64> sizes, double*
 }
 
 std::vector<double> marginal(std::span<const i64> sizes, std::span<const int> scope, const double* table,
-                             std::span<const int> part) {
-  std::vector<double> sums(std::size_t(cells_of(part, sizes)));
-  add_up(table, scope, sums.data(), part, sizes);
+                             std::span<const int> axes) {
+  std::vector<double> sums(std::size_t(cells_of(axes, sizes)));
+  add_up(table, scope, sums.data(), axes, sizes);
   return sums;
 }
 

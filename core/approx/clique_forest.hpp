@@ -11,11 +11,11 @@ namespace elimina::approx {
 // Ranks of variables, ascending: the first one is the slowest axis of a table.
 using Scope = std::vector<int>;
 
-Scope joined(std::span<const int> one, std::span<const int> other);
-Scope shared(std::span<const int> one, std::span<const int> other);
+Scope joined(std::span<const int> first, std::span<const int> other);
+Scope shared(std::span<const int> first, std::span<const int> other);
 Scope without(std::span<const int> scope, int variable);
 bool has(std::span<const int> scope, int variable);
-bool has_all(std::span<const int> scope, std::span<const int> part);
+bool has_all(std::span<const int> scope, std::span<const int> subset);
 
 // Cliques with edges, numbered in the order in which they are added.
 class CliqueForest {
@@ -26,11 +26,11 @@ class CliqueForest {
   const Scope& scope(int number) const { return cliques_[number].scope; }
   const std::vector<int>& neighbours(int number) const { return cliques_[number].neighbours; }
   void set_scope(int number, Scope scope) { cliques_[number].scope = std::move(scope); }
-  void link(int one, int other);
-  void unlink(int one, int other);
+  void link(int clique, int other);
+  void unlink(int clique, int other);
   // Removes a clique; its heir, if any, inherits the edges.
   void remove_clique(int number, int heir = -1);
-  Scope separator(int one, int other) const { return shared(scope(one), scope(other)); }
+  Scope separator(int clique, int other) const { return shared(scope(clique), scope(other)); }
   // Path of cliques from one to the nearest clique with a variable; empty: no connected clique has it.
   std::vector<int> path(int start, int variable);
 
@@ -76,7 +76,7 @@ void condition(const RootedCliques& cliques, std::span<const i64> sizes, double*
 
 // Marginal of a table over some of its variables.
 std::vector<double> marginal(std::span<const i64> sizes, std::span<const int> scope, const double* table,
-                             std::span<const int> part);
+                             std::span<const int> axes);
 
 // Quotient, or 0 where the denominator is too small to differ from 0.
 inline double quotient(double numerator, double denominator) {

@@ -43,8 +43,8 @@ void CliqueFront::discard(int clique, int heir) {
   beliefs_[clique] = {};
 }
 
-CliqueFront::Belief CliqueFront::marginal_of(int clique, std::span<const int> part) const {
-  return marginal(sizes_, scope(clique), beliefs_[clique].data(), part);
+CliqueFront::Belief CliqueFront::marginal_of(int clique, std::span<const int> axes) const {
+  return marginal(sizes_, scope(clique), beliefs_[clique].data(), axes);
 }
 
 double CliqueFront::price(double information, int variable) const {
@@ -106,12 +106,12 @@ void CliqueFront::separate(int variable, i64 most_cells) {
 void CliqueFront::split(int clique, int first, int second) {
   divergence_ += information(clique, std::span(&first, 1), std::span(&second, 1));
   const int origin = sources_[clique];
-  const auto part = [&](int variable) {
+  const auto add_without = [&](int variable) {
     Scope rest = without(scope(clique), variable);
     Belief belief = marginal_of(clique, rest);
     return add(std::move(rest), std::move(belief), origin);
   };
-  const int with_first = part(second), with_second = part(first);
+  const int with_first = add_without(second), with_second = add_without(first);
   const std::vector<int> around = neighbours(clique);
   for (const int other : around) link(other, has(scope(other), first) ? with_first : with_second);
   discard(clique);

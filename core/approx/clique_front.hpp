@@ -35,7 +35,7 @@ class CliqueFront : public CliqueForest {
   double price(double information, int variable) const;
   double entropy_without(int clique, int variable) const;
   double information(int clique, std::span<const int> first, std::span<const int> second) const;
-  Belief marginal_of(int clique, std::span<const int> part) const;
+  Belief marginal_of(int clique, std::span<const int> axes) const;
   void split(int clique, int first, int second);
   void drop(int variable, int start, int behind);
   void absorb(int clique);

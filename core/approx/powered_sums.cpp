@@ -25,7 +25,7 @@ inline double finite_magnitude(double x) {
   return magnitude < -kLogOfZero ? magnitude : 0;
 }
 
-inline Share share_of(double part) { return Share(part * kWhole + 0.5); }
+inline Share share_of(double fraction) { return Share(fraction * kWhole + 0.5); }
 
 ELIMINA_FUSED_VERSIONS void largest_terms(const double* terms, i64 rows, i64 columns, double* __restrict sums,
                                           Share* __restrict shares, i64 share_stride) {

@@ -16,8 +16,8 @@ using Scope = std::vector<std::int32_t>;
 // Scopes without repetitions.
 using ScopeSet = std::set<Scope>;
 
-bool contains(std::span<const std::int32_t> whole, std::span<const std::int32_t> part) {
-  return std::ranges::includes(whole, part);
+bool contains(std::span<const std::int32_t> whole, std::span<const std::int32_t> subset) {
+  return std::ranges::includes(whole, subset);
 }
 
 // Disjoint sets of the numbers below a count.
@@ -30,10 +30,10 @@ class DisjointSets {
     while (roots_[number] != number) number = roots_[number] = roots_[roots_[number]];
     return number;
   }
-  void unite(std::size_t one, std::size_t other) {
-    one = root(one), other = root(other);
-    if (one == other) return;
-    roots_[std::max(one, other)] = std::min(one, other);
+  void unite(std::size_t first, std::size_t other) {
+    first = root(first), other = root(other);
+    if (first == other) return;
+    roots_[std::max(first, other)] = std::min(first, other);
     --sets_;
   }
   std::size_t sets() const { return sets_; }
@@ -44,10 +44,10 @@ class DisjointSets {
 };
 
 // Sets `shared` to the variables that two scopes share; returns true if the first two of them are the given ones.
-bool intersect(std::span<const std::int32_t> one, std::span<const std::int32_t> other, std::int32_t first,
+bool intersect(std::span<const std::int32_t> scope, std::span<const std::int32_t> other, std::int32_t first,
                std::int32_t second, Scope& shared) {
   shared.clear();
-  std::ranges::set_intersection(one, other, std::back_inserter(shared));
+  std::ranges::set_intersection(scope, other, std::back_inserter(shared));
   return shared.size() >= 2 && shared[0] == first && shared[1] == second;
 }
 

@@ -15,18 +15,18 @@ std::int64_t cells_of(std::span<const std::int32_t> scope, std::span<const std::
   return cells;
 }
 
-void set_runs(Runs& runs, std::span<const std::int32_t> whole, std::span<const std::int32_t> part,
+void set_runs(Runs& runs, std::span<const std::int32_t> whole, std::span<const std::int32_t> subscope,
               std::span<const std::int64_t> sizes) {
   std::array<std::int64_t, 64> strides;
   std::fill_n(strides.begin(), whole.size(), 0);
   std::int64_t stride = 1;
   std::size_t axis = whole.size();
-  for (std::size_t i = part.size(); i-- > 0;) {
+  for (std::size_t i = subscope.size(); i-- > 0;) {
     // In most calls, both have the same order, so the search for an axis begins where the last one ended.
     do axis = (axis == 0 ? whole.size() : axis) - 1;
-    while (whole[axis] != part[i]);
+    while (whole[axis] != subscope[i]);
     strides[axis] = stride;
-    stride *= sizes[part[i]];
+    stride *= sizes[subscope[i]];
   }
   runs.sizes.clear();
   runs.strides.clear();
@@ -47,10 +47,10 @@ void set_runs(Runs& runs, std::span<const std::int32_t> whole, std::span<const s
   }
 }
 
-Runs runs_of(std::span<const std::int32_t> whole, std::span<const std::int32_t> part,
+Runs runs_of(std::span<const std::int32_t> whole, std::span<const std::int32_t> subscope,
              std::span<const std::int64_t> sizes) {
   Runs runs;
-  set_runs(runs, whole, part, sizes);
+  set_runs(runs, whole, subscope, sizes);
   return runs;
 }
 
@@ -72,16 +72,17 @@ template <class Work>
 }
 
 template <class Combine>
-[[gnu::always_inline]] inline void combine_with(double* table, const Runs& runs, const double* part, Combine combine) {
+[[gnu::always_inline]] inline void combine_with(double* table, const Runs& runs, const double* factor,
+                                                Combine combine) {
   with_length(runs, [&](const auto fast) __attribute__((always_inline)) {
     if (runs.strides.back() == 0) {
       for_rows(runs, [&](std::int64_t cell, std::int64_t other) __attribute__((always_inline)) {
-        const double value = part[other];
+        const double value = factor[other];
         for (std::int64_t i = 0; i < fast; ++i) combine(table[cell + i], value);
       });
     } else {
       for_rows(runs, [&](std::int64_t cell, std::int64_t other) __attribute__((always_inline)) {
-        for (std::int64_t i = 0; i < fast; ++i) combine(table[cell + i], part[other + i]);
+        for (std::int64_t i = 0; i < fast; ++i) combine(table[cell + i], factor[other + i]);
       });
     }
   });
@@ -97,8 +98,8 @@ template <class Combine>
   return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 
-ELIMINA_VERSIONS void set_to(double* table, const Runs& runs, const double* part) {
-  combine_with(table, runs, part, [](double& cell, double value) __attribute__((always_inline)) { cell = value; });
+ELIMINA_VERSIONS void set_to(double* table, const Runs& runs, const double* factor) {
+  combine_with(table, runs, factor, [](double& cell, double value) __attribute__((always_inline)) { cell = value; });
 }
 
 // Tables that are combined only once share the memory of their runs.
@@ -128,20 +129,20 @@ ELIMINA_VERSIONS void add_up(const double* table, const Runs& runs, double* sums
 }
 
 void multiply_by(double* table, std::span<const std::int32_t> whole, const double* factor,
-                 std::span<const std::int32_t> part, std::span<const std::int64_t> sizes) {
-  set_runs(runs_of_meeting, whole, part, sizes);
+                 std::span<const std::int32_t> subscope, std::span<const std::int64_t> sizes) {
+  set_runs(runs_of_meeting, whole, subscope, sizes);
   multiply_by(table, runs_of_meeting, factor);
 }
 
-void spread(double* table, std::span<const std::int32_t> whole, const double* part, std::span<const std::int32_t> axes,
-            std::span<const std::int64_t> sizes) {
+void spread(double* table, std::span<const std::int32_t> whole, const double* factor,
+            std::span<const std::int32_t> axes, std::span<const std::int64_t> sizes) {
   set_runs(runs_of_meeting, whole, axes, sizes);
-  set_to(table, runs_of_meeting, part);
+  set_to(table, runs_of_meeting, factor);
 }
 
-void add_up(const double* table, std::span<const std::int32_t> whole, double* sums, std::span<const std::int32_t> part,
-            std::span<const std::int64_t> sizes) {
-  set_runs(runs_of_meeting, whole, part, sizes);
+void add_up(const double* table, std::span<const std::int32_t> whole, double* sums,
+            std::span<const std::int32_t> subscope, std::span<const std::int64_t> sizes) {
+  set_runs(runs_of_meeting, whole, subscope, sizes);
   add_up(table, runs_of_meeting, sums);
 }
 

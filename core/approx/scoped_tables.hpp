@@ -35,9 +35,9 @@ struct Runs {
 std::int64_t cells_of(std::span<const std::int32_t> scope, std::span<const std::int64_t> sizes);
 
 // Runs of a table over `whole`, slow to fast, for a table over some of its variables.
-void set_runs(Runs& runs, std::span<const std::int32_t> whole, std::span<const std::int32_t> part,
+void set_runs(Runs& runs, std::span<const std::int32_t> whole, std::span<const std::int32_t> subscope,
               std::span<const std::int64_t> sizes);
-Runs runs_of(std::span<const std::int32_t> whole, std::span<const std::int32_t> part,
+Runs runs_of(std::span<const std::int32_t> whole, std::span<const std::int32_t> subscope,
              std::span<const std::int64_t> sizes);
 
 // Calls work(first cell of a fast run, its cell in the other table) for each run; a run has `runs.sizes.back()` cells.
@@ -74,12 +74,12 @@ void add_up(const double* table, const Runs& runs, double* sums);
 
 // Multiplies a table by another one without prepared runs, for tables that are combined only once.
 void multiply_by(double* table, std::span<const std::int32_t> whole, const double* factor,
-                 std::span<const std::int32_t> part, std::span<const std::int64_t> sizes);
+                 std::span<const std::int32_t> subscope, std::span<const std::int64_t> sizes);
 // Overwrites a table with another one, repeated along its other axes.
-void spread(double* table, std::span<const std::int32_t> whole, const double* part, std::span<const std::int32_t> axes,
-            std::span<const std::int64_t> sizes);
-void add_up(const double* table, std::span<const std::int32_t> whole, double* sums, std::span<const std::int32_t> part,
-            std::span<const std::int64_t> sizes);
+void spread(double* table, std::span<const std::int32_t> whole, const double* factor,
+            std::span<const std::int32_t> axes, std::span<const std::int64_t> sizes);
+void add_up(const double* table, std::span<const std::int32_t> whole, double* sums,
+            std::span<const std::int32_t> subscope, std::span<const std::int64_t> sizes);
 
 double sum_of(std::span<const double> cells);
 double largest_of(std::span<const double> cells);

@@ -31,7 +31,7 @@ LiveMessages place_messages(const plan::Tree& tree, std::span<const int> sequenc
   plan::Arena arena(sizeof(double));
   LiveMessages live{std::vector<i64>(columns.size()), 0};
   for (const int r : sequence) {
-    live.offsets[r] = arena.take(columns[r]);
+    live.offsets[r] = arena.allocate(columns[r]);
     for (const int child : tree.children[r]) arena.give_back(live.offsets[child], columns[child]);
   }
   live.height = arena.height();

@@ -169,10 +169,10 @@ void bind_consistency(nb::module_& m) {
            "cost, the nodes and the best value if it is new (else None) now and then, and ends the search by "
            "False; so does an interruption.")
       .def(
-          "know",
+          "update_incumbent",
           [](Search& search, Cost cost, const std::vector<int>& value) {
             check_value(search.network(), value);
-            search.know(cost, value);
+            search.update_incumbent(cost, value);
           },
           "cost"_a, "value"_a, "Accept only solutions better than a given one, and try its values first.")
       .def(

@@ -24,22 +24,23 @@ struct Scopes {
 };
 
 // Return the first cell of each function, and the end of the last one's.
-inline std::vector<std::size_t> checked_cells(const std::vector<int>& sizes, const Scopes& scopes, std::size_t given) {
+inline std::vector<std::size_t> checked_cells(const std::vector<int>& sizes, const Scopes& scopes,
+                                              std::size_t cell_count) {
   const auto& [starts, members] = scopes;
   bool fit = starts.size() > 0 && starts(0) == 0 && std::size_t(starts(starts.size() - 1)) == members.size();
   for (std::size_t f = 1; fit && f < starts.size(); ++f) fit = starts(f - 1) <= starts(f);
   if (!fit) throw nanobind::value_error("the starts of the scopes do not fit their variables");
   std::vector<std::size_t> cells(scopes.count() + 1, 0);
   for (std::size_t f = 0; f < scopes.count(); ++f) {
-    std::size_t own = 1;
+    std::size_t product = 1;
     for (const elimina::network::Var v : scopes[f]) {
       if (v < 0 || std::size_t(v) >= sizes.size()) throw nanobind::index_error("a scope names no variable");
       // Clipped beyond the number of given costs, so that the product cannot overflow.
-      own = std::min(own * std::size_t(sizes[v]), given + 1);
+      product = std::min(product * std::size_t(sizes[v]), cell_count + 1);
     }
-    cells[f + 1] = std::min(cells[f] + own, given + 1);
+    cells[f + 1] = std::min(cells[f] + product, cell_count + 1);
   }
-  if (cells.back() != given) throw nanobind::value_error("there are other cells than the scopes have");
+  if (cells.back() != cell_count) throw nanobind::value_error("there are other cells than the scopes have");
   return cells;
 }
 

@@ -23,9 +23,10 @@ namespace elimina::dcop {
 namespace {
 
 nb::list listed(const std::vector<Sent>& sent) {
-  nb::list found;
-  for (const auto& [target, body] : sent) found.append(nb::make_tuple(target, int(body.kind), body.first, body.second));
-  return found;
+  nb::list messages;
+  for (const auto& [target, body] : sent)
+    messages.append(nb::make_tuple(target, int(body.kind), body.first, body.second));
+  return messages;
 }
 
 nb::list start(Traversal& traversal) {
@@ -42,9 +43,9 @@ nb::list receive(Traversal& traversal, int source, int kind, i64 first, i64 seco
 }
 
 nb::dict above(const Traversal& traversal) {
-  nb::dict found;
-  for (const auto& [variable, visit] : traversal.above()) found[nb::int_(variable)] = visit;
-  return found;
+  nb::dict visits;
+  for (const auto& [variable, visit] : traversal.above()) visits[nb::int_(variable)] = visit;
+  return visits;
 }
 
 // Traversals in the order of their variables, and the agents that own these.
@@ -129,10 +130,10 @@ std::optional<Work> work_of(const plan::PlannedTree& tree, const TableList& func
 }
 
 std::vector<std::pair<i64, int>> unplanned(const Work& work) {
-  std::vector<std::pair<i64, int>> found;
+  std::vector<std::pair<i64, int>> nodes;
   for (std::size_t number = 0; number < work.nodes.size(); ++number)
-    if (work.nodes[number].operations < 0) found.emplace_back(number, work.nodes[number].type);
-  return found;
+    if (work.nodes[number].operations < 0) nodes.emplace_back(number, work.nodes[number].type);
+  return nodes;
 }
 
 void set_planned(Work& work, std::size_t number, i64 operations, i64 bytes) {
@@ -178,12 +179,12 @@ void bind_dcop(nb::module_& m) {
       .def_prop_ro("parent", &Traversal::parent, "Variable that the token came from; -1: none.")
       .def_prop_ro("is_done", &Traversal::done, "True if the token has left for good.")
       .def_prop_ro(
-          "children", [](const Traversal& own) { return own.children(); },
+          "children", [](const Traversal& self) { return self.children(); },
           "Variables that the token went to from here, in this order.")
       .def_prop_ro("above", &above, "Neighbours that are ancestors -> their visits.")
       .def("__getstate__", &Traversal::state)
       .def("__setstate__",
-           [](Traversal& own, const std::vector<i64>& state) { new (&own) Traversal(Traversal::of_state(state)); });
+           [](Traversal& self, const std::vector<i64>& state) { new (&self) Traversal(Traversal::of_state(state)); });
   m.def("agree_on_tree", &agreed, "traversals"_a, "owners"_a, "agents"_a, "order"_a, "delay"_a, "jitter"_a, "seed"_a,
         "poll"_a,
         "Run traversals that have not started to their end, as agents of one process. `poll`: called with 0 "

@@ -40,14 +40,14 @@ using Arena = nb::ndarray<nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 void make_planner(CasePlanner* to, Words<const i64> sizes, Words<const i64> starts, Words<const int> members,
                   Words<const i64> strides, Words<const i64> offsets, Words<const double> least, Words<const i64> asked,
-                  Words<const i64> places, i64 first, i64 last) {
+                  Words<const i64> answer_offsets, i64 first, i64 last) {
   new (to) CasePlanner({list_of(sizes),
                         {list_of(starts), list_of(members)},
                         list_of(strides),
                         list_of(offsets),
                         list_of(least),
                         list_of(asked),
-                        list_of(places),
+                        list_of(answer_offsets),
                         first,
                         last});
 }
@@ -86,17 +86,17 @@ void make_network(CaseNetwork* to, const TableList& tables, const std::string& s
 nb::object answer_case(CaseNetwork& network, nb::dict evidence) {
   std::vector<int> values(network.sizes().size(), -1);
   for (const auto& [variable, value] : evidence) values.at(nb::cast<std::size_t>(variable)) = nb::cast<int>(value);
-  std::optional<CasePosteriors> found;
+  std::optional<CasePosteriors> posteriors;
   const DensePoll poll = poll_of(nb::none());
   try {
     nb::gil_scoped_release release;
-    found = network.answer(values.data(), poll);
+    posteriors = network.answer(values.data(), poll);
   } catch (const Stopped&) {
     raise();
   }
-  if (!found) return nb::none();
-  return nb::make_tuple(array_of(std::move(found->shares)), found->log_sum, found->sum, found->width, found->largest,
-                        i64(found->work), found->cells);
+  if (!posteriors) return nb::none();
+  return nb::make_tuple(array_of(std::move(posteriors->shares)), posteriors->log_sum, posteriors->sum,
+                        posteriors->width, posteriors->largest, i64(posteriors->work), posteriors->cells);
 }
 
 bool keep_plan(CaseNetwork& network, const std::vector<int>& order) {
@@ -146,20 +146,20 @@ class DenseSession {
     return array_of(std::move(assignment));
   }
 
-  void run_cases(Words<const int> variables, Rows<const int> values, Words<int> given, i64 first, AnyRows zones,
+  void run_cases(Words<const int> variables, Rows<const int> values, Words<int> evidence, i64 first, AnyRows zones,
                  Rows<double> peaks) {
     const size_t bytes = zones.shape(1) * zones.itemsize();
     const char* zone = static_cast<const char*>(arena_.data()) + first * zones.itemsize();
     for (size_t n = 0; n < values.shape(0); ++n) {
-      for (size_t i = 0; i < variables.size(); ++i) given(variables(i)) = values(n, i);
-      executor_->fix(given.data(), i64(given.size()));
+      for (size_t i = 0; i < variables.size(); ++i) evidence(variables(i)) = values(n, i);
+      executor_->fix(evidence.data(), i64(evidence.size()));
       run(std::nullopt, nb::none());
       std::memcpy(static_cast<char*>(zones.data()) + n * bytes, zone, bytes);
       std::copy_n(peaks_.data(), peaks_.size(), peaks.data() + n * peaks_.size());
     }
   }
 
-  void run_planned(CasePlanner& planner, Words<const int> variables, Rows<const int> values, Words<int> given,
+  void run_planned(CasePlanner& planner, Words<const int> variables, Rows<const int> values, Words<int> evidence,
                    AnyRows zones, Words<double> logs, Words<bool> sound) {
     const size_t bytes = zones.shape(1) * zones.itemsize();
     const DensePoll poll = poll_of(nb::none());
@@ -168,14 +168,14 @@ class DenseSession {
     {
       nb::gil_scoped_release release;
       for (size_t n = 0; finished && n < values.shape(0); ++n) {
-        for (size_t i = 0; i < variables.size(); ++i) given(variables(i)) = values(n, i);
-        const CaseProgram* program = planner.plan(given.data());
+        for (size_t i = 0; i < variables.size(); ++i) evidence(variables(i)) = values(n, i);
+        const CaseProgram* program = planner.plan(evidence.data());
         sound(n) = program != nullptr;
         if (!program) continue;
         peaks.resize(2 * program->steps());
         finished =
             executor_->run_other(program->words.data(), program->starts.data(), program->steps(), peaks.data(), poll);
-        const CaseAnswer answer = read_case(*program, planner.tables(), given.data(), kind_, arena_.data(),
+        const CaseAnswer answer = read_case(*program, planner.tables(), evidence.data(), kind_, arena_.data(),
                                             peaks.data(), static_cast<char*>(zones.data()) + n * bytes);
         logs(n) = answer.log_sum;
         sound(n) = answer.sound;
@@ -255,12 +255,12 @@ Array<bool> normalise_columns(Words<const double> zone, Rows<const i64> tables, 
 // Maximum of 1 and the first numbers of the pairs, and minimum of 1 and the second ones; NaN if any is NaN.
 nb::tuple widest_range(Rows<const double> ranges) {
   if (ranges.shape(1) != 2) throw nb::value_error("a range has two ends");
-  double most = 1, least = 1;
+  double largest = 1, least = 1;
   for (const double* ends = ranges.data(); ends != ranges.data() + 2 * ranges.shape(0); ends += 2) {
-    if (ends[0] > most || std::isnan(ends[0])) most = ends[0];
+    if (ends[0] > largest || std::isnan(ends[0])) largest = ends[0];
     if (ends[1] < least || std::isnan(ends[1])) least = ends[1];
   }
-  return nb::make_tuple(most, least);
+  return nb::make_tuple(largest, least);
 }
 
 }  // namespace
@@ -269,7 +269,7 @@ void bind_dense(nb::module_& m) {
   nb::class_<CasePlanner>(m, "CasePlanner",
                           "A planner for the rest of a network when some variables are observed; one call at a time.")
       .def("__init__", &make_planner, "sizes"_a, "starts"_a, "members"_a, "strides"_a, "offsets"_a, "least"_a,
-           "asked"_a, "places"_a, "first"_a, "last"_a,
+           "asked"_a, "answer_offsets"_a, "first"_a, "last"_a,
            "Take factors: scopes in compressed rows, their strides and offsets in an arena, and log2 of each "
            "factor's least positive value. `asked`, `places`: requested variables, and offsets of their "
            "marginals in the answer. `first`, `last`: range of the arena for messages.")
@@ -309,10 +309,11 @@ void bind_dense(nb::module_& m) {
            nb::sig("def decode(self, variables: int) -> NDArray[numpy.int32]"),
            "Return the best assignment of this many variables. Steps are visited from the roots to the leaves; "
            "each value is the first best one, given the values of the step's axes.")
-      .def("run_cases", &DenseSession::run_cases, "variables"_a, "values"_a, "given"_a, "first"_a, "zones"_a, "peaks"_a,
+      .def("run_cases", &DenseSession::run_cases, "variables"_a, "values"_a, "evidence"_a, "first"_a, "zones"_a,
+           "peaks"_a,
            "Fix each row of values in turn, run all steps, and copy the arena from `first` on into `zones` and "
            "the peaks into `peaks`.")
-      .def("run_planned", &DenseSession::run_planned, "planner"_a, "variables"_a, "values"_a, "given"_a, "zones"_a,
+      .def("run_planned", &DenseSession::run_planned, "planner"_a, "variables"_a, "values"_a, "evidence"_a, "zones"_a,
            "logs"_a, "sound"_a,
            "Make and run a plan of its own for each row of values, on the factors in the arena (sum-product): "
            "write the marginals into `zones`, the natural logarithm of the sum into `logs`, and whether both "

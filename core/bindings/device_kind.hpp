@@ -30,10 +30,10 @@ inline Solver::FindDevice finder_of(nanobind::object find) {
         const nanobind::gil_scoped_acquire acquire;
         if (!future.is_valid()) future = find();
         if (!nanobind::cast<bool>(future.attr("done")())) return std::nullopt;
-        const nanobind::object found = future.attr("result")();
+        const nanobind::object device = future.attr("result")();
         find = future = nanobind::object();
         try {
-          return found.is_none() ? nullptr : nanobind::cast<const DeviceKind&>(found).make();
+          return device.is_none() ? nullptr : nanobind::cast<const DeviceKind&>(device).make();
         } catch (const DeviceFailed&) {
           return nullptr;
         }

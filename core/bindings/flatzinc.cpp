@@ -28,7 +28,7 @@ class FlatZinc {
   FlatZinc(nb::bytes text, nb::object poll, std::optional<std::vector<std::size_t>> assumed)
       : text_(std::move(text)), assumed_(std::move(assumed)) {
     Ended ended;
-    const flatzinc::Poll go_on = [&] { return tell(poll, ended); };
+    const flatzinc::Poll go_on = [&] { return report(poll, ended); };
     try {
       nb::gil_scoped_release release;
       const auto start = std::chrono::steady_clock::now();
@@ -108,7 +108,7 @@ class FlatZinc {
   // Makes instances of the same items for other threads.
   void copy(int count, const nb::object& poll) {
     Ended ended;
-    const flatzinc::Poll go_on = [&] { return tell(poll, ended); };
+    const flatzinc::Poll go_on = [&] { return report(poll, ended); };
     try {
       nb::gil_scoped_release release;
       for (int i = 0; i < count; ++i) {

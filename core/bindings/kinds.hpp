@@ -10,9 +10,9 @@
 
 inline elimina::SemiringKind semiring_kind(const std::string& name) {
   constexpr auto& names = elimina::semiring_names;
-  const auto found = std::find(names.begin(), names.end(), name);
-  if (found == names.end()) throw nanobind::value_error(("unknown semiring " + name).c_str());
-  return elimina::SemiringKind(found - names.begin());
+  const auto position = std::find(names.begin(), names.end(), name);
+  if (position == names.end()) throw nanobind::value_error(("unknown semiring " + name).c_str());
+  return elimina::SemiringKind(position - names.begin());
 }
 
 inline elimina::ValueKind value_kind(nanobind::dlpack::dtype dtype, elimina::SemiringKind semiring) {

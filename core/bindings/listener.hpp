@@ -21,7 +21,7 @@ inline nanobind::object as_argument(const std::vector<int>* value) {
 
 // Returns false if the call has to end: the listener returned False, or an exception was raised.
 template <class... Arguments>
-bool tell(const nanobind::object& listener, Ended& ended, Arguments... arguments) {
+bool report(const nanobind::object& listener, Ended& ended, Arguments... arguments) {
   if (ended.raised || ended.interrupted || elimina::stopped()) return false;
   nanobind::gil_scoped_acquire gil;
   if (PyErr_CheckSignals() == 0) {
@@ -41,5 +41,5 @@ bool tell(const nanobind::object& listener, Ended& ended, Arguments... arguments
 
 // A poll that calls the listener.
 inline auto listener_of(const nanobind::object& listener, Ended& ended) {
-  return [&](auto... arguments) { return tell(listener, ended, arguments...); };
+  return [&](auto... arguments) { return report(listener, ended, arguments...); };
 }

@@ -63,10 +63,10 @@ std::optional<Order> search_at_once(const Graph& graph, const Options& options, 
   if (run < worth_a_search || clock.counted() > search_share * run) return order;
   if (options.rounds >= 0 || search_share * run > longest_at_once) return std::nullopt;
   const double begun = clock.counted();
-  Clock part(clock, begun + std::min(clock.left(), longest_at_once));
-  part.count(begun);
-  Order other = search.improve(part);
-  clock.count(part.counted() - begun);
+  Clock round_clock(clock, begun + std::min(clock.remaining(), longest_at_once));
+  round_clock.count(begun);
+  Order other = search.improve(round_clock);
+  clock.count(round_clock.counted() - begun);
   if (elimina::stopped()) throw elimina::Stopped{};
   // On a loaded machine, the time limit may pass before a greedy run ends.
   return better(cost_of(graph, other), cost, options.limit) ? other : order;
@@ -81,8 +81,8 @@ struct Messages {
 };
 
 Messages messages_of(const Graph& graph, const EliminationTree& tree) {
-  Messages found;
-  found.cells.reserve(graph.count());
+  Messages messages;
+  messages.cells.reserve(graph.count());
   for (Vertex v = 0; v < graph.count(); ++v) {
     const auto separator = tree.separator(v);
     Vertex width = 0;
@@ -95,12 +95,12 @@ Messages messages_of(const Graph& graph, const EliminationTree& tree) {
     if (product >> 64) {
       width = static_cast<Vertex>(
           std::count_if(separator.begin(), separator.end(), [&](Vertex u) { return graph.size[u] > 1; }));
-      found.wide.emplace_back(separator.begin(), separator.end());
+      messages.wide.emplace_back(separator.begin(), separator.end());
     }
-    found.width = std::max(found.width, width);
-    found.cells.push_back(product >> 64 ? 0 : static_cast<std::uint64_t>(product));
+    messages.width = std::max(messages.width, width);
+    messages.cells.push_back(product >> 64 ? 0 : static_cast<std::uint64_t>(product));
   }
-  return found;
+  return messages;
 }
 
 // Messages as Python reads them.
@@ -145,53 +145,53 @@ FoundOrder find_order(Words<const double> sizes, Words<const std::int64_t> offse
   }
   if (!order) order = search_interruptibly(*search, is_begun, clock);
   search.reset();
-  Messages found;
+  Messages messages;
   {
     nb::gil_scoped_release release;
     const EliminationTree tree = eliminate(graph, *order);
-    found = messages_of(graph, tree);
+    messages = messages_of(graph, tree);
     if (graph.count() >= many_vertices) order = in_postorder(tree);
     // A million lists are freed without the interpreter's lock.
     graph = {};
   }
-  return {array_of(std::move(*order)), MessageFigures(std::move(found)), clock.counted(), true};
+  return {array_of(std::move(*order)), MessageFigures(std::move(messages)), clock.counted(), true};
 }
 
 FoundOrder find_partial_order(Words<const double> sizes, Words<const std::int64_t> offsets, Words<const Vertex> members,
-                              double most, std::uint64_t seed) {
+                              double log_cells, std::uint64_t seed) {
   PartialOrder partial;
-  Messages found;
+  Messages messages;
   bool is_complete;
   Clock clock(std::numeric_limits<double>::infinity());
   {
     nb::gil_scoped_release release;
     const Graph graph = graph_of(sizes, offsets, members);
     Random random(seed);
-    partial = greedy_up_to(graph, most, random, clock);
+    partial = greedy_up_to(graph, log_cells, random, clock);
     is_complete = partial.widest == none;
     if (is_complete) {
       const EliminationTree tree = eliminate(graph, partial.order);
-      found = messages_of(graph, tree);
+      messages = messages_of(graph, tree);
       if (graph.count() >= many_vertices) partial.order = in_postorder(tree);
     } else {
-      found.cells.assign(graph.count(), 1);
-      found.cells[partial.widest] = 0;
-      found.width = static_cast<Vertex>(partial.separator.size());
-      found.wide.push_back(std::move(partial.separator));
+      messages.cells.assign(graph.count(), 1);
+      messages.cells[partial.widest] = 0;
+      messages.width = static_cast<Vertex>(partial.separator.size());
+      messages.wide.push_back(std::move(partial.separator));
     }
   }
-  return {array_of(std::move(partial.order)), MessageFigures(std::move(found)), clock.counted(), is_complete};
+  return {array_of(std::move(partial.order)), MessageFigures(std::move(messages)), clock.counted(), is_complete};
 }
 
 MessageFigures messages(Words<const double> sizes, Words<const std::int64_t> offsets, Words<const Vertex> members,
                         Words<const Vertex> order) {
-  Messages found;
+  Messages messages;
   {
     nb::gil_scoped_release release;
     const Graph graph = graph_of(sizes, offsets, members);
-    found = messages_of(graph, eliminate(graph, list_of(order)));
+    messages = messages_of(graph, eliminate(graph, list_of(order)));
   }
-  return MessageFigures(std::move(found));
+  return MessageFigures(std::move(messages));
 }
 
 Array<Vertex> barren_removed(Words<const std::int64_t> offsets, Words<const Vertex> members,
@@ -223,7 +223,7 @@ void bind_order(nb::module_& m) {
       .def_ro("wide", &MessageFigures::wide, "Separators of the messages whose cells exceed 64 bits.");
   nb::class_<FoundOrder>(m, "FoundOrder", "An elimination order and its messages.")
       .def_prop_ro(
-          "order", [](const FoundOrder& found) { return found.order; }, nb::rv_policy::reference, "All variables.")
+          "order", [](const FoundOrder& self) { return self.order; }, nb::rv_policy::reference, "All variables.")
       .def_ro("messages", &FoundOrder::messages, "Messages along the order.")
       .def_ro("seconds", &FoundOrder::seconds, "Seconds of the search, counted by its work.")
       .def_ro("is_complete", &FoundOrder::is_complete,
@@ -235,7 +235,7 @@ void bind_order(nb::module_& m) {
         "Return an elimination order of little work; the arguments are trusted. The clock ends the search "
         "after `slowest` times `seconds`.");
   m.def("find_partial_order", &find_partial_order, nb::arg("sizes"), nb::arg("offsets"), nb::arg("members"),
-        nb::arg("most"), nb::arg("seed"),
+        nb::arg("log_cells"), nb::arg("seed"),
         "Return an elimination order by fill-in. From a bucket of more than 2^most cells on, or if a part "
         "of the graph has such a bucket, variables are only listed.");
   m.def("messages", &messages, nb::arg("sizes"), nb::arg("offsets"), nb::arg("members"), nb::arg("order"),

@@ -36,20 +36,20 @@ auto view_of(nb::handle_t<LaidOutSteps> self) {
 // A property that views one of a layout's vectors, or makes a list on demand if records are deferred.
 template <auto kMember, auto kMake>
 auto view_or_make(nb::handle_t<LaidOutSteps> self) {
-  const auto& own = nb::cast<LaidOutSteps&>(self);
-  return own.is_deferred ? array_of(unlocked([&] { return (own.*kMake)(); })) : view_of<kMember>(self);
+  const auto& laid_out = nb::cast<LaidOutSteps&>(self);
+  return laid_out.is_deferred ? array_of(unlocked([&] { return (laid_out.*kMake)(); })) : view_of<kMember>(self);
 }
 
 std::vector<std::vector<std::vector<int>>> partition(const std::vector<int>& sizes,
                                                      std::vector<std::vector<int>> scopes,
                                                      const std::vector<Words<const double>>& tables, int ibound,
-                                                     double most, int threads) {
+                                                     double infinite_sum, int threads) {
   if (scopes.size() != tables.size()) throw nb::value_error("as many scopes as tables are needed");
   std::vector<Costs> costs;
   for (std::size_t n = 0; n < tables.size(); ++n)
     costs.push_back({std::move(scopes[n]), Values(tables[n].data(), tables[n].data() + tables[n].size())});
   nb::gil_scoped_release release;
-  return partition_by_content(sizes, std::move(costs), ibound, most, threads);
+  return partition_by_content(sizes, std::move(costs), ibound, infinite_sum, threads);
 }
 
 struct PlannedSteps {
@@ -68,14 +68,14 @@ std::shared_ptr<PlannedTree> make_tree(Words<const i64> sizes, Words<const i64> 
   Lists listed;
   listed.starts = list_of(starts);
   listed.items = list_of(members);
-  std::vector<i64> own = list_of(sizes);
+  std::vector<i64> domain_sizes = list_of(sizes);
   std::vector<int> along = list_of(order), rest = list_of(kept);
-  check_variables(listed.items, own.size());
-  check_variables(along, own.size());
-  check_variables(rest, own.size());
+  check_variables(listed.items, domain_sizes.size());
+  check_variables(along, domain_sizes.size());
+  check_variables(rest, domain_sizes.size());
   nb::gil_scoped_release release;
-  return std::make_shared<PlannedTree>(plan_tree(std::move(listed), std::move(own), std::move(along), std::move(rest),
-                                                 ibound, partition ? &*partition : nullptr));
+  return std::make_shared<PlannedTree>(plan_tree(std::move(listed), std::move(domain_sizes), std::move(along),
+                                                 std::move(rest), ibound, partition ? &*partition : nullptr));
 }
 
 nb::tuple lists_of(const Lists& lists) { return nb::make_tuple(array_of(lists.starts), array_of(lists.items)); }
@@ -84,7 +84,7 @@ PlannedSteps make_steps(std::shared_ptr<PlannedTree> tree, const std::string& pa
                         Words<const double> weights, Words<const int> wanted, bool products, bool fused,
                         const std::vector<std::vector<int>>& families) {
   PlannedSteps made{tree, std::make_shared<Steps>()};
-  const std::vector<double> own = list_of(weights);
+  const std::vector<double> weight_list = list_of(weights);
   const std::vector<int> asked = list_of(wanted);
   const Lists joint = Lists::of(families);
   check_variables(joint.items, tree->sizes.size());
@@ -106,15 +106,15 @@ PlannedSteps make_steps(std::shared_ptr<PlannedTree> tree, const std::string& pa
     } else {
       for (int number = 0; number < int(tree->tree.size()); ++number) sequence.push_back(number);
     }
-    *made.steps =
-        upward_steps(tree->tree, tree->scopes, tree->sizes, sequence, rules, levelled, own, passes == "lasting");
+    *made.steps = upward_steps(tree->tree, tree->scopes, tree->sizes, sequence, rules, levelled, weight_list,
+                               passes == "lasting");
   }
   return made;
 }
 
 nb::tuple make_bounds(std::shared_ptr<PlannedTree> tree, int tables, i64 cells) {
   RowBounds made = unlocked([&] { return row_bounds(tree->tree, tree->scopes, tree->sizes, tables, cells); });
-  return nb::make_tuple(PlannedSteps{tree, std::make_shared<Steps>(std::move(made.steps))}, lists_of(made.own),
+  return nb::make_tuple(PlannedSteps{tree, std::make_shared<Steps>(std::move(made.steps))}, lists_of(made.upward),
                         lists_of(made.rest));
 }
 
@@ -122,32 +122,34 @@ PlannedSteps move_steps(const PlannedSteps& made, Words<const int> sequence) {
   return {made.tree, std::make_shared<Steps>(made.steps->moved({sequence.data(), sequence.size()}))};
 }
 
-LaidOutSteps place(const PlannedSteps& made, i64 itemsize, bool keep, Words<const int> levels, Words<const double> runs,
-                   const Words<const double>& speed, i64 most_words, i64 deferred_words) {
+LaidOutSteps lay_out_steps(const PlannedSteps& made, i64 itemsize, bool keep, Words<const int> levels,
+                           Words<const double> runs, const Words<const double>& speed, i64 most_words,
+                           i64 deferred_words) {
   if (speed.size() != 6) throw nb::value_error("a speed is six numbers");
-  const double* const given = speed.data();
-  const Speed figures{given[0], given[1], given[2], given[3], given[4], given[5]};
-  const std::vector<int> own = list_of(levels);
+  const double* const figures_of_speed = speed.data();
+  const Speed figures{figures_of_speed[0], figures_of_speed[1], figures_of_speed[2],
+                      figures_of_speed[3], figures_of_speed[4], figures_of_speed[5]};
+  const std::vector<int> level_list = list_of(levels);
   const std::vector<double> times = list_of(runs);
   nb::gil_scoped_release release;
   check_stop();
   const i64 factors = made.tree->scopes.size();
-  LaidOutSteps found{
-      lay_out(*made.steps, factors, made.tree->sizes, itemsize, keep, own, times, figures, most_words, deferred_words),
-      {},
-      {},
-      itemsize};
-  if (found.is_deferred) found.steps = made.steps, found.sizes = made.tree->sizes;
-  return found;
+  LaidOutSteps laid_out{lay_out(*made.steps, factors, made.tree->sizes, itemsize, keep, level_list, times, figures,
+                                most_words, deferred_words),
+                        {},
+                        {},
+                        itemsize};
+  if (laid_out.is_deferred) laid_out.steps = made.steps, laid_out.sizes = made.tree->sizes;
+  return laid_out;
 }
 
-Array<i64> first_sizes(const LaidOutSteps& own, Words<const i64> steps) {
-  if (!own.steps) throw nb::value_error("the records are not deferred");
-  std::vector<i64> found;
+Array<i64> first_sizes(const LaidOutSteps& self, Words<const i64> steps) {
+  if (!self.steps) throw nb::value_error("the records are not deferred");
+  std::vector<i64> sizes;
   for (const i64 number : span_of(steps))
-    found.push_back(own.sizes[own.steps->scopes[own.steps->steps.at(std::size_t(number)).scope]
-                                               [own.steps->axes_of(number).front()]]);
-  return array_of(std::move(found));
+    sizes.push_back(self.sizes[self.steps->scopes[self.steps->steps.at(std::size_t(number)).scope]
+                                                 [self.steps->axes_of(number).front()]]);
+  return array_of(std::move(sizes));
 }
 
 // Starts of the tables that each step reads, their sources and factors, and the combinations of each step.
@@ -175,59 +177,61 @@ void bind_plan(nb::module_& m) {
            "partition"_a.none(),
            "Eliminate symbolically; the arguments are trusted. Scope `f` is `members[starts[f]:starts[f + 1]]`.")
       .def_prop_ro(
-          "width", [](const PlannedTree& own) { return own.tree.width(); }, "Induced width.")
+          "width", [](const PlannedTree& self) { return self.tree.width(); }, "Induced width.")
       .def_prop_ro(
-          "depth", [](const PlannedTree& own) { return own.tree.depth(); },
+          "depth", [](const PlannedTree& self) { return self.tree.depth(); },
           "Number of nodes on the longest path from a root.")
       .def_prop_ro(
-          "order", [](const PlannedTree& own) { return own.tree.order; }, "Eliminated variables, in order.")
+          "order", [](const PlannedTree& self) { return self.tree.order; }, "Eliminated variables, in order.")
       .def_prop_ro(
-          "scopes", [](const PlannedTree& own) { return lists_of(own.scopes); },
+          "scopes", [](const PlannedTree& self) { return lists_of(self.scopes); },
           "Starts and members of the scopes, sorted by the order.")
       .def_prop_ro(
-          "variables", [](const PlannedTree& own) { return array_of(own.tree.variables); }, nb::rv_policy::reference,
+          "variables", [](const PlannedTree& self) { return array_of(self.tree.variables); }, nb::rv_policy::reference,
           "Variable that each node eliminates.")
       .def_prop_ro(
-          "parents", [](const PlannedTree& own) { return array_of(own.tree.parents); }, nb::rv_policy::reference,
+          "parents", [](const PlannedTree& self) { return array_of(self.tree.parents); }, nb::rv_policy::reference,
           "Parent of each node; -1 for a root.")
       .def_prop_ro(
-          "separators", [](const PlannedTree& own) { return lists_of(own.tree.separators); },
+          "separators", [](const PlannedTree& self) { return lists_of(self.tree.separators); },
           "Starts and members of the nodes' separators.")
       .def_prop_ro(
-          "factors", [](const PlannedTree& own) { return lists_of(own.tree.factors); },
+          "factors", [](const PlannedTree& self) { return lists_of(self.tree.factors); },
           "Starts and members of the nodes' factors.")
       .def_prop_ro(
-          "children", [](const PlannedTree& own) { return lists_of(own.tree.children); },
+          "children", [](const PlannedTree& self) { return lists_of(self.tree.children); },
           "Starts and members of the nodes' children.")
       .def_prop_ro(
-          "postorder", [](const PlannedTree& own) { return array_of(own.tree.postorder()); }, nb::rv_policy::reference,
+          "postorder", [](const PlannedTree& self) { return array_of(self.tree.postorder()); },
+          nb::rv_policy::reference,
           "Nodes in an order in which each subtree is finished before the next begins, so that few messages "
           "coexist.")
       .def(
           "cliques",
-          [](const PlannedTree& own) {
-            const Cliques found = junction_tree(own.tree);
-            return nb::make_tuple(lists_of(found.scopes), lists_of(found.separators), array_of(found.parents));
+          [](const PlannedTree& self) {
+            const Cliques cliques = junction_tree(self.tree);
+            return nb::make_tuple(lists_of(cliques.scopes), lists_of(cliques.separators), array_of(cliques.parents));
           },
           "Return starts and members of the scopes and of the separators of the maximal cliques, and their "
           "parents; -1 for a root.")
       .def(
           "central_order",
-          [](const PlannedTree& own) {
+          [](const PlannedTree& self) {
             nb::gil_scoped_release release;
-            return central_order(own.tree, own.sizes);
+            return central_order(self.tree, self.sizes);
           },
           "Return an order of the same triangulation whose junction tree has the fewest levels.");
   nb::class_<PlannedSteps>(m, "PlannedSteps", "The steps of a plan before memory is laid out.")
       .def_prop_ro(
-          "most_tables", [](const PlannedSteps& own) { return own.steps->most_tables; },
+          "most_tables", [](const PlannedSteps& self) { return self.steps->most_tables; },
           "Largest number of tables that a step reads.")
       .def_prop_ro(
           "outputs",
-          [](const PlannedSteps& own) {
-            std::vector<i64> found;
-            for (const Output& output : own.steps->outputs) found.insert(found.end(), {output.step, output.variable});
-            return array_of(std::move(found));
+          [](const PlannedSteps& self) {
+            std::vector<i64> cliques;
+            for (const Output& output : self.steps->outputs)
+              cliques.insert(cliques.end(), {output.step, output.variable});
+            return array_of(std::move(cliques));
           },
           nb::rv_policy::reference,
           "Step of each part of the answer, and the variable whose marginal it is (-1: none); families come "
@@ -235,7 +239,8 @@ void bind_plan(nb::module_& m) {
       .def_prop_ro("tables", &tables_of,
                    "Starts of each step's tables, their sources and factors, and each step's combinations.")
       .def("moved", &move_steps, "sequence"_a, "Return the same steps in another sequence.")
-      .def("place", &place, "itemsize"_a, "keep"_a, "levels"_a, "runs"_a, "speed"_a, "most_words"_a, "deferred_words"_a,
+      .def("lay_out", &lay_out_steps, "itemsize"_a, "keep"_a, "levels"_a, "runs"_a, "speed"_a, "most_words"_a,
+           "deferred_words"_a,
            "Lay the steps' tables out in memory. `levels`: level of each step; empty: all 0. `runs`: number of "
            "runs of each level's steps. `speed`: bytes and combinations a second, seconds of a step, bytes and "
            "combinations a second of one thread, and combinations of the smallest step that threads share. "
@@ -264,7 +269,8 @@ void bind_plan(nb::module_& m) {
       },
       "scopes"_a, "shapes"_a, "cells"_a,
       "Partition tables of some shapes in the same way, into mini-buckets of at most `cells` cells.");
-  m.def("partition_by_content", &partition, "sizes"_a, "scopes"_a, "tables"_a, "ibound"_a, "most"_a, "threads"_a,
+  m.def("partition_by_content", &partition, "sizes"_a, "scopes"_a, "tables"_a, "ibound"_a, "infinite_sum"_a,
+        "threads"_a,
         "Partition each bucket by the contents of its tables: see `contents.hpp`. Variables are places in "
         "the order of elimination.");
   m.def("plan_steps", &make_steps, "tree"_a, "passes"_a, "tables"_a, "levelled"_a, "weights"_a, "wanted"_a,
@@ -280,7 +286,7 @@ void bind_plan(nb::module_& m) {
   nb::class_<Arena>(m, "Arena",
                     "Allocator of spans of one block of memory, which reuses freed spans and records its peak.")
       .def(nb::init<i64>(), "itemsize"_a)
-      .def("take", &Arena::take, "span"_a,
+      .def("allocate", &Arena::allocate, "span"_a,
            "Return the offset of the first free span that fits; if none does, the height grows.")
       .def("seal", &Arena::seal, "Leave free spans below the height unused.")
       .def("give_back", &Arena::give_back, "offset"_a, "span"_a,
@@ -310,7 +316,7 @@ void bind_plan(nb::module_& m) {
       .def_prop_ro("out_offsets", &view_of<&Layout::out_offsets>,
                    "Start of each step's output in the arena; empty unless records are deferred.")
       .def_prop_ro(
-          "most_tables", [](const LaidOutSteps& own) { return own.steps ? own.steps->most_tables : 0; },
+          "most_tables", [](const LaidOutSteps& self) { return self.steps ? self.steps->most_tables : 0; },
           "Largest number of tables that a step reads; 0 unless records are deferred.")
       .def("first_sizes", &first_sizes, "steps"_a,
            "Return the number of values of the first variable of each of these steps' outputs, which must have "

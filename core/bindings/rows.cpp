@@ -76,7 +76,7 @@ void check_words(const Words<const u64>& mask, std::size_t words) {
 
 Rows join(const std::string& semiring, double parameter, i64 integer_parameter, Keys left_keys, Values left_values,
           Keys right_keys, Values right_values, Words<const u64> group, u64 low, bool eliminate, Words<const i64> stage,
-          double budget, i64 integer_budget, i64 most, int threads) {
+          double budget, i64 integer_budget, i64 max_rows, int threads) {
   const std::size_t words = left_keys.shape(1);
   if (right_keys.shape(1) != words || left_values.dtype() != right_values.dtype())
     throw nb::value_error("both tables must have the same words and dtype");
@@ -84,7 +84,7 @@ Rows join(const std::string& semiring, double parameter, i64 integer_parameter, 
   const Ring ring = ring_of(semiring, parameter, integer_parameter, left_values.dtype());
   const Table left = table_of(left_keys, left_values), right = table_of(right_keys, right_values);
   const RowsFunctions& functions = functions_of(words);
-  const JoinOrder order{group.data(), low, eliminate, most};
+  const JoinOrder order{group.data(), low, eliminate, max_rows};
   const StageOrder limits{stage.data(), budget, integer_budget};
   return rows_of(unlocked([&] { return functions.join(ring, left, right, order, limits, threads); }), words,
                  left_values.dtype());
@@ -184,7 +184,7 @@ Array<int> decode(const std::string& semiring, int variables, nb::iterable steps
 void bind_rows(nb::module_& m) {
   m.def("rows_join", &join, "semiring"_a, "parameter"_a, "integer_parameter"_a, "left_keys"_a, "left_values"_a,
         "right_keys"_a, "right_values"_a, "group"_a, "low"_a, "eliminate"_a, "stage"_a, "budget"_a, "integer_budget"_a,
-        "most"_a, "threads"_a,
+        "max_rows"_a, "threads"_a,
         "Join two sorted tables with one layout of keys; return keys, values and the number of candidates. "
         "`low`: bits of the least significant variable, which may be eliminated. Raises OverflowError for "
         "more than `most` rows.");

@@ -16,7 +16,7 @@ class Searching {
  public:
   // One thread for each copy of the model.
   Searching(const std::vector<Solver*>& copies, Options options) {
-    options.poll = [this] { return tell(poll_, ended_); };
+    options.poll = [this] { return report(poll_, ended_); };
     if (copies.size() == 1) search_ = std::make_unique<Search>(*copies[0], std::move(options));
     else search_ = std::make_unique<ParallelSearch>(copies, std::move(options));
   }

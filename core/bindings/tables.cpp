@@ -37,9 +37,9 @@ struct Described {
 
 // The name of an attribute, made once.
 nb::handle name_of(const char* name) {
-  PyObject* found = PyUnicode_InternFromString(name);
-  if (!found) throw nb::python_error();
-  return found;
+  PyObject* interned = PyUnicode_InternFromString(name);
+  if (!interned) throw nb::python_error();
+  return interned;
 }
 
 // A view of a NumPy array. The buffer protocol would allocate a description for each array, freed only with it.
@@ -76,9 +76,9 @@ struct Read {
   nb::object arrays;
 };
 
-void read_table(nb::handle table, Read& found) {
+void read_table(nb::handle table, Read& read) {
   static const nb::handle values_name = name_of("values"), rows_name = name_of("rows"), scope_name = name_of("scope");
-  auto& [source, scope, sizes, strides, arrays] = found;
+  auto& [source, scope, sizes, strides, arrays] = read;
   const nb::object values = nb::getattr(table, values_name), rows = nb::getattr(table, rows_name);
   scope.clear();
   sizes.clear();
@@ -115,62 +115,62 @@ void make(TableList* list, nb::iterable tables) {
   const std::size_t count = nb::len_hint(tables);
   made.tables.reserve(count);
   made.arrays.reserve(count);
-  Read found;
+  Read read;
   Turns turns;
   for (const nb::handle table : tables) {
     turns.look();
-    read_table(table, found);
-    made.tables.add(found.source, found.scope, found.sizes, found.strides);
-    made.arrays.push_back(found.arrays);
+    read_table(table, read);
+    made.tables.add(read.source, read.scope, read.sizes, read.strides);
+    made.arrays.push_back(read.arrays);
   }
   new (list) TableList(std::move(made));
 }
 
 void replace(TableList& list, i64 number, nb::handle table) {
-  Read found;
-  read_table(table, found);
-  if (number < 0 || number >= list.tables.size() || !std::ranges::equal(found.scope, list.tables.scope(number)) ||
-      !std::ranges::equal(found.sizes, list.tables.sizes(number)))
+  Read read;
+  read_table(table, read);
+  if (number < 0 || number >= list.tables.size() || !std::ranges::equal(read.scope, list.tables.scope(number)) ||
+      !std::ranges::equal(read.sizes, list.tables.sizes(number)))
     throw nb::value_error("a table is replaced by one of another scope");
-  list.tables.replace(number, found.source, found.strides);
-  list.arrays[number] = found.arrays;
+  list.tables.replace(number, read.source, read.strides);
+  list.arrays[number] = read.arrays;
 }
 
-nb::list ends(const TableList& own, const std::string& sense) {
-  const std::vector<Ends>* known = nullptr;
+nb::list ends(const TableList& self, const std::string& sense) {
+  const std::vector<Ends>* ranges = nullptr;
   {
     nb::gil_scoped_release release;
-    known = &own.tables.ends(sense_of(sense));
+    ranges = &self.tables.ends(sense_of(sense));
   }
-  nb::list found;
+  nb::list pairs;
   Turns turns;
-  for (i64 number = 0; number < own.tables.size(); ++number) {
+  for (i64 number = 0; number < self.tables.size(); ++number) {
     turns.look();
-    const Ends& one = (*known)[number];
-    if (!one.any) found.append(nb::none());
-    else if (own.tables.source(number).type == Type::i64) found.append(nb::make_tuple(one.least, one.most));
-    else found.append(nb::make_tuple(one.low, one.high));
+    const Ends& range = (*ranges)[number];
+    if (!range.any) pairs.append(nb::none());
+    else if (self.tables.source(number).type == Type::i64) pairs.append(nb::make_tuple(range.least, range.largest));
+    else pairs.append(nb::make_tuple(range.low, range.high));
   }
-  return found;
+  return pairs;
 }
 
 // Kind of each table: 0 if it allows nothing, 1 for integers, 2 for floats; and its smallest and largest allowed
 // number.
-nb::tuple all_ends(const TableList& own, const std::string& sense) {
-  const auto count = std::size_t(own.tables.size());
+nb::tuple all_ends(const TableList& self, const std::string& sense) {
+  const auto count = std::size_t(self.tables.size());
   std::vector<std::uint8_t> kinds(count);
   std::vector<i64> integers(2 * count);
   std::vector<double> reals(2 * count);
   {
     nb::gil_scoped_release release;
-    const std::vector<Ends>& known = own.tables.ends(sense_of(sense));
+    const std::vector<Ends>& ranges = self.tables.ends(sense_of(sense));
     for (std::size_t number = 0; number < count; ++number) {
-      const Ends& one = known[number];
-      kinds[number] = std::uint8_t(one.any ? own.tables.source(i64(number)).type == Type::i64 ? 1 : 2 : 0);
-      integers[2 * number] = one.least;
-      integers[2 * number + 1] = one.most;
-      reals[2 * number] = one.low;
-      reals[2 * number + 1] = one.high;
+      const Ends& range = ranges[number];
+      kinds[number] = std::uint8_t(range.any ? self.tables.source(i64(number)).type == Type::i64 ? 1 : 2 : 0);
+      integers[2 * number] = range.least;
+      integers[2 * number + 1] = range.largest;
+      reals[2 * number] = range.low;
+      reals[2 * number + 1] = range.high;
     }
   }
   const std::array<std::size_t, 2> shape{count, 2};
@@ -178,35 +178,35 @@ nb::tuple all_ends(const TableList& own, const std::string& sense) {
                         array_of(std::move(reals), shape));
 }
 
-Array<i64> forbidding(const TableList& own, const std::string& sense) {
-  std::vector<i64> found;
+Array<i64> forbidding(const TableList& self, const std::string& sense) {
+  std::vector<i64> numbers;
   {
     nb::gil_scoped_release release;
-    const std::vector<Ends>& known = own.tables.ends(sense_of(sense));
-    for (i64 number = 0; number < own.tables.size(); ++number)
-      if (known[number].forbids) found.push_back(number);
+    const std::vector<Ends>& ranges = self.tables.ends(sense_of(sense));
+    for (i64 number = 0; number < self.tables.size(); ++number)
+      if (ranges[number].forbids) numbers.push_back(number);
   }
-  return array_of(std::move(found));
+  return array_of(std::move(numbers));
 }
 
-TableList chosen(const TableList& own, Words<const i64> numbers) {
+TableList chosen(const TableList& self, Words<const i64> numbers) {
   TableList made;
   made.tables.reserve(numbers.size());
   made.arrays.reserve(numbers.size());
   Turns turns;
   for (const i64 number : span_of(numbers)) {
     turns.look();
-    if (number < 0 || number >= own.tables.size()) throw nb::index_error("there is no such table");
-    made.tables.add(own.tables.source(number), own.tables.scope(number), own.tables.sizes(number),
-                    own.tables.strides(number));
-    made.arrays.push_back(own.arrays[number]);
+    if (number < 0 || number >= self.tables.size()) throw nb::index_error("there is no such table");
+    made.tables.add(self.tables.source(number), self.tables.scope(number), self.tables.sizes(number),
+                    self.tables.strides(number));
+    made.arrays.push_back(self.arrays[number]);
   }
   return made;
 }
 
-nb::list values(const TableList& own, const std::vector<i64>& assignment) {
-  const Tables& tables = own.tables;
-  nb::list found;
+nb::list values(const TableList& self, const std::vector<i64>& assignment) {
+  const Tables& tables = self.tables;
+  nb::list entries;
   Turns turns;
   for (i64 number = 0; number < tables.size(); ++number) {
     turns.look();
@@ -222,59 +222,60 @@ nb::list values(const TableList& own, const std::vector<i64>& assignment) {
                                   .c_str());
     }
     const Source& source = tables.source(number);
-    const char* place = tables.at(number, assignment);
+    const char* entry = tables.at(number, assignment);
     switch (source.type) {
-      case Type::f64: found.append(nb::float_(place ? load<double>(place) : source.listing->real_default)); break;
+      case Type::f64: entries.append(nb::float_(entry ? load<double>(entry) : source.listing->real_default)); break;
       case Type::f32:
-        found.append(nb::float_(place ? double(load<float>(place)) : source.listing->real_default));
+        entries.append(nb::float_(entry ? double(load<float>(entry)) : source.listing->real_default));
         break;
-      case Type::i64: found.append(nb::int_(place ? load<i64>(place) : source.listing->integer_default)); break;
+      case Type::i64: entries.append(nb::int_(entry ? load<i64>(entry) : source.listing->integer_default)); break;
     }
   }
-  return found;
+  return entries;
 }
 
-nb::tuple groups(const TableList& own) {
-  Lists found;
+nb::tuple groups(const TableList& self) {
+  Lists grouping;
   std::vector<i64> starts{0}, variables;
   {
     nb::gil_scoped_release release;
-    found = own.tables.groups();
-    for (i64 group = 0; group < found.size(); ++group) {
-      const auto scope = own.tables.scope(found[group].front());
+    grouping = self.tables.groups();
+    for (i64 group = 0; group < grouping.size(); ++group) {
+      const auto scope = self.tables.scope(grouping[group].front());
       variables.insert(variables.end(), scope.begin(), scope.end());
       starts.push_back(i64(variables.size()));
     }
   }
-  return nb::make_tuple(array_of(std::move(starts)), array_of(std::move(variables)), array_of(std::move(found.starts)),
-                        array_of(std::move(found.items)));
+  return nb::make_tuple(array_of(std::move(starts)), array_of(std::move(variables)),
+                        array_of(std::move(grouping.starts)), array_of(std::move(grouping.items)));
 }
 
-std::vector<i64> constants(const TableList& own) {
-  std::vector<i64> found;
-  for (i64 number = 0; number < own.tables.size(); ++number)
-    if (own.tables.scope(number).empty()) found.push_back(number);
-  return found;
+std::vector<i64> constants(const TableList& self) {
+  std::vector<i64> numbers;
+  for (i64 number = 0; number < self.tables.size(); ++number)
+    if (self.tables.scope(number).empty()) numbers.push_back(number);
+  return numbers;
 }
 
-nb::list idle(const TableList& own) {
-  std::vector<std::pair<i64, std::vector<int>>> found;
+nb::list idle(const TableList& self) {
+  std::vector<std::pair<i64, std::vector<int>>> idle_axes;
   {
     nb::gil_scoped_release release;
     Looks looks;
-    for (i64 number = 0; number < own.tables.size(); ++number) {
+    for (i64 number = 0; number < self.tables.size(); ++number) {
       looks.look();
-      if (std::vector<int> axes = own.tables.idle(number); !axes.empty()) found.emplace_back(number, std::move(axes));
+      if (std::vector<int> axes = self.tables.idle(number); !axes.empty())
+        idle_axes.emplace_back(number, std::move(axes));
     }
   }
-  return nb::cast<nb::list>(nb::cast(found));
+  return nb::cast<nb::list>(nb::cast(idle_axes));
 }
 
-i64 largest(const TableList& own) {
-  i64 found = -1;
-  for (i64 number = 0; number < own.tables.size(); ++number)
-    if (found < 0 || own.tables.cells(number) > own.tables.cells(found)) found = number;
-  return found;
+i64 largest(const TableList& self) {
+  i64 best = -1;
+  for (i64 number = 0; number < self.tables.size(); ++number)
+    if (best < 0 || self.tables.cells(number) > self.tables.cells(best)) best = number;
+  return best;
 }
 
 using Arena = nb::ndarray<nb::ndim<1>, nb::c_contig, nb::device::cpu>;
@@ -290,9 +291,9 @@ Number number_of(const Arena& arena) {
 }
 
 // All tables as one factor, its last variable fastest.
-void join(const TableList& own, const std::string& sense, const std::string& rule, i64 limit,
+void join(const TableList& self, const std::string& sense, const std::string& rule, i64 limit,
           const std::vector<int>& scope, const std::vector<i64>& sizes, Arena arena, i64 block) {
-  std::vector<int> members(own.tables.size());
+  std::vector<int> members(self.tables.size());
   std::iota(members.begin(), members.end(), 0);
   std::vector<i64> strides(sizes.size());
   i64 cells = 1;
@@ -302,13 +303,13 @@ void join(const TableList& own, const std::string& sense, const std::string& rul
   const std::array<i64, 1> offsets{0}, numbers{0};
   const Number type = number_of(arena);
   unlocked([&] {
-    return encode(own.tables, sense_of(sense), rule_of(rule), limit,
+    return encode(self.tables, sense_of(sense), rule_of(rule), limit,
                   {member_starts, members, starts, scope, sizes, strides, offsets}, numbers, type,
                   static_cast<char*>(arena.data()), block);
   });
 }
 
-nb::tuple encode_factors(const TableList& own, const std::string& sense, const std::string& rule, i64 limit,
+nb::tuple encode_factors(const TableList& self, const std::string& sense, const std::string& rule, i64 limit,
                          Words<const i64> member_starts, Words<const int> members, Words<const i64> starts,
                          Words<const int> scopes, Words<const i64> sizes, Words<const i64> strides,
                          Words<const i64> offsets, std::optional<Words<const i64>> numbers, Arena arena, i64 block) {
@@ -320,7 +321,7 @@ nb::tuple encode_factors(const TableList& own, const std::string& sense, const s
     for (i64 number = 0; number < i64(offsets.size()); ++number) all.push_back(number);
   const std::span<const i64> wanted = numbers ? span_of(*numbers) : std::span<const i64>(all);
   Written written = unlocked([&] {
-    return encode(own.tables, sense_of(sense), rule_of(rule), limit, factors, wanted, type,
+    return encode(self.tables, sense_of(sense), rule_of(rule), limit, factors, wanted, type,
                   static_cast<char*>(arena.data()), block);
   });
   const std::size_t count = written.exponents.size();
@@ -360,12 +361,12 @@ void bind_tables(nb::module_& m) {
            "tables.")
       .def(
           "incumbent",
-          [](const TableList& own, const std::string& sense, u64 descent, u64 moves, i64 table, i64 listed_table,
+          [](const TableList& self, const std::string& sense, u64 descent, u64 moves, i64 table, i64 listed_table,
              i64 all) {
-            network::Incumbent found = unlocked([&] {
-              return network::incumbent(own.tables, sense_of(sense), {descent, moves, table, listed_table, all});
+            network::Incumbent incumbent = unlocked([&] {
+              return network::incumbent(self.tables, sense_of(sense), {descent, moves, table, listed_table, all});
             });
-            return nb::make_tuple(std::move(found.values), found.cost);
+            return nb::make_tuple(std::move(incumbent.values), incumbent.cost);
           },
           "sense"_a, "descent"_a, "moves"_a, "table"_a, "listed_table"_a, "all"_a,
           "Find an assignment by a descent that visits at most `descent` cells, and tabu moves that visit at "

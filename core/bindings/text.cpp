@@ -61,11 +61,12 @@ std::pair<Array<std::int32_t>, Array<std::int64_t>> tuples(Text& text, std::uint
 }
 
 std::tuple<Array<std::int64_t>, Array<std::int64_t>, Array<std::int64_t>> functions(
-    Text& text, std::uint64_t most, const Words<const std::int64_t>& sizes, std::int64_t bound, std::int64_t forbidden,
-    std::int64_t dense, std::int64_t ratio) {
-  Scanner::Functions found =
-      unlocked([&] { return text.scanner.functions(most, span_of(sizes), {bound, forbidden, dense, ratio}); });
-  return {array_of(std::move(found.starts)), array_of(std::move(found.members)), array_of(std::move(found.costs))};
+    Text& text, std::uint64_t max_functions, const Words<const std::int64_t>& sizes, std::int64_t bound,
+    std::int64_t forbidden, std::int64_t dense, std::int64_t ratio) {
+  Scanner::Functions functions =
+      unlocked([&] { return text.scanner.functions(max_functions, span_of(sizes), {bound, forbidden, dense, ratio}); });
+  return {array_of(std::move(functions.starts)), array_of(std::move(functions.members)),
+          array_of(std::move(functions.costs))};
 }
 
 std::tuple<Array<std::int64_t>, Array<double>, Array<double>, Array<double>> bif_rows(
@@ -116,7 +117,7 @@ void bind_text(nb::module_& m) {
       .def_prop_ro(
           "line", [](const Text& t) { return t.scanner.line(); }, "Line of the last token read, from 1.")
       .def_prop_ro(
-          "left", [](const Text& t) { return t.scanner.left(); }, "Number of bytes not yet read.")
+          "remaining", [](const Text& t) { return t.scanner.remaining(); }, "Number of bytes not yet read.")
       .def_prop_ro(
           "quoted", [](const Text& t) { return t.scanner.quoted(); }, "True if the last token was in quotes.")
       .def(
@@ -164,7 +165,7 @@ void bind_text(nb::module_& m) {
           "Read tables 'k v1 .. vk' with k == sizes[i]; return the concatenated values, `total` in number.")
       .def("tuples", &tuples, "count"_a, "sizes"_a,
            "Read tuples 'i1 .. ik cost'; return flat int32 rows and int64 costs.")
-      .def("functions", &functions, "most"_a, "sizes"_a, "bound"_a, "forbidden"_a, "dense"_a, "ratio"_a,
+      .def("functions", &functions, "max_functions"_a, "sizes"_a, "bound"_a, "forbidden"_a, "dense"_a, "ratio"_a,
            "Read cost functions 'arity i1 .. ik default count' with `count` tuples each, as dense tables; "
            "return starts and variables of their scopes, and costs one after another. Ends before the first "
            "function that is malformed, shared or global, or that has over `dense` cells and over `ratio` "

@@ -81,9 +81,9 @@ void make_bound(RootBound* self, const Matrix& matrix, const std::vector<int>& f
 
 using Edges = std::tuple<std::vector<int>, std::vector<int>, std::vector<Length>>;
 
-std::optional<Edges> survivors(const RootBound& self, Length upper, std::size_t most, double seconds) {
+std::optional<Edges> survivors(const RootBound& self, Length upper, std::size_t max_edges, double seconds) {
   std::optional<Graph> graph;
-  limited(seconds, [&] { graph = self.survivors(upper, most); });
+  limited(seconds, [&] { graph = self.survivors(upper, max_edges); });
   if (!graph) return std::nullopt;
   return Edges{std::move(graph->from), std::move(graph->to), std::move(graph->length)};
 }
@@ -123,7 +123,7 @@ void bind_tsp(nb::module_& m) {
       .def_prop_ro(
           "multipliers", [](const RootBound& self) { return std::tuple(self.multipliers(), self.scale()); },
           "Multipliers of the cities, in parts of a unit, and the number of parts.")
-      .def("survivors", &survivors, "upper"_a, "most"_a, "seconds"_a = kNoLimit,
+      .def("survivors", &survivors, "upper"_a, "max_edges"_a, "seconds"_a = kNoLimit,
            "Return both ends and the lengths of all edges that a tour of at most `upper` may have; None if "
            "there are more than `most`, or the time was up.");
 }

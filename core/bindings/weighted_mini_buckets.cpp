@@ -21,16 +21,18 @@ std::shared_ptr<WeightedMiniBuckets> make(const plan::PlannedTree& tree, Words<c
   i64 cells = 0;
   for (i64 f = 0; f < tree.scopes.size(); ++f) cells += plan::cells_of(tree.scopes[f], tree.sizes);
   if (i64(values.size()) != cells) throw nb::value_error("each cell of a factor has one value");
-  std::vector<double> logs = list_of(values), own = list_of(weights);
-  return unlocked([&] { return std::make_shared<WeightedMiniBuckets>(tree, std::move(logs), std::move(own), shared); });
+  std::vector<double> logs = list_of(values), weight_list = list_of(weights);
+  return unlocked(
+      [&] { return std::make_shared<WeightedMiniBuckets>(tree, std::move(logs), std::move(weight_list), shared); });
 }
 
-void check(const WeightedMiniBuckets& own, const Words<const double>& parameters) {
-  if (i64(parameters.size()) != own.parameters()) throw nb::value_error("the number of parameters is another one");
+void check(const WeightedMiniBuckets& mini_buckets, const Words<const double>& parameters) {
+  if (i64(parameters.size()) != mini_buckets.parameters())
+    throw nb::value_error("the number of parameters is another one");
 }
 
-void check_variables(const WeightedMiniBuckets& own, std::size_t count) {
-  if (count != own.variables()) throw nb::value_error("each variable of the order has one number");
+void check_variables(const WeightedMiniBuckets& mini_buckets, std::size_t count) {
+  if (count != mini_buckets.variables()) throw nb::value_error("each variable of the order has one number");
 }
 
 }  // namespace
@@ -43,14 +45,14 @@ void bind_weighted_mini_buckets(nb::module_& m) {
            "after another; `weights`: weight of each node; `shared`: largest number of variables of a shift.")
       .def_static("bytes", &WeightedMiniBuckets::bytes, "tree"_a, "Return the bytes of a tree's messages and shares.")
       .def_prop_ro(
-          "initial", [](const WeightedMiniBuckets& own) { return array_of(own.initial()); }, nb::rv_policy::reference,
+          "initial", [](const WeightedMiniBuckets& self) { return array_of(self.initial()); }, nb::rv_policy::reference,
           "Parameters without shifts, and with the given weights.")
       .def(
           "continued",
-          [](const WeightedMiniBuckets& own, const WeightedMiniBuckets& other, Words<const double> parameters) {
+          [](const WeightedMiniBuckets& self, const WeightedMiniBuckets& other, Words<const double> parameters) {
             check(other, parameters);
-            if (own.variables() != other.variables()) throw nb::value_error("the orders are of other lengths");
-            return array_of(own.continued(other, span_of(parameters)));
+            if (self.variables() != other.variables()) throw nb::value_error("the orders are of other lengths");
+            return array_of(self.continued(other, span_of(parameters)));
           },
           "other"_a, "parameters"_a,
           "Return parameters that continue those of mini-buckets along the same order with another i-bound.")
@@ -61,43 +63,43 @@ void bind_weighted_mini_buckets(nb::module_& m) {
                    "logarithms of the sizes of weights.")
       .def_prop_ro("rounding", &WeightedMiniBuckets::rounding, "Largest rounding error of the last bound.")
       .def_prop_ro(
-          "marginals", [](const WeightedMiniBuckets& own) { return array_of(own.marginals()); },
+          "marginals", [](const WeightedMiniBuckets& self) { return array_of(self.marginals()); },
           nb::rv_policy::reference, "Estimated marginals of the variables in elimination order, after `gradient`.")
       .def(
           "set_totals",
-          [](WeightedMiniBuckets& own, Words<const double> totals) {
-            check_variables(own, totals.size());
-            own.set_totals(span_of(totals));
+          [](WeightedMiniBuckets& self, Words<const double> totals) {
+            check_variables(self, totals.size());
+            self.set_totals(span_of(totals));
           },
           "totals"_a, "Set the sum of the weights of each variable, in elimination order.")
       .def(
           "fix",
-          [](WeightedMiniBuckets& own, Words<const int> values) {
-            check_variables(own, values.size());
-            own.fix(span_of(values));
+          [](WeightedMiniBuckets& self, Words<const int> values) {
+            check_variables(self, values.size());
+            self.fix(span_of(values));
           },
           "values"_a, "Fix variables, in elimination order, to values; -1: the variable is summed over.")
       .def(
           "decode",
-          [](const WeightedMiniBuckets& own, int count, unsigned seed) {
-            return array_of(unlocked([&] { return own.decode(count, seed); }));
+          [](const WeightedMiniBuckets& self, int count, unsigned seed) {
+            return array_of(unlocked([&] { return self.decode(count, seed); }));
           },
           "count"_a, "seed"_a,
           "Return assignments, in elimination order and one after another, decoded from the messages of the "
           "last `bound`: the one with the best values, then random ones.")
       .def(
           "bound",
-          [](WeightedMiniBuckets& own, Words<const double> parameters) {
-            check(own, parameters);
-            return unlocked([&] { return own.evaluate(span_of(parameters), nullptr); });
+          [](WeightedMiniBuckets& self, Words<const double> parameters) {
+            check(self, parameters);
+            return unlocked([&] { return self.evaluate(span_of(parameters), nullptr); });
           },
           "parameters"_a, "Return the natural logarithm of the bound.")
       .def(
           "gradient",
-          [](WeightedMiniBuckets& own, Words<const double> parameters) {
-            check(own, parameters);
+          [](WeightedMiniBuckets& self, Words<const double> parameters) {
+            check(self, parameters);
             std::vector<double> gradient;
-            const double bound = unlocked([&] { return own.evaluate(span_of(parameters), &gradient); });
+            const double bound = unlocked([&] { return self.evaluate(span_of(parameters), &gradient); });
             return nb::make_tuple(bound, array_of(std::move(gradient)));
           },
           "parameters"_a, "Return the natural logarithm of the bound, and its gradient.");

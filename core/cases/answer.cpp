@@ -39,11 +39,11 @@ class Reader {
   CaseAnswer answer() const {
     double log = 0, sum = 1;
     i64 exponent = 0, own_exponent = 0;
-    const auto multiply = [&](double part) {
-      log += std::log(part);
-      int own = 0;
-      sum = std::frexp(sum * part, &own);
-      own_exponent += own;
+    const auto multiply = [&](double factor) {
+      log += std::log(factor);
+      int factor_exponent = 0;
+      sum = std::frexp(sum * factor, &factor_exponent);
+      own_exponent += factor_exponent;
     };
     for (i64 number = 0; number < program_.upward; ++number) exponent += scale_exponent<V>(peaks_[2 * number]);
     for (const i64 number : program_.roots) {

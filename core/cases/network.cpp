@@ -34,12 +34,12 @@ CaseNetwork::CaseNetwork(const tables::Tables& tables, tables::Sense sense, tabl
   encode(tables, sense, rule, made);
   made.first = i64(arena_.size());
   made.last = cells;
-  i64 place = 0;
-  for (i64 v = 0; posteriors && v < i64(sizes_.size()); place += sizes_[v++]) {
+  i64 offset = 0;
+  for (i64 v = 0; posteriors && v < i64(sizes_.size()); offset += sizes_[v++]) {
     made.asked.push_back(v);
-    made.places.push_back(place);
+    made.answer_offsets.push_back(offset);
   }
-  shares_ = place;
+  shares_ = offset;
   planner_.emplace(std::move(made));
 }
 
@@ -48,13 +48,14 @@ void CaseNetwork::encode(const tables::Tables& tables, tables::Sense sense, tabl
   i64 end = 0;
   for (i64 f = 0; f < count; ++f) {
     const auto scope = tables.scope(f);
-    const auto own = tables.sizes(f);
+    const auto table_sizes = tables.sizes(f);
     if (tables.cells(f) >= kVector) end = (end + kVector - 1) / kVector * kVector;
     made.offsets.push_back(end);
     made.scopes.append(scope);
     made.strides.resize(made.scopes.items.size());
     i64 stride = 1;
-    for (i64 a = i64(scope.size()) - 1; a >= 0; stride *= own[a--]) made.strides[made.scopes.starts[f] + a] = stride;
+    for (i64 a = i64(scope.size()) - 1; a >= 0; stride *= table_sizes[a--])
+      made.strides[made.scopes.starts[f] + a] = stride;
     end += tables.cells(f);
   }
   arena_.resize(end);
@@ -111,25 +112,25 @@ std::optional<CasePosteriors> CaseNetwork::answer(const int* values, const Dense
   const CaseProgram* program = kept_ ? &*kept_ : usable_ ? planner_->plan(values, most_work_) : nullptr;
   if (!program) return std::nullopt;
   if (!run(*program, values, poll)) throw Stopped{};
-  CasePosteriors found{
+  CasePosteriors posteriors{
       std::vector<double>(shares_), 0, 0, program->width, program->largest, program->work, program->end};
   const CaseAnswer answer = read_case(*program, planner_->tables(), values, ValueKind::float64, arena_.data(),
-                                      peaks_.data(), found.shares.data());
+                                      peaks_.data(), posteriors.shares.data());
   if (!answer.sound) return std::nullopt;
-  found.log_sum = answer.log_sum + double(exponent_) * std::numbers::ln2;
-  found.sum = std::ldexp(answer.sum, int(exponent_));
-  if (shares_) divide(found.shares);
-  return found;
+  posteriors.log_sum = answer.log_sum + double(exponent_) * std::numbers::ln2;
+  posteriors.sum = std::ldexp(answer.sum, int(exponent_));
+  if (shares_) divide(posteriors.shares);
+  return posteriors;
 }
 
 void CaseNetwork::divide(std::vector<double>& zone) const {
-  double* own = zone.data();
+  double* marginal = zone.data();
   for (const i64 size : sizes_) {
-    const double high = *std::max_element(own, own + size);
+    const double high = *std::max_element(marginal, marginal + size);
     double sum = 0;
-    for (i64 x = 0; x < size; ++x) sum += own[x] /= high;
-    for (i64 x = 0; x < size; ++x) own[x] /= sum;
-    own += size;
+    for (i64 x = 0; x < size; ++x) sum += marginal[x] /= high;
+    for (i64 x = 0; x < size; ++x) marginal[x] /= sum;
+    marginal += size;
   }
 }
 

@@ -10,7 +10,7 @@ namespace elimina {
 
 class CasePasses {
  public:
-  explicit CasePasses(const CaseTables& given) : given_(given) {}
+  explicit CasePasses(const CaseTables& case_tables) : case_tables_(case_tables) {}
 
   // Plans both passes and writes their records. `order`: the unobserved variables. The caller fills in offsets of
   // factors, and constants. Returns false if a message is too large.
@@ -35,7 +35,7 @@ class CasePasses {
     return tables_[read.source < 0 ? read.scope : factors_ + read.source];
   }
 
-  const CaseTables& given_;
+  const CaseTables& case_tables_;
   order::Order variables_;
   std::vector<int> position_;
   std::vector<i64> sizes_;
@@ -44,7 +44,7 @@ class CasePasses {
   i64 factors_ = 0;
   // Strides of the tables' axes; each variable's stride in the step's largest table, and its position among the step's
   // axes.
-  std::vector<i64> strides_, along_, place_;
+  std::vector<i64> strides_, along_, axis_;
   std::vector<int> sequence_;
   std::vector<std::pair<int, i64>> axes_;
   StepRecord record_;

@@ -25,17 +25,17 @@ std::optional<order::Order> find_order(order::Graph whole, i64 cells, double mos
   Random random(0);
   Remainder rest(std::move(whole));
   Order result = reduce(rest, clock), best;
-  if (rest.left() == 0) return result;
+  if (rest.remaining() == 0) return result;
   const auto [graph, names] = std::move(rest).graph();
   double work = std::log2(kTryGain * most_work), largest = 0;
   for (i64 turn = 0; turn < kMostTries; ++turn) {
     if (turn >= kFewTries && largest > std::log2(double(cells))) break;
     if (turn && double(turn) * kTrySeconds * graph.count() > kTryShare * kCellSeconds * std::exp2(work)) break;
     const double noise = turn < 3 ? 0 : 0.05 * double(turn / 3 % 4);
-    auto found = greedy(graph, rules[turn % 3], noise, work, random, clock);
-    if (!found && turn == 0) return std::nullopt;
-    if (!found) continue;
-    best = std::move(*found);
+    auto sequence = greedy(graph, rules[turn % 3], noise, work, random, clock);
+    if (!sequence && turn == 0) return std::nullopt;
+    if (!sequence) continue;
+    best = std::move(*sequence);
     const Cost cost = cost_of(graph, best);
     work = cost.total, largest = cost.largest;
   }
@@ -73,14 +73,14 @@ void CasePlanner::make(const int* values, double most_work) {
   fits_ = false;
   observed_.resize(tables_.sizes.size());
   for (std::size_t v = 0; v < observed_.size(); ++v) observed_[v] = values[v] >= 0;
-  std::vector<order::Vertex> left;
+  std::vector<order::Vertex> unobserved;
   std::vector<char> seen(observed_.size());
   for (const i64 v : tables_.scopes.items)
-    if (!observed_[v] && !std::exchange(seen[v], 1)) left.push_back(order::Vertex(v));
-  auto found = find_order(order::induced(graph_, left), tables_.last - tables_.first, most_work);
-  if (!found) return;
-  for (order::Vertex& v : *found) v = left[v];
-  fits_ = passes_->write(*found, program_);
+    if (!observed_[v] && !std::exchange(seen[v], 1)) unobserved.push_back(order::Vertex(v));
+  auto sequence = find_order(order::induced(graph_, unobserved), tables_.last - tables_.first, most_work);
+  if (!sequence) return;
+  for (order::Vertex& v : *sequence) v = unobserved[v];
+  fits_ = passes_->write(*sequence, program_);
 }
 
 void CasePlanner::point(CaseProgram& program, const int* values) const {

@@ -14,13 +14,13 @@ namespace elimina {
 
 // Common part of the plans of all cases: factors in an arena, and the requested marginals.
 struct CaseTables {
-  std::vector<i64> sizes;          // size of each variable
-  plan::Lists scopes;              // scopes of the factors
-  std::vector<i64> strides;        // strides of their axes, one factor after another
-  std::vector<i64> offsets;        // offset of each factor in the arena
-  std::vector<double> least;       // for each factor, log2 of its smallest positive value, rounded down; infinity: none
-  std::vector<i64> asked, places;  // variables whose marginals are requested, and their places in the answer
-  i64 first = 0, last = 0;         // range of the arena for messages
+  std::vector<i64> sizes;     // size of each variable
+  plan::Lists scopes;         // scopes of the factors
+  std::vector<i64> strides;   // strides of their axes, one factor after another
+  std::vector<i64> offsets;   // offset of each factor in the arena
+  std::vector<double> least;  // for each factor, log2 of its smallest positive value, rounded down; infinity: none
+  std::vector<i64> asked, answer_offsets;  // variables whose marginals are requested, and their places in the answer
+  i64 first = 0, last = 0;                 // range of the arena for messages
   i64 factors() const { return i64(offsets.size()); }
 };
 

@@ -26,10 +26,10 @@ using Literal = int;
 
 // True if the first position can be exchanged with another one, or with its opposite.
 bool is_exchangeable(const Function& f, int p, bool is_opposite) {
-  const std::size_t one = f.stride[0], other = f.stride[p], both = one + other;
+  const std::size_t first = f.stride[0], other = f.stride[p], both = first + other;
   for (std::size_t cell = 0; cell < f.cost.size(); ++cell) {
     if ((cell & both) != 0) continue;
-    if (is_opposite ? f.cost[cell] != f.cost[cell + both] : f.cost[cell + one] != f.cost[cell + other]) return false;
+    if (is_opposite ? f.cost[cell] != f.cost[cell + both] : f.cost[cell + first] != f.cost[cell + other]) return false;
   }
   return true;
 }
@@ -39,8 +39,8 @@ Function function_of(const std::vector<Literal>& literals, std::vector<Cost> cos
   Function f;
   f.is_counted = true;
   f.cost = std::move(costs);
-  f.most = f.cost.size() - 1;
-  while (f.most > 0 && f.cost[f.most] >= forbidden) --f.most;
+  f.max_count = f.cost.size() - 1;
+  while (f.max_count > 0 && f.cost[f.max_count] >= forbidden) --f.max_count;
   for (const Literal literal : literals) {
     f.scope.push_back(literal / 2);
     f.stride.push_back(literal % 2 == 1 ? 1 : ~std::size_t{0});
@@ -49,7 +49,7 @@ Function function_of(const std::vector<Literal>& literals, std::vector<Cost> cos
   return f;
 }
 
-bool is_at_most_one(const Function& f) { return f.is_counted && f.most <= 1; }
+bool is_at_most_one(const Function& f) { return f.is_counted && f.max_count <= 1; }
 
 // The pair of values that a function forbids.
 std::optional<std::pair<Literal, Literal>> forbidden_pair(const network::Function& f, const std::vector<int>& size) {
@@ -84,12 +84,12 @@ class Cover {
     }
   }
 
-  bool is_covered(Literal a, Literal b) const { return is_covered_[a][place(a, b)]; }
+  bool is_covered(Literal a, Literal b) const { return is_covered_[a][index_of(a, b)]; }
 
   void cover(const std::vector<Literal>& clique) {
     for (const Literal a : clique)
       for (const Literal b : clique)
-        if (a != b) is_covered_[a][place(a, b)] = 1;
+        if (a != b) is_covered_[a][index_of(a, b)] = 1;
   }
 
   // A clique with this pair; only the pair when the limit on steps is reached.
@@ -101,10 +101,10 @@ class Cover {
     if (candidates.size() > most_candidates) candidates.resize(most_candidates);
     const std::size_t count = candidates.size(), words = (count + 63) / 64;
     // Candidates in conflict with each candidate, as bits.
-    std::vector<std::uint64_t> excluded(count * words, 0), left(words, 0);
+    std::vector<std::uint64_t> excluded(count * words, 0), remaining(words, 0);
     for (std::size_t i = 0; i < count; ++i) {
       const auto& others = others_[candidates[i]];
-      left[i / 64] |= std::uint64_t{1} << (i % 64);
+      remaining[i / 64] |= std::uint64_t{1} << (i % 64);
       std::size_t k = 0;
       for (const Literal other : others) {
         while (k < count && candidates[k] < other) ++k;
@@ -114,24 +114,24 @@ class Cover {
     }
     while (clique.size() < most_members) {
       // The next member conflicts with the most remaining candidates, because only these remain.
-      int most = -1;
+      int max_shared = -1;
       std::size_t best = 0;
       for (std::size_t i = 0; i < count; ++i) {
-        if (!(left[i / 64] >> (i % 64) & 1)) continue;
+        if (!(remaining[i / 64] >> (i % 64) & 1)) continue;
         int shared = 0;
-        for (std::size_t w = 0; w < words; ++w) shared += std::popcount(excluded[i * words + w] & left[w]);
-        if (shared > most) most = shared, best = i;
+        for (std::size_t w = 0; w < words; ++w) shared += std::popcount(excluded[i * words + w] & remaining[w]);
+        if (shared > max_shared) max_shared = shared, best = i;
       }
-      if (most < 0) break;
+      if (max_shared < 0) break;
       clique.push_back(candidates[best]);
-      for (std::size_t w = 0; w < words; ++w) left[w] &= excluded[best * words + w];
+      for (std::size_t w = 0; w < words; ++w) remaining[w] &= excluded[best * words + w];
       steps_ += count * words;
     }
     return clique;
   }
 
  private:
-  std::size_t place(Literal a, Literal b) const {
+  std::size_t index_of(Literal a, Literal b) const {
     return static_cast<std::size_t>(std::lower_bound(others_[a].begin(), others_[a].end(), b) - others_[a].begin());
   }
 
@@ -170,18 +170,18 @@ void count(Function& f, const std::vector<int>& size) {
 
 void join_pairs(std::vector<Function>& functions, const std::vector<int>& size) {
   Cover cover(2 * size.size());
-  std::vector<std::vector<Literal>> given;
+  std::vector<std::vector<Literal>> groups;
   for (const Function& f : functions) {
     if (const auto pair = forbidden_pair(f, size)) cover.add(pair->first, pair->second);
     if (!is_at_most_one(f)) continue;
-    given.emplace_back();
-    for (int p = 0; p < f.arity(); ++p) given.back().push_back(2 * f.scope[p] + (f.stride[p] == 1));
-    for (const Literal a : given.back())
-      for (const Literal b : given.back())
+    groups.emplace_back();
+    for (int p = 0; p < f.arity(); ++p) groups.back().push_back(2 * f.scope[p] + (f.stride[p] == 1));
+    for (const Literal a : groups.back())
+      for (const Literal b : groups.back())
         if (a < b) cover.add(a, b);
   }
   cover.sort();
-  for (const auto& clique : given) cover.cover(clique);
+  for (const auto& clique : groups) cover.cover(clique);
   std::vector<Function> cliques;
   for (const Function& f : functions) {
     const auto pair = only_pair(f, size);

@@ -16,7 +16,7 @@ constexpr std::size_t most_steps = 1 << 12;
 }  // namespace
 
 // A function along a variable and its free neighbours; its other variables have values.
-struct Propagator::Part {
+struct Propagator::Term {
   const Cost* table;
   std::array<std::size_t, 1 + most_neighbours> stride;
   std::array<const Cost*, 1 + most_neighbours> shift;
@@ -62,51 +62,52 @@ void Propagator::undo() {
 // Queues the neighbours of a variable that is no longer free: they have lost a free neighbour.
 void Propagator::wake_thin(Var v) {
   if (!eliminates_) return;
-  each_place(v, [&](const Place& place) {
-    std::array<Var, 1 + most_neighbours> found;
+  each_place(v, [&](const Occurrence& occurrence) {
+    std::array<Var, 1 + most_neighbours> neighbours;
     int count = 0;
-    for (const Var u : function(place.function).scope) {
+    for (const Var u : function(occurrence.function).scope) {
       if (!state_.is_free(u)) continue;
       if (count > most_neighbours) return true;
-      found[count++] = u;
+      neighbours[count++] = u;
     }
-    for (int i = 0; i < count; ++i) thin_.push(found[i]);
+    for (int i = 0; i < count; ++i) thin_.push(neighbours[i]);
     return true;
   });
 }
 
 // Lists the free neighbours of a variable, and returns their number; nullopt if they are too many.
-std::optional<int> Propagator::find_neighbours(Var v, Neighbours& found) const {
+std::optional<int> Propagator::find_neighbours(Var v, Neighbours& neighbours) const {
   int count = 0;
-  const bool are_few = each_place(v, [&](const Place& place) {
-    for (const Var u : function(place.function).scope) {
-      if (u == v || !state_.is_free(u) || std::find(found.begin(), found.begin() + count, u) != found.begin() + count)
+  const bool are_few = each_place(v, [&](const Occurrence& occurrence) {
+    for (const Var u : function(occurrence.function).scope) {
+      if (u == v || !state_.is_free(u) ||
+          std::find(neighbours.begin(), neighbours.begin() + count, u) != neighbours.begin() + count)
         continue;
       if (count == most_neighbours) return false;
-      found[count++] = u;
+      neighbours[count++] = u;
     }
     return true;
   });
   return are_few ? std::optional(count) : std::nullopt;
 }
 
-Propagator::Part Propagator::part_of(const Function& f, Var v, const Neighbours& near) const {
+Propagator::Term Propagator::term_of(const Function& f, Var v, const Neighbours& near) const {
   std::array<Var, 1 + most_neighbours> along{v};
   std::copy(near.begin(), near.end(), along.begin() + 1);
-  Part part{.table = f.cells(), .stride = {}, .shift = {}, .fixed = 0};
-  part.shift.fill(nothing_.data());
+  Term term{.table = f.cells(), .stride = {}, .shift = {}, .fixed = 0};
+  term.shift.fill(nothing_.data());
   for (int k = 0; k < f.arity(); ++k) {
     const auto i = static_cast<std::size_t>(std::find(along.begin(), along.end(), f.scope[k]) - along.begin());
     if (i < along.size()) {
-      part.stride[i] = f.stride[k];
-      part.shift[i] = state_.shift(f, k);
+      term.stride[i] = f.stride[k];
+      term.shift[i] = state_.shift(f, k);
     } else {
       const int x = state_.value(f.scope[k]);
-      part.table += f.stride[k] * x;
-      part.fixed += state_.shift(f, k)[x];
+      term.table += f.stride[k] * x;
+      term.fixed += state_.shift(f, k)[x];
     }
   }
-  return part;
+  return term;
 }
 
 // Replaces a variable with few free neighbours by its message to them. Returns false after a conflict.
@@ -121,31 +122,31 @@ bool Propagator::eliminate(Var v) {
   if (steps > most_steps) return true;
 
   const std::size_t killed = killed_.size();
-  std::vector<Part> parts;
-  const auto take = [&](const Place& place) {
-    parts.push_back(part_of(function(place.function), v, near));
-    killed_.push_back(place.function);
+  std::vector<Term> terms;
+  const auto add_term = [&](const Occurrence& occurrence) {
+    terms.push_back(term_of(function(occurrence.function), v, near));
+    killed_.push_back(occurrence.function);
     return true;
   };
-  each_place(v, take);
+  each_place(v, add_term);
   if (*count > 1) {
     // A function of exactly the neighbours becomes a part of the message.
-    each_place(near[0], [&](const Place& place) {
-      const auto& scope = function(place.function).scope;
-      int found = 0;
+    each_place(near[0], [&](const Occurrence& occurrence) {
+      const auto& scope = function(occurrence.function).scope;
+      int free_variables = 0;
       for (const Var u : scope) {
         if (!state_.is_free(u)) continue;
         if (std::find(near.begin(), near.end(), u) == near.end()) return true;
-        ++found;
+        ++free_variables;
       }
-      return found == *count ? take(place) : true;
+      return free_variables == *count ? add_term(occurrence) : true;
     });
   }
   int origin = -1;
   for (std::size_t i = killed; i < killed_.size(); ++i) {
     is_dead_[killed_[i]] = 1;
-    const int one = origin_of(killed_[i]);
-    if (origin < 0 || weight_[one] > weight_[origin]) origin = one;
+    const int candidate = origin_of(killed_[i]);
+    if (origin < 0 || weight_[candidate] > weight_[origin]) origin = candidate;
   }
   eliminated_.push_back({v, killed, killed_.size()});
   state_.retire(v);
@@ -156,12 +157,12 @@ bool Propagator::eliminate(Var v) {
   bool is_empty = true;
   while (true) {
     for (int i = 0; i < *count; ++i) value[i] = state_.values(near[i])[digit[i]];
-    for (Part& part : parts) part.enter(value);
+    for (Term& term : terms) term.enter(value);
     Cost low = forbidden;
     for (const int x : state_.values(v)) {
       Cost sum = unary[x];
-      for (const Part& part : parts)
-        if ((sum += part.at(x)) >= low) break;
+      for (const Term& term : terms)
+        if ((sum += term.at(x)) >= low) break;
       low = std::min(low, sum);
     }
     message_.push_back(low >= forbidden / 2 ? forbidden : low);
@@ -228,8 +229,8 @@ bool Propagator::add_message(std::span<const Var> scope, int origin) {
   for (int p = 0; p < arity; ++p) {
     // The unary costs of a neighbour count only once.
     std::uint64_t fresh = all;
-    each_place(scope[p], [&](const Place& place) {
-      const auto& other = function(place.function).scope;
+    each_place(scope[p], [&](const Occurrence& occurrence) {
+      const auto& other = function(occurrence.function).scope;
       for (int k = 0; k < arity; ++k)
         if (k != p && std::find(other.begin(), other.end(), scope[k]) != other.end()) fresh &= ~(std::uint64_t{1} << k);
       return true;

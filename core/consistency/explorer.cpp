@@ -75,7 +75,7 @@ bool Explorer::run(const Limits& limits, std::uint64_t nodes) {
   return false;
 }
 
-std::vector<Open> Explorer::leave() {
+std::vector<Open> Explorer::release_open() {
   std::vector<Open> result;
   const Cost reached = bound();
   while (propagator_.state().depth() > 0) propagator_.undo();
@@ -94,17 +94,17 @@ Var Explorer::choose() const {
   if (last_conflict_ >= 0 && state.is_free(last_conflict_)) return last_conflict_;
   Var best = -1;
   double least = 0;
-  Cost most = 0;
+  Cost best_high = 0;
   for (const Var v : state.free()) {
     if (best >= 0 && state.count(v) / (1 + propagator_.most_weight(v)) > least) continue;
     const double ratio = state.count(v) / (1 + propagator_.weight(v));
     if (best >= 0 && ratio > least) continue;
     Cost high = 0;
     for (const int x : state.values(v)) high = std::max(high, state.unary(v)[x]);
-    if (best >= 0 && ratio == least && (high < most || (high == most && v > best))) continue;
+    if (best >= 0 && ratio == least && (high < best_high || (high == best_high && v > best))) continue;
     best = v;
     least = ratio;
-    most = high;
+    best_high = high;
   }
   return best;
 }

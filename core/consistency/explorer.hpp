@@ -41,7 +41,7 @@ class Explorer {
   const std::vector<int>& solution() const { return solution_; }
 
   // Returns to the root; returns the open nodes below the node, none if its subtree is complete.
-  std::vector<Open> leave();
+  std::vector<Open> release_open();
 
   // Tries these values first, wherever they have cost 0.
   void prefer(const std::vector<int>& value) { preferred_ = value; }

@@ -14,9 +14,9 @@ constexpr int most_arity = 64;
 
 Cost stored(Cost cost) { return cost < network::forbidden ? cost : forbidden; }
 
-Function function_of(network::Function&& given, const std::vector<int>& size) {
+Function function_of(network::Function&& source, const std::vector<int>& size) {
   Function f;
-  static_cast<network::Function&>(f) = std::move(given);
+  static_cast<network::Function&>(f) = std::move(source);
   if (f.arity() > most_arity) throw std::invalid_argument("a scope has too many variables");
   std::vector<Var> sorted = f.scope;
   std::sort(sorted.begin(), sorted.end());
@@ -76,11 +76,11 @@ Network::Network(network::Network model, std::vector<Var> elimination)
 void Network::note_fresh() {
   std::vector<Var> seen(size.size(), -1);
   for (Var v = 0; v < count(); ++v) {
-    for (Place& place : touching[v]) {
-      const Function& f = functions[place.function];
-      place.fresh = 0;
+    for (Occurrence& occurrence : touching[v]) {
+      const Function& f = functions[occurrence.function];
+      occurrence.fresh = 0;
       for (int k = 0; k < f.arity(); ++k)
-        if (seen[f.scope[k]] != v) place.fresh |= std::uint64_t{1} << k, seen[f.scope[k]] = v;
+        if (seen[f.scope[k]] != v) occurrence.fresh |= std::uint64_t{1} << k, seen[f.scope[k]] = v;
     }
   }
 }

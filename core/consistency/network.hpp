@@ -22,7 +22,7 @@ struct Function : network::Function {
   std::size_t base = 0;     // index of the cell of the first values
   bool is_counted = false;  // see counted.hpp: a table with a cell for each count, and strides of 1 or -1
 
-  std::size_t most = 0;  // largest allowed count
+  std::size_t max_count = 0;  // largest allowed count
 
   bool counts(int position, int x) const { return (stride[position] == 1) == (x == 1); }
   const Cost* cells() const { return cost.data() + base; }
@@ -33,7 +33,7 @@ struct Function : network::Function {
 };
 
 // A function at a variable. `fresh`: bits of the positions whose variables are in no earlier function at the variable.
-struct Place : network::Place {
+struct Occurrence : network::Occurrence {
   std::uint64_t fresh = ~std::uint64_t{0};
 };
 
@@ -59,7 +59,7 @@ struct Network {
   std::vector<std::size_t> first;  // offset of each variable's unary costs
   std::vector<Cost> cells;         // initial state: unary costs, then zeros for shifted costs
   std::vector<Function> functions;
-  std::vector<std::vector<Place>> touching;
+  std::vector<std::vector<Occurrence>> touching;
   Cost constant, upper;
 };
 

@@ -24,14 +24,14 @@ Propagator::Propagator(const Network& network, bool eliminates)
       suspect_(network.size.size(), -1), hint_(network.cells.size(), 0), weight_(network.functions.size(), 1.0),
       exchanged_(weight_), high_(network.size.size(), forbidden), is_dead_(network.functions.size(), 0),
       added_(network.size.size()) {
-  int most = 1, arity = most_neighbours;
-  for (const int n : network.size) most = std::max(most, n);
+  int largest_domain = 1, arity = most_neighbours;
+  for (const int n : network.size) largest_domain = std::max(largest_domain, n);
   for (const Function& f : network.functions) arity = std::max(arity, f.arity());
-  marginal_.resize(most);
-  amount_.resize(most);
-  need_.resize(most);
-  along_.resize(most);
-  nothing_.resize(most);
+  marginal_.resize(largest_domain);
+  amount_.resize(largest_domain);
+  need_.resize(largest_domain);
+  along_.resize(largest_domain);
+  nothing_.resize(largest_domain);
   axes_.resize(arity);
   digit_.resize(arity);
   lent_.resize(arity);
@@ -199,22 +199,22 @@ void Propagator::rise(Var v, int x, Cost by, int function) {
 }
 
 // The other variables of a function may have lost their supports.
-void Propagator::wake_others(const Place& place) {
-  for (const Var v : function(place.function).scope)
+void Propagator::wake_others(const Occurrence& occurrence) {
+  for (const Var v : function(occurrence.function).scope)
     if (state_.is_free(v)) unsupported_.push(v);
 }
 
 bool Propagator::after_removals(Var v) {
   if (!state_.is_free(v)) wake_thin(v);
-  return each_place(v, [&](const Place& place) {
-    const Function& f = function(place.function);
-    if (f.is_counted) return reduced_.push(place.function), changed_.push(place.function), true;
-    wake_others(place);
+  return each_place(v, [&](const Occurrence& occurrence) {
+    const Function& f = function(occurrence.function);
+    if (f.is_counted) return reduced_.push(occurrence.function), changed_.push(occurrence.function), true;
+    wake_others(occurrence);
     const int target = first_free(f);
-    if (target < 0) return pull({place.function, place.position == 0 ? 1 : 0});
+    if (target < 0) return pull({occurrence.function, occurrence.position == 0 ? 1 : 0});
     for (int k = 0; k < f.arity(); ++k) {
-      if (k == place.position || !state_.is_free(f.scope[k])) continue;
-      if (!(k == target ? gather({place.function, k}) : pull({place.function, k}))) return false;
+      if (k == occurrence.position || !state_.is_free(f.scope[k])) continue;
+      if (!(k == target ? gather({occurrence.function, k}) : pull({occurrence.function, k}))) return false;
     }
     return true;
   });
@@ -222,9 +222,9 @@ bool Propagator::after_removals(Var v) {
 
 bool Propagator::after_rise(Var v) {
   if (!state_.is_free(v)) return true;
-  return each_place(v, [&](const Place& place) {
-    wake_others(place);
-    return gather_first(place.function, place.position);
+  return each_place(v, [&](const Occurrence& occurrence) {
+    wake_others(occurrence);
+    return gather_first(occurrence.function, occurrence.position);
   });
 }
 
@@ -249,29 +249,30 @@ bool Propagator::exist(Var v) {
   --patience_;
   for (const int x : state_.values(v))
     if (state_.unary(v)[x] == 0) support_[v] = x;
-  if (!each_place(v, [&](const Place& place) { return gather(place); })) return false;
+  if (!each_place(v, [&](const Occurrence& occurrence) { return gather(occurrence); })) return false;
   pending_.push(v);
   return true;
 }
 
 bool Propagator::is_supported(Var v, int x) {
   Cost total = state_.unary(v)[x];
-  each_place(v, [&](const Place& place) { return total <= slack_ && (total += least(place, x), true); });
+  each_place(v, [&](const Occurrence& occurrence) { return total <= slack_ && (total += least(occurrence, x), true); });
   return total <= slack_;
 }
 
 // Least cost of a function with a value; unary costs of its other variables count unless an earlier function counts
 // them.
-Cost Propagator::least(const Place& place, int x) {
-  const Function& f = function(place.function);
+Cost Propagator::least(const Occurrence& occurrence, int x) {
+  const Function& f = function(occurrence.function);
   int q;
-  if (free_positions(f, place.position, &q) > 1) {
+  if (free_positions(f, occurrence.position, &q) > 1) {
     if (is_wide(f)) return 0;
-    marginal(f, place.position, {&x, 1}, place.fresh);
+    marginal(f, occurrence.position, {&x, 1}, occurrence.fresh);
     return marginal_[0];
   }
-  const View t = view(f, place.position, q);
-  return least(t, f.shift[place.position] + x, x, place.fresh >> q & 1 ? state_.unary(t.other) : nothing_.data());
+  const View t = view(f, occurrence.position, q);
+  return least(t, f.shift[occurrence.position] + x, x,
+               occurrence.fresh >> q & 1 ? state_.unary(t.other) : nothing_.data());
 }
 
 // Least cost in a value's row plus `added`. The position of the last minimum is tried first, because it often has the
@@ -306,32 +307,32 @@ void Propagator::lay(const View& t, const Cost* added) {
 Cost Propagator::least_of_row(const View& t, int& hint, int x) {
   const int size = network_.size[t.other];
   const Cost* row = t.table + x * t.major;
-  const Cost own = t.row(x);
-  if (hint < size && row[hint] + along_[hint] + own == 0) return 0;
+  const Cost row_cost = t.row(x);
+  if (hint < size && row[hint] + along_[hint] + row_cost == 0) return 0;
   const Cost low = least_sum(row, along_.data(), size);
   hint = place_of_sum(row, along_.data(), low);
-  return std::max<Cost>(0, low + own);
+  return std::max<Cost>(0, low + row_cost);
 }
 
 // Least cost of a function with each value of the variable, as amounts to be shifted; values that cost too much are
 // removed.
-Propagator::Found Propagator::find(const Place& place, bool with_unary) {
-  const Function& f = function(place.function);
-  const Var v = f.scope[place.position];
+Propagator::Found Propagator::find(const Occurrence& occurrence, bool with_unary) {
+  const Function& f = function(occurrence.function);
+  const Var v = f.scope[occurrence.position];
   int q;
-  const bool many = free_positions(f, place.position, &q) > 1;
+  const bool many = free_positions(f, occurrence.position, &q) > 1;
   if (many) {
     if (is_wide(f)) return Found::nothing;
-    marginal(f, place.position, state_.values(v), with_unary ? all : none);
+    marginal(f, occurrence.position, state_.values(v), with_unary ? all : none);
   }
-  const View t = many ? View{} : view(f, place.position, q);
+  const View t = many ? View{} : view(f, occurrence.position, q);
   const Cost* added = many || !with_unary ? nothing_.data() : state_.unary(t.other);
   const bool is_row = !many && is_dense(t);
   if (is_row) lay(t, added);
-  const std::size_t first = f.shift[place.position];
+  const std::size_t first = f.shift[occurrence.position];
   const int* values = state_.values(v).data();
-  const Cost *unary = state_.unary(v), *shifted = state_.shift(f, place.position);
-  Found found = Found::nothing;
+  const Cost *unary = state_.unary(v), *shifted = state_.shift(f, occurrence.position);
+  Found projection = Found::nothing;
   for (int k = state_.count(v); k-- > 0;) {
     const int x = values[k];
     const Cost low = many     ? marginal_[k]
@@ -340,49 +341,50 @@ Propagator::Found Propagator::find(const Place& place, bool with_unary) {
     amount_[x] = 0;
     if (low <= 0) continue;
     if (over(unary[x] + low)) {
-      suspect_[v] = origin_of(place.function);
+      suspect_[v] = origin_of(occurrence.function);
       if (!drop(v, x)) return Found::conflict;
     } else if (shifted[x] + low <= most_shifted) {
       amount_[x] = low;
-      found = Found::something;
+      projection = Found::something;
     }
   }
-  return found;
+  return projection;
 }
 
-bool Propagator::pull(const Place& place) {
-  const Found found = find(place, false);
-  if (found == Found::something) project(place);
-  return found != Found::conflict;
+bool Propagator::pull(const Occurrence& occurrence) {
+  const Found projection = find(occurrence, false);
+  if (projection == Found::something) project(occurrence);
+  return projection != Found::conflict;
 }
 
 // Shifts the needed part of the other variables' unary costs into the function, and then its costs to the variable.
-bool Propagator::gather(const Place& place) {
-  const Found found = find(place, true);
-  const Function& f = function(place.function);
+bool Propagator::gather(const Occurrence& occurrence) {
+  const Found projection = find(occurrence, true);
+  const Function& f = function(occurrence.function);
   int q;
-  if (found == Found::something && (free_positions(f, place.position, &q) > 1 ? lend_all(place) : lend(place, q)))
-    project(place);
-  return found != Found::conflict;
+  if (projection == Found::something &&
+      (free_positions(f, occurrence.position, &q) > 1 ? lend_all(occurrence) : lend(occurrence, q)))
+    project(occurrence);
+  return projection != Found::conflict;
 }
 
-bool Propagator::lend(const Place& place, int q) {
-  const Function& f = function(place.function);
-  const View t = view(f, place.position, q);
+bool Propagator::lend(const Occurrence& occurrence, int q) {
+  const Function& f = function(occurrence.function);
+  const View t = view(f, occurrence.position, q);
   const Cost* unary = state_.unary(t.other);
   const bool is_row = is_dense(t);
   if (is_row) {
     const int size = network_.size[t.other];
     std::copy_n(t.other_shift, size, need_.begin());
     for (Cost& need : std::span(need_.data(), static_cast<std::size_t>(size))) need = -need;
-    for (const int x : state_.values(f.scope[place.position]))
+    for (const int x : state_.values(f.scope[occurrence.position]))
       if (amount_[x] > 0) raise_to(need_.data(), amount_[x] - t.row(x), t.table + x * t.major, size);
   }
   for (const int y : state_.values(t.other)) {
     need_[y] = is_row && unary[y] > 0 ? need_[y] + t.other_shift[y] : 0;
     if (unary[y] == 0) continue;
     if (!is_row)
-      for (const int x : state_.values(f.scope[place.position]))
+      for (const int x : state_.values(f.scope[occurrence.position]))
         if (amount_[x] > 0) need_[y] = std::max(need_[y], amount_[x] - t.at(x, y) - t.row(x));
     if (t.other_shift[y] - need_[y] < -most_shifted) return false;
   }
@@ -394,13 +396,13 @@ bool Propagator::lend(const Place& place, int q) {
   return true;
 }
 
-void Propagator::project(const Place& place) {
-  const Function& f = function(place.function);
-  const Var v = f.scope[place.position];
+void Propagator::project(const Occurrence& occurrence) {
+  const Function& f = function(occurrence.function);
+  const Var v = f.scope[occurrence.position];
   for (const int x : state_.values(v)) {
     if (amount_[x] <= 0) continue;
-    state_.shift_cell(f, place.position, x) += amount_[x];
-    rise(v, x, amount_[x], origin_of(place.function));
+    state_.shift_cell(f, occurrence.position, x) += amount_[x];
+    rise(v, x, amount_[x], origin_of(occurrence.function));
   }
 }
 

@@ -93,7 +93,7 @@ class Propagator {
   bool exist(Var v);
   bool is_supported(Var v, int x);
   enum class Found { nothing, something, conflict };
-  Cost least(const Place& place, int x);
+  Cost least(const Occurrence& occurrence, int x);
   Cost least(const View& view, std::size_t cell, int x, const Cost* added);
   void lay(const View& view, const Cost* added);
   Cost least_of_row(const View& view, int& hint, int x);
@@ -101,36 +101,37 @@ class Propagator {
     return y < network_.size[t.other] && state_.has(t.other, y) && t.at(x, y) + added[y] + t.row(x) == 0;
   }
   bool is_dense(const View& view) const;
-  Found find(const Place& place, bool with_unary);
-  bool pull(const Place& place);
-  bool gather(const Place& place);
-  bool lend(const Place& place, int other);
-  bool lend_all(const Place& place);
+  Found find(const Occurrence& occurrence, bool with_unary);
+  bool pull(const Occurrence& occurrence);
+  bool gather(const Occurrence& occurrence);
+  bool lend(const Occurrence& occurrence, int other);
+  bool lend_all(const Occurrence& occurrence);
   void give_back(const Function& f, int position);
-  void project(const Place& place);
+  void project(const Occurrence& occurrence);
   void marginal(const Function& f, int p, std::span<const int> values, std::uint64_t with_unary);
   void marginal_of_count(const Function& f, int p, std::span<const int> values, std::uint64_t with_unary);
   void load(const Function& f, int position, std::uint64_t with_unary);
   bool pull_all(int function);
   bool gather_first(int function, int except);
-  void wake_others(const Place& place);
+  void wake_others(const Occurrence& occurrence);
 
   // Functions of the network, followed by the messages of eliminated variables.
   const Function& function(int i) const {
-    const auto given = network_.functions.size();
-    return static_cast<std::size_t>(i) < given ? network_.functions[i] : messages_[i - given].function;
+    const auto original_count = network_.functions.size();
+    return static_cast<std::size_t>(i) < original_count ? network_.functions[i]
+                                                        : messages_[i - original_count].function;
   }
   int origin_of(int i) const {
-    const auto given = network_.functions.size();
-    return static_cast<std::size_t>(i) < given ? i : messages_[i - given].origin;
+    const auto original_count = network_.functions.size();
+    return static_cast<std::size_t>(i) < original_count ? i : messages_[i - original_count].origin;
   }
 
   // Calls the action with each place of a variable until it returns false; returns true if none did.
   template <class Action>
   bool each_place(Var v, Action action) const {
-    for (const auto* places : {&network_.touching[v], &added_[v]})
-      for (const Place& place : *places)
-        if (!is_dead_[place.function] && !action(place)) return false;
+    for (const auto* occurrences : {&network_.touching[v], &added_[v]})
+      for (const Occurrence& occurrence : *occurrences)
+        if (!is_dead_[occurrence.function] && !action(occurrence)) return false;
     return true;
   }
 
@@ -140,9 +141,9 @@ class Propagator {
 
   void wake_thin(Var v);
   bool eliminate(Var v);
-  std::optional<int> find_neighbours(Var v, Neighbours& found) const;
-  struct Part;
-  Part part_of(const Function& f, Var v, const Neighbours& near) const;
+  std::optional<int> find_neighbours(Var v, Neighbours& projection) const;
+  struct Term;
+  Term term_of(const Function& f, Var v, const Neighbours& near) const;
   bool add_message(std::span<const Var> scope, int origin);
 
   const Network& network_;
@@ -187,8 +188,8 @@ class Propagator {
   };
   std::vector<Message> messages_;  // the first `message_count_` are in use
   std::size_t message_count_ = 0;
-  std::vector<char> is_dead_;              // for each function, true if an elimination has replaced it
-  std::vector<std::vector<Place>> added_;  // messages of each variable
+  std::vector<char> is_dead_;                   // for each function, true if an elimination has replaced it
+  std::vector<std::vector<Occurrence>> added_;  // messages of each variable
   std::vector<Eliminated> eliminated_;
   std::vector<int> killed_;
   std::vector<Mark> marks_;

@@ -10,12 +10,12 @@ class Queue {
  public:
   explicit Queue(int count) : words_((static_cast<std::size_t>(count) + 63) / 64, 0) {}
 
-  bool empty() const { return left_ == 0; }
+  bool empty() const { return size_ == 0; }
 
   void push(int v) {
     const std::uint64_t bit = std::uint64_t{1} << (v % 64);
     std::uint64_t& word = words_[v / 64];
-    if (!(word & bit)) ++left_;
+    if (!(word & bit)) ++size_;
     word |= bit;
   }
 
@@ -23,29 +23,29 @@ class Queue {
     std::size_t i = 0;
     while (!words_[i]) ++i;
     const int bit = std::countr_zero(words_[i]);
-    return taken(i, bit);
+    return remove(i, bit);
   }
 
   int pop_last() {
     std::size_t i = words_.size() - 1;
     while (!words_[i]) --i;
-    return taken(i, 63 - std::countl_zero(words_[i]));
+    return remove(i, 63 - std::countl_zero(words_[i]));
   }
 
   void clear() {
-    if (left_) words_.assign(words_.size(), 0);
-    left_ = 0;
+    if (size_) words_.assign(words_.size(), 0);
+    size_ = 0;
   }
 
  private:
-  int taken(std::size_t word, int bit) {
+  int remove(std::size_t word, int bit) {
     words_[word] &= ~(std::uint64_t{1} << bit);
-    --left_;
+    --size_;
     return static_cast<int>(word * 64) + bit;
   }
 
   std::vector<std::uint64_t> words_;
-  int left_ = 0;
+  int size_ = 0;
 };
 
 }  // namespace elimina::consistency

@@ -32,7 +32,7 @@ Search::Search(network::Network model, std::vector<Var> order, Cost step, Cost s
   for (int i = 0; i < threads; ++i) explorers_.push_back(root);
 }
 
-void Search::know(Cost cost, const std::vector<int>& value) {
+void Search::update_incumbent(Cost cost, const std::vector<int>& value) {
   top_ = std::min(top_.load(), cost - step_ + 1);
   preferred_ = network_.inner(value);
   note_bound();
@@ -55,7 +55,7 @@ bool Search::run(const Limits& limits) {
     changed_.notify_all();
   };
   const auto poll = [&] {
-    if (!tell(limits) || Clock::now() >= deadline_) stop();
+    if (!report(limits) || Clock::now() >= deadline_) stop();
   };
   run_threads(
       static_cast<int>(explorers_.size()), [&](int number) { work(static_cast<std::size_t>(number)); }, poll, stop);
@@ -63,20 +63,20 @@ bool Search::run(const Limits& limits) {
 }
 
 double Search::progress() const {
-  double left = 0;
-  for (const Open& node : open_) left += std::ldexp(1.0, -static_cast<int>(node.length) - (node.last.var >= 0));
-  return 1 - left;
+  double remaining = 0;
+  for (const Open& node : open_) remaining += std::ldexp(1.0, -static_cast<int>(node.length) - (node.last.var >= 0));
+  return 1 - remaining;
 }
 
 // Reports bounds and incumbent; returns false to stop.
-bool Search::tell(const Limits& limits) {
+bool Search::report(const Limits& limits) {
   std::vector<int> value;
   Cost cost;
   {
     const std::lock_guard lock(mutex_);
     cost = cost_;
-    if (!best_.empty() && cost < told_) value = best();
-    told_ = cost;
+    if (!best_.empty() && cost < reported_) value = best();
+    reported_ = cost;
   }
   return limits.poll(lower_, cost, nodes_, value.empty() ? nullptr : &value);
 }
@@ -84,15 +84,15 @@ bool Search::tell(const Limits& limits) {
 void Search::work(std::size_t number) {
   Explorer& explorer = explorers_[number];
   Open node;
-  while (take(number, node)) {
+  while (pop_node(number, node)) {
     explore(explorer, node);
-    give(number, explorer.leave());
+    push_nodes(number, explorer.release_open());
   }
 }
 
 // Removes the open node with the least bound, waiting for one if necessary. Returns false if the search is complete or
 // has to stop.
-bool Search::take(std::size_t number, Open& node) {
+bool Search::pop_node(std::size_t number, Open& node) {
   std::unique_lock lock(mutex_);
   while (true) {
     const bool idle = std::all_of(active_.begin(), active_.end(), [](Cost bound) { return bound == forbidden; });
@@ -127,15 +127,15 @@ void Search::explore(Explorer& explorer, const Open& node) {
     if (explorer.run(limits(), turn)) offer(explorer.solution());
     nodes_ += explorer.nodes() - counted;
     counted = explorer.nodes();
-    const std::uint64_t most = waiting_ > 0 ? 1 : failures_.load();
-    if (explorer.failures() - failures >= most && has_room_) break;
+    const std::uint64_t max_failures = waiting_ > 0 ? 1 : failures_.load();
+    if (explorer.failures() - failures >= max_failures && has_room_) break;
   }
   nodes_ += explorer.nodes() - counted;
 }
 
-void Search::give(std::size_t number, std::vector<Open> left) {
+void Search::push_nodes(std::size_t number, std::vector<Open> nodes) {
   const std::lock_guard lock(mutex_);
-  for (Open& node : left) {
+  for (Open& node : nodes) {
     node.bound = std::max(node.bound, active_[number]);
     if (node.bound >= top_) continue;
     open_.push_back(std::move(node));
@@ -160,7 +160,7 @@ void Search::offer(const std::vector<int>& value) {
   const std::lock_guard lock(mutex_);
   if (cost >= top_) return;
   const auto after = std::upper_bound(best_.begin(), best_.end(), cost,
-                                      [](Cost one, const Solution& other) { return one < other.cost; });
+                                      [](Cost bound, const Solution& other) { return bound < other.cost; });
   const bool is_best = after == best_.begin();
   best_.insert(after, {cost, value});
   if (best_.size() > count_) best_.pop_back();

@@ -32,7 +32,7 @@ class Search {
   Search(network::Network model, std::vector<Var> order, Cost step, Cost slack, int threads, std::size_t count = 1);
 
   // Accepts only solutions better than a given one, and tries its values first.
-  void know(Cost cost, const std::vector<int>& value);
+  void update_incumbent(Cost cost, const std::vector<int>& value);
 
   // Continues to the limits; returns true if the search is complete.
   bool run(const Limits& limits);
@@ -75,11 +75,11 @@ class Search {
   using Clock = std::chrono::steady_clock;
 
   void work(std::size_t number);
-  bool take(std::size_t number, Open& node);
+  bool pop_node(std::size_t number, Open& node);
   void explore(Explorer& explorer, const Open& node);
-  void give(std::size_t number, std::vector<Open> left);
+  void push_nodes(std::size_t number, std::vector<Open> nodes);
   void offer(const std::vector<int>& value);
-  bool tell(const Limits& limits);
+  bool report(const Limits& limits);
   void note_bound();
   void adapt(const Explorer& explorer);
   bool is_over() const { return stop_ || nodes_ >= most_nodes_ || Clock::now() >= deadline_; }
@@ -97,8 +97,8 @@ class Search {
   std::vector<int> preferred_;
   std::atomic<Cost> cost_ = network::forbidden, top_, lower_ = 0;
   std::atomic<std::uint64_t> nodes_ = 0, failures_ = 1;
-  std::atomic<int> waiting_ = 0;    // number of threads without a node; the others then return theirs soon
-  Cost told_ = network::forbidden;  // best cost in the last report
+  std::atomic<int> waiting_ = 0;        // number of threads without a node; the others then return theirs soon
+  Cost reported_ = network::forbidden;  // best cost in the last report
   std::uint64_t most_nodes_ = 0;
   std::chrono::time_point<Clock, std::chrono::duration<double>> deadline_;
   std::size_t most_open_ = 0;

@@ -7,17 +7,17 @@ namespace elimina::consistency {
 
 // Moves all unary costs into the function, and moves back what remains after the amounts are taken. Returns false, and
 // moves nothing, if a shift would become too large.
-bool Propagator::lend_all(const Place& place) {
-  const Function& f = function(place.function);
+bool Propagator::lend_all(const Occurrence& occurrence) {
+  const Function& f = function(occurrence.function);
   for (int k = 0; k < f.arity(); ++k) {
-    if (k == place.position) continue;
+    if (k == occurrence.position) continue;
     for (const int x : state_.values(f.scope[k]))
       if (state_.shift(f, k)[x] - state_.unary(f.scope[k])[x] < -most_shifted) return false;
   }
   for (int k = 0; k < f.arity(); ++k) {
     const Var v = f.scope[k];
     lent_[k].clear();
-    if (k == place.position || !state_.is_free(v)) continue;
+    if (k == occurrence.position || !state_.is_free(v)) continue;
     for (const int x : state_.values(v)) {
       const Cost cost = state_.unary(v)[x];
       lent_[k].push_back(cost);
@@ -27,9 +27,11 @@ bool Propagator::lend_all(const Place& place) {
     }
   }
   // The remainder is computed as if the amounts were already shifted.
-  for (const int x : state_.values(f.scope[place.position])) state_.shift_cell(f, place.position, x) += amount_[x];
+  for (const int x : state_.values(f.scope[occurrence.position]))
+    state_.shift_cell(f, occurrence.position, x) += amount_[x];
   for (int k = 0; k < f.arity(); ++k) give_back(f, k);
-  for (const int x : state_.values(f.scope[place.position])) state_.shift_cell(f, place.position, x) -= amount_[x];
+  for (const int x : state_.values(f.scope[occurrence.position]))
+    state_.shift_cell(f, occurrence.position, x) -= amount_[x];
   return true;
 }
 
@@ -97,9 +99,9 @@ void Propagator::marginal(const Function& f, int p, std::span<const int> values,
 
 void Propagator::marginal_of_count(const Function& f, int p, std::span<const int> values, std::uint64_t with_unary) {
   load(f, p, with_unary);
-  const auto own = static_cast<std::size_t>(std::find(open_.begin(), open_.end(), p) - open_.begin());
+  const auto index = static_cast<std::size_t>(std::find(open_.begin(), open_.end(), p) - open_.begin());
   for (std::size_t i = 0; i < values.size(); ++i)
-    marginal_[i] = tally_.least(own, f.counts(p, values[i])) - state_.shift(f, p)[values[i]];
+    marginal_[i] = tally_.least(index, f.counts(p, values[i])) - state_.shift(f, p)[values[i]];
 }
 
 // Costs of a counted function with unary costs of some variables. The variable at one position is left open, because it
@@ -116,8 +118,8 @@ void Propagator::load(const Function& f, int position, std::uint64_t with_unary)
       continue;
     }
     const Cost* unary = with_unary >> k & 1 ? state_.unary(v) : nothing_.data();
-    const int one = f.counts(k, 1);
-    tally_.add(unary[one] - shift[one], unary[1 - one] - shift[1 - one]);
+    const int count_of_one = f.counts(k, 1);
+    tally_.add(unary[count_of_one] - shift[count_of_one], unary[1 - count_of_one] - shift[1 - count_of_one]);
     open_.push_back(k);
   }
   tally_.rank();
@@ -133,10 +135,10 @@ bool Propagator::pull_all(int number) {
   for (int k = 0; k < f.arity(); ++k) {
     if (k == target || !state_.is_free(f.scope[k])) continue;
     if (!is_loaded) load(f, k, none);
-    const auto own = static_cast<std::size_t>(std::find(open_.begin(), open_.end(), k) - open_.begin());
+    const auto index = static_cast<std::size_t>(std::find(open_.begin(), open_.end(), k) - open_.begin());
     is_loaded = true;
     const Cost* shift = state_.shift(f, k);
-    if (tally_.least(own, f.counts(k, 0)) <= shift[0] && tally_.least(own, f.counts(k, 1)) <= shift[1]) continue;
+    if (tally_.least(index, f.counts(k, 0)) <= shift[0] && tally_.least(index, f.counts(k, 1)) <= shift[1]) continue;
     if (!pull({number, k})) return false;
     is_loaded = false;
   }

@@ -15,7 +15,7 @@ State::State(const Network& network)
     free_place_[v] = free_count_++;
     free_.push_back(v);
   }
-  place_ = values_;
+  position_ = values_;
 }
 
 void State::mark() { marks_.push_back({written_.size(), shrunk_.size(), free_count_, constant_}); }
@@ -33,10 +33,10 @@ void State::undo() {
 
 void State::swap(Var v, int from, int to) {
   int* values = values_.data() + network_.first[v];
-  int* place = place_.data() + network_.first[v];
+  int* position = position_.data() + network_.first[v];
   std::swap(values[from], values[to]);
-  place[values[from]] = from;
-  place[values[to]] = to;
+  position[values[from]] = from;
+  position[values[to]] = to;
 }
 
 void State::shrink(Var v, int count) {
@@ -54,12 +54,12 @@ void State::retire(Var v) {
 }
 
 void State::remove(Var v, int x) {
-  swap(v, place_[network_.first[v] + x], count_[v] - 1);
+  swap(v, position_[network_.first[v] + x], count_[v] - 1);
   shrink(v, count_[v] - 1);
 }
 
 void State::assign(Var v, int x) {
-  swap(v, place_[network_.first[v] + x], 0);
+  swap(v, position_[network_.first[v] + x], 0);
   if (count_[v] > 1) shrink(v, 1);
 }
 

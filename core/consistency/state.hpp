@@ -28,7 +28,7 @@ class State {
   }
   // Value of a variable that is not free.
   int value(Var v) const { return values_[network_.first[v]]; }
-  bool has(Var v, int x) const { return place_[network_.first[v] + x] < count_[v]; }
+  bool has(Var v, int x) const { return position_[network_.first[v] + x] < count_[v]; }
   // Free variables in arbitrary order.
   std::span<const Var> free() const { return {free_.data(), static_cast<std::size_t>(free_count_)}; }
 
@@ -65,7 +65,7 @@ class State {
   const Network& network_;
   Cost constant_;
   std::vector<Cost> cells_;
-  std::vector<int> values_, place_, count_;
+  std::vector<int> values_, position_, count_;
   std::vector<Var> free_;
   std::vector<int> free_place_;
   int free_count_ = 0;

@@ -14,7 +14,7 @@ class Tally {
  public:
   void start(const Function& f) {
     table_ = f.cost.data();
-    most_ = f.most;
+    max_count_ = f.max_count;
     counted_ = 0;
     sum_ = 0;
     entries_.clear();
@@ -34,10 +34,10 @@ class Tally {
   // Finds the least differences: as many as the count may still rise, and one more, because `least` leaves out a
   // variable.
   void rank() {
-    if (most_ < counted_) return;
+    if (max_count_ < counted_) return;
     ranked_.clear();
     for (std::size_t i = 0; i < entries_.size(); ++i) ranked_.push_back({entries_[i].difference, i});
-    kept_ = std::min(ranked_.size(), most_ - counted_ + 1);
+    kept_ = std::min(ranked_.size(), max_count_ - counted_ + 1);
     std::partial_sort(ranked_.begin(), ranked_.begin() + static_cast<std::ptrdiff_t>(kept_), ranked_.end());
   }
 
@@ -45,9 +45,9 @@ class Tally {
   Cost least(std::size_t i, bool counts) const {
     Cost low = 4 * forbidden, sum = sum_ - entries_[i].without;
     std::size_t count = counted_ + counts;
-    if (count > most_) return low;
+    if (count > max_count_) return low;
     low = std::min(low, table_[count] + sum);
-    for (std::size_t n = 0; n < kept_ && count < most_; ++n) {
+    for (std::size_t n = 0; n < kept_ && count < max_count_; ++n) {
       if (ranked_[n].second == i) continue;
       sum += ranked_[n].first;
       low = std::min(low, table_[++count] + sum);
@@ -61,7 +61,7 @@ class Tally {
   };
 
   const Cost* table_ = nullptr;
-  std::size_t most_ = 0, counted_ = 0, kept_ = 0;
+  std::size_t max_count_ = 0, counted_ = 0, kept_ = 0;
   Cost sum_ = 0;
   std::vector<Entry> entries_;
   std::vector<std::pair<Cost, std::size_t>> ranked_;

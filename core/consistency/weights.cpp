@@ -31,9 +31,10 @@ double Propagator::most_weight(Var v) const {
 
 double Propagator::weight(Var v) const {
   double total = 0;
-  each_place(v, [&](const Place& place) {
+  each_place(v, [&](const Occurrence& occurrence) {
     int q;
-    if (free_positions(function(place.function), place.position, &q) > 0) total += weight_[origin_of(place.function)];
+    if (free_positions(function(occurrence.function), occurrence.position, &q) > 0)
+      total += weight_[origin_of(occurrence.function)];
     return true;
   });
   return total;

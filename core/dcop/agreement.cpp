@@ -17,10 +17,10 @@ class Run {
         network_(owners, std::vector<double>(std::size_t(agents), 0.0), delivery) {}
 
   Agreement operator()(const std::function<void()>& poll) {
-    const auto own = network_.own();
-    for (int agent = 0; agent < int(own.size()); ++agent) {
+    const auto variables_of_agent = network_.variables_of_agents();
+    for (int agent = 0; agent < int(variables_of_agent.size()); ++agent) {
       turn(agent, [&] {
-        for (const int v : own[agent]) {
+        for (const int v : variables_of_agent[agent]) {
           sent_.clear();
           traversals_[v]->start(sent_);
           sort_out(v);
@@ -36,7 +36,7 @@ class Run {
   }
 
  private:
-  struct Told {
+  struct Delivery {
     int source, target;
     Body body;
   };
@@ -48,14 +48,14 @@ class Run {
     outside_.clear();
     act();
     while (!inside_.empty()) {
-      const Told told = inside_.front();
+      const Delivery packet = inside_.front();
       inside_.pop_front();
-      receive(told.source, told.target, told.body);
+      receive(packet.source, packet.target, packet.body);
     }
     network_.clocks[agent] += now() - begun;
-    for (const Told& told : outside_) {
-      ++messages_[int(told.body.kind)];
-      network_.send(told.source, told.target, told.body);
+    for (const Delivery& packet : outside_) {
+      ++messages_[int(packet.body.kind)];
+      network_.send(packet.source, packet.target, packet.body);
     }
   }
 
@@ -66,10 +66,10 @@ class Run {
   }
 
   void sort_out(int source) {
-    for (const Sent& one : sent_) {
-      const Told told{source, one.target, one.body};
-      if (owners_[one.target] == owners_[source]) inside_.push_back(told);
-      else outside_.push_back(told);
+    for (const Sent& message : sent_) {
+      const Delivery packet{source, message.target, message.body};
+      if (owners_[message.target] == owners_[source]) inside_.push_back(packet);
+      else outside_.push_back(packet);
     }
   }
 
@@ -78,8 +78,8 @@ class Run {
   Network<Body> network_;
   std::array<i64, kKinds> messages_{};
   std::vector<Sent> sent_;
-  std::vector<Told> outside_;
-  std::deque<Told> inside_;
+  std::vector<Delivery> outside_;
+  std::deque<Delivery> inside_;
 };
 
 }  // namespace

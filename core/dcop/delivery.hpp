@@ -38,10 +38,10 @@ class Network {
       : clocks(std::move(clocks)), owners_(owners), delivery_(delivery), random_(delivery.seed) {}
 
   // The variables of each agent.
-  std::vector<std::vector<int>> own() const {
-    std::vector<std::vector<int>> found(clocks.size());
-    for (int v = 0; v < int(owners_.size()); ++v) found[owners_[v]].push_back(v);
-    return found;
+  std::vector<std::vector<int>> variables_of_agents() const {
+    std::vector<std::vector<int>> variables(clocks.size());
+    for (int v = 0; v < int(owners_.size()); ++v) variables[owners_[v]].push_back(v);
+    return variables;
   }
 
   void send(int source, int target, const Body& body) {
@@ -57,7 +57,7 @@ class Network {
   void run(const Receive& receive, const std::function<void()>& poll) {
     for (i64 count = 1; !first_.empty() || !any_.empty(); ++count) {
       if (count % kPatience == 0) poll();
-      const Packet packet = take();
+      const Packet packet = pop();
       double& clock = clocks[owners_[packet.target]];
       clock = std::max(clock, packet.time);
       receive(packet);
@@ -70,12 +70,12 @@ class Network {
   static constexpr i64 kPatience = 4096;  // number of messages between two polls
 
   struct Later {
-    bool operator()(const Packet& one, const Packet& other) const {
-      return one.time != other.time ? one.time > other.time : one.number > other.number;
+    bool operator()(const Packet& packet, const Packet& other) const {
+      return packet.time != other.time ? packet.time > other.time : packet.number > other.number;
     }
   };
 
-  Packet take() {
+  Packet pop() {
     if (delivery_.order == Order::time) {
       const Packet packet = first_.top();
       first_.pop();

@@ -23,7 +23,7 @@ class Passes {
   }
 
   Chain operator()(const std::function<void()>& poll) {
-    for (const auto& variables : network_.own()) {
+    for (const auto& variables : network_.variables_of_agents()) {
       // Variables without children are ready at once; `act` queues all that become ready later.
       std::ranges::copy_if(variables, std::back_inserter(ready_), [&](int v) { return !silent_[v]; });
       act();
@@ -38,7 +38,7 @@ class Passes {
   void receive(int target, const Step& step) {
     i64& operations = operations_[owners_[target]];
     operations = std::max(operations, step.operations);
-    if (step.is_value) told_.push_back(target);
+    if (step.is_value) informed_.push_back(target);
     else hear(target);
     act();
   }
@@ -50,12 +50,12 @@ class Passes {
 
   // Let an agent choose values of variables whose separators have values, and eliminate its ready variables.
   void act() {
-    while (!ready_.empty() || !told_.empty()) {
-      if (!told_.empty()) {
-        const int source = told_.back();
-        told_.pop_back();
+    while (!ready_.empty() || !informed_.empty()) {
+      if (!informed_.empty()) {
+        const int source = informed_.back();
+        informed_.pop_back();
         for (const int child : traversals_[source]->children()) {
-          if (owners_[child] == owners_[source]) told_.push_back(child);
+          if (owners_[child] == owners_[source]) informed_.push_back(child);
           else send(source, child, true);
         }
         continue;
@@ -64,7 +64,7 @@ class Passes {
       ready_.pop_front();
       network_.clocks[agent] += double(work_[source]) * pace_;
       operations_[agent] += work_[source];
-      if (parent < 0) told_.push_back(source);
+      if (parent < 0) informed_.push_back(source);
       else if (owners_[parent] == agent) hear(parent);
       else send(source, parent, false);
     }
@@ -83,7 +83,7 @@ class Passes {
   std::vector<std::size_t> silent_;  // number of children's tables that a variable waits for
   // Variables of the current agent: those to eliminate, and those with a value.
   std::deque<int> ready_;
-  std::vector<int> told_;
+  std::vector<int> informed_;
 };
 
 }  // namespace

@@ -27,10 +27,10 @@ std::vector<Traversal> traversals_of(const tables::Tables& functions, i64 variab
 }
 
 std::vector<i64> with_variables(const tables::Tables& functions) {
-  std::vector<i64> found;
+  std::vector<i64> numbers;
   for (i64 number = 0; number < functions.size(); ++number)
-    if (!functions.scope(number).empty()) found.push_back(number);
-  return found;
+    if (!functions.scope(number).empty()) numbers.push_back(number);
+  return numbers;
 }
 
 plan::PlannedTree pseudo_tree(std::span<Traversal* const> traversals, const tables::Tables& functions,

@@ -24,15 +24,15 @@ Traversal::Traversal(int variable, i64 rank, std::vector<int> neighbours, bool p
   unranked_ = i64(neighbours_.size());
 }
 
-bool Traversal::is_lower(Key one, Key other) {
-  return std::pair(one.first, scattered(one.second)) < std::pair(other.first, scattered(other.second));
+bool Traversal::is_lower(Key key, Key other) {
+  return std::pair(key.first, scattered(key.second)) < std::pair(other.first, scattered(other.second));
 }
 
 int Traversal::place_of(int neighbour) const {
-  const auto found = std::ranges::lower_bound(neighbours_, neighbour);
-  if (found == neighbours_.end() || *found != neighbour)
+  const auto position = std::ranges::lower_bound(neighbours_, neighbour);
+  if (position == neighbours_.end() || *position != neighbour)
     throw std::invalid_argument("a message from a variable that is no neighbour");
-  return int(found - neighbours_.begin());
+  return int(position - neighbours_.begin());
 }
 
 void Traversal::start(std::vector<Sent>& out) {
@@ -41,7 +41,7 @@ void Traversal::start(std::vector<Sent>& out) {
 }
 
 void Traversal::receive(int source, Body body, std::vector<Sent>& out) {
-  if (body.kind == Kind::marked) return note(source, body, out);
+  if (body.kind == Kind::marked) return add_untried(source, body, out);
   if (body.kind == Kind::rank) {
     i64& rank = ranks_[place_of(source)];
     unranked_ -= rank == kUnranked;
@@ -124,12 +124,12 @@ void Traversal::mark(std::vector<Sent>& out) {
 }
 
 // Record a neighbour as an ancestor, or as a next stop of the token; preferred ones come last.
-void Traversal::note(int source, Body body, std::vector<Sent>& out) {
+void Traversal::add_untried(int source, Body body, std::vector<Sent>& out) {
   if (body.first >= 0) {
     above_.emplace_back(source, body.first);
   } else {
-    const std::pair<i64, Key> one(prefers_reached_ ? body.second : 0, Key(ranks_[place_of(source)], source));
-    untried_.insert(std::ranges::upper_bound(untried_, one), one);
+    const std::pair<i64, Key> candidate(prefers_reached_ ? body.second : 0, Key(ranks_[place_of(source)], source));
+    untried_.insert(std::ranges::upper_bound(untried_, candidate), candidate);
   }
   if (!--unknown_) pass_on(out);
 }

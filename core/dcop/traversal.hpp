@@ -60,14 +60,14 @@ class Traversal {
  private:
   using Key = std::pair<i64, int>;  // rank, and the variable as tie-breaker
 
-  static bool is_lower(Key one, Key other);  // order of the election
+  static bool is_lower(Key key, Key other);  // order of the election
 
   void begin(std::vector<Sent>& out);
   void join_wave(Key key, int source, std::vector<Sent>& out);
   void hear(int source, Key key, std::vector<Sent>& out);
   void become_visited(int source, Body body, std::vector<Sent>& out);
   void mark(std::vector<Sent>& out);
-  void note(int source, Body body, std::vector<Sent>& out);
+  void add_untried(int source, Body body, std::vector<Sent>& out);
   void pass_on(std::vector<Sent>& out);
   int place_of(int neighbour) const;
   template <class Self, class Visit>

@@ -40,10 +40,10 @@ std::optional<Work> Work::of(const plan::PlannedTree& planned, const tables::Tab
     Elimination node{.variable = tree.variables[number]};
     i64& spread = spreads[number];
     for (const int factor : tree.factors[number]) {
-      const tables::Ends& own = ends[numbers[factor]];
+      const tables::Ends& range = ends[numbers[factor]];
       i64 apart;
-      if (__builtin_sub_overflow(own.most, own.least, &apart) || __builtin_add_overflow(spread, apart, &spread) ||
-          spread >= rules.spread)
+      if (__builtin_sub_overflow(range.largest, range.least, &apart) ||
+          __builtin_add_overflow(spread, apart, &spread) || spread >= rules.spread)
         return std::nullopt;
     }
     for (const int child : tree.children[number]) {
@@ -85,17 +85,17 @@ Work::Total Work::total() const {
 
 Mail mail(const Work& work, std::span<Traversal* const> traversals, std::span<const int> owners, Envelope util,
           Envelope value) {
-  Mail found;
+  Mail total;
   for (const Elimination& node : work.nodes) {
     const int parent = traversals[node.variable]->parent();
     if (parent < 0 || owners[parent] == owners[node.variable]) continue;
     const i64 up = node.size + util.around(node.width), down = value.around(node.width);
-    ++found.messages;
-    found.util += up;
-    found.value += down;
-    found.largest = std::max({found.largest, up, down});
+    ++total.messages;
+    total.util += up;
+    total.value += down;
+    total.largest = std::max({total.largest, up, down});
   }
-  return found;
+  return total;
 }
 
 }  // namespace elimina::dcop

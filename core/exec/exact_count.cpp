@@ -26,12 +26,12 @@ void add(LongInteger& to, const LongInteger& other) {
 }
 
 // Adds the product of two integers.
-void add_product(LongInteger& to, const LongInteger& one, const LongInteger& other) {
-  if (to.size() < one.size() + other.size() + 1) to.resize(one.size() + other.size() + 1);
-  for (std::size_t i = 0; i < one.size(); ++i) {
+void add_product(LongInteger& to, const LongInteger& first, const LongInteger& other) {
+  if (to.size() < first.size() + other.size() + 1) to.resize(first.size() + other.size() + 1);
+  for (std::size_t i = 0; i < first.size(); ++i) {
     u64 carry = 0;
     for (std::size_t j = 0; j < other.size(); ++j) {
-      const Wide sum = Wide(one[i]) * other[j] + to[i + j] + carry;
+      const Wide sum = Wide(first[i]) * other[j] + to[i + j] + carry;
       to[i + j] = u64(sum);
       carry = u64(sum >> 64);
     }
@@ -40,9 +40,9 @@ void add_product(LongInteger& to, const LongInteger& one, const LongInteger& oth
   while (!to.empty() && !to.back()) to.pop_back();
 }
 
-LongInteger product(const LongInteger& one, const LongInteger& other) {
+LongInteger product(const LongInteger& first, const LongInteger& other) {
   LongInteger result;
-  add_product(result, one, other);
+  add_product(result, first, other);
   return result;
 }
 
@@ -90,17 +90,17 @@ class LongRun {
                                       table.offset() - view(source)[kOut]};
     }
     digits_.assign(axes, 0);
-    i64 place = 0;
+    i64 offset = 0;
     bool possible = false;
     for (i64 cell = 0, cells = step.cells(); cell < cells; ++cell) {
       sum_.clear();
       for (i64 value = 0; value < domain; ++value) add_term(value);
       possible |= !sum_.empty();
-      out[place] = sum_;
+      out[offset] = sum_;
       for (i64 axis = axes - 1; axis >= 0; --axis) {
         const i64 moves = ++digits_[axis] < step.size(axis) ? 1 : 1 - step.size(axis);
-        for (i64 t = 0; t < tables; ++t) inputs_[t].place += moves * step.table(t).stride(axis);
-        place += moves * step.out_stride(axis);
+        for (i64 t = 0; t < tables; ++t) inputs_[t].offset += moves * step.table(t).stride(axis);
+        offset += moves * step.out_stride(axis);
         if (moves == 1) break;
         digits_[axis] = 0;
       }
@@ -112,17 +112,17 @@ class LongRun {
   void add_term(i64 value) {
     factors_of_term_.clear();
     for (const Input& input : inputs_) {
-      const i64 place = input.place + value * input.domain_stride;
+      const i64 offset = input.offset + value * input.domain_stride;
       if (!input.message) {
-        if (!input.factor[place]) return;
-      } else if (input.message[place].empty()) {
+        if (!input.factor[offset]) return;
+      } else if (input.message[offset].empty()) {
         return;
       } else {
-        factors_of_term_.push_back(input.message + place);
+        factors_of_term_.push_back(input.message + offset);
       }
     }
     const std::size_t count = factors_of_term_.size();
-    if (count < 2) return add(sum_, count ? *factors_of_term_.front() : one_);
+    if (count < 2) return add(sum_, count ? *factors_of_term_.front() : unit_);
     // The shortest factors first, so that the intermediate products stay short.
     std::sort(factors_of_term_.begin(), factors_of_term_.end(),
               [](const auto* a, const auto* b) { return a->size() < b->size(); });
@@ -137,7 +137,7 @@ class LongRun {
   struct Input {
     const u64* factor;
     const LongInteger* message;
-    i64 domain_stride, place;
+    i64 domain_stride, offset;
   };
 
   std::span<const i64> words_, starts_;
@@ -148,7 +148,7 @@ class LongRun {
   std::vector<i64> digits_;
   std::vector<const LongInteger*> factors_of_term_;
   LongInteger sum_, term_;
-  const LongInteger one_{1};
+  const LongInteger unit_{1};
 };
 
 }  // namespace

@@ -82,9 +82,9 @@ struct Pages : std::allocator<T> {
   }
 
   template <class U, class... Given>
-  void construct(U* at, Given&&... given) {
+  void construct(U* at, Given&&... arguments) {
     if constexpr (sizeof...(Given) == 0) ::new (static_cast<void*>(at)) U;
-    else ::new (static_cast<void*>(at)) U(std::forward<Given>(given)...);
+    else ::new (static_cast<void*>(at)) U(std::forward<Given>(arguments)...);
   }
 };
 

@@ -56,7 +56,8 @@ class Team {
     ticket_.store(++loops_ << kLeftBits | std::uint64_t(last - first), std::memory_order_release);
     post();
     take_items(0);
-    while (const std::uint32_t left = unfinished_.load(std::memory_order_acquire)) await_change(unfinished_, left);
+    while (const std::uint32_t unfinished = unfinished_.load(std::memory_order_acquire))
+      await_change(unfinished_, unfinished);
     if (failure_) std::rethrow_exception(failure_);
   }
 
@@ -78,12 +79,12 @@ class Team {
 
   void take_items(int thread) {
     std::uint64_t ticket = ticket_.load(std::memory_order_acquire);
-    while (const std::uint32_t left = std::uint32_t(ticket)) {
+    while (const std::uint32_t remaining = std::uint32_t(ticket)) {
       // Fails if the loop has ended meanwhile, since the tickets of the next loop have another number.
       if (!ticket_.compare_exchange_weak(ticket, ticket - 1, std::memory_order_acq_rel, std::memory_order_acquire))
         continue;
       try {
-        (*work_)(last_ - i64(left), thread);
+        (*work_)(last_ - i64(remaining), thread);
       } catch (...) {
         const std::lock_guard lock(mutex_);
         if (!failure_) failure_ = std::current_exception();
@@ -127,8 +128,8 @@ void share(int threads, i64 first, i64 last, Work work) {
     own_team.reset();
     own_team.reset(new Team(threads));
   }
-  constexpr i64 most = std::numeric_limits<std::uint32_t>::max();
-  for (; first < last; first += most) own_team->share(first, std::min(last, first + most), work);
+  constexpr i64 max_items = std::numeric_limits<std::uint32_t>::max();
+  for (; first < last; first += max_items) own_team->share(first, std::min(last, first + max_items), work);
 }
 
 }  // namespace elimina

@@ -12,26 +12,26 @@ namespace {
 Cost worst(const Function& f, std::size_t stride, int size, int a, int b) {
   const auto& cost = f.cost;
   const std::size_t block = stride * size;
-  Cost most = -forbidden;
+  Cost largest = -forbidden;
   for (std::size_t start = 0; start < cost.size(); start += block) {
     const Cost* at_a = &cost[start + a * stride];
     const Cost* at_b = &cost[start + b * stride];
     for (std::size_t i = 0; i < stride; ++i) {
       if (at_a[i] >= forbidden) continue;
       if (at_b[i] >= forbidden) return forbidden;
-      most = std::max(most, at_b[i] - at_a[i]);
+      largest = std::max(largest, at_b[i] - at_a[i]);
     }
   }
-  return most;
+  return largest;
 }
 
 // The value with the least mean cost in the functions.
-int cheapest(const Network& network, const std::vector<Place>& places, int size) {
+int cheapest(const Network& network, const std::vector<Occurrence>& occurrences, int size) {
   std::vector<double> mean(size, 0);
-  for (const Place& place : places) {
-    const Function& f = network.functions[place.function];
+  for (const Occurrence& occurrence : occurrences) {
+    const Function& f = network.functions[occurrence.function];
     const auto& cost = f.cost;
-    const std::size_t stride = f.stride[place.position];
+    const std::size_t stride = f.stride[occurrence.position];
     for (std::size_t i = 0; i < cost.size(); ++i)
       mean[i / stride % size] += static_cast<double>(cost[i]) * size / static_cast<double>(cost.size());
   }
@@ -47,20 +47,20 @@ bool drop_dominated(const Network& network, std::vector<std::vector<int>>& kept)
     check_stop();
     // Testing all pairs would cost a factor of the domain's size and remove few more values.
     const int b = cheapest(network, touching[v], network.size[v]);
-    std::vector<int> left{b};
+    std::vector<int> undominated{b};
     for (int a : kept[v]) {
       if (a == b) continue;
       Cost total = 0;
-      for (const Place& place : touching[v]) {
-        const Function& f = network.functions[place.function];
-        total += worst(f, f.stride[place.position], network.size[v], a, b);
+      for (const Occurrence& occurrence : touching[v]) {
+        const Function& f = network.functions[occurrence.function];
+        total += worst(f, f.stride[occurrence.position], network.size[v], a, b);
         if (total >= forbidden / 2) break;
       }
-      if (total > 0) left.push_back(a);
+      if (total > 0) undominated.push_back(a);
     }
-    std::sort(left.begin(), left.end());
-    changed |= left.size() < kept[v].size();
-    kept[v] = left;
+    std::sort(undominated.begin(), undominated.end());
+    changed |= undominated.size() < kept[v].size();
+    kept[v] = undominated;
   }
   return changed;
 }

@@ -126,15 +126,15 @@ class Elimination {
   // The variable that covers most of the factors' and bounds' variables; the bucket's own variable comes last.
   Var next_variable(const Scope& scope, int b) const {
     Var best = b;
-    int most = -1;
+    int best_score = -1;
     for (Var v : *cluster_) {
       if (v == b || holds(scope, v)) continue;
       const Scope with = join(scope, {v});
       int score = 0;
       for (const TablePtr& f : factors_) score += static_cast<int>(8 * meet(f->scope, with).size());
       for (const TablePtr& d : bounds_.down[b]) score += static_cast<int>(meet(d->scope, with).size());
-      if (score > most) {
-        most = score;
+      if (score > best_score) {
+        best_score = score;
         best = v;
       }
     }
@@ -143,9 +143,9 @@ class Elimination {
 
   // Shared variables are the most significant ones, then variables of the larger table only; in each part the order is
   // that of the larger table.
-  Rows joined(const Rows& one, const Rows& other, int b) {
-    const bool swaps = other.count() > one.count();
-    const Rows &left = swaps ? other : one, &right = swaps ? one : other;
+  Rows joined(const Rows& first, const Rows& other, int b) {
+    const bool swaps = other.count() > first.count();
+    const Rows &left = swaps ? other : first, &right = swaps ? first : other;
     const auto holds_in = [](const Scope& order) {
       return [&](Var v) { return std::find(order.begin(), order.end(), v) != order.end(); };
     };
@@ -156,17 +156,17 @@ class Elimination {
     std::copy_if(left.order.begin(), left.order.end(), std::back_inserter(order), holds_in(right.order));
     const std::vector<i64> stage = prepare(order, left.count(), b);
     // Messages stay in memory until the assignment is found: the new table may take what they leave of `most_stored`.
-    const std::size_t most =
+    const std::size_t max_rows =
         std::max(kLeastStored, filter_.most_stored - std::min(filter_.most_stored, held_bytes_ / kMakingBytes));
     const auto goes_on = [this](i64 candidates) { return counts(candidates); };
     sparse::Made of_left, of_right;
     Rows out{order,
              functions_.join(kRing, arranged(left, order, of_left), arranged(right, order, of_right),
-                             {&group, 0, false, static_cast<i64>(std::min<std::size_t>(most, INT64_MAX)), goes_on},
+                             {&group, 0, false, static_cast<i64>(std::min<std::size_t>(max_rows, INT64_MAX)), goes_on},
                              {stage.data(), 0, tree_.budget}, 1)};
     out_.bytes = std::max(out_.bytes, held_bytes_ + out.count() * kRowBytes);
     out_.aborted = !filter_.goes_on();
-    if (out.count() > filter_.most) cut(out, stage.data());
+    if (out.count() > filter_.max_rows) cut(out, stage.data());
     return out;
   }
 
@@ -285,11 +285,11 @@ class Elimination {
           total[i] = clamp(total[i] + reinterpret_cast<const Value*>(at[0])[cell_at(rows.keys()[i], at + 2, at[1])]);
     }
     std::vector<Value> ranked = total;
-    const auto last = ranked.begin() + static_cast<std::ptrdiff_t>(filter_.most);
+    const auto last = ranked.begin() + static_cast<std::ptrdiff_t>(filter_.max_rows);
     std::nth_element(ranked.begin(), last, ranked.end());
     const Value limit = *last;
-    std::size_t ties = filter_.most - static_cast<std::size_t>(
-                                          std::count_if(ranked.begin(), last, [&](Value x) { return x < limit; }));
+    std::size_t ties = filter_.max_rows - static_cast<std::size_t>(
+                                              std::count_if(ranked.begin(), last, [&](Value x) { return x < limit; }));
     i64 to = 0;
     for (std::size_t i = 0; i < rows.count(); ++i) {
       if (total[i] > limit || (total[i] == limit && ties == 0)) continue;
@@ -308,17 +308,17 @@ class Elimination {
     for (int b = tree_.root() - 1; b >= 0; --b) {
       std::vector<sparse::Readable> tables;
       for (const TablePtr& f : tree_.nodes[b].factors)
-        tables.push_back({places(f->scope), nullptr, 1, 0, f->value.data()});
+        tables.push_back({fields_of(f->scope), nullptr, 1, 0, f->value.data()});
       for (int c : tree_.nodes[b].children) {
         const Rows& rows = message_[c];
-        tables.push_back({places(rows.order), rows.keys(), 1, rows.made.rows, rows.costs()});
+        tables.push_back({fields_of(rows.order), rows.keys(), 1, rows.made.rows, rows.costs()});
       }
       value[b] = static_cast<int>(sparse::best_value(kRing, b, fields_.size(b), tables, value.data()));
     }
     out_.value = std::move(value);
   }
 
-  std::vector<sparse::Readable::Field> places(const Scope& order) const {
+  std::vector<sparse::Readable::Field> fields_of(const Scope& order) const {
     std::vector<sparse::Readable::Field> fields;
     for (Var v : order) fields.push_back({v, 0, i64{1} << fields_.shift(v, order)});
     return fields;

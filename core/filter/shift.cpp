@@ -26,9 +26,9 @@ Shifter::Shifter(const Network& network)
   }
 }
 
-ELIMINA_VERSIONS void Shifter::least(const Place& place, Var v) {
-  const auto& cost = functions_[place.function].cost;
-  const std::size_t size = size_[v], stride = place.stride, block = stride * size;
+ELIMINA_VERSIONS void Shifter::least(const Incidence& incidence, Var v) {
+  const auto& cost = functions_[incidence.function].cost;
+  const std::size_t size = size_[v], stride = incidence.stride, block = stride * size;
   message_.assign(size, forbidden);
   Cost* low = message_.data();
   for (std::size_t start = 0; start < cost.size(); start += block) {
@@ -45,9 +45,9 @@ ELIMINA_VERSIONS void Shifter::least(const Place& place, Var v) {
   }
 }
 
-ELIMINA_VERSIONS void Shifter::shift(const Place& place, Var v) {
-  auto& cost = functions_[place.function].cost;
-  const std::size_t size = size_[v], stride = place.stride, block = stride * size;
+ELIMINA_VERSIONS void Shifter::shift(const Incidence& incidence, Var v) {
+  auto& cost = functions_[incidence.function].cost;
+  const std::size_t size = size_[v], stride = incidence.stride, block = stride * size;
   const Cost* by = message_.data();
   const auto moved = [](Cost c, Cost by) { return c >= forbidden || by >= forbidden ? forbidden : c + by; };
   for (std::size_t start = 0; start < cost.size(); start += block) {
@@ -62,41 +62,41 @@ ELIMINA_VERSIONS void Shifter::shift(const Place& place, Var v) {
 }
 
 void Shifter::visit(Var v, bool forward) {
-  auto& mine = unary_[v];
+  auto& unary = unary_[v];
   int ahead = 0, behind = 0;
-  for (const Place& place : touching_[v]) {
-    ahead += !place.last;
-    behind += !place.first;
-    least(place, v);
+  for (const Incidence& incidence : touching_[v]) {
+    ahead += !incidence.last;
+    behind += !incidence.first;
+    least(incidence, v);
     for (int x = 0; x < size_[v]; ++x) {
-      mine[x] = add(mine[x], message_[x]);
+      unary[x] = add(unary[x], message_[x]);
       if (message_[x] < forbidden) message_[x] = -message_[x];
     }
-    shift(place, v);
+    shift(incidence, v);
   }
   Cost low = forbidden;
   for (int x = 0; x < size_[v]; ++x) {
-    if (constant_ + mine[x] > limit_) mine[x] = forbidden;
-    low = std::min(low, mine[x]);
+    if (constant_ + unary[x] > limit_) unary[x] = forbidden;
+    low = std::min(low, unary[x]);
   }
   constant_ = add(constant_, low);
   if (constant_ > limit_) {
     blamed_ = v;
     return;
   }
-  for (Cost& c : mine)
+  for (Cost& c : unary)
     if (c < forbidden) c -= low;
-  const Cost parts = std::max({ahead, behind, 1});
-  std::vector<Cost> left = mine;
-  for (const Place& place : touching_[v]) {
-    const bool gives = forward ? !place.last : !place.first;
+  const Cost shares = std::max({ahead, behind, 1});
+  std::vector<Cost> remaining = unary;
+  for (const Incidence& incidence : touching_[v]) {
+    const bool sends = forward ? !incidence.last : !incidence.first;
     for (int x = 0; x < size_[v]; ++x) {
-      message_[x] = mine[x] >= forbidden ? forbidden : gives ? mine[x] / parts : 0;
-      if (mine[x] < forbidden) left[x] -= message_[x];
+      message_[x] = unary[x] >= forbidden ? forbidden : sends ? unary[x] / shares : 0;
+      if (unary[x] < forbidden) remaining[x] -= message_[x];
     }
-    shift(place, v);
+    shift(incidence, v);
   }
-  mine = left;
+  unary = remaining;
 }
 
 void Shifter::drop_cells() {
@@ -146,8 +146,8 @@ Network shift(const Network& network, double seconds, Cost least_gain, const Pol
     shifter.run(1, 0);
     if (shifter.bound() - before < least_gain) break;
     before = shifter.bound();
-    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
-    if (taken.count() > seconds || !poll(before, network.upper, nullptr)) break;
+    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+    if (elapsed.count() > seconds || !poll(before, network.upper, nullptr)) break;
   }
   return shifter.network();
 }

@@ -25,20 +25,20 @@ class Shifter {
   Network network() const;
 
  private:
-  struct Place {
+  struct Incidence {
     int function;
     std::size_t stride;
     bool first, last;
   };
   void visit(Var v, bool forward);
-  void least(const Place& place, Var v);
-  void shift(const Place& place, Var v);
+  void least(const Incidence& incidence, Var v);
+  void shift(const Incidence& incidence, Var v);
   void drop_cells();
 
   std::vector<int> size_;
   std::vector<Function> functions_;
   std::vector<std::vector<Cost>> unary_;
-  std::vector<std::vector<Place>> touching_;
+  std::vector<std::vector<Incidence>> touching_;
   std::vector<Cost> message_;
   Cost constant_, limit_, upper_;
   Var blamed_ = -1;

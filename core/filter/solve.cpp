@@ -33,34 +33,34 @@ constexpr int kOrders = 20;     // number of min-fill orders
 constexpr double kPasses = 16;  // number of passes over a slice's cells that shifting is estimated to take
 
 // A network with fewer values than the original, with its variables' and values' names in the original.
-struct Part {
+struct Subproblem {
   Network network;
   std::vector<Var> name;
   std::vector<std::vector<int>> values;
   std::vector<int> fixed;  // values of original variables outside of the network, -1 for all others
 };
 
-Part narrow(const Part& part, const Network& shifted, const std::vector<std::vector<int>>& kept) {
-  Part out{restrict(shifted, kept), {}, {}, part.fixed};
+Subproblem narrow(const Subproblem& subproblem, const Network& shifted, const std::vector<std::vector<int>>& kept) {
+  Subproblem out{restrict(shifted, kept), {}, {}, subproblem.fixed};
   absorb(out.network);
   for (Var v = 0; v < shifted.count(); ++v) {
     std::vector<int> values;
-    for (int x : kept[v]) values.push_back(part.values[v][x]);
+    for (int x : kept[v]) values.push_back(subproblem.values[v][x]);
     if (values.size() == 1) {
-      out.fixed[part.name[v]] = values[0];
+      out.fixed[subproblem.name[v]] = values[0];
     } else {
-      out.name.push_back(part.name[v]);
+      out.name.push_back(subproblem.name[v]);
       out.values.push_back(std::move(values));
     }
   }
   return out;
 }
 
-Part reorder(const Part& part, const std::vector<Var>& order) {
-  Part out{renumber(part.network, order), {}, {}, part.fixed};
+Subproblem reorder(const Subproblem& subproblem, const std::vector<Var>& order) {
+  Subproblem out{renumber(subproblem.network, order), {}, {}, subproblem.fixed};
   for (Var v : order) {
-    out.name.push_back(part.name[v]);
-    out.values.push_back(part.values[v]);
+    out.name.push_back(subproblem.name[v]);
+    out.values.push_back(subproblem.values[v]);
   }
   return out;
 }
@@ -86,21 +86,21 @@ class Solver {
   void search() {
     blame_.assign(network_.count(), 1);
     prepare();
-    Part part{network_, std::vector<Var>(network_.count()), {}, std::vector<int>(network_.count(), -1)};
-    std::iota(part.name.begin(), part.name.end(), 0);
+    Subproblem subproblem{network_, std::vector<Var>(network_.count()), {}, std::vector<int>(network_.count(), -1)};
+    std::iota(subproblem.name.begin(), subproblem.name.end(), 0);
     for (int s : network_.size) {
-      part.values.emplace_back(s);
-      std::iota(part.values.back().begin(), part.values.back().end(), 0);
+      subproblem.values.emplace_back(s);
+      std::iota(subproblem.values.back().begin(), subproblem.values.back().end(), 0);
     }
-    solve_part(part);
+    solve_subproblem(subproblem);
   }
 
   double now() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
   double timed(double& total, double since) const { return total += now() - since, now(); }
 
   bool goes_on() {
-    const bool is_new = told_ != upper_ && !report_.value.empty();
-    told_ = upper_;
+    const bool is_new = reported_ != upper_ && !report_.value.empty();
+    reported_ = upper_;
     return now() < options_.seconds && options_.poll(lower_, upper_, is_new ? &report_.value : nullptr);
   }
 
@@ -143,16 +143,16 @@ class Solver {
     report_.value = local.best();
   }
 
-  void solve_part(const Part& part) {
+  void solve_subproblem(const Subproblem& subproblem) {
     std::size_t rows = std::min(kFirstRows, options_.most_rows);
     // If cost shifting is tight, few tuples pass at its bound.
     Cost limit = lower_;
-    open(part);
+    open(subproblem);
     while (lower_ < upper_ && goes_on()) {
       limit = std::clamp(limit, lower_, upper_ - 1);
-      const Cost known = upper_, bound = lower_;
+      const Cost upper_before = upper_, bound = lower_;
       const double began = work();
-      const Attempt a = attempt(part, limit, rows, 512 * static_cast<std::uint64_t>(rows));
+      const Attempt a = attempt(subproblem, limit, rows, 512 * static_cast<std::uint64_t>(rows));
       lower_ = std::min(upper_, a.exact ? std::max(lower_, limit + 1) : std::max(lower_, a.bound));
       if (a.exact) {
         limit = upper_ - 1;
@@ -165,7 +165,7 @@ class Solver {
       if (rows > kFirstRows && (upper_ - lower_) / kRungs > lower_ - bound) break;
       if (a.ran) rows = std::min(rows * 8, options_.most_rows);
       // A better incumbent justifies another attempt on the whole rest; otherwise the gap is too large.
-      limit = upper_ < known ? upper_ - 1 : lower_ + (limit - lower_) / 4;
+      limit = upper_ < upper_before ? upper_ - 1 : lower_ + (limit - lower_) / 4;
     }
     if (lower_ < upper_) slice(std::numeric_limits<double>::infinity());
   }
@@ -176,62 +176,64 @@ class Solver {
   };
 
   // Shifts, shrinks and eliminates with a limit on the rows of a message. Solutions above the cost limit are lost.
-  Attempt attempt(const Part& part, Cost limit, std::size_t rows, std::uint64_t most_made) {
-    Part left;
-    if (!shrink(part, limit, left)) return {true, true, limit + 1};
-    return eliminate_part(left, limit, rows, most_made);
+  Attempt attempt(const Subproblem& subproblem, Cost limit, std::size_t rows, std::uint64_t most_made) {
+    Subproblem reduced;
+    if (!shrink(subproblem, limit, reduced)) return {true, true, limit + 1};
+    return eliminate_subproblem(reduced, limit, rows, most_made);
   }
 
-  bool shrink(const Part& part, Cost limit, Part& left) {
+  bool shrink(const Subproblem& subproblem, Cost limit, Subproblem& reduced) {
     double t = now();
-    left = part;
-    for (const Function& f : part.network.functions) shifted_ += kPasses * double(f.cost.size());
+    reduced = subproblem;
+    for (const Function& f : subproblem.network.functions) shifted_ += kPasses * double(f.cost.size());
     for (int round = 0; round < 4; ++round) {
-      Shifter shifter(left.network);
+      Shifter shifter(reduced.network);
       shifter.set_limit(limit * unit_);
-      shifter.run(30, std::max<Cost>(unit_ / 20, (limit * unit_ - left.network.constant) / kPatience));
+      shifter.run(30, std::max<Cost>(unit_ / 20, (limit * unit_ - reduced.network.constant) / kPatience));
       timed(report_.shifting, t);
       if (shifter.infeasible()) {
-        if (shifter.blamed() >= 0) ++blame_[left.name[shifter.blamed()]];
+        if (shifter.blamed() >= 0) ++blame_[reduced.name[shifter.blamed()]];
         return false;
       }
       const Network shifted = shifter.network();
       auto kept = shifter.kept();
-      const std::size_t before = std::accumulate(left.network.size.begin(), left.network.size.end(), std::size_t{0});
-      Part next = narrow(left, shifted, kept);
+      const std::size_t before =
+          std::accumulate(reduced.network.size.begin(), reduced.network.size.end(), std::size_t{0});
+      Subproblem next = narrow(reduced, shifted, kept);
       auto strong = std::vector<std::vector<int>>(next.network.count());
       for (Var v = 0; v < next.network.count(); ++v) {
         strong[v].resize(next.network.size[v]);
         std::iota(strong[v].begin(), strong[v].end(), 0);
       }
       const bool dropped = drop_dominated(next.network, strong);
-      left = dropped ? narrow(next, next.network, strong) : std::move(next);
-      const std::size_t after = std::accumulate(left.network.size.begin(), left.network.size.end(), std::size_t{0});
+      reduced = dropped ? narrow(next, next.network, strong) : std::move(next);
+      const std::size_t after =
+          std::accumulate(reduced.network.size.begin(), reduced.network.size.end(), std::size_t{0});
       t = now();
       if (!dropped || after * 10 > before * 9) break;
     }
     return true;
   }
 
-  Attempt eliminate_part(const Part& left, Cost limit, std::size_t rows, std::uint64_t most_made) {
+  Attempt eliminate_subproblem(const Subproblem& reduced, Cost limit, std::size_t rows, std::uint64_t most_made) {
     double t = now();
-    const Part part = reorder(left, min_fill(left.network, kOrders, options_.seed));
-    Network network = part.network;
+    const Subproblem subproblem = reorder(reduced, min_fill(reduced.network, kOrders, options_.seed));
+    Network network = subproblem.network;
     network.upper = limit * unit_ + 1;
     if (network.upper - network.constant > never / 2) return {};
     const Tree tree = tables_in_tree(network);
     for (const Node& node : tree.nodes)
       if (tree.fields.bits(node.cluster) > 63) return {};
-    const std::size_t most = std::max(kLeastBytes, memory() / 4);
+    const std::size_t max_bytes = std::max(kLeastBytes, memory() / 4);
     int bits = kBits;
     std::optional<Bounds> made;
-    while (!(made = bound_tree(tree, bits, bits > kLeastBits ? most : SIZE_MAX))) bits -= 2;
+    while (!(made = bound_tree(tree, bits, bits > kLeastBits ? max_bytes : SIZE_MAX))) bits -= 2;
     const Bounds& bounds = *made;
     t = timed(report_.bounding, t);
     if (bounds.total > tree.budget) return {true, true, limit + 1};
     Filter filter;
     filter.bits = bits;
-    filter.most = rows;
+    filter.max_rows = rows;
     filter.most_made = most_made;
     const std::size_t held = open_bytes_ + bounds.bytes;
     filter.most_stored = (memory() - std::min(memory(), held)) / kTupleBytes;
@@ -243,20 +245,20 @@ class Solver {
     report_.kept += out.kept;
     report_.bytes = std::max(report_.bytes, out.bytes);
     report_.largest = std::max(report_.largest, out.largest);
-    const Cost found = out.value ? network.at(*out.value) / unit_ : limit + 1;
-    if (out.value) take(part, *out.value, found);
+    const Cost cost = out.value ? network.at(*out.value) / unit_ : limit + 1;
+    if (out.value) update_incumbent(subproblem, *out.value, cost);
     const Cost unseen =
         (network.constant + std::min(out.unseen, bounds.total > out.unseen ? bounds.total : out.unseen) + unit_ - 1) /
         unit_;
     if (out.unseen > tree.budget) return {true, true, limit + 1};
-    return {true, false, std::min(limit + 1, std::min(unseen, found))};
+    return {true, false, std::min(limit + 1, std::min(unseen, cost))};
   }
 
-  void take(const Part& part, const std::vector<int>& value, Cost cost) {
+  void update_incumbent(const Subproblem& subproblem, const std::vector<int>& value, Cost cost) {
     if (cost >= upper_) return;
     upper_ = cost;
-    report_.value = part.fixed;
-    for (std::size_t v = 0; v < value.size(); ++v) report_.value[part.name[v]] = part.values[v][value[v]];
+    report_.value = subproblem.fixed;
+    for (std::size_t v = 0; v < value.size(); ++v) report_.value[subproblem.name[v]] = subproblem.values[v][value[v]];
   }
 
   // Counts work, not time, so that every run gives the same answer.
@@ -264,16 +266,16 @@ class Solver {
 
   std::size_t memory() const { return options_.most_rows * kTupleBytes; }
 
-  static std::size_t bytes_of(const Part& part) {
+  static std::size_t bytes_of(const Subproblem& subproblem) {
     std::size_t bytes = 0;
-    for (const Function& f : part.network.functions)
+    for (const Function& f : subproblem.network.functions)
       bytes += sizeof(f) + f.scope.size() * (sizeof(Var) + sizeof(std::size_t)) + f.cost.size() * sizeof(Cost);
     return bytes;
   }
 
-  void open(Part part) {
-    open_bytes_ += bytes_of(part);
-    open_.push_back(std::move(part));
+  void open(Subproblem subproblem) {
+    open_bytes_ += bytes_of(subproblem);
+    open_.push_back(std::move(subproblem));
   }
 
   bool is_crowded() const { return open_.size() > kFewSlices && open_bytes_ > std::max(kLeastBytes, memory() / 2); }
@@ -282,30 +284,30 @@ class Solver {
   // bound is dropped.
   void slice(double until) {
     while (!open_.empty() && work() < until && !is_crowded() && goes_on()) {
-      const Part part = std::move(open_.back());
+      const Subproblem subproblem = std::move(open_.back());
       open_.pop_back();
-      open_bytes_ -= bytes_of(part);
+      open_bytes_ -= bytes_of(subproblem);
       ++report_.slices;
-      Part left;
-      if (!shrink(part, upper_ - 1, left)) continue;
-      if (left.network.count() == 0) {
-        take(left, {}, left.network.constant / unit_);
+      Subproblem reduced;
+      if (!shrink(subproblem, upper_ - 1, reduced)) continue;
+      if (reduced.network.count() == 0) {
+        update_incumbent(reduced, {}, reduced.network.constant / unit_);
         continue;
       }
-      if (cells(left.network) <= kSliceCells &&
-          eliminate_part(left, upper_ - 1, std::min(kSliceRows, options_.most_rows), 64 * kSliceRows).exact)
+      if (cells(reduced.network) <= kSliceCells &&
+          eliminate_subproblem(reduced, upper_ - 1, std::min(kSliceRows, options_.most_rows), 64 * kSliceRows).exact)
         continue;
-      const Var v = divide_on(left);
+      const Var v = divide_on(reduced);
       std::vector<std::vector<int>> kept;
-      for (int s : left.network.size) {
+      for (int s : reduced.network.size) {
         kept.emplace_back(s);
         std::iota(kept.back().begin(), kept.back().end(), 0);
       }
-      const int x = cheapest(left.network, v);
+      const int x = cheapest(reduced.network, v);
       std::erase(kept[v], x);
-      open(narrow(left, left.network, kept));
+      open(narrow(reduced, reduced.network, kept));
       kept[v] = {x};
-      open(narrow(left, left.network, kept));
+      open(narrow(reduced, reduced.network, kept));
     }
     if (open_.empty()) lower_ = upper_;
   }
@@ -337,16 +339,16 @@ class Solver {
     return out;
   }
 
-  Var divide_on(const Part& part) const {
-    const Network& network = part.network;
+  Var divide_on(const Subproblem& subproblem) const {
+    const Network& network = subproblem.network;
     const auto weight = weights(network, static_cast<double>(upper_ * unit_ - network.constant));
     Var best = 0;
-    double most = -1;
+    double best_score = -1;
     for (Var v = 0; v < network.count(); ++v) {
       const double mean = std::accumulate(weight[v].begin(), weight[v].end(), 1.0) / network.size[v];
-      const double score = mean * blame_[part.name[v]] / network.size[v];
-      if (score > most) {
-        most = score;
+      const double score = mean * blame_[subproblem.name[v]] / network.size[v];
+      if (score > best_score) {
+        best_score = score;
         best = v;
       }
     }
@@ -361,12 +363,12 @@ class Solver {
   Options options_;
   Network network_;
   Report report_;
-  std::vector<double> blame_;  // number of slices that each variable's costs closed
-  std::vector<Part> open_;     // open slices
+  std::vector<double> blame_;     // number of slices that each variable's costs closed
+  std::vector<Subproblem> open_;  // open slices
   std::size_t open_bytes_ = 0;
   double shifted_ = 0;  // cells that were shifted
   Cost unit_ = 1, upper_ = forbidden, lower_ = 0;
-  Cost told_ = forbidden;  // upper bound of the last report
+  Cost reported_ = forbidden;  // upper bound of the last report
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 

@@ -47,23 +47,23 @@ Scope without(Scope scope, Var v) {
 
 bool holds(const Scope& scope, Var v) { return std::binary_search(scope.begin(), scope.end(), v); }
 
-bool within(const Scope& part, const Scope& whole) {
-  return std::includes(whole.begin(), whole.end(), part.begin(), part.end());
+bool within(const Scope& subset, const Scope& whole) {
+  return std::includes(whole.begin(), whole.end(), subset.begin(), subset.end());
 }
 
 namespace {
 
 // Calls visit(cell, cell of the part) for each cell of a scope; the part has some of its variables.
 template <class Visit>
-void each_cell(const Fields& fields, const Scope& part, const Scope& whole, Visit visit) {
+void each_cell(const Fields& fields, const Scope& subscope, const Scope& whole, Visit visit) {
   constexpr int kRun = 6;  // number of bits whose cells are listed once for all runs of cells
   // Offset in the part for each bit of a cell's number.
   std::array<std::size_t, 64> weight{};
-  int bits = 0, own = 0;
-  auto next = part.begin();
+  int bits = 0, own_bits = 0;
+  auto next = subscope.begin();
   for (Var v : whole) {
-    const bool is_in = next != part.end() && *next == v;
-    for (int bit = 0; bit < fields.bits(v); ++bit) weight[bits++] = is_in ? std::size_t{1} << own++ : 0;
+    const bool is_in = next != subscope.end() && *next == v;
+    for (int bit = 0; bit < fields.bits(v); ++bit) weight[bits++] = is_in ? std::size_t{1} << own_bits++ : 0;
     next += is_in;
   }
   std::array<std::uint32_t, 1 << kRun> within{};
@@ -73,22 +73,23 @@ void each_cell(const Fields& fields, const Scope& part, const Scope& whole, Visi
       within[(std::size_t{1} << bit) + i] = within[i] + static_cast<std::uint32_t>(weight[bit]);
   for (std::size_t high = 0; high < std::size_t{1} << (bits - run); ++high) {
     std::size_t first = 0;
-    for (std::size_t left = high; left; left &= left - 1) first += weight[run + std::countr_zero(left)];
+    for (std::size_t remaining = high; remaining; remaining &= remaining - 1)
+      first += weight[run + std::countr_zero(remaining)];
     for (std::size_t i = 0; i < std::size_t{1} << run; ++i) visit((high << run) + i, first + within[i]);
   }
 }
 
 }  // namespace
 
-Table sum(const Fields& fields, const Tables& parts, Value budget) {
+Table sum(const Fields& fields, const Tables& tables, Value budget) {
   Scope scope;
-  for (const TablePtr& part : parts) scope = join(scope, part->scope);
+  for (const TablePtr& table : tables) scope = join(scope, table->scope);
   const std::size_t cells = std::size_t{1} << fields.bits(scope);
   Table out{std::move(scope), std::vector<Value>(cells, 0)};
-  for (const TablePtr& part : parts)
-    each_cell(fields, part->scope, out.scope,
-              [total = out.value.data(), value = part->value.data()](std::size_t i, std::size_t own) {
-                total[i] = clamp(total[i] + value[own]);
+  for (const TablePtr& table : tables)
+    each_cell(fields, table->scope, out.scope,
+              [total = out.value.data(), value = table->value.data()](std::size_t i, std::size_t cell) {
+                total[i] = clamp(total[i] + value[cell]);
               });
   for (Value& x : out.value)
     if (x > budget) x = never;
@@ -99,8 +100,8 @@ Table project(const Fields& fields, const Table& table, const Scope& onto) {
   if (onto == table.scope) return table;
   Table out{onto, std::vector<Value>(std::size_t{1} << fields.bits(onto), never)};
   each_cell(fields, onto, table.scope,
-            [least = out.value.data(), value = table.value.data()](std::size_t i, std::size_t own) {
-              least[own] = std::min(least[own], value[i]);
+            [least = out.value.data(), value = table.value.data()](std::size_t i, std::size_t cell) {
+              least[cell] = std::min(least[cell], value[i]);
             });
   return out;
 }
@@ -111,9 +112,9 @@ std::vector<Tables> divided(const Fields& fields, const Tables& tables, int bits
   std::vector<std::span<const int>> scopes;
   for (const TablePtr& table : tables) scopes.emplace_back(table->scope);
   std::vector<Tables> result;
-  for (const auto& part : plan::MiniBuckets().divide(scopes, bits, fields.widths())) {
+  for (const auto& members : plan::MiniBuckets().divide(scopes, bits, fields.widths())) {
     result.emplace_back();
-    for (const int i : part) result.back().push_back(tables[i]);
+    for (const int i : members) result.back().push_back(tables[i]);
   }
   return result;
 }
@@ -143,20 +144,20 @@ void level(const Fields& fields, std::vector<Table>& tables) {
 
 }  // namespace
 
-Tables eliminate(const Fields& fields, Tables parts, Var v, int bits, Value budget) {
-  Tables out, mine;
-  for (TablePtr& part : parts) (holds(part->scope, v) ? mine : out).push_back(std::move(part));
+Tables eliminate(const Fields& fields, Tables tables, Var v, int bits, Value budget) {
+  Tables out, bucket;
+  for (TablePtr& table : tables) (holds(table->scope, v) ? bucket : out).push_back(std::move(table));
   std::vector<Table> sums;
-  for (const Tables& own : divided(fields, mine, bits)) sums.push_back(sum(fields, own, budget));
+  for (const Tables& mini_bucket : divided(fields, bucket, bits)) sums.push_back(sum(fields, mini_bucket, budget));
   if (sums.size() > 1) level(fields, sums);
   for (Table& t : sums) out.push_back(std::make_shared<Table>(project(fields, t, without(t.scope, v))));
   return out;
 }
 
-Tables pack(const Fields& fields, const Tables& parts, int bits, Value budget) {
+Tables pack(const Fields& fields, const Tables& tables, int bits, Value budget) {
   Tables out;
-  for (const Tables& own : divided(fields, parts, bits))
-    out.push_back(own.size() == 1 ? own[0] : std::make_shared<Table>(sum(fields, own, budget)));
+  for (const Tables& mini_bucket : divided(fields, tables, bits))
+    out.push_back(mini_bucket.size() == 1 ? mini_bucket[0] : std::make_shared<Table>(sum(fields, mini_bucket, budget)));
   return out;
 }
 

@@ -44,16 +44,16 @@ Scope join(const Scope& a, const Scope& b);
 Scope meet(const Scope& a, const Scope& b);
 Scope without(Scope scope, Var v);
 bool holds(const Scope& scope, Var v);
-bool within(const Scope& part, const Scope& whole);
+bool within(const Scope& subset, const Scope& whole);
 
-Table sum(const Fields& fields, const Tables& parts, Value budget);
+Table sum(const Fields& fields, const Tables& tables, Value budget);
 Table project(const Fields& fields, const Table& table, const Scope& onto);
 
 // Tables over the other variables whose sum is at most the minimum over v: mini-buckets of at most 2^bits cells, whose
 // costs are matched on their common variables before v is eliminated from each.
-Tables eliminate(const Fields& fields, Tables parts, Var v, int bits, Value budget);
+Tables eliminate(const Fields& fields, Tables tables, Var v, int bits, Value budget);
 
 // Adds tables up as long as the sums have at most 2^bits cells.
-Tables pack(const Fields& fields, const Tables& parts, int bits, Value budget);
+Tables pack(const Fields& fields, const Tables& tables, int bits, Value budget);
 
 }  // namespace elimina::filter

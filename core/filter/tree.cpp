@@ -17,9 +17,9 @@ TablePtr padded(const Fields& fields, const Function& function, const Network& n
   const Cost* next = function.cost.data();
   for_each_cell(network.size, function.scope, [&](const std::vector<int>& digit) {
     const Cost c = *next++;
-    std::size_t place = 0;
-    for (std::size_t i = 0; i < digit.size(); ++i) place |= static_cast<std::size_t>(digit[i]) << shift[i];
-    out.value[place] = c > budget ? never : static_cast<Value>(c);
+    std::size_t cell = 0;
+    for (std::size_t i = 0; i < digit.size(); ++i) cell |= static_cast<std::size_t>(digit[i]) << shift[i];
+    out.value[cell] = c > budget ? never : static_cast<Value>(c);
   });
   return std::make_shared<Table>(std::move(out));
 }
@@ -61,26 +61,27 @@ std::optional<Bounds> bound_tree(const Tree& tree, int bits, std::size_t most_by
   for (int b = 0; b <= root; ++b) {
     check_stop();
     const Node& node = tree.nodes[b];
-    Tables parts = node.factors;
-    for (int c : node.children) parts.insert(parts.end(), bounds.up[c].begin(), bounds.up[c].end());
+    Tables tables = node.factors;
+    for (int c : node.children) tables.insert(tables.end(), bounds.up[c].begin(), bounds.up[c].end());
     if (b < root) {
-      bounds.up[b] = eliminate(tree.fields, std::move(parts), b, bits, tree.budget);
+      bounds.up[b] = eliminate(tree.fields, std::move(tables), b, bits, tree.budget);
       if (!fits(bounds.up[b])) return std::nullopt;
     } else {
-      for (const TablePtr& part : parts) bounds.total = clamp(bounds.total + part->value[0]);
+      for (const TablePtr& table : tables) bounds.total = clamp(bounds.total + table->value[0]);
     }
   }
   for (int p = root; p >= 0; --p) {
     const Node& node = tree.nodes[p];
     for (int b : node.children) {
       check_stop();
-      Tables parts = node.factors;
-      parts.insert(parts.end(), bounds.down[p].begin(), bounds.down[p].end());
+      Tables tables = node.factors;
+      tables.insert(tables.end(), bounds.down[p].begin(), bounds.down[p].end());
       for (int c : node.children)
-        if (c != b) parts.insert(parts.end(), bounds.up[c].begin(), bounds.up[c].end());
+        if (c != b) tables.insert(tables.end(), bounds.up[c].begin(), bounds.up[c].end());
       for (Var v : node.cluster)
-        if (!holds(tree.nodes[b].separator, v)) parts = eliminate(tree.fields, std::move(parts), v, bits, tree.budget);
-      bounds.down[b] = pack(tree.fields, std::move(parts), bits, tree.budget);
+        if (!holds(tree.nodes[b].separator, v))
+          tables = eliminate(tree.fields, std::move(tables), v, bits, tree.budget);
+      bounds.down[b] = pack(tree.fields, std::move(tables), bits, tree.budget);
       if (!fits(bounds.down[b])) return std::nullopt;
     }
   }

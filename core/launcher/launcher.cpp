@@ -18,9 +18,9 @@ constexpr char kBeside[] = "python3";
 // Writes the path of this program; false if the system does not tell it.
 bool own_path(char (&path)[PATH_MAX]) {
 #if defined(__APPLE__)
-  char given[PATH_MAX];
-  uint32_t size = sizeof given;
-  return _NSGetExecutablePath(given, &size) == 0 && realpath(given, path);
+  char found_path[PATH_MAX];
+  uint32_t size = sizeof found_path;
+  return _NSGetExecutablePath(found_path, &size) == 0 && realpath(found_path, path);
 #else
   const ssize_t length = readlink("/proc/self/exe", path, sizeof path);
   if (length <= 0 || length == static_cast<ssize_t>(sizeof path)) return false;
@@ -51,8 +51,8 @@ int main(int argc, char** argv) {
   char run[] = "from " ELIMINA_MODULE " import main; main()", safe[] = "-P", command[] = "-c";
   auto** arguments = static_cast<char**>(std::calloc(std::size_t(argc) + 5, sizeof(char*)));
   if (!arguments) return EXIT_FAILURE;
-  char* own[] = {interpreter, safe, command, run};
-  std::memcpy(arguments, own, sizeof own);
+  char* own_arguments[] = {interpreter, safe, command, run};
+  std::memcpy(arguments, own_arguments, sizeof own_arguments);
   for (int i = 1; i < argc; ++i) arguments[3 + i] = argv[i];
   execvp(interpreter, arguments);
   std::perror(interpreter);

@@ -64,8 +64,8 @@ bool LocalSearch::solve(const Neighbourhood& neighbourhood) {
       cells *= static_cast<std::size_t>(sizes_[v]);
     }
     sum.assign(cells, 0);
-    for (const Place& place : touching_[order[i]]) {
-      const Factor& factor = factors_[place.factor];
+    for (const Incidence& incidence : touching_[order[i]]) {
+      const Factor& factor = factors_[incidence.factor];
       Strided from{std::vector<std::int64_t>(cluster.size()), factor.at};
       bool is_first = true;
       for (const auto& [v, stride] : factor.function.axes) {

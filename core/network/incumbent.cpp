@@ -23,8 +23,8 @@ struct Copies {
 
   Copies(const tables::Tables& tables, const Effort& effort) {
     for (i64 table = 0; table < tables.size(); ++table) {
-      const i64 most = tables.source(table).listing ? effort.listed_table : effort.table;
-      if (tables.cells(table) > std::min(most, effort.all - cells)) continue;
+      const i64 max_cells = tables.source(table).listing ? effort.listed_table : effort.table;
+      if (tables.cells(table) > std::min(max_cells, effort.all - cells)) continue;
       members.push_back(int(table));
       offsets.push_back(cells);
       const auto scope = tables.scope(table);
@@ -83,19 +83,19 @@ Incumbent incumbent(const tables::Tables& tables, tables::Sense sense, const Eff
   // Costs are above the sum of the tables' least costs, so a cost of 0 is optimal.
   const u64 moves = std::min(effort.moves, kVisits * u64(copies.cells));
   if (moves > 0 && local.cost() > 0) local.run(moves);
-  Incumbent found;
-  for (std::size_t v = 0; v < name.size(); ++v) found.values.emplace_back(name[v], local.best()[v]);
-  if (!is_integer || i64(copies.members.size()) < tables.size()) return found;
+  Incumbent incumbent;
+  for (std::size_t v = 0; v < name.size(); ++v) incumbent.values.emplace_back(name[v], local.best()[v]);
+  if (!is_integer || i64(copies.members.size()) < tables.size()) return incumbent;
   i64 total = 0;
   for (std::size_t copy = 0; copy < copies.members.size(); ++copy) {
     i64 cell = copies.offsets[copy];
     for (i64 axis = copies.starts[copy]; axis < copies.starts[copy + 1]; ++axis)
       cell += copies.strides[axis] * local.best()[number[copies.variables[axis]]];
     total += tables::load<i64>(arena.data() + sizeof(i64) * std::size_t(cell));
-    if (total >= kForbidden) return found;
+    if (total >= kForbidden) return incumbent;
   }
-  found.cost = total;
-  return found;
+  incumbent.cost = total;
+  return incumbent;
 }
 
 }  // namespace elimina::network

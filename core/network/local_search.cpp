@@ -17,7 +17,7 @@ LocalSearch::LocalSearch(View view, std::uint64_t seed)
   gain_.resize(owner_.size());
   until_.resize(owner_.size());
   factors_.reserve(view.functions.size());
-  double most = 0;
+  double largest_cost = 0;
   for (View::Function& function : view.functions) {
     std::int64_t last = 0;
     for (const auto& [v, stride] : function.axes) {
@@ -26,11 +26,12 @@ LocalSearch::LocalSearch(View view, std::uint64_t seed)
     }
     numbers_.as_cells(function.cells, [&](const auto* cells) {
       for (std::int64_t i = 0; i <= last; ++i)
-        if (const double cost = numbers_.cost(cells[i]); cost < infinite) most = std::max(most, std::abs(cost));
+        if (const double cost = numbers_.cost(cells[i]); cost < infinite)
+          largest_cost = std::max(largest_cost, std::abs(cost));
     });
     factors_.push_back({std::move(function), 0, 0, false});
   }
-  first_penalty_ = most > 0 ? most : 1;
+  first_penalty_ = largest_cost > 0 ? largest_cost : 1;
 }
 
 void LocalSearch::start(const std::vector<int>& value) {
@@ -74,17 +75,17 @@ void LocalSearch::measure(const Factor& factor, double sign) {
 
 void LocalSearch::set(Var v, int x) {
   total_ += gain(v)[x] - gain(v)[value_[v]];
-  for (const Place& place : touching_[v]) measure(factors_[place.factor], -1);
-  for (const Place& place : touching_[v]) {
-    Factor& factor = factors_[place.factor];
-    factor.at += place.stride * (x - value_[v]);
+  for (const Incidence& incidence : touching_[v]) measure(factors_[incidence.factor], -1);
+  for (const Incidence& incidence : touching_[v]) {
+    Factor& factor = factors_[incidence.factor];
+    factor.at += incidence.stride * (x - value_[v]);
     broken_ -= factor.broken;
     factor.broken = numbers_.as_cells(factor.function.cells,
                                       [&](const auto* cells) { return numbers_.cost(cells[factor.at]) == infinite; });
     broken_ += factor.broken;
   }
   value_[v] = x;
-  for (const Place& place : touching_[v]) measure(factors_[place.factor], 1);
+  for (const Incidence& incidence : touching_[v]) measure(factors_[incidence.factor], 1);
 }
 
 bool LocalSearch::keep_if_better() {

@@ -37,7 +37,7 @@ class LocalSearch {
   Var count() const { return static_cast<Var>(sizes_.size()); }
 
  private:
-  struct Place {
+  struct Incidence {
     int factor;
     std::int64_t stride;
   };
@@ -62,7 +62,7 @@ class LocalSearch {
   std::vector<int> sizes_;
   std::mt19937_64 random_;
   std::vector<Factor> factors_;
-  std::vector<std::vector<Place>> touching_;
+  std::vector<std::vector<Incidence>> touching_;
   std::vector<std::size_t> first_;
   std::vector<int> owner_;  // variable of each value
   // For each value, the cost of its variable's functions with this value, all other variables unchanged.

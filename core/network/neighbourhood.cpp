@@ -31,11 +31,11 @@ class Shrinking {
   int degree(int v) const { return degree_[v]; }
 
   std::vector<int> neighbours(int v) const {
-    std::vector<int> found;
+    std::vector<int> result;
     for (std::size_t w = 0; w < words_; ++w)
-      for (std::uint64_t left = row(v)[w]; left; left &= left - 1)
-        found.push_back(static_cast<int>(w * 64) + std::countr_zero(left));
-    return found;
+      for (std::uint64_t bits = row(v)[w]; bits; bits &= bits - 1)
+        result.push_back(static_cast<int>(w * 64) + std::countr_zero(bits));
+    return result;
   }
 
   void take_out(int v) {
@@ -67,81 +67,82 @@ class Shrinking {
 
 }  // namespace
 
-Neighbourhoods::Neighbourhoods(const View& view) : neighbours_(view.sizes.size()), place_(view.sizes.size(), -1) {
+Neighbourhoods::Neighbourhoods(const View& view) : neighbours_(view.sizes.size()), position_(view.sizes.size(), -1) {
   for (const int size : view.sizes) logs_.push_back(std::log2(size));
   for (const View::Function& function : view.functions)
     for (const auto& [a, _] : function.axes)
       for (const auto& [b, __] : function.axes)
         if (a != b) neighbours_[a].push_back(b);
-  for (auto& own : neighbours_) {
-    std::sort(own.begin(), own.end());
-    own.erase(std::unique(own.begin(), own.end()), own.end());
+  for (auto& list : neighbours_) {
+    std::sort(list.begin(), list.end());
+    list.erase(std::unique(list.begin(), list.end()), list.end());
   }
 }
 
 // Draws connected variables around a random one, and around further ones if its component is too small.
 std::vector<Var> Neighbourhoods::connected(std::size_t variables, std::mt19937_64& random) {
-  std::vector<Var> found, waiting;
+  std::vector<Var> region, waiting;
   const std::size_t wanted = std::min(variables, logs_.size());
   constexpr int waits = -2;
   const auto add = [&](Var v) {
-    if (place_[v] != -1) return;
-    place_[v] = waits;
+    if (position_[v] != -1) return;
+    position_[v] = waits;
     waiting.push_back(v);
   };
-  while (found.size() < wanted) {
+  while (region.size() < wanted) {
     if (waiting.empty()) {
       auto v = static_cast<Var>(random() % logs_.size());
-      while (place_[v] != -1) v = (v + 1) % static_cast<Var>(logs_.size());
+      while (position_[v] != -1) v = (v + 1) % static_cast<Var>(logs_.size());
       add(v);
     }
     std::swap(waiting[random() % waiting.size()], waiting.back());
     const Var v = waiting.back();
     waiting.pop_back();
-    place_[v] = static_cast<int>(found.size());
-    found.push_back(v);
+    position_[v] = static_cast<int>(region.size());
+    region.push_back(v);
     for (const Var u : neighbours_[v]) add(u);
   }
-  for (const Var v : waiting) place_[v] = -1;
-  return found;
+  for (const Var v : waiting) position_[v] = -1;
+  return region;
 }
 
 Neighbourhood Neighbourhoods::draw(std::size_t variables, double cells, std::mt19937_64& random) {
-  const std::vector<Var> part = connected(variables, random);
+  const std::vector<Var> region = connected(variables, random);
   std::vector<double> logs;
-  for (const Var v : part) logs.push_back(logs_[v]);
+  for (const Var v : region) logs.push_back(logs_[v]);
   Shrinking graph(std::move(logs));
-  for (const Var v : part)
+  for (const Var v : region)
     for (const Var u : neighbours_[v])
-      if (place_[u] >= 0) graph.connect(place_[v], place_[u]);
+      if (position_[u] >= 0) graph.connect(position_[v], position_[u]);
   Neighbourhood drawn;
-  const double most = std::log2(cells) + 1e-9;
-  std::vector<int> left(part.size());
-  for (std::size_t i = 0; i < left.size(); ++i) left[i] = static_cast<int>(i);
+  const double log_cells = std::log2(cells) + 1e-9;
+  std::vector<int> remaining(region.size());
+  for (std::size_t i = 0; i < remaining.size(); ++i) remaining[i] = static_cast<int>(i);
   std::vector<double> luck;
-  for (std::size_t i = 0; i < part.size(); ++i) luck.push_back(static_cast<double>(random() >> 11));
-  while (!left.empty()) {
-    auto chosen =
-        std::min_element(left.begin(), left.end(), [&](int a, int b) { return graph.weight(a) < graph.weight(b); });
-    const bool is_small = graph.weight(*chosen) <= most;
+  for (std::size_t i = 0; i < region.size(); ++i) luck.push_back(static_cast<double>(random() >> 11));
+  while (!remaining.empty()) {
+    auto chosen = std::min_element(remaining.begin(), remaining.end(),
+                                   [&](int a, int b) { return graph.weight(a) < graph.weight(b); });
+    const bool is_small = graph.weight(*chosen) <= log_cells;
     if (!is_small)
-      chosen = std::max_element(left.begin(), left.end(),
+      chosen = std::max_element(remaining.begin(), remaining.end(),
                                 [&](int a, int b) { return graph.degree(a) * luck[a] < graph.degree(b) * luck[b]; });
     const int v = *chosen;
-    *chosen = left.back();
-    left.pop_back();
+    *chosen = remaining.back();
+    remaining.pop_back();
     if (!is_small) {
       graph.take_out(v);
-      place_[part[v]] = -1;
+      position_[region[v]] = -1;
       continue;
     }
-    drawn.order.push_back(part[v]);
+    drawn.order.push_back(region[v]);
     drawn.separators.emplace_back();
-    for (const int u : graph.eliminate(v)) drawn.separators.back().push_back(part[u]);
+    for (const int u : graph.eliminate(v)) drawn.separators.back().push_back(region[u]);
   }
   // Variables removed later keep their values, so they are in no separator.
-  for (std::vector<Var>& separator : drawn.separators) std::erase_if(separator, [&](Var u) { return place_[u] < 0; });
-  for (const Var v : part) place_[v] = -1;
+  for (std::vector<Var>& separator : drawn.separators)
+    std::erase_if(separator, [&](Var u) { return position_[u] < 0; });
+  for (const Var v : region) position_[v] = -1;
   return drawn;
 }
 

@@ -29,7 +29,7 @@ class Neighbourhoods {
 
   std::vector<double> logs_;  // logarithms of the sizes
   std::vector<std::vector<Var>> neighbours_;
-  std::vector<int> place_;  // position in the part; -1: outside
+  std::vector<int> position_;  // position in the region; -1: outside
 };
 
 }  // namespace elimina::network

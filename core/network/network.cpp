@@ -24,11 +24,11 @@ Cost Network::at(const std::vector<int>& value) const {
   return total;
 }
 
-std::vector<std::vector<Place>> Network::touching() const {
-  std::vector<std::vector<Place>> places(size.size());
+std::vector<std::vector<Occurrence>> Network::touching() const {
+  std::vector<std::vector<Occurrence>> occurrences(size.size());
   for (int i = 0; i < static_cast<int>(functions.size()); ++i)
-    for (int p = 0; p < functions[i].arity(); ++p) places[functions[i].scope[p]].push_back({i, p});
-  return places;
+    for (int p = 0; p < functions[i].arity(); ++p) occurrences[functions[i].scope[p]].push_back({i, p});
+  return occurrences;
 }
 
 View Network::view() const {
@@ -86,19 +86,19 @@ void absorb(Network& network) {
 
 Network restrict(const Network& network, const std::vector<std::vector<int>>& kept) {
   Network result{{}, {}, network.constant, network.upper};
-  std::vector<int> number(network.count(), -1), left;
+  std::vector<int> number(network.count(), -1), sizes;
   for (Var v = 0; v < network.count(); ++v) {
-    left.push_back(static_cast<int>(kept[v].size()));
-    if (left[v] == 1) continue;
+    sizes.push_back(static_cast<int>(kept[v].size()));
+    if (sizes[v] == 1) continue;
     number[v] = result.count();
-    result.size.push_back(left[v]);
+    result.size.push_back(sizes[v]);
   }
   for (const Function& f : network.functions) {
     std::vector<Var> scope;
     std::vector<Cost> cost;
     for (Var v : f.scope)
       if (number[v] >= 0) scope.push_back(number[v]);
-    for_each_cell(left, f.scope, [&](const std::vector<int>& digit) {
+    for_each_cell(sizes, f.scope, [&](const std::vector<int>& digit) {
       std::size_t from = 0;
       for (std::size_t i = 0; i < digit.size(); ++i) from += f.stride[i] * kept[f.scope[i]][digit[i]];
       cost.push_back(f.cost[from]);
@@ -109,14 +109,14 @@ Network restrict(const Network& network, const std::vector<std::vector<int>>& ke
 }
 
 Network renumber(const Network& network, const std::vector<Var>& order) {
-  std::vector<Var> place(order.size());
+  std::vector<Var> position(order.size());
   Network result = network;
   for (std::size_t i = 0; i < order.size(); ++i) {
-    place[order[i]] = static_cast<Var>(i);
+    position[order[i]] = static_cast<Var>(i);
     result.size[i] = network.size[order[i]];
   }
   for (Function& f : result.functions)
-    for (Var& v : f.scope) v = place[v];
+    for (Var& v : f.scope) v = position[v];
   return result;
 }
 
@@ -134,10 +134,10 @@ std::vector<Var> min_fill(const Network& network, int rounds, std::uint64_t seed
   double least = INFINITY;
   for (int round = 0; round < rounds; ++round) {
     check_stop();
-    const auto found = order::greedy(graph, order::Rule::min_fill, 0, least, random, clock);
-    if (!found) continue;
-    const double total = order::cost_of(graph, *found).total;
-    if (best.empty() || total < least) best = *found, least = total;
+    const auto candidate = order::greedy(graph, order::Rule::min_fill, 0, least, random, clock);
+    if (!candidate) continue;
+    const double total = order::cost_of(graph, *candidate).total;
+    if (best.empty() || total < least) best = *candidate, least = total;
   }
   return {best.begin(), best.end()};
 }

@@ -27,7 +27,7 @@ struct Function {
 };
 
 // Position of a variable in a function.
-struct Place {
+struct Occurrence {
   int function, position;
 };
 
@@ -46,7 +46,7 @@ struct Network {
   Cost at(const std::vector<int>& value) const;
 
   // Functions and positions of each variable.
-  std::vector<std::vector<Place>> touching() const;
+  std::vector<std::vector<Occurrence>> touching() const;
 
   // View of the functions.
   View view() const;

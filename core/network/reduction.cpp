@@ -28,11 +28,11 @@ std::size_t cells_of(const std::vector<int>& size, const std::vector<Var>& scope
 
 // Strides of a function along a scope; 0 for variables that it lacks.
 std::vector<std::size_t> strides(const Function& f, const std::vector<Var>& scope) {
-  std::vector<std::size_t> found(scope.size(), 0);
+  std::vector<std::size_t> strides(scope.size(), 0);
   for (std::size_t k = 0; k < scope.size(); ++k)
     for (int p = 0; p < f.arity(); ++p)
-      if (f.scope[p] == scope[k]) found[k] = f.stride[p];
-  return found;
+      if (f.scope[p] == scope[k]) strides[k] = f.stride[p];
+  return strides;
 }
 
 std::size_t offset(const std::vector<int>& digit, const std::vector<std::size_t>& stride) {
@@ -52,23 +52,23 @@ bool is_independent(const Function& f, int p, int size) {
 
 class Reduction::Work {
  public:
-  Work(const Network& given, const std::vector<Var>& order)
-      : network_{given.size, {}, given.constant, given.upper}, touching_(given.size.size()), unary_(given.size.size()),
-        is_waiting_(given.size.size(), 1), is_gone_(given.size.size(), 0), waiting_(order.begin(), order.end()),
-        left_(given.size.size()) {
-    for (Var v = 0; v < given.count(); ++v) unary_[v].assign(static_cast<std::size_t>(given.size[v]), 0);
-    for (const Function& f : given.functions) add(f);
+  Work(const Network& network, const std::vector<Var>& order)
+      : network_{network.size, {}, network.constant, network.upper}, touching_(network.size.size()),
+        unary_(network.size.size()), is_waiting_(network.size.size(), 1), is_gone_(network.size.size(), 0),
+        waiting_(order.begin(), order.end()), remaining_(network.size.size()) {
+    for (Var v = 0; v < network.count(); ++v) unary_[v].assign(static_cast<std::size_t>(network.size[v]), 0);
+    for (const Function& f : network.functions) add(f);
   }
 
   void run(std::vector<Eliminated>& eliminated) {
-    while (!waiting_.empty() && left_ > 1) {
+    while (!waiting_.empty() && remaining_ > 1) {
       check_stop();
       const Var v = waiting_.front();
       waiting_.pop_front();
       is_waiting_[v] = 0;
       if (auto step = eliminate(v)) {
         is_gone_[v] = 1;
-        --left_;
+        --remaining_;
         eliminated.push_back(std::move(*step));
       }
     }
@@ -112,7 +112,7 @@ class Reduction::Work {
     }
     if (value < 0 || functions(v).size() > most_functions) return std::nullopt;
     network_.constant = network::add(network_.constant, unary_[v][value]);
-    for (const int i : functions(v)) put(v, -1, {value}, take(i));
+    for (const int i : functions(v)) put(v, -1, {value}, remove(i));
     return Eliminated{v, {}, {value}};
   }
 
@@ -129,7 +129,7 @@ class Reduction::Work {
       for (std::size_t y = 0; y < value.size(); ++y) moved[y] = value[y] < 0 ? forbidden : unary_[v][value[y]];
       std::vector<int> best(value);
       for (int& x : best) x = std::max(x, 0);
-      for (const int k : functions(v)) put(v, u, best, take(k));
+      for (const int k : functions(v)) put(v, u, best, remove(k));
       add_unary(u, moved);
       return Eliminated{v, {u}, std::move(best)};
     }
@@ -173,37 +173,38 @@ class Reduction::Work {
   void put(Var v, Var u, const std::vector<int>& value, const Function& f) {
     const std::vector<Var> scope = replaced(f.scope, v, u);
     const auto stride = strides(f, scope);
-    const std::size_t own = strides(f, {v})[0];
+    const std::size_t stride_of_v = strides(f, {v})[0];
     const auto at = static_cast<std::size_t>(std::find(scope.begin(), scope.end(), u) - scope.begin());
     std::vector<Cost> cost;
     cost.reserve(cells_of(network_.size, scope));
     for_each_cell(network_.size, scope, [&](const std::vector<int>& digit) {
-      cost.push_back(f.cost[offset(digit, stride) + own * static_cast<std::size_t>(value[u < 0 ? 0 : digit[at]])]);
+      cost.push_back(
+          f.cost[offset(digit, stride) + stride_of_v * static_cast<std::size_t>(value[u < 0 ? 0 : digit[at]])]);
     });
-    Network one{network_.size, {}, 0, 0};
-    one.add_function(scope, std::move(cost));
-    if (one.functions.empty()) network_.constant = network::add(network_.constant, one.constant);
-    else add(std::move(one.functions[0]));
+    Network single{network_.size, {}, 0, 0};
+    single.add_function(scope, std::move(cost));
+    if (single.functions.empty()) network_.constant = network::add(network_.constant, single.constant);
+    else add(std::move(single.functions[0]));
   }
 
   // Eliminates a variable with few neighbours: the minimum over its values is a function of the neighbours.
   std::optional<Eliminated> sum_out(Var v) {
     const std::vector<Var> scope = neighbours(v);
     const auto size = static_cast<std::size_t>(network_.size[v]);
-    const std::size_t most = scope.size() > 2 ? most_joined : most_cells;
-    if (scope.size() > most_neighbours || cells_of(network_.size, scope) > most / size) return std::nullopt;
+    const std::size_t max_cells = scope.size() > 2 ? most_joined : most_cells;
+    if (scope.size() > most_neighbours || cells_of(network_.size, scope) > max_cells / size) return std::nullopt;
     struct Table {
       Function function;
       std::vector<std::size_t> stride;  // strides along the scope
-      std::size_t own;                  // stride along the variable
+      std::size_t stride_of_v;          // stride along the variable
     };
     std::vector<Table> tables;
     for (const int i : functions(v)) {
-      Function f = take(i);
+      Function f = remove(i);
       if (f.cost.empty()) continue;
       auto stride = strides(f, scope);
-      const std::size_t own = strides(f, {v})[0];
-      tables.push_back({std::move(f), std::move(stride), own});
+      const std::size_t stride_of_v = strides(f, {v})[0];
+      tables.push_back({std::move(f), std::move(stride), stride_of_v});
     }
     Eliminated step{v, scope, {}};
     std::vector<Cost> message, sum(size);
@@ -211,7 +212,7 @@ class Reduction::Work {
       sum = unary_[v];
       for (const Table& table : tables) {
         const Cost* at = table.function.cost.data() + offset(digit, table.stride);
-        for (std::size_t x = 0; x < size; ++x) sum[x] = network::add(sum[x], at[x * table.own]);
+        for (std::size_t x = 0; x < size; ++x) sum[x] = network::add(sum[x], at[x * table.stride_of_v]);
       }
       const auto best = std::min_element(sum.begin(), sum.end());
       step.best.push_back(static_cast<int>(best - sum.begin()));
@@ -220,31 +221,31 @@ class Reduction::Work {
     if (scope.empty()) {
       network_.constant = network::add(network_.constant, message[0]);
     } else {
-      Network one{network_.size, {}, 0, 0};
-      one.add_function(scope, std::move(message));
-      add(std::move(one.functions[0]));
+      Network single{network_.size, {}, 0, 0};
+      single.add_function(scope, std::move(message));
+      add(std::move(single.functions[0]));
     }
     return step;
   }
 
   // Neighbours of a variable, ascending; or some of them, more than `most_neighbours`.
   std::vector<Var> neighbours(Var v) {
-    std::vector<Var> found;
+    std::vector<Var> result;
     for (const int i : functions(v)) {
       for (const Var u : network_.functions[i].scope)
-        if (u != v && std::find(found.begin(), found.end(), u) == found.end()) found.push_back(u);
-      if (found.size() > most_neighbours) return found;
+        if (u != v && std::find(result.begin(), result.end(), u) == result.end()) result.push_back(u);
+      if (result.size() > most_neighbours) return result;
     }
-    std::sort(found.begin(), found.end());
-    return found;
+    std::sort(result.begin(), result.end());
+    return result;
   }
 
   // Functions of a variable with other variables; removed functions leave the list one by one.
   const std::vector<int>& functions(Var v) {
     auto& list = touching_[v];
     // Only the front of a long list is read, so only that loses removed functions.
-    const std::size_t most = most_functions + most_neighbours;
-    for (std::size_t k = 0; k < std::min(list.size(), most);) {
+    const std::size_t max_visited = most_functions + most_neighbours;
+    for (std::size_t k = 0; k < std::min(list.size(), max_visited);) {
       if (!network_.functions[list[k]].cost.empty()) {
         ++k;
         continue;
@@ -255,7 +256,7 @@ class Reduction::Work {
     return list;
   }
 
-  Function take(int i) {
+  Function remove(int i) {
     Function f = std::move(network_.functions[i]);
     network_.functions[i] = {};
     return f;
@@ -294,9 +295,9 @@ class Reduction::Work {
     for_each_cell(network_.size, scope,
                   [&](const std::vector<int>& digit) { cost.push_back(f.cost[offset(digit, stride)]); });
     wait_for(v);
-    Network one{network_.size, {}, 0, 0};
-    one.add_function(std::move(scope), std::move(cost));
-    return std::move(one.functions[0]);
+    Network single{network_.size, {}, 0, 0};
+    single.add_function(std::move(scope), std::move(cost));
+    return std::move(single.functions[0]);
   }
 
   // Forbids values without an allowed cell.
@@ -343,7 +344,7 @@ class Reduction::Work {
   std::vector<std::vector<Cost>> unary_;
   std::vector<char> is_waiting_, is_gone_;  // marks of each variable
   std::deque<Var> waiting_;
-  std::size_t left_;  // number of remaining variables
+  std::size_t remaining_;  // number of remaining variables
 };
 
 Reduction::Reduction(const Network& network, const std::vector<Var>& order) : size_(network.size) {

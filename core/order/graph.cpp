@@ -12,19 +12,19 @@ Graph moral_graph(std::vector<double> sizes, const std::vector<std::int64_t>& of
   graph.neighbours.resize(graph.count());
   Looks looks;
   // Long lists lose their duplicates early, because wide scopes over the same variables would pile up.
-  const std::size_t most = 2 * static_cast<std::size_t>(graph.count()) + 64;
+  const std::size_t max_neighbours = 2 * static_cast<std::size_t>(graph.count()) + 64;
   std::vector<std::size_t> room(graph.count());
   for (std::size_t i = 0; i + 1 < offsets.size(); ++i)
     for (std::int64_t at = offsets[i]; at < offsets[i + 1]; ++at)
       room[members[at]] += static_cast<std::size_t>(offsets[i + 1] - offsets[i]);
-  for (Vertex v = 0; v < graph.count(); ++v) graph.neighbours[v].reserve(std::min(room[v], most));
+  for (Vertex v = 0; v < graph.count(); ++v) graph.neighbours[v].reserve(std::min(room[v], max_neighbours));
   for (std::size_t i = 0; i + 1 < offsets.size(); ++i) {
     looks.look();
     const auto first = members.begin() + offsets[i], last = members.begin() + offsets[i + 1];
     for (auto a = first; a != last; ++a) {
       auto& list = graph.neighbours[*a];
       list.insert(list.end(), first, last);
-      if (list.size() > most) {
+      if (list.size() > max_neighbours) {
         std::sort(list.begin(), list.end());
         list.erase(std::unique(list.begin(), list.end()), list.end());
       }
@@ -62,16 +62,16 @@ std::vector<std::vector<Vertex>> components(const Graph& graph) {
   std::vector<char> seen(graph.count(), 0);
   for (Vertex root = 0; root < graph.count(); ++root) {
     if (seen[root]) continue;
-    std::vector<Vertex> part{root};
+    std::vector<Vertex> component{root};
     seen[root] = 1;
-    for (std::size_t i = 0; i < part.size(); ++i)
-      for (Vertex u : graph.neighbours[part[i]])
+    for (std::size_t i = 0; i < component.size(); ++i)
+      for (Vertex u : graph.neighbours[component[i]])
         if (!seen[u]) {
           seen[u] = 1;
-          part.push_back(u);
+          component.push_back(u);
         }
-    std::sort(part.begin(), part.end());
-    result.push_back(std::move(part));
+    std::sort(component.begin(), component.end());
+    result.push_back(std::move(component));
   }
   return result;
 }
@@ -80,25 +80,25 @@ std::vector<Vertex> without_barren(const std::vector<std::int64_t>& offsets, con
                                    const std::vector<Vertex>& children, const std::vector<char>& wanted) {
   const auto count = static_cast<Vertex>(children.size());
   std::vector<Vertex> scope_of(wanted.size(), none), uses(wanted.size()), waiting, kept;
-  std::vector<char> left(count, 1);
+  std::vector<char> is_kept(count, 1);
   for (Vertex f = 0; f < count; ++f) scope_of[children[f]] = f;
   for (const Vertex v : members) ++uses[v];
   const auto is_barren = [&](Vertex v) {
-    return uses[v] == 1 && !wanted[v] && scope_of[v] != none && left[scope_of[v]];
+    return uses[v] == 1 && !wanted[v] && scope_of[v] != none && is_kept[scope_of[v]];
   };
   for (const Vertex v : children)
     if (is_barren(v)) waiting.push_back(v);
   while (!waiting.empty()) {
     const Vertex f = scope_of[waiting.back()];
     waiting.pop_back();
-    left[f] = 0;
+    is_kept[f] = 0;
     for (std::int64_t i = offsets[f]; i < offsets[f + 1]; ++i) {
       --uses[members[i]];
       if (is_barren(members[i])) waiting.push_back(members[i]);
     }
   }
   for (Vertex f = 0; f < count; ++f)
-    if (left[f]) kept.push_back(f);
+    if (is_kept[f]) kept.push_back(f);
   return kept;
 }
 
@@ -147,12 +147,12 @@ Order in_postorder(const EliminationTree& tree) {
   }
   // The order is written from its end: the last root, then the subtree of its last child.
   Order order(n);
-  Vertex place = n;
+  Vertex position = n;
   if (root != none) path.push_back(root);
   while (!path.empty()) {
     const Vertex v = path.back();
     path.pop_back();
-    order[--place] = v;
+    order[--position] = v;
     if (next[v] != none) path.push_back(next[v]);
     if (first[v] != none) path.push_back(first[v]);
   }
@@ -167,17 +167,17 @@ double log2_sum(double a, double b) {
 Cost cost_of(const Graph& graph, const EliminationTree& tree) {
   Cost cost;
   std::vector<double> cells(graph.count());
-  double most = 0;
+  double largest_log = 0;
   for (Vertex v = 0; v < graph.count(); ++v) {
     double log = 0;
     for (Vertex u : tree.separator(v)) log += std::log2(graph.size[u]);
     cost.largest = std::max(cost.largest, log);
     cells[v] = log + std::log2(graph.size[v]);
-    most = std::max(most, cells[v]);
+    largest_log = std::max(largest_log, cells[v]);
   }
   double sum = 0;
-  for (double log : cells) sum += std::exp2(log - most);
-  if (sum > 0) cost.total = most + std::log2(sum);
+  for (double log : cells) sum += std::exp2(log - largest_log);
+  if (sum > 0) cost.total = largest_log + std::log2(sum);
   return cost;
 }
 

@@ -82,15 +82,15 @@ inline constexpr double slowest = 10;
 class Clock {
  public:
   using Time = std::chrono::steady_clock;
-  explicit Clock(double seconds, double most = slowest)
-      : start_(Time::now()), seconds_(seconds), longest_(most * seconds) {}
+  explicit Clock(double seconds, double slowdown = slowest)
+      : start_(Time::now()), seconds_(seconds), longest_(slowdown * seconds) {}
   // A share of another clock's time, for one thread.
   Clock(const Clock& whole, double seconds) : whole_(&whole), seconds_(seconds), longest_(whole.longest_) {}
   void count(double seconds) { counted_ += seconds; }
   double counted() const { return counted_; }
   double seconds() const { return seconds_; }
-  double left() const { return seconds_ - counted_; }
-  bool expired() const { return left() <= 0 || is_stopped(); }
+  double remaining() const { return seconds_ - counted_; }
+  bool expired() const { return remaining() <= 0 || is_stopped(); }
   void stop() { stop_.store(true, std::memory_order_relaxed); }
   bool is_asked() const { return stop_.load(std::memory_order_relaxed) || stopped() || (whole_ && whole_->is_asked()); }
   // Ends the search on a stop request. Half an order is a bad order: its tables may be too large to be counted.

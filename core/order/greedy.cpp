@@ -13,20 +13,20 @@ namespace elimina::order {
 namespace {
 
 // Number of bits of one set that are not in another.
-ELIMINA_VERSIONS std::uint64_t bits_outside(const std::uint64_t* one, const std::uint64_t* other, std::size_t words) {
-  std::uint64_t found = 0;
-  for (std::size_t w = 0; w < words; ++w) found += static_cast<std::uint64_t>(std::popcount(one[w] & ~other[w]));
-  return found;
+ELIMINA_VERSIONS std::uint64_t bits_outside(const std::uint64_t* first, const std::uint64_t* other, std::size_t words) {
+  std::uint64_t count = 0;
+  for (std::size_t w = 0; w < words; ++w) count += static_cast<std::uint64_t>(std::popcount(first[w] & ~other[w]));
+  return count;
 }
 
 }  // namespace
 
 Remainder::Remainder(Graph graph)
     : size_(std::move(graph.size)), log_size_(size_.size()), adjacent_(std::move(graph.neighbours)),
-      gone_(size_.size(), 0), left_(count()), mark_(size_.size(), 0) {
+      gone_(size_.size(), 0), remaining_(count()), mark_(size_.size(), 0) {
   for (Vertex v = 0; v < count(); ++v) log_size_[v] = std::log2(size_[v]);
-  constexpr Vertex most = 4096;  // 2 MiB of bits
-  if (count() > most) return;
+  constexpr Vertex max_vertices = 4096;  // 2 MiB of bits
+  if (count() > max_vertices) return;
   words_ = (count() + 63) / 64;
   bits_.resize(words_ * count());
   for (Vertex v = 0; v < count(); ++v)
@@ -73,20 +73,20 @@ std::vector<Vertex> Remainder::join(Vertex v) {
   }
   adjacent_[v].clear();
   gone_[v] = 1;
-  --left_;
+  --remaining_;
   return clique;
 }
 
-void Remainder::common(Vertex a, Vertex b, std::vector<Vertex>& found) const {
+void Remainder::common(Vertex a, Vertex b, std::vector<Vertex>& result) const {
   const auto &x = adjacent_[a], &y = adjacent_[b];
   visit(words_ ? std::min(words_, x.size() + y.size()) : x.size() + y.size());
   if (words_ && words_ < x.size() + y.size()) {
     for (std::size_t w = 0; w < words_; ++w)
-      for (std::uint64_t left = bits(a)[w] & bits(b)[w]; left; left &= left - 1)
-        found.push_back(static_cast<Vertex>(w * 64) + std::countr_zero(left));
+      for (std::uint64_t word = bits(a)[w] & bits(b)[w]; word; word &= word - 1)
+        result.push_back(static_cast<Vertex>(w * 64) + std::countr_zero(word));
     return;
   }
-  std::set_intersection(x.begin(), x.end(), y.begin(), y.end(), std::back_inserter(found));
+  std::set_intersection(x.begin(), x.end(), y.begin(), y.end(), std::back_inserter(result));
 }
 
 double Remainder::missing_around(Vertex v, const std::vector<Vertex>& some, bool weighted) {
@@ -118,22 +118,22 @@ Vertex Remainder::odd_neighbour(Vertex v) {
   ++stamp_;
   for (Vertex u : around) mark_[u] = stamp_;
   // The missing pairs must form a star: k + 1 vertices with a sum of degrees of 2k, including the centre's k.
-  std::size_t defective = 0, sum = 0, most = 0;
+  std::size_t defective = 0, sum = 0, max_absent = 0;
   Vertex odd = v;
   for (Vertex u : around) {
     visit(adjacent_[u].size());
     std::size_t absent = around.size() - 1;
     for (Vertex w : adjacent_[u]) absent -= mark_[w] == stamp_;
     if (absent == 0) continue;
-    if (absent > 1 && most > 1) return none;  // a star has one centre
+    if (absent > 1 && max_absent > 1) return none;  // a star has one centre
     ++defective;
     sum += absent;
-    if (absent > most || (absent == most && size_[u] < size_[odd])) {
-      most = absent;
+    if (absent > max_absent || (absent == max_absent && size_[u] < size_[odd])) {
+      max_absent = absent;
       odd = u;
     }
   }
-  return defective == 0 || (defective == most + 1 && sum == 2 * most) ? odd : none;
+  return defective == 0 || (defective == max_absent + 1 && sum == 2 * max_absent) ? odd : none;
 }
 
 std::pair<Graph, std::vector<Vertex>> Remainder::graph() && {
@@ -245,10 +245,10 @@ class GreedyRun {
   GreedyRun(const Graph& graph, Rule rule, double noise, Random& random)
       : rest_(graph), rule_(rule), noise_(noise), random_(random), score_(graph.count()), newest_(graph.count()),
         first_gained_(graph.count(), none), credited_(graph.count(), 0), joined_(graph.count(), 0),
-        most_(2 * std::size_t{graph.count()} + 1), queue_(rule == Rule::sweep ? 0 : graph.count()) {}
+        max_entries_(2 * std::size_t{graph.count()} + 1), queue_(rule == Rule::sweep ? 0 : graph.count()) {}
 
   // Eliminates vertices until a bucket has more than 2^most cells.
-  PartialOrder run_up_to(double most, Clock& clock) {
+  PartialOrder run_up_to(double log_cells, Clock& clock) {
     PartialOrder partial;
     for (Vertex v = 0; v < rest_.count(); ++v) {
       if (v % 64 == 0) clock.check();
@@ -258,7 +258,7 @@ class GreedyRun {
       clock.check();
       const Entry entry = queue_.pop();
       if (is_stale(entry)) continue;
-      if (rest_.log_bucket(entry.vertex) > most) {
+      if (rest_.log_bucket(entry.vertex) > log_cells) {
         partial.widest = entry.vertex;
         partial.separator = rest_.neighbours(entry.vertex);
         sweep(entry.vertex, partial.order);
@@ -267,12 +267,12 @@ class GreedyRun {
       partial.order.push_back(entry.vertex);
       if (!step(entry.vertex, clock)) clock.check();
     }
-    rest_.tell(clock);
+    rest_.count_visits(clock);
     return partial;
   }
 
   std::optional<Order> run(double bound, Clock& clock) {
-    const Vertex n = rest_.left();
+    const Vertex n = rest_.remaining();
     Order order;
     double spent = 0;
     for (Vertex v = 0; v < n && rule_ != Rule::sweep; ++v) {
@@ -297,7 +297,7 @@ class GreedyRun {
   static constexpr std::uint64_t push_visits = 40;  // visits that take as long as a push to a heap, on the machine VM
 
   bool is_over(Clock& clock) {
-    rest_.tell(clock);
+    rest_.count_visits(clock);
     return clock.expired();
   }
 
@@ -309,7 +309,7 @@ class GreedyRun {
     if (rule_ == Rule::sweep && joined_[v] == 0) joined_[v] = ++front_;
     const std::uint32_t tie = rule_ == Rule::sweep ? joined_[v] : random_tie(v);
     newest_[v] = {key, tie};
-    if (queue_.size() == most_) queue_.drop([&](const Entry& entry) { return is_stale(entry); });
+    if (queue_.size() == max_entries_) queue_.drop([&](const Entry& entry) { return is_stale(entry); });
     queue_.push({key, tie, v});
   }
 
@@ -423,14 +423,14 @@ class GreedyRun {
   void sweep(Vertex start, Order& order) const {
     std::vector<char> is_done(rest_.count(), 0);
     for (const Vertex v : order) is_done[v] = 1;
-    std::size_t place = order.size();
+    std::size_t expanded = order.size();
     const auto append = [&](Vertex v) {
       if (!std::exchange(is_done[v], 1)) order.push_back(v);
     };
     append(start);
     for (Vertex next = 0;; append(next++)) {
-      for (; place < order.size(); ++place)
-        for (const Vertex u : rest_.neighbours(order[place])) append(u);
+      for (; expanded < order.size(); ++expanded)
+        for (const Vertex u : rest_.neighbours(order[expanded])) append(u);
       if (next == rest_.count()) return;
     }
   }
@@ -460,7 +460,7 @@ class GreedyRun {
   std::vector<std::uint32_t> first_gained_, credited_, joined_;
   std::vector<Gained> gained_;
   std::uint32_t stamp_ = 0;  // number of the present step
-  std::size_t most_;         // number of entries before stale ones are dropped
+  std::size_t max_entries_;  // number of entries before stale ones are dropped
   Queue queue_;
   std::vector<Vertex> common_, touched_;
   std::uint32_t front_ = 0;
@@ -474,13 +474,13 @@ namespace {
 std::vector<Vertex> nearby(const Graph& graph, Vertex count) {
   std::vector<char> is_listed(graph.count(), 0);
   std::vector<Vertex> listed;
-  std::size_t place = 0;
+  std::size_t expanded = 0;
   for (Vertex number = 0; number < graph.count() && listed.size() < count; ++number) {
     const Vertex start = (graph.count() / 2 + number) % graph.count();
     if (std::exchange(is_listed[start], 1)) continue;
     listed.push_back(start);
-    for (; place < listed.size() && listed.size() < count; ++place)
-      for (const Vertex u : graph.neighbours[listed[place]])
+    for (; expanded < listed.size() && listed.size() < count; ++expanded)
+      for (const Vertex u : graph.neighbours[listed[expanded]])
         if (!std::exchange(is_listed[u], 1)) listed.push_back(u);
   }
   return listed;
@@ -488,12 +488,12 @@ std::vector<Vertex> nearby(const Graph& graph, Vertex count) {
 
 }  // namespace
 
-PartialOrder greedy_up_to(Graph graph, double most, Random& random, Clock& clock) {
+PartialOrder greedy_up_to(Graph graph, double log_cells, Random& random, Clock& clock) {
   // If a part of a large graph is too wide, so is the whole graph.
-  constexpr Vertex part = 1 << 15;
-  if (graph.count() > 2 * part) {
-    const std::vector<Vertex> names = nearby(graph, part);
-    PartialOrder of_part = greedy_up_to(induced(graph, names), most, random, clock);
+  constexpr Vertex sample_size = 1 << 15;
+  if (graph.count() > 2 * sample_size) {
+    const std::vector<Vertex> names = nearby(graph, sample_size);
+    PartialOrder of_part = greedy_up_to(induced(graph, names), log_cells, random, clock);
     if (of_part.widest != none) {
       for (Vertex& u : of_part.separator) u = names[u];
       return {nearby(graph, graph.count()), names[of_part.widest], std::move(of_part.separator)};
@@ -502,7 +502,7 @@ PartialOrder greedy_up_to(Graph graph, double most, Random& random, Clock& clock
   Remainder rest(std::move(graph));
   PartialOrder partial{reduce(rest, clock)};
   auto [remaining, names] = std::move(rest).graph();
-  PartialOrder further = GreedyRun(remaining, Rule::min_fill, 0, random).run_up_to(most, clock);
+  PartialOrder further = GreedyRun(remaining, Rule::min_fill, 0, random).run_up_to(log_cells, clock);
   for (const Vertex v : further.order) partial.order.push_back(names[v]);
   if (further.widest != none) partial.widest = names[further.widest];
   for (const Vertex v : further.separator) partial.separator.push_back(names[v]);

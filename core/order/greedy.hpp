@@ -13,7 +13,7 @@ class Remainder {
   explicit Remainder(Graph graph);
   bool gone(Vertex v) const { return gone_[v]; }
   Vertex count() const { return static_cast<Vertex>(size_.size()); }
-  Vertex left() const { return left_; }
+  Vertex remaining() const { return remaining_; }
   const std::vector<Vertex>& neighbours(Vertex v) const { return adjacent_[v]; }
   double size(Vertex v) const { return size_[v]; }
   double log_size(Vertex v) const { return log_size_[v]; }
@@ -32,13 +32,13 @@ class Remainder {
   // Pairs without an edge between one of v's neighbours `some` and any neighbour of v; pairs within `some` count twice.
   double missing_around(Vertex v, const std::vector<Vertex>& some, bool weighted);
   // Append the common neighbours of two vertices.
-  void common(Vertex a, Vertex b, std::vector<Vertex>& found) const;
+  void common(Vertex a, Vertex b, std::vector<Vertex>& result) const;
   // The neighbour without which the others form a clique; v itself if all form one; none if there is no such vertex.
   Vertex odd_neighbour(Vertex v);
   // Remaining graph, and the original numbers of its vertices.
   std::pair<Graph, std::vector<Vertex>> graph() &&;
   // Add to a clock the approximate time of the work since the last call.
-  void tell(Clock& clock) { clock.count(visit_seconds * static_cast<double>(std::exchange(visits_, 0))); }
+  void count_visits(Clock& clock) { clock.count(visit_seconds * static_cast<double>(std::exchange(visits_, 0))); }
   void visit(std::uint64_t entries) const { visits_ += entries; }
 
  private:
@@ -47,7 +47,7 @@ class Remainder {
   std::vector<double> size_, log_size_;
   std::vector<std::vector<Vertex>> adjacent_;
   std::vector<char> gone_;
-  Vertex left_;
+  Vertex remaining_;
   std::vector<std::pair<Vertex, Vertex>> fill_;
   std::vector<std::uint64_t> mark_;
   std::uint64_t stamp_ = 0;
@@ -76,7 +76,7 @@ struct PartialOrder {
   Vertex widest = none;             // vertex of that bucket; none: no bucket is as large
   std::vector<Vertex> separator{};  // neighbours of `widest` at that time
 };
-PartialOrder greedy_up_to(Graph graph, double most, Random& random, Clock& clock);
+PartialOrder greedy_up_to(Graph graph, double log_cells, Random& random, Clock& clock);
 
 // Eliminates variables that need no search; returns them in order. The remainder holds the other variables.
 Order reduce(Remainder& rest, Clock& clock);

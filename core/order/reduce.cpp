@@ -34,12 +34,12 @@ double largest_bucket_bound(const Remainder& rest, Vertex count) {
 class Reducer {
  public:
   Reducer(Remainder& rest, Clock& clock)
-      : rest_(rest), clock_(clock), count_(rest.left()), queued_(count_, 0), odd_(count_, none) {}
+      : rest_(rest), clock_(clock), count_(rest.remaining()), queued_(count_, 0), odd_(count_, none) {}
 
   Order run() {
     for (Vertex v = 0; v < count_; ++v) enqueue(v);
     drain_simplicial();
-    if (rest_.left() == 0) return std::move(order_);
+    if (rest_.remaining() == 0) return std::move(order_);
     const double bound = largest_bucket_bound(rest_, count_);
     for (bool changed = true; changed && !is_over();) {
       changed = false;
@@ -58,7 +58,7 @@ class Reducer {
   bool is_over() {
     // Reading the clock takes as long as a visit to a small vertex, so most calls do not read it.
     if (is_over_ || ++looks_ % between_looks) return is_over_;
-    rest_.tell(clock_);
+    rest_.count_visits(clock_);
     return is_over_ = clock_.expired();
   }
 
@@ -113,7 +113,7 @@ class Reducer {
 
 Order reduce(Remainder& rest, Clock& clock) {
   Order order = Reducer(rest, clock).run();
-  rest.tell(clock);
+  rest.count_visits(clock);
   return order;
 }
 

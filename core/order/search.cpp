@@ -62,7 +62,7 @@ class ComponentSearch {
   // Finds the best order of a small graph if that takes at most these seconds; then no rounds follow.
   void solve(double seconds, Clock& clock) {
     const double needed = exact_seconds * graph_.count() * std::exp2(graph_.count());
-    if (!options_.anneal || graph_.count() > exact_size || needed > std::min(seconds, clock.left())) return;
+    if (!options_.anneal || graph_.count() > exact_size || needed > std::min(seconds, clock.remaining())) return;
     clock.count(needed);
     keep(best_, candidate(exact_order(graph_, options_.limit), clock));
     is_solved_ = true;
@@ -83,7 +83,7 @@ class ComponentSearch {
   struct Ahead {
     std::int64_t round;
     std::unique_ptr<Clock> clock;
-    std::future<Candidate> found;
+    std::future<Candidate> candidate;
   };
 
   static constexpr Vertex whole_first = 1000;
@@ -95,16 +95,16 @@ class ComponentSearch {
   std::int64_t warm_up() const { return static_cast<std::int64_t>(options_.rules.size()); }
   // A turn is an annealing of the whole tree and two of pieces. The shortest turns of small graphs have no pieces,
   // which gain little there.
-  struct Place {
-    std::int64_t turn, part;
+  struct RoundPhase {
+    std::int64_t turn, phase;
   };
-  Place place_of(std::int64_t round) const {
+  RoundPhase phase_of(std::int64_t round) const {
     const std::int64_t since = round - warm_up(), alone = graph_.count() <= whole_first ? lone_turns : 0;
     if (since < alone) return {since, 0};
     return {alone + (since - alone) / 3, (since - alone) % 3};
   }
 
-  std::int64_t turn_of(std::int64_t round) const { return place_of(round).turn; }
+  std::int64_t turn_of(std::int64_t round) const { return phase_of(round).turn; }
   // Fraction of an annealing's full length.
   double share_of(std::int64_t round) const {
     return std::min(1.0, std::exp2(static_cast<double>(turn_of(round) - short_turns)));
@@ -112,8 +112,8 @@ class ComponentSearch {
   bool is_short(std::int64_t round) const { return turn_of(round) < short_turns; }
 
   bool is_whole(std::int64_t round) const {
-    const std::int64_t part = place_of(round).part;
-    return graph_.count() <= whole_first ? part == 0 : part == 2 && graph_.count() <= largest_patch;
+    const std::int64_t phase = phase_of(round).phase;
+    return graph_.count() <= whole_first ? phase == 0 : phase == 2 && graph_.count() <= largest_patch;
   }
 
   Random random_for(std::int64_t round) const {
@@ -145,25 +145,25 @@ class ComponentSearch {
   void whole_step(Clock& clock) {
     if (!ahead_.empty() && ahead_.front().round == round_) {
       // While this annealing is unfinished, the calling thread makes one for a later round.
-      if (!is_ready(ahead_.front()) && clock.left() > 2 * last_counted_) add_ahead(clock, std::launch::deferred);
+      if (!is_ready(ahead_.front()) && clock.remaining() > 2 * last_counted_) add_ahead(clock, std::launch::deferred);
       while (!is_ready(ahead_.front(), between_looks)) clock.check();
       Ahead ahead = std::move(ahead_.front());
       ahead_.pop_front();
       last_counted_ = ahead.clock->counted();
       // If this annealing takes longer than the remaining time, it is made again with that limit.
-      if (last_counted_ < clock.left()) {
+      if (last_counted_ < clock.remaining()) {
         clock.count(last_counted_);
-        keep(elite_size, ahead.found.get());
+        keep(elite_size, ahead.candidate.get());
         return;
       }
     }
-    Clock own(clock, clock.left());
-    keep(elite_size, anneal_whole(round_, own));
-    clock.count(own.counted());
+    Clock step_clock(clock, clock.remaining());
+    keep(elite_size, anneal_whole(round_, step_clock));
+    clock.count(step_clock.counted());
   }
 
   static bool is_ready(const Ahead& ahead, std::chrono::milliseconds patience = {}) {
-    return ahead.found.wait_for(patience) == std::future_status::ready;
+    return ahead.candidate.wait_for(patience) == std::future_status::ready;
   }
 
   // Gives the other threads annealings of later rounds.
@@ -185,10 +185,10 @@ class ComponentSearch {
   void add_ahead(Clock& clock, std::launch policy) {
     std::int64_t round = std::max(round_, ahead_.empty() ? warm_up() : ahead_.back().round + 1);
     while (!is_whole(round) || is_short(round)) ++round;
-    auto own = std::make_unique<Clock>(clock, unbounded);
-    auto found = std::async(policy, [this, round, &own = *own] { return anneal_whole(round, own); });
-    if (policy == std::launch::deferred) found.wait();
-    ahead_.push_back({round, std::move(own), std::move(found)});
+    auto ahead_clock = std::make_unique<Clock>(clock, unbounded);
+    auto candidate = std::async(policy, [this, round, &own = *ahead_clock] { return anneal_whole(round, own); });
+    if (policy == std::launch::deferred) candidate.wait();
+    ahead_.push_back({round, std::move(ahead_clock), std::move(candidate)});
   }
 
   Candidate anneal_whole(std::int64_t round, Clock& clock) const {
@@ -211,12 +211,12 @@ class ComponentSearch {
 
   // An order made from an elite order replaces it if it is better; a fresh order takes a free place, or the worst
   // order's.
-  void keep(std::size_t slot, Candidate found) {
+  void keep(std::size_t slot, Candidate candidate_order) {
     const auto ahead = [&](const Candidate& a, const Candidate& b) { return better(a.cost, b.cost, options_.limit); };
     if (slot == elite_size && elite_.size() == elite_size)
       slot = static_cast<std::size_t>(std::max_element(elite_.begin(), elite_.end(), ahead) - elite_.begin());
-    if (slot >= elite_.size()) elite_.push_back(std::move(found));
-    else if (ahead(found, elite_[slot])) elite_[slot] = std::move(found);
+    if (slot >= elite_.size()) elite_.push_back(std::move(candidate_order));
+    else if (ahead(candidate_order, elite_[slot])) elite_[slot] = std::move(candidate_order);
     best_ = static_cast<std::size_t>(std::min_element(elite_.begin(), elite_.end(), ahead) - elite_.begin());
   }
 
@@ -237,29 +237,29 @@ class Search::Work {
  public:
   Work(const Graph& graph, const Options& options) : graph_(graph), options_(options) {
     for (Vertex v = 0; v < graph_.count(); ++v) (graph_.size[v] > 1 ? several_ : single_).push_back(v);
-    if (!single_.empty()) part_ = induced(graph_, several_);
+    if (!single_.empty()) reduced_graph_ = induced(graph_, several_);
   }
 
   Order begin(Clock& clock) {
     Remainder rest(real());
     reduced_ = reduce(rest, clock);
     clock.check();
-    if (rest.left() > 0) {
+    if (rest.remaining() > 0) {
       auto [graph, name] = std::move(rest).graph();
       names_ = components(graph);
       for (std::size_t i = 0; i < names_.size(); ++i) {
-        parts_.emplace_back(names_.size() == 1 ? std::move(graph) : induced(graph, names_[i]), options_, i);
+        components_.emplace_back(names_.size() == 1 ? std::move(graph) : induced(graph, names_[i]), options_, i);
         for (Vertex& v : names_[i]) v = name[v];
       }
-      for (auto& part : parts_) part.step(clock);
+      for (auto& component : components_) component.step(clock);
     }
     return named(order());
   }
 
   Order improve(Clock& clock) {
-    if (!parts_.empty()) improve_parts(clock);
+    if (!components_.empty()) improve_parts(clock);
     Order order = this->order();
-    parts_.clear();  // ends annealings made ahead, which use the clock
+    components_.clear();  // ends annealings made ahead, which use the clock
     if (options_.anneal && real().count() > exact_size) {
       const Cost cost = cost_of(real(), order);
       if (cost.largest < annealable && is_worth_more(cost)) order = polish(std::move(order), run_seconds(cost), clock);
@@ -270,12 +270,12 @@ class Search::Work {
   }
 
  private:
-  const Graph& real() const { return single_.empty() ? graph_ : part_; }
+  const Graph& real() const { return single_.empty() ? graph_ : reduced_graph_; }
 
   Order order() const {
     Order order = reduced_;
-    for (std::size_t i = 0; i < parts_.size(); ++i)
-      for (Vertex v : parts_[i].best()) order.push_back(names_[i][v]);
+    for (std::size_t i = 0; i < components_.size(); ++i)
+      for (Vertex v : components_[i].best()) order.push_back(names_[i][v]);
     return order;
   }
 
@@ -294,8 +294,8 @@ class Search::Work {
 
   // Reductions are safe for the width but can cost a little work; a descent over the whole tree recovers it.
   Order polish(Order order, double run, Clock& whole) const {
-    const double left = std::max(0.0, search_share * run - whole.counted());
-    Clock clock(whole, std::min(0.02 + 0.05 * whole.seconds(), left));
+    const double remaining = std::max(0.0, search_share * run - whole.counted());
+    Clock clock(whole, std::min(0.02 + 0.05 * whole.seconds(), remaining));
     Random random(options_.seed);
     const std::int64_t sweeps = std::max<std::int64_t>(40, 10000 / real().count());
     order = anneal_pieces(real(), order, 192, {0.3, 0.003, sweeps}, options_.limit, random, clock);
@@ -306,12 +306,12 @@ class Search::Work {
   // The next round goes to the component with the most work for each of its rounds so far.
   void improve_parts(Clock& clock) {
     double least = unbounded, improved = 0;
-    for (auto& part : parts_) part.solve(search_share / 2 * run_seconds(part.cost()), clock);
-    for (std::int64_t round = static_cast<std::int64_t>(parts_.size()); options_.rounds < 0 || round < options_.rounds;
-         ++round) {
-      if (clock.expired() || std::ranges::all_of(parts_, &ComponentSearch::is_solved)) return;
+    for (auto& component : components_) component.solve(search_share / 2 * run_seconds(component.cost()), clock);
+    for (std::int64_t round = static_cast<std::int64_t>(components_.size());
+         options_.rounds < 0 || round < options_.rounds; ++round) {
+      if (clock.expired() || std::ranges::all_of(components_, &ComponentSearch::is_solved)) return;
       double work = -std::numeric_limits<double>::infinity();
-      for (const auto& part : parts_) work = log2_sum(work, part.cost().total);
+      for (const auto& component : components_) work = log2_sum(work, component.cost().total);
       if (work < least) {
         least = work;
         improved = clock.counted();
@@ -319,10 +319,11 @@ class Search::Work {
       const double run = options_.patience * std::exp2(work);
       const double enough = std::min(search_share * run / 2, std::max(stagnation * improved, shortest_stagnation));
       if (options_.patience > 0 && (run < worth_a_search || clock.counted() > enough)) return;
-      const auto urgency = [](const ComponentSearch& part) {
-        return part.is_solved() ? -unbounded : part.cost().total - std::log2(static_cast<double>(part.rounds()));
+      const auto urgency = [](const ComponentSearch& component) {
+        return component.is_solved() ? -unbounded
+                                     : component.cost().total - std::log2(static_cast<double>(component.rounds()));
       };
-      std::max_element(parts_.begin(), parts_.end(), [&](const auto& a, const auto& b) {
+      std::max_element(components_.begin(), components_.end(), [&](const auto& a, const auto& b) {
         return urgency(a) < urgency(b);
       })->step(clock);
     }
@@ -331,10 +332,10 @@ class Search::Work {
   const Graph& graph_;
   const Options& options_;
   std::vector<Vertex> several_, single_;  // variables of several values, and of one value
-  Graph part_;                            // the graph without variables of one value, if there are some
+  Graph reduced_graph_;                   // the graph without variables of one value, if there are some
   Order reduced_;
   std::vector<std::vector<Vertex>> names_;  // vertices of each component
-  std::vector<ComponentSearch> parts_;
+  std::vector<ComponentSearch> components_;
 };
 
 Search::Search(const Graph& graph, const Options& options) : work_(std::make_unique<Work>(graph, options)) {}
@@ -344,22 +345,22 @@ Order Search::improve(Clock& clock) { return work_->improve(clock); }
 
 double cells_of_part(std::span<const double> sizes, std::span<const std::int64_t> offsets,
                      std::span<const Vertex> members, std::span<const std::uint8_t> bits) {
-  std::vector<Vertex> place(sizes.size(), none), own;
+  std::vector<Vertex> number(sizes.size(), none), scopes;
   std::vector<std::int64_t> starts{0};
   for (std::size_t i = 0; i + 1 < offsets.size(); ++i) {
     if (!(bits[i / 8] >> (i % 8) & 1)) continue;
-    own.insert(own.end(), members.begin() + offsets[i], members.begin() + offsets[i + 1]);
-    starts.push_back(static_cast<std::int64_t>(own.size()));
+    scopes.insert(scopes.end(), members.begin() + offsets[i], members.begin() + offsets[i + 1]);
+    starts.push_back(static_cast<std::int64_t>(scopes.size()));
   }
-  for (const Vertex v : own) place[v] = 0;
-  std::vector<double> part;
+  for (const Vertex v : scopes) number[v] = 0;
+  std::vector<double> domain_sizes;
   for (Vertex v = 0; v < sizes.size(); ++v) {
-    if (place[v] == none) continue;
-    place[v] = static_cast<Vertex>(part.size());
-    part.push_back(sizes[v]);
+    if (number[v] == none) continue;
+    number[v] = static_cast<Vertex>(domain_sizes.size());
+    domain_sizes.push_back(sizes[v]);
   }
-  for (Vertex& v : own) v = place[v];
-  const Graph graph = moral_graph(std::move(part), starts, own);
+  for (Vertex& v : scopes) v = number[v];
+  const Graph graph = moral_graph(std::move(domain_sizes), starts, scopes);
   Options quick;
   quick.rules = {Rule::min_fill};
   quick.anneal = false;

@@ -27,80 +27,81 @@ i64 lay_out_table(std::span<const i64> sizes, i64 itemsize, int rows, std::span<
 
 void Gaps::clear() {
   chunks_.clear();
-  most_.clear();
+  largest_.clear();
   tops_.clear();
 }
 
 Gaps::Capacity Gaps::of_chunk(std::size_t chunk) const {
-  Capacity most;
-  for (const Gap& gap : chunks_[chunk]) most.include(capacity_of(gap));
-  return most;
+  Capacity largest;
+  for (const Gap& gap : chunks_[chunk]) largest.include(capacity_of(gap));
+  return largest;
 }
 
 Gaps::Capacity Gaps::of_group(std::size_t group) const {
-  Capacity most;
-  for (std::size_t chunk = group * kGroup; chunk < std::min(most_.size(), (group + 1) * kGroup); ++chunk)
-    most.include(most_[chunk]);
-  return most;
+  Capacity largest;
+  for (std::size_t chunk = group * kGroup; chunk < std::min(largest_.size(), (group + 1) * kGroup); ++chunk)
+    largest.include(largest_[chunk]);
+  return largest;
 }
 
 // Updates the capacities of the groups from a chunk's group on, after chunks were added or removed.
 void Gaps::regroup(std::size_t chunk) {
-  tops_.resize((most_.size() + kGroup - 1) / kGroup);
+  tops_.resize((largest_.size() + kGroup - 1) / kGroup);
   for (std::size_t group = chunk / kGroup; group < tops_.size(); ++group) tops_[group] = of_group(group);
 }
 
-bool Gaps::find(i64 span, bool is_wide, Place& place) const {
+bool Gaps::find(i64 span, bool is_wide, Position& position) const {
   const auto holds = [&](const Capacity& capacity) { return (is_wide ? capacity.wide : capacity.any) >= span; };
   const auto group = std::find_if(tops_.begin(), tops_.end(), holds);
   if (group == tops_.end()) return false;
-  const auto chunk = std::find_if(most_.begin() + (group - tops_.begin()) * std::ptrdiff_t(kGroup), most_.end(), holds);
-  place.chunk = std::size_t(chunk - most_.begin());
-  const auto& gaps = chunks_[place.chunk];
-  place.at = std::size_t(
+  const auto chunk =
+      std::find_if(largest_.begin() + (group - tops_.begin()) * std::ptrdiff_t(kGroup), largest_.end(), holds);
+  position.chunk = std::size_t(chunk - largest_.begin());
+  const auto& gaps = chunks_[position.chunk];
+  position.at = std::size_t(
       std::find_if(gaps.begin(), gaps.end(), [&](const Gap& gap) { return holds(capacity_of(gap)); }) - gaps.begin());
   return true;
 }
 
 void Gaps::split(std::size_t chunk) {
-  auto& own = chunks_[chunk];
-  std::vector<Gap> rest(own.begin() + kChunk / 2, own.end());
-  own.resize(kChunk / 2);
+  auto& gaps_of_chunk = chunks_[chunk];
+  std::vector<Gap> rest(gaps_of_chunk.begin() + kChunk / 2, gaps_of_chunk.end());
+  gaps_of_chunk.resize(kChunk / 2);
   const auto next = std::ptrdiff_t(chunk) + 1;
   chunks_.insert(chunks_.begin() + next, std::move(rest));
-  most_.insert(most_.begin() + next, of_chunk(chunk + 1));
-  most_[chunk] = of_chunk(chunk);
+  largest_.insert(largest_.begin() + next, of_chunk(chunk + 1));
+  largest_[chunk] = of_chunk(chunk);
   regroup(chunk);
 }
 
-void Gaps::replace(Place place, std::span<const Gap> gaps) {
-  auto& own = chunks_[place.chunk];
-  const auto at = own.begin() + std::ptrdiff_t(place.at);
+void Gaps::replace(Position position, std::span<const Gap> gaps) {
+  auto& gaps_of_chunk = chunks_[position.chunk];
+  const auto at = gaps_of_chunk.begin() + std::ptrdiff_t(position.at);
   const Capacity gone = capacity_of(*at);
   if (gaps.empty()) {
-    own.erase(at);
+    gaps_of_chunk.erase(at);
   } else {
     *at = gaps.front();
-    own.insert(at + 1, gaps.begin() + 1, gaps.end());
+    gaps_of_chunk.insert(at + 1, gaps.begin() + 1, gaps.end());
   }
-  if (own.empty()) {
-    chunks_.erase(chunks_.begin() + std::ptrdiff_t(place.chunk));
-    most_.erase(most_.begin() + std::ptrdiff_t(place.chunk));
-    return regroup(place.chunk);
+  if (gaps_of_chunk.empty()) {
+    chunks_.erase(chunks_.begin() + std::ptrdiff_t(position.chunk));
+    largest_.erase(largest_.begin() + std::ptrdiff_t(position.chunk));
+    return regroup(position.chunk);
   }
-  if (own.size() > kChunk) return split(place.chunk);
+  if (gaps_of_chunk.size() > kChunk) return split(position.chunk);
   Capacity come;
   for (const Gap& gap : gaps) come.include(capacity_of(gap));
   // A capacity is measured again only if the removed gap had it and no new gap has as much.
-  const auto changed = [&](Capacity& most, auto measured) {
-    const Capacity before = most;
-    most.include(come);
+  const auto changed = [&](Capacity& largest, auto measured) {
+    const Capacity before = largest;
+    largest.include(come);
     if ((gone.any == before.any && come.any < gone.any) || (gone.wide == before.wide && come.wide < gone.wide))
-      most = measured();
-    return most != before;
+      largest = measured();
+    return largest != before;
   };
-  if (changed(most_[place.chunk], [&] { return of_chunk(place.chunk); })) {
-    const std::size_t group = place.chunk / kGroup;
+  if (changed(largest_[position.chunk], [&] { return of_chunk(position.chunk); })) {
+    const std::size_t group = position.chunk / kGroup;
     changed(tops_[group], [&] { return of_group(group); });
   }
 }
@@ -108,7 +109,7 @@ void Gaps::replace(Place place, std::span<const Gap> gaps) {
 void Gaps::push_back(Gap gap) {
   if (chunks_.empty()) {
     chunks_.push_back({gap});
-    most_.push_back(capacity_of(gap));
+    largest_.push_back(capacity_of(gap));
     return regroup(0);
   }
   const Gap both[] = {back(), gap};
@@ -132,23 +133,23 @@ void Gaps::add(Gap gap) {
     return replace({0, 0}, both);
   }
   const auto& gaps = *(chunk - 1);
-  Place place{std::size_t(chunk - chunks_.begin()) - 1, 0};
+  Position position{std::size_t(chunk - chunks_.begin()) - 1, 0};
   const auto after =
-      std::partition_point(gaps.begin(), gaps.end(), [&](const Gap& known) { return known.offset < gap.offset; });
-  place.at = std::size_t(after - gaps.begin()) - 1;
-  const bool is_last = place.at + 1 == gaps.size();
-  const Place follower = is_last ? Place{place.chunk + 1, 0} : Place{place.chunk, place.at + 1};
+      std::partition_point(gaps.begin(), gaps.end(), [&](const Gap& other) { return other.offset < gap.offset; });
+  position.at = std::size_t(after - gaps.begin()) - 1;
+  const bool is_last = position.at + 1 == gaps.size();
+  const Position follower = is_last ? Position{position.chunk + 1, 0} : Position{position.chunk, position.at + 1};
   if (follower.chunk < chunks_.size() && (*this)[follower].offset == gap.end()) {
     gap.size += (*this)[follower].size;
     replace(follower, {});
   }
-  const Gap before = (*this)[place];
+  const Gap before = (*this)[position];
   if (before.end() == gap.offset) {
     const Gap joined[] = {{before.offset, before.size + gap.size}};
-    replace(place, joined);
+    replace(position, joined);
   } else {
     const Gap both[] = {before, gap};
-    replace(place, both);
+    replace(position, both);
   }
 }
 
@@ -156,19 +157,19 @@ Arena::Arena(i64 itemsize) : item_(itemsize), free_(kAlignmentBytes / itemsize) 
 
 i64 Arena::rounded(i64 span) const { return round_up(std::max<i64>(span, 1), kVectorBytes / item_); }
 
-i64 Arena::take(i64 span) {
+i64 Arena::allocate(i64 span) {
   const bool is_wide = span * item_ >= kAlignmentBytes;
   const i64 unit = (is_wide ? kAlignmentBytes : kVectorBytes) / item_;
   span = rounded(span);
-  Gaps::Place place;
-  if (free_.find(span, is_wide, place)) {
-    const Gap gap = free_[place];
+  Gaps::Position position;
+  if (free_.find(span, is_wide, position)) {
+    const Gap gap = free_[position];
     const i64 offset = round_up(gap.offset, unit), end = offset + span;
-    Gap left[2];
+    Gap pieces[2];
     std::size_t count = 0;
-    if (offset > gap.offset) left[count++] = {gap.offset, offset - gap.offset};
-    if (gap.end() > end) left[count++] = {end, gap.end() - end};
-    free_.replace(place, {left, count});
+    if (offset > gap.offset) pieces[count++] = {gap.offset, offset - gap.offset};
+    if (gap.end() > end) pieces[count++] = {end, gap.end() - end};
+    free_.replace(position, {pieces, count});
     return offset;
   }
   i64 start = height_;

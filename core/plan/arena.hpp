@@ -21,7 +21,7 @@ struct Gap {
 // without visiting all.
 class Gaps {
  public:
-  struct Place {
+  struct Position {
     std::size_t chunk, at;
   };
 
@@ -30,12 +30,12 @@ class Gaps {
 
   bool empty() const { return chunks_.empty(); }
   void clear();
-  const Gap& operator[](Place place) const { return chunks_[place.chunk][place.at]; }
+  const Gap& operator[](Position position) const { return chunks_[position.chunk][position.at]; }
   const Gap& back() const { return chunks_.back().back(); }
-  // True if there is a gap for a span; `place` becomes the place of the first one.
-  bool find(i64 span, bool is_wide, Place& place) const;
+  // True if there is a gap for a span; `position` becomes that of the first one.
+  bool find(i64 span, bool is_wide, Position& position) const;
   // Replace a gap by others, or by none.
-  void replace(Place place, std::span<const Gap> gaps);
+  void replace(Position position, std::span<const Gap> gaps);
   void push_back(Gap gap);
   void pop_back();
   // Add a gap, joined with its neighbours.
@@ -55,7 +55,7 @@ class Gaps {
 
   i64 unit_;
   std::vector<std::vector<Gap>> chunks_;  // chunks are never empty
-  std::vector<Capacity> most_, tops_;     // capacities of each chunk, and of each group of chunks
+  std::vector<Capacity> largest_, tops_;  // capacities of each chunk, and of each group of chunks
 };
 
 // Allocator of spans of one block of memory, which reuses freed spans and records its peak. Small spans are contiguous,
@@ -65,7 +65,7 @@ class Arena {
   explicit Arena(i64 itemsize);
 
   // Offset of the first free span that fits; if none does, the height grows.
-  i64 take(i64 span);
+  i64 allocate(i64 span);
   // Keeps free spans below the height unused.
   void seal() { free_.clear(); }
   // Frees a span and merges it with its free neighbours.

@@ -11,7 +11,7 @@ namespace {
 class Bounds {
  public:
   Bounds(const Tree& tree, const Lists& scopes, std::span<const i64> sizes, int tables, i64 cells)
-      : tree_(tree), most_(cell_weight(cells)), writer_(tree, scopes, sizes, {tables}), up_(tree.size()),
+      : tree_(tree), max_weight_(cell_weight(cells)), writer_(tree, scopes, sizes, {tables}), up_(tree.size()),
         down_(tree.size()) {
     for (const i64 size : sizes) weights_.push_back(cell_weight(size));
   }
@@ -24,20 +24,20 @@ class Bounds {
       up_[number] = eliminate(reads, tree_.variables[number]);
     }
     for (int number = int(tree_.size()) - 1; number >= 0; --number) {
-      Reads known;
-      writer_.add_factors(number, known);
-      known.insert(known.end(), down_[number].begin(), down_[number].end());
+      Reads factors;
+      writer_.add_factors(number, factors);
+      factors.insert(factors.end(), down_[number].begin(), down_[number].end());
       for (const int child : tree_.children[number]) {
-        Reads reads = known;
+        Reads reads = factors;
         for (const int other : tree_.children[number])
           if (other != child) reads.insert(reads.end(), up_[other].begin(), up_[other].end());
-        down_[child] = leave(std::move(reads), tree_.separators[child]);
+        down_[child] = pack(std::move(reads), tree_.separators[child]);
       }
     }
     RowBounds made;
     made.steps = std::move(writer_.made());
     made.steps.lasting.assign(made.steps.steps.size(), true);
-    for (const auto& [from, to] : {std::pair{&up_, &made.own}, std::pair{&down_, &made.rest}})
+    for (const auto& [from, to] : {std::pair{&up_, &made.upward}, std::pair{&down_, &made.rest}})
       for (const Reads& reads : *from) {
         // Factors have their number, messages -1 minus the number of their step.
         for (const Read& read : reads) to->add(read.source < 0 ? read.scope : -1 - read.source);
@@ -50,22 +50,23 @@ class Bounds {
   using Reads = std::vector<Read>;
 
   Reads eliminate(const Reads& reads, int variable) {
-    Reads left, own;
-    for (const Read& read : reads) (writer_.has(read, variable) ? own : left).push_back(read);
-    for (Reads& part : mini_buckets(own)) {
-      left.push_back(writer_.eliminate(variable, writer_.scope_of_all(part, variable), part));
+    Reads rest, bucket;
+    for (const Read& read : reads) (writer_.has(read, variable) ? bucket : rest).push_back(read);
+    for (Reads& mini_bucket : mini_buckets(bucket)) {
+      rest.push_back(writer_.eliminate(variable, writer_.scope_of_all(mini_bucket, variable), mini_bucket));
     }
-    return left;
+    return rest;
   }
 
   // Eliminates all variables but some, the earliest first; the result is a few tables.
-  Reads leave(Reads reads, std::span<const int> keep) {
+  Reads pack(Reads reads, std::span<const int> keep) {
     for (const int variable : writer_.variables_of_all(reads))
       if (std::find(keep.begin(), keep.end(), variable) == keep.end()) reads = eliminate(reads, variable);
     Reads packed;
-    for (Reads& part : mini_buckets(reads)) {
-      packed.push_back(part.size() > 1 ? writer_.eliminate(int(kJoin), writer_.scope_of_all(part), part)
-                                       : part.front());
+    for (Reads& mini_bucket : mini_buckets(reads)) {
+      packed.push_back(mini_bucket.size() > 1
+                           ? writer_.eliminate(int(kJoin), writer_.scope_of_all(mini_bucket), mini_bucket)
+                           : mini_bucket.front());
     }
     return packed;
   }
@@ -73,17 +74,17 @@ class Bounds {
   std::vector<Reads> mini_buckets(const Reads& reads) {
     std::vector<std::span<const int>> scopes;
     for (const Read& read : reads) scopes.push_back(writer_.scope_of(read));
-    std::vector<Reads> parts;
-    for (const auto& members : dividing_.divide(scopes, most_, weights_)) {
-      parts.emplace_back();
-      for (const int member : members) parts.back().push_back(reads[member]);
+    std::vector<Reads> result;
+    for (const auto& members : dividing_.divide(scopes, max_weight_, weights_)) {
+      result.emplace_back();
+      for (const int member : members) result.back().push_back(reads[member]);
     }
-    return parts;
+    return result;
   }
 
   const Tree& tree_;
   std::vector<int> weights_;
-  i64 most_;
+  i64 max_weight_;
   MiniBuckets dividing_;
   Writer writer_;
   std::vector<Reads> up_, down_;

@@ -28,19 +28,19 @@ constexpr i64 kAlone = 1 << 16;
 // Sum of some tables of a bucket.
 struct Joined {
   std::vector<int> scope;
-  Values table, message;    // the message is the minimum of the table over the bucket's variable
-  std::vector<int> places;  // positions of the tables in the bucket
+  Values table, message;     // the message is the minimum of the table over the bucket's variable
+  std::vector<int> numbers;  // positions of the tables in the bucket
 };
 
-std::vector<int> union_of(const std::vector<int>& one, const std::vector<int>& other) {
+std::vector<int> union_of(const std::vector<int>& first, const std::vector<int>& other) {
   std::vector<int> both;
-  std::ranges::set_union(one, other, std::back_inserter(both));
+  std::ranges::set_union(first, other, std::back_inserter(both));
   return both;
 }
 
-std::vector<int> difference_of(const std::vector<int>& one, const std::vector<int>& other) {
+std::vector<int> difference_of(const std::vector<int>& first, const std::vector<int>& other) {
   std::vector<int> rest;
-  std::ranges::set_difference(one, other, std::back_inserter(rest));
+  std::ranges::set_difference(first, other, std::back_inserter(rest));
   return rest;
 }
 
@@ -58,29 +58,29 @@ Values message_of(const Values& table, int size) {
 // Offsets of the cells of two tables for each cell of their union without its first variable, which both have.
 class Walk {
  public:
-  Walk(std::span<const int> sizes, const std::vector<int>& scope, const std::vector<int>& one,
+  Walk(std::span<const int> sizes, const std::vector<int>& scope, const std::vector<int>& first,
        const std::vector<int>& other) {
     for (const int v : scope) shape_.push_back(sizes[v]);
-    const std::vector<int>* const scopes[] = {&one, &other};
+    const std::vector<int>* const scopes[] = {&first, &other};
     for (int side = 0; side < 2; ++side) {
       strides_[side].resize(scope.size());
       i64 stride = 1;
-      for (std::size_t axis = scope.size(), own = scopes[side]->size(); axis-- > 0;)
-        if (own > 0 && (*scopes[side])[own - 1] == scope[axis]) {
+      for (std::size_t axis = scope.size(), axes = scopes[side]->size(); axis-- > 0;)
+        if (axes > 0 && (*scopes[side])[axes - 1] == scope[axis]) {
           strides_[side][axis] = stride;
           stride *= shape_[axis];
-          --own;
+          --axes;
         }
     }
     outer_ = scope.size();
     while (outer_ > 1 && (inner_ == 1 || inner_ * shape_[outer_ - 1] <= kInner)) inner_ *= shape_[--outer_];
-    for (int side = 0; side < 2; ++side) places_[side] = inner_places(strides_[side]);
+    for (int side = 0; side < 2; ++side) offsets_[side] = inner_places(strides_[side]);
   }
 
   i64 cells() const { return std::accumulate(shape_.begin() + 1, shape_.end(), i64{1}, times); }
   // Distance from one value of the first variable to the next.
   i64 step(int side) const { return strides_[side][0]; }
-  const std::vector<i32>& places(int side) const { return places_[side]; }
+  const std::vector<i32>& offsets(int side) const { return offsets_[side]; }
 
   i64 blocks() const { return cells() / inner_; }
   i64 block_cells() const { return inner_; }
@@ -94,12 +94,12 @@ class Walk {
   }
 
   // Adds up the cells of a block; the sums may overwrite the first table's cells.
-  void add(const double* one, const double* other, double* sums) const {
-    const i32 *places = places_[0].data(), *other_places = places_[1].data();
-    if (places[inner_ - 1] == inner_ - 1)
-      for (i64 n = 0; n < inner_; ++n) sums[n] = one[n] + other[other_places[n]];
+  void add(const double* first, const double* other, double* sums) const {
+    const i32 *offsets = offsets_[0].data(), *other_places = offsets_[1].data();
+    if (offsets[inner_ - 1] == inner_ - 1)
+      for (i64 n = 0; n < inner_; ++n) sums[n] = first[n] + other[other_places[n]];
     else
-      for (i64 n = 0; n < inner_; ++n) sums[n] = one[places[n]] + other[other_places[n]];
+      for (i64 n = 0; n < inner_; ++n) sums[n] = first[offsets[n]] + other[other_places[n]];
   }
 
   // Offsets of random cells.
@@ -115,48 +115,49 @@ class Walk {
 
  private:
   std::vector<i32> inner_places(const std::vector<i64>& strides) const {
-    std::vector<i32> places{0};
-    places.reserve(std::size_t(inner_));
+    std::vector<i32> offsets{0};
+    offsets.reserve(std::size_t(inner_));
     for (std::size_t axis = shape_.size(); axis-- > outer_;) {
-      const std::size_t before = places.size();
+      const std::size_t before = offsets.size();
       for (i64 x = 1; x < shape_[axis]; ++x)
-        for (std::size_t n = 0; n < before; ++n) places.push_back(i32(places[n] + x * strides[axis]));
+        for (std::size_t n = 0; n < before; ++n) offsets.push_back(i32(offsets[n] + x * strides[axis]));
     }
-    return places;
+    return offsets;
   }
 
   std::vector<i64> shape_, strides_[2];
-  std::vector<i32> places_[2];
+  std::vector<i32> offsets_[2];
   std::size_t outer_;  // axes before the inner ones
   i64 inner_ = 1;
 };
 
 class Division {
  public:
-  Division(std::span<const int> sizes, std::vector<Costs> tables, int ibound, double most, int threads)
-      : sizes_(sizes), ibound_(std::size_t(ibound)), most_(most), threads_(threads), near_(sizes.size()),
-        buckets_(sizes.size()) {
+  Division(std::span<const int> sizes, std::vector<Costs> tables, int ibound, double infinite_sum, int threads)
+      : sizes_(sizes), ibound_(std::size_t(ibound)), infinite_sum_(infinite_sum), threads_(threads),
+        near_(sizes.size()), buckets_(sizes.size()) {
     for (const Costs& table : tables) meet(table.scope);
     for (Costs& table : tables) buckets_[std::size_t(table.scope.front())].push_back(std::move(table));
   }
 
   std::vector<std::vector<std::vector<int>>> divide() {
     std::vector<std::vector<std::vector<int>>> partition(buckets_.size());
-    for (std::size_t place = 0; place < buckets_.size(); ++place) {
+    for (std::size_t bucket = 0; bucket < buckets_.size(); ++bucket) {
       std::vector<Joined> single;
-      for (Costs& table : std::exchange(buckets_[place], {})) {
-        Values message = message_of(table.values, sizes_[place]);
+      for (Costs& table : std::exchange(buckets_[bucket], {})) {
+        Values message = message_of(table.values, sizes_[bucket]);
         single.push_back({std::move(table.scope), std::move(table.values), std::move(message), {int(single.size())}});
       }
-      for (Joined& part : parts_of(std::move(single))) {
-        std::ranges::sort(part.places);
-        partition[place].push_back(std::move(part.places));
-        part.scope.erase(part.scope.begin());
-        meet(part.scope);
-        if (!part.scope.empty())
-          buckets_[std::size_t(part.scope.front())].push_back({std::move(part.scope), std::move(part.message)});
+      for (Joined& mini_bucket : parts_of(std::move(single))) {
+        std::ranges::sort(mini_bucket.numbers);
+        partition[bucket].push_back(std::move(mini_bucket.numbers));
+        mini_bucket.scope.erase(mini_bucket.scope.begin());
+        meet(mini_bucket.scope);
+        if (!mini_bucket.scope.empty())
+          buckets_[std::size_t(mini_bucket.scope.front())].push_back(
+              {std::move(mini_bucket.scope), std::move(mini_bucket.message)});
       }
-      if (partition[place].empty()) partition[place].emplace_back();
+      if (partition[bucket].empty()) partition[bucket].emplace_back();
     }
     return partition;
   }
@@ -165,7 +166,7 @@ class Division {
   // Gain of joining two mini-buckets. Of equals, the pair comes first whose own variables share most tables with each
   // other, then the one with fewer added variables.
   struct Pair {
-    int one, other;
+    int first, other;
     double gain;
     i64 met, added;
     bool operator<(const Pair& than) const {
@@ -176,7 +177,7 @@ class Division {
   std::vector<Joined> parts_of(std::vector<Joined> single) {
     if (single.empty()) return single;
     std::vector<int> whole;
-    for (const Joined& part : single) whole = union_of(whole, part.scope);
+    for (const Joined& table : single) whole = union_of(whole, table.scope);
     if (whole.size() <= ibound_ + 1) return {joined(std::move(single))};
     if (single.size() * (single.size() - 1) / 2 > kMostPairs) return by_scope(std::move(single));
     return merged(contained(std::move(single)));
@@ -184,76 +185,77 @@ class Division {
 
   std::vector<Joined> by_scope(std::vector<Joined> single) const {
     const std::vector<std::span<const int>> scopes = [&] {
-      std::vector<std::span<const int>> found;
-      for (const Joined& part : single) found.emplace_back(part.scope);
-      return found;
+      std::vector<std::span<const int>> scopes;
+      for (const Joined& table : single) scopes.emplace_back(table.scope);
+      return scopes;
     }();
-    std::vector<Joined> parts;
-    for (const std::vector<int>& places : MiniBuckets().divide(scopes, i64(ibound_) + 1)) {
-      std::vector<Joined> own;
-      for (const int place : places) own.push_back(std::move(single[std::size_t(place)]));
-      parts.push_back(joined(std::move(own)));
+    std::vector<Joined> mini_buckets;
+    for (const std::vector<int>& members : MiniBuckets().divide(scopes, i64(ibound_) + 1)) {
+      std::vector<Joined> tables;
+      for (const int member : members) tables.push_back(std::move(single[std::size_t(member)]));
+      mini_buckets.push_back(joined(std::move(tables)));
     }
-    return parts;
+    return mini_buckets;
   }
 
   // Each table joins the table with the largest gain among those that contain its variables, if there is one.
   std::vector<Joined> contained(std::vector<Joined> single) const {
-    std::ranges::stable_sort(single, std::greater(), [](const Joined& part) { return part.scope.size(); });
-    std::vector<Joined> parts;
+    std::ranges::stable_sort(single, std::greater(), [](const Joined& table) { return table.scope.size(); });
+    std::vector<Joined> holders_and_rest;
     for (Joined& table : single) {
       std::vector<std::size_t> holders;
-      for (std::size_t n = 0; n < parts.size(); ++n)
-        if (std::ranges::includes(parts[n].scope, table.scope)) holders.push_back(n);
+      for (std::size_t n = 0; n < holders_and_rest.size(); ++n)
+        if (std::ranges::includes(holders_and_rest[n].scope, table.scope)) holders.push_back(n);
       if (holders.empty()) {
-        parts.push_back(std::move(table));
+        holders_and_rest.push_back(std::move(table));
         continue;
       }
       std::size_t best = holders.front();
-      double most = -std::numeric_limits<double>::infinity();
+      double best_gain = -std::numeric_limits<double>::infinity();
       for (const std::size_t n : holders) {
         if (holders.size() == 1) break;
-        if (const double gain = gain_of(parts[n], table); gain > most) most = gain, best = n;
+        if (const double gain = gain_of(holders_and_rest[n], table); gain > best_gain) best_gain = gain, best = n;
       }
-      parts[best] = joined(std::move(parts[best]), std::move(table));
+      holders_and_rest[best] = joined(std::move(holders_and_rest[best]), std::move(table));
     }
-    return parts;
+    return holders_and_rest;
   }
 
   // Joins the two mini-buckets with the largest gain, as long as any two may be joined.
-  std::vector<Joined> merged(std::vector<Joined> parts) const {
-    std::vector<int> left(parts.size());
-    std::iota(left.begin(), left.end(), 0);
+  std::vector<Joined> merged(std::vector<Joined> mini_buckets) const {
+    std::vector<int> remaining(mini_buckets.size());
+    std::iota(remaining.begin(), remaining.end(), 0);
     std::vector<Pair> pairs;
-    for (std::size_t i = 0; i < left.size(); ++i)
-      for (std::size_t j = i + 1; j < left.size(); ++j) pairs.push_back({left[i], left[j], 0, 0, 0});
-    compare(parts, pairs, 0);
+    for (std::size_t i = 0; i < remaining.size(); ++i)
+      for (std::size_t j = i + 1; j < remaining.size(); ++j) pairs.push_back({remaining[i], remaining[j], 0, 0, 0});
+    compare(mini_buckets, pairs, 0);
     while (!pairs.empty()) {
-      const auto [one, other, gain, met, added] = *std::max_element(pairs.begin(), pairs.end());
-      const int both = int(parts.size());
-      parts.push_back(joined(std::move(parts[std::size_t(one)]), std::move(parts[std::size_t(other)])));
-      std::erase_if(left, [&](int name) { return name == one || name == other; });
+      const auto [first, other, gain, met, added] = *std::max_element(pairs.begin(), pairs.end());
+      const int both = int(mini_buckets.size());
+      mini_buckets.push_back(
+          joined(std::move(mini_buckets[std::size_t(first)]), std::move(mini_buckets[std::size_t(other)])));
+      std::erase_if(remaining, [&](int name) { return name == first || name == other; });
       std::erase_if(pairs, [&](const Pair& pair) {
-        return pair.one == one || pair.one == other || pair.other == one || pair.other == other;
+        return pair.first == first || pair.first == other || pair.other == first || pair.other == other;
       });
-      const std::size_t known = pairs.size();
-      for (const int name : left) pairs.push_back({name, both, 0, 0, 0});
-      left.push_back(both);
-      compare(parts, pairs, known);
+      const std::size_t compared = pairs.size();
+      for (const int name : remaining) pairs.push_back({name, both, 0, 0, 0});
+      remaining.push_back(both);
+      compare(mini_buckets, pairs, compared);
     }
-    std::vector<Joined> found;
-    for (const int name : left) found.push_back(std::move(parts[std::size_t(name)]));
-    return found;
+    std::vector<Joined> result;
+    for (const int name : remaining) result.push_back(std::move(mini_buckets[std::size_t(name)]));
+    return result;
   }
 
   // Fills in the pairs from `first` on, and drops pairs that may not be joined.
-  void compare(const std::vector<Joined>& parts, std::vector<Pair>& pairs, std::size_t first) const {
+  void compare(const std::vector<Joined>& mini_buckets, std::vector<Pair>& pairs, std::size_t first) const {
     const auto is_too_large = [&](Pair& pair) {
-      const auto& one = parts[std::size_t(pair.one)].scope;
-      const auto& other = parts[std::size_t(pair.other)].scope;
-      const std::size_t largest = std::max(one.size(), other.size());
-      const std::vector<int> more = difference_of(other, one), less = difference_of(one, other);
-      const std::size_t variables = one.size() + more.size();
+      const auto& first_scope = mini_buckets[std::size_t(pair.first)].scope;
+      const auto& other = mini_buckets[std::size_t(pair.other)].scope;
+      const std::size_t largest = std::max(first_scope.size(), other.size());
+      const std::vector<int> more = difference_of(other, first_scope), less = difference_of(first_scope, other);
+      const std::size_t variables = first_scope.size() + more.size();
       pair.added = i64(variables - largest);
       for (const int v : less)
         for (const int w : more) pair.met += std::ranges::binary_search(near_[std::size_t(v)], w);
@@ -264,25 +266,26 @@ class Division {
     share(threads_, i64(first), i64(pairs.size()), [&](i64 n, int thread) {
       if (thread == 0 && stopped()) is_stopped = true;
       Pair& pair = pairs[std::size_t(n)];
-      if (!is_stopped) pair.gain = gain_of(parts[std::size_t(pair.one)], parts[std::size_t(pair.other)]);
+      if (!is_stopped)
+        pair.gain = gain_of(mini_buckets[std::size_t(pair.first)], mini_buckets[std::size_t(pair.other)]);
     });
     if (is_stopped) throw Stopped{};
   }
 
   // Gain of the joint message of two tables over the sum of their own messages: the mean over all assignments, or over
   // samples if they are many.
-  double gain_of(const Joined& one, const Joined& other) const {
-    const std::vector<int> scope = union_of(one.scope, other.scope);
-    const Walk walk(sizes_, scope, one.scope, other.scope);
+  double gain_of(const Joined& first, const Joined& other) const {
+    const std::vector<int> scope = union_of(first.scope, other.scope);
+    const Walk walk(sizes_, scope, first.scope, other.scope);
     const int size = sizes_[std::size_t(scope.front())];
-    const double *a = one.table.data(), *b = other.table.data(), *least_a = one.message.data(),
+    const double *a = first.table.data(), *b = other.table.data(), *least_a = first.message.data(),
                  *least_b = other.message.data();
     double sum = 0;
     const auto add = [&](i64 at, i64 other_at) {
       double together = std::numeric_limits<double>::infinity();
       for (int x = 0; x < size; ++x)
         together = std::min(together, a[x * walk.step(0) + at] + b[x * walk.step(1) + other_at]);
-      sum += std::min(together, most_) - std::min(least_a[at] + least_b[other_at], most_);
+      sum += std::min(together, infinite_sum_) - std::min(least_a[at] + least_b[other_at], infinite_sum_);
     };
     const i64 cells = walk.cells();
     if (times(cells, size) > kExact) {
@@ -290,31 +293,31 @@ class Division {
       for (int n = 0; n < kSamples; ++n) std::apply(add, walk.sample(random));
       return sum / kSamples;
     }
-    const std::vector<i32>&places = walk.places(0), &other_places = walk.places(1);
+    const std::vector<i32>&offsets = walk.offsets(0), &other_places = walk.offsets(1);
     for (i64 block = 0; block < walk.blocks(); ++block) {
       const auto [at, other_at] = walk.start(block);
-      for (std::size_t n = 0; n < places.size(); ++n) add(at + places[n], other_at + other_places[n]);
+      for (std::size_t n = 0; n < offsets.size(); ++n) add(at + offsets[n], other_at + other_places[n]);
     }
     return sum / double(cells);
   }
 
-  Joined joined(std::vector<Joined> parts) const {
-    Joined sum = std::move(parts.front());
-    for (std::size_t n = 1; n < parts.size(); ++n) sum = joined(std::move(sum), std::move(parts[n]));
+  Joined joined(std::vector<Joined> tables) const {
+    Joined sum = std::move(tables.front());
+    for (std::size_t n = 1; n < tables.size(); ++n) sum = joined(std::move(sum), std::move(tables[n]));
     return sum;
   }
 
-  Joined joined(Joined one, Joined other) const {
+  Joined joined(Joined base, Joined other) const {
     check_stop();
-    std::vector<int> scope = union_of(one.scope, other.scope);
-    if (scope == other.scope) std::swap(one, other);
-    const Walk walk(sizes_, scope, one.scope, other.scope);
+    std::vector<int> scope = union_of(base.scope, other.scope);
+    if (scope == other.scope) std::swap(base, other);
+    const Walk walk(sizes_, scope, base.scope, other.scope);
     const i64 size = sizes_[std::size_t(scope.front())], cells = walk.cells();
     // A table with all variables is overwritten by the sum.
-    const bool grows = scope != one.scope;
+    const bool grows = scope != base.scope;
     Joined sum = grows ? Joined{scope, Values(std::size_t(size * cells)), Values(static_cast<std::size_t>(cells)), {}}
-                       : std::move(one);
-    const double *from = grows ? one.table.data() : sum.table.data(), *added = other.table.data();
+                       : std::move(base);
+    const double *from = grows ? base.table.data() : sum.table.data(), *added = other.table.data();
     double *table = sum.table.data(), *message = sum.message.data();
     share(size * cells > kAlone ? threads_ : 1, 0, walk.blocks(), [&](i64 block, int) {
       const auto [at, other_at] = walk.start(block);
@@ -326,9 +329,9 @@ class Division {
         else keep_least(to, walk.block_cells(), message + first);
       }
     });
-    std::vector<int>& places = grows ? one.places : sum.places;
-    places.insert(places.end(), other.places.begin(), other.places.end());
-    if (grows) sum.places = std::move(places);
+    std::vector<int>& numbers = grows ? base.numbers : sum.numbers;
+    numbers.insert(numbers.end(), other.numbers.begin(), other.numbers.end());
+    if (grows) sum.numbers = std::move(numbers);
     return sum;
   }
 
@@ -339,7 +342,7 @@ class Division {
 
   const std::span<const int> sizes_;
   const std::size_t ibound_;
-  const double most_;
+  const double infinite_sum_;
   const int threads_;
   std::vector<std::vector<int>> near_;
   std::vector<std::vector<Costs>> buckets_;
@@ -348,8 +351,8 @@ class Division {
 }  // namespace
 
 std::vector<std::vector<std::vector<int>>> partition_by_content(std::span<const int> sizes, std::vector<Costs> tables,
-                                                                int ibound, double most, int threads) {
-  return Division(sizes, std::move(tables), ibound, most, threads).divide();
+                                                                int ibound, double infinite_sum, int threads) {
+  return Division(sizes, std::move(tables), ibound, infinite_sum, threads).divide();
 }
 
 }  // namespace elimina::plan

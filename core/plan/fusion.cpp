@@ -16,12 +16,12 @@ constexpr i64 kSpreadGain = 256;  // smallest ratio of the message to a table th
 
 bool is_spread(std::span<const int> scope, std::span<const int> variables, std::span<const i64> sizes) {
   if (scope.size() < variables.size() || !std::equal(variables.begin(), variables.end(), scope.begin())) return false;
-  std::vector<i64> own;
-  for (const int v : scope) own.push_back(sizes[v]);
-  std::vector<i64> strides(own.size());
-  lay_out_table(own, 1, -1, strides);  // one-byte numbers have the largest padding
+  std::vector<i64> axis_sizes;
+  for (const int v : scope) axis_sizes.push_back(sizes[v]);
+  std::vector<i64> strides(axis_sizes.size());
+  lay_out_table(axis_sizes, 1, -1, strides);  // one-byte numbers have the largest padding
   for (std::size_t axis = 0; axis + 1 < variables.size(); ++axis)
-    if (strides[axis] != strides[axis + 1] * own[axis + 1]) return false;
+    if (strides[axis] != strides[axis + 1] * axis_sizes[axis + 1]) return false;
   return true;
 }
 
@@ -32,8 +32,9 @@ bool Fusion::pays(int number, const std::vector<Read>& reads, const Lists& scope
   if (message < kFusedCells || message > kHopelessWork || out > message) return false;
   std::vector<int> all = variables(number);
   all.push_back(tree_.variables[parent]);
-  const i64 own = sizes_[all.back()], domain = cells_of(all, sizes_);
-  if (domain > kFusedDomain || domain * out > domain / own * message + own * out + kFusedWork * message) return false;
+  const i64 last_size = sizes_[all.back()], domain = cells_of(all, sizes_);
+  if (domain > kFusedDomain || domain * out > domain / last_size * message + last_size * out + kFusedWork * message)
+    return false;
   std::vector<std::span<const int>> tables;
   for (const Read& read : reads) tables.push_back(scopes[read.scope]);
   for (const int f : tree_.factors[parent]) tables.push_back(scopes[f]);
@@ -50,18 +51,18 @@ void Fusion::wait(int number, std::vector<Read> reads) {
 }
 
 bool Fusion::waits(int number) const {
-  const auto found = waiting_.find(tree_.parents[number]);
-  return found != waiting_.end() && found->second.node == number;
+  const auto entry = waiting_.find(tree_.parents[number]);
+  return entry != waiting_.end() && entry->second.node == number;
 }
 
-std::vector<Read> Fusion::take(int number) {
-  const auto found = waiting_.find(number);
-  return found == waiting_.end() ? std::vector<Read>() : std::move(found->second.reads);
+std::vector<Read> Fusion::remove(int number) {
+  const auto entry = waiting_.find(number);
+  return entry == waiting_.end() ? std::vector<Read>() : std::move(entry->second.reads);
 }
 
 std::vector<int> Fusion::variables(int number) const {
-  const auto found = waiting_.find(number);
-  std::vector<int> all = found == waiting_.end() ? std::vector<int>() : found->second.variables;
+  const auto entry = waiting_.find(number);
+  std::vector<int> all = entry == waiting_.end() ? std::vector<int>() : entry->second.variables;
   all.push_back(tree_.variables[number]);
   return all;
 }

@@ -22,7 +22,7 @@ class Fusion {
   // True if the node's bucket waits for its parent's bucket.
   bool waits(int number) const;
   // Tables of the buckets that wait for a node's bucket.
-  std::vector<Read> take(int number);
+  std::vector<Read> remove(int number);
   // Variables of the buckets that waited for a node's bucket, and its own.
   std::vector<int> variables(int number) const;
 

@@ -14,13 +14,13 @@ struct Lists {
   std::vector<int> items;
 
   static Lists of(std::span<const std::vector<int>> lists) {
-    Lists found;
+    Lists result;
     std::size_t items = 0;
     for (const auto& list : lists) items += list.size();
-    found.items.reserve(items);
-    found.starts.reserve(lists.size() + 2);
-    for (const auto& list : lists) found.append(list);
-    return found;
+    result.items.reserve(items);
+    result.starts.reserve(lists.size() + 2);
+    for (const auto& list : lists) result.append(list);
+    return result;
   }
 
   void add(int item) { items.push_back(item); }

@@ -5,7 +5,7 @@
 
 namespace elimina::plan {
 
-std::vector<std::vector<int>> MiniBuckets::divide(std::span<const std::span<const int>> scopes, i64 most,
+std::vector<std::vector<int>> MiniBuckets::divide(std::span<const std::span<const int>> scopes, i64 max_weight,
                                                   std::span<const int> weights) {
   const std::size_t words = number_locally(scopes, weights);
   const auto weigh = [&](u64 bits, std::size_t word) {
@@ -14,40 +14,40 @@ std::vector<std::vector<int>> MiniBuckets::divide(std::span<const std::span<cons
     for (; bits; bits &= bits - 1) sum += weights_[word * 64 + std::countr_zero(bits)];
     return sum;
   };
-  std::vector<u64> own(scopes.size() * words);
+  std::vector<u64> sets(scopes.size() * words);
   std::vector<i64> sizes(scopes.size());
   for (std::size_t i = 0; i < scopes.size(); ++i) {
-    for (const int v : scopes[i]) own[i * words + local_[v] / 64] |= u64{1} << (local_[v] % 64);
-    for (std::size_t w = 0; w < words; ++w) sizes[i] += weigh(own[i * words + w], w);
+    for (const int v : scopes[i]) sets[i * words + local_[v] / 64] |= u64{1} << (local_[v] % 64);
+    for (std::size_t w = 0; w < words; ++w) sizes[i] += weigh(sets[i * words + w], w);
   }
   std::vector<int> sequence(scopes.size());
   std::iota(sequence.begin(), sequence.end(), 0);
   std::stable_sort(sequence.begin(), sequence.end(), [&](int a, int b) { return sizes[a] > sizes[b]; });
-  std::vector<std::vector<int>> parts;
+  std::vector<std::vector<int>> mini_buckets;
   std::vector<u64> unions;
   std::vector<i64> held;
   for (const int i : sequence) {
-    const u64* mine = own.data() + i * words;
+    const u64* set = sets.data() + i * words;
     i64 fewest = 0;
     int best = -1;
-    for (std::size_t n = 0; n < parts.size(); ++n) {
+    for (std::size_t n = 0; n < mini_buckets.size(); ++n) {
       i64 more = 0;
       for (std::size_t w = 0; w < words; ++w)
-        if (const u64 bits = mine[w] & ~unions[n * words + w]) more += weigh(bits, w);
-      if ((!more || held[n] + more <= most) && (best < 0 || more < fewest)) best = int(n), fewest = more;
+        if (const u64 bits = set[w] & ~unions[n * words + w]) more += weigh(bits, w);
+      if ((!more || held[n] + more <= max_weight) && (best < 0 || more < fewest)) best = int(n), fewest = more;
     }
     if (best < 0) {
-      parts.push_back({i});
-      unions.insert(unions.end(), mine, mine + words);
+      mini_buckets.push_back({i});
+      unions.insert(unions.end(), set, set + words);
       held.push_back(sizes[i]);
     } else {
-      parts[best].push_back(i);
-      for (std::size_t w = 0; w < words; ++w) unions[best * words + w] |= mine[w];
+      mini_buckets[best].push_back(i);
+      for (std::size_t w = 0; w < words; ++w) unions[best * words + w] |= set[w];
       held[best] += fewest;
     }
   }
-  for (auto& part : parts) std::sort(part.begin(), part.end());
-  return parts;
+  for (auto& mini_bucket : mini_buckets) std::sort(mini_bucket.begin(), mini_bucket.end());
+  return mini_buckets;
 }
 
 // Number the variables of a bucket from 0 on; return the words that bits for them take.

@@ -135,9 +135,9 @@ class Passes {
     if (downward_[number] != kNone) live_.push_back(downward_[number]);
     children_.assign(tree_.children[number].begin(), tree_.children[number].end());
     std::sort(children_.begin(), children_.end(), [&](int a, int b) {
-      const auto one = tree_.separators[a], other = tree_.separators[b];
+      const auto first = tree_.separators[a], other = tree_.separators[b];
       const auto difference =
-          std::lexicographical_compare_three_way(one.begin(), one.end(), other.begin(), other.end());
+          std::lexicographical_compare_three_way(first.begin(), first.end(), other.begin(), other.end());
       return difference != 0 ? difference < 0 : a < b;
     });
     targets_.clear();
@@ -248,16 +248,16 @@ class Passes {
   // Sets `bucket_` to the union of the sets that contain a variable.
   void find_bucket(int variable) {
     bucket_.assign(words_, 0);
-    for (const u64* own = sets_.data(); own != sets_.data() + sets_.size(); own += words_)
-      if (has(own, variable))
-        for (std::size_t word = 0; word < words_; ++word) bucket_[word] |= own[word];
+    for (const u64* set = sets_.data(); set != sets_.data() + sets_.size(); set += words_)
+      if (has(set, variable))
+        for (std::size_t word = 0; word < words_; ++word) bucket_[word] |= set[word];
   }
 
   template <class Visit>
   void visit_bucket(Visit visit) const {
     for (std::size_t word = 0; word < words_; ++word)
-      for (u64 left = bucket_[word]; left; left &= left - 1)
-        visit(variables_[word * 64 + std::size_t(std::countr_zero(left))]);
+      for (u64 bits = bucket_[word]; bits; bits &= bits - 1)
+        visit(variables_[word * 64 + std::size_t(std::countr_zero(bits))]);
   }
 
   // The variable whose bucket has the fewest cells; of equals, one with most values, then the earliest in the order.
@@ -279,24 +279,24 @@ class Passes {
   void eliminate(std::size_t first, int variable, bool with_parts) {
     find_bucket(variable);
     bucket_[variable / 64] &= ~(u64{1} << (variable % 64));
-    const auto is_chosen = [&](const u64* own) {
-      if (has(own, variable)) return true;
+    const auto is_chosen = [&](const u64* set) {
+      if (has(set, variable)) return true;
       bool is_part = with_parts;
-      for (std::size_t word = 0; word < words_; ++word) is_part = is_part && !(own[word] & ~bucket_[word]);
+      for (std::size_t word = 0; word < words_; ++word) is_part = is_part && !(set[word] & ~bucket_[word]);
       return is_part;
     };
     chosen_.clear();
-    std::size_t left = 0;
+    std::size_t remaining = 0;
     for (std::size_t table = 0; first + table < live_.size(); ++table) {
       if (is_chosen(set(table))) {
         chosen_.push_back(live_[first + table]);
       } else {
-        live_[first + left] = live_[first + table];
-        std::copy_n(set(table), words_, set(left++));
+        live_[first + remaining] = live_[first + table];
+        std::copy_n(set(table), words_, set(remaining++));
       }
     }
-    live_.resize(first + left);
-    sets_.resize(left * words_);
+    live_.resize(first + remaining);
+    sets_.resize(remaining * words_);
     sets_.insert(sets_.end(), bucket_.begin(), bucket_.end());
     axes_.clear();
     visit_bucket([&](int v) { axes_.push_back(v); });
@@ -306,11 +306,11 @@ class Passes {
   // Joins tables of one scope if they are many, because each of several targets would read all of them.
   void join_alike(std::size_t first) {
     if (live_.size() - first <= kMostAlike) return;
-    std::map<std::vector<int>, std::size_t> places;
+    std::map<std::vector<int>, std::size_t> group_of;
     std::vector<Reads> groups;  // in the order of their first tables
     for (std::size_t i = first; i < live_.size(); ++i) {
       const auto scope = writer_.scope_of(live_[i]);
-      const auto [at, is_new] = places.try_emplace({scope.begin(), scope.end()}, groups.size());
+      const auto [at, is_new] = group_of.try_emplace({scope.begin(), scope.end()}, groups.size());
       if (is_new) groups.emplace_back();
       groups[at->second].push_back(live_[i]);
     }

@@ -32,12 +32,12 @@ class Placer {
     for (i64 number = 0; number < count(); ++number) {
       looks.look();
       measure(number);
-      if (last_reader_[number] >= 0) place(number);
+      if (last_reader_[number] >= 0) place_output(number);
       if (is_written) write(number);
       account(number, runs[levels.empty() ? 0 : levels[number]]);
       if (!keep) make_room(number, levels);
     }
-    layout_.arena_cells = layout_.is_addressable ? double(arena_.height()) : most_;
+    layout_.arena_cells = layout_.is_addressable ? double(arena_.height()) : largest_live_;
     if (!is_recorded) layout_.out_spans = {};
     if (!layout_.is_deferred) layout_.out_offsets = {};
     return std::move(layout_);
@@ -57,16 +57,18 @@ class Placer {
   void measure(i64 step) { layout_.out_spans[step] = recorder_.measure(step); }
 
   // Returns the place of a table. If tables are larger than any machine, only cells are counted.
-  i64 take(int scope, i64 span) {
-    const double own = cells(scope);
-    live_ += own;
-    most_ = std::max(most_, live_);
-    layout_.largest = std::max(layout_.largest, own);
+  i64 reserve(int scope, i64 span) {
+    const double scope_cells = cells(scope);
+    live_ += scope_cells;
+    largest_live_ = std::max(largest_live_, live_);
+    layout_.largest = std::max(layout_.largest, scope_cells);
     if (span > kMostSpan || arena_.height() > kMostSpan) layout_.is_addressable = false;
-    return layout_.is_addressable ? arena_.take(span) : 0;
+    return layout_.is_addressable ? arena_.allocate(span) : 0;
   }
 
-  void place(i64 step) { layout_.out_offsets[step] = take(steps_.steps[step].scope, layout_.out_spans[step]); }
+  void place_output(i64 step) {
+    layout_.out_offsets[step] = reserve(steps_.steps[step].scope, layout_.out_spans[step]);
+  }
 
   void place_factors() {
     layout_.offsets.reserve(std::size_t(factors_));
@@ -74,7 +76,7 @@ class Placer {
     layout_.strides.reserve(std::size_t(steps_.scopes.starts[factors_]));
     for (int f = 0; f < factors_; ++f) {
       layout_.spans.push_back(recorder_.measure(f, -1));
-      layout_.offsets.push_back(take(f, layout_.spans.back()));
+      layout_.offsets.push_back(reserve(f, layout_.spans.back()));
       layout_.strides.insert(layout_.strides.end(), recorder_.strides().begin(), recorder_.strides().end());
     }
     arena_.seal();
@@ -90,7 +92,7 @@ class Placer {
     layout_.out_spans.resize(std::size_t(count()));
     // Tables that are read at the end come first, so that they are copied in one piece.
     for (i64 step = 0; step < count(); ++step)
-      if (last_reader_[step] < 0) measure(step), place(step);
+      if (last_reader_[step] < 0) measure(step), place_output(step);
   }
 
   // Frees the tables that this step reads last, except those that stay.
@@ -142,7 +144,7 @@ class Placer {
   Layout layout_;
   Recorder recorder_;
   std::vector<int> last_reader_;
-  double live_ = 0, most_ = 0;  // cells of the live tables
+  double live_ = 0, largest_live_ = 0;  // cells of the live tables
 };
 
 }  // namespace

@@ -91,33 +91,33 @@ void Recorder::write(i64 number, i64* to) {
 }
 
 std::vector<i64> LaidOutSteps::all_starts() const {
-  std::vector<i64> found;
-  found.reserve(steps->steps.size());
+  std::vector<i64> starts;
+  starts.reserve(steps->steps.size());
   const Recorder recorder(*this);
   i64 words = 0;
   for (i64 step = 0; step < i64(steps->steps.size()); ++step) {
-    found.push_back(words);
+    starts.push_back(words);
     words += recorder.words(step);
   }
-  return found;
+  return starts;
 }
 
 std::vector<i64> LaidOutSteps::all_words() const {
-  std::vector<i64> found(static_cast<std::size_t>(record_words));
+  std::vector<i64> words(static_cast<std::size_t>(record_words));
   Recorder recorder(*this);
-  i64* to = found.data();
+  i64* to = words.data();
   for (i64 step = 0; step < i64(steps->steps.size()); ++step) {
     recorder.write(step, to);
     to += recorder.words(step);
   }
-  return found;
+  return words;
 }
 
 std::vector<int> LaidOutSteps::all_factors() const {
-  std::vector<int> found;
-  found.reserve(steps->reads.size());
-  for (const Read& read : steps->reads) found.push_back(read.factor());
-  return found;
+  std::vector<int> factors;
+  factors.reserve(steps->reads.size());
+  for (const Read& read : steps->reads) factors.push_back(read.factor());
+  return factors;
 }
 
 }  // namespace elimina::plan

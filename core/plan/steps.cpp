@@ -28,7 +28,7 @@ void remove(std::vector<Read>& reads, const std::vector<Read>& gone) {
 
 Steps Steps::moved(std::span<const int> sequence) const {
   std::vector<int> number(steps.size());
-  for (std::size_t place = 0; place < sequence.size(); ++place) number[sequence[place]] = int(place);
+  for (std::size_t position = 0; position < sequence.size(); ++position) number[sequence[position]] = int(position);
   Steps made;
   made.scopes = scopes;
   made.axes = axes;
@@ -138,21 +138,21 @@ Read Writer::eliminate_all(std::span<const int> variables, int scope, std::vecto
 
 Read Writer::project(int variable, std::span<const int> separator, std::vector<Read> reads,
                      const std::vector<int>& axes, double weight) {
-  std::vector<int> left{variable};
-  left.insert(left.end(), separator.begin(), separator.end());
-  const std::vector<int> all = left;
+  std::vector<int> remaining{variable};
+  remaining.insert(remaining.end(), separator.begin(), separator.end());
+  const std::vector<int> all = remaining;
   for (const int v : all) {
     if (std::find(axes.begin(), axes.end(), v) != axes.end()) continue;
-    std::erase(left, v);
-    reads = {eliminate(v, scope(left), reads, weight)};
+    std::erase(remaining, v);
+    reads = {eliminate(v, scope(remaining), reads, weight)};
   }
-  const auto own = scope_of(reads.front());
-  if (reads.size() > 1 || !std::equal(own.begin(), own.end(), axes.begin(), axes.end()))
+  const auto scope_of_first = scope_of(reads.front());
+  if (reads.size() > 1 || !std::equal(scope_of_first.begin(), scope_of_first.end(), axes.begin(), axes.end()))
     join(reads, std::vector(reads), scope(axes));
   return reads.front();
 }
 
-std::vector<Read> Writer::level(const std::vector<Read>& marginals, std::span<const double> parts) {
+std::vector<Read> Writer::level(const std::vector<Read>& marginals, std::span<const double> weights) {
   const int scope = marginals.front().scope;
   Tile tile;
   tile.outer.resize(scope_of(marginals.front()).size());
@@ -163,7 +163,7 @@ std::vector<Read> Writer::level(const std::vector<Read>& marginals, std::span<co
     tile.streamed.resize(marginals.size() - number);
     std::iota(tile.tables_a.begin(), tile.tables_a.end(), 0);
     std::iota(tile.streamed.begin(), tile.streamed.end(), int(number));
-    tables.push_back({add({int(kLevel), scope, 1, 0, parts[number], {}}, marginals, tile, -1), scope});
+    tables.push_back({add({int(kLevel), scope, 1, 0, weights[number], {}}, marginals, tile, -1), scope});
   }
   return tables;
 }
@@ -224,12 +224,12 @@ Tile Writer::tile(i64 domain, int scope, std::span<const Read> reads, int rows) 
   return choose_tile(shape_, rows);
 }
 
-// Replaces the chosen tables by their join. `own`: its scope; -1: all their variables, in elimination order.
-void Writer::join(std::vector<Read>& reads, const std::vector<Read>& chosen, int own, int rows) {
-  if (own < 0) own = scope_of_all(chosen);
+// Replaces the chosen tables by their join. `scope`: its scope; -1: all their variables, in elimination order.
+void Writer::join(std::vector<Read>& reads, const std::vector<Read>& chosen, int scope, int rows) {
+  if (scope < 0) scope = scope_of_all(chosen);
   remove(reads, chosen);
-  const Bucket bucket{int(kJoin), own, 1, 0, 1.0, {}};
-  reads.push_back({is_split_ ? add(bucket, chosen, tile(1, own, chosen, rows), rows) : add(bucket, chosen), own});
+  const Bucket bucket{int(kJoin), scope, 1, 0, 1.0, {}};
+  reads.push_back({is_split_ ? add(bucket, chosen, tile(1, scope, chosen, rows), rows) : add(bucket, chosen), scope});
 }
 
 // Joins tables until a step can read all: those with the smallest common scope first, or any in a hopeless bucket,
@@ -248,29 +248,29 @@ void Writer::limit_tables(const Bucket& bucket, std::vector<Read>& reads) {
 // Joins tables of the same scope, small ones first, as far as needed: `join_smallest` compares all tables for each one
 // that it joins.
 void Writer::join_equal(std::vector<Read>& reads) {
-  std::map<std::vector<int>, std::size_t> places;
+  std::map<std::vector<int>, std::size_t> group_of;
   std::vector<std::deque<Read>> groups;
   for (const Read& read : reads) {
     const auto scope = scope_of(read);
-    const auto [at, is_new] = places.try_emplace({scope.begin(), scope.end()}, groups.size());
+    const auto [at, is_new] = group_of.try_emplace({scope.begin(), scope.end()}, groups.size());
     if (is_new) groups.emplace_back();
     groups[at->second].push_back(read);
   }
   std::vector<std::tuple<i64, const std::vector<int>*, std::size_t>> sequence;
-  for (const auto& [scope, place] : places) sequence.emplace_back(cells(scope), &scope, place);
+  for (const auto& [scope, group] : group_of) sequence.emplace_back(cells(scope), &scope, group);
   std::stable_sort(sequence.begin(), sequence.end(),
                    [](const auto& a, const auto& b) { return std::get<0>(a) < std::get<0>(b); });
-  std::size_t left = reads.size();
-  for (const auto& [count, scope, place] : sequence) {
-    auto& same = groups[place];
-    while (same.size() > 1 && left > tables_) {
-      const auto end = same.begin() + std::ptrdiff_t(std::min({same.size(), tables_, left - tables_ + 1}));
+  std::size_t remaining = reads.size();
+  for (const auto& [count, scope, group] : sequence) {
+    auto& same = groups[group];
+    while (same.size() > 1 && remaining > tables_) {
+      const auto end = same.begin() + std::ptrdiff_t(std::min({same.size(), tables_, remaining - tables_ + 1}));
       const std::vector<Read> chosen(same.begin(), end);
       same.erase(same.begin(), end);
       std::vector<Read> joined = chosen;
       join(joined, chosen);
       same.push_back(joined.front());
-      left -= chosen.size() - 1;
+      remaining -= chosen.size() - 1;
     }
   }
   reads.clear();
@@ -279,10 +279,10 @@ void Writer::join_equal(std::vector<Read>& reads) {
 
 void Writer::join_smallest(std::vector<Read>& reads) {
   std::stable_sort(reads.begin(), reads.end(), [&](const Read& a, const Read& b) {
-    const auto one = scope_of(a), other = scope_of(b);
-    const i64 cells_one = cells(one), cells_other = cells(other);
+    const auto first = scope_of(a), other = scope_of(b);
+    const i64 cells_one = cells(first), cells_other = cells(other);
     if (cells_one != cells_other) return cells_one < cells_other;
-    return std::lexicographical_compare(one.begin(), one.end(), other.begin(), other.end());
+    return std::lexicographical_compare(first.begin(), first.end(), other.begin(), other.end());
   });
   std::vector<Read> chosen{reads.front()}, others(reads.begin() + 1, reads.end());
   marks_.clear();
@@ -308,10 +308,10 @@ void Writer::join_smallest(std::vector<Read>& reads) {
   join(reads, chosen);
 }
 
-i64 Writer::cells_together(const Read& one, const Read& other) {
+i64 Writer::cells_together(const Read& first, const Read& other) {
   marks_.clear();
   i64 together = 1;
-  for (const Read* read : {&one, &other})
+  for (const Read* read : {&first, &other})
     for (const int v : scope_of(*read))
       if (marks_.add(v)) together = times(together, sizes_[v]);
   return together;
@@ -365,7 +365,7 @@ void Writer::pack(const Bucket& bucket, std::vector<Read>& reads, const std::vec
     std::vector<int> key;
     for (const int v : kept)
       if (marks_.has(v)) key.push_back(v);
-    auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& known) { return known.first == key; });
+    auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& entry) { return entry.first == key; });
     if (group == groups.end()) group = groups.insert(group, {key, {}});
     group->second.push_back(read);
   }
@@ -426,7 +426,7 @@ namespace {
 // 2012, section 3.2; with weights, marginals of their powers: Liu and Ihler 2011).
 class Level {
  public:
-  struct Part {
+  struct Branch {
     int node;
     std::vector<Read> reads;
     double weight;
@@ -434,18 +434,18 @@ class Level {
 
   Level(const Tree& tree, Writer& writer, int tables) : tree_(tree), writer_(writer), tables_(tables) {}
 
-  void apply(std::vector<Part>& parts) {
-    const std::vector<int> axes = shared(parts);
-    const std::size_t groups = (parts.size() + tables_ - 1) / tables_;
+  void apply(std::vector<Branch>& branches) {
+    const std::vector<int> axes = shared(branches);
+    const std::size_t groups = (branches.size() + tables_ - 1) / tables_;
     for (std::size_t group = 0; group < groups; ++group) {
-      std::vector<Part*> some;
-      for (std::size_t i = group; i < parts.size(); i += groups) some.push_back(&parts[i]);
+      std::vector<Branch*> some;
+      for (std::size_t i = group; i < branches.size(); i += groups) some.push_back(&branches[i]);
       std::vector<Read> bests;
       std::vector<double> weights;
-      for (const Part* part : some) {
-        bests.push_back(writer_.project(tree_.variables[part->node], tree_.separators[part->node], part->reads, axes,
-                                        part->weight));
-        weights.push_back(part->weight);
+      for (const Branch* branch : some) {
+        bests.push_back(writer_.project(tree_.variables[branch->node], tree_.separators[branch->node], branch->reads,
+                                        axes, branch->weight));
+        weights.push_back(branch->weight);
       }
       const std::vector<Read> tables = writer_.level(bests, parts_of_sum(weights));
       for (std::size_t i = 0; i < some.size(); ++i) some[i]->reads.push_back(tables[i]);
@@ -453,14 +453,14 @@ class Level {
   }
 
  private:
-  std::vector<int> shared(const std::vector<Part>& parts) {
-    std::vector<int> axes{tree_.variables[parts.front().node]};
-    for (const int v : tree_.separators[parts.front().node]) {
-      const auto has = [&](const Part& part) {
-        const auto separator = tree_.separators[part.node];
+  std::vector<int> shared(const std::vector<Branch>& branches) {
+    std::vector<int> axes{tree_.variables[branches.front().node]};
+    for (const int v : tree_.separators[branches.front().node]) {
+      const auto has = [&](const Branch& branch) {
+        const auto separator = tree_.separators[branch.node];
         return std::find(separator.begin(), separator.end(), v) != separator.end();
       };
-      if (std::all_of(parts.begin(), parts.end(), has)) axes.push_back(v);
+      if (std::all_of(branches.begin(), branches.end(), has)) axes.push_back(v);
     }
     return axes;
   }
@@ -483,34 +483,35 @@ Steps upward_steps(const Tree& tree, const Lists& scopes, std::span<const i64> s
   Writer writer(tree, scopes, sizes, rules);
   Level level(tree, writer, rules.tables);
   Fusion fusion(tree, sizes, rules.tables);
-  std::vector<int> written(tree.size()), own(tree.size());
-  std::vector<Level::Part> parts;
+  std::vector<int> written(tree.size()), written_scopes(tree.size());
+  std::vector<Level::Branch> branches;
   for (std::size_t from = 0, to; from < sequence.size(); from = to) {
     to = from;
-    parts.clear();
+    branches.clear();
     while (to < sequence.size() && tree.variables[sequence[to]] == tree.variables[sequence[from]]) {
       const int number = sequence[to++];
-      Level::Part& part =
-          parts.emplace_back(Level::Part{number, fusion.take(number), weights.empty() ? 1.0 : weights[number]});
-      writer.add_factors(number, part.reads);
+      Level::Branch& branch =
+          branches.emplace_back(Level::Branch{number, fusion.remove(number), weights.empty() ? 1.0 : weights[number]});
+      writer.add_factors(number, branch.reads);
       for (const int child : tree.children[number])
-        if (!fusion.waits(child)) part.reads.push_back({written[child], own[child]});
+        if (!fusion.waits(child)) branch.reads.push_back({written[child], written_scopes[child]});
     }
-    if (levelled && parts.size() > 1) level.apply(parts);
-    for (Level::Part& part : parts) {
+    if (levelled && branches.size() > 1) level.apply(branches);
+    for (Level::Branch& branch : branches) {
       // A bucket waits for the next one alone, because its inputs stay in memory until then; if all messages stay, it
       // may wait for any.
-      const bool is_next = stays || (to < sequence.size() && sequence[to] == tree.parents[part.node]);
-      if (rules.fused && is_next && fusion.pays(part.node, part.reads, writer.made().scopes)) {
-        fusion.wait(part.node, std::move(part.reads));
+      const bool is_next = stays || (to < sequence.size() && sequence[to] == tree.parents[branch.node]);
+      if (rules.fused && is_next && fusion.pays(branch.node, branch.reads, writer.made().scopes)) {
+        fusion.wait(branch.node, std::move(branch.reads));
         continue;
       }
-      own[part.node] = writer.scope(tree.separators[part.node]);
-      const std::vector<int> variables = fusion.variables(part.node);
-      const Read message = variables.size() > 1
-                               ? writer.eliminate_all(variables, own[part.node], std::move(part.reads))
-                               : writer.eliminate(variables.front(), own[part.node], part.reads, part.weight);
-      written[part.node] = message.source;
+      written_scopes[branch.node] = writer.scope(tree.separators[branch.node]);
+      const std::vector<int> variables = fusion.variables(branch.node);
+      const Read message =
+          variables.size() > 1
+              ? writer.eliminate_all(variables, written_scopes[branch.node], std::move(branch.reads))
+              : writer.eliminate(variables.front(), written_scopes[branch.node], branch.reads, branch.weight);
+      written[branch.node] = message.source;
     }
   }
   Steps& made = writer.made();

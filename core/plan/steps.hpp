@@ -118,9 +118,9 @@ class Writer {
   // Appends the steps that eliminate all variables of a bucket except `axes`, the earliest first.
   Read project(int variable, std::span<const int> separator, std::vector<Read> reads, const std::vector<int>& axes,
                double weight);
-  // Appends the moment matching of mini-buckets; returns a table for each, over the scope of their marginals. `parts`:
+  // Appends the moment matching of mini-buckets; returns a table for each, over the scope of their marginals. `weights`:
   // each one's share of the mean.
-  std::vector<Read> level(const std::vector<Read>& marginals, std::span<const double> parts);
+  std::vector<Read> level(const std::vector<Read>& marginals, std::span<const double> weights);
 
  private:
   struct Bucket;
@@ -141,7 +141,7 @@ class Writer {
   bool is_cheap(const Bucket& bucket, const std::vector<int>& key, const std::vector<int>& cells, i64 gain) const;
   bool is_packed(const Bucket& bucket, const Read& read, const std::vector<int>& key,
                  const std::vector<int>& cells) const;
-  i64 cells_together(const Read& one, const Read& other);
+  i64 cells_together(const Read& first, const Read& other);
 
   const Tree& tree_;
   std::span<const i64> sizes_;
@@ -171,7 +171,7 @@ Steps joint_steps(const Tree& tree, const Lists& scopes, std::span<const i64> si
 // and those that bound the cost outside its subtree: a factor is its number, a message -1 minus the number of its step.
 struct RowBounds {
   Steps steps;
-  Lists own, rest;
+  Lists upward, rest;
 };
 // `cells`: largest number of cells of a mini-bucket, unless one of its tables has more.
 RowBounds row_bounds(const Tree& tree, const Lists& scopes, std::span<const i64> sizes, int tables, i64 cells);

@@ -29,7 +29,7 @@ class Split {
     i64 lo_cells = 1;
     for (int first = count() - 1; first >= rows_; --first) {
       lo_cells *= shape_.sizes[first];
-      if (found_ && lo_cells > kLoLimit) break;
+      if (has_split_ && lo_cells > kLoLimit) break;
       if (lo_cells < kLoCells && first > rows_) continue;
       try_mid_axes(first, lo_cells);
     }
@@ -47,21 +47,21 @@ class Split {
     for (const u64 m : members_)
       if (m & lo) touching.push_back(m);
     if (first == 0) return consider(0, lo, 1, lo_cells);
-    std::vector<int> left(first);
-    std::iota(left.begin(), left.end(), 0);
+    std::vector<int> remaining(first);
+    std::iota(remaining.begin(), remaining.end(), 0);
     u64 mid = 0;
     i64 cells = 1;
-    while (!left.empty()) {
+    while (!remaining.empty()) {
       // Ties go to the last axis.
-      auto best = left.begin();
+      auto best = remaining.begin();
       int fewest = tables_with(touching, *best);
-      for (auto axis = left.begin() + 1; axis != left.end(); ++axis)
+      for (auto axis = remaining.begin() + 1; axis != remaining.end(); ++axis)
         if (const int tables = tables_with(touching, *axis); tables <= fewest) best = axis, fewest = tables;
       cells = times(cells, shape_.sizes[*best]);
       if (mid && cells > kMidLimit) return;
       mid |= u64{1} << *best;
       std::erase_if(touching, [&](u64 m) { return m >> *best & 1; });
-      left.erase(best);
+      remaining.erase(best);
       consider(mid, lo, cells, lo_cells);
     }
   }
@@ -88,8 +88,8 @@ class Split {
     const double build = kGathered * tables_b / double(mid_cells) + 2.0 * tables_a / double(lo_cells);
     const double cells = 0.5 + streamed + build + kRowOverhead / double(lo_cells * std::min<i64>(shape_.domain, 16));
     const double cost = cells * (1 + double(kLoCells) / double(lo_cells));
-    if (found_ && cost >= cost_) return;
-    found_ = true, cost_ = cost, mid_ = mid, lo_ = lo;
+    if (has_split_ && cost >= cost_) return;
+    has_split_ = true, cost_ = cost, mid_ = mid, lo_ = lo;
   }
 
   Tile tile() const {
@@ -104,7 +104,7 @@ class Split {
   const StepShape& shape_;
   int rows_;
   std::vector<u64> members_;
-  bool found_ = false;
+  bool has_split_ = false;
   double cost_ = 0;
   u64 mid_ = 0, lo_ = 0;
 };

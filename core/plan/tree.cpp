@@ -15,24 +15,24 @@ class Builder {
         last_(tree.order.size()) {
     marks_.resize(tree.position.size());
     items_.reserve(std::size_t(scopes.size()) + tree.order.size());
-    for (i64 number = 0; number < scopes.size(); ++number) place({int(number), -1, -1}, earliest(scopes[number]));
+    for (i64 number = 0; number < scopes.size(); ++number) add_item({int(number), -1, -1}, earliest(scopes[number]));
   }
 
   void build() {
     Looks looks;
-    for (int place = 0; place < int(tree_.order.size()); ++place) {
+    for (int position = 0; position < int(tree_.order.size()); ++position) {
       looks.look();
       bucket_.clear();
-      for (int item = first_[place]; item >= 0; item = items_[item].next) bucket_.push_back(item);
+      for (int item = first_[position]; item >= 0; item = items_[item].next) bucket_.push_back(item);
       if (partition_) {
-        for (const auto& part : (*partition_)[place]) add_node(place, part);
+        for (const auto& mini_bucket : (*partition_)[position]) add_node(position, mini_bucket);
       } else if (!ibound_ || bucket_.size() < 2) {
         while (all_.size() < bucket_.size()) all_.push_back(int(all_.size()));
-        add_node(place, {all_.data(), bucket_.size()});
+        add_node(position, {all_.data(), bucket_.size()});
       } else {
         scopes_of_.clear();
         for (const int item : bucket_) scopes_of_.push_back(scope_of(items_[item]));
-        for (const auto& part : mini_buckets_.divide(scopes_of_, *ibound_ + 1)) add_node(place, part);
+        for (const auto& mini_bucket : mini_buckets_.divide(scopes_of_, *ibound_ + 1)) add_node(position, mini_bucket);
       }
     }
   }
@@ -49,12 +49,12 @@ class Builder {
     return first;
   }
 
-  void place(const Item& item, int place) {
-    if (place >= int(first_.size())) return;
+  void add_item(const Item& item, int position) {
+    if (position >= int(first_.size())) return;
     const int number = int(items_.size());
     items_.push_back(item);
-    (first_[place] < 0 ? first_[place] : items_[last_[place]].next) = number;
-    last_[place] = number;
+    (first_[position] < 0 ? first_[position] : items_[last_[position]].next) = number;
+    last_[position] = number;
   }
 
   std::span<const int> scope_of(const Item& item) const {
@@ -62,12 +62,12 @@ class Builder {
   }
 
   // Adds a node for the items of the bucket at these places.
-  void add_node(int place, std::span<const int> part) {
-    const int number = int(tree_.variables.size()), variable = tree_.order[place];
+  void add_node(int position, std::span<const int> members) {
+    const int number = int(tree_.variables.size()), variable = tree_.order[position];
     marks_.clear();
     marks_.add(variable);
     separator_.clear();
-    for (const int i : part) {
+    for (const int i : members) {
       const Item& item = items_[bucket_[i]];
       for (const int v : scope_of(item))
         if (marks_.add(v)) separator_.push_back(v);
@@ -85,7 +85,7 @@ class Builder {
     tree_.separators.append(separator_);
     tree_.variables.push_back(variable);
     tree_.parents.push_back(-1);
-    if (!separator_.empty()) this->place({-1, number, -1}, tree_.position[separator_.front()]);
+    if (!separator_.empty()) this->add_item({-1, number, -1}, tree_.position[separator_.front()]);
   }
 
   const Lists& scopes_;
@@ -159,12 +159,12 @@ i64 Tree::width() const {
 
 i64 Tree::depth() const {
   std::vector<i64> depths(size());
-  i64 most = 0;
+  i64 largest = 0;
   for (i64 number = size() - 1; number >= 0; --number) {
     depths[number] = parents[number] < 0 ? 1 : depths[parents[number]] + 1;
-    most = std::max(most, depths[number]);
+    largest = std::max(largest, depths[number]);
   }
-  return most;
+  return largest;
 }
 
 std::vector<int> Tree::postorder() const {
@@ -187,9 +187,9 @@ Tree bucket_tree(const Lists& scopes, std::vector<int> order, std::vector<int> k
   tree.order = std::move(order);
   tree.kept = std::move(kept);
   tree.position.assign(variables, -1);
-  int place = 0;
-  for (const int v : tree.order) tree.position[v] = place++;
-  for (const int v : tree.kept) tree.position[v] = place++;
+  int position = 0;
+  for (const int v : tree.order) tree.position[v] = position++;
+  for (const int v : tree.kept) tree.position[v] = position++;
   Builder(scopes, tree, ibound, partition).build();
   return tree;
 }
@@ -232,10 +232,10 @@ Cliques junction_tree(const Tree& tree) {
       tops[clique_of[holder]] = number;
     }
   }
-  std::vector<int> by_top(base.size()), place(base.size());
+  std::vector<int> by_top(base.size()), number(base.size());
   std::iota(by_top.begin(), by_top.end(), 0);
   std::sort(by_top.begin(), by_top.end(), [&](int a, int b) { return tops[a] < tops[b]; });
-  for (std::size_t i = 0; i < by_top.size(); ++i) place[by_top[i]] = int(i);
+  for (std::size_t i = 0; i < by_top.size(); ++i) number[by_top[i]] = int(i);
   Cliques cliques;
   for (const int clique : by_top) {
     cliques.scopes.add(tree.variables[base[clique]]);
@@ -243,7 +243,7 @@ Cliques junction_tree(const Tree& tree) {
     cliques.scopes.close();
     const int parent = tree.parents[tops[clique]];
     cliques.separators.append(tree.separators[tops[clique]]);
-    cliques.parents.push_back(parent < 0 ? -1 : place[clique_of[parent]]);
+    cliques.parents.push_back(parent < 0 ? -1 : number[clique_of[parent]]);
   }
   return cliques;
 }
@@ -253,7 +253,7 @@ std::vector<int> central_order(const Tree& tree, std::span<const i64> sizes) {
   Forest forest(cliques.parents);
   Marks above;
   above.resize(tree.position.size());
-  std::vector<int> order, own;
+  std::vector<int> order, variables;
   for (int number = 0; number < int(cliques.parents.size()); ++number) {
     if (cliques.parents[number] >= 0) continue;
     const std::vector<int> reached = forest.walk(forest.middle(number));
@@ -261,12 +261,12 @@ std::vector<int> central_order(const Tree& tree, std::span<const i64> sizes) {
       above.clear();
       if (const int towards = forest.towards(*clique); towards >= 0)
         for (const int v : cliques.scopes[towards]) above.add(v);
-      own.clear();
+      variables.clear();
       for (const int v : cliques.scopes[*clique])
-        if (!above.has(v)) own.push_back(v);
-      std::sort(own.begin(), own.end(),
+        if (!above.has(v)) variables.push_back(v);
+      std::sort(variables.begin(), variables.end(),
                 [&](int a, int b) { return sizes[a] != sizes[b] ? sizes[a] > sizes[b] : a < b; });
-      order.insert(order.end(), own.begin(), own.end());
+      order.insert(order.end(), variables.begin(), variables.end());
     }
   }
   return order;

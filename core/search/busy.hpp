@@ -13,14 +13,14 @@ namespace elimina::search {
 class Busy {
  public:
   // The counter of a variable's value, given the key of its context.
-  std::size_t place(const Cache::Word* key, int words, int x) const {
+  std::size_t slot_of(const Cache::Word* key, int words, int x) const {
     Cache::Word hash = static_cast<Cache::Word>(x) + 1;
     for (int i = 0; i < words; ++i) hash = (hash ^ key[i]) * 0x9e3779b97f4a7c15, hash ^= hash >> 32;
     return static_cast<std::size_t>(hash * 0xd6e8feb86659fd93 >> 48);
   }
-  int count(std::size_t place) const { return count_[place].load(std::memory_order_relaxed); }
-  void enter(std::size_t place) { count_[place].fetch_add(1, std::memory_order_relaxed); }
-  void leave(std::size_t place) { count_[place].fetch_sub(1, std::memory_order_relaxed); }
+  int count(std::size_t slot) const { return count_[slot].load(std::memory_order_relaxed); }
+  void enter(std::size_t slot) { count_[slot].fetch_add(1, std::memory_order_relaxed); }
+  void leave(std::size_t slot) { count_[slot].fetch_sub(1, std::memory_order_relaxed); }
 
  private:
   std::array<std::atomic<std::int16_t>, 1 << 16> count_{};

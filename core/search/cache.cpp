@@ -14,7 +14,7 @@ namespace {
 using Word = Cache::Word;
 
 // The last word of an entry: number of nodes (0: free), a solved flag, and the best value.
-Word note(std::uint64_t nodes, bool solved, int best) {
+Word status_word(std::uint64_t nodes, bool solved, int best) {
   return std::clamp<std::uint64_t>(nodes, 1, 0x7fffffff) << 33 | Word(solved) << 32 |
          Word(static_cast<std::uint32_t>(best));
 }
@@ -24,9 +24,9 @@ constexpr int most_tries = 1000;
 // Smallest number of buckets whose entries several threads move; one thread takes about a millisecond for it.
 constexpr std::size_t least_shared_buckets = 1 << 14;
 
-std::uint64_t nodes_of(Word note) { return note >> 33; }
-bool solved_of(Word note) { return note >> 32 & 1; }
-int best_of(Word note) { return static_cast<int>(static_cast<std::uint32_t>(note)); }
+std::uint64_t nodes_of(Word word) { return word >> 33; }
+bool solved_of(Word word) { return word >> 32 & 1; }
+int best_of(Word word) { return static_cast<int>(static_cast<std::uint32_t>(word)); }
 
 // Cells may be read while they are written, so each one is an atomic.
 Word load(Word& cell) { return std::atomic_ref(cell).load(std::memory_order_relaxed); }
@@ -74,8 +74,8 @@ Cache::Cache(const Problem& problem, std::size_t bytes, bool shared) : shared_(s
   bucket_words_ = shared_ + static_cast<std::size_t>(ways) * (words_ + 2);
   // Lists of deep trees may take more memory than the limit; entries get a minimum then.
   const std::size_t listed = problem.bytes() + digits_.size() * sizeof(Digit);
-  const std::size_t left = std::max(bytes / least_part, bytes - std::min(bytes, listed));
-  active_ = std::max<std::size_t>(1, left / (bucket_words_ * sizeof(Word)));
+  const std::size_t entry_bytes = std::max(bytes / least_part, bytes - std::min(bytes, listed));
+  active_ = std::max<std::size_t>(1, entry_bytes / (bucket_words_ * sizeof(Word)));
   int doublings = 0;
   for (; active_ > first_buckets; ++doublings) active_ /= 2;
   buckets_ = active_ << doublings;
@@ -92,7 +92,7 @@ void Cache::pack(Var v, const std::vector<int>& value, Word* key) const {
     key[digits_[i].word] += digits_[i].factor * static_cast<Word>(value[digits_[i].var]);
 }
 
-std::size_t Cache::place(const Word* key) const {
+std::size_t Cache::bucket_number(const Word* key) const {
   Word hash = 0;
   for (int i = 0; i < words_; ++i) {
     hash = (std::rotl(hash, 29) ^ key[i]) * 0x9e3779b97f4a7c15;
@@ -112,10 +112,10 @@ void Cache::grow(int threads) {
     if (begin == 0) {
       move(begin, end);
     } else {
-      const auto at = [&](int part) {
-        return begin + (end - begin) * static_cast<std::size_t>(part) / static_cast<std::size_t>(threads);
+      const auto at = [&](int share) {
+        return begin + (end - begin) * static_cast<std::size_t>(share) / static_cast<std::size_t>(threads);
       };
-      run_threads(threads, [&](int part) { move(at(part), at(part + 1)); }, [] {}, [] {});
+      run_threads(threads, [&](int share) { move(at(share), at(share + 1)); }, [] {}, [] {});
     }
     end = begin;
   }
@@ -146,10 +146,10 @@ Word* Cache::way_of(Word* ways_at, const Word* key) const {
 }
 
 bool Cache::read(Word* ways_at, const Word* key, Entry& entry) const {
-  Word* const found = way_of(ways_at, key);
-  if (!found) return false;
-  const Word last = load(found[words_ + 1]);
-  entry = {std::bit_cast<double>(load(found[words_])), solved_of(last), best_of(last)};
+  Word* const way = way_of(ways_at, key);
+  if (!way) return false;
+  const Word last = load(way[words_ + 1]);
+  entry = {std::bit_cast<double>(load(way[words_])), solved_of(last), best_of(last)};
   return true;
 }
 
@@ -161,9 +161,9 @@ bool Cache::find(const Word* key, Entry& entry) const {
   for (int tries = 0; tries < most_tries; ++tries) {
     const Word before = version.load(std::memory_order_acquire);
     if (before % 2) continue;
-    const bool found = read(at + shared_, key, entry);
+    const bool is_stored = read(at + shared_, key, entry);
     std::atomic_thread_fence(std::memory_order_acquire);
-    if (version.load(std::memory_order_relaxed) == before) return found;
+    if (version.load(std::memory_order_relaxed) == before) return is_stored;
   }
   return false;
 }
@@ -179,7 +179,7 @@ bool Cache::store(const Word* key, const Entry& entry, std::uint64_t nodes) {
     const Word old = load(to[words_ + 1]);
     nodes += nodes_of(old);
     if (solved_of(old) || (!entry.solved && std::bit_cast<double>(load(to[words_])) >= entry.lower)) {
-      save(to[words_ + 1], note(nodes, solved_of(old), best_of(old)));
+      save(to[words_ + 1], status_word(nodes, solved_of(old), best_of(old)));
       return false;
     }
   } else {
@@ -190,13 +190,13 @@ bool Cache::store(const Word* key, const Entry& entry, std::uint64_t nodes) {
     // Old entries lose weight, so that they are replaced at last.
     for (int way = 0; way < ways && !is_more; ++way) {
       const Word last = load(last_of(way));
-      save(last_of(way), note(nodes_of(last) / 2, solved_of(last), best_of(last)));
+      save(last_of(way), status_word(nodes_of(last) / 2, solved_of(last), best_of(last)));
     }
     to = first + least * (words_ + 2);
     for (int i = 0; i < words_; ++i) save(to[i], key[i]);
   }
   save(to[words_], std::bit_cast<Word>(entry.lower));
-  save(to[words_ + 1], note(nodes, entry.solved, entry.best));
+  save(to[words_ + 1], status_word(nodes, entry.solved, entry.best));
   return is_more;
 }
 

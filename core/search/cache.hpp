@@ -55,8 +55,8 @@ class Cache {
   class Guard;
 
   void move(std::size_t begin, std::size_t end);
-  std::size_t place(const Word* key) const;
-  Word* bucket(const Word* key) const { return cells_.get() + place(key) * bucket_words_; }
+  std::size_t bucket_number(const Word* key) const;
+  Word* bucket(const Word* key) const { return cells_.get() + bucket_number(key) * bucket_words_; }
   Word* way_of(Word* ways, const Word* key) const;
   bool read(Word* ways, const Word* key, Entry& entry) const;
 

@@ -7,11 +7,11 @@ namespace elimina::search {
 
 Greedy::Greedy(const Problem& problem, const Cache& cache, std::uint64_t seed)
     : problem_(problem), cache_(cache), path_(problem), random_(seed), key_(cache.words()) {
-  const auto most = static_cast<std::size_t>(*std::max_element(problem.size.begin(), problem.size.end()));
-  cost_.resize(most);
-  bound_.resize(most);
-  known_.resize(most);
-  raised_.resize(most);
+  const auto largest_domain = static_cast<std::size_t>(*std::max_element(problem.size.begin(), problem.size.end()));
+  cost_.resize(largest_domain);
+  bound_.resize(largest_domain);
+  first_bound_.resize(largest_domain);
+  raised_.resize(largest_domain);
 }
 
 std::vector<int> Greedy::run(double noise) {
@@ -24,7 +24,7 @@ int Greedy::pick(Var v, double noise) {
   // The distributions of the standard library differ between implementations, so this one is our own.
   const auto unit = [](std::mt19937_64& random) { return static_cast<double>(random() >> 11) * 0x1p-53; };
   path_.expand(v, cost_.data(), bound_.data());
-  std::copy_n(bound_.begin(), count, known_.begin());
+  std::copy_n(bound_.begin(), count, first_bound_.begin());
   if (noise > 0)
     for (int x = 0; x < count; ++x) bound_[x] -= noise * std::log1p(-unit(random_));
   std::fill_n(raised_.begin(), count, false);
@@ -32,7 +32,7 @@ int Greedy::pick(Var v, double noise) {
     const int x = static_cast<int>(std::min_element(bound_.begin(), bound_.begin() + count) - bound_.begin());
     if (raised_[x]) return x;
     raised_[x] = true;
-    bound_[x] += std::max(0.0, look_ahead(v, x) - known_[x]);
+    bound_[x] += std::max(0.0, look_ahead(v, x) - first_bound_[x]);
   }
 }
 

@@ -24,7 +24,7 @@ class Greedy {
   const Cache& cache_;
   Path path_;
   std::mt19937_64 random_;
-  std::vector<double> cost_, bound_, known_;
+  std::vector<double> cost_, bound_, first_bound_;
   std::vector<char> raised_;
   std::vector<Cache::Word> key_;
 };

@@ -42,8 +42,8 @@ class Path {
   std::vector<Head> head_;
   std::vector<Axis> axes_;
   std::vector<int> value_;
-  std::vector<std::int64_t> place_;  // offset of the row in each table of expanded variables
-  std::vector<double> sent_;         // costs of messages with assigned homes
+  std::vector<std::int64_t> row_;  // offset of the row in each table of expanded variables
+  std::vector<double> sent_;       // costs of messages with assigned homes
 };
 
 }  // namespace elimina::search

@@ -132,8 +132,8 @@ void Problem::check_contexts() const {
       invalid("the context of variable " + std::to_string(v) + " repeats one");
   }
   const auto require = [&](Var v, Var u) {
-    const auto own = sorted[v];
-    if (!std::binary_search(own.begin(), own.end(), u))
+    const auto context = sorted[v];
+    if (!std::binary_search(context.begin(), context.end(), u))
       invalid("the context of variable " + std::to_string(v) + " lacks " + std::to_string(u) +
               ", on which its subtree depends");
   };
@@ -156,10 +156,10 @@ void Problem::check_range() const {
     std::int64_t last = table.offset + table.stride * (size[table.home] - 1);
     for (const auto& [v, stride] : table.axes) last += stride * (size[v] - 1);
     total += arena.as_cells([&](const auto* cells) {
-      double most = 0;
+      double largest = 0;
       for (std::int64_t i = table.offset; i <= last; ++i)
-        if (const double cost = arena.cost(cells[i]); cost < infinite) most = std::max(most, std::abs(cost));
-      return most;
+        if (const double cost = arena.cost(cells[i]); cost < infinite) largest = std::max(largest, std::abs(cost));
+      return largest;
     });
   }
   if (!(total < exact)) invalid("the tables' costs may add up to 2^53 or more, where sums are not exact");
@@ -191,10 +191,10 @@ void Problem::list_tables() {
   factors = at_home(true);
   messages = at_home(false);
   below = listed([&](const auto& visit) {
-    for (const bool own : {true, false})
+    for (const bool is_origin : {true, false})
       for (int t = 0; t < count; ++t)
         each_above(t, [&](Var v) {
-          if ((v == tables[t].origin) == own) visit(v, t);
+          if ((v == tables[t].origin) == is_origin) visit(v, t);
         });
   });
   sent_.assign(size.size(), 0);

@@ -40,7 +40,7 @@ class Run {
     run_threads(
         options_.threads, [this](int number) { descend(number); },
         [this] {
-          if (!tell() || since_start() > options_.seconds) stop_ = true;
+          if (!report() || since_start() > options_.seconds) stop_ = true;
         },
         [this] { stop_ = true; });
     return finished();
@@ -73,7 +73,7 @@ class Run {
       }
       raise(searcher.lower());
       if (ended) finish(searcher, below);
-      else searcher.leave();
+      else searcher.release_nodes();
     }
     cache_.count(searcher.take_stored());
     nodes_ += searcher.nodes() - counted;
@@ -89,9 +89,9 @@ class Run {
   void improve(Diver& diver, std::uint64_t nodes, double& dived) {
     while (diver.is_due(nodes) && !stop_ && lower_ < limit(upper_)) {
       const double begun = since_start();
-      const double left = std::max(dived_first * options_.seconds, dived_share * begun) - dived;
-      if (!(left > 0)) return;
-      const TimeLimit time(left);
+      const double remaining = std::max(dived_first * options_.seconds, dived_share * begun) - dived;
+      if (!(remaining > 0)) return;
+      const TimeLimit time(remaining);
       offer(diver.solution(upper_ - lower_));
       dived += since_start() - begun;
     }
@@ -107,7 +107,7 @@ class Run {
     ~Inside() {
       const std::lock_guard lock(run_.growing_);
       --run_.inside_;
-      run_.left_.notify_all();
+      run_.changed_.notify_all();
     }
     Inside(const Inside&) = delete;
     Inside& operator=(const Inside&) = delete;
@@ -121,10 +121,10 @@ class Run {
     if (!cache_.crowded()) return;
     std::unique_lock lock(growing_);
     --inside_;
-    left_.wait(lock, [this] { return inside_ == 0 || !cache_.crowded(); });
+    changed_.wait(lock, [this] { return inside_ == 0 || !cache_.crowded(); });
     while (cache_.crowded()) cache_.grow(options_.threads);
     ++inside_;
-    left_.notify_all();
+    changed_.notify_all();
   }
 
   // The root is solved: its value is the optimum, or no solution is below the limit.
@@ -172,7 +172,7 @@ class Run {
     lower = std::min(lower, upper_.load());
     if (!(lower > lower_)) return;
     lower_ = lower;
-    note();
+    record_event();
   }
 
   void offer(const std::vector<int>& value) {
@@ -183,20 +183,20 @@ class Run {
     best_.value = value;
     best_.cost = cost;
     upper_ = cost;
-    note();
+    record_event();
   }
 
-  void note() { best_.events.push_back({since_start(), lower_, upper_, nodes_}); }
+  void record_event() { best_.events.push_back({since_start(), lower_, upper_, nodes_}); }
 
   // Reports bounds and incumbent; returns false to stop the search.
-  bool tell() {
+  bool report() {
     std::vector<int> value;
     double upper;
     {
       const std::lock_guard lock(mutex_);
       upper = upper_;
-      if (!best_.value.empty() && upper < told_) value = best_.value;
-      told_ = upper;
+      if (!best_.value.empty() && upper < reported_) value = best_.value;
+      reported_ = upper;
     }
     return options_.poll(lower_, upper, nodes_, value.empty() ? nullptr : &value);
   }
@@ -223,10 +223,10 @@ class Run {
   std::atomic<bool> stop_ = false;
   std::mutex mutex_;
   std::mutex growing_;
-  std::condition_variable left_;
+  std::condition_variable changed_;
   int inside_ = 0;  // number of threads that use the cache
   double width_ = 0, last_limit_ = -infinite;
-  double told_ = infinite;  // upper bound of the last report
+  double reported_ = infinite;  // upper bound of the last report
   std::uint64_t nodes_before_ = 0;
   Report best_;
 };

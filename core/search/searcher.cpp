@@ -108,12 +108,12 @@ int Searcher::pick(Var v, double target) {
   int best = -1, least = 0;
   for (int x = 0; x < problem_.size[v]; ++x) {
     if (bounds[x] >= target) continue;
-    const std::size_t place = busy_->place(key(v), cache_.words(), x);
-    const int count = busy_->count(place);
+    const std::size_t slot = busy_->slot_of(key(v), cache_.words(), x);
+    const int count = busy_->count(slot);
     if (best >= 0 && (count > least || (count == least && bounds[x] >= bounds[best]))) continue;
     best = x;
     least = count;
-    node.mark = place;
+    node.mark = slot;
   }
   busy_->enter(node.mark);
   node.marked = true;
@@ -157,9 +157,9 @@ double Searcher::sum_of_children(Var v) const {
 void Searcher::advance() {
   Node& node = node_[at_];
   node.sum = sum_of_children(at_);
-  double& known = bound(at_)[node.chosen];
+  double& lower = bound(at_)[node.chosen];
   if (node.sum >= node.target) {
-    known = std::max(known, node.sum);
+    lower = std::max(lower, node.sum);
     return;
   }
   for (const Var c : problem_.children[at_]) {
@@ -167,7 +167,7 @@ void Searcher::advance() {
     open(c, node.target - (node.sum - node_[c].lower));
     return;
   }
-  known = infinite;
+  lower = infinite;
   node.least = node.sum;
   node.best = node.chosen;
 }
@@ -178,8 +178,8 @@ bool Searcher::ascend() {
   at_ = problem_.parent[at_];
   if (solved) return true;
   Node& node = node_[at_];
-  double& known = bound(at_)[node.chosen];
-  known = std::max({known, node.target, sum_of_children(at_)});
+  double& lower = bound(at_)[node.chosen];
+  lower = std::max({lower, node.target, sum_of_children(at_)});
   return false;
 }
 
@@ -233,7 +233,7 @@ double Searcher::lower() const {
   return lower;
 }
 
-void Searcher::leave() {
+void Searcher::release_nodes() {
   if (ended_) return;
   double lower = least_bound(at_, node_[at_].chosen < 0 ? infinite : bound(at_)[node_[at_].chosen]);
   unmark_up_to(top_);
@@ -260,12 +260,12 @@ bool Searcher::decode(const std::function<bool()>& stopped, std::vector<int>& va
     }
     if (!solved()) return false;
     Node& node = node_[v];
-    const double found = node.lower;
+    const double lower = node.lower;
     path_.expand(v, cost_.data() + first_[v], bound(v));
     node.chosen = node.best;
     enter();
     const double sum = sum_of_children(v);
-    for (const Var c : problem_.children[v]) limit[c] = found - (sum - node_[c].lower) + margin;
+    for (const Var c : problem_.children[v]) limit[c] = lower - (sum - node_[c].lower) + margin;
   }
   value.assign(path_.value().begin(), path_.value().end() - 1);
   return true;

@@ -37,7 +37,7 @@ class Searcher {
   double lower() const;
 
   // Stores the bounds along the path.
-  void leave();
+  void release_nodes();
 
   // Reads the values of the best solution from the cache, and searches again for entries that the cache has lost.
   // Returns false if it was stopped.

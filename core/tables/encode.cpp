@@ -66,29 +66,29 @@ class Encoder {
   void begin(Member& member, i64 number, std::span<const int> scope) {
     member.number = number;
     const Source& source = tables_.source(number);
-    const auto own = tables_.scope(number);
+    const auto axes = tables_.scope(number);
     const auto sizes = tables_.sizes(number);
     std::vector<i64>& strides = strides_;
     strides.assign(scope.size(), 0);
     std::vector<i64> steps;
     if (!source.listing) {
-      for (std::size_t a = 0; a < own.size(); ++a)
-        strides[std::find(scope.begin(), scope.end(), own[a]) - scope.begin()] = tables_.strides(number)[a];
+      for (std::size_t a = 0; a < axes.size(); ++a)
+        strides[std::find(scope.begin(), scope.end(), axes[a]) - scope.begin()] = tables_.strides(number)[a];
     } else {
       // Cells are numbered with the table's axes in the factor's order.
       i64 step = 1;
-      steps.resize(own.size());
-      for (std::size_t place = scope.size(); place-- > 0;) {
-        const auto a = std::find(own.begin(), own.end(), scope[place]) - own.begin();
-        if (a == std::ptrdiff_t(own.size())) continue;
-        strides[place] = steps[a] = step;
+      steps.resize(axes.size());
+      for (std::size_t axis = scope.size(); axis-- > 0;) {
+        const auto a = std::find(axes.begin(), axes.end(), scope[axis]) - axes.begin();
+        if (a == std::ptrdiff_t(axes.size())) continue;
+        strides[axis] = steps[a] = step;
         step *= sizes[a];
       }
       const Listing& listing = *source.listing;
       member.cells.resize(listing.tuples);
       for (i64 tuple = 0; tuple < listing.tuples; ++tuple) {
         i64 cell = 0;
-        for (std::size_t a = 0; a < own.size(); ++a)
+        for (std::size_t a = 0; a < axes.size(); ++a)
           cell += steps[a] * load<i32>(listing.rows + tuple * listing.row_step + i64(a) * listing.column_step);
         member.cells[tuple] = {cell, tuple};
       }
@@ -131,14 +131,14 @@ class Encoder {
     walk(axes, start + count - 1, 1, [&](i64 offset, i64, i64) { high = offset; });
     std::vector<T> cells(high - low + 1, source.type == Type::i64 ? T(source.listing->integer_default)
                                                                   : T(source.listing->real_default));
-    const auto own = std::lower_bound(member.cells.begin(), member.cells.end(), std::pair<i64, i64>{low, 0});
-    for (auto at = own; at != member.cells.end() && at->first <= high; ++at) {
-      const char* place = source.values + at->second * source.listing->value_step;
+    const auto first = std::lower_bound(member.cells.begin(), member.cells.end(), std::pair<i64, i64>{low, 0});
+    for (auto at = first; at != member.cells.end() && at->first <= high; ++at) {
+      const char* entry = source.values + at->second * source.listing->value_step;
       T& cell = cells[at->first - low];
       switch (source.type) {
-        case Type::f64: cell = T(load<double>(place)); break;
-        case Type::f32: cell = T(load<float>(place)); break;
-        case Type::i64: cell = T(load<i64>(place)); break;
+        case Type::f64: cell = T(load<double>(entry)); break;
+        case Type::f32: cell = T(load<float>(entry)); break;
+        case Type::i64: cell = T(load<i64>(entry)); break;
       }
     }
     walk(axes, start, count, [&](i64 offset, i64 run, i64 stride) {
@@ -160,7 +160,7 @@ class Encoder {
     const Ends& ends = tables_.ends(sense_)[member.number];
     if (sense_ == Sense::probability) {
       read(member, start, count, buffer);
-      const double high = ends.any ? std::log(is_integer ? double(ends.most) : ends.high) : 0;
+      const double high = ends.any ? std::log(is_integer ? double(ends.largest) : ends.high) : 0;
       if (rule_ == Rule::logs) {
         for (double& value : buffer) value = log_of(value) - high;
       } else {
@@ -181,7 +181,7 @@ class Encoder {
     }
     // Integers beyond 2^53 are rounded after the subtraction, which is exact on unsigned words.
     read(member, start, count, integers_);
-    const u64 best = ends.any ? u64(minimised ? ends.least : ends.most) : 0;
+    const u64 best = ends.any ? u64(minimised ? ends.least : ends.largest) : 0;
     const i64 worst = forbidden<i64>(sense_);
     buffer.resize(count);
     for (i64 i = 0; i < count; ++i) {
@@ -195,7 +195,7 @@ class Encoder {
       read(member, start, count, buffer);
       const Ends& ends = tables_.ends(sense_)[member.number];
       const bool minimised = sense_ == Sense::min_cost;
-      const u64 best = ends.any ? u64(minimised ? ends.least : ends.most) : 0, limit = u64(limit_);
+      const u64 best = ends.any ? u64(minimised ? ends.least : ends.largest) : 0, limit = u64(limit_);
       const i64 worst = forbidden<i64>(sense_);
       for (i64& value : buffer) {
         // Costs far apart may overflow int64 on the way; differences of unsigned words are exact.
@@ -224,15 +224,15 @@ class Encoder {
     else return counts_;
   }
   template <class T>
-  std::vector<T>& part() {
-    if constexpr (std::is_same_v<T, double>) return part_;
+  std::vector<T>& factor_buffer() {
+    if constexpr (std::is_same_v<T, double>) return factor_;
     else return shares_;
   }
 
   template <class T, class Combine>
   void write_sums(Combine combine) {
     each_block([&](i64 start, i64 count) {
-      std::vector<T>&sum = total<T>(), &other = part<T>();
+      std::vector<T>&sum = total<T>(), &other = factor_buffer<T>();
       convert(members_[0], start, count, sum);
       for (std::size_t m = 1; m < members_.size(); ++m) {
         convert(members_[m], start, count, other);
@@ -248,9 +248,9 @@ class Encoder {
   };
 
   static void widen(double value, double& high, double& low) {
-    const double own = value > 0 ? value : kInfinity;
+    const double finite = value > 0 ? value : kInfinity;
     high = high < value ? value : high;
-    low = own < low ? own : low;
+    low = finite < low ? finite : low;
   }
 
   static Positive positive(const std::vector<double>& values) {
@@ -305,15 +305,16 @@ class Encoder {
       box.exponent = scale(total_, box.ends);
       exact &= !(box.ends.low < DBL_MIN);
       for (std::size_t m = 1; m < members_.size(); ++m) {
-        read(members_[m], start, count, part_);
-        Positive own = positive(part_);
-        box.exponent += scale(part_, own);
+        read(members_[m], start, count, factor_);
+        Positive factor_ends = positive(factor_);
+        box.exponent += scale(factor_, factor_ends);
         // No product is below the product of the smallest values, so most blocks need no look at each cell.
-        if (box.ends.low * own.low < DBL_MIN) {
+        if (box.ends.low * factor_ends.low < DBL_MIN) {
           read(members_[m], start, count, reals_);
-          for (i64 i = 0; i < count; ++i) exact &= !(total_[i] > 0 && reals_[i] > 0 && total_[i] * part_[i] < DBL_MIN);
+          for (i64 i = 0; i < count; ++i)
+            exact &= !(total_[i] > 0 && reals_[i] > 0 && total_[i] * factor_[i] < DBL_MIN);
         }
-        for (i64 i = 0; i < count; ++i) total_[i] *= part_[i];
+        for (i64 i = 0; i < count; ++i) total_[i] *= factor_[i];
         box.ends = positive(total_);
         box.exponent += scale(total_, box.ends);
         exact &= !(box.ends.low < DBL_MIN);
@@ -452,7 +453,7 @@ class Encoder {
   std::vector<Member> members_;
   std::vector<i64> strides_;
   std::vector<Box> boxes_;
-  std::vector<double> total_, part_, reals_;
+  std::vector<double> total_, factor_, reals_;
   std::vector<i64> counts_, shares_, integers_;
 };
 

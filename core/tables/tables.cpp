@@ -18,7 +18,7 @@ struct Range {
   T low = std::numeric_limits<T>::max(), high = std::numeric_limits<T>::lowest();
   bool any = false, forbids = false;
 
-  void take(T value) {
+  void add(T value) {
     if (value == worst) {
       forbids = true;
       return;
@@ -27,15 +27,15 @@ struct Range {
     low = std::min(low, value);
     high = std::max(high, value);
   }
-  void take(const char* place, i64 count, i64 stride) {
+  void add(const char* values, i64 count, i64 stride) {
     i64 i = 0;
-    if (stride == sizeof(T)) i = take_lanes(place, count);
-    for (; i < count; ++i) take(load<T>(place + i * stride));
+    if (stride == sizeof(T)) i = add_lanes(values, count);
+    for (; i < count; ++i) add(load<T>(values + i * stride));
   }
 
  private:
   // Take consecutive cells, eight at a time for vector instructions; returns the number of cells taken.
-  i64 take_lanes(const char* place, i64 count) {
+  i64 add_lanes(const char* from, i64 count) {
     constexpr int kLanes = 8;
     T lows[kLanes], highs[kLanes], bad[kLanes]{};
     std::fill_n(lows, kLanes, low);
@@ -43,12 +43,12 @@ struct Range {
     i64 i = 0;
     for (; i + kLanes <= count; i += kLanes) {
       T values[kLanes];
-      std::memcpy(values, place + i * i64{sizeof(T)}, sizeof(values));
+      std::memcpy(values, from + i * i64{sizeof(T)}, sizeof(values));
       for (int lane = 0; lane < kLanes; ++lane) {
         const T value = values[lane], best = value == worst ? std::numeric_limits<T>::max() : value,
-                most = value == worst ? std::numeric_limits<T>::lowest() : value;
+                largest = value == worst ? std::numeric_limits<T>::lowest() : value;
         lows[lane] = best < lows[lane] ? best : lows[lane];
-        highs[lane] = highs[lane] < most ? most : highs[lane];
+        highs[lane] = highs[lane] < largest ? largest : highs[lane];
         bad[lane] = value == worst ? T(1) : bad[lane];
       }
     }
@@ -62,29 +62,29 @@ struct Range {
 
 template <class T>
 Ends ends_as(const Tables& tables, i64 number, Sense sense) {
-  const Source& own = tables.source(number);
+  const Source& source = tables.source(number);
   Range<T> range{forbidden<T>(sense)};
-  if (const Listing* listing = own.listing.get()) {
-    range.take(own.values, listing->tuples, listing->value_step);
+  if (const Listing* listing = source.listing.get()) {
+    range.add(source.values, listing->tuples, listing->value_step);
     if (listing->tuples < tables.cells(number))
-      range.take(std::is_integral_v<T> ? T(listing->integer_default) : T(listing->real_default));
+      range.add(std::is_integral_v<T> ? T(listing->integer_default) : T(listing->real_default));
   } else {
     std::array<Axis, kMostAxes> axes;
     const int count = joined(tables.sizes(number), tables.strides(number), axes.data());
     walk({axes.data(), std::size_t(count)}, 0, tables.cells(number),
-         [&](i64 offset, i64 cells, i64 stride) { range.take(own.values + offset, cells, stride); });
+         [&](i64 offset, i64 cells, i64 stride) { range.add(source.values + offset, cells, stride); });
   }
-  Ends found;
-  found.any = range.any, found.forbids = range.forbids;
-  if (!range.any) return found;
+  Ends ends;
+  ends.any = range.any, ends.forbids = range.forbids;
+  if (!range.any) return ends;
   if constexpr (std::is_integral_v<T>) {
-    found.least = range.low;
-    found.most = range.high;
+    ends.least = range.low;
+    ends.largest = range.high;
   } else {
-    found.low = range.low;
-    found.high = range.high;
+    ends.low = range.low;
+    ends.high = range.high;
   }
-  return found;
+  return ends;
 }
 
 }  // namespace
@@ -110,14 +110,14 @@ void Tables::add(const Source& source, std::span<const int> scope, std::span<con
 const std::vector<Ends>& Tables::ends(Sense sense) const {
   if (sense_ == sense) return ends_;
   // A stop request throws, and then the old ranges stay.
-  std::vector<Ends> found;
-  found.reserve(sources_.size());
+  std::vector<Ends> ends;
+  ends.reserve(sources_.size());
   Looks looks;
   for (i64 number = 0; number < size(); ++number) {
     looks.look();
-    found.push_back(ends_of(number, sense));
+    ends.push_back(ends_of(number, sense));
   }
-  ends_ = std::move(found);
+  ends_ = std::move(ends);
   sense_ = sense;
   return ends_;
 }
@@ -138,16 +138,16 @@ void Tables::replace(i64 number, const Source& source, std::span<const i64> stri
 }
 
 std::vector<int> Tables::idle(i64 number) const {
-  std::vector<int> found;
-  const Source& own = sources_[number];
-  if (own.listing || cells_[number] > kMostCompared || cells_[number] == 0) return found;
+  std::vector<int> idle_axes;
+  const Source& source = sources_[number];
+  if (source.listing || cells_[number] > kMostCompared || cells_[number] == 0) return idle_axes;
   const std::span<const i64> size = sizes(number), step = strides(number);
-  const std::size_t width = own.type == Type::f32 ? sizeof(float) : sizeof(double);
-  std::array<i64, kMostAxes> place;
+  const std::size_t width = source.type == Type::f32 ? sizeof(float) : sizeof(double);
+  std::array<i64, kMostAxes> position;
   for (std::size_t axis = 0; axis < size.size(); ++axis) {
     if (size[axis] == 1) continue;
-    place.fill(0);
-    const char* cell = own.values;
+    position.fill(0);
+    const char* cell = source.values;
     bool is_idle = true, is_end = false;
     while (is_idle && !is_end) {
       for (i64 x = 1; is_idle && x < size[axis]; ++x) is_idle = std::memcmp(cell, cell + x * step[axis], width) == 0;
@@ -155,31 +155,31 @@ std::vector<int> Tables::idle(i64 number) const {
       for (std::size_t a = size.size(); is_end && a-- > 0;) {
         if (a == axis) continue;
         cell += step[a];
-        if (++place[a] < size[a]) is_end = false;
-        else cell -= size[a] * step[a], place[a] = 0;
+        if (++position[a] < size[a]) is_end = false;
+        else cell -= size[a] * step[a], position[a] = 0;
       }
     }
-    if (is_idle) found.push_back(int(axis));
+    if (is_idle) idle_axes.push_back(int(axis));
   }
-  if (i64(found.size()) == std::ranges::count_if(size, [](i64 states) { return states > 1; })) found.clear();
-  return found;
+  if (i64(idle_axes.size()) == std::ranges::count_if(size, [](i64 states) { return states > 1; })) idle_axes.clear();
+  return idle_axes;
 }
 
 const char* Tables::at(i64 number, std::span<const i64> assignment) const {
-  const Source& own = sources_[number];
+  const Source& source = sources_[number];
   const std::span<const int> variables = scope(number);
-  if (!own.listing) {
-    const char* place = own.values;
+  if (!source.listing) {
+    const char* cell = source.values;
     const std::span<const i64> steps = strides(number);
-    for (std::size_t a = 0; a < variables.size(); ++a) place += assignment[variables[a]] * steps[a];
-    return place;
+    for (std::size_t a = 0; a < variables.size(); ++a) cell += assignment[variables[a]] * steps[a];
+    return cell;
   }
-  const Listing& listing = *own.listing;
+  const Listing& listing = *source.listing;
   for (i64 tuple = 0; tuple < listing.tuples; ++tuple) {
     const char* row = listing.rows + tuple * listing.row_step;
     std::size_t a = 0;
     while (a < variables.size() && load<i32>(row + i64(a) * listing.column_step) == assignment[variables[a]]) ++a;
-    if (a == variables.size()) return own.values + tuple * listing.value_step;
+    if (a == variables.size()) return source.values + tuple * listing.value_step;
   }
   return nullptr;
 }
@@ -192,10 +192,10 @@ Lists Tables::groups() const {
   for (i64 number = 0; number < size(); ++number) {
     looks.look();
     scopes.append(scope(number));
-    const auto own = std::span(scopes.items).last(scope(number).size());
-    std::sort(own.begin(), own.end());
-    if (own.empty()) continue;
-    variables = std::max(variables, own.back() + 1);
+    const auto scope_of_table = std::span(scopes.items).last(scope(number).size());
+    std::sort(scope_of_table.begin(), scope_of_table.end());
+    if (scope_of_table.empty()) continue;
+    variables = std::max(variables, scope_of_table.back() + 1);
     sequence.push_back(int(number));
   }
   std::stable_sort(sequence.begin(), sequence.end(), [&](int a, int b) { return scopes[a].size() > scopes[b].size(); });
@@ -208,32 +208,32 @@ Lists Tables::groups() const {
   const auto touched = [&](int v) { return std::span(touching).subspan(starts[v], ends[v] - starts[v]); };
   for (const int number : sequence) {
     looks.look();
-    const auto own = scopes[number];
-    const int rarest =
-        *std::min_element(own.begin(), own.end(), [&](int a, int b) { return touched(a).size() < touched(b).size(); });
+    const auto scope_of_table = scopes[number];
+    const int rarest = *std::min_element(scope_of_table.begin(), scope_of_table.end(),
+                                         [&](int a, int b) { return touched(a).size() < touched(b).size(); });
     int smallest = -1;
     for (const int group : touched(rarest)) {
       const auto other = scopes[group];
-      const bool is_within = std::includes(other.begin(), other.end(), own.begin(), own.end());
-      if (is_within && (smallest < 0 || cells_[group] < cells_[smallest] || other.size() == own.size()))
+      const bool is_within = std::includes(other.begin(), other.end(), scope_of_table.begin(), scope_of_table.end());
+      if (is_within && (smallest < 0 || cells_[group] < cells_[smallest] || other.size() == scope_of_table.size()))
         smallest = group;
-      if (is_within && other.size() == own.size()) break;
+      if (is_within && other.size() == scope_of_table.size()) break;
     }
     home[number] = smallest < 0 ? number : smallest;
     if (smallest >= 0) continue;
-    for (const int v : own) touching[ends[v]++] = number;
+    for (const int v : scope_of_table) touching[ends[v]++] = number;
   }
   // Members in the order of `sequence`, each group at the place of its first table.
-  std::vector<i64> count(size() + 1), place(size());
+  std::vector<i64> count(size() + 1), next(size());
   for (const int number : sequence) ++count[home[number]];
   Lists result;
   for (const int number : sequence)
     if (home[number] == number) {
-      place[number] = i64(result.items.size());
+      next[number] = i64(result.items.size());
       result.items.resize(result.items.size() + std::size_t(count[number]));
       result.close();
     }
-  for (const int number : sequence) result.items[place[home[number]]++] = number;
+  for (const int number : sequence) result.items[next[home[number]]++] = number;
   return result;
 }
 

@@ -30,11 +30,11 @@ T forbidden(Sense sense) {
 // Largest number of axes of a dense array: NumPy 2 has no more, and 2^64 cells would not fit any memory.
 constexpr int kMostAxes = 64;
 
-// Smallest and largest allowed value of a table: `low` and `high` of floats, `least` and `most` of integers.
+// Smallest and largest allowed value of a table: `low` and `high` of floats, `least` and `largest` of integers.
 struct Ends {
   bool any = false, forbids = false;  // true if it allows some values, and if it forbids some
   double low = 0, high = 0;
-  i64 least = 0, most = 0;
+  i64 least = 0, largest = 0;
 };
 
 // Listed tuples of a sparse table, and the value of all other tuples.
@@ -100,9 +100,9 @@ class Tables {
 };
 
 template <class T>
-T load(const char* place) {
+T load(const char* from) {
   T value;
-  std::memcpy(&value, place, sizeof(T));
+  std::memcpy(&value, from, sizeof(T));
   return value;
 }
 
@@ -142,26 +142,26 @@ void walk(std::span<const Axis> axes, i64 start, i64 count, Visit visit) {
     if (count > 0) visit(i64{0}, i64{1}, i64{0});
     return;
   }
-  std::array<i64, kMostAxes> place;
+  std::array<i64, kMostAxes> position;
   const int last = int(axes.size()) - 1;
   i64 offset = 0;
   for (int a = last; a >= 0; --a) {
-    place[a] = start % axes[a].size;
+    position[a] = start % axes[a].size;
     start /= axes[a].size;
-    offset += place[a] * axes[a].stride;
+    offset += position[a] * axes[a].stride;
   }
   for (;;) {
-    const i64 run = std::min(count, axes[last].size - place[last]);
+    const i64 run = std::min(count, axes[last].size - position[last]);
     visit(offset, run, axes[last].stride);
     count -= run;
     if (count <= 0) return;
-    offset -= place[last] * axes[last].stride;
-    place[last] = 0;
+    offset -= position[last] * axes[last].stride;
+    position[last] = 0;
     for (int a = last - 1;; --a) {
       offset += axes[a].stride;
-      if (++place[a] < axes[a].size) break;
+      if (++position[a] < axes[a].size) break;
       offset -= axes[a].size * axes[a].stride;
-      place[a] = 0;
+      position[a] = 0;
     }
   }
 }

@@ -12,11 +12,11 @@ constexpr std::uint8_t kWord = 0, kBlank = 1, kMark = 2, kQuote = 3, kSlash = 4;
 
 std::uint8_t byte(char c) { return static_cast<std::uint8_t>(c); }
 
-std::string quote(std::string_view found) {
+std::string quote(std::string_view text) {
   constexpr std::size_t longest = 40;
   std::string shown;
-  for (char c : found.substr(0, longest)) shown += (byte(c) < 32 || byte(c) > 126) ? '?' : c;
-  return "'" + shown + (found.size() > longest ? "..." : "") + "'";
+  for (char c : text.substr(0, longest)) shown += (byte(c) < 32 || byte(c) > 126) ? '?' : c;
+  return "'" + shown + (text.size() > longest ? "..." : "") + "'";
 }
 
 std::string_view without_plus(std::string_view text) {
@@ -63,12 +63,12 @@ std::int64_t Scanner::line() const {
   return 1 + std::count(begin_, here, '\n');
 }
 
-void Scanner::fail(const std::string& expected, std::string_view found) {
-  throw TextError("expected " + expected + (found.empty() ? ", but the file ends here" : ", found " + quote(found)));
+void Scanner::fail(const std::string& expected, std::string_view text) {
+  throw TextError("expected " + expected + (text.empty() ? ", but the file ends here" : ", found " + quote(text)));
 }
 
 void Scanner::skip_block_comment() {
-  const std::string_view rest(at_ + 2, left() - 2);
+  const std::string_view rest(at_ + 2, remaining() - 2);
   const auto close = rest.find("*/");
   mark_ = at_;
   if (close == std::string_view::npos) throw TextError("the comment that starts here has no end");
@@ -181,10 +181,10 @@ double Scanner::real(const char* what) {
 
 void Scanner::need(std::uint64_t count, const char* what) {
   skip();
-  if (count <= (left() + 1) / 2) return;
+  if (count <= (remaining() + 1) / 2) return;
   mark_ = at_;
   throw TextError("expected " + std::to_string(count) + " more items, each " + what + ", but only " +
-                  std::to_string(left()) + " bytes follow");
+                  std::to_string(remaining()) + " bytes follow");
 }
 
 void Scanner::integers(std::span<std::int64_t> out, const char* what) {
@@ -245,42 +245,43 @@ void Scanner::tuples(std::span<const std::int64_t> sizes, std::span<std::int32_t
   }
 }
 
-Scanner::Functions Scanner::functions(std::uint64_t most, std::span<const std::int64_t> sizes, const Dense& rule) {
-  Functions found;
-  for (std::uint64_t number = 0; number < most; ++number) {
+Scanner::Functions Scanner::functions(std::uint64_t max_functions, std::span<const std::int64_t> sizes,
+                                      const Dense& rule) {
+  Functions functions;
+  for (std::uint64_t number = 0; number < max_functions; ++number) {
     const auto before = std::tuple(at_, mark_, quoted_);
-    const std::size_t members = found.members.size(), cells = found.costs.size();
+    const std::size_t members = functions.members.size(), cells = functions.costs.size();
     bool is_read = false;
     try {
-      is_read = add_function(found, sizes, rule);
+      is_read = add_function(functions, sizes, rule);
     } catch (const TextError&) {
       // The general reader, which continues at this function, reports the error.
     }
     if (!is_read) {
       std::tie(at_, mark_, quoted_) = before;
-      found.members.resize(members);
-      found.costs.resize(cells);
+      functions.members.resize(members);
+      functions.costs.resize(cells);
       break;
     }
-    found.starts.push_back(static_cast<std::int64_t>(found.members.size()));
+    functions.starts.push_back(static_cast<std::int64_t>(functions.members.size()));
   }
-  return found;
+  return functions;
 }
 
-bool Scanner::add_function(Functions& found, std::span<const std::int64_t> sizes, const Dense& rule) {
+bool Scanner::add_function(Functions& functions, std::span<const std::int64_t> sizes, const Dense& rule) {
   constexpr std::int64_t kMostVariables = 32;  // largest number of axes of an array in NumPy 1
   const std::int64_t arity = integer("a function's arity");
   if (arity < 0 || arity > kMostVariables) return false;
   std::int64_t cells = 1;
-  const std::size_t first = found.members.size();
+  const std::size_t first = functions.members.size();
   for (std::int64_t i = 0; i < arity; ++i) {
     const std::int64_t v = integer("a variable's index");
     if (v < 0 || v >= static_cast<std::int64_t>(sizes.size())) return false;
-    if (std::find(found.members.begin() + static_cast<std::ptrdiff_t>(first), found.members.end(), v) !=
-        found.members.end())
+    if (std::find(functions.members.begin() + static_cast<std::ptrdiff_t>(first), functions.members.end(), v) !=
+        functions.members.end())
       return false;
     if (__builtin_mul_overflow(cells, sizes[static_cast<std::size_t>(v)], &cells)) return false;
-    found.members.push_back(v);
+    functions.members.push_back(v);
   }
   const std::int64_t other = integer("a default cost");
   if (other < 0) return false;
@@ -290,21 +291,21 @@ bool Scanner::add_function(Functions& found, std::span<const std::int64_t> sizes
   if (cells > std::max(rule.dense, rule.ratio * count)) return false;
   const auto cost_of = [&](std::int64_t cost) { return cost >= rule.bound ? rule.forbidden : cost; };
   constexpr std::int64_t kUnlisted = -1;
-  const std::size_t start = found.costs.size();
-  found.costs.resize(start + static_cast<std::size_t>(cells), kUnlisted);
-  const std::span<std::int64_t> table(found.costs.data() + start, static_cast<std::size_t>(cells));
+  const std::size_t start = functions.costs.size();
+  functions.costs.resize(start + static_cast<std::size_t>(cells), kUnlisted);
+  const std::span<std::int64_t> table(functions.costs.data() + start, static_cast<std::size_t>(cells));
   for (std::int64_t tuple = 0; tuple < count; ++tuple) {
     std::int64_t cell = 0;
     for (std::int64_t i = 0; i < arity; ++i) {
-      const std::int64_t size = sizes[static_cast<std::size_t>(found.members[first + static_cast<std::size_t>(i)])],
+      const std::int64_t size = sizes[static_cast<std::size_t>(functions.members[first + static_cast<std::size_t>(i)])],
                          value = integer("a value");
       if (value < 0 || value >= size) return false;
       cell = cell * size + value;
     }
     const std::int64_t cost = integer("a cost");
-    std::int64_t& place = table[static_cast<std::size_t>(cell)];
-    if (cost < 0 || (place != kUnlisted && place != cost_of(cost))) return false;
-    place = cost_of(cost);
+    std::int64_t& entry = table[static_cast<std::size_t>(cell)];
+    if (cost < 0 || (entry != kUnlisted && entry != cost_of(cost))) return false;
+    entry = cost_of(cost);
   }
   std::replace(table.begin(), table.end(), kUnlisted, cost_of(other));
   return true;
@@ -315,9 +316,9 @@ namespace {
 constexpr std::size_t kLabelsShown = 8;
 
 // The first few labels, in the order of their numbers.
-std::string labels_of(const LabelIndex& known) {
-  std::vector<std::string_view> sorted(known.size());
-  for (const auto& [label, index] : known) sorted[index] = label;
+std::string labels_of(const LabelIndex& indices) {
+  std::vector<std::string_view> sorted(indices.size());
+  for (const auto& [label, index] : indices) sorted[index] = label;
   std::string text;
   for (std::size_t i = 0; i < std::min(sorted.size(), kLabelsShown); ++i) (text += i ? ", " : "") += sorted[i];
   return sorted.size() > kLabelsShown ? text + ", ..." : text;
@@ -341,11 +342,12 @@ ConditionalRows bif_rows(Scanner& scanner, std::size_t child_size, const std::ve
     if (is_mark(word, "}")) return result;
     if (is_mark(word, "(")) {
       std::int64_t index = 0;
-      for (const auto& known : labels) {
+      for (const auto& indices : labels) {
         const std::string label(scanner.token("a parent's value"));
-        const auto found = known.find(label);
-        if (found == known.end()) scanner.fail("a state of the parent in this place (" + labels_of(known) + ")", label);
-        index = index * static_cast<std::int64_t>(known.size()) + found->second;
+        const auto entry = indices.find(label);
+        if (entry == indices.end())
+          scanner.fail("a state of the parent in this place (" + labels_of(indices) + ")", label);
+        index = index * static_cast<std::int64_t>(indices.size()) + entry->second;
       }
       if (const auto close = scanner.token("')'"); !is_mark(close, ")"))
         scanner.fail("')' after the parents' values", close);

@@ -34,7 +34,7 @@ class Scanner {
 
   bool at_end();             // also skips blanks and comments
   bool at_line_end() const;  // true if no token follows on this line; comments count as tokens here
-  std::size_t left() const { return static_cast<std::size_t>(end_ - at_); }
+  std::size_t remaining() const { return static_cast<std::size_t>(end_ - at_); }
   std::int64_t line() const;                    // line of the last token, from 1
   std::string_view token(const char* what);     // the next token, without its quotes
   bool quoted() const { return quoted_; }       // true if the last token was in quotes
@@ -58,7 +58,7 @@ class Scanner {
   void tables(std::span<const std::int64_t> sizes, std::span<double> out);
   // Tuples "i1 .. ik cost" with each i below its size, and no negative numbers.
   void tuples(std::span<const std::int64_t> sizes, std::span<std::int32_t> rows, std::span<std::int64_t> costs);
-  // Reads up to `most` cost functions, each "arity i1 .. ik default count" and then `count` tuples, as dense tables;
+  // Reads up to `max_functions` cost functions, each "arity i1 .. ik default count" and then `count` tuples, as dense tables;
   // costs from `bound` on are forbidden. Ends before the first function with an error, with over 32 variables, or
   // better kept as a list: with more than `dense` cells, and more than `ratio` for each tuple. Shared and global
   // functions end it, too.
@@ -69,15 +69,15 @@ class Scanner {
   struct Dense {
     std::int64_t bound, forbidden, dense, ratio;
   };
-  Functions functions(std::uint64_t most, std::span<const std::int64_t> sizes, const Dense& rule);
+  Functions functions(std::uint64_t max_functions, std::span<const std::int64_t> sizes, const Dense& rule);
 
-  [[noreturn]] void fail(const std::string& what_was_expected, std::string_view found);
+  [[noreturn]] void fail(const std::string& what_was_expected, std::string_view text);
 
  private:
   void skip();
   void skip_block_comment();
   bool opens_comment(const char* slash) const;
-  bool add_function(Functions& found, std::span<const std::int64_t> sizes, const Dense& rule);
+  bool add_function(Functions& functions, std::span<const std::int64_t> sizes, const Dense& rule);
   const char* word_end(const char* p) const;
   std::string_view number_token(const char* what);
 

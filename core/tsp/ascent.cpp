@@ -27,10 +27,10 @@ std::uint32_t key(double x) {
 
 }  // namespace
 
-Ascent::Ascent(const Graph& graph, std::vector<int> place)
-    : graph_(graph), place_(std::move(place)), above_(place_.size()), degree_(place_.size()), before_(place_.size(), 2),
-      direction_(place_.size()) {
-  for (const int k : place_) {
+Ascent::Ascent(const Graph& graph, std::vector<int> site)
+    : graph_(graph), site_(std::move(site)), above_(site_.size()), degree_(site_.size()), before_(site_.size(), 2),
+      direction_(site_.size()) {
+  for (const int k : site_) {
     cities_at_.resize(std::max(cities_at_.size(), index(k) + 1), 0);
     ++cities_at_[index(k)];
   }
@@ -45,13 +45,13 @@ int Ascent::root(int city) {
 // degrees.
 void Ascent::sort() {
   constexpr std::uint32_t kBuckets = 1U << kDigit;
-  std::array<std::array<std::uint32_t, kBuckets>, kDigits> place{};
+  std::array<std::array<std::uint32_t, kBuckets>, kDigits> starts{};
   const auto digit = [](std::uint32_t key, int d) { return key >> (d * kDigit) & (kBuckets - 1); };
   for (const auto& [key, e] : order_)
-    for (int d = 0; d < kDigits; ++d) ++place[static_cast<std::size_t>(d)][digit(key, d)];
+    for (int d = 0; d < kDigits; ++d) ++starts[static_cast<std::size_t>(d)][digit(key, d)];
   sorted_.resize(order_.size());
   for (int d = 0; d < kDigits; ++d) {
-    auto& of_digit = place[static_cast<std::size_t>(d)];
+    auto& of_digit = starts[static_cast<std::size_t>(d)];
     std::exclusive_scan(of_digit.begin(), of_digit.end(), of_digit.begin(), 0U);
     for (const auto& each : order_) sorted_[of_digit[digit(each.first, d)]++] = each;
     std::swap(order_, sorted_);
@@ -79,7 +79,7 @@ double Ascent::value(const std::vector<double>& multipliers) {
   std::iota(above_.begin(), above_.end(), 0);
   std::fill(degree_.begin(), degree_.end(), 0);
   double result = -2 * std::accumulate(multipliers.begin(), multipliers.end(), 0.0);
-  const auto take = [&](std::size_t e) {
+  const auto add_edge = [&](std::size_t e) {
     result += changed(e);
     ++degree_[index(graph_.from[e])];
     ++degree_[index(graph_.to[e])];
@@ -90,11 +90,11 @@ double Ascent::value(const std::vector<double>& multipliers) {
     const int a = root(graph_.from[e]), b = root(graph_.to[e]);
     if (a == b) continue;
     above_[index(a)] = b;
-    take(e);
+    add_edge(e);
     --missing;
   }
   if (missing > 0 || at_special[1].second == kNone) throw std::invalid_argument("the edges do not connect all cities");
-  for (const auto& [length, e] : at_special) take(e);
+  for (const auto& [length, e] : at_special) add_edge(e);
   return result;
 }
 
@@ -102,13 +102,13 @@ double Ascent::value(const std::vector<double>& multipliers) {
 // false if the 1-tree is a tour, or all degrees are balanced.
 bool Ascent::find_direction() {
   constexpr double kBefore = 0.3;
-  at_place_.assign(cities_at_.size(), 0);
-  std::vector<double>& sum = at_place_;
+  sums_at_site_.assign(cities_at_.size(), 0);
+  std::vector<double>& sum = sums_at_site_;
   double change = 0;
-  for (std::size_t i = 0; i < place_.size(); ++i)
-    sum[index(place_[i])] += (1 - kBefore) * (degree_[i] - 2) + kBefore * (before_[i] - 2);
-  for (std::size_t i = 0; i < place_.size(); ++i) {
-    direction_[i] = sum[index(place_[i])] / cities_at_[index(place_[i])];
+  for (std::size_t i = 0; i < site_.size(); ++i)
+    sum[index(site_[i])] += (1 - kBefore) * (degree_[i] - 2) + kBefore * (before_[i] - 2);
+  for (std::size_t i = 0; i < site_.size(); ++i) {
+    direction_[i] = sum[index(site_[i])] / cities_at_[index(site_[i])];
     change += std::abs(direction_[i]);
   }
   before_ = degree_;
@@ -117,13 +117,13 @@ bool Ascent::find_direction() {
 
 void Ascent::climb(std::vector<double>& best, std::vector<double>& tried, double first, double last, int steps,
                    double enough) {
-  double most = value(best);
+  double best_value = value(best);
   const double factor = std::pow(last / first, 1.0 / steps);
   double step = first;
-  for (int i = 0; i < steps && most <= enough; ++i, step *= factor) {
-    const double found = value(tried);
-    if (found > most) {
-      most = found;
+  for (int i = 0; i < steps && best_value <= enough; ++i, step *= factor) {
+    const double tried_value = value(tried);
+    if (tried_value > best_value) {
+      best_value = tried_value;
       best = tried;
     }
     if (!find_direction() || stopped()) break;

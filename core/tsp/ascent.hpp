@@ -13,9 +13,9 @@ namespace elimina::tsp {
 
 class Ascent {
  public:
-  // The graph may grow between calls. Cities at the same place have equal multipliers in some best solution, so they
+  // The graph may grow between calls. Cities at the same site have equal multipliers in some best solution, so they
   // get equal ones.
-  Ascent(const Graph& graph, std::vector<int> place);
+  Ascent(const Graph& graph, std::vector<int> site);
 
   // Length of the minimum 1-tree.
   double value(const std::vector<double>& multipliers);
@@ -31,8 +31,8 @@ class Ascent {
   bool find_direction();
 
   const Graph& graph_;
-  std::vector<int> place_;
-  std::vector<double> at_place_, cities_at_;
+  std::vector<int> site_;
+  std::vector<double> sums_at_site_, cities_at_;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> order_, sorted_;  // keys and edges
   std::vector<int> above_, degree_, before_;
   std::vector<double> direction_;

@@ -20,7 +20,7 @@ class Finder {
 
   int each() const { return each_; }
 
-  // Equal distances are ordered by numbers, starting at the city, so that cities at the same place have different
+  // Equal distances are ordered by numbers, starting at the city, so that cities at the same site have different
   // neighbours.
   void find(int city, std::vector<int>& result) {
     const std::int32_t* row = distances_.row(city);
@@ -50,15 +50,15 @@ class Finder {
   template <class Closer>
   void spread(int city, const Closer& closer) {
     const std::int32_t* row = distances_.row(city);
-    left_.clear();
+    remaining_.clear();
     for (const int other : others_)
-      if (row[other] > 0) left_.push_back(other);
-    while (!left_.empty() && static_cast<int>(chosen_.size()) < each_) {
-      const int nearest = *std::min_element(left_.begin(), left_.end(), closer);
+      if (row[other] > 0) remaining_.push_back(other);
+    while (!remaining_.empty() && static_cast<int>(chosen_.size()) < each_) {
+      const int nearest = *std::min_element(remaining_.begin(), remaining_.end(), closer);
       choose(nearest);
       const std::int32_t* from_nearest = distances_.row(nearest);
       const double to_nearest = square(row[nearest]);
-      std::erase_if(left_, [&](int other) {
+      std::erase_if(remaining_, [&](int other) {
         return other == nearest || to_nearest + square(from_nearest[other]) < square(row[other]);
       });
     }
@@ -68,7 +68,7 @@ class Finder {
 
   Distances distances_;
   int n_, each_;
-  std::vector<int> others_, left_, chosen_;
+  std::vector<int> others_, remaining_, chosen_;
 };
 
 }  // namespace

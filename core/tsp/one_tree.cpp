@@ -50,7 +50,7 @@ int OneTree::root(int city) const {
 }
 
 // Adds an edge to the tree; returns false if it would close a cycle.
-bool OneTree::take(std::size_t e) {
+bool OneTree::add_edge(std::size_t e) {
   auto a = static_cast<std::size_t>(root(graph_.from[e])), b = static_cast<std::size_t>(root(graph_.to[e]));
   if (a == b) return false;
   if (size_[a] > size_[b]) std::swap(a, b);
@@ -70,11 +70,11 @@ bool OneTree::span(const std::vector<Use>& use) {
   order_.clear();
   for (const std::size_t e : inner_) {
     if (use[e] == Use::open) order_.emplace_back(changed(e), e);
-    if (use[e] == Use::in && !take(e)) return false;
+    if (use[e] == Use::in && !add_edge(e)) return false;
   }
   std::sort(order_.begin(), order_.end());
   const auto enough = static_cast<std::size_t>(graph_.cities - 2);
-  for (std::size_t i = 0; i < order_.size() && tree_.size() < enough; ++i) take(order_[i].second);
+  for (std::size_t i = 0; i < order_.size() && tree_.size() < enough; ++i) add_edge(order_[i].second);
   return tree_.size() == enough;
 }
 
@@ -208,9 +208,9 @@ void OneTree::move(Length gap, double share, std::vector<Length>& multipliers) {
   const double step = share * static_cast<double>(gap) / norm;
   for (std::size_t i = 0; i < multipliers.size(); ++i) {
     const double by = step * (0.7 * (degree_[i] - 2) + 0.3 * (before_[i] - 2));
-    const double to = static_cast<double>(multipliers[i]) + by, most = static_cast<double>(bound_on_multipliers_);
+    const double to = static_cast<double>(multipliers[i]) + by, limit = static_cast<double>(bound_on_multipliers_);
     multipliers[i] =
-        std::clamp(static_cast<Length>(std::clamp(to, -most, most)), -bound_on_multipliers_, bound_on_multipliers_);
+        std::clamp(static_cast<Length>(std::clamp(to, -limit, limit)), -bound_on_multipliers_, bound_on_multipliers_);
   }
   before_ = degree_;
 }

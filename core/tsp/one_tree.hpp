@@ -58,7 +58,7 @@ class OneTree {
  private:
   Length changed(std::size_t e) const;
   int root(int city) const;
-  bool take(std::size_t e);
+  bool add_edge(std::size_t e);
   bool span(const std::vector<Use>& use);
   bool close(const std::vector<Use>& use);
   std::size_t heaviest_between(int a, int b) const;
@@ -77,7 +77,7 @@ class OneTree {
   std::vector<int> degree_, before_;
   std::vector<std::uint8_t> has_;
   std::vector<std::size_t> tree_;  // inner edges, in the order of their choice
-  // Union forest, the smaller tree below the larger: the parent, and the edge of the union, as a place in `tree_`.
+  // Union forest, the smaller tree below the larger: the parent, and the edge of the union, as a position in `tree_`.
   std::vector<int> above_, size_;
   std::vector<std::size_t> joined_;
   std::size_t second_ = 0;  // the longer edge of the special city that may be removed

@@ -7,20 +7,20 @@
 #include <stdexcept>
 
 #include "cp/types.hpp"
-#include "places.hpp"
+#include "sites.hpp"
 #include "stop.hpp"
 
 namespace elimina::tsp {
 
 RootBound::RootBound(Distances distances, const std::vector<int>& from, const std::vector<int>& to)
     : distances_(distances), joined_(static_cast<std::size_t>(distances.cities)),
-      ascent_(graph_, find_places(distances)), best_(-OneTree::kNever) {
+      ascent_(graph_, find_sites(distances)), best_(-OneTree::kNever) {
   graph_.cities = distances.cities;
   for (std::size_t k = 0; k < from.size(); ++k) add(from[k], to[k]);
   // The scale has to hold for edges that are added later.
   const std::size_t cells = static_cast<std::size_t>(distances.cities) * static_cast<std::size_t>(distances.cities);
-  const auto [least, most] = std::minmax_element(distances.data, distances.data + cells);
-  largest_ = std::max({Length{1}, std::abs(Length{*least}), std::abs(Length{*most})});
+  const auto [least, largest] = std::minmax_element(distances.data, distances.data + cells);
+  largest_ = std::max({Length{1}, std::abs(Length{*least}), std::abs(Length{*largest})});
   scale_ = OneTree::scale_of({distances.cities, {}, {}, {largest_}});
   if (scale_ == 0) throw std::invalid_argument("the distances are too large for bounds");
   multipliers_.resize(joined_.size(), 0);
@@ -54,25 +54,25 @@ RootBound::Tree RootBound::spanning_tree(int first, const std::vector<Length>& m
   Tree tree;
   tree.parent.resize(static_cast<std::size_t>(n), -1);
   tree.above.resize(static_cast<std::size_t>(n), OneTree::kNever);
-  std::vector<int> left(static_cast<std::size_t>(n - first));
-  std::iota(left.begin(), left.end(), first);
+  std::vector<int> remaining(static_cast<std::size_t>(n - first));
+  std::iota(remaining.begin(), remaining.end(), first);
   tree.above[static_cast<std::size_t>(first)] = 0;
-  for (std::size_t place = 0; !left.empty();) {
-    const int city = left[place];
+  for (std::size_t nearest = 0; !remaining.empty();) {
+    const int city = remaining[nearest];
     if (tree.order.size() % kCitiesBetweenStops == 0 && stopped()) break;
-    left[place] = left.back();
-    left.pop_back();
+    remaining[nearest] = remaining.back();
+    remaining.pop_back();
     tree.order.push_back(city);
     tree.value += tree.above[static_cast<std::size_t>(city)];
-    place = 0;
-    for (std::size_t k = 0; k < left.size(); ++k) {
-      const auto other = static_cast<std::size_t>(left[k]);
-      const Length length = changed(city, left[k], multipliers);
+    nearest = 0;
+    for (std::size_t k = 0; k < remaining.size(); ++k) {
+      const auto other = static_cast<std::size_t>(remaining[k]);
+      const Length length = changed(city, remaining[k], multipliers);
       if (length < tree.above[other]) {
         tree.above[other] = length;
         tree.parent[other] = city;
       }
-      if (tree.above[other] < tree.above[static_cast<std::size_t>(left[place])]) place = k;
+      if (tree.above[other] < tree.above[static_cast<std::size_t>(remaining[nearest])]) nearest = k;
     }
   }
   return tree;
@@ -92,11 +92,11 @@ std::optional<RootBound::Tree> RootBound::complete_tree(const std::vector<Length
 }
 
 // Returns the bound of multipliers, in parts. The edges of its tree join the graph.
-std::optional<Length> RootBound::take(const std::vector<double>& multipliers) {
+std::optional<Length> RootBound::adopt(const std::vector<double>& multipliers) {
   std::vector<Length> whole(multipliers.size());
-  const auto most = static_cast<double>(2 * largest_ * scale_);
+  const auto limit = static_cast<double>(2 * largest_ * scale_);
   for (std::size_t i = 0; i < whole.size(); ++i)
-    whole[i] = std::llround(std::clamp(multipliers[i] * static_cast<double>(scale_), -most, most));
+    whole[i] = std::llround(std::clamp(multipliers[i] * static_cast<double>(scale_), -limit, limit));
   const auto tree = complete_tree(whole);
   if (!tree) return std::nullopt;
   for (const int city : tree->order)
@@ -117,13 +117,13 @@ void RootBound::begin(Length upper) {
   constexpr double kShares[] = {1, 0.98, 0.95, 0.9, 0.85, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1};
   constexpr double kShorter[] = {0, 0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998};
   constexpr std::size_t kTried = 5;
-  if (!take(multipliers_)) return;
+  if (!adopt(multipliers_)) return;
   const Tree tree = spanning_tree(OneTree::kSpecial, std::vector<Length>(joined_.size(), 0));
   if (tree.order.size() < joined_.size()) return;
   std::vector<Length> lengths;
   for (const int city : tree.order) lengths.push_back(tree.above[static_cast<std::size_t>(city)]);
   std::sort(lengths.begin(), lengths.end());
-  std::vector<std::pair<double, std::vector<double>>> found;
+  std::vector<std::pair<double, std::vector<double>>> candidates;
   for (const double shorter : kShorter) {
     const Length from =
         shorter == 0 ? 0 : lengths[static_cast<std::size_t>(shorter * static_cast<double>(lengths.size()))];
@@ -138,14 +138,14 @@ void RootBound::begin(Length upper) {
       }
       if (stopped()) return;
       const double value = ascent_.value(multipliers);
-      found.emplace_back(value, std::move(multipliers));
+      candidates.emplace_back(value, std::move(multipliers));
     }
   }
-  std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::sort(candidates.begin(), candidates.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
   for (std::size_t k = 0; k < kTried && !reaches(upper); ++k) {
-    if (found[k].first * static_cast<double>(scale_) <= static_cast<double>(best_)) break;
+    if (candidates[k].first * static_cast<double>(scale_) <= static_cast<double>(best_)) break;
     const Length before = best_;
-    if (take(found[k].second) && best_ > before) multipliers_ = found[k].second;
+    if (adopt(candidates[k].second) && best_ > before) multipliers_ = candidates[k].second;
   }
 }
 
@@ -178,18 +178,18 @@ bool RootBound::improve(Length upper, int steps) {
   std::vector<double> tried = multipliers_;
   for (int i = 0; i < kRounds && !reaches(upper) && !stopped(); ++i, step *= shorter) {
     ascent_.climb(multipliers_, tried, step, step * shorter, std::max(1, steps / kRounds), static_cast<double>(upper));
-    take(multipliers_);
+    adopt(multipliers_);
   }
   return best_ > bound_before || graph_.edges() > before;
 }
 
 // Heaviest edge on the tree path from a city to each other city: first upwards, then from parents to children.
 void RootBound::measure_paths(const Tree& tree, int from, std::vector<Length>& heaviest, std::vector<int>& seen) const {
-  Length most = -OneTree::kNever;
+  Length heaviest_edge = -OneTree::kNever;
   for (int city = from; city >= 0; city = tree.parent[static_cast<std::size_t>(city)]) {
-    heaviest[static_cast<std::size_t>(city)] = most;
+    heaviest[static_cast<std::size_t>(city)] = heaviest_edge;
     seen[static_cast<std::size_t>(city)] = from;
-    most = std::max(most, tree.above[static_cast<std::size_t>(city)]);
+    heaviest_edge = std::max(heaviest_edge, tree.above[static_cast<std::size_t>(city)]);
   }
   for (const int city : tree.order) {
     const auto i = static_cast<std::size_t>(city);
@@ -197,11 +197,11 @@ void RootBound::measure_paths(const Tree& tree, int from, std::vector<Length>& h
   }
 }
 
-std::optional<Graph> RootBound::survivors(Length upper, std::size_t most) const {
+std::optional<Graph> RootBound::survivors(Length upper, std::size_t max_edges) const {
   const int n = graph_.cities;
-  const auto found = complete_tree(best_multipliers_);
-  if (!found) return std::nullopt;
-  const Tree& tree = *found;
+  const auto complete = complete_tree(best_multipliers_);
+  if (!complete) return std::nullopt;
+  const Tree& tree = *complete;
   const Length slack = upper * scale_ - tree.value;
   Graph result{n, {}, {}, {}};
   const auto keep = [&](int i, int j) {
@@ -214,13 +214,13 @@ std::optional<Graph> RootBound::survivors(Length upper, std::size_t most) const 
     if (j == tree.first || changed(0, j, best_multipliers_) - second <= slack) keep(0, j);
   std::vector<Length> heaviest(static_cast<std::size_t>(n));
   std::vector<int> seen(static_cast<std::size_t>(n), 0);
-  for (int i = 1; i < n && result.edges() <= most; ++i) {
+  for (int i = 1; i < n && result.edges() <= max_edges; ++i) {
     if (i % kCitiesBetweenStops == 0 && stopped()) return std::nullopt;
     measure_paths(tree, i, heaviest, seen);
     for (int j = i + 1; j < n; ++j)
       if (changed(i, j, best_multipliers_) - heaviest[static_cast<std::size_t>(j)] <= slack) keep(i, j);
   }
-  if (result.edges() > most) return std::nullopt;
+  if (result.edges() > max_edges) return std::nullopt;
   return result;
 }
 

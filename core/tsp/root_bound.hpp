@@ -26,8 +26,8 @@ class RootBound {
   const std::vector<Length>& multipliers() const { return best_multipliers_; }
   Length scale() const { return scale_; }
 
-  // All edges that a tour of at most `upper` may have; empty if there are more than `most`, or after a stop request.
-  std::optional<Graph> survivors(Length upper, std::size_t most) const;
+  // All edges that a tour of at most `upper` may have; empty if there are more than `max_edges`, or after a stop request.
+  std::optional<Graph> survivors(Length upper, std::size_t max_edges) const;
 
  private:
   struct Tree {
@@ -42,7 +42,7 @@ class RootBound {
   Length changed(int i, int j, const std::vector<Length>& multipliers) const;
   Tree spanning_tree(int first, const std::vector<Length>& multipliers) const;
   std::optional<Tree> complete_tree(const std::vector<Length>& multipliers) const;
-  std::optional<Length> take(const std::vector<double>& multipliers);
+  std::optional<Length> adopt(const std::vector<double>& multipliers);
   void begin(Length upper);
   double unit(Length upper) const;
   void measure_paths(const Tree& tree, int from, std::vector<Length>& heaviest, std::vector<int>& seen) const;

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "greedy_tour.hpp"
-#include "places.hpp"
+#include "sites.hpp"
 #include "stop.hpp"
 
 namespace elimina::tsp {
@@ -16,61 +16,61 @@ namespace {
 constexpr int kLongestPiece = 50, kMoves = 3;
 constexpr int kKicksBetweenStops = 16;
 
-// Cities at each place. A tour needs three places, so if there are fewer, some cities get places of their own.
-std::vector<std::vector<int>> cities_at_places(Distances distances) {
+// Cities at each site. A tour needs three sites, so if there are fewer, some cities get sites of their own.
+std::vector<std::vector<int>> cities_at_sites(Distances distances) {
   std::vector<std::vector<int>> result;
-  const std::vector<int> place = find_places(distances);
+  const std::vector<int> position = find_sites(distances);
   for (int city = 0; city < distances.cities; ++city) {
-    const auto at = static_cast<std::size_t>(place[static_cast<std::size_t>(city)]);
+    const auto at = static_cast<std::size_t>(position[static_cast<std::size_t>(city)]);
     if (at == result.size()) result.emplace_back();
     result[at].push_back(city);
   }
   while (result.size() < 3) {
-    const auto most = std::max_element(result.begin(), result.end(),
-                                       [](const auto& a, const auto& b) { return a.size() < b.size(); });
-    const int city = most->back();
-    most->pop_back();
+    const auto largest = std::max_element(result.begin(), result.end(),
+                                          [](const auto& a, const auto& b) { return a.size() < b.size(); });
+    const int city = largest->back();
+    largest->pop_back();
     result.push_back({city});
   }
   return result;
 }
 
-// Distances between places; empty if each city has its own place.
-std::vector<std::int32_t> distances_of_places(Distances distances, const std::vector<std::vector<int>>& at_place) {
+// Distances between sites; empty if each city has its own site.
+std::vector<std::int32_t> distances_of_sites(Distances distances, const std::vector<std::vector<int>>& cities_at) {
   std::vector<std::int32_t> result;
-  if (static_cast<int>(at_place.size()) == distances.cities) return result;
-  result.reserve(at_place.size() * at_place.size());
-  for (const std::vector<int>& from : at_place)
-    for (const std::vector<int>& to : at_place) result.push_back(distances.between(from.front(), to.front()));
+  if (static_cast<int>(cities_at.size()) == distances.cities) return result;
+  result.reserve(cities_at.size() * cities_at.size());
+  for (const std::vector<int>& from : cities_at)
+    for (const std::vector<int>& to : cities_at) result.push_back(distances.between(from.front(), to.front()));
   return result;
 }
 
 }  // namespace
 
 TourSearch::TourSearch(Distances distances, std::uint64_t seed)
-    : at_place_(cities_at_places(distances)), between_places_(distances_of_places(distances, at_place_)),
-      distances_{between_places_.empty() ? distances.data : between_places_.data(), static_cast<int>(at_place_.size())},
-      n_(distances_.cities), neighbours_(find_neighbours(distances_)), waits_(at_place_.size(), 0),
+    : cities_at_(cities_at_sites(distances)), between_sites_(distances_of_sites(distances, cities_at_)),
+      distances_{between_sites_.empty() ? distances.data : between_sites_.data(), static_cast<int>(cities_at_.size())},
+      n_(distances_.cities), neighbours_(find_neighbours(distances_)), waits_(cities_at_.size(), 0),
       random_(seed * 2 + 0x9e3779b97f4a7c15) {
   begin(greedy_tour(distances_, neighbours_));
 }
 
 void TourSearch::start(const std::vector<int>& tour) {
-  std::vector<int> place_of(tour.size()), places;
-  for (std::size_t place = 0; place < at_place_.size(); ++place)
-    for (const int city : at_place_[place]) place_of[static_cast<std::size_t>(city)] = static_cast<int>(place);
-  std::vector<std::uint8_t> is_done(at_place_.size(), 0);
+  std::vector<int> site_of(tour.size()), sites;
+  for (std::size_t site = 0; site < cities_at_.size(); ++site)
+    for (const int city : cities_at_[site]) site_of[static_cast<std::size_t>(city)] = static_cast<int>(site);
+  std::vector<std::uint8_t> is_done(cities_at_.size(), 0);
   for (const int city : tour) {
-    const int place = place_of[static_cast<std::size_t>(city)];
-    if (!std::exchange(is_done[static_cast<std::size_t>(place)], 1)) places.push_back(place);
+    const int site = site_of[static_cast<std::size_t>(city)];
+    if (!std::exchange(is_done[static_cast<std::size_t>(site)], 1)) sites.push_back(site);
   }
-  begin(places);
+  begin(sites);
 }
 
 std::vector<int> TourSearch::tour() const {
   std::vector<int> result;
-  for (const int place : tour_) {
-    const std::vector<int>& cities = at_place_[static_cast<std::size_t>(place)];
+  for (const int site : tour_) {
+    const std::vector<int>& cities = cities_at_[static_cast<std::size_t>(site)];
     result.insert(result.end(), cities.begin(), cities.end());
   }
   return result;
@@ -79,21 +79,21 @@ std::vector<int> TourSearch::tour() const {
 std::pair<std::vector<int>, std::vector<int>> TourSearch::edges() const {
   std::vector<int> from = tour(), to(from.begin() + 1, from.end());
   to.push_back(from.front());
-  const auto first_city = [this](int place) { return at_place_[static_cast<std::size_t>(place)].front(); };
-  for (int place = 0; place < n_; ++place)
+  const auto first_city = [this](int site) { return cities_at_[static_cast<std::size_t>(site)].front(); };
+  for (int site = 0; site < n_; ++site)
     for (int k = 0; k < neighbours_.each; ++k) {
-      from.push_back(first_city(place));
-      to.push_back(first_city(neighbours_.of(place)[k]));
+      from.push_back(first_city(site));
+      to.push_back(first_city(neighbours_.of(site)[k]));
     }
   return {from, to};
 }
 
 void TourSearch::begin(const std::vector<int>& tour) {
   tour_ = tour;
-  place_.resize(tour.size());
+  position_.resize(tour.size());
   length_ = 0;
   for (int i = 0; i < n_; ++i) {
-    place_[static_cast<std::size_t>(at(i))] = i;
+    position_[static_cast<std::size_t>(at(i))] = i;
     length_ += distances_.between(at(i), at(i + 1 < n_ ? i + 1 : 0));
   }
   for (int i = 0; i < n_; ++i) wait(at(i));
@@ -117,24 +117,24 @@ void TourSearch::kick(std::uint64_t count) {
 }
 
 int TourSearch::next(int city) const {
-  const int place = place_[static_cast<std::size_t>(city)];
-  return backwards_ ? at(place > 0 ? place - 1 : n_ - 1) : at(place + 1 < n_ ? place + 1 : 0);
+  const int position = position_[static_cast<std::size_t>(city)];
+  return backwards_ ? at(position > 0 ? position - 1 : n_ - 1) : at(position + 1 < n_ ? position + 1 : 0);
 }
 
 int TourSearch::previous(int city) const {
-  const int place = place_[static_cast<std::size_t>(city)];
-  return backwards_ ? at(place + 1 < n_ ? place + 1 : 0) : at(place > 0 ? place - 1 : n_ - 1);
+  const int position = position_[static_cast<std::size_t>(city)];
+  return backwards_ ? at(position + 1 < n_ ? position + 1 : 0) : at(position > 0 ? position - 1 : n_ - 1);
 }
 
 // True if a city is on the path between two others in the current direction.
 bool TourSearch::is_between(int from, int city, int to) const {
   if (backwards_) std::swap(from, to);
-  const int first = place(from), middle = place(city), last = place(to);
+  const int first = position_of(from), middle = position_of(city), last = position_of(to);
   return first <= last ? first <= middle && middle <= last : middle >= first || middle <= last;
 }
 
-// Reverses the section between two places (it may wrap around), or the rest of the cycle if that is shorter.
-void TourSearch::reverse_places(int from, int to) {
+// Reverses the section between two positions (it may wrap around), or the rest of the cycle if that is shorter.
+void TourSearch::reverse_section(int from, int to) {
   int inside = to - from + 1;
   if (inside <= 0) inside += n_;
   if (2 * inside > n_) {
@@ -146,8 +146,8 @@ void TourSearch::reverse_places(int from, int to) {
   }
   for (int swaps = inside / 2; swaps > 0; --swaps) {
     std::swap(tour_[static_cast<std::size_t>(from)], tour_[static_cast<std::size_t>(to)]);
-    place_[static_cast<std::size_t>(at(from))] = from;
-    place_[static_cast<std::size_t>(at(to))] = to;
+    position_[static_cast<std::size_t>(at(from))] = from;
+    position_[static_cast<std::size_t>(at(to))] = to;
     from = from + 1 < n_ ? from + 1 : 0;
     to = to > 0 ? to - 1 : n_ - 1;
   }
@@ -156,13 +156,13 @@ void TourSearch::reverse_places(int from, int to) {
 // Reverses the path from a city to another in the current direction.
 void TourSearch::reverse_path(int from, int to) {
   if (backwards_) std::swap(from, to);
-  const Reversal reversal{place_[static_cast<std::size_t>(from)], place_[static_cast<std::size_t>(to)]};
+  const Reversal reversal{position_[static_cast<std::size_t>(from)], position_[static_cast<std::size_t>(to)]};
   log_.push_back(reversal);
-  reverse_places(reversal.from, reversal.to);
+  reverse_section(reversal.from, reversal.to);
 }
 
 void TourSearch::undo_to(std::size_t mark) {
-  for (; log_.size() > mark; log_.pop_back()) reverse_places(log_.back().from, log_.back().to);
+  for (; log_.size() > mark; log_.pop_back()) reverse_section(log_.back().from, log_.back().to);
 }
 
 void TourSearch::wait(int city) {
@@ -222,17 +222,17 @@ TourSearch::Move TourSearch::find_move(int t1, int t2, Length open) const {
   const int* near = neighbours_.of(t2);
   for (int k = 0; k < neighbours_.each; ++k) {
     const int t3 = near[k];
-    const Length left = open - distances_.between(t2, t3);
-    if (left <= 0) break;
+    const Length balance = open - distances_.between(t2, t3);
+    if (balance <= 0) break;
     const int before = previous(t3);
     if (t3 == t1 || before == t2) continue;
-    const Length without = left + distances_.between(before, t3), gain = without - distances_.between(before, t1);
+    const Length without = balance + distances_.between(before, t3), gain = without - distances_.between(before, t1);
     const Move two{Move::Kind::two, t3, before, -1, -1, without, gain};
     if (gain > 0) return two;
     if (extend(two, t1, t2, best)) return best;
     // A cycle from t2 to t3, and a path from the city after it to t1: t5 has to open the cycle.
     const int after = next(t3);
-    if (extend({Move::Kind::exchange, t3, after, -1, -1, left + distances_.between(t3, after), 0}, t1, t2, best))
+    if (extend({Move::Kind::exchange, t3, after, -1, -1, balance + distances_.between(t3, after), 0}, t1, t2, best))
       return best;
   }
   return best;
@@ -241,22 +241,22 @@ TourSearch::Move TourSearch::find_move(int t1, int t2, Length open) const {
 // Tries 3-opt moves that begin with two given edges; returns true if the best one makes a shorter tour.
 bool TourSearch::extend(const Move& two, int t1, int t2, Move& best) const {
   const int t3 = two.t3, t4 = two.t4;
-  const auto is_best = [&](Move::Kind kind, int t5, int t6, Length left) {
-    const Length open = left + distances_.between(t5, t6), gain = open - distances_.between(t6, t1);
+  const auto is_best = [&](Move::Kind kind, int t5, int t6, Length balance) {
+    const Length open = balance + distances_.between(t5, t6), gain = open - distances_.between(t6, t1);
     if (gain > 0 || open > best.open) best = {kind, t3, t4, t5, t6, open, gain};
     return gain > 0;
   };
   const int* near = neighbours_.of(t4);
   for (int k = 0; k < neighbours_.each; ++k) {
     const int t5 = near[k];
-    const Length left = two.open - distances_.between(t4, t5);
-    if (left <= 0) break;
+    const Length balance = two.open - distances_.between(t4, t5);
+    if (balance <= 0) break;
     if (two.kind == Move::Kind::two) {
       const int t6 = is_between(t2, t5, t4) ? next(t5) : previous(t5);
-      if (t5 != t3 && t6 != t4 && is_best(Move::Kind::two_twice, t5, t6, left)) return true;
+      if (t5 != t3 && t6 != t4 && is_best(Move::Kind::two_twice, t5, t6, balance)) return true;
     } else if (is_between(t2, t5, t3)) {
-      if (t5 != t3 && is_best(Move::Kind::exchange, t5, next(t5), left)) return true;
-      if (t5 != t2 && t5 != t3 && is_best(Move::Kind::exchange_reversed, t5, previous(t5), left)) return true;
+      if (t5 != t3 && is_best(Move::Kind::exchange, t5, next(t5), balance)) return true;
+      if (t5 != t2 && t5 != t3 && is_best(Move::Kind::exchange_reversed, t5, previous(t5), balance)) return true;
     }
   }
   return false;
@@ -287,8 +287,8 @@ void TourSearch::bridge() {
   backwards_ = false;
   const auto longest = static_cast<std::uint64_t>(std::min(kLongestPiece, (n_ - 2) / 2));
   const int first = static_cast<int>(1 + below(longest)), second = static_cast<int>(1 + below(longest));
-  const auto place = static_cast<int>(below(static_cast<std::uint64_t>(n_)));
-  const auto there = [&](int steps) { return at((place + steps) % n_); };
+  const auto start = static_cast<int>(below(static_cast<std::uint64_t>(n_)));
+  const auto there = [&](int steps) { return at((start + steps) % n_); };
   const int before = there(0), a = there(1), b = there(first), c = there(first + 1), d = there(first + second),
             after = there(first + second + 1);
   gained_ += distances_.between(before, a) + distances_.between(b, c) + distances_.between(d, after);

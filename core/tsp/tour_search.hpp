@@ -1,5 +1,5 @@
 // Tours by iterated local search: Lin and Kernighan's chains (Operations Research 21, 1973) of sequential 3-opt moves
-// over a few neighbours, and double bridges between close places (Applegate, Cook and Rohe, INFORMS J. Computing 15,
+// over a few neighbours, and double bridges between close cities (Applegate, Cook and Rohe, INFORMS J. Computing 15,
 // 2003).
 #pragma once
 #include <cstdint>
@@ -12,7 +12,7 @@
 namespace elimina::tsp {
 
 // A tour is an array whose sections are reversed. Cities with changed edges wait in a queue for the local search.
-// Cities at the same place are consecutive and count as one.
+// Cities at the same site are consecutive and count as one.
 class TourSearch {
  public:
   // Needs at least three cities. The first tour is greedy.
@@ -30,7 +30,7 @@ class TourSearch {
 
  private:
   struct Reversal {
-    int from, to;  // range of places
+    int from, to;  // range of positions
   };
   // A move on the path that remains of the tour without its edge from t1 to t2: edges t2-t3 and t4-t5 are added, t3-t4
   // and t5-t6 removed, so that a path from t6 to t1 remains. Without t5: a path from t4.
@@ -43,12 +43,12 @@ class TourSearch {
   };
 
   void begin(const std::vector<int>& tour);
-  int at(int place) const { return tour_[static_cast<std::size_t>(place)]; }
-  int place(int city) const { return place_[static_cast<std::size_t>(city)]; }
+  int at(int position) const { return tour_[static_cast<std::size_t>(position)]; }
+  int position_of(int city) const { return position_[static_cast<std::size_t>(city)]; }
   int next(int city) const;
   int previous(int city) const;
   bool is_between(int from, int city, int to) const;
-  void reverse_places(int from, int to);
+  void reverse_section(int from, int to);
   void reverse_path(int from, int to);
   void undo_to(std::size_t mark);
   void improve();
@@ -61,12 +61,12 @@ class TourSearch {
   void bridge();
   std::uint64_t below(std::uint64_t count);
 
-  std::vector<std::vector<int>> at_place_;    // cities of each place; the other members use places as cities
-  std::vector<std::int32_t> between_places_;  // empty: each city has its own place
+  std::vector<std::vector<int>> cities_at_;  // cities of each site; the other members use sites as cities
+  std::vector<std::int32_t> between_sites_;  // empty: each city has a site of its own
   Distances distances_;
   int n_;
   Neighbours neighbours_;
-  std::vector<int> tour_, place_;
+  std::vector<int> tour_, position_;
   bool backwards_ = false;
   Length length_ = 0, gained_ = 0;
   std::vector<Reversal> log_;

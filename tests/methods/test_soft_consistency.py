@@ -230,7 +230,7 @@ def test_a_known_solution(seed, known):
     costs = Costs(seed)
     value = [known % size for size in costs.sizes]
     search = costs.search()
-    search.know(int(costs.total[tuple(value)]), value)
+    search.update_incumbent(int(costs.total[tuple(value)]), value)
     found = run(search)
     assert found["bound"] == costs.total.min()
     assert (found["value"] == []) == (costs.total[tuple(value)] == costs.total.min())
@@ -418,7 +418,7 @@ def test_malformed(name):
 @pytest.mark.parametrize("values", [[0], [0, 2], [0, -1]])
 def test_malformed_values(values):
     search = ConsistencySearch([2, 2], *ONE, [0, 1], 0, 100, 1, 0, 1)
-    for take in (search.at_root, lambda value: search.know(3, value)):
+    for take in (search.at_root, lambda value: search.update_incumbent(3, value)):
         with pytest.raises((ValueError, IndexError)):
             take(values)
 

@@ -276,7 +276,7 @@ def test_the_arena_never_hands_out_what_is_taken(calls):
             offset, span = taken.pop(number % len(taken))
             arena.give_back(offset, span)
             continue
-        offset = arena.take(number)
+        offset = arena.allocate(number)
         assert offset % (64 if number >= 64 else 4) == 0
         assert offset + number <= arena.height
         assert all(offset + max(number, 1) <= o or o + max(s, 1) <= offset for o, s in taken)

@@ -330,7 +330,7 @@ def place(
     for scope, group in zip(scopes, members, strict=True):
         shape = tuple(sizes[v] for v in scope)
         strides, span = table_strides(shape, itemsize)
-        factors.append(FactorLayout(group, scope, shape, strides, arena.take(span), span))
+        factors.append(FactorLayout(group, scope, shape, strides, arena.allocate(span), span))
     arena.seal()
     factor_cells = arena.height
     readers: list[list[int]] = [[] for _ in proto]
@@ -339,11 +339,11 @@ def place(
             readers[source].append(number)
     spans = [table_strides([sizes[v] for v in step.axes], itemsize, step.rows) for step in proto]
     # What is read off in the end comes first, so that it can be copied as one piece.
-    outputs = {number: arena.take(spans[number][1]) for number in range(len(proto)) if not readers[number]}
+    outputs = {number: arena.allocate(spans[number][1]) for number in range(len(proto)) if not readers[number]}
     steps: list[Step] = []
     for number, step in enumerate(proto):
         strides, span = spans[number]
-        offset = outputs[number] if number in outputs else arena.take(span)
+        offset = outputs[number] if number in outputs else arena.allocate(span)
         by_variable = dict(zip(step.axes, strides, strict=True))
         steps.append(_step(step, offset, by_variable, span, readers[number], sizes, factors, steps))
         for source in {read.source for read in step.reads if read.source >= 0}:

@@ -105,13 +105,13 @@ const char* dense_instruction_set() { return choice.load()->name; }
 
 std::vector<std::string> dense_instruction_sets() {
   std::vector<std::string> names;
-  for (const Choice& one : choices) names.emplace_back(one.name);
+  for (const Choice& candidate : choices) names.emplace_back(candidate.name);
   return names;
 }
 
 bool use_dense_instruction_set(const std::string& name) {
-  for (const Choice& one : choices)
-    if (one.name == name) return choice = &one, true;
+  for (const Choice& candidate : choices)
+    if (candidate.name == name) return choice = &candidate, true;
   return false;
 }
 
@@ -124,11 +124,11 @@ DenseExecutor::~DenseExecutor() = default;
 
 StepView DenseExecutor::written(i64 number) {
   if (number != last_) {
-    own_.resize(std::max(own_.size(), std::size_t(run_.writer->words(number))));
-    run_.writer->write(number, own_.data());
+    record_.resize(std::max(record_.size(), std::size_t(run_.writer->words(number))));
+    run_.writer->write(number, record_.data());
     last_ = number;
   }
-  return {own_.data()};
+  return {record_.data()};
 }
 
 void DenseExecutor::write_all() {
@@ -138,9 +138,9 @@ void DenseExecutor::write_all() {
     own_starts_.push_back(words);
     words += run_.writer->words(number);
   }
-  own_.resize(std::size_t(words));
-  for (i64 number = 0; number < run_.steps; ++number) run_.writer->write(number, own_.data() + own_starts_[number]);
-  words_ = own_.data();
+  record_.resize(std::size_t(words));
+  for (i64 number = 0; number < run_.steps; ++number) run_.writer->write(number, record_.data() + own_starts_[number]);
+  words_ = record_.data();
   starts_ = own_starts_.data();
   slices_.set_records(words_, starts_);
 }
@@ -226,10 +226,10 @@ bool DenseExecutor::large_step(StepView step, double work, double done, Peak& pe
   if (step.eliminates_several()) count_path(Path::several_variables);
   if (threads == 1 && work < kPollWork) return kernels_->run(0, items, 0, peak), true;
   return in_turns(items, fewest, work, done, poll, [&](i64 first, i64 last) {
-    std::vector<Peak> own(static_cast<std::size_t>(threads));
+    std::vector<Peak> peaks(static_cast<std::size_t>(threads));
     share(threads, first, last,
-          [&](i64 item, int thread) { kernels_->run(item, item + 1, thread, own[std::size_t(thread)]); });
-    for (const Peak& one : own) peak.see(one.high, one.low);
+          [&](i64 item, int thread) { kernels_->run(item, item + 1, thread, peaks[std::size_t(thread)]); });
+    for (const Peak& thread_peak : peaks) peak.see(thread_peak.high, thread_peak.low);
   });
 }
 
@@ -237,8 +237,8 @@ bool DenseExecutor::level_step(StepView step, double work, double done, const De
   const int threads = work * double(step[kTables]) < shared_work ? 1 : threads_;
   count_path(Path::levelling);
   return in_turns(kernels_->begin_level(step), 4 * i64(threads), work, done, poll, [&](i64 first, i64 last) {
-    share(threads, 0, threads, [&](i64 part, int) {
-      kernels_->run_level(first + (last - first) * part / threads, first + (last - first) * (part + 1) / threads);
+    share(threads, 0, threads, [&](i64 slot, int) {
+      kernels_->run_level(first + (last - first) * slot / threads, first + (last - first) * (slot + 1) / threads);
     });
   });
 }

@@ -78,9 +78,9 @@ class DenseExecutor {
   const int threads_;
   const i64* words_;  // nullptr if records are written one by one
   const i64* starts_;
-  i64 last_ = -1;                      // step of the record that was written last
-  std::vector<i64> own_, own_starts_;  // that record, or all records
-  double* peaks_ = nullptr;            // output ranges of the current program
+  i64 last_ = -1;                         // step of the record that was written last
+  std::vector<i64> record_, own_starts_;  // that record, or all records
+  double* peaks_ = nullptr;               // output ranges of the current program
   std::unique_ptr<StepKernels> kernels_;
   Slices slices_;
   std::vector<Entry> entries_;

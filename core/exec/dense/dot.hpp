@@ -61,30 +61,32 @@ class DotKernel {
     return sum;
   }
 
-  template <bool part>
+  template <bool is_partial>
   __attribute__((always_inline)) Vec values(const V* const* from, i64 count, i64 d) const {
-    const int left = int(dot_.domain - d);
+    const int remaining = int(dot_.domain - d);
     Vec value = load(dot_.a + d);
 #pragma GCC unroll 4
     for (i64 t = 0; t < count; ++t) {
-      Vec next = !dot_.varies[t] ? broadcast(*from[t]) : part ? load_part(from[t] + d, left) : load(from[t] + d);
+      Vec next = !dot_.varies[t] ? broadcast(*from[t])
+                 : is_partial    ? load_part(from[t] + d, remaining)
+                                 : load(from[t] + d);
       if constexpr (R::scaled) next = next * dot_.scale[t];
       value = ring_.combine(value, next);
     }
-    if constexpr (part) value = first_lanes(left, value, broadcast(narrow_.start()));
+    if constexpr (is_partial) value = first_lanes(remaining, value, broadcast(narrow_.start()));
     return value;
   }
 
   Vec folded_lanes(const Vec* sums) const {
-    V parts[lanes];
+    V lane_values[lanes];
     for (int j = 0; j < lanes; ++j) {
       V lane[lanes];
       store(lane, sums[j]);
       for (int half = lanes / 2; half > 0; half /= 2)
         for (int l = 0; l < half; ++l) narrow_.add(lane[l], lane[l + half]);
-      parts[j] = lane[0];
+      lane_values[j] = lane[0];
     }
-    return load(parts);
+    return load(lane_values);
   }
 
   template <int g>

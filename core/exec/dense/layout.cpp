@@ -74,8 +74,8 @@ void TileLayout::lay_out(StepView step, i64 wanted_items) {
 i64 TileLayout::chunk_cells() const {
   const i64 row = kRowBytes / kind_.sum_bytes, tile = kTileBytes / (domain_ * kind_.value_bytes);
   const i64 dense = std::max(kShortestChunk, std::min(row, tile) / kShortestChunk * kShortestChunk);
-  const i64 one = kPackedBytes / (domain_ * kind_.value_bytes * std::max<i64>(packed_, 1));
-  const i64 packed = std::max(kShortestPackedChunk, one / kShortestPackedChunk * kShortestPackedChunk);
+  const i64 fitting_cells = kPackedBytes / (domain_ * kind_.value_bytes * std::max<i64>(packed_, 1));
+  const i64 packed = std::max(kShortestPackedChunk, fitting_cells / kShortestPackedChunk * kShortestPackedChunk);
   return std::min(step_[kLoCells], packed_ ? std::min(dense, packed) : dense);
 }
 

@@ -46,7 +46,7 @@ struct CellIndex {
 class Scratch {
  public:
   ~Scratch();
-  void* take(i64 bytes) { return bytes <= bytes_ ? data_.get() : grow(bytes); }
+  void* reserve(i64 bytes) { return bytes <= bytes_ ? data_.get() : grow(bytes); }
   void* data() const { return data_.get(); }
 
  private:

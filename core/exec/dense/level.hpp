@@ -38,7 +38,7 @@ class LevelStep {
       const i64 row = item / chunks_ * rows_together_, cell = item % chunks_ * kCells;
       const i64 cells = std::min(kCells, row_cells_ - cell);
       V* out = start(row, cell, digits, from);
-      for (i64 left = std::min(rows_together_, rows_ - row); left > 0; --left) {
+      for (i64 remaining = std::min(rows_together_, rows_ - row); remaining > 0; --remaining) {
         level(from.data(), cells, out);
         out = next_row(digits, from, out);
       }
@@ -48,9 +48,9 @@ class LevelStep {
  private:
   bool follows(i64 axis) const {
     if (step_.size(axis) == 1) return true;
-    bool found = step_.out_stride(axis) == row_cells_;
-    for (i64 t = 0; t < step_[kTables]; ++t) found = found && step_.table(t).stride(axis) == row_cells_;
-    return found;
+    bool is_contiguous = step_.out_stride(axis) == row_cells_;
+    for (i64 t = 0; t < step_[kTables]; ++t) is_contiguous = is_contiguous && step_.table(t).stride(axis) == row_cells_;
+    return is_contiguous;
   }
 
   V* start(i64 row, i64 cell, std::vector<i64>& digits, std::vector<const V*>& from) const {
@@ -83,24 +83,24 @@ class LevelStep {
       if constexpr (is_integer<V>)
         for (i64 i = 0; i < cells; ++i) largest[i] = std::max(largest[i], values[i]);
     }
-    const V* own = from[step_[kTablesA]];
+    const V* table = from[step_[kTablesA]];
     if constexpr (is_integer<V>) switch (step_[kTables]) {
-        case 2: return finish<2>(sums, largest, own, cells, out);
-        case 3: return finish<3>(sums, largest, own, cells, out);
-        case 4: return finish<4>(sums, largest, own, cells, out);
-        case 5: return finish<5>(sums, largest, own, cells, out);
-        case 6: return finish<6>(sums, largest, own, cells, out);
+        case 2: return finish<2>(sums, largest, table, cells, out);
+        case 3: return finish<3>(sums, largest, table, cells, out);
+        case 4: return finish<4>(sums, largest, table, cells, out);
+        case 5: return finish<5>(sums, largest, table, cells, out);
+        case 6: return finish<6>(sums, largest, table, cells, out);
       }
-    finish<0>(sums, largest, own, cells, out);
+    finish<0>(sums, largest, table, cells, out);
   }
 
   // Division of integers by a compile-time constant becomes a multiplication.
   template <int fixed_count>
-  void finish(const V* __restrict sums, const V* __restrict largest, const V* __restrict own, i64 cells,
+  void finish(const V* __restrict sums, const V* __restrict largest, const V* __restrict table, i64 cells,
               V* __restrict out) const {
     const int number = int(step_[kTablesA]), count = fixed_count ? fixed_count : int(step_[kTables]);
     for (i64 i = 0; i < cells; ++i)
-      out[i] = level_cell(ring_, sums[i], is_integer<V> ? largest[i] : V(), own[i], number, count);
+      out[i] = level_cell(ring_, sums[i], is_integer<V> ? largest[i] : V(), table[i], number, count);
   }
 
   R ring_;

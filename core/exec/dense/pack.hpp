@@ -91,12 +91,12 @@ class Packer {
     const i32 first = index_.window_first[block], count = index_.window_cells[block];
     alignas(kVectorBytes) Index at[lanes];
     for (int j = 0; j < lanes; ++j) at[j] = Index(offsets_[std::min(i + j, cells_ - 1)] - first);
-    const Vector<Index> places = load(at), upper = places & Index(2 * lanes);
+    const Vector<Index> positions = load(at), upper = positions & Index(2 * lanes);
     const V* from = data + first;
     for (i64 d = 0; d < domain_; ++d, from += domain_stride_) {
-      Vector<V> value = __builtin_shuffle(window(from, count, 0), window(from, count, 1), places);
+      Vector<V> value = __builtin_shuffle(window(from, count, 0), window(from, count, 1), positions);
       if (count > 2 * lanes) {
-        const Vector<V> second = __builtin_shuffle(window(from, count, 2), window(from, count, 3), places);
+        const Vector<V> second = __builtin_shuffle(window(from, count, 2), window(from, count, 3), positions);
         value = upper ? second : value;
       }
       store(to_ + d * stride_ + i, value);
@@ -104,10 +104,10 @@ class Packer {
   }
 
   Vector<V> window(const V* from, i32 count, int number) const {
-    const int left = count - number * lanes;
-    return left >= lanes ? load(from + number * lanes)
-           : left > 0    ? load_part(from + number * lanes, left)
-                         : Vector<V>{};
+    const int remaining = count - number * lanes;
+    return remaining >= lanes ? load(from + number * lanes)
+           : remaining > 0    ? load_part(from + number * lanes, remaining)
+                              : Vector<V>{};
   }
 
   void copy_runs(const V* data, i64 i) const {

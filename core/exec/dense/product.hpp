@@ -54,12 +54,12 @@ class ProductStep {
 
   // Items are independent, so threads may share them.
   void run(i64 first, i64 last, Workspace<R>& space, Peak& peak) const {
-    V* a = space.a.take(whole(std::min(block_rows_, rows_), kProductRows) * kDepth);
-    V* b = space.b.take(whole(std::min(block_columns_, columns_), kProductColumns<V>) * kDepth);
+    V* a = space.a.reserve(whole(std::min(block_rows_, rows_), kProductRows) * kDepth);
+    V* b = space.b.reserve(whole(std::min(block_columns_, columns_), kProductColumns<V>) * kDepth);
     for (i64 item = first; item < last; ++item) {
-      const i64 column = item % column_blocks() * block_columns_, part = item / column_blocks();
-      const i64 row = part % row_blocks() * block_rows_;
-      block(part / row_blocks(), row, std::min(block_rows_, rows_ - row), column,
+      const i64 column = item % column_blocks() * block_columns_, block_number = item / column_blocks();
+      const i64 row = block_number % row_blocks() * block_rows_;
+      block(block_number / row_blocks(), row, std::min(block_rows_, rows_ - row), column,
             std::min(block_columns_, columns_ - column), a, b, peak);
     }
   }
@@ -76,9 +76,9 @@ class ProductStep {
       const i64 cells = i64(offsets.size());
       is_contiguous.assign((cells + width - 1) / width, false);
       for (i64 panel = 0; (panel + 1) * width <= cells; ++panel) {
-        const i64* own = offsets.data() + panel * width;
+        const i64* panel_offsets = offsets.data() + panel * width;
         bool follows = true;
-        for (int i = 1; i < width; ++i) follows &= own[i] == own[0] + i;
+        for (int i = 1; i < width; ++i) follows &= panel_offsets[i] == panel_offsets[0] + i;
         is_contiguous[panel] = follows;
       }
     }
@@ -103,8 +103,8 @@ class ProductStep {
   void fill(std::vector<i64>& offsets, const std::vector<i64>& axes, i64 count, Stride stride) const {
     offsets.assign(count, 0);
     i64 cells = 1;
-    for (i64 place = i64(axes.size()) - 1; place >= 0; --place) {
-      const i64 size = step_.size(axes[place]), hop = stride(axes[place]);
+    for (i64 position = i64(axes.size()) - 1; position >= 0; --position) {
+      const i64 size = step_.size(axes[position]), hop = stride(axes[position]);
       for (i64 digit = 1; digit < size; ++digit)
         for (i64 i = 0; i < cells; ++i) offsets[digit * cells + i] = offsets[i] + digit * hop;
       cells *= size;
@@ -114,8 +114,8 @@ class ProductStep {
   void block(i64 batch, i64 row, i64 rows, i64 column, i64 columns, V* a, V* b, Peak& peak) const {
     const V *from_a = a_->data, *from_b = b_->data;
     V* out = arena_ + step_[kOut] + column;
-    for (i64 place = i64(batch_axes_.size()) - 1; place >= 0; --place) {
-      const i64 axis = batch_axes_[place], digit = batch % step_.size(axis);
+    for (i64 position = i64(batch_axes_.size()) - 1; position >= 0; --position) {
+      const i64 axis = batch_axes_[position], digit = batch % step_.size(axis);
       batch /= step_.size(axis);
       from_a += digit * a_->view.stride(axis), from_b += digit * b_->view.stride(axis),
           out += digit * step_.out_stride(axis);

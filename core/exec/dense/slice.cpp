@@ -39,12 +39,12 @@ void Slices::fix(const int* values, i64 variables) {
     if (changed[number] && has_given_axis(number)) sliced_outputs_.push_back(number);
 }
 
-bool Slices::has_given_axis(i64 number) const { return touched_[number] > (given(view(number)[kVariable]) >= 0); }
+bool Slices::has_given_axis(i64 number) const { return touched_[number] > (evidence(view(number)[kVariable]) >= 0); }
 
 void Slices::pack_strides(StepView step) {
   i64 stride = 1;
   for (i64 axis = step[kAxes] - 1; axis >= 0; --axis) {
-    if (given(step.variable(axis)) >= 0) continue;
+    if (evidence(step.variable(axis)) >= 0) continue;
     packed_strides_[step.variable(axis)] = stride;
     stride *= step.size(axis);
   }
@@ -53,12 +53,12 @@ void Slices::pack_strides(StepView step) {
 StepView Slices::slice(i64 number) {
   const StepView whole = view(number);
   const bool packed = is_packed(number);
-  const i64 domain = given(whole[kVariable]) >= 0 ? 1 : whole[kDomain];
+  const i64 domain = evidence(whole[kVariable]) >= 0 ? 1 : whole[kDomain];
   keep_axes(whole);
   i64 out = whole[kOut];
   if (!packed)
     for (i64 axis = 0; axis < whole[kAxes]; ++axis)
-      out += std::max<i64>(given(whole.variable(axis)), 0) * whole.out_stride(axis);
+      out += std::max<i64>(evidence(whole.variable(axis)), 0) * whole.out_stride(axis);
   record_.start(whole[kVariable], domain, out, whole[kWeight]);
   if (packed) pack_strides(whole);
   for (const i64 axis : axes_) {
@@ -76,7 +76,7 @@ StepView Slices::slice(i64 number) {
 void Slices::keep_axes(StepView whole) {
   axes_.clear();
   for (i64 axis = 0; axis < whole[kAxes]; ++axis)
-    if (given(whole.variable(axis)) < 0 && whole.size(axis) > 1) axes_.push_back(axis);
+    if (evidence(whole.variable(axis)) < 0 && whole.size(axis) > 1) axes_.push_back(axis);
 }
 
 void Slices::rewrite_table(StepView whole, i64 number, i64 domain) {
@@ -85,8 +85,8 @@ void Slices::rewrite_table(StepView whole, i64 number, i64 domain) {
   i64 offset = table.offset(), domain_stride = 0;
   if (!packed) {
     for (i64 axis = 0; axis < whole[kAxes]; ++axis)
-      offset += std::max<i64>(given(whole.variable(axis)), 0) * table.stride(axis);
-    offset += std::max<i64>(given(whole[kVariable]), 0) * table.domain_stride();
+      offset += std::max<i64>(evidence(whole.variable(axis)), 0) * table.stride(axis);
+    offset += std::max<i64>(evidence(whole[kVariable]), 0) * table.domain_stride();
   }
   if (packed) pack_strides(view(table.source()));
   // A stride of 0 stays 0: the table lacks the variable.

@@ -33,7 +33,7 @@ class Slices {
 
  private:
   StepView view(i64 number) const { return {words_ + starts_[number]}; }
-  i64 given(i64 variable) const { return variable < 0 ? -1 : values_[variable]; }
+  i64 evidence(i64 variable) const { return variable < 0 ? -1 : values_[variable]; }
   bool has_given_axis(i64 number) const;
   bool is_packed(i64 number) const { return !is_output_[number] && has_given_axis(number); }
   // Sets the strides of a message without gaps.

@@ -26,13 +26,13 @@ class SmallSteps : public SmallProgram {
     const Step& step = steps_[number];
     const Table* tables = tables_.data() + step.first_table;
     const Window* windows = windows_.data() + step.first_window;
-    const std::uint8_t* places = places_.data() + (kPermutes ? step.first_window * lanes : 0);
+    const std::uint8_t* permutation = permutations_.data() + (kPermutes ? step.first_window * lanes : 0);
     Vec high{}, low = broadcast(std::numeric_limits<V>::infinity());
     for (i64 block = 0; block < step.blocks;
-         ++block, windows += step.tables, places += kPermutes ? step.tables * lanes : 0) {
+         ++block, windows += step.tables, permutation += kPermutes ? step.tables * lanes : 0) {
       Vec sum = broadcast(narrow_.start());
       for (i64 d = 0; d < step.domain; d += kTurn)
-        turn(step, tables, windows, places, d, std::min(kTurn, step.domain - d), sum);
+        turn(step, tables, windows, permutation, d, std::min(kTurn, step.domain - d), sum);
       const auto& to = blocks_[step.first_block + block];
       const Vec value = ring_.finish(sum);
       store_part(arena_ + to.out, value, int(to.cells));
@@ -44,8 +44,8 @@ class SmallSteps : public SmallProgram {
   }
 
  private:
-  void turn(const Step& step, const Table* tables, const Window* windows, const std::uint8_t* places, i64 d, i64 count,
-            Vec& sum) const {
+  void turn(const Step& step, const Table* tables, const Window* windows, const std::uint8_t* permutation, i64 d,
+            i64 count, Vec& sum) const {
     Vec values[kTurn];
     if (!step.tables) std::fill(values, values + count, broadcast(narrow_.one()));
     for (i64 t = 0; t < step.tables; ++t) {
@@ -53,8 +53,8 @@ class SmallSteps : public SmallProgram {
       V scale = V(1);
       if constexpr (R::scaled)
         if (tables[t].source >= 0) scale = message_scale<V>(peaks_[2 * tables[t].source]);
-      if (t == 0) join<true>(windows[t], places, data, tables[t].domain_stride, count, scale, values);
-      else join<false>(windows[t], places + t * lanes, data, tables[t].domain_stride, count, scale, values);
+      if (t == 0) join<true>(windows[t], permutation, data, tables[t].domain_stride, count, scale, values);
+      else join<false>(windows[t], permutation + t * lanes, data, tables[t].domain_stride, count, scale, values);
     }
     for (i64 i = 0; i < count; ++i) ring_.add(sum, values[i]);
   }
@@ -70,33 +70,34 @@ class SmallSteps : public SmallProgram {
       }
     };
     if (!kPermutes || !window.span) {
-      const i32* places = scattered_.data() + window.first;
+      const i32* positions = scattered_.data() + window.first;
       return each([&] {
         V scattered[lanes];
-        for (int j = 0; j < lanes; ++j) scattered[j] = from[places[j]];
+        for (int j = 0; j < lanes; ++j) scattered[j] = from[positions[j]];
         return load(scattered);
       });
     }
     from += window.first;
     if constexpr (kPermutes) {
       const int span = window.span;
-      const Vector<Index> places = indices(permutation);
-      const auto part = [&](int number) {
+      const Vector<Index> positions = indices(permutation);
+      const auto load_window = [&](int number) {
         return load_part(from + number * lanes, std::clamp(span - number * lanes, 0, lanes));
       };
-      if (span <= 2 * lanes) return each([&] { return __builtin_shuffle(part(0), part(1), places); });
-      const Vector<Index> upper = places & Index(2 * lanes);
+      if (span <= 2 * lanes) return each([&] { return __builtin_shuffle(load_window(0), load_window(1), positions); });
+      const Vector<Index> upper = positions & Index(2 * lanes);
       each([&] {
-        const Vec near = __builtin_shuffle(part(0), part(1), places), far = __builtin_shuffle(part(2), part(3), places);
+        const Vec near = __builtin_shuffle(load_window(0), load_window(1), positions),
+                  far = __builtin_shuffle(load_window(2), load_window(3), positions);
         return upper ? far : near;
       });
     }
   }
 
   static Vector<Index> indices(const std::uint8_t* from) {
-    Index places[lanes];
-    for (int j = 0; j < lanes; ++j) places[j] = Index(from[j]);
-    return load(places);
+    Index positions[lanes];
+    for (int j = 0; j < lanes; ++j) positions[j] = Index(from[j]);
+    return load(positions);
   }
 
   static void see(Vec value, Vec& high, Vec& low) {
@@ -106,11 +107,11 @@ class SmallSteps : public SmallProgram {
   }
 
   static double highest(const Vec& values) {
-    V parts[lanes];
-    store(parts, values);
+    V lane_values[lanes];
+    store(lane_values, values);
     for (int half = lanes / 2; half > 0; half /= 2)
-      for (int j = 0; j < half; ++j) parts[j] = std::max(parts[j], parts[j + half]);
-    return double(parts[0]);
+      for (int j = 0; j < half; ++j) lane_values[j] = std::max(lane_values[j], lane_values[j + half]);
+    return double(lane_values[0]);
   }
 
   R narrow_;

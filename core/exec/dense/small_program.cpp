@@ -37,7 +37,7 @@ void SmallProgram::add_window(const i32* offsets, int count) {
   windows_.push_back({near ? *low : i32(scattered_.size()), near ? *high - *low + 1 : 0});
   for (int j = 0; j < lanes_; ++j) {
     const i32 offset = offsets[std::min(j, count - 1)];
-    if (permutes_) places_.push_back(near ? std::uint8_t(offset - *low) : 0);
+    if (permutes_) permutations_.push_back(near ? std::uint8_t(offset - *low) : 0);
     if (!near) scattered_.push_back(offset);
   }
 }

@@ -38,7 +38,7 @@ class SmallProgram {
   std::vector<Table> tables_;
   std::vector<Window> windows_;
   std::vector<Block> blocks_;
-  std::vector<std::uint8_t> places_;  // [window][lane], if vectors are permuted
+  std::vector<std::uint8_t> permutations_;  // [window][lane], if vectors are permuted
   std::vector<i32> scattered_;
 
  private:

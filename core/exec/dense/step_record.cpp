@@ -59,26 +59,26 @@ const std::vector<i64>& StepRecord::append_to(std::vector<i64>& words) {
   const i64 count = axes(), tables = i64(tables_.size()), table_words = kStrides + count;
   const i64 start = i64(words.size()), first = start + kHeader + kAxisWords * count,
             length = first - start + tables * table_words;
-  places_.resize(tables_.size());
+  table_offsets_.resize(tables_.size());
   groups_.resize(tables_.size());
-  i64 found[3] = {};
-  for (i64 t = 0; t < tables; ++t) ++found[groups_[t] = group(t)];
+  i64 group_sizes[3] = {};
+  for (i64 t = 0; t < tables; ++t) ++group_sizes[groups_[t] = group(t)];
   words.resize(std::size_t(start + length));
-  const i64 header[kHeader] = {length,         domain_,          variable_,         count,  mid_,     lo_ - mid_,
-                               cells(0, mid_), cells(mid_, lo_), cells(lo_, count), tables, found[0], found[1],
-                               out_,           weight_};
+  const i64 header[kHeader] = {
+      length,           domain_,           variable_, count,          mid_,           lo_ - mid_, cells(0, mid_),
+      cells(mid_, lo_), cells(lo_, count), tables,    group_sizes[0], group_sizes[1], out_,       weight_};
   i64* to = std::copy(header, header + kHeader, words.begin() + start).base();
   for (const Axis& axis : axes_) *to++ = axis.size, *to++ = axis.stride, *to++ = axis.variable;
-  i64 next[3] = {first, first + found[0] * table_words, first + (found[0] + found[1]) * table_words};
+  i64 next[3] = {first, first + group_sizes[0] * table_words, first + (group_sizes[0] + group_sizes[1]) * table_words};
   for (i64 t = 0; t < tables; ++t) {
-    places_[t] = next[groups_[t]];
+    table_offsets_[t] = next[groups_[t]];
     next[groups_[t]] += table_words;
-    to = words.data() + places_[t];
+    to = words.data() + table_offsets_[t];
     *to++ = tables_[t].offset, *to++ = tables_[t].domain_stride, *to++ = tables_[t].source;
     std::copy_n(strides_.begin() + t * count, count, to);
   }
-  streamed_ = found[2];
-  return places_;
+  streamed_ = group_sizes[2];
+  return table_offsets_;
 }
 
 }  // namespace elimina

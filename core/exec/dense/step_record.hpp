@@ -42,7 +42,7 @@ class StepRecord {
   std::vector<Axis> axes_;
   std::vector<Table> tables_;
   std::vector<i64> strides_;  // strides of each table along each axis
-  std::vector<i64> places_;
+  std::vector<i64> table_offsets_;
   std::vector<int> groups_;
   i64 variable_ = 0, domain_ = 0, out_ = 0, weight_ = 0, mid_ = 0, lo_ = 0, streamed_ = 0;
 };

@@ -19,7 +19,7 @@ namespace elimina::ELIMINA_ISA {
 template <class T>
 class Buffer : Scratch {
  public:
-  T* take(i64 count) { return static_cast<T*>(Scratch::take(count * i64(sizeof(T)))); }
+  T* reserve(i64 count) { return static_cast<T*>(Scratch::reserve(count * i64(sizeof(T)))); }
   T* data() const { return static_cast<T*>(Scratch::data()); }
 };
 
@@ -54,18 +54,18 @@ class TileStep : public TileLayout {
   // Items are independent, so threads may share them.
   void run(i64 first, i64 last, Workspace<R>& space, Peak& peak) const {
     const i64 widest = std::max(domain_ * chunk_stride_, padded_ * chunk_);
-    space.a.take(padded_);
-    space.b.take(b_ > a_ ? widest : 0);
-    space.packed.take(packed_ * domain_ * chunk_stride_);
-    space.row.take(2 * chunk_stride_);
-    space.sums.take(chunk_);
-    space.base.take(tables_);
-    space.strides.take(tables_);
-    space.rows.take(tables_);
+    space.a.reserve(padded_);
+    space.b.reserve(b_ > a_ ? widest : 0);
+    space.packed.reserve(packed_ * domain_ * chunk_stride_);
+    space.row.reserve(2 * chunk_stride_);
+    space.sums.reserve(chunk_);
+    space.base.reserve(tables_);
+    space.strides.reserve(tables_);
+    space.rows.reserve(tables_);
     for (i64 item = first; item < last; ++item) {
-      const i64 part = item % mid_parts_, tile = item / mid_parts_, lo = tile % chunks_ * chunk_;
-      rows(tile / chunks_, lo, std::min(chunk_, step_[kLoCells] - lo), part * mid_part_,
-           std::min(mids_, (part + 1) * mid_part_), space, peak);
+      const i64 mid_block = item % mid_parts_, tile = item / mid_parts_, lo = tile % chunks_ * chunk_;
+      rows(tile / chunks_, lo, std::min(chunk_, step_[kLoCells] - lo), mid_block * mid_part_,
+           std::min(mids_, (mid_block + 1) * mid_part_), space, peak);
     }
     if (past_caches_) finish_stores_past_caches();
   }
@@ -126,7 +126,7 @@ class TileStep : public TileLayout {
       if (dense_[t]) {
         data += lo;
       } else {
-        V* to = packed.take(domain_ * chunk_stride_);
+        V* to = packed.reserve(domain_ * chunk_stride_);
         Packer<V>(lo_[t], lo, cells, domain_, stride, to, chunk_stride_).pack(data);
         data = to, stride = chunk_stride_;
       }
@@ -163,7 +163,7 @@ class TileStep : public TileLayout {
       const i64 has_b = b != nullptr;
       Dot<V> dot{space.a.data(), domain_, tables_ - b_ + has_b, {}, {}, {}, {}};
       if (b) {
-        i32* offsets = space.offsets.take(cells);
+        i32* offsets = space.offsets.reserve(cells);
         for (i64 i = 0; i < cells; ++i) offsets[i] = i32(i * padded_);
         dot.tables[0] = b, dot.offsets[0] = offsets, dot.varies[0] = true, dot.scale[0] = V(1);
       }

@@ -93,9 +93,9 @@ inline Vector<V> broadcast(V value) {
 template <class V>
 inline void store_past_caches(V* to, const Vector<V>& value) {
 #if defined(__SSE2__)
-  __m128i parts[kVectorBytes / 16];
-  std::memcpy(parts, &value, sizeof value);
-  for (int i = 0; i < kVectorBytes / 16; ++i) _mm_stream_si128(reinterpret_cast<__m128i*>(to) + i, parts[i]);
+  __m128i pieces[kVectorBytes / 16];
+  std::memcpy(pieces, &value, sizeof value);
+  for (int i = 0; i < kVectorBytes / 16; ++i) _mm_stream_si128(reinterpret_cast<__m128i*>(to) + i, pieces[i]);
 #else
   std::memcpy(to, &value, sizeof value);
 #endif
@@ -144,9 +144,9 @@ class RowKernel {
   // Computing the last cells twice is safe: the output is not read.
   void run(i64 cells, V* __restrict out, bool past_caches) const {
     if (cells < lanes) {
-      Vec part[1];
-      compute<1, true>(0, part, int(cells));
-      return store_part(out, part[0], int(cells));
+      Vec partial[1];
+      compute<1, true>(0, partial, int(cells));
+      return store_part(out, partial[0], int(cells));
     }
     if constexpr (!R::scaled)  // the range of scaled outputs is read back
       if (past_caches) return run_past_caches(cells, out);
@@ -194,20 +194,20 @@ class RowKernel {
     return value;
   }
 
-  template <bool part>
+  template <bool is_partial>
   static Vec fetch(const V* from, int count) {
-    if constexpr (part) return load_part(from, count);
+    if constexpr (is_partial) return load_part(from, count);
     return (void)count, load(from);
   }
 
-  template <int vectors, bool part = false>
+  template <int vectors, bool is_partial = false>
   __attribute__((always_inline)) void compute(i64 i, Vec* out, int count = lanes) const {
     constexpr bool any = fixed_streamed < 0;
     const i64 streamed = any ? row_.streamed : fixed_streamed;
     Vec sums[vectors];
 #pragma GCC unroll 4
     for (int v = 0; v < vectors; ++v)
-      sums[v] = row_.before ? fetch<part>(row_.before + i + v * lanes, count) : broadcast(narrow_.start());
+      sums[v] = row_.before ? fetch<is_partial>(row_.before + i + v * lanes, count) : broadcast(narrow_.start());
     const V* s[any ? kMostStreamed : fixed_streamed + 1];
     for (i64 t = 0; t < streamed; ++t) s[t] = row_.tables[t] + i;
     for (i64 d = 0; d < row_.domain; ++d) {
@@ -217,7 +217,7 @@ class RowKernel {
       for (i64 t = 0; t < streamed; ++t) {
 #pragma GCC unroll 4
         for (int v = 0; v < vectors; ++v)
-          values[v] = ring_.combine(values[v], scaled(fetch<part>(s[t] + v * lanes, count), t));
+          values[v] = ring_.combine(values[v], scaled(fetch<is_partial>(s[t] + v * lanes, count), t));
         s[t] += row_.strides[t];
       }
 #pragma GCC unroll 4
@@ -238,9 +238,9 @@ template <class R>
 void run_row(R ring, Row<typename R::Value> row, i64 turn, i64 cells, typename R::Value* turns, typename R::Value* out,
              bool past_caches) {
   const auto run = [&]<int streamed>() {
-    for (i64 left = row.domain; left > 0; left -= turn) {
-      const bool last = left <= turn;
-      row.domain = std::min(left, turn);
+    for (i64 remaining = row.domain; remaining > 0; remaining -= turn) {
+      const bool last = remaining <= turn;
+      row.domain = std::min(remaining, turn);
       auto* to = last ? out : row.before == turns ? turns + cells : turns;
       RowKernel<R, streamed>(ring, row).run(cells, to, last && past_caches);
       row.before = to;

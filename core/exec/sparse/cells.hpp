@@ -61,13 +61,13 @@ Made rows_of_cells(int words, const Value* cells, Value zero, bool above, const 
     for (int axis = count - 1; axis >= 0; --axis) {
       const i64* term = axes + axis * kTermWords;
       i64& value = digit[std::size_t(axis)];
-      const u64 one = u64(1) << term[kTermShift];
+      const u64 unit = u64(1) << term[kTermShift];
       if (++value < sizes[axis]) {
-        key.word[term[kTermWord]] += one;
+        key.word[term[kTermWord]] += unit;
         cell += term[kTermStride];
         break;
       }
-      key.word[term[kTermWord]] -= u64(value - 1) * one;
+      key.word[term[kTermWord]] -= u64(value - 1) * unit;
       cell -= (value - 1) * term[kTermStride];
       value = 0;
     }
@@ -95,9 +95,9 @@ Buffer move_rows(const u64* words, i64 rows, const i64* segments, i64 count, int
   count_path(Path::rows_move);
   Buffer made(rows * i64(sizeof(Key<B>)));
   auto* to = made.as<Key<B>>();
-  const i64 parts = std::clamp<i64>(rows >> 14, 1, threads);
-  share(threads, 0, parts, [&, caller = patience](i64 part, int) {
-    each_look(caller, rows * part / parts, rows * (part + 1) / parts, [&](i64 begin, i64 end) {
+  const i64 blocks = std::clamp<i64>(rows >> 14, 1, threads);
+  share(threads, 0, blocks, [&, caller = patience](i64 block, int) {
+    each_look(caller, rows * block / blocks, rows * (block + 1) / blocks, [&](i64 begin, i64 end) {
       for (i64 i = begin; i < end; ++i) to[i] = move_key<A, B>(keys[i], segments, count);
     });
   });

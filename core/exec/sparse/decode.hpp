@@ -21,7 +21,7 @@ struct Readable {
   const void* values;
 
   // Index of the tuple at a place; -1: not listed.
-  i64 find(const std::array<u64, kMostWords>& place) const;
+  i64 find(const std::array<u64, kMostWords>& address) const;
 };
 
 // The first best value of a step's variable, given the values of its tables' other variables. Time grows with the

@@ -61,7 +61,7 @@ void find_starts(const Key<W>* keys, Range rows, const Key<W>& mask, std::vector
 
 // Calls take(left range, right range) for each group of both sides.
 template <int W, class Take>
-void each_group(const Key<W>* left, Range l, const Key<W>* right, Range r, const Key<W>& group, Take&& take) {
+void each_group(const Key<W>* left, Range l, const Key<W>* right, Range r, const Key<W>& group, Take&& visit) {
   while (l.begin < l.end && r.begin < r.end) {
     if (less(left[l.begin], right[r.begin], group)) {
       l.begin = reach(left, l.begin, l.end, right[r.begin], group);
@@ -69,7 +69,7 @@ void each_group(const Key<W>* left, Range l, const Key<W>* right, Range r, const
       r.begin = reach(right, r.begin, r.end, left[l.begin], group);
     } else {
       const i64 l_end = run_end(left, l.begin, l.end, group), r_end = run_end(right, r.begin, r.end, group);
-      take(Range{l.begin, l_end}, Range{r.begin, r_end});
+      visit(Range{l.begin, l_end}, Range{r.begin, r_end});
       l.begin = l_end;
       r.begin = r_end;
     }
@@ -78,10 +78,10 @@ void each_group(const Key<W>* left, Range l, const Key<W>* right, Range r, const
 
 // Splits sorted rows into about equal parts, never within a group.
 template <int W>
-std::vector<i64> group_cuts(const Key<W>* keys, i64 rows, i64 parts, const Key<W>& group) {
+std::vector<i64> group_cuts(const Key<W>* keys, i64 rows, i64 pieces, const Key<W>& group) {
   std::vector<i64> cuts{0};
-  for (i64 part = 1; part < parts; ++part) {
-    i64 at = std::max(cuts.back(), rows * part / parts);
+  for (i64 piece = 1; piece < pieces; ++piece) {
+    i64 at = std::max(cuts.back(), rows * piece / pieces);
     while (at > 0 && at < rows && agree(keys[at], keys[at - 1], group)) ++at;
     cuts.push_back(at);
   }
@@ -106,30 +106,30 @@ class JoinBlocks {
   }
 
   std::vector<Block> cut() const {
-    const i64 parts = std::clamp<i64>(left_rows_ / kBlock, 1, threads_);
-    const std::vector<i64> cuts = group_cuts(left_, left_rows_, parts, group_);
-    std::vector<std::vector<Block>> found(std::size_t(parts), std::vector<Block>{});
-    share(threads_, 0, parts, [&](i64 part, int) {
-      cut_part({cuts[std::size_t(part)], cuts[std::size_t(part) + 1]}, found[std::size_t(part)]);
+    const i64 pieces = std::clamp<i64>(left_rows_ / kBlock, 1, threads_);
+    const std::vector<i64> cuts = group_cuts(left_, left_rows_, pieces, group_);
+    std::vector<std::vector<Block>> blocks_of_pieces(std::size_t(pieces), std::vector<Block>{});
+    share(threads_, 0, pieces, [&](i64 piece, int) {
+      cut_part({cuts[std::size_t(piece)], cuts[std::size_t(piece) + 1]}, blocks_of_pieces[std::size_t(piece)]);
     });
     std::vector<Block> blocks;
-    for (const std::vector<Block>& some : found) blocks.insert(blocks.end(), some.begin(), some.end());
+    for (const std::vector<Block>& some : blocks_of_pieces) blocks.insert(blocks.end(), some.begin(), some.end());
     return blocks;
   }
 
  private:
   static constexpr i64 kBlock = i64(1) << 15;
 
-  void cut_part(Range left, std::vector<Block>& blocks) const {
-    if (left.rows() == 0) return;
+  void cut_part(Range left_range, std::vector<Block>& blocks) const {
+    if (left_range.rows() == 0) return;
     Block open{};
     const auto close = [&] {
       patience_.check();
       if (open.bound > 0) blocks.push_back(open);
       open.bound = 0;
     };
-    const i64 first = reach(right_, 0, right_rows_, left_[left.begin], group_);
-    each_group(left_, left, right_, Range{first, right_rows_}, group_, [&](Range l, Range r) {
+    const i64 first = reach(right_, 0, right_rows_, left_[left_range.begin], group_);
+    each_group(left_, left_range, right_, Range{first, right_rows_}, group_, [&](Range l, Range r) {
       const i64 bound = most_rows(l, r);
       if (bound > kBlock) {
         close();
@@ -152,8 +152,8 @@ class JoinBlocks {
   }
 
   i64 most_rows(Range l, Range r) const {
-    const i64 left = count_runs(left_, l), right = count_runs(right_, r);
-    return order_.eliminate ? left * right : std::min(left * r.rows(), right * l.rows());
+    const i64 left_runs = count_runs(left_, l), right = count_runs(right_, r);
+    return order_.eliminate ? left_runs * right : std::min(left_runs * r.rows(), right * l.rows());
   }
 
   // Cuts a large group into blocks of some left runs and the whole right side, or of one left run and some right runs.
@@ -189,7 +189,7 @@ class Join {
     left_ = {reinterpret_cast<const Key<W>*>(left.keys), static_cast<const Value*>(left.values)};
     right_ = {reinterpret_cast<const Key<W>*>(right.keys), static_cast<const Value*>(right.values)};
     std::copy_n(order.group, W, group_.word);
-    for (int w = 0; w < W; ++w) own_.word[w] = ~group_.word[w];
+    for (int w = 0; w < W; ++w) outside_group_.word[w] = ~group_.word[w];
   }
 
   Made run(const std::vector<Block>& blocks, int threads) const {
@@ -203,7 +203,7 @@ class Join {
     }
     return write_blocks<W, Value>(
         i64(blocks.size()), threads, [&](i64 n) { return blocks[std::size_t(n)].bound; },
-        [&](i64 n, Writer<W, Value>& writer) { fill(blocks[std::size_t(n)], writer); }, bound, order_.most,
+        [&](i64 n, Writer<W, Value>& writer) { fill(blocks[std::size_t(n)], writer); }, bound, order_.max_rows,
         order_.goes_on);
   }
 
@@ -260,11 +260,11 @@ class Join {
     Value* values = writer.values;
     i64 rows = writer.rows;
     for (i64 i = l.begin; i < l.end; ++i) {
-      const Key<W> left = left_.keys[i];
+      const Key<W> left_key = left_.keys[i];
       const Value left_value = left_.values[i];
       for (i64 j = r.begin; j < r.end; ++j) {
         const Value value = stage_.ring.combine(left_value, right_.values[j]);
-        keys[rows] = left | right_.keys[j];
+        keys[rows] = left_key | right_.keys[j];
         values[rows] = value;
         rows += feasible(stage_.ring, value);
       }
@@ -278,7 +278,7 @@ class Join {
     cells.resize(std::size_t(r.rows() + 1) * tables);
     i64* const of_left = cells.data();
     for (i64 j = r.begin; j < r.end; ++j)
-      stage_.find_cells(right_.keys[j] & own_, 0, of_left + std::size_t(j - r.begin + 1) * tables);
+      stage_.find_cells(right_.keys[j] & outside_group_, 0, of_left + std::size_t(j - r.begin + 1) * tables);
     for (i64 i = l.begin; i < l.end; ++i) {
       stage_.find_cells(left_.keys[i], 1, of_left);
       const i64* of_right = of_left;
@@ -304,7 +304,7 @@ class Join {
 
   Stage<R, W> stage_;
   JoinOrder order_;
-  Key<W> group_, own_, runs_;
+  Key<W> group_, outside_group_, runs_;
   Side<R, W> left_, right_;
 };
 

@@ -15,8 +15,8 @@ namespace {
 
 class Output {
  public:
-  Output(RowBytes bytes, i64 all_at_most, i64 most, const std::function<bool(i64)>& goes_on)
-      : bytes_(bytes), most_(most), goes_on_(goes_on) {
+  Output(RowBytes bytes, i64 all_at_most, i64 max_rows, const std::function<bool(i64)>& goes_on)
+      : bytes_(bytes), max_rows_(max_rows), goes_on_(goes_on) {
     made_.keys = Buffer(all_at_most * bytes.key);
     made_.values = Buffer(all_at_most * bytes.value);
   }
@@ -43,7 +43,7 @@ class Output {
         } catch (...) {
           fail(std::current_exception());
         }
-        take(block, rows);
+        append(block, rows);
       }
     });
     if (failure_) std::rethrow_exception(failure_);
@@ -53,9 +53,9 @@ class Output {
   }
 
  private:
-  void take(i64 block, BlockRows& rows) {
+  void append(i64 block, BlockRows& rows) {
     for (i64 turn = turn_; turn != block; turn = turn_) turn_.wait(turn);
-    if (rows.rows > most_ - made_.rows) {
+    if (rows.rows > max_rows_ - made_.rows) {
       fail(std::make_exception_ptr(std::overflow_error("too many rows")));
       rows.rows = 0;
     }
@@ -82,7 +82,7 @@ class Output {
   const Patience patience_ = patience;
   RowBytes bytes_;
   Made made_;
-  i64 most_;
+  i64 max_rows_;
   const std::function<bool(i64)>& goes_on_;
   std::atomic<i64> next_{0}, turn_{0};
   std::atomic<bool> failed_{false};
@@ -93,8 +93,8 @@ class Output {
 }  // namespace
 
 Made put_together(RowBytes bytes, i64 blocks, int threads, Call<i64(i64)> bound, Call<void(i64, BlockRows&)> produce,
-                  i64 all_at_most, i64 most, const std::function<bool(i64)>& goes_on) {
-  return Output(bytes, all_at_most, most, goes_on).run(blocks, threads, bound, produce);
+                  i64 all_at_most, i64 max_rows, const std::function<bool(i64)>& goes_on) {
+  return Output(bytes, all_at_most, max_rows, goes_on).run(blocks, threads, bound, produce);
 }
 
 }  // namespace elimina::sparse

@@ -23,10 +23,10 @@ struct RowBytes {
 };
 
 // Collects the rows of `blocks` blocks: `produce(block, rows)` makes at most `bound(block)` of them. Throws
-// std::overflow_error if they are more than `most` in total. `goes_on`, if any, gets the number of candidates of each
+// std::overflow_error if they are more than `max_rows` in total. `goes_on`, if any, gets the number of candidates of each
 // block; if it returns false, Stopped is thrown.
 Made put_together(RowBytes bytes, i64 blocks, int threads, Call<i64(i64)> bound, Call<void(i64, BlockRows&)> produce,
-                  i64 all_at_most, i64 most, const std::function<bool(i64)>& goes_on);
+                  i64 all_at_most, i64 max_rows, const std::function<bool(i64)>& goes_on);
 
 template <int W, class V>
 struct Writer {
@@ -45,7 +45,7 @@ struct Writer {
 // put_together() with `produce(block, writer)`. `all_at_most`: bound on the rows of all blocks.
 template <int W, class V, class Produce>
 Made write_blocks(i64 blocks, int threads, Call<i64(i64)> bound, const Produce& produce, i64 all_at_most,
-                  i64 most = std::numeric_limits<i64>::max(), const std::function<bool(i64)>& goes_on = {}) {
+                  i64 max_rows = std::numeric_limits<i64>::max(), const std::function<bool(i64)>& goes_on = {}) {
   return put_together(
       {i64(sizeof(Key<W>)), i64(sizeof(V))}, blocks, threads, bound,
       [&](i64 block, BlockRows& made) {
@@ -54,7 +54,7 @@ Made write_blocks(i64 blocks, int threads, Call<i64(i64)> bound, const Produce& 
         made.rows = writer.rows;
         made.candidates = writer.candidates;
       },
-      std::min(all_at_most, most), most, goes_on);
+      std::min(all_at_most, max_rows), max_rows, goes_on);
 }
 
 }  // namespace elimina::sparse

@@ -93,7 +93,7 @@ struct JoinOrder {
   const u64* group;  // [words]: bits of the shared variables outside of the low field
   u64 low;           // bits of the least significant variable, if both tables have it; 0: none
   bool eliminate;    // true if that variable is eliminated
-  i64 most;          // largest number of output rows; beyond it std::overflow_error is thrown
+  i64 max_rows;      // largest number of output rows; beyond it std::overflow_error is thrown
   // Gets the number of candidates of each block, on the block's thread; if it returns false, Stopped is thrown.
   std::function<bool(i64)> goes_on{};
 };

@@ -18,15 +18,16 @@ template <int W>
 class Sorter {
  public:
   Sorter(const Key<W>* keys, i64 rows, int threads)
-      : keys_(keys), rows_(rows), threads_(threads), parts_(int(std::clamp<i64>(rows / kLeast, 1, threads))) {}
+      : keys_(keys), rows_(rows), threads_(threads), blocks_(int(std::clamp<i64>(rows / kLeast, 1, threads))) {}
 
   bool sorted() const {
     const Key<W> all = all_but<W>(0);
     std::atomic<bool> out_of_order = false;
     each_part(rows_, [&](int, i64 begin, i64 end) {
-      bool found = out_of_order;
-      for (i64 i = std::max<i64>(1, begin); i < end && !found; ++i) found = less(keys_[i], keys_[i - 1], all);
-      if (found) out_of_order = true;
+      bool is_unsorted = out_of_order;
+      for (i64 i = std::max<i64>(1, begin); i < end && !is_unsorted; ++i)
+        is_unsorted = less(keys_[i], keys_[i - 1], all);
+      if (is_unsorted) out_of_order = true;
     });
     return !out_of_order;
   }
@@ -101,23 +102,23 @@ class Sorter {
   // on one thread.
   template <class Work>
   void each_part(i64 rows, const Work& work) const {
-    share(threads_, 0, parts_, [&](i64 part, int) {
-      each_look(patience_, rows * part / parts_, rows * (part + 1) / parts_,
-                [&](i64 begin, i64 end) { work(int(part), begin, end); });
+    share(threads_, 0, blocks_, [&](i64 block, int) {
+      each_look(patience_, rows * block / blocks_, rows * (block + 1) / blocks_,
+                [&](i64 begin, i64 end) { work(int(block), begin, end); });
     });
   }
 
   Bits differing_bits() const {
-    std::vector<Bits> found(std::size_t(parts_), Bits{});
-    each_part(rows_, [&](int part, i64 begin, i64 end) {
-      Bits bits = found[std::size_t(part)];
+    std::vector<Bits> bits_of_blocks(std::size_t(blocks_), Bits{});
+    each_part(rows_, [&](int block, i64 begin, i64 end) {
+      Bits bits = bits_of_blocks[std::size_t(block)];
       for (i64 i = begin; i < end; ++i)
         for (int w = 0; w < W; ++w) bits[std::size_t(w)] |= keys_[i].word[w] ^ keys_[0].word[w];
-      found[std::size_t(part)] = bits;
+      bits_of_blocks[std::size_t(block)] = bits;
     });
-    for (const Bits& bits : found)
-      for (std::size_t w = 0; w < W; ++w) found[0][w] |= bits[w];
-    return found[0];
+    for (const Bits& bits : bits_of_blocks)
+      for (std::size_t w = 0; w < W; ++w) bits_of_blocks[0][w] |= bits[w];
+    return bits_of_blocks[0];
   }
 
   // Takes the most significant digit out of the bits.
@@ -149,26 +150,28 @@ class Sorter {
   template <class V>
   std::vector<i64> deal(Digit digit, const Rows<V>& from, const Rows<V>& to) const {
     const i64 kinds = digit.kinds();
-    std::vector<i64> next(std::size_t(parts_ * kinds)), starts(std::size_t(kinds) + 1);
-    each_part(from.rows, [&](int part, i64 begin, i64 end) {
-      i64* count = next.data() + part * kinds;
+    std::vector<i64> next(std::size_t(blocks_ * kinds)), starts(std::size_t(kinds) + 1);
+    each_part(from.rows, [&](int block, i64 begin, i64 end) {
+      i64* count = next.data() + block * kinds;
       for (i64 i = begin; i < end; ++i) ++count[digit.of(from.keys[i])];
     });
     i64 start = 0;
     for (i64 kind = 0; kind < kinds; ++kind) {
       starts[std::size_t(kind)] = start;
-      for (int part = 0; part < parts_; ++part) start += std::exchange(next[std::size_t(part * kinds + kind)], start);
+      for (int block = 0; block < blocks_; ++block)
+        start += std::exchange(next[std::size_t(block * kinds + kind)], start);
     }
     starts[std::size_t(kinds)] = start;
-    each_part(from.rows,
-              [&](int part, i64 begin, i64 end) { scatter(digit, from, begin, end, next.data() + part * kinds, to); });
+    each_part(from.rows, [&](int block, i64 begin, i64 end) {
+      scatter(digit, from, begin, end, next.data() + block * kinds, to);
+    });
     return starts;
   }
 
   template <class V>
-  static void scatter(Digit digit, const Rows<V>& from, i64 begin, i64 end, i64* place, const Rows<V>& to) {
+  static void scatter(Digit digit, const Rows<V>& from, i64 begin, i64 end, i64* next, const Rows<V>& to) {
     for (i64 i = begin; i < end; ++i) {
-      const i64 at = place[digit.of(from.keys[i])]++;
+      const i64 at = next[digit.of(from.keys[i])]++;
       to.keys[at] = from.keys[i];
       to.values[at] = from.values[i];
     }
@@ -176,15 +179,15 @@ class Sorter {
 
   template <class V>
   static void sort_bucket(const Rows<V>& rows, Rows<V> spare, const std::vector<Digit>& digits) {
-    std::array<i64, std::size_t(1) << kMostBits> place;
+    std::array<i64, std::size_t(1) << kMostBits> next;
     Rows<V> from = rows, to = spare;
     for (const Digit& digit : digits) {
-      std::fill_n(place.begin(), digit.kinds(), 0);
-      for (i64 i = 0; i < rows.rows; ++i) ++place[std::size_t(digit.of(from.keys[i]))];
+      std::fill_n(next.begin(), digit.kinds(), 0);
+      for (i64 i = 0; i < rows.rows; ++i) ++next[std::size_t(digit.of(from.keys[i]))];
       i64 start = 0;
-      for (i64 kind = 0; kind < digit.kinds(); ++kind) start += std::exchange(place[std::size_t(kind)], start);
+      for (i64 kind = 0; kind < digit.kinds(); ++kind) start += std::exchange(next[std::size_t(kind)], start);
       from.rows = rows.rows;
-      scatter(digit, from, 0, rows.rows, place.data(), to);
+      scatter(digit, from, 0, rows.rows, next.data(), to);
       std::swap(from, to);
     }
     copy_back(from, rows);
@@ -213,7 +216,7 @@ class Sorter {
   const Patience patience_ = patience;
   const Key<W>* keys_;
   i64 rows_;
-  int threads_, parts_;
+  int threads_, blocks_;
 };
 
 }  // namespace elimina::sparse

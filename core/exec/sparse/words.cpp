@@ -73,7 +73,7 @@ class Functions final : public RowsFunctions {
   }
 };
 
-const Functions<1> one;
+const Functions<1> one_word;
 const Functions<2> two;
 const Functions<3> three;
 const Functions<kMostWords> four;
@@ -82,7 +82,7 @@ const Functions<kMostWords> four;
 
 const RowsFunctions* rows_functions(int words) {
   switch (words) {
-    case 1: return &one;
+    case 1: return &one_word;
     case 2: return &two;
     case 3: return &three;
     case kMostWords: return &four;

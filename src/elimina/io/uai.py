@@ -104,8 +104,8 @@ def read_tables(text: Text, scopes: Sequence[Sequence[int]], sizes: Sequence[int
     shapes = [tuple(sizes[v] for v in scope) for scope in scopes]
     cells = [math.prod(shape) for shape in shapes]
     for i, n in enumerate(cells):
-        if n > text.left:
-            raise TextError(f"table {i} has {n} entries, but only {text.left} bytes follow")
+        if n > text.remaining:
+            raise TextError(f"table {i} has {n} entries, but only {text.remaining} bytes follow")
     values: NDArray[np.float64] = text.tables(np.array(cells, dtype=np.int64), sum(cells))
     ends = np.cumsum([0, *cells]).tolist()
     return [Table(s, values[ends[i] : ends[i + 1]].reshape(shapes[i])) for i, s in enumerate(scopes)]

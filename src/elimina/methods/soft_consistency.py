@@ -231,7 +231,7 @@ class SoftConsistency:
     def add_incumbent(self, total: int | float, chosen: Sequence[int]) -> None:
         """Search only for assignments that are better than this total."""
         free = self.problem.free
-        self.core.know(self.units.cost(total), [chosen[free[n]] for n in self.reduction.kept])
+        self.core.update_incumbent(self.units.cost(total), [chosen[free[n]] for n in self.reduction.kept])
 
     def run(
         self, seconds: float, nodes: float, memory: int, poll: Callable[[int | float, list[int] | None, int], bool]

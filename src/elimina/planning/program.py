@@ -205,7 +205,7 @@ def place_steps(
         deferred_words: Least number of words of records with which these are written when they are read.
     """
     level_array, run_array = np.array(levels, dtype=np.int32), np.array(runs, dtype=np.float64)
-    return steps.place(itemsize, keep, level_array, run_array, machine.speed, most_words, deferred_words)
+    return steps.lay_out(itemsize, keep, level_array, run_array, machine.speed, most_words, deferred_words)
 
 
 def library_steps(steps: Steps | Program) -> NDArray[np.bool_]:

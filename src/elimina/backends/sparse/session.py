@@ -248,7 +248,7 @@ class SparseSession:
             key = operand.factor, operand.source
             if operand.source not in inside and key not in place_of:
                 cells = self._flat(operand).cells
-                place_of[key] = arena.take(len(cells))
+                place_of[key] = arena.allocate(len(cells))
                 pieces.append((place_of[key], cells))
         arena.seal()
         factor_cells = arena.height
@@ -259,7 +259,7 @@ class SparseSession:
                 f"dense tables of {len(numbers)} steps do not fit the {bytes_text(max(self._free(), 0))} that the "
                 f"memory limit leaves; give more memory ({option('memory')})"
             )
-        offsets = {number: arena.take(self._sparse.steps[number].out_span) for number in sequence}
+        offsets = {number: arena.allocate(self._sparse.steps[number].out_span) for number in sequence}
         steps = [self._moved(number, place_of, inside, offsets) for number in numbers]
         packed = Steps.packed(steps)
         outputs = [(inside[number], offsets[number], self._sparse.steps[number].out_span) for number in leaving]

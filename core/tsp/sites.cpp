@@ -1,4 +1,4 @@
-#include "places.hpp"
+#include "sites.hpp"
 
 #include <algorithm>
 
@@ -6,14 +6,14 @@
 
 namespace elimina::tsp {
 
-std::vector<int> find_places(Distances distances) {
+std::vector<int> find_sites(Distances distances) {
   const auto n = static_cast<std::size_t>(distances.cities);
   std::vector<int> result(n, -1);
-  int places = 0;
+  int sites = 0;
   bool goes_on = true;
   for (std::size_t i = 0; i < n; ++i) {
     if (result[i] >= 0) continue;
-    result[i] = places++;
+    result[i] = sites++;
     if (i % kCitiesBetweenStops == 0 && goes_on) goes_on = !stopped();
     if (!goes_on) continue;
     const std::int32_t* row = distances.row(static_cast<int>(i));
