@@ -14,15 +14,12 @@ from hypothesis import strategies as st
 import elimina
 from elimina import Model, Options
 from elimina._core import WeightedMiniBuckets
-from elimina.methods.bound_optimisation import (
-    MEMORY_SHARE,
-    BoundedSide,
-    Logarithms,
-    MiniBucketTree,
-    improve_bounds,
-)
+from elimina.methods.bound_optimisation import MEMORY_SHARE, improve_bounds
+from elimina.methods.bounded_side import BoundedSide
 from elimina.methods.count_bounds import integers_between, optima_at_most
+from elimina.methods.factor_logarithms import FactorLogarithms
 from elimina.methods.marginal_map_bounds import improve_marginal_map
+from elimina.methods.mini_bucket_tree import MiniBucketTree
 from elimina.methods.quasi_newton import minimise
 from elimina.methods.task_bounds import bounded_task
 from elimina.planning.ordering import elimination_order, rough_order
@@ -144,7 +141,7 @@ def test_parameters_are_continued(side):
     """In the same tree the bound stays; in a larger one it holds."""
     problem = prepare(ising(6), "pr", {})
     order = list(range(36))
-    logarithms = Logarithms.of(problem, order)
+    logarithms = FactorLogarithms.of(problem, order)
     trees = [plan_tree(problem.groups.scopes, problem.model.sizes, order, (), ibound) for ibound in (2, 2, 3)]
     buckets = [
         WeightedMiniBuckets(tree, logarithms.values, np.array(node_weights(tree_of(tree), side, logarithms.zeros)), 4)
@@ -203,7 +200,7 @@ def brute_force_of_grid(model):
 def test_optimisation_closes_most_of_the_gap():
     problem = prepare(ising(12, seed=3), "pr", {})
     order = elimination_order(problem, Options(order="min-fill", threads=1))
-    tree, logarithms = MiniBucketTree.of(problem, order, 5), Logarithms.of(problem, order)
+    tree, logarithms = MiniBucketTree.of(problem, order, 5), FactorLogarithms.of(problem, order)
     ends = {}
     for side in ("upper", "lower"):
         bounds = list(itertools.islice(BoundedSide(tree, logarithms, side).improve(), 60))

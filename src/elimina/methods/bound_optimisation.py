@@ -6,37 +6,30 @@ bound, with negative weights, is smooth. Both are improved by a quasi-Newton met
 
 from __future__ import annotations
 
-import itertools
 import math
 import sys
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina._core import PlannedTree, WeightedMiniBuckets
 from elimina.errors import MemoryLimitError
+from elimina.methods.bounded_side import SLICES, BoundedSide
+from elimina.methods.factor_logarithms import FactorLogarithms
 from elimina.methods.local_search import AssignmentSearch
-from elimina.methods.quasi_newton import VECTORS, minimise
+from elimina.methods.mini_bucket_tree import MiniBucketTree, largest_tree
 from elimina.option_names import option
-from elimina.planning.machine import cpu_machine
 from elimina.planning.options import Options
 from elimina.planning.ordering import elimination_order
-from elimina.planning.plan import MAX_BYTES
-from elimina.planning.planner import Elimination, Relaxation, make_plan
-from elimina.planning.tree import Bound, node_weights, plan_tree, tree_of
+from elimina.planning.tree import Bound
 from elimina.problem.preparation import Problem, prepare
-from elimina.running.encoding import encode
 from elimina.running.pool import spread
 
 Clock = Callable[[], float]
 """Clock of a budget: ``time.monotonic`` for a time limit. Where there is none, ``time.thread_time``: other work on the
 machine then makes no bound worse."""
-
-METHOD = "mbe"
-"""Name of the method in ``Result.stats``."""
 
 MAX_SECONDS = 12.0
 """Seconds of the optimisation without a time limit."""
@@ -62,24 +55,11 @@ _RUNG_EVALUATIONS = 40
 _TURN_EVALUATIONS = 4
 """Evaluations of a side's turn; the gain decides about the next turn."""
 
-_MAX_BITS = 500.0
-"""Base-2 logarithm at which numbers of cells are clipped: far more than any machine holds."""
-
-_MAX_CELLS = 1e15
-"""Cells of messages above which no layout is made, because they cannot fit."""
-
 CELL_SECONDS = 1e-8
 """Seconds of an evaluation for each cell, until it is measured."""
 
 MEMORY_SHARE = 0.75
 """Share of the memory for the tree's tables and the parameters."""
-
-_SHARED_VARIABLES, _SHIFT_CELLS = 5, 256
-"""Largest number of variables and of cells of a shift. On a 40 x 40 grid (i-bound 9), one variable leaves a gap of 11.3
-in log10, four 6.0, seven no less."""
-
-_SLICES = 16
-"""Number of assignments of fixed variables for the bound from below."""
 
 _FIRST_SIDE_SHARE = 0.4
 """Share of a rung's time for the bound from above, if the bound from below needs its messages or its memory."""
@@ -90,14 +70,8 @@ _ASSIGNMENT_SHARE = 0.1
 _STALLED_STEPS, _STALLED_GAIN = 10, 2e-3
 """Number of steps with a small gain, relative to the gap (or to 1), after which an i-bound ends."""
 
-_WEIGHT_SCALES: dict[Bound, float] = {"upper": 3.0, "lower": 0.3}
-"""Scale of a weight's logarithm relative to shifts. From below, early changes of weights end at a bad optimum."""
-
 _SIDES: tuple[Bound, Bound] = ("upper", "lower")
 """Sides of the bounds."""
-
-_ULPS = 4
-"""Largest error of a constant in units in the last place."""
 
 
 class SumBounds(NamedTuple):
@@ -116,263 +90,6 @@ class SumBounds(NamedTuple):
     tree: MiniBucketTree
     order: Sequence[int]
     shares: NDArray[np.float64]
-
-
-class MiniBucketTree(NamedTuple):
-    """A tree of mini-buckets, and its figures.
-
-    Attributes:
-        planned: The compiled tree.
-        ibound: Largest number of variables of a message.
-        shared: Largest number of variables of a shift.
-        divided: True for each node of a divided bucket.
-        largest_table: Cells of the largest message.
-        total_cells: Cells of all mini-buckets.
-        peak_bytes: Bytes of tables and parameters, those of all sides.
-        has_large_tables: True if the tables alone exceed the memory, as those of larger i-bounds will. If only the
-            parameters exceed it, a larger i-bound, which may have fewer, can still fit.
-    """
-
-    planned: PlannedTree
-    ibound: int
-    shared: int
-    divided: NDArray[np.bool_]
-    largest_table: int
-    total_cells: int
-    peak_bytes: int
-    has_large_tables: bool
-
-    @staticmethod
-    def of(
-        problem: Problem, order: Sequence[int], ibound: int, sides: int = 2, memory_bytes: float = math.inf
-    ) -> MiniBucketTree:
-        """Partition the buckets of an order, with shifts of as many variables as fit.
-
-        Args:
-            problem: Problem of the task ``pr``.
-            order: The free variables in elimination order.
-            ibound: Largest number of variables of a message.
-            sides: Number of sides whose tables are in the memory at the same time.
-            memory_bytes: Bytes that tables and parameters may take.
-        """
-        sizes = np.array(problem.model.sizes, dtype=np.float64)
-        planned = plan_tree(problem.groups.scopes, problem.model.sizes, order, (), ibound)
-        starts, members = planned.separators
-        bits = np.concatenate([[0.0], np.cumsum(np.log2(sizes)[members])])
-        messages = np.exp2(np.minimum(bits[starts[1:]] - bits[starts[:-1]], _MAX_BITS))
-        tables = sizes[planned.variables] * messages
-        divided = np.bincount(planned.variables, minlength=len(sizes))[planned.variables] > 1
-        factors = float(problem.groups.cells(problem.model.sizes).sum())
-        cells = float(messages.sum())
-        fixed = 16 * factors + (WeightedMiniBuckets.bytes(planned) if cells < _MAX_CELLS else 8 * cells)
-        widest = max(2, max((problem.model.sizes[v] for v in order), default=2))
-        shared = max(1, min(_SHARED_VARIABLES, int(math.log(_SHIFT_CELLS) / math.log(widest))))
-        while True:
-            parameters = float(np.minimum(tables[divided], widest**shared).sum()) + float(divided.sum())
-            peak = sides * (fixed + 8 * VECTORS * parameters)
-            if peak <= memory_bytes or shared == 1:
-                break
-            shared -= 1
-        largest, total = int(messages.max(initial=1)), int(tables.sum())
-        return MiniBucketTree(planned, ibound, shared, divided, largest, total, int(peak), sides * fixed > memory_bytes)
-
-    @property
-    def statistics(self) -> dict[str, Any]:
-        """Figures for ``Result.stats``."""
-        variables = self.planned.variables
-        return {
-            "method": METHOD,
-            "device": "cpu",
-            "dtype": "float64",
-            "seconds": {},
-            "partition": "scope",
-            "induced_width": self.planned.width,
-            "largest_table": self.largest_table,
-            "total_cells": self.total_cells,
-            "peak_bytes": self.peak_bytes,
-            "ibound": self.ibound,
-            "divided": len(np.unique(variables[self.divided])),
-            "parts": len(variables),
-        }
-
-
-class Logarithms(NamedTuple):
-    """Logarithms of a problem's factors along an order.
-
-    Attributes:
-        values: Cells of all factors, one after another.
-        constants: Numbers that are added to the sum's logarithm; minus infinity: the sum is 0.
-        zeros: Flag of each factor: True if it has a value of 0.
-    """
-
-    values: NDArray[np.float64]
-    constants: tuple[float, ...]
-    zeros: Sequence[bool]
-
-    @staticmethod
-    def of(problem: Problem, order: Sequence[int]) -> Logarithms:
-        """Return the logarithms of the factors of a problem of the task ``pr``."""
-        # The layout of the factors does not depend on the mini-buckets, so the smallest ones are planned.
-        plan = make_plan(
-            Elimination(problem, order, cpu_machine(1), MAX_BYTES, "float64"), relaxation=Relaxation(1, side="upper")
-        )
-        encoded = encode(problem, plan, "log-sum-exp")
-        if encoded.impossible:
-            return Logarithms(np.zeros(0), (-math.inf,), ())
-        arena = encoded.arena
-        tables = [
-            np.lib.stride_tricks.as_strided(
-                arena[factor.offset :], factor.sizes, [stride * arena.itemsize for stride in factor.strides]
-            ).reshape(-1)
-            for factor in plan.factors
-        ]
-        zeros = [bool((table == -math.inf).any()) for table in tables]
-        constants = tuple(float(constant) for constant in encoded.constants)
-        return Logarithms(np.concatenate([np.zeros(0), *tables]), constants, zeros)
-
-
-class BoundedSide:
-    """One side of the bounds in a tree, with its best parameters.
-
-    Args:
-        tree: The mini-buckets.
-        logarithms: Logarithms of the factors along the tree's order.
-        side: Side of the bound.
-        maximised: Variables that are not summed over (upper bounds only).
-        previous: Same side in a tree of the same order, whose parameters are continued if they are a better start.
-    """
-
-    def __init__(
-        self,
-        tree: MiniBucketTree,
-        logarithms: Logarithms,
-        side: Bound,
-        maximised: Collection[int] = (),
-        previous: BoundedSide | None = None,
-    ) -> None:
-        self.tree, self._constants, self._zeros = tree, logarithms.constants, logarithms.zeros
-        self._nodes = tree_of(tree.planned)
-        self.is_upper = side == "upper"
-        self._sign = 1 if self.is_upper else -1
-        weights = np.array(node_weights(self._nodes, side, logarithms.zeros, maximised), dtype=np.float64)
-        self._buckets = WeightedMiniBuckets(tree.planned, logarithms.values, weights, tree.shared)
-        self._is_maximised = np.isin(tree.planned.order, list(maximised))
-        self._parameters = self._buckets.initial
-        if previous is not None:
-            starts = self._parameters, self._buckets.continued(previous._buckets, previous._parameters)
-            self._parameters = min(starts, key=lambda start: self._sign * self._buckets.bound(start))
-        self._scales = np.ones(len(self._parameters))
-        self._scales[self._buckets.shifts :] = _WEIGHT_SCALES[side]
-        self.evaluations = 0
-
-    def release_tables(self) -> None:
-        """Free the tables; the parameters remain."""
-        self._buckets.release_tables()
-
-    def temper(self, total: float) -> None:
-        """Set the sum of weights of each maximised variable: the smaller, the closer to a maximum."""
-        self._buckets.set_totals(np.where(self._is_maximised, total, 1.0))
-
-    @property
-    def bound(self) -> float:
-        """The bound with the best parameters so far, rounding included."""
-        return self._rounded(self._buckets.bound(self._parameters))
-
-    def improve(self) -> Iterator[float]:
-        """Yield better and better bounds, rounding included; none if the first one would be infinite."""
-        for value, scaled in minimise(self._evaluate, self._parameters / self._scales):
-            if value == math.inf:
-                return
-            self._parameters = scaled * self._scales
-            yield self._rounded(self._sign * value)
-            if value == -math.inf:
-                return
-
-    def _evaluate(self, scaled: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        self.evaluations += 1
-        bound, gradient = self._buckets.gradient(scaled * self._scales)
-        return self._sign * bound, self._sign * gradient * self._scales
-
-    def _rounded(self, bound: float) -> float:
-        """Return the bound on the whole sum, rounded outwards."""
-        if math.isinf(bound):
-            return bound
-        sizes = math.fsum(map(abs, self._constants)) + abs(bound)
-        slack = self._buckets.rounding + _ULPS * sys.float_info.epsilon * sizes
-        return math.fsum([bound, *self._constants]) + self._sign * slack
-
-    @property
-    def marginals(self) -> NDArray[np.float64]:
-        """Marginals by the beliefs of the last evaluation, in elimination order."""
-        return self._buckets.marginals
-
-    def assignments(self, seed: int) -> NDArray[np.int32]:
-        """Return assignments found along the messages, a row each, in elimination order."""
-        self._buckets.bound(self._parameters)
-        return self._buckets.decode(_SLICES, seed % 2**32).reshape(_SLICES, -1)
-
-    def slices(self, assignments: NDArray[np.int32], is_fixed: NDArray[np.bool_]) -> float:
-        """Return the bound from below by a sum over slices: different assignments of the fixed variables."""
-        bounds = []
-        for values in np.unique(np.where(is_fixed, assignments, -1), axis=0).astype(np.int32):
-            self._buckets.fix(values)
-            bounds.append(self._rounded(self._buckets.bound(self._parameters)))
-        # Each bound is rounded outwards already; the slack covers the rounding of their sum.
-        return float(np.logaddexp.reduce(bounds)) - _ULPS * len(bounds) * sys.float_info.epsilon
-
-    def fix_best(self, assignments: NDArray[np.int32], is_fixed: NDArray[np.bool_]) -> None:
-        """Fix variables to the values of the assignment with the best bound."""
-        best, best_values = -math.inf, None
-        for values in np.unique(np.where(is_fixed, assignments, -1), axis=0).astype(np.int32):
-            self._buckets.fix(values)
-            bound = self._buckets.bound(self._parameters)
-            if best_values is None or bound > best:
-                best, best_values = bound, values
-        if best_values is not None:
-            self._buckets.fix(best_values)
-
-    @property
-    def is_divided(self) -> NDArray[np.bool_]:
-        """True for each variable of a divided bucket, in elimination order."""
-        return np.isin(self.tree.planned.order, self.tree.planned.variables[self.tree.divided])
-
-    @property
-    def is_blocked(self) -> NDArray[np.bool_]:
-        """True for each variable, in elimination order, with several mini-buckets that may be 0.
-
-        Negative weights would make the bound from below 0.
-        """
-        counts: dict[int, int] = {}
-        may_be_zero: list[bool] = []
-        for node in self._nodes.nodes:
-            may_be_zero.append(any(self._zeros[f] for f in node.factors) or any(may_be_zero[c] for c in node.children))
-            counts[node.variable] = counts.get(node.variable, 0) + may_be_zero[-1]
-        return np.array([counts[v] > 1 for v in self._nodes.order], dtype=bool)
-
-
-def largest_tree(
-    problem: Problem, order: Sequence[int], least: int, memory_bytes: int, cells: float, sides: int = 2
-) -> MiniBucketTree | None:
-    """Return the mini-buckets of the largest i-bound within limits; None if not even the smallest fit the memory.
-
-    Args:
-        problem: Problem of the task ``pr``.
-        order: The free variables in elimination order.
-        least: Smallest i-bound, which may have more cells than the limit.
-        memory_bytes: Bytes that tables and parameters may take.
-        cells: Limit on the cells of all mini-buckets.
-        sides: Number of sides whose tables are in the memory at the same time.
-    """
-    best: MiniBucketTree | None = None
-    for ibound in itertools.count(least):
-        tree = MiniBucketTree.of(problem, order, ibound, sides, memory_bytes)
-        if tree.has_large_tables or (best is not None and tree.total_cells > cells):
-            break
-        if tree.peak_bytes <= memory_bytes:
-            best = tree
-        if not tree.divided.any():
-            break
-    return best
 
 
 class _SideRun:
@@ -452,7 +169,7 @@ class BoundOptimisation:
         self._cell_seconds = CELL_SECONDS
         self._lower, self._upper = -math.inf, math.inf
         self._order: Sequence[int] = ()
-        self._logarithms = Logarithms(np.zeros(0), (), ())
+        self._logarithms = FactorLogarithms(np.zeros(0), (), ())
         self._shares_order: Sequence[int] = ()
         self._shares = np.zeros(0)
         self._allowed: list[int] | None = None
@@ -508,7 +225,7 @@ class BoundOptimisation:
         end = self._now + _TRIALS_SHARE * self._seconds
         tree: MiniBucketTree | None = None
         for order in self._orders():
-            logarithms = Logarithms.of(self._problem, order)
+            logarithms = FactorLogarithms.of(self._problem, order)
             if tree is None:
                 self._order, self._logarithms = order, logarithms
                 tree = self._tree(1, _TRIAL_SHARE)
@@ -526,7 +243,7 @@ class BoundOptimisation:
             if self._upper == -math.inf or not tree.divided.any() or self._now >= end:
                 return
 
-    def _trial(self, tree: MiniBucketTree, logarithms: Logarithms, end: float) -> dict[Bound, float]:
+    def _trial(self, tree: MiniBucketTree, logarithms: FactorLogarithms, end: float) -> dict[Bound, float]:
         """Return the bounds after a few evaluations."""
         bounds: dict[Bound, float] = {"upper": math.inf, "lower": -math.inf}
         for sides in (_SIDES,) if self._sides == 2 else ((side,) for side in _SIDES):
@@ -592,7 +309,7 @@ class BoundOptimisation:
         self._lower = max(self._lower, lower)
         yield self._bounds(tree)
         below.fix_best(assignments, blocked)
-        yield from self._improve_sides(runs, end - _SLICES * self._cell_seconds * tree.total_cells)
+        yield from self._improve_sides(runs, end - SLICES * self._cell_seconds * tree.total_cells)
         if blocked.any():
             self._lower = max(self._lower, below.slices(assignments, blocked))
             yield self._bounds(tree)

@@ -12,15 +12,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from elimina.methods.bound_optimisation import (
-    CELL_SECONDS,
-    MEMORY_SHARE,
-    BoundedSide,
-    Logarithms,
-    MiniBucketTree,
-    improve_bounds,
-    largest_tree,
-)
+from elimina.methods.bound_optimisation import CELL_SECONDS, MEMORY_SHARE, improve_bounds
+from elimina.methods.bounded_side import BoundedSide
+from elimina.methods.factor_logarithms import FactorLogarithms
+from elimina.methods.mini_bucket_tree import MiniBucketTree, largest_tree
 from elimina.planning.options import Options
 from elimina.problem.preparation import Problem, restrict
 from elimina.result import Result
@@ -54,7 +49,7 @@ def improve_marginal_map(
         memory_bytes: Bytes that tables and parameters may take.
         deadline: Deadline by ``time.monotonic``.
     """
-    logarithms = Logarithms.of(joint, order)
+    logarithms = FactorLogarithms.of(joint, order)
     if -math.inf in logarithms.constants:
         yield Result("infeasible", "mmap")
         return
@@ -90,7 +85,7 @@ def improve_marginal_map(
 
 
 def _bound_from_above(
-    joint: Problem, tree: MiniBucketTree, logarithms: Logarithms, seed: int, end: float
+    joint: Problem, tree: MiniBucketTree, logarithms: FactorLogarithms, seed: int, end: float
 ) -> tuple[float, Sequence[int]]:
     """Return the best bound, and the assignment found along its messages, in elimination order."""
     side = BoundedSide(tree, logarithms, "upper", joint.maximised)

@@ -1,0 +1,144 @@
+"""One side of the bounds on a sum by weighted mini-buckets: its weights and shifts, and what they bound."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Collection, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina._core import WeightedMiniBuckets
+from elimina.methods.factor_logarithms import FactorLogarithms
+from elimina.methods.mini_bucket_tree import MiniBucketTree
+from elimina.methods.quasi_newton import minimise
+from elimina.planning.tree import Bound, node_weights, tree_of
+
+SLICES = 16
+"""Number of assignments of fixed variables for the bound from below."""
+
+_WEIGHT_SCALES: dict[Bound, float] = {"upper": 3.0, "lower": 0.3}
+"""Scale of a weight's logarithm relative to shifts. From below, early changes of weights end at a bad optimum."""
+
+_ULPS = 4
+"""Largest error of a constant in units in the last place."""
+
+
+class BoundedSide:
+    """One side of the bounds in a tree, with its best parameters.
+
+    Args:
+        tree: The mini-buckets.
+        logarithms: FactorLogarithms of the factors along the tree's order.
+        side: Side of the bound.
+        maximised: Variables that are not summed over (upper bounds only).
+        previous: Same side in a tree of the same order, whose parameters are continued if they are a better start.
+    """
+
+    def __init__(
+        self,
+        tree: MiniBucketTree,
+        logarithms: FactorLogarithms,
+        side: Bound,
+        maximised: Collection[int] = (),
+        previous: BoundedSide | None = None,
+    ) -> None:
+        self.tree, self._constants, self._zeros = tree, logarithms.constants, logarithms.zeros
+        self._nodes = tree_of(tree.planned)
+        self.is_upper = side == "upper"
+        self._sign = 1 if self.is_upper else -1
+        weights = np.array(node_weights(self._nodes, side, logarithms.zeros, maximised), dtype=np.float64)
+        self._buckets = WeightedMiniBuckets(tree.planned, logarithms.values, weights, tree.shared)
+        self._is_maximised = np.isin(tree.planned.order, list(maximised))
+        self._parameters = self._buckets.initial
+        if previous is not None:
+            starts = self._parameters, self._buckets.continued(previous._buckets, previous._parameters)
+            self._parameters = min(starts, key=lambda start: self._sign * self._buckets.bound(start))
+        self._scales = np.ones(len(self._parameters))
+        self._scales[self._buckets.shifts :] = _WEIGHT_SCALES[side]
+        self.evaluations = 0
+
+    def release_tables(self) -> None:
+        """Free the tables; the parameters remain."""
+        self._buckets.release_tables()
+
+    def temper(self, total: float) -> None:
+        """Set the sum of weights of each maximised variable: the smaller, the closer to a maximum."""
+        self._buckets.set_totals(np.where(self._is_maximised, total, 1.0))
+
+    @property
+    def bound(self) -> float:
+        """The bound with the best parameters so far, rounding included."""
+        return self._rounded(self._buckets.bound(self._parameters))
+
+    def improve(self) -> Iterator[float]:
+        """Yield better and better bounds, rounding included; none if the first one would be infinite."""
+        for value, scaled in minimise(self._evaluate, self._parameters / self._scales):
+            if value == math.inf:
+                return
+            self._parameters = scaled * self._scales
+            yield self._rounded(self._sign * value)
+            if value == -math.inf:
+                return
+
+    def _evaluate(self, scaled: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        self.evaluations += 1
+        bound, gradient = self._buckets.gradient(scaled * self._scales)
+        return self._sign * bound, self._sign * gradient * self._scales
+
+    def _rounded(self, bound: float) -> float:
+        """Return the bound on the whole sum, rounded outwards."""
+        if math.isinf(bound):
+            return bound
+        sizes = math.fsum(map(abs, self._constants)) + abs(bound)
+        slack = self._buckets.rounding + _ULPS * sys.float_info.epsilon * sizes
+        return math.fsum([bound, *self._constants]) + self._sign * slack
+
+    @property
+    def marginals(self) -> NDArray[np.float64]:
+        """Marginals by the beliefs of the last evaluation, in elimination order."""
+        return self._buckets.marginals
+
+    def assignments(self, seed: int) -> NDArray[np.int32]:
+        """Return assignments found along the messages, a row each, in elimination order."""
+        self._buckets.bound(self._parameters)
+        return self._buckets.decode(SLICES, seed % 2**32).reshape(SLICES, -1)
+
+    def slices(self, assignments: NDArray[np.int32], is_fixed: NDArray[np.bool_]) -> float:
+        """Return the bound from below by a sum over slices: different assignments of the fixed variables."""
+        bounds = []
+        for values in np.unique(np.where(is_fixed, assignments, -1), axis=0).astype(np.int32):
+            self._buckets.fix(values)
+            bounds.append(self._rounded(self._buckets.bound(self._parameters)))
+        # Each bound is rounded outwards already; the slack covers the rounding of their sum.
+        return float(np.logaddexp.reduce(bounds)) - _ULPS * len(bounds) * sys.float_info.epsilon
+
+    def fix_best(self, assignments: NDArray[np.int32], is_fixed: NDArray[np.bool_]) -> None:
+        """Fix variables to the values of the assignment with the best bound."""
+        best, best_values = -math.inf, None
+        for values in np.unique(np.where(is_fixed, assignments, -1), axis=0).astype(np.int32):
+            self._buckets.fix(values)
+            bound = self._buckets.bound(self._parameters)
+            if best_values is None or bound > best:
+                best, best_values = bound, values
+        if best_values is not None:
+            self._buckets.fix(best_values)
+
+    @property
+    def is_divided(self) -> NDArray[np.bool_]:
+        """True for each variable of a divided bucket, in elimination order."""
+        return np.isin(self.tree.planned.order, self.tree.planned.variables[self.tree.divided])
+
+    @property
+    def is_blocked(self) -> NDArray[np.bool_]:
+        """True for each variable, in elimination order, with several mini-buckets that may be 0.
+
+        Negative weights would make the bound from below 0.
+        """
+        counts: dict[int, int] = {}
+        may_be_zero: list[bool] = []
+        for node in self._nodes.nodes:
+            may_be_zero.append(any(self._zeros[f] for f in node.factors) or any(may_be_zero[c] for c in node.children))
+            counts[node.variable] = counts.get(node.variable, 0) + may_be_zero[-1]
+        return np.array([counts[v] > 1 for v in self._nodes.order], dtype=bool)

@@ -1,0 +1,132 @@
+"""Trees of mini-buckets for bounds on sums: their i-bound, the shifts that fit, and their figures."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina._core import PlannedTree, WeightedMiniBuckets
+from elimina.methods.quasi_newton import VECTORS
+from elimina.planning.tree import plan_tree
+from elimina.problem.preparation import Problem
+
+METHOD = "mbe"
+"""Name of the method in ``Result.stats``."""
+
+_MAX_BITS = 500.0
+"""Base-2 logarithm at which numbers of cells are clipped: far more than any machine holds."""
+
+_MAX_CELLS = 1e15
+"""Cells of messages above which no layout is made, because they cannot fit."""
+
+_SHARED_VARIABLES, _SHIFT_CELLS = 5, 256
+"""Largest number of variables and of cells of a shift. On a 40 x 40 grid (i-bound 9), one variable leaves a gap of 11.3
+in log10, four 6.0, seven no less."""
+
+
+class MiniBucketTree(NamedTuple):
+    """A tree of mini-buckets, and its figures.
+
+    Attributes:
+        planned: The compiled tree.
+        ibound: Largest number of variables of a message.
+        shared: Largest number of variables of a shift.
+        divided: True for each node of a divided bucket.
+        largest_table: Cells of the largest message.
+        total_cells: Cells of all mini-buckets.
+        peak_bytes: Bytes of tables and parameters, those of all sides.
+        has_large_tables: True if the tables alone exceed the memory, as those of larger i-bounds will. If only the
+            parameters exceed it, a larger i-bound, which may have fewer, can still fit.
+    """
+
+    planned: PlannedTree
+    ibound: int
+    shared: int
+    divided: NDArray[np.bool_]
+    largest_table: int
+    total_cells: int
+    peak_bytes: int
+    has_large_tables: bool
+
+    @staticmethod
+    def of(
+        problem: Problem, order: Sequence[int], ibound: int, sides: int = 2, memory_bytes: float = math.inf
+    ) -> MiniBucketTree:
+        """Partition the buckets of an order, with shifts of as many variables as fit.
+
+        Args:
+            problem: Problem of the task ``pr``.
+            order: The free variables in elimination order.
+            ibound: Largest number of variables of a message.
+            sides: Number of sides whose tables are in the memory at the same time.
+            memory_bytes: Bytes that tables and parameters may take.
+        """
+        sizes = np.array(problem.model.sizes, dtype=np.float64)
+        planned = plan_tree(problem.groups.scopes, problem.model.sizes, order, (), ibound)
+        starts, members = planned.separators
+        bits = np.concatenate([[0.0], np.cumsum(np.log2(sizes)[members])])
+        messages = np.exp2(np.minimum(bits[starts[1:]] - bits[starts[:-1]], _MAX_BITS))
+        tables = sizes[planned.variables] * messages
+        divided = np.bincount(planned.variables, minlength=len(sizes))[planned.variables] > 1
+        factors = float(problem.groups.cells(problem.model.sizes).sum())
+        cells = float(messages.sum())
+        fixed = 16 * factors + (WeightedMiniBuckets.bytes(planned) if cells < _MAX_CELLS else 8 * cells)
+        widest = max(2, max((problem.model.sizes[v] for v in order), default=2))
+        shared = max(1, min(_SHARED_VARIABLES, int(math.log(_SHIFT_CELLS) / math.log(widest))))
+        while True:
+            parameters = float(np.minimum(tables[divided], widest**shared).sum()) + float(divided.sum())
+            peak = sides * (fixed + 8 * VECTORS * parameters)
+            if peak <= memory_bytes or shared == 1:
+                break
+            shared -= 1
+        largest, total = int(messages.max(initial=1)), int(tables.sum())
+        return MiniBucketTree(planned, ibound, shared, divided, largest, total, int(peak), sides * fixed > memory_bytes)
+
+    @property
+    def statistics(self) -> dict[str, Any]:
+        """Figures for ``Result.stats``."""
+        variables = self.planned.variables
+        return {
+            "method": METHOD,
+            "device": "cpu",
+            "dtype": "float64",
+            "seconds": {},
+            "partition": "scope",
+            "induced_width": self.planned.width,
+            "largest_table": self.largest_table,
+            "total_cells": self.total_cells,
+            "peak_bytes": self.peak_bytes,
+            "ibound": self.ibound,
+            "divided": len(np.unique(variables[self.divided])),
+            "parts": len(variables),
+        }
+
+
+def largest_tree(
+    problem: Problem, order: Sequence[int], least: int, memory_bytes: int, cells: float, sides: int = 2
+) -> MiniBucketTree | None:
+    """Return the mini-buckets of the largest i-bound within limits; None if not even the smallest fit the memory.
+
+    Args:
+        problem: Problem of the task ``pr``.
+        order: The free variables in elimination order.
+        least: Smallest i-bound, which may have more cells than the limit.
+        memory_bytes: Bytes that tables and parameters may take.
+        cells: Limit on the cells of all mini-buckets.
+        sides: Number of sides whose tables are in the memory at the same time.
+    """
+    best: MiniBucketTree | None = None
+    for ibound in itertools.count(least):
+        tree = MiniBucketTree.of(problem, order, ibound, sides, memory_bytes)
+        if tree.has_large_tables or (best is not None and tree.total_cells > cells):
+            break
+        if tree.peak_bytes <= memory_bytes:
+            best = tree
+        if not tree.divided.any():
+            break
+    return best
