@@ -308,18 +308,18 @@ def test_pool_deals_the_best_nodes() -> None:
     nodes = Nodes(np.array([5, 3, 9, 3]), np.array([1, 0, 2, 1]), np.arange(12))
     pool = Pool(nodes)
     assert (len(pool), pool.least) == (4, 3)
-    best = pool.take(1, 2)
+    best = pool.pop_nodes(1, 2)
     # Of two equal bounds the deeper one.
     assert (best.bounds.tolist(), best.lengths.tolist(), best.decisions.tolist()) == ([3], [1], [9, 10, 11])
     pool.put(best)
     pool.drop(9)
     assert len(pool) == 3
-    rest = pool.take(10, 1)
+    rest = pool.pop_nodes(10, 1)
     assert rest.bounds.tolist() == [3, 3, 5]
     assert rest.decisions.tolist() == [9, 10, 11, 0, 1, 2]
     assert not len(pool)
     pool.put(ROOT)
-    assert pool.take(2048, 3).least == 0
+    assert pool.pop_nodes(2048, 3).least == 0
 
 
 @pytest.mark.data

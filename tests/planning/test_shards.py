@@ -223,7 +223,7 @@ def test_tables_that_are_needed_at_the_same_time_do_not_overlap():
         for number in range(40):
             memory.go_on()
             lives.append([number, None, int(rng.integers(1, 5000))])
-            memory.take(lives[-1][2])
+            memory.allocate(lives[-1][2])
             for table, life in enumerate(lives):
                 if life[1] is None and rng.random() < 0.3:
                     life[1] = number

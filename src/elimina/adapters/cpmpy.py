@@ -87,12 +87,12 @@ class CPM_elimina(_interface.SolverInterface):  # type: ignore[misc]
         listener = None if display is None else lambda solution: self._show(solution, display)
         result = self._model.solve(time_limit=time_limit, on_solution=listener, **options)
         statuses = {"optimal": "OPTIMAL", "feasible": "FEASIBLE", "infeasible": "UNSATISFIABLE"}
-        self._note(result, statuses.get(result.status, "UNKNOWN"))
+        self._set_status(result, statuses.get(result.status, "UNKNOWN"))
         if result.assignment is None:
             for variable in self.user_vars:
                 variable.clear()
         else:
-            self._take(result.assignment)
+            self._set_values(result.assignment)
         self.objective_value_ = result.value if self.has_objective() else None
         return bool(self._solve_return(self.cpm_status))
 
@@ -124,19 +124,19 @@ class CPM_elimina(_interface.SolverInterface):  # type: ignore[misc]
         variables, seen = list(self.user_vars), set()
         expressions = self.solver_vars(variables)
 
-        def note(solution: Solution) -> bool:
+        def report_solution(solution: Solution) -> bool:
             values = tuple(solution[expressions])
             if values not in seen:
                 seen.add(values)
                 self._show(solution, display)
             return len(seen) != solution_limit
 
-        result = self._model.solve(all_solutions=True, time_limit=time_limit, on_solution=note, **options)
+        result = self._model.solve(all_solutions=True, time_limit=time_limit, on_solution=report_solution, **options)
         if not seen:
             status = "UNSATISFIABLE" if result.stats.get("complete") else "UNKNOWN"
         else:
             status = "OPTIMAL" if result.stats["complete"] else "FEASIBLE"
-        self._note(result, status)
+        self._set_status(result, status)
         return len(seen)
 
     def has_objective(self) -> bool:
@@ -188,16 +188,16 @@ class CPM_elimina(_interface.SolverInterface):  # type: ignore[misc]
 
     __add__ = add
 
-    def _note(self, result: Result, status: str) -> None:
+    def _set_status(self, result: Result, status: str) -> None:
         self.cpm_status = _interface.SolverStatus(self.name)
         self.cpm_status.solve_time = result.stats["seconds"]["total"]
         self.cpm_status.exitstatus = _interface.ExitStatus[status]
 
     def _show(self, solution: Solution, display: Any) -> None:
-        self._take(solution)
+        self._set_values(solution)
         self.print_display(display)
 
-    def _take(self, solution: Any) -> None:
+    def _set_values(self, solution: Any) -> None:
         for variable in self.user_vars:
             value = solution[variable.name]
             variable._value = bool(value) if variable.is_bool() else value

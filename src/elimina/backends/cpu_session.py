@@ -123,7 +123,7 @@ class CpuSession:
         if limit is not None:
             view[values >= limit] = forbidden
 
-    def take(self, table: FactorLayout) -> NDArray[np.generic]:
+    def read_table(self, table: FactorLayout) -> NDArray[np.generic]:
         """Copy a table: see ``TableSession.take``."""
         return self._view(table).copy()
 

@@ -154,7 +154,7 @@ class TableSession(Session, Protocol):
         """
         ...
 
-    def take(self, table: FactorLayout) -> Any:
+    def read_table(self, table: FactorLayout) -> Any:
         """Return a copy of a table of the arena after a run, on the device."""
         ...
 

@@ -106,11 +106,11 @@ def solve(
         return
     limit = naming_time_limit(time_limit, reading)
     time_limit = signals.remaining(time_limit, reading)
-    with limit, Progress() as progress, tracing(trace) as note, cluster_of(cluster, local, device) as client:
+    with limit, Progress() as progress, tracing(trace) as trace_bounds, cluster_of(cluster, local, device) as client:
 
         def on_bounds(bounds: Bounds) -> None:
             progress.bounds(bounds)
-            note(bounds)
+            trace_bounds(bounds)
 
         with explaining(total):
             asked, evidence = call_options(options, model), evidence_of(options["evidence"], model)

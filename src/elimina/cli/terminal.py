@@ -85,19 +85,19 @@ def tracing(path: str | None) -> Iterator[Callable[[Bounds], None]]:
         InputError: The file cannot be written.
     """
     if path is None:
-        yield lambda known: None
+        yield lambda bounds: None
         return
     last: list[tuple[int | float | None, int | float | None]] = []
     try:
         with open(path, "w") as file:
 
-            def note(bounds: Bounds) -> None:
+            def write_bounds(bounds: Bounds) -> None:
                 if last[-1:] != [bounds[1:3]]:
                     last.append(bounds[1:3])
                     file.write(json.dumps(bounds._asdict()) + "\n")
                     file.flush()
 
-            yield note
+            yield write_bounds
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror}") from error
 

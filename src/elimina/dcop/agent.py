@@ -187,7 +187,7 @@ class Agent:
         elif isinstance(body, Value):
             self._buckets[target].decide(body, send)
         else:
-            cast(Any, self._buckets[target]).note(source, body, send)
+            cast(Any, self._buckets[target]).receive_request(source, body, send)
         if traversal.is_done:
             self._look_at(target)
 

@@ -189,11 +189,11 @@ class Bucket:
     def decide(self, value: Value, send: Send) -> None:
         """Choose the variable's value given those of ancestors, and send it to the children."""
         self.is_done = True
-        self._tell(value, send)
+        self._send_values(value, send)
         # Tables and messages are not needed any more: free them.
         self._tables, self._heard, self._own_functions = [], {}, None
 
-    def _tell(self, value: Value, send: Send) -> dict[int, int] | None:
+    def _send_values(self, value: Value, send: Send) -> dict[int, int] | None:
         """Choose the variable's value, and send the values that children need; return all known values."""
         assignment = None
         if value.values is not None:
@@ -345,7 +345,7 @@ class CycleBucket(Bucket):
         self._silent: set[int] = set()
         self._slices: dict[int, list[Util]] = {}
 
-    def note(self, source: int, body: Label | Context, send: Send) -> None:
+    def receive_request(self, source: int, body: Label | Context, send: Send) -> None:
         """Take a child's label, or start on a request of the parent."""
         if isinstance(body, Label):
             self._labels[source] = body

@@ -238,7 +238,7 @@ class Engine:
                 session.put(layout, values, table.forbidden if dtype in INTEGERS else None, plan.forbidden)
                 self._look_up()
             session.run(progress=self._look_up)
-            values = session.take(output)
+            values = session.read_table(output)
         finally:
             session.close()
         return MessageTable(values, plan.forbidden, spread, operations, size, dtype)

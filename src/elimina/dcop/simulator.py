@@ -141,7 +141,7 @@ class Queue:
         else:
             self._any.append((time, event))
 
-    def take(self) -> tuple[float, Any] | None:
+    def pop(self) -> tuple[float, Any] | None:
         """Return the next event and its time; None if no event is left."""
         if self._first:
             return self._first.popleft()
@@ -308,7 +308,7 @@ class Simulation:
         for host in self._hosts.values():
             self._start(host, 0.0)
         hosts, is_reliable = self._hosts, self._is_reliable
-        next_event = self._queue.take if self._gpus is None else partial(self._take, self._gpus)
+        next_event = self._queue.pop if self._gpus is None else partial(self._next_event, self._gpus)
         watch, patience = self._watch, _PATIENCE
         while (event := next_event()) is not None:
             arrival, content = event
@@ -336,10 +336,10 @@ class Simulation:
         operations = (host.operations for host in self._hosts.values())
         return self._tally.figures(max(clocks, default=0.0), max(operations, default=0), self._repeated)
 
-    def _take(self, gpus: GpuPool) -> tuple[float, Any] | None:
+    def _next_event(self, gpus: GpuPool) -> tuple[float, Any] | None:
         """Send the results of GPUs, and return the next event; wait for GPUs if there is no event."""
         gpus.collect(is_patient=False)
-        while (event := self._queue.take()) is None and gpus.collect(is_patient=True):
+        while (event := self._queue.pop()) is None and gpus.collect(is_patient=True):
             pass
         return event
 
@@ -377,7 +377,7 @@ class Simulation:
                 tables = [table.values for table in bucket.arrived()]
                 self._gpus.submit(partial(self._timed, agent), tables, partial(self._go_on, host, agent, packet, begun))
                 return
-            self._note(host, *self._timed(agent))
+            self._record(host, *self._timed(agent))
         if self._listener is not None:
             self._listener(_delivery(agent.name, packet, begun, host.clock))
 
@@ -387,7 +387,7 @@ class Simulation:
         messages = agent.work(engine)
         return messages, self._timer() - started, agent.operations - done
 
-    def _note(self, host: _Host, messages: Iterable[Message], seconds: float, operations: int) -> None:
+    def _record(self, host: _Host, messages: Iterable[Message], seconds: float, operations: int) -> None:
         """Move an agent's clocks on, and post its messages."""
         host.clock += seconds
         host.operations += operations
@@ -407,7 +407,7 @@ class Simulation:
         if host.agent is not agent or host.is_down:
             return
         host.is_busy = False
-        self._note(host, *done)
+        self._record(host, *done)
         self._eliminate(host, packet, begun)
         while host.late and not host.is_busy:
             self._work(host, *host.late.popleft())

@@ -89,7 +89,7 @@ class FilterBucket(Bucket):
         self._listed: dict[int, Listed] = {}
         self._finder: SparseTables | None = None
 
-    def note(self, source: int, body: Cost | Limit | Listed, send: Send) -> None:
+    def receive_request(self, source: int, body: Cost | Limit | Listed, send: Send) -> None:
         """Take a child's costs or tuples, or a limit of the parent."""
         if isinstance(body, Listed):
             self._listed[source] = body
@@ -127,7 +127,7 @@ class FilterBucket(Bucket):
             super().decide(value, send)
             self._listed = {}
             return
-        assignment = self._tell(value, send)
+        assignment = self._send_values(value, send)
         assert assignment is not None
         tables, best, _ = self._own_costs()
         cells = [(row(t, tuple(assignment[v] for v in t.scope)).item(), t.forbidden) for t in tables]

@@ -147,12 +147,12 @@ class AgentHost:
         self._inbox.put(partial(self._begin, start))
         if self._thread is None:
             self._thread = self._pool.submit(self._serve)
-            self._thread.add_done_callback(self._tell)
+            self._thread.add_done_callback(self._log_key)
             self._pool.shutdown(wait=False)
 
     async def take(self, batch: Parcel) -> None:
         """Take messages of another agent host."""
-        self._inbox.put(partial(self._take, batch))
+        self._inbox.put(partial(self._receive, batch))
 
     async def adopt(self, views: Sequence[AgentView], traversals: dict[str, Traversals]) -> None:
         """Start agents of a lost worker, in the known pseudo-tree."""
@@ -226,7 +226,7 @@ class AgentHost:
             self._pass_on(agent, agent.start())
         early, self._early = self._early, []
         for batch in early:
-            self._take(batch)
+            self._receive(batch)
 
     def _adopt(self, views: Sequence[AgentView], traversals: dict[str, Traversals]) -> None:
         self._news = News(self._epoch, self._news.traversals)
@@ -245,7 +245,7 @@ class AgentHost:
             for packet in self._log.get(name, ()):
                 self._route(packet)
 
-    def _take(self, batch: Parcel) -> None:
+    def _receive(self, batch: Parcel) -> None:
         if batch.epoch > self._epoch:
             self._early.append(batch)
         elif batch.epoch == self._epoch:
@@ -350,9 +350,9 @@ class AgentHost:
             news = news._replace(outcomes=pickle.dumps((outcomes, self._traffic)))
         if news is not self._news:
             self._news = news
-            self._tell()
+            self._log_key()
 
-    def _tell(self, _: Future[None] | None = None) -> None:
+    def _log_key(self, _: Future[None] | None = None) -> None:
         self._worker.log_event(self._topic, self._key)
 
 

@@ -93,7 +93,7 @@ class Pool:
             # A copy: a view would keep the whole message alive.
             heapq.heappush(self._heap, (bound, -length, next(self._numbers), words.copy()))
 
-    def take(self, max_nodes: int, stride: int) -> Nodes:
+    def pop_nodes(self, max_nodes: int, stride: int) -> Nodes:
         """Hand over every n-th of the best nodes, so that equally good ones remain for other workers."""
         candidates = [heapq.heappop(self._heap) for _ in range(min(len(self._heap), max_nodes * stride))]
         for number, node in enumerate(candidates):
@@ -263,7 +263,7 @@ class ClusterSearch(SearchState):
                 tasks.submit(_round, self._shared, number, limits, self._so_far, remaining_seconds)
                 self._running[number] = _Running(now, None)
             elif len(self._pool):
-                nodes = self._pool.take(_MAX_NODES, max(idle, min(2, tasks.lanes)))
+                nodes = self._pool.pop_nodes(_MAX_NODES, max(idle, min(2, tasks.lanes)))
                 seconds = min(_LONGEST_TURN, max(_FIRST_TURN, _TURN_SHARE * (now - self.started)))
                 has_room = len(self._pool) < _MAX_OPEN
                 incumbent = None if self.chosen is None or self.score is None else (self.score, self.chosen)

@@ -64,19 +64,19 @@ __global__ void __launch_bounds__(kThreads)
                                       : row<S, kMostTables>(s, step, arena, bases, scales, d);
       if (best == domain || s.better(value, best_value)) best = d, best_value = value;
     }
-    const auto take = [&](Value other_value, i64 other) {
+    const auto consider = [&](Value other_value, i64 other) {
       if (other == domain) return;
       if (best == domain || s.better(other_value, best_value) || (!s.better(best_value, other_value) && other < best)) {
         best = other;
         best_value = other_value;
       }
     };
-    for (int mask = 16; mask; mask /= 2) take(exchange(best_value, mask), exchange(best, mask));
+    for (int mask = 16; mask; mask /= 2) consider(exchange(best_value, mask), exchange(best, mask));
     if (domain > 32) {
       if (thread % 32 == 0) warp_best[warp] = best, warp_values[warp] = best_value;
       __syncthreads();
       if (thread == 0)
-        for (int other = 1; other < kThreads / 32; ++other) take(warp_values[other], warp_best[other]);
+        for (int other = 1; other < kThreads / 32; ++other) consider(warp_values[other], warp_best[other]);
     }
     if (thread == 0) step.assign(assignment, best);
     i64* following = shared + (number + 1) % 2 * longest;

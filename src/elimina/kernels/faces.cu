@@ -32,9 +32,9 @@ __global__ void __launch_bounds__(kSize, kBlocks)
   block /= u32(chunks);
   const i64 mid_first = i64(block % u32(splits)) * batch;
   block /= u32(splits);
-  const u32 parts = u32((sharing + outers - 1) / outers);
-  const int shared_outer = int(block % parts) * outers, here = min(outers, sharing - shared_outer);
-  const u64 first_outer = block / parts * u32(sharing) + u32(shared_outer);
+  const u32 shares = u32((sharing + outers - 1) / outers);
+  const int shared_outer = int(block % shares) * outers, here = min(outers, sharing - shared_outer);
+  const u64 first_outer = block / shares * u32(sharing) + u32(shared_outer);
   if (!prepare<P>(record, record_words, first_outer, peaks, stop, map.bases, map.scales, here)) return;
   const StepView step{shared};
   const int cells = int(min(i64(chunk), step[kLoCells] - lo_first)), count = int(min(i64(batch), step[kMidCells] - mid_first));
@@ -63,7 +63,7 @@ __global__ void __launch_bounds__(kSize, kBlocks)
                                          (item.face == 1 ? base(table, item.row) : mid_offset(table, item.row)));
   };
   if (int(threadIdx.x) >= workers) {
-    const int total = here * (count + cells) + count * cells, loaders = kSize - workers, own = int(threadIdx.x) - workers;
+    const int total = here * (count + cells) + count * cells, loaders = kSize - workers, loader = int(threadIdx.x) - workers;
     const auto stride_of = [&](int face) { return step.table(min(first_table(face), tables - 1)).domain_stride(); };
     const i64 strides[] = {stride_of(0), stride_of(1), stride_of(2)};
     // In bytes.
@@ -72,7 +72,7 @@ __global__ void __launch_bounds__(kSize, kBlocks)
     int slot[kItems];
 #pragma unroll
     for (int k = 0; k < kItems; ++k) {
-      const Item item = item_of(min(own + k * loaders, total - 1));
+      const Item item = item_of(min(loader + k * loaders, total - 1));
       from[k] = cell_of(item, min(first_table(item.face), tables - 1));
       slot[k] = item.face == 0 ? map.a + (item.row * batch + item.column) * int(sizeof(Lane))
                                : (item.face == 1 ? map.b : map.ring) + (item.row * chunk + item.column) * int(sizeof(Cell));
@@ -81,8 +81,8 @@ __global__ void __launch_bounds__(kSize, kBlocks)
     const auto load = [&](int depth) {
 #pragma unroll
       for (int k = 0; k < kItems; ++k) {
-        if (own + k * loaders >= total) continue;
-        i64 stride = choose(face_of(own + k * loaders), strides);
+        if (loader + k * loaders >= total) continue;
+        i64 stride = choose(face_of(loader + k * loaders), strides);
         hide(stride);
 #pragma unroll
         for (int u = 0; u < kDepth; ++u, from[k] += stride)
@@ -108,7 +108,7 @@ __global__ void __launch_bounds__(kSize, kBlocks)
     const auto put = [&](int half, int d, int depth) {
 #pragma unroll
       for (int k = 0; k < kItems; ++k) {
-        const int i = own + k * loaders;
+        const int i = loader + k * loaders;
         if (i >= total) continue;
         if constexpr (P::Semiring::scaled) {
           const auto scale = at<typename P::Semiring::Value>(map.scales)[min(first_table(item_of(i).face), tables - 1)];

@@ -25,12 +25,12 @@ constexpr int kNapNanoseconds = 20;
 constexpr int kMostTables = 16;
 constexpr int kRecordWords = 2 * kThreads;  // the longest record; longer steps are launched alone
 
-// Adds up every group-th value of d, with kFlight loads in flight together. `own`: the mini-bucket of a moment-matching step (only with
+// Adds up every group-th value of d, with kFlight loads in flight together. `mini_bucket`: that of a moment-matching step (only with
 // kLevels); -1 in other steps.
 template <int kFlight, bool kLevels, class S, int kMost>
 __device__ __forceinline__ void sum_up(const S& s, typename S::Sum& sum, const typename S::Value* (&from)[kMost],
                                        const int (&stride)[kMost], int domain, int lane, int group, int tables, int tables_a,
-                                       int tables_ab, int own, const typename S::Value (&scales)[kMost]) {
+                                       int tables_ab, int mini_bucket, const typename S::Value (&scales)[kMost]) {
   for (int d = lane; d < domain; d += kFlight * group) {
     typename S::Value values[kFlight][kMost];
 #pragma unroll
@@ -52,8 +52,8 @@ __device__ __forceinline__ void sum_up(const S& s, typename S::Sum& sum, const t
             if (t < tables) values[u][t] *= scales[t];
         }
         if constexpr (kLevels) {
-          if (own >= 0) {
-            s.add(sum, levelled(s, values[u], own, tables));
+          if (mini_bucket >= 0) {
+            s.add(sum, levelled(s, values[u], mini_bucket, tables));
             continue;
           }
         }
@@ -89,7 +89,7 @@ __device__ void small_step(const S& s, StepView step, int first, int cells, type
   using Value = typename S::Value;
   const int domain = int(step[kDomain]), axes = int(step[kAxes]);
   const int tables = int(step[kTables]), tables_a = int(step[kTablesA]), tables_ab = tables_a + int(step[kTablesB]);
-  const int own = kLevels && step[kVariable] == kLevel ? tables_a : -1;
+  const int mini_bucket = kLevels && step[kVariable] == kLevel ? tables_a : -1;
   Value scales[kMost];
 #pragma unroll
   for (int t = 0; t < kMost; ++t) scales[t] = t < tables ? scale_of<S>(step.table(t), peaks) : Value(1);
@@ -119,9 +119,9 @@ __device__ void small_step(const S& s, StepView step, int first, int cells, type
     typename S::Sum sum = s.start();
     if (valid) {
       if (domain > group) {
-        sum_up<4, kLevels>(s, sum, from, stride, domain, lane, group, tables, tables_a, tables_ab, own, scales);
+        sum_up<4, kLevels>(s, sum, from, stride, domain, lane, group, tables, tables_a, tables_ab, mini_bucket, scales);
       } else {
-        sum_up<1, kLevels>(s, sum, from, stride, domain, lane, group, tables, tables_a, tables_ab, own, scales);
+        sum_up<1, kLevels>(s, sum, from, stride, domain, lane, group, tables, tables_a, tables_ab, mini_bucket, scales);
       }
     }
     for (int mask = group / 2; mask; mask /= 2) s.add(sum, exchange(sum, mask));
@@ -156,9 +156,9 @@ __device__ __noinline__ Peaks<S> wide_step(S s, StepView step, int first, int ce
     for (int d = division.lane; valid && d < domain; d += group) {
       const auto value = [&](int t) {
         const TableView table = step.table(t);
-        const Value found = arena[table.offset() + index[t] + d * table.domain_stride()];
-        if constexpr (S::scaled) return found * scale_of<S>(table, peaks);
-        return found;
+        const Value loaded = arena[table.offset() + index[t] + d * table.domain_stride()];
+        if constexpr (S::scaled) return loaded * scale_of<S>(table, peaks);
+        return loaded;
       };
       if constexpr (kLevels) {
         if (step[kVariable] == kLevel) {
@@ -226,14 +226,14 @@ __global__ void __launch_bounds__(kThreads, kTree ? 1 : kResident)
     const i64 item = words[entries_at + shared_slot];
     i64 number = item >> kChunkBits;
     const i64 chunk = item & ((i64(1) << kChunkBits) - 1);
-    const i64* own = links + number * kLinkWords;
+    const i64* first_link = links + number * kLinkWords;
     i64 link[kWalkWords];
-    for (int i = 0; i < kWalkWords; ++i) link[i] = own[i];
-    int chunks = kTree ? 1 : int(own[kChunks]);
-    const int chunk_cells = int(own[kChunkCells]);
-    const i64 start = own[kStart], length = own[kLength];
+    for (int i = 0; i < kWalkWords; ++i) link[i] = first_link[i];
+    int chunks = kTree ? 1 : int(first_link[kChunks]);
+    const int chunk_cells = int(first_link[kChunkCells]);
+    const i64 start = first_link[kStart], length = first_link[kLength];
     for (int i = thread; i < length; i += kThreads) records[0][i] = words[start + i];
-    if (!kTree && thread < 32) wait_for(words + own[kWaitsAt], own[kWaits], unfinished, stop);
+    if (!kTree && thread < 32) wait_for(words + first_link[kWaitsAt], first_link[kWaits], unfinished, stop);
     __syncthreads();
 
     for (int buffer = 0;; buffer ^= 1) {

@@ -12,7 +12,7 @@ __global__ void __launch_bounds__(kThreads)
   if (stopped(stop)) return;
   const StepView step{record};
   const S s = semiring_of<S>(parameter, step);
-  const int own = int(step[kTablesA]);
+  const int mini_bucket = int(step[kTablesA]);
   i64 row_cells = 1;
   for (i64 axis = row_axis; axis < step[kAxes]; ++axis) row_cells *= step.size(axis);
   const u64 words = u64(row_cells + kLanes - 1) / kLanes, all = words * u64(step.cells() / row_cells);
@@ -45,7 +45,7 @@ __global__ void __launch_bounds__(kThreads)
       Value values[kTables];
 #pragma unroll
       for (int t = 0; t < kTables; ++t) values[t] = tables[t][lane];
-      results[lane] = levelled(s, values, own, kTables);
+      results[lane] = levelled(s, values, mini_bucket, kTables);
     }
     if constexpr (kLanes > 1) {
       store_cells<Single<S>>(arena + out, results, int(min(row_cells - cell, i64(kLanes))), 16);

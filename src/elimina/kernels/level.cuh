@@ -8,16 +8,16 @@ namespace elimina {
 
 template <class S, int kMost>
 __device__ __forceinline__ typename S::Value levelled(const S& s, const typename S::Value (&values)[kMost], int number, int count) {
-  typename S::Value sum = values[0], largest = values[0], own = values[0];
+  typename S::Value sum = values[0], largest = values[0], marginal = values[0];
 #pragma unroll
   for (int t = 1; t < kMost; ++t) {
     if (t < count) {
       sum = s.combine(sum, values[t]);
       largest = values[t] > largest ? values[t] : largest;
-      if (t == number) own = values[t];
+      if (t == number) marginal = values[t];
     }
   }
-  return level_cell(s, sum, largest, own, number, count);
+  return level_cell(s, sum, largest, marginal, number, count);
 }
 
 }  // namespace elimina

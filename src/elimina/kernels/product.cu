@@ -34,7 +34,7 @@ __device__ __forceinline__ void store_slots(Slot* slot, const typename P::Lane (
 
 // Puts the products of kNumber words into slots; loads them all before it uses the first.
 template <int kNumber, class P, class Word, class Slot, int kTables>
-__device__ __forceinline__ void take(const typename P::Cell* (&from)[kTables], const i64 (&hop)[kTables], Slot*& slot,
+__device__ __forceinline__ void fill_slots(const typename P::Cell* (&from)[kTables], const i64 (&hop)[kTables], Slot*& slot,
                                      int slot_hop, const typename P::Semiring::Value* scales, P policy) {
   using Lane = typename P::Lane;
   constexpr int kLanes = int(sizeof(Word) / sizeof(Lane));
@@ -86,11 +86,11 @@ __device__ __forceinline__ void fill_few(int slots_at, int pitch, int count, i64
     }
     Slot* slot = at<Slot>(slots_at) + share.group * pitch + word * kPer;
     const int slot_hop = share.groups * pitch;
-    int left = (depth - share.group + share.groups - 1) / share.groups;
+    int remaining = (depth - share.group + share.groups - 1) / share.groups;
 #pragma unroll 1
-    for (; left >= 4; left -= 4) take<4, P, Word>(from, hop, slot, slot_hop, scales, policy);
-    if (left & 2) take<2, P, Word>(from, hop, slot, slot_hop, scales, policy);
-    if (left & 1) take<1, P, Word>(from, hop, slot, slot_hop, scales, policy);
+    for (; remaining >= 4; remaining -= 4) fill_slots<4, P, Word>(from, hop, slot, slot_hop, scales, policy);
+    if (remaining & 2) fill_slots<2, P, Word>(from, hop, slot, slot_hop, scales, policy);
+    if (remaining & 1) fill_slots<1, P, Word>(from, hop, slot, slot_hop, scales, policy);
   }
 }
 
@@ -281,19 +281,19 @@ __global__ void __launch_bounds__(kProductThreads, kBlocks)
       Cell* out = arena + at<i64>(map.mids)[top + i] + lo_first + lo;
 #pragma unroll
       for (int v = 0; v < kVectors; ++v, out += hop) {
-        const int left = cells - lo - v * hop;
+        const int remaining = cells - lo - v * hop;
         Lane results[kVectorLanes];
 #pragma unroll
         for (int j = 0; j < kVectorLanes; ++j) results[j] = policy.finish(sums[i][v * kVectorLanes + j]);
         if (full) {
           store_words<int4>(out, results);
         } else {
-          store_cells<P>(out, results, left, vector);
+          store_cells<P>(out, results, remaining, vector);
         }
         if constexpr (P::Semiring::scaled) {
 #pragma unroll
           for (int j = 0; j < kVectorLanes; ++j)
-            if (j < left) seen.see(results[j]);
+            if (j < remaining) seen.see(results[j]);
         }
       }
     }

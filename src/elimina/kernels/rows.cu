@@ -98,11 +98,11 @@ __global__ void __launch_bounds__(kThreads)
   counts[run] = find_run(r, at + step / 2, at + step < end ? at + step : end, key, group, true) - at;
 }
 
-// Sum of `mine` over the threads of the block before this one, and over all.
-__device__ i64 block_scan(i64 mine, i64& all) {
+// Sum of `count` over the threads of the block before this one, and over all.
+__device__ i64 block_scan(i64 count, i64& all) {
   __shared__ i64 sums[kThreads / 32];
   const int lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) / 32;
-  i64 running = mine;
+  i64 running = count;
   for (int step = 1; step < 32; step *= 2) {
     const i64 other = lower_lane(running, u32(step));
     if (lane >= step) running += other;
@@ -116,7 +116,7 @@ __device__ i64 block_scan(i64 mine, i64& all) {
     if (w < warp) before += sums[w];
     all += sums[w];
   }
-  return before + running - mine;
+  return before + running - count;
 }
 
 // First entry of [at, end) of the ascending sums that is above `pair`.
@@ -139,9 +139,9 @@ struct Pairing {
   Side<R, W> left, right;
   i64 i, i_end, j, j_end;
 
-  template <class Take>
-  __device__ void each(Take&& take) const {
-    meet(stage, low, left, i, i_end, right, j, j_end, take);
+  template <class Visit>
+  __device__ void each(Visit&& visit) const {
+    meet(stage, low, left, i, i_end, right, j, j_end, visit);
   }
   __device__ i64 count() const {
     i64 rows = 0;
@@ -150,9 +150,9 @@ struct Pairing {
     return rows;
   }
   __device__ Marginal<R> marginal() const {
-    Marginal<R> found(stage.ring);
-    each([&](const Key<W>&, Value value) { found.add(stage.ring, value); });
-    return found;
+    Marginal<R> result(stage.ring);
+    each([&](const Key<W>&, Value value) { result.add(stage.ring, value); });
+    return result;
   }
 };
 

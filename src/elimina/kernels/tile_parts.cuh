@@ -305,10 +305,10 @@ __device__ __noinline__ void build(int slots_at, int pitch, int count, u64 cell_
 #pragma unroll
           for (int outer = 0; outer < kOuters; ++outer) {
             if (d + u * groups < depth && outer < outers) {
-              Slot& own = slot[outer * depth * pitch];
-              Cell value = number == first ? values[outer][u] : policy.combine_cells(of_slot<P, Slot>(own), values[outer][u]);
+              Slot& target = slot[outer * depth * pitch];
+              Cell value = number == first ? values[outer][u] : policy.combine_cells(of_slot<P, Slot>(target), values[outer][u]);
               if (two) value = policy.combine_cells(value, others[outer][u]);
-              own = to_slot<P, Slot>(value);
+              target = to_slot<P, Slot>(value);
             }
           }
           slot += groups * pitch;

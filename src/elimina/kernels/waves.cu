@@ -58,7 +58,7 @@ struct WaveFactor {
   i32 step;
 
   __device__ i64 at(i64 offset) const { return offset * count + number; }
-  __device__ double& own(i64 slot) const { return room[slot * step]; }
+  __device__ double& room_at(i64 slot) const { return room[slot * step]; }
 
   // Writes the messages that each axis's variable receives from others, divided by their maximum; returns the logarithm of the product of
   // the maxima.
@@ -70,10 +70,10 @@ struct WaveFactor {
       double peak = -std::numeric_limits<double>::infinity();
       for (i32 x = 0; x < sizes[a]; ++x) {
         const double log = belief[x] - messages[at(offset + x)];
-        own(offset + x) = log;
+        room_at(offset + x) = log;
         peak = fmax(peak, log);
       }
-      for (i32 x = 0; x < sizes[a]; ++x) own(offset + x) = exp(own(offset + x) - peak);
+      for (i32 x = 0; x < sizes[a]; ++x) room_at(offset + x) = exp(room_at(offset + x) - peak);
       log_scale += peak;
       offset += sizes[a];
     }
@@ -97,7 +97,7 @@ struct WaveFactor {
         if (a != axis) {
           value = rest % sizes[a];
           rest /= sizes[a];
-          weight *= own(offset + value);
+          weight *= room_at(offset + value);
         }
         cell += stride * value;
         stride *= sizes[a];
@@ -132,9 +132,9 @@ __global__ void waves_messages(i64 count, i32 axes, const i32* sizes, const i32*
     if (axes == 2) {
       // Both messages in one pass over the cells. The row sum overwrites the received message of its state, which has been used.
       const i32 rows = sizes[0], columns = sizes[1];
-      for (i32 y = 0; y < columns; ++y) factor.own(rows + columns + y) = 0;
+      for (i32 y = 0; y < columns; ++y) factor.room_at(rows + columns + y) = 0;
       for (i32 x = 0; x < rows; ++x) {
-        const double received = factor.own(x);
+        const double received = factor.room_at(x);
         double total = 0;
         for (i32 first = 0; first < columns; first += kFlight) {
           double cells[kFlight];
@@ -144,21 +144,21 @@ __global__ void waves_messages(i64 count, i32 axes, const i32* sizes, const i32*
 #pragma unroll
           for (i32 i = 0; i < kFlight; ++i) {
             if (first + i >= columns) continue;
-            total += cells[i] * factor.own(rows + first + i);
-            factor.own(rows + columns + first + i) += cells[i] * received;
+            total += cells[i] * factor.room_at(rows + first + i);
+            factor.room_at(rows + columns + first + i) += cells[i] * received;
           }
         }
-        factor.own(x) = total;
+        factor.room_at(x) = total;
       }
-      send(factor, messages, 0, 0, share, [&](i32 x) { return factor.own(x); });
-      send(factor, messages, 1, rows, share, [&](i32 y) { return factor.own(rows + columns + y); });
+      send(factor, messages, 0, 0, share, [&](i32 x) { return factor.room_at(x); });
+      send(factor, messages, 1, rows, share, [&](i32 y) { return factor.room_at(rows + columns + y); });
       continue;
     }
     i32 offset = 0, last = 0;
     for (int a = 0; a < axes; ++a) last += sizes[a];
     for (int a = 0; a < axes; ++a) {
-      for (i32 x = 0; x < sizes[a]; ++x) factor.own(last + x) = factor.sum(a, x);
-      send(factor, messages, a, offset, share, [&](i32 x) { return factor.own(last + x); });
+      for (i32 x = 0; x < sizes[a]; ++x) factor.room_at(last + x) = factor.sum(a, x);
+      send(factor, messages, a, offset, share, [&](i32 x) { return factor.room_at(last + x); });
       offset += sizes[a];
     }
   }

@@ -630,9 +630,9 @@ def _checked(options: Options) -> Options:
     return options.only_for("a junction tree").checked()
 
 
-def _limits(options: Options, taken: int = 0) -> RunLimits:
+def _limits(options: Options, used_bytes: int = 0) -> RunLimits:
     """Return the limits of a run while some bytes are held."""
-    return RunLimits(max(1, host_memory(options) - taken), options.host_threads)
+    return RunLimits(max(1, host_memory(options) - used_bytes), options.host_threads)
 
 
 def _store(answer: SliceAnswers, shares: dict[int, Floats], totals: Floats, count: int) -> None:

@@ -133,7 +133,7 @@ def filtered_optimum(
     chosen: list[int] | None = None
     score: int | float | None = None
 
-    def take(value: Sequence[int], cost: int) -> None:
+    def keep_solution(value: Sequence[int], cost: int) -> None:
         nonlocal chosen, score
         chosen = problem.complete(problem.free, value)
         score = model.score(chosen)
@@ -148,7 +148,7 @@ def filtered_optimum(
 
     def poll(lower: int, cost: int, value: list[int] | None) -> bool:
         if value is not None:
-            take(value, cost)
+            keep_solution(value, cost)
         so_far = result_at(min(lower, upper))  # the search proves nothing about totals beyond those that it accepts
         if listener is not None:
             listener(so_far)
@@ -166,7 +166,7 @@ def filtered_optimum(
     if figures.get("interrupted"):
         raise KeyboardInterrupt
     if figures["cost"] < FORBIDDEN_COST:
-        take(figures["value"], figures["cost"])
+        keep_solution(figures["value"], figures["cost"])
         result = result_at(min(figures["bound"], figures["cost"]))
     elif figures["bound"] < upper:
         result = result_at(figures["bound"])

@@ -105,7 +105,7 @@ class JoinGraph:
         seconds: float,
         least_gain: float,
         gpu: CudaDevice | None = None,
-        tell: Callable[[float], None] = lambda constant: None,
+        report: Callable[[float], None] = lambda constant: None,
     ) -> float:
         """Shift costs until a pass gains too little; every assignment keeps its total, constant included.
 
@@ -114,7 +114,7 @@ class JoinGraph:
             seconds: Time after which no further pass is begun.
             least_gain: Least gain of the constant in a pass; a pass with less is the last one.
             gpu: The GPU of the tables; None: they are NumPy's.
-            tell: Called with the constant after each pass.
+            report: Called with the constant after each pass.
 
         Returns:
             The constant that was shifted out of the tables: a lower bound, because no negative costs stay in them.
@@ -125,7 +125,7 @@ class JoinGraph:
         """
         until = time.monotonic() + seconds
         constant, gained = float(self.collect(tables)), math.inf
-        tell(constant)
+        report(constant)
         again: Callable[[], Any] = functools.partial(self.move, tables)
         for number in itertools.count():
             if not math.isfinite(constant) or gained < least_gain or (number and time.monotonic() > until):
@@ -137,7 +137,7 @@ class JoinGraph:
                 again = gpu.recorded(again)
             gained = float(again())
             constant += gained
-            tell(constant)
+            report(constant)
         return constant
 
     def move(self, tables: Sequence[Floats]) -> Any:

@@ -246,12 +246,12 @@ class SoftConsistency:
                 nodes; if it returns False, the turn ends.
         """
 
-        def tell(lower: int, best: int, count: int, value: list[int] | None) -> bool:
+        def report(lower: int, best: int, count: int, value: list[int] | None) -> bool:
             outcome = None if value is None else self._whole(value)
             return poll(self.units.total(lower), outcome, count - self.nodes)
 
         begun, before = time.monotonic(), self.core.progress
-        outcome = self.core.run(seconds, self.nodes + nodes, memory, tell)
+        outcome = self.core.run(seconds, self.nodes + nodes, memory, report)
         seconds, gained = time.monotonic() - begun, self.core.progress - before
         self.seconds += seconds
         self.rest = (1 - self.core.progress) * seconds / gained if gained > 0 else math.inf
@@ -269,12 +269,12 @@ def _gains_enough() -> Callable[..., bool]:
     """Return a predicate of the bound after a pass: true if the pass has raised it enough."""
     before = 0
 
-    def tell(bound: int, *_: object) -> bool:
+    def report(bound: int, *_: object) -> bool:
         nonlocal before
         gained, before = bound - before, bound
         return gained >= _MIN_GAIN_SHARE * bound
 
-    return tell
+    return report
 
 
 def _units(problem: Problem, spread: float, total: int | float | None, is_shifted: bool) -> tuple[int | float, int]:

@@ -315,7 +315,7 @@ class _Builder:
             table_strides[axis] = cells
             cells *= lengths[axis]
             end = stride * sizes[axis]
-        return GpuTable(axes, sizes, division, self.memory.take(cells), tuple(table_strides), cells)
+        return GpuTable(axes, sizes, division, self.memory.allocate(cells), tuple(table_strides), cells)
 
     def _remote(self, copy: Exchange) -> int:
         """Return the elements that come from other GPUs."""
@@ -365,7 +365,7 @@ class _Memory:
         """Begin the next moment: tables released before it may share memory with tables made in it."""
         self._now += 1
 
-    def take(self, span: int) -> int:
+    def allocate(self, span: int) -> int:
         """Return the start of a new table."""
         number = len(self._spans)
         self._spans.append(max(span, 1))

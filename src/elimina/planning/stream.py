@@ -290,13 +290,13 @@ class Schedule:
         offsets: list[int] = []
         written = ran = fetched = 0
         for view in views:
-            offset, copy = view.take(box, self.number)
+            offset, copy = view.reserve(box, self.number)
             offsets.append(offset)
             if copy is not None:
                 uploads.append(copy)
                 ran, fetched = max(ran, view.ran), max(fetched, view.fetched)
                 written = max(written, self._last.get(view.table.source, 0))
-        offset, free = output_view.take(box, self.number)
+        offset, free = output_view.reserve(box, self.number)
         download = (_copy(box, output_view.table, output_view.window, offset),) if streamed.download else ()
         return StreamTile(
             self.number,
@@ -347,7 +347,7 @@ class _Operand:
         self._first_cell: tuple[int, ...] | None = None
         self.ran = self.fetched = 0
 
-    def take(self, box: _Box, number: int) -> tuple[int, Copy | None]:
+    def reserve(self, box: _Box, number: int) -> tuple[int, Copy | None]:
         """Return the offset of a tile's input part, and the copy that brings it; None if it is there already."""
         if not self.window.slots:
             return self.window.start + _start(self.table, box.first), None
@@ -384,14 +384,14 @@ class _Output:
     def __init__(self, table: StreamedTable, window: Window, before: int, after: int) -> None:
         self.table, self.window = table, window
         self._used = [before] * window.slots
-        self._taken, self._after = 0, after
+        self._reserved_rows, self._after = 0, after
 
-    def take(self, box: _Box, number: int) -> tuple[int, int]:
+    def reserve(self, box: _Box, number: int) -> tuple[int, int]:
         """Return the offset of a tile's part, and the tile whose download has to be over before it is written."""
         if not self.window.slots:
             return self.window.start + _start(self.table, box.first), self._after
-        slot = self._taken % self.window.slots
-        self._taken += 1
+        slot = self._reserved_rows % self.window.slots
+        self._reserved_rows += 1
         free, self._used[slot] = self._used[slot], number
         return self.window.start + slot * self.window.span, free
 

@@ -122,12 +122,12 @@ def _shares(weight: Array) -> Iterator[Array]:
         yield np.ldexp(np.ones(len(weight)), step)
 
 
-def _unused(taken: set[str], name: str) -> str:
+def _unused(names: set[str], name: str) -> str:
     """Return an unused name for a leaf, and reserve it."""
     name = f"likelihood of {name}"
-    while name in taken:
+    while name in names:
         name += "'"
-    taken.add(name)
+    names.add(name)
     return name
 
 

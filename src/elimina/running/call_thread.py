@@ -77,17 +77,17 @@ class CallThread(threading.Thread):
                     return
         finally:
             # A lack of memory may end the thread while it is idle.
-            self._leave()
+            self._retire()
 
     def _next(self) -> Callable[[], None] | None:
         while True:
             try:
                 return self.works.get(timeout=IDLE_THREAD_SECONDS)
             except Empty:
-                if self._leave():
+                if self._retire():
                     return None
 
-    def _leave(self) -> bool:
+    def _retire(self) -> bool:
         """Stop waiting; return whether no call has arrived meanwhile."""
         with _hiring_lock:
             if self in idle_threads:

@@ -219,11 +219,11 @@ class Sweep:
         is_alone = len(self._devices) == 1 or len(numbers) == 1
         reporting_execution = execution if is_alone else execution._replace(progress=None)
 
-        def work(device: int, taken: Iterator[int]) -> Iterator[Slice]:
+        def work(device: int, numbers: Iterator[int]) -> Iterator[Slice]:
             if device not in self._lanes:
                 device_execution = execution._replace(backend=self._devices[device])
                 self._lanes[device] = _DeviceSlices(device_execution, self._semiring)
-            return self._lanes[device].run(taken, parameter, functools.partial(self._report, reporting_execution))
+            return self._lanes[device].run(numbers, parameter, functools.partial(self._report, reporting_execution))
 
         sizes = execution.plan.form.sizes
         together = sizes[-1] if sizes else 1
@@ -274,7 +274,7 @@ class _DeviceSlices:
         self._encoder = Encoder(self._problem, plan, semiring, self._whole)
         self.rows = [0, 0]
         self.clock: dict[str, float] = {}
-        self._note("encode", time.perf_counter() - started)
+        self._record_seconds("encode", time.perf_counter() - started)
         execution.check_deadline("the tables encoded")
 
     def run(self, numbers: Iterable[int], parameter: int | None, report: Callable[[float], None]) -> Iterator[Slice]:
@@ -303,7 +303,7 @@ class _DeviceSlices:
                 if run is None or first < len(self._levels):
                     for run in self._runs(session, parameter, first, report):
                         for phase, seconds in run.seconds.items():
-                            self._note(phase, seconds)
+                            self._record_seconds(phase, seconds)
                         self.rows = [count + new for count, new in zip(self.rows, run.rows, strict=True)]
                 assert run is not None
                 stale = len(self._variables) + 1
@@ -355,7 +355,7 @@ class _DeviceSlices:
         if session is not None:
             for factor in map(self._plan.factors.__getitem__, factors):
                 session.load(factor.offset, self._encoder.arena[factor.offset : factor.offset + factor.span])
-        self._note("encode", time.perf_counter() - started)
+        self._record_seconds("encode", time.perf_counter() - started)
         return changed[0] + 1
 
     @cached_property
@@ -371,7 +371,7 @@ class _DeviceSlices:
         problem = self._problem._replace(tables=Tables(self._tables), fixed=fixed)
         return problem, self._encoder.encoded(problem)
 
-    def _note(self, phase: str, seconds: float) -> None:
+    def _record_seconds(self, phase: str, seconds: float) -> None:
         self.clock[phase] = self.clock.get(phase, 0.0) + seconds
 
 

@@ -90,7 +90,7 @@ def walk(rows: tuple[Row, ...], facts: Facts) -> Portfolio:
         if not row.applies(facts):
             continue
         row.log(facts)
-        outcome = yield from _take(row, facts)
+        outcome = yield from _run_row(row, facts)
         facts.failure = outcome.failure
         if row.ends != "never":
             last = outcome
@@ -99,7 +99,7 @@ def walk(rows: tuple[Row, ...], facts: Facts) -> Portfolio:
     return last
 
 
-def _take(row: Row, facts: Facts) -> Portfolio:
+def _run_row(row: Row, facts: Facts) -> Portfolio:
     step = walk(row.rows, facts) if row.method is None else row.method(facts, row)
     if isinstance(step, Strategy):
         return (yield step)

@@ -210,14 +210,14 @@ class Canvas(Picture):
     def _curve(self, run: Points) -> Any:
         steps = np.diff(run, axis=0)
         upright = steps * [0.0, 0.5]
-        leave, arrive = run[:-1] + upright, run[1:] - upright
-        leave[0], arrive[-1] = run[0] + steps[0] / 3, run[-1] - steps[-1] / 3
-        controls = np.stack([leave, arrive, run[1:]], axis=1).reshape(-1, 2)
+        start, end = run[:-1] + upright, run[1:] - upright
+        start[0], end[-1] = run[0] + steps[0] / 3, run[-1] - steps[-1] / 3
+        controls = np.stack([start, end, run[1:]], axis=1).reshape(-1, 2)
         codes = [self._path.MOVETO] + [self._path.CURVE4] * len(controls)
         return self._path(np.concatenate([run[:1], controls]), codes)
 
     def links(self, starts: Points, ends: Points, gid: str, widths: Sequence[float]) -> None:
-        """Draw curves that leave downwards and arrive downwards."""
+        """Draw curves that start downwards and end downwards."""
         codes = [self._path.MOVETO] + [self._path.CURVE4] * 3
         paths = []
         for (x0, y0), (x1, y1) in zip(starts, ends, strict=True):

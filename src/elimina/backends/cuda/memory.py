@@ -42,7 +42,7 @@ class Block:
             stream.wait_event(self._freed)
         self._stream = stream
 
-    def leave(self) -> None:
+    def mark_idle(self) -> None:
         """Mark the block as idle after its current work."""
         self._freed.record(self._stream)
 
@@ -58,7 +58,7 @@ class Lease:
             return
         # Memory of a failed GPU cannot be released.
         with contextlib.suppress(self._failure):
-            self._block.leave()
+            self._block.mark_idle()
             self._idle.append(self._block)
 
 

@@ -212,7 +212,7 @@ class CudaSession:
                 forbid = forbidding_copy(self._backend.cupy)
                 forbid(source, source.dtype.type(limit), self._program.dtype.type(forbidden), view)
 
-    def take(self, table: FactorLayout) -> Any:
+    def read_table(self, table: FactorLayout) -> Any:
         """Copy a table on the device: see ``TableSession.take``."""
         with self._here(), self._cuda.using_allocator(self._backend.device_memory.allocate_array):
             view = self._view(table)

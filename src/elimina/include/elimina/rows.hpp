@@ -100,8 +100,8 @@ struct Stage {
   }
 
   // The same for a key: the address of its cell in each table is the sum of the offsets of two keys.
-  ELIMINA_HD bool admits(const i64* one, const i64* other, Value& value) const {
-    return admits(value, [&](i64 n) { return *reinterpret_cast<const Value*>(one[n] + other[n]); });
+  ELIMINA_HD bool admits(const i64* first, const i64* other, Value& value) const {
+    return admits(value, [&](i64 n) { return *reinterpret_cast<const Value*>(first[n] + other[n]); });
   }
 
   ELIMINA_HD i64 tables() const { return words[0] + (words[1] > 0 ? words[1] : 0); }
@@ -134,16 +134,16 @@ struct Side {
   const typename R::Value* values;
 };
 
-// Rows [i, i_end) and [j, j_end) that differ in the low field only: calls take(key, value) where they meet, in ascending order.
-template <class R, int W, class Take>
+// Rows [i, i_end) and [j, j_end) that differ in the low field only: calls visit(key, value) where they meet, in ascending order.
+template <class R, int W, class Visit>
 ELIMINA_HD void meet(const Stage<R, W>& stage, u64 low, const Side<R, W>& a, i64 i, i64 i_end, const Side<R, W>& b,
-                     i64 j, i64 j_end, Take&& take) {
+                     i64 j, i64 j_end, Visit&& visit) {
   while (i < i_end && j < j_end) {
     const u64 x = a.keys[i].word[W - 1] & low, y = b.keys[j].word[W - 1] & low;
     if (x == y) {
       const Key<W> key = a.keys[i] | b.keys[j];
       typename R::Value value = stage.ring.combine(a.values[i], b.values[j]);
-      if (stage.admits(key, value)) take(key, value);
+      if (stage.admits(key, value)) visit(key, value);
     }
     i += x <= y;
     j += y <= x;
