@@ -271,7 +271,7 @@ void bind_dense(nb::module_& m) {
       .def("__init__", &make_planner, "sizes"_a, "starts"_a, "members"_a, "strides"_a, "offsets"_a, "least"_a,
            "asked"_a, "answer_offsets"_a, "first"_a, "last"_a,
            "Take factors: scopes in compressed rows, their strides and offsets in an arena, and log2 of each "
-           "factor's least positive value. `asked`, `places`: requested variables, and offsets of their "
+           "factor's least positive value. `asked`, `answer_offsets`: requested variables, and offsets of their "
            "marginals in the answer. `first`, `last`: range of the arena for messages.")
       .def("measure", &measure, "values"_a,
            "Return the work of the plan for these observed values (-1: not observed), and its number of steps; "

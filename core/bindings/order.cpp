@@ -236,7 +236,7 @@ void bind_order(nb::module_& m) {
         "after `slowest` times `seconds`.");
   m.def("find_partial_order", &find_partial_order, nb::arg("sizes"), nb::arg("offsets"), nb::arg("members"),
         nb::arg("log_cells"), nb::arg("seed"),
-        "Return an elimination order by fill-in. From a bucket of more than 2^most cells on, or if a part "
+        "Return an elimination order by fill-in. From a bucket of more than 2^log_cells cells on, or if a part "
         "of the graph has such a bucket, variables are only listed.");
   m.def("messages", &messages, nb::arg("sizes"), nb::arg("offsets"), nb::arg("members"), nb::arg("order"),
         "Return the messages along an order.");

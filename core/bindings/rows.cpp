@@ -187,7 +187,7 @@ void bind_rows(nb::module_& m) {
         "max_rows"_a, "threads"_a,
         "Join two sorted tables with one layout of keys; return keys, values and the number of candidates. "
         "`low`: bits of the least significant variable, which may be eliminated. Raises OverflowError for "
-        "more than `most` rows.");
+        "more than `max_rows` rows.");
   m.def("rows_project", &project, "semiring"_a, "parameter"_a, "integer_parameter"_a, "keys"_a, "values"_a, "low"_a,
         "threads"_a, "Eliminate the least significant variable of a sorted table.");
   m.def("rows_semi_join", &semi_join, "keys"_a, "values"_a, "others"_a, "group"_a, "threads"_a,

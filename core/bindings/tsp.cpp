@@ -125,7 +125,7 @@ void bind_tsp(nb::module_& m) {
           "Multipliers of the cities, in parts of a unit, and the number of parts.")
       .def("survivors", &survivors, "upper"_a, "max_edges"_a, "seconds"_a = kNoLimit,
            "Return both ends and the lengths of all edges that a tour of at most `upper` may have; None if "
-           "there are more than `most`, or the time was up.");
+           "there are more than `max_edges`, or the time was up.");
 }
 
 }  // namespace elimina::tsp

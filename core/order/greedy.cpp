@@ -247,7 +247,7 @@ class GreedyRun {
         first_gained_(graph.count(), none), credited_(graph.count(), 0), joined_(graph.count(), 0),
         max_entries_(2 * std::size_t{graph.count()} + 1), queue_(rule == Rule::sweep ? 0 : graph.count()) {}
 
-  // Eliminates vertices until a bucket has more than 2^most cells.
+  // Eliminates vertices until a bucket has more than 2^log_cells cells.
   PartialOrder run_up_to(double log_cells, Clock& clock) {
     PartialOrder partial;
     for (Vertex v = 0; v < rest_.count(); ++v) {

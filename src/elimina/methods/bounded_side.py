@@ -30,7 +30,7 @@ class BoundedSide:
 
     Args:
         tree: The mini-buckets.
-        logarithms: FactorLogarithms of the factors along the tree's order.
+        logarithms: Logarithms of the factors along the tree's order.
         side: Side of the bound.
         maximised: Variables that are not summed over (upper bounds only).
         previous: Same side in a tree of the same order, whose parameters are continued if they are a better start.
