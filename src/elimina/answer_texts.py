@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from elimina.number_texts import number_text, probability_text
 
 if TYPE_CHECKING:
     from elimina.model.policy import Policy
+
+
+def labelled(rows: Sequence[tuple[str, str]]) -> str:
+    """Return a line for each label and text; the texts are aligned."""
+    width = max(12, *(len(label) + 2 for label, _ in rows))
+    return "\n".join(f"{label + ':':{width}}{text}" for label, text in rows)
 
 
 def policies_lines(policies: Mapping[str, Policy]) -> list[str]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina.answer_texts import assignment_text, json_text, marginals_table, policies_lines
+from elimina.answer_texts import assignment_text, json_text, labelled, marginals_table, policies_lines
 from elimina.display import Displayed, bars_of, escaped, sample, table_of
 from elimina.errors import InputError
 from elimina.model.model import Model
@@ -483,7 +483,7 @@ class Result(Displayed):
         name = "log10 count" if described(self.task).is_count else "log10 Z"
         if self.log10_z is not None:
             error = self.stats.get("log10_z_error")
-            ending = "" if error is None else f", error about {error:.1g}"
+            ending = "" if error is None else f", error {_error_text(error)}"
             rows.append((name, f"about {self.log10_z:.6g}{ending}"))
         if self.interval is not None:
             low, high, level = self.interval
@@ -508,7 +508,7 @@ class Result(Displayed):
         """Return the rows of an estimate: its error, and the bounds on marginals; none if nothing is estimated."""
         if self.status != "estimated":
             return []
-        size = "unknown" if self.error is None else f"about {self.error:.1g}"
+        size = "unknown" if self.error is None else _error_text(self.error)
         method = self.stats.get("method")
         rows = [("error", size if method is None else f"{size} ({method})")]
         for name, bounds in self.marginal_bounds.items():
@@ -524,6 +524,10 @@ class Result(Displayed):
             rows += self.ranked_rows()
         elif self.assignment:
             rows.append(("assignment", assignment_text(self.assignment)))
-        width = max(12, *(len(name) + 2 for name, _ in rows))
-        lines = [f"{name + ':':{width}}{text}" for name, text in rows] + policies_lines(self.policies)
+        lines = [labelled(rows), *policies_lines(self.policies)]
         return "\n".join([*lines, marginals_table(self.marginals)] if self.marginals else lines)
+
+
+def _error_text(error: float) -> str:
+    """Return an estimated error; an infinite one is unknown."""
+    return "unknown" if math.isinf(error) else f"about {error:.1g}"

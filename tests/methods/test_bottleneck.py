@@ -89,12 +89,14 @@ def test_answers_in_little_memory_of_a_gpu(monkeypatch, memory):
 
 def test_bounds_where_tables_do_not_fit():
     model = grid_model(20, 3, 0.0, seed=4)
-    result = elimina.solve(model, "bottleneck", device="cpu", memory="1MiB")
+    result = elimina.solve(model, "bottleneck", device="cpu", memory="1MiB", options=elimina.Options(exact=True))
+    assert (result.status, result.stats["method"]) == ("optimal", "thresholds")
+    result = elimina.solve(model, "bottleneck", device="cpu", memory="256KiB")
     assert (result.status, result.stats["method"]) == ("bounded", "first bounds")
     assert result.lower_bound < result.value == result.upper_bound
     for options in (elimina.Options(method="eliminate"), elimina.Options(exact=True)):
         with pytest.raises(MemoryLimitError):
-            elimina.solve(model, "bottleneck", device="cpu", memory="1MiB", options=options)
+            elimina.solve(model, "bottleneck", device="cpu", memory="256KiB", options=options)
 
 
 @given(data=st.data())

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from elimina.answer_texts import assignment_text
+from elimina.answer_texts import assignment_text, labelled
 from elimina.cli import signals
 from elimina.cli.model_input import source_of, source_option, verbose_option
 from elimina.cli.model_output import write_answer
@@ -22,7 +22,7 @@ from elimina.cli.options import (
     output_option,
     time_limit_option,
 )
-from elimina.cli.terminal import Command, labelled, option
+from elimina.cli.terminal import Command, option
 from elimina.cp import SearchOptions, read
 from elimina.number_texts import count_text, seconds_text
 from elimina.planning.option_values import read_gap

@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from elimina import dcop as distributed
-from elimina.answer_texts import assignment_text
+from elimina.answer_texts import assignment_text, labelled
 from elimina.cli import signals
 from elimina.cli.model_input import source_of, source_option, verbose_option
 from elimina.cli.model_output import write_answer
@@ -36,7 +36,7 @@ from elimina.cli.options import (
     threads_option,
     time_limit_option,
 )
-from elimina.cli.terminal import Command, labelled, option
+from elimina.cli.terminal import Command, option
 from elimina.dcop import AgentOptions, Network, Problem, solve
 from elimina.dcop.agent import Forecast
 from elimina.dcop.problem import HEURISTICS

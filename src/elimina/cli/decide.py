@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from elimina.answer_texts import marginals_table, policies_lines
+from elimina.answer_texts import labelled, marginals_table, policies_lines
 from elimina.cli import signals
 from elimina.cli.model_input import source_of, source_option, verbose_option
 from elimina.cli.model_output import write_answer
@@ -26,7 +26,7 @@ from elimina.cli.options import (
     sampling_options,
     time_limit_option,
 )
-from elimina.cli.terminal import Command, labelled, option
+from elimina.cli.terminal import Command, option
 from elimina.decisions import InfluenceDiagram, ObservationGains
 from elimina.errors import TimeLimitError
 from elimina.number_texts import seconds_text

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from elimina import api
-from elimina.answer_texts import assignment_text, marginals_table
+from elimina.answer_texts import assignment_text, labelled, marginals_table
 from elimina.cli import signals
 from elimina.cli.model_input import explaining, read_with_total, reading_options, source_of, source_option
 from elimina.cli.options import (
@@ -32,7 +32,7 @@ from elimina.cli.options import (
     run_options,
     time_limit_option,
 )
-from elimina.cli.terminal import Command, labelled, option, show, tracing
+from elimina.cli.terminal import Command, option, show, tracing
 from elimina.errors import InputError
 from elimina.io.files import save
 from elimina.model.auxiliary_variables import is_auxiliary
@@ -232,16 +232,19 @@ def _human(result: Result, model: Model, reason: str) -> str:
     if result.status == "bounded" or (result.value is None and result.status != "estimated"):
         rows += result.bounds_row()
     method = SOLVE_METHODS.get(stats.get("method", ""), SolveMethod())
-    if method.searches:
-        searches = f"{stats['rounds']} with mini-buckets, {stats['turns']} with soft local consistency"
-        rows.append(("nodes", f"{count_text(stats['nodes'])} (searches: {searches})"))
+    if "nodes" in stats:
+        searches = ""
+        if "rounds" in stats:
+            searches = f" (searches: {stats['rounds']} with mini-buckets, {stats['turns']} with soft local consistency)"
+        rows.append(("nodes", f"{count_text(stats['nodes'])}{searches}"))
     if method.filters and stats["rows_made"]:
         rows.append(
             ("tuples", f"{count_text(stats['rows_made'])}, {count_text(stats['rows_filtered'])} of them filtered")
         )
     elif stats["induced_width"] is not None:
         rows.append(("width", f"{stats['induced_width']} (largest table: {count_text(stats['largest_table'])} cells)"))
-    rows.append(("memory", bytes_text(stats["peak_bytes"])))
+    if stats["peak_bytes"]:
+        rows.append(("memory", bytes_text(stats["peak_bytes"])))
     total = stats["seconds"]["total"]
     dtype = "" if stats["dtype"] is None else f", {stats['dtype']}"
     workers = f" of {stats['workers']} workers" if "workers" in stats else ""

@@ -10,7 +10,7 @@ import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -40,11 +40,6 @@ def show_notices(level: int = logging.WARNING) -> None:
     if not any(isinstance(handler, _Echo) for handler in _logger.handlers):
         _logger.addHandler(_Echo())
     _logger.setLevel(level)
-
-
-def labelled(rows: Iterable[tuple[str, str]]) -> str:
-    """Return a line for each label and text."""
-    return "\n".join(f"{name + ':':12}{text}" for name, text in rows)
 
 
 def show(text: str) -> None:

@@ -47,7 +47,7 @@ def answer_rows(result: Result) -> list[tuple[str, object]]:
     stats = result.stats
     if stats.get("method") is not None:
         rows.append(("method", stats["method"]))
-    if "peak_bytes" in stats:
+    if stats.get("peak_bytes"):
         rows.append(("memory", bytes_text(stats["peak_bytes"])))
     if "seconds" in stats:
         rows.append(("time", seconds_text(stats["seconds"]["total"])))

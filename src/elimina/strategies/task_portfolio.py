@@ -16,6 +16,7 @@ MODULES = {
     "mmap": "elimina.strategies.marginal_map",
     "count-optima": "elimina.strategies.count_optima",
     "kbest": "elimina.strategies.k_best",
+    "bottleneck": "elimina.strategies.bottleneck",
 }
 """Modules with the ``ROWS`` of tasks that have more methods than elimination: each is loaded when it is asked for."""
 
