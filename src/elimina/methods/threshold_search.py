@@ -61,8 +61,7 @@ class ThresholdSearch:
         values = table.values
         if table.default is not None and len(values) < table.cells:
             values = np.append(values, np.asarray(table.default, dtype=values.dtype))
-        costs: Costs = np.unique(self._problem.model.sign * values)
-        return costs
+        return np.unique(self._problem.model.sign * values)
 
     def _levels_of(self, costs: Sequence[Costs]) -> Costs:
         """Return the costs that may be the worst ones of an assignment within the model's upper bound."""
@@ -70,7 +69,7 @@ class ThresholdSearch:
         allowed = [c[c < model.sign * forbidden_value(model.sense, c.dtype)] for c in costs]
         if not all(map(len, allowed)):
             return np.array([])
-        levels = np.unique(np.concatenate(allowed))
+        levels: Costs = np.unique(np.concatenate(allowed))
         levels = levels[levels >= max(c[0] for c in allowed)]
         return levels[: bisect.bisect_left(levels, True, key=lambda c: model.is_beyond_bound(model.sign * c.item()))]
 
