@@ -73,7 +73,7 @@ def test_the_log_names_plans_and_strategies(elimina):
     elimina("generate", "random", "-n", 60, "-d", 6, "--p1", 0.12, "--p2", 0.2, "a.wcsp")
     ran = elimina("solve", "a.wcsp", "--time-limit", 3, "--threads", 1, "-v")
     assert (
-        "elimina: next: filter for bounds, for 0.3 s (filtering takes the costs; its tables do not fit the memory; "
+        "elimina: next: filter for bounds, for 0.3 s (filtering works with these costs; its tables do not fit into memory; "
         in ran.err
     )
     assert "elimina: filter: started\nelimina: filter: ended after " in ran.err

@@ -137,13 +137,13 @@ ELIMINATION_IS_NOT_SHORT = Condition(
     _order_text, lambda facts: facts.seconds_in(facts.searched_order) >= SHORT_ELIMINATION_SECONDS
 )
 TABLES_FIT = Condition(
-    "its tables fit the memory if they are written out",
+    "its tables fit into memory if they are written out",
     lambda facts: can_write_tables(facts.problem, facts.memory_bytes),
 )
 QUICK_ORDER_FITS = Condition(
-    "its tables fit the memory", lambda facts: 2 * facts.quick_order.largest_table < facts.memory_bytes
+    "its tables fit into memory", lambda facts: 2 * facts.quick_order.largest_table < facts.memory_bytes
 )
-QUICK_ORDER_DOES_NOT_FIT = no(QUICK_ORDER_FITS, "its tables do not fit the memory")
+QUICK_ORDER_DOES_NOT_FIT = no(QUICK_ORDER_FITS, "its tables do not fit into memory")
 
 
 QUICK_ORDER_IS_FAR_TOO_LARGE = Condition(
@@ -206,14 +206,14 @@ MINI_BUCKETS_ARE_LOOSE = Condition(
 )
 MINI_BUCKETS_ARE_TIGHT = no(MINI_BUCKETS_ARE_LOOSE, "mini-buckets have many variables")
 FILTER_IS_FIRST = Condition(
-    "filtering bounds better than search",
+    "filtering gives better bounds than search",
     lambda facts: not (SEARCH_IS_QUICKER.holds(facts) and is_loose(facts.quick_order)),
 )
 
 
 # Methods.
 
-CAN_FILTER = Condition("filtering takes the costs", lambda facts: facts.can_filter)
+CAN_FILTER = Condition("filtering works with these costs", lambda facts: facts.can_filter)
 
 
 def _can_be_dense(facts: Facts) -> bool:
