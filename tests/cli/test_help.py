@@ -72,10 +72,7 @@ def test_help_lists_every_name_of_a_task(elimina):
 def test_the_log_names_plans_and_strategies(elimina):
     elimina("generate", "random", "-n", 60, "-d", 6, "--p1", 0.12, "--p2", 0.2, "a.wcsp")
     ran = elimina("solve", "a.wcsp", "--time-limit", 3, "--threads", 1, "-v")
-    assert (
-        "elimina: next: filter for bounds, for 0.3 s (filtering works with these costs; its tables do not fit into memory; "
-        in ran.err
-    )
+    assert "elimina: next: filter for bounds, for 0.3 s (filtering works with these costs; " in ran.err
     assert "elimina: filter: started\nelimina: filter: ended after " in ran.err
     assert elimina("solve", "a.wcsp", "--time-limit", 1).err == ""
     assert "elimina: plan: width " in elimina("solve", _PUMP, "--task", "pr", "-v").err
