@@ -6,7 +6,8 @@
 namespace elimina::approx {
 namespace {
 
-// Adds or copies runs, each from one cell or from consecutive cells; the compiler unrolls some lengths.
+// Adds or copies runs, each from one cell or from consecutive cells; the compiler unrolls the loop for short constant
+// runs.
 template <bool kReplaces, bool kRepeats>
 inline void spread_runs(std::span<const int> offsets, i64 run, const double* __restrict source,
                         double* __restrict block) {

@@ -190,7 +190,7 @@ Search::Status Search::next() {
   spent_before_ = statistics_.seconds;
   if (!begun_) {
     begin();
-    // Another search may have found a solution or a bound.
+    // Another search may have found a solution or a bound, which the root has to meet.
     failed_ = failed_ || !bounded() || !is_aimed() || !engine_.propagate();
   }
   Turn result = Turn::go_on;

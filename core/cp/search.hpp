@@ -30,7 +30,7 @@ struct Options {
   bool portfolio = false;
   double stretch_scale = 1;    // factor of the failures of the schedule's stretches
   bool has_orderings = false;  // true if the model has orderings, which come first
-  std::vector<Row> rows;       // of the search and of its parts (`enter`); empty: made from the options above
+  std::vector<Row> rows;       // rows of the search and of its parts (`enter`); empty: made from the options above
   std::vector<Row> part_rows;
   // `next` returns `paused` once if the first stretch of the schedule does not end the search.
   bool pauses = false;

@@ -15,7 +15,7 @@ struct Agreement {
   std::vector<double> clocks;  // time at which each agent has processed its last message of the kind, in seconds
 };
 
-// Run the traversals of all variables to their end. Only messages between agents count.
+// Runs the traversals of all variables to their end. Only messages between agents count.
 //
 // `traversals`: one for each variable, not started. `owners`: agent of each variable. `agents`: their number. `poll`:
 // see `Network`.

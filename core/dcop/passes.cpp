@@ -43,7 +43,7 @@ class Passes {
     act();
   }
 
-  // Take a child's table; after the last one, the variable is ready.
+  // Takes a child's table; after the last one, the variable is ready.
   void hear(int variable) {
     if (!--silent_[variable]) ready_.push_back(variable);
   }

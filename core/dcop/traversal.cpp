@@ -71,7 +71,7 @@ void Traversal::receive(int source, Body body, std::vector<Sent>& out) {
   }
 }
 
-// Begin a wave if no neighbour has a higher rank; other variables cannot win.
+// Begins a wave if no neighbour has a higher rank; other variables cannot win.
 void Traversal::begin(std::vector<Sent>& out) {
   for (std::size_t n = 0; n < neighbours_.size(); ++n)
     highest_ = std::max(highest_, Key(ranks_[n], neighbours_[n]), is_lower);
@@ -92,7 +92,7 @@ void Traversal::join_wave(Key key, int source, std::vector<Sent>& out) {
   }
 }
 
-// Process a wave or its echo. It ends here if it cannot win: it is lower than the best so far, or than a neighbour.
+// Processes a wave or its echo. It ends here if it cannot win: it is lower than the best so far, or than a neighbour.
 void Traversal::hear(int source, Key key, std::vector<Sent>& out) {
   if (is_lower(key, highest_) || (waves_ && is_lower(key, wave_))) return;
   if (!waves_ || is_lower(wave_, key)) {
@@ -134,7 +134,7 @@ void Traversal::add_untried(int source, Body body, std::vector<Sent>& out) {
   if (!--unknown_) pass_on(out);
 }
 
-// Send the token to the last neighbour that has not had it, or back.
+// Sends the token to the last neighbour that has not had it, or back.
 void Traversal::pass_on(std::vector<Sent>& out) {
   while (!untried_.empty()) {
     const int next = untried_.back().second.second;

@@ -20,7 +20,7 @@ struct Strided {
   std::int64_t at;
 };
 
-// Call with each cell of a table of these sizes, and the offset there by the strides.
+// Calls a function with each cell of a table of these sizes, and with the offset by the strides.
 template <class Visit>
 void for_each_offset(const std::vector<int>& sizes, const Strided& from, Visit visit) {
   std::vector<int> digit(sizes.size(), 0);

@@ -57,7 +57,7 @@ void LocalSearch::start(const std::vector<int>& value) {
   best_cost_ = broken_ ? infinite : total_;
 }
 
-// Add a factor's contribution to the cost of each value of its variables.
+// Adds a factor's contribution to the cost of each value of its variables.
 void LocalSearch::measure(const Factor& factor, double sign) {
   numbers_.as_cells(factor.function.cells, [&](const auto* cells) {
     for (const auto& [v, stride] : factor.function.axes) {
@@ -132,7 +132,7 @@ bool LocalSearch::run(std::uint64_t cells) {
   return best_cost_ < before;
 }
 
-// Make the best change of one value, even if it increases the cost; recent values are excluded unless they give a new
+// Makes the best change of one value, even if it increases the cost; recent values are excluded unless they give a new
 // best cost.
 void LocalSearch::move() {
   ++step_;

@@ -14,14 +14,14 @@ class LocalSearch {
  public:
   LocalSearch(View view, std::uint64_t seed);
 
-  // Begin a search at an assignment, which may have forbidden cells.
+  // Begins a search at an assignment, which may have forbidden cells.
   void start(const std::vector<int>& value);
 
-  // Give each variable in turn its best value, until no value changes or the limit on visited cells is reached. If
+  // Gives each variable in turn its best value, until no value changes or the limit on visited cells is reached. If
   // forbidden cells remain, they get more weight, a few times.
   void descend(std::uint64_t cells);
 
-  // Move until the limit on visited cells, or a stop request. Returns true if a solution better than all earlier ones
+  // Moves until the limit on visited cells, or a stop request. Returns true if a solution better than all earlier ones
   // was found.
   bool run(std::uint64_t cells);
 

@@ -20,8 +20,8 @@ class Neighbourhoods {
  public:
   explicit Neighbourhoods(const View& view);
 
-  // Draw a neighbourhood from a connected part of the graph with `variables` variables. Random variables leave it while
-  // elimination needs a table of more than `cells` cells.
+  // Draws a neighbourhood from a connected part of the graph with `variables` variables. Random variables leave it
+  // while elimination needs a table of more than `cells` cells.
   Neighbourhood draw(std::size_t variables, double cells, std::mt19937_64& random);
 
  private:

@@ -39,7 +39,7 @@ struct Network {
 
   int count() const { return static_cast<int>(size.size()); }
 
-  // Add a function; one without variables is added to the constant.
+  // Adds a function; one without variables is added to the constant.
   void add_function(std::vector<Var> scope, std::vector<Cost> cost);
 
   // The cost of an assignment.
@@ -52,7 +52,7 @@ struct Network {
   View view() const;
 };
 
-// Call a function with the digits of each cell of a table over a scope.
+// Calls a function with the digits of each cell of a table over a scope.
 template <class Visit>
 void for_each_cell(const std::vector<int>& size, const std::vector<Var>& scope, Visit visit) {
   std::vector<int> digit(scope.size(), 0);
@@ -66,19 +66,19 @@ void for_each_cell(const std::vector<int>& size, const std::vector<Var>& scope, 
   }
 }
 
-// Multiply all costs, so that fractions of the original unit can be shifted.
+// Multiplies all costs, so that fractions of the original unit can be shifted.
 void scale(Network& network, Cost by);
 
-// Add up functions of one scope, and add each function to one that contains its scope.
+// Adds up functions of one scope, and adds each function to one that contains its scope.
 void absorb(Network& network);
 
-// Remove values (`kept` lists the remaining ones in order); variables with one value disappear from the functions.
+// Removes values (`kept` lists the remaining ones in order); variables with one value disappear from the functions.
 Network restrict(const Network& network, const std::vector<std::vector<int>>& kept);
 
-// Return a quick elimination order: the best of a few randomised ones.
+// Returns a quick elimination order: the best of a few randomised ones.
 std::vector<Var> min_fill(const Network& network, int rounds, std::uint64_t seed);
 
-// Rename variables by their position in the order.
+// Renames variables by their position in the order.
 Network renumber(const Network& network, const std::vector<Var>& order);
 
 }  // namespace elimina::network

@@ -200,7 +200,7 @@ class Queue {
     ++size_;
   }
 
-  // Remove and return the cheapest entry, of a large graph by keys rounded down; the queue must not be empty.
+  // Removes and returns the cheapest entry, in large graphs by keys that are rounded down; the queue must not be empty.
   Entry pop() {
     while (!filled_[first_]) ++first_;
     auto& heap = heaps_[first_ * 64 + static_cast<std::size_t>(std::countr_zero(filled_[first_]))];
@@ -419,7 +419,7 @@ class GreedyRun {
     return true;
   }
 
-  // Append the remaining vertices breadth first: from `start`, then from each vertex that was not reached.
+  // Appends the remaining vertices breadth first: from `start`, then from each vertex that was not reached.
   void sweep(Vertex start, Order& order) const {
     std::vector<char> is_done(rest_.count(), 0);
     for (const Vertex v : order) is_done[v] = 1;
@@ -470,7 +470,7 @@ class GreedyRun {
 
 namespace {
 
-// Choose this many vertices, each a neighbour of an earlier one where possible.
+// Chooses this many vertices, each a neighbour of an earlier one where possible.
 std::vector<Vertex> nearby(const Graph& graph, Vertex count) {
   std::vector<char> is_listed(graph.count(), 0);
   std::vector<Vertex> listed;

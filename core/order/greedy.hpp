@@ -31,13 +31,13 @@ class Remainder {
   double missing(Vertex v, bool weighted) { return missing_around(v, adjacent_[v], weighted) / 2; }
   // Pairs without an edge between one of v's neighbours `some` and any neighbour of v; pairs within `some` count twice.
   double missing_around(Vertex v, const std::vector<Vertex>& some, bool weighted);
-  // Append the common neighbours of two vertices.
+  // Appends the common neighbours of two vertices.
   void common(Vertex a, Vertex b, std::vector<Vertex>& result) const;
   // The neighbour without which the others form a clique; v itself if all form one; none if there is no such vertex.
   Vertex odd_neighbour(Vertex v);
   // Remaining graph, and the original numbers of its vertices.
   std::pair<Graph, std::vector<Vertex>> graph() &&;
-  // Add to a clock the approximate time of the work since the last call.
+  // Adds to a clock the approximate time of the work since the last call.
   void count_visits(Clock& clock) { clock.count(visit_seconds * static_cast<double>(std::exchange(visits_, 0))); }
   void visit(std::uint64_t entries) const { visits_ += entries; }
 

@@ -54,7 +54,7 @@ class Pieces {
     for (Vertex i = 0; i < patch.inner; ++i) {
       patch.order.push_back(i);
       join(patch, i, graph_.neighbours[names[i]]);
-      // A subtree below the piece joins the variables of its message.
+      // The message of a subtree below the piece makes its variables neighbours.
       for (Vertex child : children_[names[i]])
         if (local_[child] == none)
           for (Vertex u : tree_.separator(child))

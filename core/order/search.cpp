@@ -16,8 +16,8 @@
 namespace elimina::order {
 namespace {
 
-// A search that compares its time with the run's ends after this multiple of the time of its last improvement, but
-// not before this many seconds.
+// With the run's time as a limit, a search ends after this multiple of the time of its last improvement, but not before
+// this many seconds.
 constexpr double stagnation = 20;
 constexpr double shortest_stagnation = 0.1;
 constexpr double unbounded = std::numeric_limits<double>::infinity();
@@ -28,7 +28,7 @@ constexpr int most_threads = 8;
 constexpr std::size_t most_ahead = 4;  // annealings for each thread that were made ahead of their rounds
 constexpr auto between_looks = std::chrono::milliseconds(20);
 
-// 1 1 2 1 1 2 4 ... (Luby, Sinclair, Zuckerman, 1993).
+// Terms of the sequence 1 1 2 1 1 2 4 ... (Luby, Sinclair, Zuckerman, 1993).
 std::int64_t luby(std::int64_t i) {
   for (std::int64_t k = 1;; ++k) {
     const std::int64_t full = (std::int64_t{1} << k) - 1;
@@ -286,7 +286,7 @@ class Search::Work {
     return order;
   }
 
-  // Estimated time of a run; infinity if the search does not compare with it.
+  // Estimated time of a run, which limits the search; infinity: no such limit.
   double run_seconds(const Cost& cost) const {
     return options_.patience > 0 ? options_.patience * std::exp2(cost.total) : unbounded;
   }

@@ -119,7 +119,7 @@ void Gaps::push_back(Gap gap) {
 void Gaps::pop_back() { replace({chunks_.size() - 1, chunks_.back().size() - 1}, {}); }
 
 void Gaps::add(Gap gap) {
-  // Find the last gap before the new one, and the gap after it.
+  // Finds the last gap before the new one, and the gap after it.
   const auto chunk = std::partition_point(chunks_.begin(), chunks_.end(),
                                           [&](const auto& gaps) { return gaps.front().offset < gap.offset; });
   if (chunk == chunks_.begin()) {

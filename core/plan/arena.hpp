@@ -34,11 +34,11 @@ class Gaps {
   const Gap& back() const { return chunks_.back().back(); }
   // True if there is a gap for a span; `position` becomes that of the first one.
   bool find(i64 span, bool is_wide, Position& position) const;
-  // Replace a gap by others, or by none.
+  // Replaces a gap by others, or by none.
   void replace(Position position, std::span<const Gap> gaps);
   void push_back(Gap gap);
   void pop_back();
-  // Add a gap, joined with its neighbours.
+  // Adds a gap, joined with its neighbours.
   void add(Gap gap);
 
  private:

@@ -97,7 +97,7 @@ class Encoder {
     member.count = joined(sizes_, strides, member.axes.data());
   }
 
-  // Read a block of a member's original numbers into a buffer.
+  // Reads a block of a member's original numbers into a buffer.
   template <class T>
   void read(const Member& member, i64 start, i64 count, std::vector<T>& buffer) {
     const Source& source = tables_.source(member.number);
@@ -147,7 +147,7 @@ class Encoder {
     });
   }
 
-  // Read a block of a member, and encode it by the rule.
+  // Reads a block of a member, and encodes it by the rule.
   void convert(const Member& member, i64 start, i64 count, std::vector<double>& buffer) {
     const bool is_integer = tables_.source(member.number).type == Type::i64;
     if (rule_ == Rule::costs) {
@@ -342,8 +342,8 @@ class Encoder {
     written.exact.push_back(exact);
   }
 
-  // Store the products of a box, and set its range to that of the stored numbers; returns true if all positive products
-  // are normal numbers.
+  // Stores the products of a box, and sets its range to that of the stored numbers; returns true if all positive
+  // products are normal numbers.
   bool store_product(Box& box) {
     store(box.start, box.count, total_);
     bool is_normal = true;
@@ -359,7 +359,7 @@ class Encoder {
     return is_normal;
   }
 
-  // Visit boxes with at most `block_` cells, in the order of the factor's cells.
+  // Visits boxes with at most `block_` cells, in the order of the factor's cells.
   template <class Visit>
   void each_block(Visit visit) {
     i64 cells = 1;
@@ -389,7 +389,7 @@ class Encoder {
     check_stop();
   }
 
-  // Call act with a number of the products' type.
+  // Calls act with a number of the products' type.
   template <class Act>
   void of_float(Act act) {
     if (type_ == Number::f32) act(float{});

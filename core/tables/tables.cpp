@@ -34,7 +34,7 @@ struct Range {
   }
 
  private:
-  // Take consecutive cells, eight at a time for vector instructions; returns the number of cells taken.
+  // Adds consecutive cells to the range, eight at a time for vector instructions; returns the number of those cells.
   i64 add_lanes(const char* from, i64 count) {
     constexpr int kLanes = 8;
     T lows[kLanes], highs[kLanes], bad[kLanes]{};

@@ -56,12 +56,12 @@ class Tables {
  public:
   void reserve(std::size_t tables);
 
-  // Append a table.
+  // Appends a table.
   //
   // `strides`: bytes between two states of each variable in a dense table; unused for a sparse one.
   void add(const Source& source, std::span<const int> scope, std::span<const i64> sizes, std::span<const i64> strides);
 
-  // Replace a table by another one with the same scope.
+  // Replaces a table by another one with the same scope.
   void replace(i64 number, const Source& source, std::span<const i64> strides);
 
   i64 size() const { return i64(sources_.size()); }
@@ -106,7 +106,7 @@ T load(const char* from) {
   return value;
 }
 
-// Convert cells that are `stride` bytes apart into consecutive numbers of another type.
+// Converts cells that are `stride` bytes apart into consecutive numbers of another type.
 template <class From, class To>
 void convert_run(const char* from, i64 cells, i64 stride, To* to) {
   // A constant stride lets the compiler use vectors.
@@ -121,7 +121,7 @@ struct Axis {
   i64 size, stride;
 };
 
-// Write the axes of several states, with neighbours that are contiguous in memory merged; returns their number.
+// Writes the axes of several states, with neighbours that are contiguous in memory merged; returns their number.
 inline int joined(std::span<const i64> sizes, std::span<const i64> strides, Axis* axes) {
   int count = 0;
   for (std::size_t a = 0; a < sizes.size(); ++a) {
@@ -135,7 +135,7 @@ inline int joined(std::span<const i64> sizes, std::span<const i64> strides, Axis
   return count;
 }
 
-// Visit the cells from `start` on, the last axis fastest, in runs along it: visit(offset, cells, stride).
+// Visits the cells from `start` on, the last axis fastest, in runs along it: visit(offset, cells, stride).
 template <class Visit>
 void walk(std::span<const Axis> axes, i64 start, i64 count, Visit visit) {
   if (axes.empty()) {

@@ -690,7 +690,7 @@ std::string Floats::show(std::size_t variable, Value n) const {
   const Quantity& x = quantity(variable);
   int decimals = x.decimals;
   long double scaled = static_cast<long double>(n);
-  // Digits below the error have no meaning.
+  // Digits below the error have no meaning, so they are left out.
   const double unit = power(x.decimals);
   while (decimals > 0 && x.error * power(decimals) > 0.500001) --decimals;
   const auto shorter = static_cast<Value>(std::llround(scaled * static_cast<long double>(power(decimals)) / unit));
