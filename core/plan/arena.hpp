@@ -32,7 +32,7 @@ class Gaps {
   void clear();
   const Gap& operator[](Position position) const { return chunks_[position.chunk][position.at]; }
   const Gap& back() const { return chunks_.back().back(); }
-  // True if there is a gap for a span; `position` becomes that of the first one.
+  // True if there is a gap for a span; `position` becomes the position of the first one.
   bool find(i64 span, bool is_wide, Position& position) const;
   // Replaces a gap by others, or by none.
   void replace(Position position, std::span<const Gap> gaps);

@@ -118,8 +118,8 @@ class Writer {
   // Appends the steps that eliminate all variables of a bucket except `axes`, the earliest first.
   Read project(int variable, std::span<const int> separator, std::vector<Read> reads, const std::vector<int>& axes,
                double weight);
-  // Appends the moment matching of mini-buckets; returns a table for each, over the scope of their marginals. `weights`:
-  // each one's share of the mean.
+  // Appends the moment matching of mini-buckets; returns a table for each, over the scope of their marginals.
+  // `weights`: each one's share of the mean.
   std::vector<Read> level(const std::vector<Read>& marginals, std::span<const double> weights);
 
  private:

@@ -58,9 +58,9 @@ class Scanner {
   void tables(std::span<const std::int64_t> sizes, std::span<double> out);
   // Tuples "i1 .. ik cost" with each i below its size, and no negative numbers.
   void tuples(std::span<const std::int64_t> sizes, std::span<std::int32_t> rows, std::span<std::int64_t> costs);
-  // Reads up to `max_functions` cost functions, each "arity i1 .. ik default count" and then `count` tuples, as dense tables;
-  // costs from `bound` on are forbidden. Ends before the first function with an error, with over 32 variables, or
-  // better kept as a list: with more than `dense` cells, and more than `ratio` for each tuple. Shared and global
+  // Reads up to `max_functions` cost functions, each "arity i1 .. ik default count" and then `count` tuples, as dense
+  // tables; costs from `bound` on are forbidden. Ends before the first function with an error, with over 32 variables,
+  // or better kept as a list: with more than `dense` cells, and more than `ratio` for each tuple. Shared and global
   // functions end it, too.
   struct Functions {
     std::vector<std::int64_t> starts{0}, members;  // starts and members of the scopes

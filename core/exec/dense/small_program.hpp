@@ -28,8 +28,8 @@ class SmallProgram {
   struct Block {
     i64 out, cells;
   };
-  // Offsets of a block's cells in a table: `places_` from `first` on, within `span` elements; or, if span is 0 because
-  // they are too far apart, `scattered_` from `first` on.
+  // Offsets of a block's cells in a table: within `span` elements from `first` on, by `permutations_`; or, if `span` is
+  // 0 because they are too far apart, the list in `scattered_` from `first` on.
   struct Window {
     i32 first, span;
   };

@@ -23,8 +23,8 @@ struct RowBytes {
 };
 
 // Collects the rows of `blocks` blocks: `produce(block, rows)` makes at most `bound(block)` of them. Throws
-// std::overflow_error if they are more than `max_rows` in total. `goes_on`, if any, gets the number of candidates of each
-// block; if it returns false, Stopped is thrown.
+// std::overflow_error if they are more than `max_rows` in total. `goes_on`, if any, gets the number of candidates of
+// each block; if it returns false, Stopped is thrown.
 Made put_together(RowBytes bytes, i64 blocks, int threads, Call<i64(i64)> bound, Call<void(i64, BlockRows&)> produce,
                   i64 all_at_most, i64 max_rows, const std::function<bool(i64)>& goes_on);
 
