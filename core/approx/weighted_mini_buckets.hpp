@@ -68,7 +68,7 @@ class WeightedMiniBuckets {
   struct Source {  // a table that is added to a node's table
     Origin origin;
     i64 offset;  // offset among factors, live messages or shifts
-    int node;    // child that sent it
+    int node;    // child that sent the message
     int begin;   // start of its strides along the node's axes
   };
   struct Blocks {  // blocks of columns

@@ -25,7 +25,7 @@ struct Report {
   std::uint64_t made = 0, kept = 0, slices = 0, eliminations = 0;
   std::size_t largest = 0;                                           // largest number of rows of a message
   std::size_t bytes = 0;                                             // largest number of bytes of rows
-  double shifting = 0, climbing = 0, bounding = 0, eliminating = 0;  // seconds
+  double shifting = 0, climbing = 0, bounding = 0, eliminating = 0;  // seconds of each phase
 };
 
 // Costs are at least 0; the sum of all finite costs is below 2^38. The optimum is proven if the bound is at least its

@@ -228,7 +228,7 @@ class Reduction::Work {
     return step;
   }
 
-  // Neighbours of a variable, ascending; or some of them, more than `most_neighbours`.
+  // Neighbours of a variable, ascending; the list ends early, unsorted, once it is longer than `most_neighbours`.
   std::vector<Var> neighbours(Var v) {
     std::vector<Var> result;
     for (const int i : functions(v)) {
@@ -328,7 +328,7 @@ class Reduction::Work {
     waiting_.push_back(v);
   }
 
-  // A function of this scope; -1: none.
+  // Number of a function with this scope; -1: none.
   int same(const std::vector<Var>& scope) {
     const Var fewest = *std::min_element(scope.begin(), scope.end(),
                                          [&](Var a, Var b) { return touching_[a].size() < touching_[b].size(); });

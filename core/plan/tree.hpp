@@ -35,7 +35,7 @@ struct PlannedTree {
   Lists scopes;
   Tree tree;
 
-  i64 largest() const;  // cells of the largest message
+  i64 largest() const;  // number of cells of the largest message
 };
 
 PlannedTree plan_tree(Lists scopes, std::vector<i64> sizes, std::vector<int> order, std::vector<int> kept = {},

@@ -21,7 +21,7 @@ std::vector<int> Greedy::run(double noise) {
 
 int Greedy::pick(Var v, double noise) {
   const int count = problem_.size[v];
-  // The distributions of the standard library differ between implementations, so this one is our own.
+  // Distributions of the standard library differ between implementations; this one gives the same numbers everywhere.
   const auto unit = [](std::mt19937_64& random) { return static_cast<double>(random() >> 11) * 0x1p-53; };
   path_.expand(v, cost_.data(), bound_.data());
   std::copy_n(bound_.begin(), count, first_bound_.begin());

@@ -23,7 +23,7 @@ using Clock = std::chrono::steady_clock;
 constexpr double tolerance = 1e-9;
 constexpr std::uint64_t first_quantum = 8, last_quantum = 2048;
 constexpr double first_part = 32;  // divisor of the gap: the first step of the root's limit
-// Largest shares of dives: in the time so far, and in the time limit.
+// Dives may take the first share of the time so far, and always the second share of the time limit.
 constexpr double dived_share = 0.5, dived_first = 0.25;
 
 class Run {
