@@ -12,13 +12,13 @@ from elimina.planning.plan import Plan, Shortfall
 from elimina.problem.tasks import described
 
 MIN_LONG_SECONDS = 60.0
-"""Estimated time of a plan from which advice is given."""
+"""Least estimated time of a fitting plan that gets advice."""
 
 _MIN_BUCKET_BYTES_PER_FACTOR_BYTE = 2
 """Memory of the smallest mini-buckets, relative to the factors."""
 
 _MIN_HELD_BYTES = 1 << 20
-"""Bytes of a call besides its plan from which an error states them."""
+"""Least number of bytes that a call holds besides its plan for an error to state them."""
 
 MAX_MACHINE_BYTES = 2**50
 """Bytes of a plan above which more memory or a larger disk is not advised."""
@@ -39,7 +39,7 @@ def advice_on(plan: Plan) -> str | None:
 
 
 def _of_solve(option_text: str) -> str:
-    """Return an option of solving, in advice on a plan."""
+    """Return an option of ``solve`` as advice on a plan names it."""
     return f"elimina solve {option_text}" if uses_flags() else f"{option_text} of elimina.solve"
 
 
@@ -50,14 +50,14 @@ def check_fits(plan: Plan) -> None:
 
 
 def check_kept(plan: Plan, options: Options) -> None:
-    """Raise the same error for tables that have to stay in memory, such as a junction tree's."""
+    """Raise the error of ``check_fits`` for tables that have to stay in memory, such as a junction tree's."""
     if not plan.fits:
         enough = options.limit_for(plan.peak_bytes, 0) if plan.on_host and options.room is not None else 0
         raise MemoryLimitError(does_not_fit(plan._replace(shortfall=Shortfall(enough=enough)), takes_files=False))
 
 
 def does_not_fit(plan: Plan, *, takes_files: bool = True) -> str:
-    """Return the error of a plan that does not fit: its needs, and the options that help."""
+    """Return the error's text for a plan that does not fit: its needs, and the options that help."""
     whole, held = plan.whole, plan.shortfall.held
     tiers = [(whole.device, whole.peak_bytes, whole.memory_limit)]
     tiers += [(tier, whole.bytes.get(tier, 0), limit) for tier, limit in whole.form.limits]
@@ -95,7 +95,7 @@ def _what_helps(plan: Plan, takes_files: bool = True) -> str:
 
 
 def _memory_advice(plan: Plan) -> str:
-    """Return the advice on a memory limit that is large enough for a plan."""
+    """Return the advice to allow enough memory for a plan; "" if the size is unknown, or no machine has it."""
     enough = plan.shortfall.enough
     if not enough or plan.whole.peak_bytes > MAX_MACHINE_BYTES:
         return ""
@@ -104,7 +104,7 @@ def _memory_advice(plan: Plan) -> str:
 
 
 def _bounds_instead(plan: Plan) -> str:
-    """Return the advice to use mini-buckets, or smaller ones, if possible."""
+    """Return the advice to use mini-buckets, or smaller ones; "" if neither is possible."""
     whole = plan.whole
     if whole.sparse is not None or whole.has_large_factors or whole.has_large_steps:
         return ""

@@ -11,7 +11,7 @@ from elimina.running.rounding import TOLERANCES
 from elimina.running.scaled import ScaledNumber, partition_result
 
 _SUM_TOLERANCE = 1e-12
-"""Gap between the bounds of a sum's logarithm, relative to it (or to 1), that counts as rounding."""
+"""Largest gap between the bounds of a sum's logarithm that counts as rounding, relative to it (or to 1)."""
 
 
 def bounds_meet(bound: int | float, score: int | float, tolerance: float = TOLERANCES["float64"]) -> bool:
@@ -33,13 +33,13 @@ def result_between(
     tolerance: float = TOLERANCES["float64"],
     score: int | float | None = None,
 ) -> Result:
-    """Return the result proven by a bound (None: nothing is allowed) and an assignment.
+    """Return the result proven by a bound and an assignment.
 
     Args:
         model: Model of the optimum.
-        bound: No assignment is better, in the model's units.
+        bound: Bound on the optimum, in the model's units; None: nothing is allowed.
         chosen: A value for each variable of the model; None if no assignment is known.
-        tolerance: The relative gap from which on the assignment is not the optimum.
+        tolerance: Largest gap, relative to the assignment's value (or to 1), that counts as rounding.
         score: The assignment's value, if it is known.
     """
     if bound is None:

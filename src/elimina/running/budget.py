@@ -14,10 +14,10 @@ class Budget(NamedTuple):
     """Budget of a strategy: its time, the bounds and assignment so far, and a listener for its results.
 
     Attributes:
-        deadline: By ``time.monotonic``; None: there is none.
+        deadline: Time by ``time.monotonic`` at which the strategy has to end; None: there is no limit.
         best_result: Best result so far.
-        report: Called with bounds as soon as they are known.
-        held: Bytes that the call holds already, about.
+        report: Function that gets bounds as soon as they are known.
+        held: Bytes that the call holds already, as an estimate.
     """
 
     deadline: float | None
@@ -27,5 +27,5 @@ class Budget(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        """Seconds until the deadline."""
+        """Seconds until the deadline; 0 after it, and infinity without one."""
         return math.inf if self.deadline is None else max(0.0, self.deadline - time.monotonic())

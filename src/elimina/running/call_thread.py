@@ -22,10 +22,10 @@ _EXIT_SECONDS = 60.0
 """Seconds for abandoned work to end before the interpreter ends."""
 
 IDLE_POLL_SECONDS = 0.02
-"""Seconds between checks of waiting threads for a request to end."""
+"""Seconds between a waiting thread's checks for a request to end; at exit, seconds that each idle thread has to end."""
 
 IDLE_THREAD_SECONDS = 1.0
-"""Seconds that a thread waits for the next call: a new thread often begins on a core with cold caches."""
+"""Seconds that an idle thread waits for the next call, because a new thread often begins on a core with cold caches."""
 
 threads: dict[int, int] = {}
 """Depth of ``shielded`` blocks by thread."""
@@ -57,7 +57,7 @@ class CallThread(threading.Thread):
     """A thread that does the work of one call after another, and ends if no call comes for a while.
 
     Args:
-        processors: Those that its first caller may use.
+        processors: The processors that its first caller may use; later callers may use the same ones.
     """
 
     def __init__(self, processors: Collection[int]) -> None:
@@ -71,12 +71,12 @@ class CallThread(threading.Thread):
             while (work := self._next()) is not None:
                 self.is_free = False
                 work()
-                # The call's tables are freed with it.
+                # Frees the call's tables, which the work refers to.
                 del work
                 if not self.is_free:
                     return
         finally:
-            # A lack of memory may end the thread while it is idle.
+            # If an error such as a lack of memory ends an idle thread, no call must find it.
             self._retire()
 
     def _next(self) -> Callable[[], None] | None:
@@ -88,14 +88,14 @@ class CallThread(threading.Thread):
                     return None
 
     def _retire(self) -> bool:
-        """Stop waiting; return whether no call has arrived meanwhile."""
+        """Stop waiting for calls; return whether no call has arrived before that."""
         with _hiring_lock:
             if self in idle_threads:
                 idle_threads.remove(self)
             return self.works.empty()
 
     def rest(self) -> None:
-        """Wait for another call."""
+        """Offer the thread for another call."""
         with _hiring_lock:
             self.is_free = True
             idle_threads.append(self)
@@ -107,7 +107,7 @@ def do_in_thread(work: Callable[[], None]) -> threading.Thread:
     Raises:
         MemoryLimitError: No thread can be started.
     """
-    # A thread that was started earlier may be bound to others.
+    # An idle thread whose first caller could use other processors is bound to those.
     processors = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
     with _hiring_lock:
         for position in reversed(range(len(idle_threads))):
@@ -141,7 +141,8 @@ def is_shielded(thread: threading.Thread) -> bool:
 def stop_thread(thread: threading.Thread, raise_in: Callable[[threading.Thread], bool], patience: float) -> None:
     """End a thread by an exception, or abandon it.
 
-    CPython drops an exception that comes in a callback of a weak reference or in a destructor; it is raised again.
+    CPython drops an exception that comes in a callback of a weak reference or in a destructor; the exception is then
+    raised again.
 
     Args:
         thread: Thread to end.
@@ -167,7 +168,7 @@ def stop_thread(thread: threading.Thread, raise_in: Callable[[threading.Thread],
                         is_due.set()
                 thread.join(_POLL_SECONDS)
         finally:
-            # The exception of an abandoned thread may come later, and is not the user's.
+            # The exception of an abandoned thread may be dropped later: the hook stays, to keep it from the user.
             sys.unraisablehook = functools.partial(_report, before) if thread.is_alive() else before
     abandon_thread(thread)
 

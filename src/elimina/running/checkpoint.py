@@ -31,10 +31,10 @@ SAVE_SECONDS = 1.0
 """Least seconds between two writes of the state."""
 
 WRITING_SHARE = 0.05
-"""Largest share of a run for writes of its state: states of many slices are long."""
+"""Largest share of a run's time for writing its state, because states of many slices are long."""
 
 _LOCK_SECONDS, _LOOK_SECONDS = 1.0, 0.02
-"""Seconds of waiting for a directory in use, and between checks: interrupted work may outlast its call."""
+"""Seconds of waiting for a directory in use, because interrupted work may outlast its call; and between checks."""
 
 _FILE = "elimina-checkpoint.json"
 _MESSAGES = "elimina-messages-"
@@ -42,14 +42,15 @@ _VERSION = 3
 
 
 class Checkpoint:
-    """A directory for the state of one run; empty before the first save.
+    """A directory for the state of one run.
 
     The state is written to another name, synchronised with the disk, and then renamed, so that a process that is killed
-    at any moment leaves the last state that was complete.
+    at any moment leaves the last complete state.
 
     Args:
-        directory: Made if it is not there.
-        memory: Memory limit of the call; a run gets the part that the call does not hold.
+        directory: Path of the directory, which is made if it does not exist.
+        memory: Memory limit of the call, by which a resumed run is compared; a run itself gets the rest that the call
+            does not hold.
 
     Raises:
         InputError: The directory cannot be written, is in use by another process, or holds a damaged checkpoint.
@@ -101,7 +102,7 @@ class Checkpoint:
         """Check that the resumed run was for the same problem.
 
         Raises:
-            InputError: It was for something else.
+            InputError: The checkpoint is of another model, task or evidence, or of other options.
         """
         asked = _identity(model, problem, options._replace(memory=self._memory))
         for name, value in asked.items():
@@ -116,7 +117,7 @@ class Checkpoint:
         """Begin to store a run of a plan, or resume one.
 
         Raises:
-            InputError: The run that goes on had another plan, or the directory cannot be written.
+            InputError: The run to resume had another plan, or the directory cannot be written.
         """
         digest = _plan_digest(planned.plan)
         if not self._contents:
@@ -131,14 +132,14 @@ class Checkpoint:
         self.state = self._contents["state"]
 
     def save(self, state: State) -> None:
-        """Store the state so far; it is written at most once a second, and less often if a write takes long."""
+        """Store the state so far. It is written at most once a second, and less often if a write takes long."""
         self._waiting = state
         if time.monotonic() - self._saved > max(SAVE_SECONDS, self._writing_seconds / WRITING_SHARE):
             self.flush()
 
     @property
     def steps(self) -> State:
-        """State of the one unfinished slice of a sweep."""
+        """State of the unfinished slice of a sweep; empty if there is none."""
         steps: State = self._contents["state"].get("steps", {})
         return steps
 
@@ -148,7 +149,7 @@ class Checkpoint:
         self._waiting = None
 
     def flush(self) -> None:
-        """Write the state if it has not been written yet."""
+        """Write the last saved state if it has not been written yet."""
         if self._waiting is not None:
             self._write(self._waiting)
             self._waiting = None
@@ -167,7 +168,7 @@ class Checkpoint:
         """Read a file of messages.
 
         Raises:
-            InputError: It is damaged.
+            InputError: The file is missing or damaged.
         """
         number, size, crc = saved
         path = self._directory / f"{_MESSAGES}{number}"
@@ -270,7 +271,7 @@ def _identity(model: Model, problem: Problem, options: Options) -> State:
 
 
 def _sha256(data: bytes = b"") -> Any:
-    # Few calls have a checkpoint, and the library takes its time to load.
+    # Imported on first use: the library loads slowly, and few calls have a checkpoint.
     import hashlib
 
     return hashlib.sha256(data)

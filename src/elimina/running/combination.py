@@ -22,7 +22,7 @@ NO_PLAN: dict[str, Any] = {
 
 
 def combine(previous: Result | None, newer: Result, sign: int) -> Result:
-    """Return the combination of two answers to one question; the figures are those of the second.
+    """Return the combination of two answers to one question, with the newer one's figures.
 
     Args:
         previous: Result so far; None if there is none.
@@ -81,7 +81,7 @@ def within_bounds(estimate: Result) -> Result:
 
 
 def _log10_end(estimate: Result, bound: int | float | None, unknown: float) -> float:
-    """Return a bound on the base-10 logarithm of an estimated sum; counts have bounds on their number."""
+    """Return a bound on the base-10 logarithm of an estimated sum; bounds of counts are on the number itself."""
     if bound is None or not DESCRIPTIONS[estimate.task].is_count:
         return unknown if bound is None else bound
     return math.log10(bound) if bound else -math.inf
@@ -92,7 +92,7 @@ def _error_of(estimate: Result) -> float:
 
 
 def _is_better(first: Result, second: Result, sign: int) -> bool:
-    """Return whether an answer has a better assignment than another one, or an exact value for it."""
+    """Return whether an answer has a better assignment than a second one, or if the second one has none."""
     if first.assignment is None or second.assignment is None:
         return second.assignment is None
     ends = [(r.upper_bound if sign == 1 else r.lower_bound) if r.value is None else r.value for r in (first, second)]
@@ -111,7 +111,7 @@ def within_marginal_bounds(estimate: Result, bounds: MarginalBounds) -> Result:
 
 
 def _between(shares: Mapping[Any, float], bounds: Mapping[Any, tuple[float, float]]) -> dict[Any, float]:
-    """Return a distribution clipped to bounds; the difference is spread over the remaining slack."""
+    """Return a distribution clipped to bounds; the difference of its sum from 1 is spread over the remaining slack."""
     clipped = {state: min(max(share, bounds[state][0]), bounds[state][1]) for state, share in shares.items()}
     excess = math.fsum(clipped.values()) - 1
     free = {state: share - bounds[state][0 if excess > 0 else 1] for state, share in clipped.items()}
@@ -120,10 +120,10 @@ def _between(shares: Mapping[Any, float], bounds: Mapping[Any, tuple[float, floa
 
 
 def bounds_beyond(total: int | float, sign: int, is_integer: bool = True) -> tuple[float | None, float | None]:
-    """Return the bounds of an optimum beyond a given total: the next total if costs are integers.
+    """Return the bounds (lower, upper) of an optimum that is worse than a total, or as good if costs are floats.
 
     Args:
-        total: Total that is not reached.
+        total: Total that no assignment improves on; if costs are integers, none reaches it.
         sign: 1 if values are minimised, -1 if they are maximised.
         is_integer: True if costs are integers.
     """

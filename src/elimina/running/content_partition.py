@@ -21,7 +21,7 @@ from elimina.problem.preparation import Problem
 from elimina.running.encoding import distances, tables_of
 
 _MAX_JOINED_CELLS = 2**28
-"""Largest number of cells of all joined tables of a partition together."""
+"""Largest number of cells of all joined tables together: a partition of more takes too long."""
 
 _JOINED_CELL_BYTES = 32
 """Bytes per cell of joined tables, their sources and targets, and their messages."""
@@ -30,7 +30,7 @@ _JOINED_CELL_BYTES = 32
 def partition_by_content(
     problem: Problem, order: Sequence[int], ibound: int, memory: int, seconds: float, threads: int
 ) -> Partition | None:
-    """Partition each bucket by the tables' values; None if that takes too long, or if no assignment is allowed.
+    """Partition each bucket by its tables' values.
 
     Content-based greedy partitions (Rollon and Dechter 2010, "New mini-bucket partitioning heuristics for bounding the
     probability of evidence", section 4), with costs for probabilities: tables that gain most from a joint message are
@@ -41,9 +41,12 @@ def partition_by_content(
         problem: Problem of the task ``mpe``.
         order: The free variables in elimination order.
         ibound: The most variables of a message.
-        memory: Bytes that it may take.
-        seconds: Estimated time that it may take, besides a share of the plan's time.
+        memory: Bytes that the joined tables may take.
+        seconds: Largest estimated time of the partition, besides an allowance for each bucket.
         threads: Number of CPU threads that compare tables.
+
+    Returns:
+        The partition; None if it would take too much time or memory, or if no assignment is allowed.
 
     Raises:
         Stopped: The call is to end.
@@ -69,7 +72,7 @@ def partition_by_content(
     for group, table in zip(problem.groups, tables_of(problem, cost_distances.costs), strict=True):
         axes = sorted(range(len(group.scope)), key=lambda axis: position[group.scope[axis]])
         costs.append(np.where(table < FORBIDDEN_COST, table, math.inf).astype(np.float64).transpose(axes).ravel())
-    # The forbidden cost exceeds all others.
+    # The forbidden cost exceeds every sum of allowed costs.
     forbidden_cost = 1.0 + sum(float(table.max(initial=0, where=np.isfinite(table))) for table in costs)
     positions = [[position[v] for v in scope] for scope in scopes]
     return partition([sizes[v] for v in order], positions, costs, ibound, forbidden_cost, threads)

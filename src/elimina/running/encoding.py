@@ -40,11 +40,11 @@ class Encoded(NamedTuple):
         constants: Constant to add to the arena's optimum (costs, in the model's direction; or logarithms), or to the
             base-2 logarithm of the arena's sum (``sum-product``).
         ranges: float64 of shape (factors, 2): largest and smallest positive value of each table (``sum-product``).
-        impossible: True if nothing is allowed, seen before the run: a factor without free variables is forbidden or has
-            probability 0 (the model's constant, too), or all integer costs of one table are forbidden.
+        impossible: True if the tables show before a run that nothing is allowed: the model's constant or a factor
+            without free variables is forbidden (has probability 0), or a table forbids all integer costs.
         exact: False if a product of two positive numbers left the normal range while factors were joined: any positive
-            number of the arena may be wrong then. True: each has one rounding for each of its tables.
-        factor: Factor of the arena's sum whose logarithm the constants are (``sum-product``), without its rounding.
+            number of the arena may be wrong then. True: a number has at most one rounding for each of its tables.
+        factor: Factor to multiply the arena's sum by (``sum-product``). The constants are its logarithm, but rounded.
     """
 
     arena: Array
@@ -61,16 +61,16 @@ class Encoded(NamedTuple):
 
 
 class Encoder:
-    """Writes a problem's factors into an arena, and rewrites some when tables change.
+    """An encoder that writes a problem's factors into an arena, and rewrites some when tables change.
 
-    Costs and logarithms as floats are less the best value of each table: sums of what is left are of one sign, so that
-    rounding changes them by a small part of themselves, however much the tables cancel each other.
+    The best value of each table is subtracted from costs and logarithms. All differences have one sign, so rounding
+    changes their sums by a small part of themselves, however much the tables cancel each other.
 
     Args:
         problem: Problem to encode.
         plan: Plan with the places of the factors.
-        semiring: Another one than the plan's, over the same dtype and layout.
-        whole: The problem of all slices, if the other one is a slice.
+        semiring: Semiring of the encoding, if it is not the plan's; over the same dtype and layout.
+        whole: The problem of all slices, if ``problem`` is a slice.
 
     Attributes:
         arena: The first ``plan.factor_cells`` elements.
@@ -92,13 +92,13 @@ class Encoder:
         self._tables, self._listed = problem.tables, problem.tables.listed
         self._changed: dict[int, Table] = {}
         self._lists = {} if plan.sparse is None else _lists(plan.factors)
-        # Members of listed factors, at the factors' tuples.
+        # Smallest and largest allowed value of each member of a listed factor, at the factor's tuples.
         self._ends_of_lists: dict[int, tuple[float, float] | None] = {}
         self.arena: Array = np.zeros(plan.factor_cells, dtype=plan.dtype)
         self._ranges, self._exponents, self._exact = self._write(None)
 
     def replace(self, changed: Mapping[int, Table], numbers: Sequence[int]) -> None:
-        """Replace some tables by others of the same scopes, and rewrite their factors."""
+        """Replace some tables by others of the same scopes, and rewrite the factors with these numbers."""
         if self._listed is self._tables.listed:
             self._listed = TableList(self._tables)
         for number, table in changed.items():
@@ -139,7 +139,7 @@ class Encoder:
         """Return the summary of the written factors.
 
         Args:
-            problem: With the tables that were written last.
+            problem: The problem with the tables that were written last.
         """
         constant, constants = problem.model.constant, [problem.tables[c] for c in problem.constants]
         possible = constant > -math.inf and None not in self._ends_of_lists.values()
@@ -155,7 +155,7 @@ class Encoder:
             allowed = allowed_ranges(constants, self._sense)
             return Encoded(self.arena, (0,), ranges, not possible or None in allowed, True)
         ends, is_integer = self._ends(), self.arena.dtype.kind == "i"
-        # A sum of integers would not show what one table forbids.
+        # Sums of integers do not show that a table forbids everything, because distances start at its best value.
         possible = possible and bool((ends.kinds if is_integer else ends.kinds[list(problem.constants)]).all())
         numbers = self._ring.constants(contents_of(problem, is_integer, ends))
         return Encoded(self.arena, numbers, ranges, not possible, True)
@@ -185,14 +185,15 @@ def write_factors(
         tables: Tables that the factors' members are indices of.
         sense: Sense of the tables.
         rule: Encoding of their values.
-        limit: ``distances`` of integers: what stands for forbidden costs, above all others.
+        limit: Number for forbidden costs, above all others (``distances`` of integers).
         factors: Places of the factors.
         arena: Arena to write to.
         numbers: Numbers of the factors to write; None: all.
 
     Returns:
-        ``products``, of each factor that was written: the largest and the smallest positive value; the power of two
-        that was taken out; and whether no positive product left the normal range while factors were joined.
+        Three arrays over the written factors (``products``; otherwise, they are of no use): the largest and the
+        smallest positive value; the power of two that was taken out; and whether no positive product left the normal
+        range while factors were joined.
     """
     ranges, exponents, exact = tables.encode(
         sense,
@@ -230,8 +231,8 @@ class CostDistances(NamedTuple):
     """A problem of the task ``mpe`` as costs to be minimised.
 
     Attributes:
-        costs: Sums of distances for each cell of the problem's groups, one after another: each table's from the best
-            value it has; int64, or float64, where forbidden ones are infinite.
+        costs: Sums of distances for each cell of the problem's groups, one group after another. Distances are from the
+            best value of each table; int64, or float64 with infinity for 'forbidden'.
         offset: Total if all distances are 0, negated if totals are maximised.
         possible: True if no table forbids everything.
     """
@@ -261,7 +262,7 @@ def distances(problem: Problem, forbidden: int) -> CostDistances:
     offset, are_allowed = _offset(tables, model.sense, limit, model.constant)
     possible = model.constant > -math.inf and bool(are_allowed.all())
     if limit is None and possible and len(factors):
-        # Tables that each allow something may forbid everything together.
+        # Each table may allow something while the tables of a group together forbid everything.
         possible = bool(np.logical_or.reduceat(np.isfinite(costs), factors.offsets).all())
     return CostDistances(costs, offset, possible)
 
@@ -269,10 +270,10 @@ def distances(problem: Problem, forbidden: int) -> CostDistances:
 def distances_of(
     tables: TableList, scope: tuple[int, ...], sizes: tuple[int, ...], sense: Sense, forbidden: int | None
 ) -> CostDistances:
-    """Join tables to one table of the distances from each one's best value.
+    """Join tables to one table: the sums of the distances from each table's best value.
 
     Args:
-        tables: Their scopes are within the scope; all of integers if there is a number for 'forbidden'.
+        tables: Tables whose scopes are within ``scope``; all of integers if there is a number for 'forbidden'.
         scope: Scope of the joined table.
         sizes: Domain sizes of its variables.
         sense: Sense of the tables.
@@ -285,7 +286,7 @@ def distances_of(
 
 
 def tables_of(problem: Problem, costs: Array) -> list[Array]:
-    """Return the table of each group, of cells one after another."""
+    """Return the table of each group from the cells of all groups, one group after another."""
     sizes = problem.model.sizes
     shapes = [tuple([sizes[v] for v in group.scope]) for group in problem.groups]
     ends = itertools.accumulate(map(math.prod, shapes), initial=0)
@@ -295,7 +296,7 @@ def tables_of(problem: Problem, costs: Array) -> list[Array]:
 
 
 def largest_of(problem: Problem, costs: Array) -> list[int | float]:
-    """Return the largest of the costs of each group, of cells one after another."""
+    """Return the largest cost of each group from the cells of all groups, one group after another."""
     cells = problem.groups.cells(problem.model.sizes).astype(np.int64)
     largest: list[int | float] = np.maximum.reduceat(costs, np.cumsum(cells) - cells).tolist() if len(cells) else []
     return largest
@@ -304,7 +305,10 @@ def largest_of(problem: Problem, costs: Array) -> list[int | float]:
 def _offset(
     tables: TableList, sense: Sense, forbidden: int | None, constant: float = 0
 ) -> tuple[int | float, NDArray[np.bool_]]:
-    """Return the sum of the tables' best values, negated if totals are maximised, and the tables with a best value."""
+    """Return the constant plus the sum of the tables' best values, and the mask of the tables that allow a value.
+
+    Probabilities count by their logarithms. The sum is negated if totals are maximised.
+    """
     sign, is_highest = (1, False) if sense == "min-cost" else (-1, True)
     ends = Ends.of(tables, sense)
     are_allowed = ends.kinds > 0
@@ -314,17 +318,17 @@ def _offset(
     values: Iterable[float] = map(math.log, bests) if sense == "probability" else bests
     if (ends.kinds == 1).any():
         values = itertools.chain.from_iterable(map(floats_of, values))
-    # No negative zero.
+    # Adding 0 turns a negative zero into 0.
     return 0.0 + sign * math.fsum([*floats_of(constant), *values]), are_allowed
 
 
 def factor_view(arena: Array, factor: FactorLayout) -> Array:
-    """Return the factor's place in the arena, with its axes; it can be written to."""
+    """Return a view of a factor in the arena, with its axes; writing to it changes the arena."""
     return view_of(arena, factor.offset, factor.sizes, factor.strides)
 
 
 def scaled(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], int]:
-    """Return values scaled by a power of two to a largest one in [1, 2), and the exponent."""
+    """Return values divided by a power of two, so that the largest is in [1, 2), and the exponent; 0 if all are 0."""
     high = float(values.max())
     exponent = math.frexp(high)[1] - 1 if high > 0 else 0
     return np.ldexp(values, -exponent) if exponent else values, exponent
@@ -334,10 +338,10 @@ class ListedFactor(NamedTuple):
     """Properties of a listed factor that was written.
 
     Attributes:
-        ends: Smallest and largest allowed value of each table at the tuples; None if it allows none of them.
+        ends: Smallest and largest allowed value of each table at the tuples; None for a table that allows no tuple.
         range: Largest and smallest positive value (``products``).
         exponent: Power of two that was taken out (``products``).
-        is_exact: True if no positive product left the normal range.
+        is_exact: True if no positive product left the normal range (``products``).
     """
 
     ends: list[tuple[float, float] | None]
@@ -353,7 +357,7 @@ def write_listed(
 
     Args:
         factor: Layout of the factor.
-        tables: Tables within its scope; one of them lists its tuples.
+        tables: Tables within the factor's scope; one of them lists its tuples.
         sense: Sense of the tables.
         ring: Semiring of the numbers.
         limit: See ``write_factors``.
@@ -367,7 +371,7 @@ def write_listed(
         listed_section.write(listed_section.keys[:0], listed_section.values[:0])
         return ListedFactor([None] * len(tables), np.zeros(2), 0, True)
     values: Array = np.empty(len(table.rows), dtype=arena.dtype)
-    # The tuples as the values of one variable.
+    # The dense encoder joins the tables if the tuples are taken for the values of one variable.
     line = FactorLayout(tuple(range(len(tables))), (0,), (len(values),), (1,), 0, len(values))
     values_of_tuples = TableList([Table((0,), _read_values(member, table.scope, table.rows)) for member in tables])
     summary = write_factors(values_of_tuples, sense, ring.encoding, limit, Factors.packed([line]), values)
@@ -389,7 +393,7 @@ class ListedValues:
         factor: Layout of the factor.
 
     Attributes:
-        values: One for each of its tuples.
+        values: Value of each of the factor's tuples.
     """
 
     def __init__(self, arena: Array, factor: FactorLayout) -> None:
@@ -412,7 +416,7 @@ class ListedValues:
 
 
 def _read_values(table: Table, scope: Sequence[int], rows: NDArray[np.int32]) -> Array:
-    """Return a table's values at assignments of a scope that contains its own."""
+    """Return a table's values at assignments of a scope that contains the table's scope."""
     axes = [scope.index(v) for v in table.scope]
     if table.rows is None:
         values_at_rows: Array = table.values[tuple(rows[:, axis] for axis in axes)]

@@ -5,17 +5,17 @@ from __future__ import annotations
 from elimina.problem.preparation import Problem
 
 FLOAT_BYTES = 8
-"""Bytes of a cell: the messages of both passes together are about as large as all joined tables."""
+"""Bytes of a cell of a table that estimates write out."""
 
 METHOD_MEMORY_SHARE = 0.5
-"""Share of the host's memory for the tables of one method: others run beside it."""
+"""Share of the host's memory for the tables of one method, because other methods run at the same time."""
 
 WRITTEN_TABLES_SHARE = 0.25
-"""Share of the memory for tables that estimates write out: their clusters take as much and more."""
+"""Share of the memory for tables that estimates write out: the clusters made of these take at least as much."""
 
 QUICK_ORDER_FACTOR = 256.0
-"""Memory of a quick order relative to the memory limit, above which no search for an order makes it fit: short searches
-save a factor of 30 at most."""
+"""Memory of a quick order, relative to the memory limit, above which no search for a better order is tried: short
+searches save a factor of 30 at most."""
 
 
 def can_write_tables(problem: Problem, memory_bytes: int) -> bool:

@@ -24,11 +24,11 @@ class Execution(NamedTuple):
     """A plan on a backend, with a deadline and a listener.
 
     Attributes:
-        part: The number of this run, and of all, for the report of progress.
+        part: The number of this run, and the number of all runs, for the report of progress.
         checkpoint: Checkpoint that keeps the state.
-        share: The slices that are run, as places in the sequence in which all would run; None: all of them.
-        start_state: Known part of the state before it begins.
-        report_bounds: Called with the bounds that slices give on the answer so far.
+        share: The slices to run, as positions in the sequence of all slices; None: all of them.
+        start_state: Part of the state that is known before the run begins.
+        report_bounds: Function that gets the bounds on the answer from the slices so far.
     """
 
     problem: Problem
@@ -47,14 +47,14 @@ class Execution(NamedTuple):
         return pack(self.plan, len(self.problem.model.variables), semiring)
 
     def slice_numbers(self, count: int) -> range:
-        """Return the slices to run, of a number of slices: see ``share``."""
+        """Return the slices to run out of ``count`` slices: see ``share``."""
         return range(count) if self.share is None else self.share
 
     def check_deadline(self, reached: str) -> None:
-        """Keep the time limit.
+        """Check that the deadline has not passed; ``reached``: progress so far, for the error.
 
         Raises:
-            TimeLimitError: The deadline passed.
+            TimeLimitError: The deadline has passed.
         """
         if self.deadline is not None and time.monotonic() > self.deadline:
             advice = "elimination has no answer before it ends; allow more time, or use another order or device"
@@ -64,20 +64,20 @@ class Execution(NamedTuple):
 
     @property
     def state(self) -> State:
-        """State from before; ``done`` is the number of slices that have run, in all sweeps."""
+        """State to resume from; ``done`` is the number of slices that have run in all sweeps."""
         state = self.start_state or {} if self.checkpoint is None else self.checkpoint.state
         return {"done": 0, **{key: value for key, value in state.items() if key != "steps"}}
 
     def save(self, state: State) -> None:
-        """Save the present state, if there is a checkpoint."""
+        """Save a state, if there is a checkpoint."""
         if self.checkpoint is not None:
             self.checkpoint.save(state)
 
     def report(self, share: float) -> None:
-        """Pass on the share of this run that is done.
+        """Report which share of this run is done to the listener.
 
         Raises:
-            TimeLimitError: The deadline passed.
+            TimeLimitError: The deadline has passed.
         """
         share = (self.part[0] + share) / self.part[1]
         self.check_deadline(f"{share:.0%} of the elimination done")

@@ -6,18 +6,19 @@ from elimina.planning.plan import Plan
 from elimina.planning.planner import Conditioning, Elimination, kept_plan, make_plan
 
 MIN_FUSED_CELLS = 1 << 20
-"""Cells of a plan's largest table from which steps may eliminate several variables (``core/plan/fusion.cpp``)."""
+"""Least number of cells of a plan's largest table for fused steps to be tried (``core/plan/fusion.cpp``)."""
 
 MIN_FUSED_SECONDS = 0.01
-"""Estimated seconds from which such a plan is made; making it takes a millisecond or two."""
+"""Least estimated seconds of a plan for fused steps to be tried, because another plan takes a millisecond or two."""
 
 MAX_FUSED_TIME_SHARE = 1.4
-"""Largest estimated time of such a plan, relative to steps for one variable. Estimates count all combinations alike,
-but combinations of one cell share their operands; measured on grids and cliques (``bench/fused.py``)."""
+"""Largest estimated time of a plan with fused steps, relative to one without. It may be above 1, because estimates
+charge each combination the same, although combinations of one cell share their operands; measured on grids and cliques
+(``bench/fused.py``)."""
 
 
 def with_fused_steps(elimination: Elimination, plan: Plan) -> Plan:
-    """Return a plan whose steps may eliminate several variables, if it is expected to be faster.
+    """Return a plan whose steps may eliminate several variables if it is expected to be faster, else the given one.
 
     Args:
         elimination: Problem, device and dtype of the plan.

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from elimina.running.call_thread import idle_threads, threads
 
 _MANY_TABLES = 10_000
-"""Tables of a model from which a garbage collection takes some milliseconds."""
+"""Least number of a model's tables for setting objects aside: from here on, a garbage collection takes milliseconds."""
 
 _to_undo: set[tuple[int, Callable[[], None]]] = set()
 """Threads that have suspended garbage collection or frozen objects, with the functions to undo it."""
@@ -21,7 +21,7 @@ _to_undo: set[tuple[int, Callable[[], None]]] = set()
 def without_collection() -> Iterator[None]:
     """Suspend garbage collection while many lasting objects are made: it would take a third of a plan's time.
 
-    An exception may end a thread before the last line, so the thread that started it also restores the collection.
+    A forked process has only one of the threads, so it restores the collection for all others.
     """
     if not gc.isenabled():
         yield
@@ -43,7 +43,7 @@ def set_aside(tables: int) -> Iterator[None]:
     Args:
         tables: Number of tables of the model.
     """
-    # The caller may have set objects aside itself.
+    # Unfreezing would also unfreeze objects that the caller has frozen.
     if tables < _MANY_TABLES or gc.get_freeze_count():
         yield
         return
@@ -58,7 +58,7 @@ def set_aside(tables: int) -> Iterator[None]:
 
 
 def _undo_for_others() -> None:
-    """Undo, in a forked process, the changes of threads that do not exist there."""
+    """Undo the changes of all threads that a forked process does not have."""
     this_thread = threading.get_ident()
     for entry in [entry for entry in _to_undo if entry[0] != this_thread]:
         _to_undo.discard(entry)

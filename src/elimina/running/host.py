@@ -14,7 +14,7 @@ from elimina.problem.preparation import Problem
 
 
 def backend_of(options: Options) -> Backend:
-    """Return the requested backend; the CPU if the estimates choose.
+    """Return the requested backend; the CPU if estimates are to choose the device.
 
     Raises:
         DeviceError: The device is missing or cannot be used.
@@ -29,16 +29,16 @@ def host_memory(options: Options) -> int:
 
 
 SHARING_THREADS = 4
-"""Largest number of threads that shortens turns: with more, set-up and planning would take longer than the turns."""
+"""Largest number of threads that shorten turns: with more, set-up and planning would take longer than the turns."""
 
 
 def sharing_threads(options: Options) -> int:
-    """Return the number of threads that shortens turns."""
+    """Return the number of threads by which turns are shortened."""
     return min(options.host_threads, SHARING_THREADS)
 
 
 def turn_share(options: Options) -> float:
-    """Return the share of a turn's seconds with some threads: several do the same work in less time."""
+    """Return the factor that shortens a turn, because several threads do the same work in less time."""
     return 1 / sharing_threads(options)
 
 

@@ -13,13 +13,15 @@ import numpy as np
 from elimina.problem.preparation import Problem
 
 _MAX_COPIED_CELLS = 2**26
-"""Largest number of cells of all tables together."""
+"""Largest number of cells of all tables together that may be copied."""
 
 _CELL_BYTES = 56
-"""Bytes of a cell, 64 bits for each copy: distances, core units, core, shifted, local search, and two of the tables."""
+"""Bytes of a cell, 8 for each of seven copies: distances, core units, core, shifted, local search, and two of the
+tables."""
 
 _TABLE_BYTES, _KEPT_BYTES = 2500, 1200
-"""Bytes of a table's objects besides its cells while copies are made, and afterwards; from 24,777 tables of 4 cells."""
+"""Bytes of a table's objects besides its cells, while copies are made and afterwards; measured on 24,777 tables of 4
+cells."""
 
 _BYTES_PER_VALUE, _BYTES_PER_FUNCTION = 24, 40
 """Bytes that a thread of soft local consistency keeps for each value and each function: fitted to 414_VAC and log-4."""
@@ -31,13 +33,13 @@ _THREAD_MEMORY_SHARE = 1 / 16
 """Largest share of the memory for threads of soft local consistency besides the first one."""
 
 _SMALL_MEMORY_BYTES = 1 << 22
-"""Limit in bytes up to which these may use all of it: any process takes more than that."""
+"""Memory limit in bytes up to which copied tables may use all of the memory: any process takes more anyway."""
 
 _MESSAGE_SHARE, _NODE_SHARE, _CACHE_SHARE = 0.5, 0.25, 0.25
-"""Shares of the memory that the tables do not take."""
+"""Shares of the memory beside the tables: for messages, open nodes and the cache."""
 
 _MIN_REMAINING_SHARE = 0.25
-"""Share of the memory that is always reserved for messages: even small ones give bounds."""
+"""Least share of the memory that remains beside the tables: even small messages give bounds."""
 
 
 class Shares(NamedTuple):
@@ -60,7 +62,7 @@ def cells_of(problem: Problem) -> int:
 
 
 def can_copy(cells: int, tables: int, memory: int) -> bool:
-    """Return whether tables may be shifted, or made consistent, within a limit.
+    """Return whether costs may be shifted between tables, or tables made consistent, within a memory limit.
 
     Args:
         cells: Cells of all tables together.
@@ -75,11 +77,11 @@ def can_copy(cells: int, tables: int, memory: int) -> bool:
 
 
 def threads_within(problem: Problem, threads: int, memory: int) -> int:
-    """Return the number of threads for soft local consistency or local search: each keeps a copy of the costs.
+    """Return the number of threads for soft local consistency or local search, of which each keeps a copy of the costs.
 
     Args:
         problem: Problem of the task ``mpe``.
-        threads: Most threads.
+        threads: Largest number of threads.
         memory: Limit in bytes.
     """
     values = int(np.array(problem.model.sizes)[problem.groups.scopes.members].sum())
@@ -88,7 +90,7 @@ def threads_within(problem: Problem, threads: int, memory: int) -> int:
 
 
 def shares_of(problem: Problem, memory: int) -> Shares:
-    """Share out the memory of a search.
+    """Divide the memory of a search among its parts, once the tables have theirs.
 
     Args:
         problem: Problem of the task ``mpe``.

@@ -21,7 +21,8 @@ from elimina.running.sparse_plans import with_sparse_fit
 
 MAX_PARTITION_SECONDS = 5.0
 PARTITION_SECONDS_PER_MESSAGE_SECOND = 4.0
-"""Estimated time of an unrequested partition by content, relative to the messages' if these are limited."""
+"""Largest estimated time of a partition by content that is not requested: in seconds, or relative to a time limit of
+the messages."""
 
 
 def plan_within(
@@ -32,7 +33,7 @@ def plan_within(
     Args:
         problem: Problem of the task ``mpe`` or ``pr``.
         order: The free variables in elimination order.
-        options: Planning options; without an i-bound, it is the largest possible.
+        options: Planning options; if they have no i-bound, the plan has the largest possible one.
         max_bytes: Largest number of bytes of the host's memory for messages.
         seconds: Largest estimated time of the messages.
 
@@ -65,7 +66,10 @@ def bounding_plan(elimination: Elimination, options: Options, side: Bound | None
 def _content_partition(
     problem: Problem, order: Sequence[int], options: Options, seconds: float = MAX_PARTITION_SECONDS
 ) -> Callable[[int], Partition | None] | None:
-    """Return the partition by content, if requested, or if expected to take no longer than the messages."""
+    """Return a function that partitions by content at an i-bound; None if that is not requested or not possible.
+
+    Unless it was requested by name, the function returns None if the partition would take longer than ``seconds``.
+    """
     if options.partition == "scope" or not problem.described.is_optimum:
         return None
     from elimina.running.content_partition import partition_by_content

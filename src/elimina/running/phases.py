@@ -11,7 +11,7 @@ from elimina.result import Result
 
 @contextlib.contextmanager
 def timed(clock: dict[str, float], name: str) -> Iterator[None]:
-    """Add the time of a block to a phase."""
+    """Add the time of a block to a phase, even if an exception ends it."""
     started = time.perf_counter()
     try:
         yield
@@ -26,7 +26,7 @@ def phase_seconds(phases: Mapping[str, float], total: float) -> dict[str, float]
         phases: Seconds by phase.
         total: Wall time of the call in seconds.
     """
-    # Whole microseconds: to round to decimals takes four times as long, a tenth of a small search.
+    # In whole microseconds, because rounding to decimals takes four times as long, a tenth of a small search.
     micros = {phase: round(1e6 * seconds) for phase, seconds in phases.items() if phase not in ("other", "total")}
     timed_micros = sum(micros.values())
     total_micros = max(round(1e6 * total), timed_micros)

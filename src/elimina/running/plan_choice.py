@@ -54,7 +54,8 @@ def plan_problem(
     order = elimination_order(problem, options, rough, runs) if order is None else order
     ordered = time.perf_counter()
     backend = backend_of(options)
-    # If a GPU may do the work, the CPU's plan may only be for comparison; a slow one is made again.
+    # If a GPU may do the work, the CPU's plan may be only for comparison, so it is made in haste. If it is chosen and
+    # slow, it is made again.
     is_small = rough is not None and rough.seconds_at(CELLS_PER_SECOND) < MIN_INCUMBENT_SECONDS
     is_hasty = options.chooses_device and (is_small or is_cupy_installed())
     plan = _plan_for(backend, problem, order, options, refinements, is_hasty, runs == 1)
@@ -91,7 +92,7 @@ def _plan_for(
 
 
 def without_lost_devices(planned: PlannedProblem, options: Options) -> PlannedProblem | None:
-    """Return a plan for the remaining devices of a divided plan; None if none remains."""
+    """Return a plan for a divided plan's usable devices; None if there is none, or if the plan does not fit."""
     remaining_devices = [device for device in devices_of(planned.backend) if _is_usable(device)]
     if not remaining_devices:
         return None
@@ -109,7 +110,7 @@ def _is_usable(device: Backend) -> bool:
 
 
 def plan_again(problem: Problem, choice: PlanRecipe, options: Options) -> PlannedProblem:
-    """Make a plan again; it may not fit the memory that remains now.
+    """Make a plan again from its recipe, even if it does not fit the memory that remains now.
 
     Raises:
         InputError: The dtype does not fit the problem.

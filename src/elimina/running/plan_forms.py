@@ -35,11 +35,11 @@ from elimina.running.sparse_plans import (
 from elimina.system import cached_property
 
 MIN_COMPARED_FORMS_SECONDS = 2.0
-"""Estimated cost of segments in seconds from which slices and tiers are planned, too, for 0.5 to 5 s."""
+"""Largest estimated delay by segments, in seconds, for which no other form is planned: that takes 0.5 to 5 s."""
 
 
 class PlanSearch(Protocol):
-    """A search for a plan; ``plans``: those made so far."""
+    """A search for a plan; ``plans``: the plans made so far."""
 
     plans: list[Plan]
 
@@ -52,8 +52,8 @@ class FormRow(NamedTuple, Generic[Search]):
 
     Attributes:
         name: Name of the form.
-        is_tried: Returns whether the form is allowed, and may be better than the plans so far.
-        make: Returns a plan in this form, which need not fit; None if there is none.
+        is_tried: Function that returns whether the form is allowed, and may be better than the plans so far.
+        make: Function that returns a plan in this form, even if it does not fit; None if there is none.
     """
 
     name: str
@@ -62,14 +62,14 @@ class FormRow(NamedTuple, Generic[Search]):
 
 
 def try_forms(rows: Iterable[FormRow[Search]], search: Search) -> None:
-    """Add the plans of all rows that are tried."""
+    """Try the rows' forms in turn, and add their plans to the search."""
     for row in rows:
         if row.is_tried(search) and (plan := row.make(search)) is not None:
             search.plans.append(plan)
 
 
 class FormSearch:
-    """A search for the form of a plan on one device, or on slices for several.
+    """A search for the form of a plan: on one device, or in slices that several devices share.
 
     Args:
         backend: Device of the plan.
@@ -91,7 +91,7 @@ class FormSearch:
 
     @cached_property
     def writing_seconds(self) -> float:
-        """Estimated seconds to write out listed tables, if sparse tables would save that."""
+        """Estimated seconds to write out listed tables; 0 if that is short, or sparse tables could not save it."""
         if self.options.tables != "auto" or self.whole.factor_cells <= MIN_WRITING_SECONDS * speeds().encoded:
             return 0.0
         return seconds_written(self.elimination.problem)
@@ -117,12 +117,12 @@ class FormSearch:
 
     @property
     def lacks_quick(self) -> bool:
-        """True if dense tables are allowed, and no segments make them fit at little cost."""
+        """True if dense tables are allowed, but do not fit, and no segments make them fit at little cost."""
         limit = self.whole.seconds + MIN_COMPARED_FORMS_SECONDS
         return self.lacks_dense and not any(plan.form.is_replanned and plan.seconds <= limit for plan in self.plans)
 
     def seconds(self, plan: Plan) -> float:
-        """Return the estimated seconds of a plan with its slices divided among the backend's devices."""
+        """Return the estimated seconds of a plan, with its slices divided among the backend's devices."""
         written = self.writing_seconds if plan.sparse is None else 0.0
         if not plan.form.variables:
             return plan.seconds + written
@@ -136,7 +136,7 @@ def shared_seconds(plan: Plan, backend: Backend, count: int) -> float:
 
 
 def _may_have_segments(search: FormSearch) -> bool:
-    # The tables of a segment are sums: costs of values decided in earlier segments are added to them.
+    # A segment adds the costs of values decided in earlier segments to its tables, so costs must be summed.
     adds = SEMIRINGS[search.whole.semiring].is_additive
     options = search.options
     return search.lacks_dense and search.whole.decode and adds and not (options.keeps_tables or options.asks_for_slices)
@@ -172,7 +172,8 @@ def _in_slices(search: FormSearch) -> Plan | None:
     if plan is None:
         return None
     if isinstance(options.order, str):
-        # The best order with these tables need not be the best one without them, and may need fewer slices.
+        # The best order of all variables need not be the best one within a slice. A new order may also need fewer
+        # slices.
         fixed = plan.form.variables
         one_slice = restrict(elimination.problem, dict.fromkeys(fixed, 0))
         fresh = elimination_order(one_slice, options._replace(order_seconds=options.order_seconds / 2))
@@ -206,7 +207,8 @@ FORMS: tuple[FormRow[FormSearch], ...] = (
 def fitting_plan(backend: Backend, elimination: Elimination, options: Options, refinements: int = 0) -> Plan:
     """Plan an exact elimination for one backend, in the fastest form that fits.
 
-    Plans with too many slices or too long a time are made, too, for their figures, but do not count as fitting.
+    Plans with too many slices or too long a time are made, too, so that an error can quote their figures, but they do
+    not count as fitting.
 
     Args:
         backend: Device of the plan.

@@ -24,7 +24,7 @@ class PlanRecipe(NamedTuple):
     """Data from which a plan can be made again, in another process.
 
     Attributes:
-        device: ``cpu`` or ``cuda``: GPUs may be others when the run goes on.
+        device: ``cpu`` or ``cuda``, without a number, because a resumed run may have other GPUs.
         threads: Number of CPU threads, as the cost model sees it.
         memory: Bytes that the plan may use.
         order: The order of the plan.

@@ -21,7 +21,7 @@ Item = TypeVar("Item")
 Returned = TypeVar("Returned")
 
 _ITEMS_PER_MEMBER = 4
-"""Least number of runs of items for each member while many items remain."""
+"""Number of runs into which a member's share of the remaining items is divided."""
 
 
 def spread(
@@ -39,9 +39,9 @@ def spread(
     Args:
         members: Devices, threads or other workers.
         items: Items in the sequence in which they are best done.
-        work: Takes items, and yields one result for each before it takes the next.
-        wanted: Predicate of items to do, called in a member's thread; None: all items.
-        together: Number of neighbours that cost less if one member does all of them.
+        work: Function that takes items, and yields one result for each before it takes the next.
+        wanted: Function that returns whether an item is to be done, called in a member's thread; None: all items.
+        together: Number of neighbouring items that one member should do, because they then cost less.
 
     Yields:
         The items' results in the sequence of the items; None for those that are not wanted.
@@ -98,7 +98,10 @@ class _Pool(Generic[Member, Item, Returned]):
         self._working = 0
 
     def results(self) -> Iterator[Returned | None]:
-        """Start members, no more than items or threads, and yield the results in sequence."""
+        """Start members, at most one for each item, and yield the results in sequence.
+
+        Members without a thread stay in reserve; it is an error only if there is no thread at all.
+        """
         try:
             while self._spare and self._working < len(self._items):
                 self._start()
@@ -146,7 +149,7 @@ class _Pool(Generic[Member, Item, Returned]):
         self._working += 1
 
     def _bear(self, error: BaseException) -> None:
-        """Continue without a member whose device failed."""
+        """Continue without a member whose device failed; raise other errors, or if no member remains."""
         self._working -= 1
         if not isinstance(error, DeviceError):
             raise error
@@ -181,7 +184,7 @@ class _Pool(Generic[Member, Item, Returned]):
             obey(None)
 
     def _next_position(self, run: deque[int]) -> int | None:
-        """Return the next position of a member's run; None if all are done."""
+        """Return the position of a member's next item; None if all items are done, or the pool ends."""
         with self._changed:
             while not self._stop.requested and self._open:
                 if not run:
@@ -204,7 +207,7 @@ class _Pool(Generic[Member, Item, Returned]):
         else:
             size = max(1, remaining_count // (_ITEMS_PER_MEMBER * self._members))
             whole = self._together - self._next % self._together
-            # Neighbours stay together while there is enough to do.
+            # Runs end between groups of neighbours, unless they are shorter than such a group.
             size = size - (size - whole) % self._together if size >= whole else size
             run.extend(range(self._next, self._next + size))
             self._next += size

@@ -25,17 +25,17 @@ Array = NDArray[Any]
 Floats = NDArray[np.float64]
 
 _SAFE_TOTAL = 1e-280
-"""Sums from which one division gives the probabilities."""
+"""Sum above which values are divided by it at once. If the sum is smaller, values are scaled first, to keep digits."""
 
 
 class OutputLayout:
-    """Layout of a program's outputs within the range of the arena that holds all of them.
+    """Layout of requested outputs within the range of the arena that holds all outputs of a program.
 
     Args:
         steps: Steps of the plan.
         outputs: ``Plan.outputs``.
-        asked: Numbers of those outputs.
-        first: Arena offset of that range.
+        asked: Numbers of the requested outputs.
+        first: Arena offset of the range.
     """
 
     def __init__(self, steps: Steps, outputs: Sequence[Output], asked: Sequence[int], first: int) -> None:
@@ -44,13 +44,16 @@ class OutputLayout:
         self._columns: NDArray[np.int64] | None = None
 
     def tables(self, zone: Array) -> list[Array]:
-        """Return each output as an array."""
+        """Return each requested output as an array."""
         outputs = (self._outputs[number] for number in self._asked.tolist())
         steps = [(self._steps[number], scope) for number, scope in outputs]
         return [step_table(step, zone[step.out_offset - self._first :], scope) for step, scope in steps]
 
     def columns(self, zone: Array) -> NDArray[np.int64]:
-        """Return a row for each output over a variable and cases: its place, values, and strides (of cases: or 0)."""
+        """Return a row for each output over a variable and cases.
+
+        A row has the offset, the number of values, and the strides of values and of cases (0 for a single case).
+        """
         if self._columns is None:
             start, item = zone.__array_interface__["data"][0], zone.itemsize
             rows = []
@@ -63,27 +66,27 @@ class OutputLayout:
 
     @cached_property
     def ends(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """Place, number of elements and start of each output, which have one axis, one after another."""
+        """Offset and size of each output, all with one axis, and its start if outputs follow one another."""
         numbers = Outputs.packed(self._outputs).steps[self._asked]
         sizes = self._steps.first_sizes_of(numbers)
         return self._steps.offsets_of(numbers) - self._first, sizes, np.cumsum(sizes) - sizes
 
     @cached_property
     def vectors(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """Places, starts, and owner of each element of these outputs."""
+        """Offset of each element of these outputs, start of each output, and number of each element's output."""
         at, sizes, starts = self.ends
         owners = np.repeat(np.arange(len(sizes)), sizes)
         return np.arange(len(owners)) + (at - starts)[owners], starts, owners
 
     @cached_property
     def slices(self) -> list[slice]:
-        """Each output's part of ``vectors``."""
+        """Slice of each output in ``vectors``."""
         cells, starts, _ = self.vectors
         return [slice(a, b) for a, b in itertools.pairwise([*starts.tolist(), len(cells)])]
 
     @cached_property
     def rows(self) -> NDArray[np.int64]:
-        """``ends`` in the form of ``normalise_columns``: place, values, strides, and first row of each output."""
+        """Argument of ``normalise_columns``: offset, number of values, two strides, and first row of each output."""
         at, sizes, starts = self.ends
         ones = np.ones_like(starts)
         return np.stack([at, sizes, ones, ones, starts], axis=1)
@@ -93,12 +96,12 @@ class PropagatedTables(NamedTuple):
     """Output of a propagation.
 
     Attributes:
-        zone: The elements of the program's outputs; the last axis, if there is one for runs of one case after another.
-        layout: Layout of the outputs that were asked for.
+        zone: The elements of the program's outputs, along the last axis; runs of several cases are along the first one.
+        layout: Layout of the requested outputs.
         is_possible: False if the sum is known to be 0.
         total: Function that returns the sum; None if it was not requested.
         logarithmic: True if tables hold natural logarithms.
-        sound: False if a product may have left the dtype's range: then ask again in ``log-sum-exp``.
+        sound: False if a product may have left the dtype's range: the run has to be repeated in ``log-sum-exp``.
     """
 
     zone: Array
@@ -110,7 +113,7 @@ class PropagatedTables(NamedTuple):
 
     @property
     def log_sum(self) -> NDArray[np.float64]:
-        """Natural logarithm of the model's sum given the evidence (``min-sum``: of the best product); or one a case."""
+        """Natural logarithm of the model's sum given the evidence (``min-sum``: of the best product), for each case."""
         assert self.total is not None
         return self.total()
 
@@ -120,13 +123,13 @@ class PropagatedTables(NamedTuple):
         return self.layout.tables(self.zone)
 
     def vectors(self, scale: str = "sum") -> list[NDArray[np.float64]]:
-        """Return the normalised marginals of one variable each, where the tables have no axis of cases.
+        """Return the normalised marginals, each of one variable. The tables must have no axis of cases.
 
         Args:
-            scale: ``max``: by the largest.
+            scale: ``sum``: divide values by their sum; ``max``: divide them by the largest.
 
         Returns:
-            One array a marginal, the values along its last axis; NaN where all are 0.
+            One array for each marginal, with the values along its last axis; NaN where all values are 0.
         """
         cells, _ = self.shares(scale)
         slices = self.layout.slices
@@ -139,7 +142,7 @@ class PropagatedTables(NamedTuple):
             return np.zeros(0), starts
         if scale == "sum" and not self.logarithmic and self.zone.ndim == 1 and self.zone.dtype == np.float64:
             normalised = np.empty((int(starts[-1] + sizes[-1]), 1))
-            # Half of the time of ``array.all``, which small networks notice.
+            # Takes half of the time of ``array.all``, which matters for small networks.
             if np.logical_and.reduce(normalise_columns(self.zone, self.layout.rows, normalised)):
                 return normalised[:, 0], starts
         zone_cells, _, owners = self.layout.vectors
@@ -173,8 +176,8 @@ def normalised(table: Array, logarithmic: bool, out: NDArray[np.float64] | None 
 
     Args:
         table: Values, or their logarithms.
-        logarithmic: True if they are logarithms.
-        out: Array for the probabilities: threads that make new memory wait for each other.
+        logarithmic: True if the values are logarithms.
+        out: Array for the probabilities, which saves time: threads that allocate memory wait for each other.
     """
     if not logarithmic and table.dtype == np.float64:
         totals = table.sum(axis=0)
@@ -195,7 +198,7 @@ def normalised(table: Array, logarithmic: bool, out: NDArray[np.float64] | None 
 
 
 def logarithms(values: Array, logarithmic: bool) -> NDArray[np.float64]:
-    """Return logarithms: sums of logarithms stay in range where products of messages may not."""
+    """Return the logarithms of values: their sums stay in range where products of messages may not."""
     if logarithmic:
         return values.astype(np.float64)
     with np.errstate(divide="ignore"):
@@ -249,16 +252,16 @@ class Posteriors(NamedTuple):
     def to_frame(self, library: Library = "pandas") -> Any:
         """Return a data frame with a row for each case.
 
-        A column ``NAME=state`` holds the probabilities of a state; the last one is ``log10_evidence``. If there are
-        ``errors``, the columns ``status`` and ``error`` follow. A pandas frame
-        has the index of the cases' frame, so that ``cases.join(posteriors.to_frame())`` matches their rows.
+        A column ``NAME=state`` holds the probabilities of a state; ``log10_evidence`` comes after these. If there are
+        ``errors``, the columns ``status`` and ``error`` follow. A pandas frame has the index of the cases' frame, so
+        that ``cases.join(posteriors.to_frame())`` matches their rows.
 
         Args:
             library: ``pandas``, ``polars`` or ``pyarrow`` (a ``Table``).
 
         Raises:
             TypeError: ``library`` is not text.
-            InputError: It is another one, or not installed.
+            InputError: The library is not one of these, or not installed.
         """
         from elimina.io.posteriors import ERROR, EVIDENCE, STATUS, posterior_columns
 

@@ -36,29 +36,29 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 
 _ONE_BY_ONE = 16
-"""Number of changes up to which each change's dependent steps are looked up in a cache."""
+"""Largest number of changes whose dependent steps are looked up separately, in a cache; more are looked up together."""
 
 WHOLE_SECONDS = 5e-4
-"""Longest propagation that always runs whole: finding the messages that change takes 50 us."""
+"""Estimated time of a propagation up to which it always runs whole: finding the messages that change takes 50 us."""
 
 _RESIDENT_SEMIRING = "log-sum-exp"
 """Semiring of weights that stay on a device: nothing underflows, so no check needs them on the host."""
 
 _LARGE_HOME = 1 << 12
-"""Cells from which a table is weighted by a separate launch, instead of by lists of cells."""
+"""Number of cells above which a table is weighted by a separate launch, instead of by lists of cells."""
 
 _LEAST = math.ulp(0.0)
 """The smallest positive float."""
 
 
 class Propagator:
-    """Runs a plan of the tasks ``mar``, ``mmap`` or ``joint``, with evidence set in between.
+    """A plan of the task ``mar``, ``mmap`` or ``joint`` that runs repeatedly; evidence may change between runs.
 
     Args:
         planned: A plan that keeps its messages, and its backend.
         semiring: ``sum-product``; ``log-sum-exp``: slower, but nothing underflows; ``min-sum``: max-marginals, as
             negated logarithms.
-        once: True if no evidence will be observed: the encoded factors are dropped as soon as the session has its own.
+        once: True if no evidence will be observed: the encoded factors are dropped once the session has its own copy.
 
     Attributes:
         seconds: Time of the last run by phase: see ``Run.seconds``.
@@ -73,7 +73,7 @@ class Propagator:
         self._ranges = self._encoded.ranges.copy()
         self._variables = problem.model.variables
         self._weights: dict[int, int | Array] = {}
-        # Natural logarithms of what was taken out of the weights in each factor.
+        # Natural logarithm of the scale that was taken out of the weights in each factor.
         self._taken: dict[int, float] = {}
         program = pack(self._plan, len(problem.model.variables), semiring, self._zero)
         self._session = planned.backend.open(program, self._encoded.arena)
@@ -95,25 +95,25 @@ class Propagator:
 
     @cached_property
     def _slicing(self) -> SlicingSession | None:
-        """The session, if it supports observed values."""
+        """The session, if it supports observed values and the plan has no cases; otherwise None."""
         return self._session if isinstance(self._session, SlicingSession) and not self._plan.kept else None
 
     @cached_property
     def _homes(self) -> dict[int, int]:
-        """Factor for each variable's weights."""
+        """Number of the factor that is multiplied by each variable's weights."""
         return _smallest_factors(self._plan)
 
     def observe(self, evidence: Mapping[int, int | Array]) -> None:
-        """Make this the only evidence; in a plan with cases, for the variables that have a factor over the cases.
+        """Replace all evidence; in a plan with cases, the evidence on the given variables.
 
         Args:
-            evidence: Variable -> index of its state, or weights of its states, not negative; with cases, the index of
-                each case, -1 where nothing is observed.
+            evidence: Variable -> index of its state, or weights of its states, not negative. With cases: variable with
+                a factor over the cases -> index of its state in each case, -1 where it is not observed.
         """
         if self._plan.kept:
             for v, codes in evidence.items():
                 self._load_cases(v, np.asarray(codes))
-            # Steps without cases are cheap beside the others.
+            # All steps run again, because those without cases are cheap beside the others.
             self._stale[:] = True
             return
         values, weights = self._unobserved.copy(), {}
@@ -140,14 +140,14 @@ class Propagator:
             self._slicing.fix(values)
 
     def _load_cases(self, variable: int, codes: NDArray[np.intp]) -> None:
-        """Write a factor over a variable and the cases."""
+        """Write the observations of a variable into its factor over the cases."""
         factor = self._plan.factors[self._homes[variable]]
         region = np.empty(factor.span, dtype=self._plan.dtype)
         np.take(self._levels(variable), codes, axis=1, out=factor_view(region, factor._replace(offset=0)), mode="wrap")
         self._session.load(factor.offset, region)
 
     def _levels(self, variable: int) -> Array:
-        """Return a factor over a variable and cases: a column for each observed value, then one for no observation."""
+        """Return the columns that a factor may have for a case: one for each observed value, then one for none."""
         if variable not in self._levels_of:
             values = factor_view(self._encoded.arena, self._plan.factors[self._homes[variable]])[:, :1]
             levels = np.where(np.eye(len(values), len(values) + 1, dtype=bool), values, self._zero)
@@ -202,7 +202,7 @@ class Propagator:
 
     @cached_property
     def _touched(self) -> dict[int, tuple[int, ...]]:
-        """The steps that read a factor, or have a variable (numbered after the factors)."""
+        """The steps that read each factor, or have each variable; variables are numbered after the factors."""
         factors = len(self._plan.factors)
         readers: dict[int, list[int]] = {}
         for number, step in enumerate(self._plan.steps):
@@ -214,7 +214,7 @@ class Propagator:
     def run(
         self, outputs: Sequence[int], *, log_sum: bool = True, progress: Progress | None = None
     ) -> PropagatedTables:
-        """Compute outputs of the plan (and the sum of all), except those known from earlier runs."""
+        """Compute outputs of the plan, and the sum; steps whose messages are kept and still valid do not run again."""
         count_path("upward-and-downward")
         steps = self._stale.nonzero()[0]
         if self._plan.keep:
@@ -225,7 +225,7 @@ class Propagator:
                 steps = np.flatnonzero(needed & self._stale)
         run = self._session.run(None if len(steps) == len(self._stale) else steps, progress)
         self.seconds = run.seconds
-        # Messages whose memory is reused are lost afterwards.
+        # If the plan does not keep messages, their memory has been reused, so the steps stay stale.
         self._stale[steps] = not self._plan.keep
         zone = run.zone if self._sign == 1 else np.negative(run.zone)
         total = self._sum_of(zone, run.peaks) if log_sum else None
@@ -241,11 +241,11 @@ class Propagator:
 
         Args:
             variables: Variables of the columns.
-            values: int32 array of shape ``(cases, columns)``: value indices, -1 where there is none.
-            own_plans: Make a plan for each case (``sum-product``); one that does not fit is not sound.
+            values: int32 array of shape ``(cases, columns)``: value indices, -1 where nothing is observed.
+            own_plans: True to make a plan for each case (``sum-product``); a case whose plan does not fit is not sound.
 
         Returns:
-            The tables, with the cases as the first axis of their zone, and which cases are sound: see
+            The tables, with the cases along the first axis of their zone, and the mask of the sound cases: see
             ``PropagatedTables.sound``.
         """
         assert self._slicing is not None
@@ -276,7 +276,7 @@ class Propagator:
         return self._new_planner(log2_lows(self._encoded.ranges[:, 1]))
 
     def _is_sound(self, outputs: Sequence[int], answer: PropagatedTables, peaks: NDArray[np.float64]) -> bool:
-        """Return whether no product can have become 0, or lost products are negligible."""
+        """Return whether no product can have become 0 by underflow, or the lost products are negligible."""
         if not self._encoded.exact:
             return False
         if not self._scales.may_underflow(self._ranges, peaks):
@@ -299,14 +299,14 @@ class Propagator:
         return self._layouts[outputs]
 
     def _is_possible(self, zone: Array) -> bool:
-        """Return True if no root of one run is 0. With cases it is True, and their sums are checked instead."""
+        """Return whether no root of a run is 0; True with cases, because each case's sum is checked instead."""
         if self._encoded.impossible:
             return False
         roots = zone.take(self._root_places)
         return bool((roots > -math.inf).all() if self.logarithmic else np.count_nonzero(roots) == len(roots))
 
     def _sum_of(self, zone: Array, peaks: NDArray[np.float64]) -> Callable[[], NDArray[np.float64]]:
-        """Return a function for the logarithm of the sum of runs, with the present weights."""
+        """Return a function that computes the logarithm of the runs' sums with the present weights."""
         return functools.partial(self._log_sum, zone, peaks, math.fsum(self._taken.values()))
 
     def _log_sum(self, zone: Array, peaks: NDArray[np.float64], taken: float) -> NDArray[np.float64]:
@@ -360,7 +360,7 @@ class Propagator:
         return step.axes, table
 
     def _observed_cells(self, scope: Sequence[int]) -> tuple[int | slice, ...]:
-        """Return the indices of the cells with the given values."""
+        """Return the indices of the cells that agree with the observed values."""
         return tuple(int(self._values[v]) if self._values[v] >= 0 else slice(None) for v in scope)
 
     def _nothing(self, sizes: Sequence[int]) -> Array:
@@ -372,7 +372,7 @@ class Resident:
 
     Args:
         planned: A plan of the task ``mar`` with dense tables, and its backend.
-        variables: The variables with weights, each in a factor; one may be named several times.
+        variables: The variables with weights, each in a factor; the weights of one that is named twice are multiplied.
 
     Raises:
         DeviceError: The device failed or is out of memory.
@@ -435,8 +435,8 @@ class Resident:
                 with DLPack, on the device.
 
         Returns:
-            The logarithm, and an array like ``logs`` on the device: float64, of NumPy or CuPy. It is NaN where the sum
-            is 0.
+            The logarithm, and the probabilities in an array like ``logs`` on the device: float64, of NumPy or CuPy.
+            They are NaN if the sum is 0.
 
         Raises:
             DeviceError: The device failed.
@@ -477,7 +477,7 @@ class Resident:
 
 
 def _smallest_factors(plan: Plan) -> dict[int, int]:
-    """Return the number of the smallest factor with each variable (and with the kept ones, if there is one)."""
+    """Return the number of the smallest factor with each variable, preferably of those with all kept variables."""
     smallest: dict[int, tuple[bool, int, int]] = {}
     for number, factor in enumerate(plan.factors):
         key = not set(plan.kept).issubset(factor.scope), factor.cells, number

@@ -26,17 +26,17 @@ from elimina.problem.preparation import Problem, allowed_ranges
 def check_value(
     dtype: str, value: int | float, score: int | float, terms: Sequence[int | float], slack: float = 0.0
 ) -> None:
-    """Check that the assignment has the value of the elimination on the original model.
+    """Check that the assignment's value on the original model is the one found by elimination.
 
     Args:
-        dtype: It was computed in.
+        dtype: Number type of the elimination.
         value: Value that elimination found.
         score: Value of the assignment.
         terms: Terms of the score, for the tolerance of floats.
-        slack: Largest rounding error besides.
+        slack: Largest further rounding error.
 
     Raises:
-        InternalError: They differ.
+        InternalError: The values differ by more than rounding.
     """
     tolerance = slack
     if not dtype.startswith("int"):
@@ -94,15 +94,15 @@ def check_values(tables: Sequence[Table] | TableList, sense: Sense, dtype: str) 
 
 
 _SAFETY_FACTOR = 8
-"""Number of roundings of a sum besides its additions: of differences in tables, of constants, and of the total."""
+"""Number of roundings of a sum besides its additions: of tables' differences, of constants, and of the total."""
 
 TOLERANCES = {"float64": 1e-9, "float32": 1e-3}
-"""Largest gap between the bounds of an optimum, relative to its value (or to 1), for the status optimal."""
+"""Largest gap between the bounds of an optimum for the status ``optimal``, relative to its value (or to 1)."""
 
 
 @functools.cache
 def epsilon(dtype: str) -> float:
-    """Return the relative distance of neighbouring floats."""
+    """Return the relative distance of neighbouring floats of a number type."""
     return float(np.finfo(dtype).eps)
 
 
@@ -119,10 +119,10 @@ def rounding(problem: Problem, plan: Plan, cost: float, constants: Iterable[floa
         plan: Plan that adds floats.
         cost: The sum of the plan's roots.
         constants: Constants taken out of its tables.
-        more: Further additions than the plan's.
+        more: Number of further additions besides the plan's.
     """
     slack = (additions(plan) + more) * epsilon(plan.dtype) * abs(cost)
-    # Logarithms are rounded themselves.
+    # Constants are added exactly, but those of probabilities are logarithms, which are rounded.
     return slack + _SAFETY_FACTOR * epsilon("float64") * math.fsum(map(abs, constants)) * (
         problem.model.sense == "probability"
     )

@@ -26,7 +26,7 @@ class ScaledNumber(NamedTuple):
         """Return the product of some finite factors, times a power of two."""
         fraction, exponent = 1.0, int(exponent)
         for factor in factors:
-            # The factor first: the product of a number near 1 and a subnormal one would lose digits.
+            # Splits the factor before multiplying: the product with a subnormal number would lose digits.
             fraction_of_factor, power = math.frexp(factor)
             fraction, carried = math.frexp(fraction * fraction_of_factor)
             exponent += power + carried
@@ -35,7 +35,7 @@ class ScaledNumber(NamedTuple):
 
     @staticmethod
     def from_log2(log: float) -> ScaledNumber:
-        """Return the number of a base-2 logarithm; of minus infinity, 0."""
+        """Return the number with a base-2 logarithm; 0 for minus infinity."""
         if log == -math.inf:
             return ScaledNumber(0.0, 0)
         exponent = math.floor(log)
@@ -47,14 +47,14 @@ class ScaledNumber(NamedTuple):
 
     @property
     def value(self) -> float | None:
-        """The number as a float; None where it leaves the normal range."""
+        """The number as a float; None if it is outside the normal range."""
         if self.fraction and not sys.float_info.min_exp <= self.exponent <= sys.float_info.max_exp:
             return None
         return math.ldexp(self.fraction, self.exponent)
 
     @property
     def log10(self) -> float:
-        """Base-10 logarithm; minus infinity of 0."""
+        """Base-10 logarithm; minus infinity for 0."""
         if not self.fraction:
             return -math.inf
         value = self.value
@@ -67,8 +67,8 @@ class ScaledSum:
     Floats that do not overlap (Shewchuk 1997) hold the sum exactly, down to 2^-1074 of the largest number.
 
     Args:
-        top: Power of two by which the floats are multiplied: the largest exponent of the numbers so far.
-        parts: Floats whose sum it is.
+        top: Exponent of the power of two that multiplies all floats: the largest one of the numbers so far.
+        partial_sums: Floats; the sum of the numbers is their sum times that power.
     """
 
     def __init__(self, top: int = 0, partial_sums: Iterable[float] = ()) -> None:
@@ -80,7 +80,7 @@ class ScaledSum:
         return self._top, list(self._partial_sums)
 
     def add(self, number: ScaledNumber) -> None:
-        """Add a number."""
+        """Add a number exactly, but for digits below 2^-1074 of the largest number."""
         if not number.fraction:
             return
         if not self._partial_sums or number.exponent > self._top:
@@ -102,5 +102,5 @@ class ScaledSum:
 
 
 def partition_result(total: ScaledNumber) -> Result:
-    """Return the answer to the task ``pr``."""
+    """Return the result of the task ``pr`` for a sum; infeasible if the sum is 0."""
     return Result("exact" if total.fraction else "infeasible", "pr", total.value, log10_z=total.log10)

@@ -36,7 +36,7 @@ class Scales:
             library = library_steps(self._steps)
             if library.any():
                 self._raw = self._table[library[self._steps.readers]].reshape(-1, 2)
-        # Every step before the last root leads to a root, and is read once.
+        # Every step before the last root leads to a root, and is read once: its scale is missing in the product.
         last_ones = Outputs.packed(plan.outputs).steps[list(root_outputs(plan))]
         is_below = np.ones(int(last_ones.max(initial=-1)) + 1, dtype=bool)
         is_below[last_ones] = False
@@ -44,7 +44,7 @@ class Scales:
 
     @cached_property
     def _table(self) -> NDArray[np.int64]:
-        """Number of each operand among all messages and then all factors."""
+        """Number of each operand: messages come first, then factors."""
         sources = self._steps.sources
         return np.where(sources >= 0, sources, len(self._steps) + self._steps.factors)
 
@@ -53,7 +53,7 @@ class Scales:
         return ScaledNumber.product(roots(self._plan, run), int(self.root_exponents(run.peaks)))
 
     def root_exponents(self, peaks: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the power of two that the product of the roots' values lacks.
+        """Return the exponent of the power of two that scaling took out of the product of the roots' values.
 
         Args:
             peaks: ``Run.peaks``, of any number of runs.
@@ -61,7 +61,7 @@ class Scales:
         return np.asarray(scale_exponents(peaks[..., self._below, 0], self._plan.dtype).sum(axis=-1))
 
     def may_underflow(self, ranges: NDArray[np.float64], peaks: NDArray[np.float64]) -> bool:
-        """Return whether a product of values, each as small as its table holds, could leave the dtype's normal range.
+        """Return whether a product of the smallest positive values of tables could leave the dtype's normal range.
 
         Args:
             ranges: ``Encoded.ranges``.
@@ -69,7 +69,7 @@ class Scales:
         """
         if len(self._raw) and self._leaves_range(ranges, peaks):
             return True
-        # A quick check mostly shows that no value is near the limit.
+        # A quick check over all tables together is mostly enough.
         (greatest, least), (_, least_factor) = widest_range(peaks.reshape(-1, 2)), widest_range(ranges)
         least = min(least, least_factor)
         if least > 0 and self._operands * (math.frexp(least)[1] - math.frexp(greatest)[1]) >= self._smallest:
@@ -90,13 +90,13 @@ class Scales:
     def errors(self, ranges: NDArray[np.float64], peaks: NDArray[np.float64]) -> list[float]:
         """Return, for each step, the base-2 logarithm of a bound on the loss of products that became 0.
 
-        A product below the smallest normal number is lost at most as a whole; what a message lacks is carried on by the
-        steps that read it, multiplied by the largest values of their other tables (below 2 once scaled) and divided by
-        the power of two that its reader takes out.
+        A product below the smallest normal number loses at most its whole value. The loss of a message is carried on by
+        the steps that read it: it is multiplied by the largest values of their other tables (below 2 once scaled), and
+        divided by the power of two that its reader takes out.
 
         Args:
             ranges: ``Encoded.ranges``.
-            peaks: ``Run.peaks``.
+            peaks: ``Run.peaks`` of one run.
         """
         smallest = float(np.finfo(self._plan.dtype).minexp)
         exponents = scale_exponents(peaks[:, 0], self._plan.dtype).tolist()
@@ -111,7 +111,7 @@ class Scales:
 
 
 def roots(plan: Plan, run: RunOutput) -> list[int | float]:
-    """Return the values whose product (in the plan's semiring) is the whole model's."""
+    """Return the values at a plan's roots; their product in the plan's semiring is the answer."""
     values: list[int | float] = run.zone[root_places(plan)].tolist()
     return values
 
@@ -125,7 +125,7 @@ def root_outputs(plan: Plan) -> tuple[int, ...]:
 
 
 def root_places(plan: Plan) -> NDArray[np.int64]:
-    """Return the places in ``Run.zone`` of the values whose product is the whole model's."""
+    """Return the positions of the roots' values in ``Run.zone``: see ``roots``."""
     steps, outputs = plan.steps, Outputs.packed(plan.outputs)
     if isinstance(steps, Steps):
         offsets = outputs.locations(steps)[:, 1]
@@ -135,7 +135,7 @@ def root_places(plan: Plan) -> NDArray[np.int64]:
 
 
 def log2_lows(smallest: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Base-2 logarithms, rounded down, of tables' smallest positive values; infinity if all values are 0."""
+    """Return the base-2 logarithms, rounded down, of tables' smallest positive values; infinity if all values are 0."""
     lows = np.frexp(smallest)[1] - 1.0
     lows[smallest == 0] = np.inf
     return lows

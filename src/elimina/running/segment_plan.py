@@ -26,7 +26,7 @@ _PADDING_FACTOR = 1.05
 """Memory of tables in an arena, relative to that of their cells."""
 
 _END_WINDOW_SHARE = 0.25
-"""Window for the end of a segment, as a share of its messages: it ends where the fewest coexist."""
+"""Largest shift of a segment's end, as a share of its messages: it ends where the fewest messages coexist."""
 
 
 class _Profile:
@@ -54,7 +54,7 @@ class _Profile:
         self._after = np.cumsum(self._spans) - np.cumsum(self._read)
 
     def ends(self, count: int) -> list[int]:
-        """Return the ends of segments with about as many messages, each at a place with few later readers."""
+        """Return the ends of segments with about equal messages, each end where few messages wait for later readers."""
         filled = np.cumsum(self._spans)
         ends = {len(filled)}
         for number in range(1, count):
@@ -64,7 +64,7 @@ class _Profile:
         return sorted(ends)
 
     def bytes(self, ends: Sequence[int]) -> tuple[float, float, float]:
-        """Return the largest bytes of a run's messages, of stored ones on the host, and of those read by a run."""
+        """Return the most bytes of a run's messages, of messages stored on the host, and of those that a run reads."""
         owners = np.searchsorted(ends, np.arange(len(self.order)), side="right")
         readers = owners[self._readers]
         crossing = self._spans * (readers > owners)
@@ -88,12 +88,12 @@ class _Profile:
         return float(self._cells[owners[self._readers] > owners].sum())
 
     def work(self, ends: Sequence[int]) -> float:
-        """Return the work of all runs, relative to that of one of all."""
+        """Return the work of the runs of all segments, relative to one run without segments."""
         return 1 + float(self._work[: ends[-2]].sum() / self._work.sum())
 
 
 def make_segmented_plan(elimination: Elimination, whole: Plan, options: Options) -> Plan | None:
-    """Plan an optimum in the fewest segments that fit; None if none fit, or it takes too long.
+    """Plan an optimum in the fewest segments that fit; None if none fit, or if elimination takes too long.
 
     Args:
         elimination: Elimination of the task ``mpe``.

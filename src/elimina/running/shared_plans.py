@@ -21,38 +21,38 @@ from elimina.running.mini_bucket_plans import bound_side
 from elimina.running.plan_forms import FormRow, shared_seconds, try_forms
 
 MIN_SHARED_PLAN_SECONDS = 0.3
-"""Estimated seconds of a plan on one GPU from which a plan for several is made."""
+"""Least estimated seconds of a plan on one GPU for a plan on several to be tried."""
 
 MIN_SHARDED_PLAN_SECONDS = 1.0
-"""Estimated seconds of a plan on one GPU from which dividing it among the GPUs is tried; trying takes a while."""
+"""Estimated seconds of a plan on one GPU above which dividing its tables among GPUs is tried; trying takes a while."""
 
 MAX_SHARED_TIME_SHARE = 0.85
-"""Largest time of several GPUs relative to one GPU's: estimates are not exact."""
+"""Largest estimated time of several GPUs, relative to one GPU's: below 1, because estimates are not exact."""
 
 SLICES_EACH = (1, 4, 16)
-"""Numbers of slices for each GPU to try: with more of them, GPUs finish at more nearly the same time."""
+"""Numbers of slices for each GPU to try: with more slices, GPUs finish at more nearly the same time."""
 
 
 def shared_out(
     backend: Backend, problem: Problem, order: Sequence[int], options: Options, plan: Plan
 ) -> tuple[Backend, Plan]:
-    """Return all permitted GPUs and a plan in slices for them, if they are expected to be faster together."""
+    """Return all permitted GPUs and a plan for them if they are expected to be faster together; else the given ones."""
     start = cuda_machine().start if options.chooses_device else 0.0
     if plan.fits and plan.seconds - backend.machine.start < MIN_SHARED_PLAN_SECONDS + start:
         return backend, plan
     if plan.minibuckets is not None:
-        # Bounds from above and from below, where there are both, are independent.
+        # The lower and the upper bound of a sum are independent, so two GPUs can share them; optima have one bound.
         if bound_side(problem) is None:
             return backend, plan
         return with_other_gpus(backend, plan.peak_bytes) if options.chooses_device else backend, plan
-    # The gain is known before other GPUs are opened, which takes a while.
+    # Opening other GPUs takes a while, so the gain is estimated first.
     count = gpu_count(backend) if options.chooses_device else len(devices_of(backend))
     shared = shared_plan(backend, count, problem, options, plan)
     max_seconds = MAX_SHARED_TIME_SHARE * shared_seconds(plan, backend, 1) if plan.fits else math.inf
     if shared is plan or start + shared_seconds(shared, backend, count) >= max_seconds:
         return backend, plan
     gpus = with_other_gpus(backend, shared.peak_bytes) if options.chooses_device else backend
-    # Some devices may be out of memory.
+    # GPUs that are out of memory are left out, so the gain is estimated again.
     count = len(devices_of(gpus))
     is_gain = start + shared_seconds(shared, gpus, count) < max_seconds
     return (gpus, shared) if is_gain and shared.form.gpus <= count else (backend, plan)
@@ -63,10 +63,10 @@ class SharedSearch:
 
     Args:
         backend: The devices.
-        count: Number of them.
+        count: Number of devices.
         problem: Problem of the plan.
         options: Planning options.
-        plan: The plan on one of them.
+        plan: The plan on one device.
 
     Attributes:
         plans: Plans made so far, each within the memory of one device.
@@ -77,7 +77,7 @@ class SharedSearch:
         self.machine, self.memory = limits_of(backend, options)
         limit = min(plan.memory_limit, self.memory)
         self.plans = [plan._replace(memory_limit=limit)] if plan.fits else []
-        # Slices are taken from the variables of the order, and those that were conditioned on before.
+        # Finer slices may fix variables of the order, besides those that the plan already conditions on.
         order = (*plan.order, *plan.form.variables)
         self.elimination = Elimination(problem, order, self.machine, limit, options.dtype)
         self.max_slices = options.max_slices
@@ -98,7 +98,7 @@ class SharedSearch:
         return make_shards(self.plan.whole._replace(form=RESIDENT), self.machine, self.count, self.memory)
 
     def slices(self, times: int) -> Plan:
-        """Return a plan with a number of slices for each device."""
+        """Return a plan with ``times`` slices for each device, as far as possible: see ``make_finer_plan``."""
         return make_finer_plan(self.elimination, self.plans[0], self.count * times)
 
 

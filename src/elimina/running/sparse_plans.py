@@ -15,17 +15,17 @@ from elimina.planning.sparse import make_sparse_plan, reason_for_dense, tuples_c
 from elimina.problem.preparation import Problem
 
 MIN_SPARSE_PLAN_SECONDS = 0.5
-"""Estimated seconds for dense tables' cells from which sparse tables are considered."""
+"""Least estimated seconds for the cells of dense tables for sparse tables to be considered."""
 
 MIN_WRITING_SECONDS = 0.05
-"""Likewise, of writing out the cells of tables that list their tuples."""
+"""Least estimated seconds for writing out listed tables for sparse tables to be considered."""
 
 SLICE_REFINEMENT_FACTOR = 16
-"""Factor on the expected tuples after each time that memory did not hold them."""
+"""Factor by which the expected number of tuples grows after each run with too little memory for them."""
 
 
 def sparse_plan(elimination: Elimination, options: Options, dense: Plan, refinements: int = 0) -> Plan | None:
-    """Return a plan with steps on sparse tables, if that may be useful.
+    """Return a plan with steps on sparse tables; None if these gain nothing.
 
     Args:
         elimination: Elimination to plan.
@@ -34,7 +34,7 @@ def sparse_plan(elimination: Elimination, options: Options, dense: Plan, refinem
         refinements: See ``plan_forms.fitting_plan``.
 
     Raises:
-        UnsupportedError: Sparse tables are asked for, and not possible.
+        UnsupportedError: Sparse tables are requested, but not possible.
     """
     problem = elimination.problem
     if dense.dtype == "int16" and elimination.dtype is None:
@@ -60,12 +60,12 @@ def may_pay(elimination: Elimination, dense: Plan, writing_seconds: float) -> bo
 def sparse_plan_in_fine_slices(
     machine: Machine, problem: Problem, options: Options, plan: Plan, room: int, times: float = 1.0
 ) -> Plan:
-    """Return a plan on tuples in slices of an expected size; the plan itself if that needs too many slices.
+    """Return a sparse plan in slices whose expected tuples fit; the given plan if that needs too many slices.
 
     Args:
         machine: Device as the planner sees it.
         problem: Problem of the plan.
-        options: True if there may be slices.
+        options: Planning options, which limit the number of slices.
         plan: Plan without slices.
         room: Bytes that may be used.
         times: See ``make_sparse_plan``.
@@ -75,7 +75,7 @@ def sparse_plan_in_fine_slices(
 
 
 def with_sparse_fit(elimination: Elimination, options: Options, plan: Plan) -> Plan:
-    """Note in a dense plan that does not fit whether an exact one on sparse tables would."""
+    """Return a dense plan; if it does not fit, with a note whether an exact plan on sparse tables would."""
     if plan.fits or reason_for_dense(elimination.problem) is not None:
         return plan
     exact = elimination._replace(memory=plan.memory_limit, is_hasty=False, runs_once=False)

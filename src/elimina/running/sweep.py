@@ -34,14 +34,14 @@ if TYPE_CHECKING:
     from elimina.running.checkpoint import Checkpoint, State
 
 GROUP_SECONDS = 5.0
-"""Least estimated seconds of a group."""
+"""Least estimated seconds of a group of steps."""
 
 _GROUP_SECONDS_PER_SAVING_SECOND = 4
-"""Least time of a group, relative to that of writing its messages."""
+"""Least estimated time of a group, relative to the time to write its messages."""
 
 
 def ends_of_groups(plan: Plan) -> list[int]:
-    """Return the numbers of the steps before which a plan's groups end; one number if one group is best."""
+    """Return the end of each group of a plan's steps, exclusive; the last one is the number of steps."""
     item = np.dtype(plan.dtype).itemsize
     work, sizes = [step.work for step in plan.steps], [step.out_span * item for step in plan.steps]
     if plan.sparse is not None:
@@ -70,7 +70,7 @@ class StepGroups:
 
     Args:
         plan: A plan without slices, whose messages can be fetched after each group.
-        checkpoint: Checkpoint that keeps them.
+        checkpoint: Checkpoint that stores the messages.
         semiring: Semiring of the run.
         key: Key of this run among others of the same plan.
     """
@@ -83,7 +83,7 @@ class StepGroups:
         self._state: State = state if state.get("key") == key else {"key": key, "done": 0, "files": [], "peaks": []}
 
     def run(self, session: Session, ends: list[int], report: Callable[[float], None]) -> Iterator[RunOutput]:
-        """Run the groups that are not done yet."""
+        """Run the groups that are not done yet; yield the output of each."""
         self._restore(session)
         total = max(1, self._plan.work)
         done = sum(step.work for step in self._plan.steps[: self._state["done"]])
@@ -142,7 +142,7 @@ class Slice(NamedTuple):
     """A slice that has run.
 
     Attributes:
-        number: Its number: that of the last fixed variable's value changes fastest.
+        number: Number of the slice; the value of the last conditioned variable changes fastest.
         problem: The problem with the slice's values fixed.
         encoded: Factors of the slice.
         run: Output of the backend; None if the factors alone show that nothing is allowed.
@@ -159,8 +159,8 @@ class Sweep:
 
     Args:
         execution: The plan, and where to run it.
-        clock: Seconds by phase, which are added to; where devices work at the same time, those of the longest one.
-        semiring: Another one than the plan's, over the same dtype.
+        clock: Seconds by phase, to which the sweep adds its own; if there are several devices, the slowest one's.
+        semiring: Semiring of the run, if it is not the plan's; over the same dtype.
 
     Attributes:
         done: Slices that are finished, for the report of progress.
@@ -180,7 +180,7 @@ class Sweep:
 
     @property
     def rows(self) -> tuple[int, int]:
-        """Rows of sparse tables looked at so far, and those kept."""
+        """Number of tuples of sparse tables that were considered so far, and of those that were kept."""
         made, kept = zip((0, 0), *(lane.rows for lane in self._lanes.values()), strict=True)
         return sum(made), sum(kept)
 
@@ -198,24 +198,24 @@ class Sweep:
         part: tuple[int, int] = (0, 1),
         wanted: Callable[[int], bool] | None = None,
     ) -> Iterator[Slice | None]:
-        """Run slices; the sessions are closed when they are finished, or the iterator is.
+        """Run slices; the devices' sessions are closed when all slices are finished, or the iterator is closed.
 
         Args:
             numbers: Numbers of the slices, in any sequence; neighbours that differ in fast variables alone share most
                 steps.
-            parameter: Another one than the plan's: see ``Program.parameter``.
-            part: The number of this sweep, and of all, for the report of progress.
-            wanted: Asked before a slice begins; None: all are wanted.
+            parameter: ``Program.parameter`` of the run, if it is not the plan's.
+            part: The number of this sweep, and the number of all sweeps, for the report of progress.
+            wanted: Function that returns whether a slice is wanted, called before it begins; None: all are wanted.
 
         Yields:
             The slices in the given sequence; None for those that are not wanted.
 
         Raises:
-            TimeLimitError: The deadline passed.
+            TimeLimitError: The deadline has passed.
             DeviceError: All devices failed.
         """
         execution = self._execution._replace(part=part)
-        # Each of several devices knows only its own slices.
+        # Several devices know only their own slices, so only finished slices count as progress.
         is_alone = len(self._devices) == 1 or len(numbers) == 1
         reporting_execution = execution if is_alone else execution._replace(progress=None)
 
@@ -255,7 +255,7 @@ class _DeviceSlices:
         semiring: See ``Sweep``.
 
     Attributes:
-        rows: Rows of sparse tables looked at so far, and those kept.
+        rows: Number of tuples of sparse tables that were considered so far, and of those that were kept.
         clock: Seconds by phase.
     """
 
@@ -278,7 +278,7 @@ class _DeviceSlices:
         execution.check_deadline("the tables encoded")
 
     def run(self, numbers: Iterable[int], parameter: int | None, report: Callable[[float], None]) -> Iterator[Slice]:
-        """Run slices: see ``Sweep.run``; ``report`` is called with the finished share of a slice."""
+        """Run slices: see ``Sweep.run``; ``report`` gets the finished share of a slice."""
         program = self._program if parameter is None else self._program._replace(parameter=parameter)
         if self._variables:
             count_path(
@@ -313,7 +313,7 @@ class _DeviceSlices:
                 session.close()
 
     def _expect(self, session: Session) -> None:
-        """Announce to a new session the steps that will run again, most often those of the fastest variable."""
+        """Announce to a new session which steps will run together when a variable's value changes."""
         if self._variables and isinstance(session, ExpectingSession):
             for level in range(1, len(self._variables) + 1):
                 session.expect(self._steps_from(bisect.bisect_left(self._levels, level)))
@@ -324,9 +324,9 @@ class _DeviceSlices:
     def _runs(
         self, session: Session, parameter: int | None, first: int, report: Callable[[float], None]
     ) -> Iterator[RunOutput]:
-        """Run the steps from one on, in groups if the only slice is long and is to be kept."""
+        """Run the steps from number ``first`` on; in groups, if a long plan without slices has a checkpoint."""
         plan, checkpoint = self._plan, self._execution.checkpoint
-        # On a GPU only a plan that keeps its messages has them in the arena.
+        # On a GPU, messages can be fetched after a group only if the plan keeps them in the arena.
         can_keep = plan.keep or plan.on_host or plan.sparse is not None
         if checkpoint is not None and plan.form == RESIDENT and can_keep:
             ends = ends_of_groups(plan)
@@ -376,7 +376,7 @@ class _DeviceSlices:
 
 
 class _DependentParts(NamedTuple):
-    """Tables and steps that depend on a conditioned variable's value."""
+    """Numbers of the tables and factors that depend on a conditioned variable's value."""
 
     tables: tuple[int, ...]
     factors: tuple[int, ...]
@@ -392,7 +392,7 @@ def _dependent_parts(problem: Problem, plan: Plan, variables: Sequence[int]) -> 
 
 
 def _digits(number: int, sizes: Sequence[int]) -> list[int]:
-    """Return a number's digits in mixed radix, the first one the slowest."""
+    """Return a number's digits in mixed radix, the most significant one first."""
     digits = []
     for size in reversed(sizes):
         number, digit = divmod(number, size)
