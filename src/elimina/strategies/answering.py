@@ -38,7 +38,7 @@ def answer_question(
 
     Args:
         model: Model, or the path of a file.
-        task: Task, by its own name.
+        task: Task, by its name; aliases are replaced before.
         evidence: See ``elimina.solve``.
         query: See ``elimina.solve``; can be read more than once.
         time_limit: Seconds for the whole call.
@@ -93,7 +93,7 @@ def answer_question(
             raise
         raise MemoryLimitError(f"{error}; {_NEEDS_LESS} {option('checkpoint')}") from None
     _check_exact(result, options)
-    # First bounds may be the whole answer before elimination, which removes its checkpoint itself, is done.
+    # Elimination removes its checkpoint itself. If first bounds were the whole answer, the checkpoint is still there.
     if result.ended_by is None and checkpoints:
         checkpoints[0].remove()
     return own_assignment(result, models[0]) if models else result
@@ -104,7 +104,7 @@ def _check_exact(result: Result, options: Options) -> None:
 
     Raises:
         TimeLimitError: The time limit ended the call.
-        MemoryLimitError: The memory limit ended it.
+        MemoryLimitError: No method gave an exact answer within the memory.
     """
     if not options.exact or result.status not in OPEN_STATUSES or result.ended_by in ("interrupt", "gap"):
         return

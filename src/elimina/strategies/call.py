@@ -27,7 +27,7 @@ from elimina.strategies.clock import Clock
 T = TypeVar("T")
 
 SOFT_SECONDS = 0.05
-"""Seconds for the work to end by itself after the request."""
+"""Seconds for the work to end by itself after it was requested to stop."""
 
 HARD_SECONDS = 0.05
 """Further seconds for an exception to end the work, before it is abandoned."""
@@ -36,10 +36,10 @@ _WRITING_SECONDS = 2.0
 """Seconds for a checkpoint to be written."""
 
 FIRST_BOUNDS_AGE_SECONDS, _FIRST_SECONDS = 1.0, 5.0
-"""Age of a call without results at which first bounds are made, and their time limit, in seconds."""
+"""Seconds after which first bounds are made in a call without results, and their time limit in seconds."""
 
 _INTERRUPT_ITERATIONS = 100
-"""Iterations of a loop within which an exception raised in another thread arrives."""
+"""Iterations of a loop within which an exception arrives from another thread."""
 
 _INTERRUPT_SECONDS = 0.1
 """Seconds for first bounds after an interrupt, within the time limit: the user waits for the answer."""
@@ -52,7 +52,7 @@ _LISTENER_SECONDS = 5.0
 
 
 class _Event(NamedTuple):
-    """A call of a listener; a lock, if there is one, is released after it."""
+    """A call of a listener; its lock, if it has one, is released when the listener has returned."""
 
     listener: Callable[..., None]
     arguments: tuple[Any, ...]
@@ -60,24 +60,24 @@ class _Event(NamedTuple):
 
 
 class Call(Clock):
-    """One call, and the bounds and assignment so far.
+    """A call, and the bounds and assignment so far.
 
-    The work runs in a separate thread, and the caller's thread waits for it. So an interrupt never occurs between two
-    lines of the work, and interrupts and the time limit end the call at once, with the result so far.
+    The work runs in a separate thread, and the caller's thread waits for it. So interrupts occur in the caller's thread
+    only, and interrupts and the time limit end the call at once, with the result so far.
 
     Args:
         task: The task of the call.
         time_limit: Seconds for the whole call; None: there is no limit.
-        listener: Called in the caller's thread with bounds as they improve.
+        listener: Function that gets bounds as they improve, in the caller's thread.
         gap: Gap of the bounds at which the work ends.
         begun: Start of the call by ``time.monotonic``; None: now.
 
     Attributes:
         best_result: Best result so far, replaced as a whole.
         sign: 1 if values are minimised, -1 if they are maximised.
-        fallback: Function that computes bounds if the call ends without a better result: takes the seconds for
+        fallback: Function that computes bounds if the call ends without a better result. It takes the seconds for
             improving them, and returns None if there are no bounds.
-        fallback_after: Age in seconds of a call without results at which they are made.
+        fallback_after: Seconds after which ``fallback`` is called if the call has no result yet.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class Call(Clock):
         self._is_raised = self._is_ended = self._is_forgotten = False
         self._ending = Lock()
 
-    # Called by the work's thread.
+    # Methods that the work's thread calls.
 
     @property
     def is_over(self) -> bool:
@@ -144,7 +144,7 @@ class Call(Clock):
         return system.growth_since(self._resident)
 
     def budget(self, seconds: float = math.inf) -> Budget:
-        """Return the budget of a strategy that begins now, with its seconds."""
+        """Return the budget of a strategy that begins now and may take some seconds, within the call's time limit."""
         ends = [] if seconds == math.inf else [time.monotonic() + seconds]
         ends += [] if self.deadline is None else [self.deadline]
         return Budget(min(ends, default=None), self.best_result, self.report, self.held)
@@ -161,7 +161,7 @@ class Call(Clock):
         is_close = is_close and not (description is not None and description.is_beyond_optimum)
         return result.status not in ("bounded", "estimated") or is_close or self.is_over
 
-    # Called by the caller's thread.
+    # Methods that the caller's thread calls.
 
     def answer(self, work: Callable[[], None]) -> Result:
         """Do the work in a thread; when it ends, or is interrupted, return the answer so far.
@@ -178,17 +178,18 @@ class Call(Clock):
             if self._bounding is not None:
                 abandon_thread(self._bounding)
             self._forget()
-        # An interrupt here would only discard the result.
+        # The result is complete, so an interrupt must not discard it.
         with contextlib.suppress(KeyboardInterrupt):
             self._report_last_bounds(result)
         return result
 
     def result(self, work: Callable[[], T]) -> T:
-        """Do a call's first work, which has no partial answer, in a thread, and return its result.
+        """Do work without a partial answer in a thread, and return its result.
 
         Raises:
             KeyboardInterrupt: The user interrupted the call, even if this work was done by then.
-            TimeLimitError: The time limit passed.
+            TimeLimitError: The time limit passed before the work was done.
+            BaseException: The work's own exception, if it failed.
         """
         done: list[T] = []
         try:
@@ -204,15 +205,15 @@ class Call(Clock):
     def result_or_early(
         self, work: Callable[[], T], early: Callable[[Literal["interrupt", "time-limit"]], T | None]
     ) -> T:
-        """Do a call's only work in a thread, and return its result, or the result so far.
+        """Do work in a thread, and return its result; if it ends early, return the result so far.
 
         Args:
-            work: The work.
-            early: Function that returns the result so far, by the cause of an early end; None: the exception is raised.
+            work: Function that returns the result.
+            early: Function that returns the result so far from the cause of an early end; None if there is none.
 
         Raises:
-            KeyboardInterrupt: The user interrupted, and there is no result.
-            TimeLimitError: The time limit passed likewise.
+            KeyboardInterrupt: The user interrupted the work, and there is no result so far.
+            TimeLimitError: The time limit passed, and there is no result so far.
         """
         try:
             return self.result(work)
@@ -223,12 +224,12 @@ class Call(Clock):
             return result
 
     def _forget(self) -> None:
-        """Release the work's tables: reference cycles would hold them until the next garbage collection."""
+        """Release the work's tables, which reference cycles would hold until the next garbage collection."""
         self._is_forgotten = True
         self.fallback = self._error = None
 
     def _carry_out(self, work: Callable[[], None]) -> EndedBy | None:
-        """Do the work in a thread; return the exception that ended it, None if it finished."""
+        """Do the work in a thread; return the cause of an early end, None if the work finished or failed."""
         ended_by: EndedBy | None = None
         is_collected = gc.isenabled()
         try:
@@ -243,7 +244,8 @@ class Call(Clock):
             if ended_by is not None:
                 self._end()
         finally:
-            # Not before the work has ended: among a million new objects, the search for garbage takes seconds.
+            # Work that was ended early may have left garbage collection suspended. It is enabled only now, because
+            # among the million objects that work may have made, a collection takes seconds.
             if is_collected:
                 gc.enable()
         return ended_by
@@ -264,30 +266,30 @@ class Call(Clock):
             with self._ending:
                 self._thread = None
                 is_kept = not self._is_ended
-            # An exception raised in this thread arrives at a later line. It cannot be withdrawn: in CPython 3.11,
-            # profiled or traced code hangs after that.
+            # An exception that another thread has raised in this one arrives at a later line, so wait for it here. It
+            # cannot be withdrawn: in CPython 3.11, profiled or traced code then hangs.
             for _ in range(_INTERRUPT_ITERATIONS if self._is_raised else 0):
                 pass
         except Stopped:
-            # The exception arrived as the work ended, and arrives once.
+            # The exception arrived when the work had ended; it does not arrive again.
             pass
         finally:
             obey(None)
             if self._is_forgotten:
                 self._forget()
             self._events.put(None)
-            # Last, so that a thread that fails before is not reused by another call.
+            # The thread is offered to other calls last, so that they do not get one that has failed before.
             if is_kept and isinstance(worker, CallThread):
                 worker.rest()
 
     def _attend(self, worker: Thread) -> EndedBy | None:
-        """Call listeners until the work ends or the time is up.
+        """Call listeners until the work ends or the time is up; return the cause of an early end.
 
         Args:
             worker: Thread that does the work.
         """
         while True:
-            # A signal that another thread receives does not wake this one.
+            # A signal may reach another thread, which does not wake this one: so it wakes regularly to handle signals.
             try:
                 event = self._events.get(timeout=min(self.seconds, _LOOK_SECONDS))
             except Empty:
@@ -338,7 +340,7 @@ class Call(Clock):
             pass  # nor would there be memory for them at the end of the call
         finally:
             obey(None)
-        # The work may have provided others meanwhile.
+        # The work may have provided other first bounds in the meantime.
         if self.fallback is fallback:
             self.fallback = lambda _: first
 
@@ -351,12 +353,12 @@ class Call(Clock):
         return self.fallback(max(HARD_SECONDS, min(self.seconds, _INTERRUPT_SECONDS)))
 
     def _end(self, patience: float = SOFT_SECONDS) -> None:
-        """End the work: first its long calls, then by an exception; otherwise abandon it."""
+        """End the work: by a request, then by an exception; if neither ends it in time, abandon it."""
         self._stop.request()
         with self._ending:
             self._is_ended = True
             thread = self._thread
-        # Pending work is cancelled, and the thread of finished work may serve another call.
+        # Work that has not begun will not begin. The thread of finished work may serve another call: leave it alone.
         if thread is None:
             return
         thread.join(patience)
@@ -365,7 +367,7 @@ class Call(Clock):
         stop_thread(thread, self._raise_in, HARD_SECONDS)
 
     def _raise_in(self, thread: Thread) -> bool:
-        """Raise ``Stopped`` at the thread's next line of Python, if it does the work."""
+        """Raise ``Stopped`` at the thread's next line of Python, if it does the work; return whether it was raised."""
         with self._ending:
             if self._thread is None or is_shielded(thread):
                 return False
@@ -406,7 +408,7 @@ class Call(Clock):
         return TimeLimitError(f"the time limit{limit} passed before anything was known; allow more time")
 
     def _end_without_error(self, result: Result) -> EndedBy | None:
-        """Return the reason for which work returned before its bounds met."""
+        """Return why work returned before its bounds met: the gap or the time limit; None for other reasons."""
         if self.gap and Bounds(0.0, result.lower_bound, result.upper_bound).gap <= self.gap:
             return "gap"
         return "time-limit" if self.deadline is not None and time.monotonic() >= self.deadline else None
@@ -420,8 +422,8 @@ class InnerCall(Call):
 
     Args:
         whole: Call to which the problem belongs.
-        translated: Translation of the part's answer to the call's task.
-        name: Prefix of its phases.
+        translated: Function that translates an answer of the problem to one of the call's task.
+        name: Prefix of the names of the problem's phases.
     """
 
     def __init__(self, whole: Call, translated: Callable[[Result], Result], name: str) -> None:
@@ -430,17 +432,17 @@ class InnerCall(Call):
         self._whole, self._translated, self._name = whole, translated, name
 
     def report(self, result: Result) -> None:
-        """Keep improvements here and, translated to the call's problem, in the call."""
+        """Keep improvements of the problem's result, and report them to the call, translated to its task."""
         self.best_result = combine(self.best_result, result, self.sign)
         self._whole.report(self._translated(result))
 
     def notify(self, listener: Callable[..., None], *arguments: Any) -> None:
-        """Call a listener, in the caller's thread."""
+        """Call a listener in the caller's thread: see ``Call.notify``."""
         self._whole.notify(listener, *arguments)
 
     @contextlib.contextmanager
     def phase(self, name: str) -> Iterator[dict[str, float]]:
-        """Time a phase of the call."""
+        """Time a phase of the problem as a phase of the call, under the prefixed name."""
         seconds_by_part: dict[str, float] = {}
         with self._whole.phase(f"{self._name} {name}") as outer:
             yield seconds_by_part

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from elimina.running.checkpoint import Checkpoint
 
 _ORDER_TIME_SHARE = 1 / 6
-"""Share of a call's time limit for the order search, counted by work; the clock ends it after ten times as long."""
+"""Share of a call's time limit for the order search, counted by its work; the clock ends it after ten times as long."""
 
 
 class PlannedCall(NamedTuple):
-    """A plan, its inputs, and for mini-buckets the inputs of its problem."""
+    """A plan with the call's preparations; for an optimum's mini-buckets, also the problem before cost shifting."""
 
     first: Preparation
     planned: PlannedProblem
@@ -35,13 +35,13 @@ class PlannedCall(NamedTuple):
 
 
 class Preparation(NamedTuple):
-    """Preparations of a call, shared by all its plans.
+    """Preparations of a call, which all its plans share.
 
     Attributes:
         problem: Problem of the call.
         rough: A quick order, if one was found.
-        order: The order of a plan that was made.
-        inquiry: Marginals that the plan is for (``mar``).
+        order: The order of an earlier plan, if one was made.
+        inquiry: Requested marginals (``mar``).
     """
 
     problem: Problem
@@ -73,7 +73,7 @@ def plan_call(
         time_limit: Seconds for the whole call.
         checkpoint: Checkpoint that stores the plan, or contains the plan of an interrupted run.
         shift_seconds: Seconds after which no further pass of cost shifting is begun.
-        first: Preparations, if they were made.
+        first: Preparations, if they have been made already.
         refinements: Number of times that tuples exceeded the memory; see ``fitting_plan``.
 
     Raises:
@@ -116,7 +116,7 @@ def plan_call(
 
 
 def inquire(model: Model, observed: Observed, query: Sequence[int] | None, options: Options) -> MarginalQuery:
-    """Return the requested posteriors, with the structure of their computation."""
+    """Return the query for the requested posteriors, with the structure that computes them."""
     from elimina.methods.junction_structure import MarginalQuery, choose_structure
 
     asked = range(len(model.variables)) if query is None else query

@@ -17,5 +17,5 @@ _CAUSES: dict[type[BaseException], EndedBy] = {
 
 
 def cause_of(error: BaseException) -> EndedBy | None:
-    """Return the cause of a call's end by its exception; None for a failure."""
+    """Return the cause of a call's early end from the exception that ended it; None if the call failed."""
     return next((cause for kind, cause in _CAUSES.items() if isinstance(error, kind)), None)

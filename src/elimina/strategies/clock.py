@@ -32,7 +32,7 @@ class Clock:
 
     @property
     def seconds(self) -> float:
-        """Seconds until the deadline."""
+        """Seconds until the deadline; 0 after it, and infinity without one."""
         return math.inf if self.deadline is None else max(0.0, self.deadline - time.monotonic())
 
     @property
@@ -41,17 +41,17 @@ class Clock:
         return time.monotonic() - self.started
 
     def phase(self, name: str) -> AbstractContextManager[dict[str, float]]:
-        """Time a phase; yields a dictionary for the seconds of its parts. Inner phases count separately."""
+        """Time the block of a phase, and pass it a dictionary for its parts' seconds; inner phases count separately."""
         return _Phase(self, name)
 
     def mark(self, name: str) -> None:
-        """Book the time since the last mark, or the start, as a phase without a block."""
+        """Book the time since the last mark, or the start of the call, as a phase without a block."""
         now = time.monotonic()
         self._booked[name] = self._booked.get(name, 0.0) + now - self._marked
         self._marked = now
 
     def phase_seconds(self) -> dict[str, float]:
-        """Return the seconds by phase for ``stats["seconds"]``; phases that are running end here."""
+        """Return the seconds by phase for ``stats["seconds"]``; all running phases end."""
         phase, self.innermost = self.innermost, None
         while phase is not None:
             self.book(phase, {})
@@ -75,11 +75,11 @@ class _Phase:
     """A phase, as the context of its block; a generator would take 2 us of each small call.
 
     Attributes:
-        name: Its name.
+        name: Name of the phase.
         part_seconds: Seconds of its parts by their names.
         started: Start by ``time.perf_counter``.
-        inner_seconds: Seconds that the phases within it took.
-        outer: Phase within which it runs; None if there is none.
+        inner_seconds: Seconds of the phases within this one.
+        outer: Phase around this one; None if there is none.
     """
 
     __slots__ = ("_clock", "inner_seconds", "name", "outer", "part_seconds", "started")

@@ -19,50 +19,51 @@ from elimina.strategies.facts import SHORT_ELIMINATION_SECONDS, Facts, memory_of
 from elimina.strategies.row import Condition, no
 
 LONG_ELIMINATION_CELLS = 10**8
-"""Cells of a quick order's buckets from which other strategies come first (a tenth of a second)."""
+"""Least number of cells of a quick order's buckets for other strategies to come first (a tenth of a second)."""
 
 LONG_ELIMINATION_VARIABLES = 3000
-"""Variables above which this number grows in proportion: other strategies first take 2e-5 s (local search), or 3e-5 s
-and more, for each variable."""
+"""Number of variables above which ``LONG_ELIMINATION_CELLS`` grows in proportion, because other strategies need 2e-5 s
+(local search), or 3e-5 s and more, for each variable."""
 
 SEARCH_START_SECONDS_PER_VARIABLE = 3e-5
-"""Seconds of cost shifting and of a consistent root for each variable (1e-5 to 3e-5 on circuits and mastermind).
-Shorter eliminations come before them."""
+"""Seconds that search takes for each variable before its first node: for cost shifting, and to make the root
+consistent (1e-5 to 3e-5 on circuits and mastermind). Shorter eliminations come before search."""
 
 HARD_ELIMINATION_SECONDS = 100.0
-"""Estimated seconds of an elimination from which soft local consistency has a turn of nodes."""
+"""Least estimated seconds of an elimination for soft local consistency to get a turn that is limited by nodes."""
 
 SECOND_TURN_ELIMINATION_SECONDS = 5.0
-"""Estimated seconds of an elimination before which soft local consistency has another turn."""
+"""Least estimated seconds of an elimination for soft local consistency to get another turn before it."""
 
 MINI_BUCKET_SECONDS, FEW_VARIABLES, FEW_VARIABLES_SHARE = 1.0, 8, 0.65
-"""Seconds of mini-buckets, and the variables of their messages up to which these are few: a number, and a share of the
-largest table's."""
+"""Seconds of mini-buckets; the largest number of variables of their messages that counts as few; and the same as a
+share of the variables of the largest table."""
 
 UNREACHABLE_CELLS_PER_BYTE = 2.0**10
-"""Cells of the largest table, for each byte of memory, from which the first order is used. A search for an order seldom
-makes a table so much smaller."""
+"""Cells of the largest table for each byte of memory above which no better order is searched for: a search seldom makes
+a table so much smaller."""
 
 ZEROS_SHARE = 0.25
-"""Share of zeros among the tables' cells from which sparse tables may be much smaller than dense ones."""
+"""Share of zeros among the tables' cells above which sparse tables may be much smaller than dense ones."""
 
 SEARCHED_ORDER_FACTOR = 4.0
-"""Memory of a searched order relative to the memory limit, above which no longer search makes it fit: longer searches
+"""Memory of a searched order, relative to the memory limit, above which no order is expected to fit: longer searches
 save a factor of two."""
 
 MAX_SLICED_PLAN_SECONDS = 1e7
-"""Estimated seconds of an elimination from which slices are not tried, since they take longer. A search for an order
-takes seconds and seldom makes an elimination a hundred times as fast (two of 56 hard files, of 2^300 cells)."""
+"""Estimated seconds of an elimination from which on no slices are tried, because they take even longer. A search for
+their order takes seconds and seldom makes an elimination a hundred times as fast (two of 56 hard files, of 2^300
+cells)."""
 
 SEARCHED_FROM_SECONDS = 2.0
-"""Estimated seconds of a plan from which search is tried first, for about as long."""
+"""Least estimated seconds of a plan for search to be tried before it, for about as long."""
 
 BOUNDED_FROM_SECONDS = 2.0
-"""Estimated seconds of a sum's elimination from which quick bounds come first: they take 0.05 to 0.4 s."""
+"""Least estimated seconds of a sum's elimination for quick bounds to come first: they take 0.05 to 0.4 s."""
 
 LATE_PLAN_FACTOR = 4.0
-"""Estimated seconds of an optimum's elimination, for each remaining second, from which search continues instead:
-estimates are seldom wrong by more."""
+"""Estimated seconds of an elimination, for each remaining second, above which it would end too late: estimates are
+seldom wrong by more."""
 
 
 # Conditions on the options.
@@ -108,9 +109,9 @@ ANY_METHOD = Condition("any method may find the optimum", lambda facts: facts.ha
 
 
 def is_long(order: Order, facts: Facts) -> bool:
-    """Return whether elimination in an order takes long, so that other strategies come first."""
+    """Return whether elimination in an order takes so long that other strategies come first."""
     work = LONG_ELIMINATION_CELLS * max(1, len(order.order) / LONG_ELIMINATION_VARIABLES)
-    # The number of cells may be too large for a float, so that it is compared as it is.
+    # The number of cells is an integer that may be too large for a float, so it is not divided.
     return order.total_cells >= work * facts.cells_per_second / CELLS_PER_SECOND
 
 
@@ -195,7 +196,7 @@ SECOND_TURN_IS_WORTH_IT = Condition(
 
 
 def is_loose(order: Order) -> bool:
-    """Return whether mini-buckets would have few variables, since domains are large, and far fewer than buckets."""
+    """Return whether mini-buckets would have few variables, far fewer than the buckets, because domains are large."""
     digits = math.log(max(2, order.largest_table)) / (order.width + 1)
     variables = math.log(MINI_BUCKET_SECONDS * CELLS_PER_SECOND) / digits
     return variables <= min(FEW_VARIABLES, FEW_VARIABLES_SHARE * (order.width + 1))
@@ -234,7 +235,7 @@ def _is_short_on_tuples(facts: Facts) -> bool:
 
 
 def _fits_on_tuples(facts: Facts) -> bool:
-    """Return whether tables have enough zeros for a sparse plan, and it fits."""
+    """Return whether the tables list tuples or have many zeros, and a sparse plan fits."""
     tables = facts.problem.tables
     if facts.options.tables == "dense" or not facts.quick_order.is_complete:
         return False
@@ -286,12 +287,12 @@ ELIMINATION_DID_NOT_FIT = Condition(
 
 
 def needs_order_search(facts: Facts) -> bool:
-    """Return whether to improve the quick order before planning."""
+    """Return whether a search should improve the quick order before planning."""
     return not is_rough_enough(facts.problem, facts.options, facts.quick_order)
 
 
 def is_out_of_reach(order: Order, facts: Facts) -> bool:
-    """Return whether even a searched order would not fit the memory."""
+    """Return whether an order needs so much memory that a search would not make it fit."""
     reach = UNREACHABLE_CELLS_PER_BYTE
     return order.largest_table > reach and order.largest_table > reach * facts.memory_bytes
 

@@ -1,8 +1,8 @@
 """The number of optima.
 
-In an optimal assignment, the tables of each variable's bucket add up to its message. So the messages of one elimination
-give tables of the values with equality, and the solutions of these tables are counted. Where no elimination fits,
-branch and bound lists the optima.
+In an optimal assignment, the tables of each variable's bucket add up to its message. So after one elimination, a table
+for each bucket allows just the values with this equality, and the solutions of these tables are counted. If no
+elimination fits, branch and bound lists the optima.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from elimina.strategies.schedule import BEGIN, Rows, scheduled
 from elimina.strategies.strategy import Attempt, Portfolio, Strategy, until_answered
 
 _BOUNDS_SECONDS, _BOUNDS_SHARE = 4.0, 0.25
-"""Seconds of the bounds on the number of optima, and their share of the time that remains."""
+"""Largest time for listing optima, and for bounds on their number: in seconds, and as a share of the remaining time."""
 
 _MAX_LISTED = 100_000
-"""Number of optima that branch and bound lists, at most."""
+"""Largest number of optima that branch and bound lists."""
 
-_CELL_BYTES = 16  # of the sum and of the table that is made
+_CELL_BYTES = 16  # 8 in the sum of a bucket's tables, and 8 in the table made from it
 
 
 def count_optima(facts: Facts, _: Row) -> Portfolio:
@@ -58,7 +58,7 @@ def count_optima(facts: Facts, _: Row) -> Portfolio:
     planned = solver.plan(options._replace(slices="never", scratch=None, tables="dense")).planned
     if planned.plan.has_large_steps:
         return (yield from _bounded_optima(facts, MemoryLimitError(does_not_fit(planned.plan))))
-    # The tables of each variable's own bucket are needed, so no step may eliminate several.
+    # The tables of each variable's bucket are needed, so no step may eliminate several variables.
     plan = plan_on(planned.backend, planned.problem, planned.plan.order, options)
     planned = planned._replace(plan=plan)
     model = planned.problem.model
@@ -86,7 +86,7 @@ def count_optima(facts: Facts, _: Row) -> Portfolio:
         return (yield Strategy(run, "minimise", lambda _: result))
     run.fallback = lambda _: result.replace(count=None)
     counting = InnerCall(run, functools.partial(_counted, result), "count")
-    # Variables in no table are not part of the plan, and count with all their values.
+    # Variables in no table are not part of the plan, but the number of optima is a multiple of their domains' sizes.
     idle = set(range(len(model.variables))).difference(plan.order, planned.problem.fixed)
     rest = Model([model.variables[v] for v in (*plan.order, *idle)], tables, sense="probability")
     counting_options = options._replace(order="auto", dtype=None)
@@ -96,7 +96,7 @@ def count_optima(facts: Facts, _: Row) -> Portfolio:
 
 
 def _counted(result: Result, counted: Result) -> Result:
-    """Return the optimum with the number of assignments that reach it, or with its bounds."""
+    """Return the optimum with the number of optimal assignments, or with bounds on the number."""
     if counted.status == "exact":
         return result.replace(status="exact", count=counted.value)
     return result.replace(stats={**counted.stats, **_bounds_of_number(counted.lower_bound, counted.upper_bound)})
@@ -109,7 +109,7 @@ def _bounds_of_number(lower: float | None, upper: float | None) -> dict[str, int
 
 
 def _bounded_optima(facts: Facts, failure: MemoryLimitError) -> Portfolio:
-    """Search for an optimum, list the optima, and bound their number, all without a table of the width."""
+    """Search for an optimum, list the optima, and bound their number, without the large tables of elimination."""
     solver = facts.solver
     options, run, question = solver.options, solver.run, solver.question
     if (
@@ -154,7 +154,7 @@ def _bounded_optima(facts: Facts, failure: MemoryLimitError) -> Portfolio:
 
 
 def _listed_optima(facts: Facts, optimum: int, budget: Budget) -> tuple[int, bool]:
-    """Return the number of optima that branch and bound lists, and whether these are all."""
+    """Return the number of optima that branch and bound lists (1 if it cannot run), and whether these are all."""
     problem, options = facts.solver.problem, facts.options
     memory = host_memory(options.beside(budget.held))
     k = min(_MAX_LISTED, largest_k(problem, memory))
@@ -168,7 +168,7 @@ def _listed_optima(facts: Facts, optimum: int, budget: Budget) -> tuple[int, boo
 
 
 def _tight(optimum: Heuristic) -> Iterator[Table]:
-    """Yield a table for each variable: 1 where its tables add up to its message, 0 elsewhere."""
+    """Yield a table for each variable: 1 where the tables of its bucket add up to its message, 0 elsewhere."""
     for v, tables in enumerate(optimum.guide.homes()):
         scope = [v, *sorted({u for table in tables for u, _ in table.others})]
         total = np.zeros([optimum.guide.sizes[u] for u in scope], dtype=np.int64)

@@ -1,4 +1,4 @@
-"""A call in the caller's thread, of an engine that checks the clock and signals by itself."""
+"""A call in the caller's thread, for engines that check the clock and signals themselves."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PROVEN = ("optimal", "exact", "infeasible", "unbounded")
 class DirectCall(Clock):
     """A call without a separate thread.
 
-    A ``Call`` takes 5 us to make and 0.2 ms to hand over work, where a small search takes 50 us.
+    A ``Call`` takes 5 us to make and 0.2 ms to hand work to its thread, much longer than a small search (50 us).
     """
 
     def answer(self, work: Callable[[], Result], early: Callable[[EndedBy], Result | None]) -> Result:
@@ -24,7 +24,7 @@ class DirectCall(Clock):
         Args:
             work: Work that raises ``TimeLimitError`` soon after the deadline, and ``KeyboardInterrupt`` soon after a
                 signal, or returns its result so far.
-            early: Function that returns the answer so far, by the cause of the end; None: the exception is raised.
+            early: Function that returns the answer so far from the cause of the end; None if there is none.
 
         Raises:
             KeyboardInterrupt: The user interrupted before there was any result.

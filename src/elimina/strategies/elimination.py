@@ -22,14 +22,14 @@ from elimina.strategies.strategy import Attempt, Portfolio, Strategy
 logger = logging.getLogger("elimina")
 
 MAX_REFINEMENTS = 6
-"""Number of retries in finer slices after too many tuples; each one expects many more tuples."""
+"""Largest number of retries in finer slices after too many tuples; each retry expects many more tuples."""
 
 
 # Plans.
 
 
 def plan_whole(facts: Facts, _: Row) -> Attempt:
-    """Plan without slices, with a short search for an order, since other strategies wait."""
+    """Plan without slices, with a short search for an order, because other strategies wait for the plan."""
     options = facts.options._replace(slices="never")
     if isinstance(options.order, str):
         if is_out_of_reach(facts.quick_order, facts):
@@ -58,7 +58,7 @@ def plan_in_slices(facts: Facts, _: Row) -> Attempt:
 
 
 def searches_before_running(facts: Facts, row: Row) -> Portfolio:
-    """Run the rows within, then release their searches: later rows need the memory."""
+    """Run the inner rows, then release the memory of their searches for later rows."""
     yield from walk(row.rows, facts)
     facts.paused.clear()
     return Attempt()
@@ -78,12 +78,12 @@ def run_plan(facts: Facts, _: Row) -> Strategy:
 
 
 def elimination(facts: Facts, row: Row) -> Portfolio:
-    """Run the inner rows, which plan and run; if sparse tables do not fit, again in finer slices or dense tables."""
+    """Run the inner rows, which plan and run; if sparse tables do not fit, run them again: see ``eliminated``."""
     return (yield from eliminated(facts, facts.options, row.rows))
 
 
 def eliminated(facts: Facts, options: Options, rows: tuple[Row, ...]) -> Portfolio:
-    """Run rows that plan and run, with options; if sparse tables do not fit, again in finer slices or dense tables."""
+    """Run rows that plan and run; if sparse tables do not fit, run them again, in finer slices or on dense tables."""
     sparse_failure: MemoryLimitError | None = None
     refinements = 0
     while True:
@@ -107,7 +107,7 @@ def eliminated(facts: Facts, options: Options, rows: tuple[Row, ...]) -> Portfol
 
 
 def _is_worth_finer_slices(facts: Facts, plan: Plan) -> bool:
-    """Return whether to retry in slices, or in more of them, after too many tuples."""
+    """Return whether to retry in slices, or in more slices, after a sparse plan with too many tuples."""
     options = facts.options
     return (
         options.tables == "sparse"
@@ -123,18 +123,18 @@ def _is_worth_finer_slices(facts: Facts, plan: Plan) -> bool:
 
 
 def bounds_of_tables(facts: Facts, row: Row) -> Strategy | Attempt:
-    """Return the bounds of each table alone, if there are any."""
+    """Return a strategy with the bounds from each table alone; without such bounds, return the last failure."""
     result = facts.solver.first_bounds(row.memory_share)
     return Attempt(None, facts.failure) if result is None else Strategy(facts.call, "bounds", lambda _: result)
 
 
 def quick_bounds(facts: Facts, _: Row) -> Strategy | Attempt:
-    """Return the smallest mini-buckets, in a quick order."""
+    """Return a strategy with the smallest mini-buckets, in a quick order; an empty outcome if there are none."""
     return facts.solver.next_rung() or Attempt()
 
 
 def sum_bounds(facts: Facts, row: Row) -> Strategy:
-    """Return weighted mini-buckets whose weights and shifts are optimised."""
+    """Return a strategy with weighted mini-buckets whose weights and shifts are optimised."""
 
     def work(budget: Budget) -> Result:
         from elimina.methods.task_bounds import bounded_task
@@ -146,25 +146,28 @@ def sum_bounds(facts: Facts, row: Row) -> Strategy:
 
 
 def count_bounds(facts: Facts, row: Row) -> Portfolio:
-    """Bound a count by the same mini-buckets; if these do not fit, either, the failure is that of elimination."""
+    """Bound a count by the mini-buckets of ``sum_bounds``; if these fail, too, return the failure of elimination."""
     failure = facts.failure
     outcome = yield sum_bounds(facts, row)
     return outcome if outcome.failure is None else Attempt(None, failure)
 
 
 def _clock_of(facts: Facts, row: Row) -> tuple[Callable[[], float], float]:
-    """Return the clock of bounds, and their end by it: without a time limit, they do not depend on other work."""
+    """Return the clock of bounds, and the time on it at which they end.
+
+    Without a time limit, the clock is the thread's, so that bounds do not depend on other work of the machine.
+    """
     clock = time.thread_time if facts.call.deadline is None else time.monotonic
     return clock, clock() + min(row.budget(facts), facts.call.seconds)
 
 
 def mini_buckets(facts: Facts, row: Row) -> Portfolio:
-    """Take mini-buckets, small ones first; the largest with costs shifted and without, by contents and by scopes."""
+    """Run mini-buckets, small ones first; the largest with and without shifted costs, and by content and by scope."""
     return (yield from _bounded(facts, facts.options, row.rows))
 
 
 def largest_mini_buckets(facts: Facts, row: Row) -> Portfolio:
-    """Take mini-buckets as large as time allows, small ones first, in the order of a plan that does not fit."""
+    """Run mini-buckets as large as time allows, small ones first, in the order of a plan that does not fit."""
     order, options = facts.plan.whole.order, facts.options.for_bounds
     ibound = facts.solver.affordable_ibound(facts.planned, options)
     return (yield from _bounded(facts, options._replace(ibound=ibound, order=order), row.rows))
@@ -181,7 +184,7 @@ def _bounded(facts: Facts, options: Options, rows: tuple[Row, ...]) -> Portfolio
             order = solver.planned_order() or options.order
             largest = options._replace(shift=shift, partition=partition, order=order)
             last = yield from eliminated(facts, largest, rows)
-            # A requested i-bound has to fit.
+            # A requested i-bound has to fit, so smaller mini-buckets do not hide its failure.
             outcome = last if solver.options.ibound not in (None, "auto") else _later(outcome, last)
             if last.result is not None and last.result.stats.get("partition") != "content":
                 break
@@ -189,5 +192,5 @@ def _bounded(facts: Facts, options: Options, rows: tuple[Row, ...]) -> Portfolio
 
 
 def _later(outcome: Attempt, other: Attempt) -> Attempt:
-    """Return the later of two successful attempts, or the only one."""
+    """Return the later of two successful attempts; if only the first one succeeded, return that."""
     return outcome if other.result is None and outcome.result is not None else other

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def estimates(facts: Facts, row: Row) -> Portfolio:
-    """Resume the approximate methods in turn; the failure of elimination stays."""
+    """Begin or resume estimates; if more rows follow, an earlier failure of elimination stays the outcome's failure."""
     solver, failure = facts.solver, facts.failure
 
     def work(budget: Budget) -> Result:

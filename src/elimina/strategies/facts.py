@@ -24,30 +24,30 @@ if TYPE_CHECKING:
     from elimina.strategies.portfolio import Solver
 
 GLANCE_ORDER_SECONDS = 0.1
-"""Seconds of an order search that separates long eliminations from short ones, if the quick order does not."""
+"""Seconds of an order search that shows whether elimination is long, if the quick order does not show it."""
 
 HOPELESS_ELIMINATION_SECONDS = 1e5
-"""Estimated seconds of an elimination in the quick order from which no order search is run: it would not make the
+"""Least estimated seconds of an elimination in the quick order for skipping order searches, because none would make the
 elimination short."""
 
 SHORT_ELIMINATION_SECONDS = 0.1
-"""Estimated seconds of an elimination that is not worth a search for a better order, nor one before it."""
+"""Estimated seconds below which an elimination is short: neither a better order nor search before it saves time."""
 
 
 class Facts:
     """Facts about a question, its options, and the results so far.
 
-    A fact that takes time to find, as an order does, is found when a condition first asks for it.
+    A fact that takes time to find, such as an order, is found when a condition first asks for it.
 
     Args:
         solver: Solver of the question.
-        options: Options; those of the solver, or of one of its plans.
+        options: Options of the solver, or of one of its plans.
         refinements: Number of times that tuples exceeded the memory.
 
     Attributes:
         failure: Failure of the last strategy; None: it did not fail.
-        prepared: Plan that was made last, with its inputs; None: none was.
-        executed: Plan that ran; None: none did.
+        prepared: Plan that was made last, with its inputs; None: no plan was made.
+        executed: Plan that ran; None: no plan ran.
     """
 
     def __init__(self, solver: Solver, options: Options, refinements: int = 0) -> None:
@@ -80,7 +80,7 @@ class Facts:
 
     @property
     def paused(self) -> PausedSearch:
-        """State of the searches before, which later ones continue."""
+        """State of earlier searches, from which later ones resume."""
         return self.solver.paused
 
     @property
@@ -102,12 +102,12 @@ class Facts:
 
     @cached_property
     def turn_share(self) -> float:
-        """Share of the seconds of one thread that a strategy has with these threads."""
+        """Factor on a strategy's seconds for the call's number of threads."""
         return turn_share(self.options)
 
     @cached_property
     def cells_per_second(self) -> float:
-        """Speed of eliminations on the device that is asked for."""
+        """Speed of eliminations on the requested device."""
         machine = speeds()
         return CELLS_PER_SECOND * (machine.gpu_bandwidth / machine.bandwidth if self.options.needs_gpu else 1)
 
@@ -128,7 +128,7 @@ class Facts:
 
     @property
     def needs_search(self) -> bool:
-        """True if search alone can use the upper bound, where the method is open."""
+        """True if the method is open, and only search can use the given upper bound."""
         options, problem = self.options, self.problem
         if not options.solving.is_open or options.upper_bound is None:
             return False
@@ -138,11 +138,11 @@ class Facts:
 
         return reason_unsupported(problem) is not None
 
-    # Orders, and what an elimination in them takes.
+    # Orders, and the time of elimination in them.
 
     @cached_property
     def quick_order(self) -> Order:
-        """Order that was found first, in milliseconds."""
+        """Best order when a condition first asks for it: at the start of a call, one found in milliseconds."""
         return self.solver.rough_order()
 
     @property
@@ -159,7 +159,7 @@ class Facts:
 
     @cached_property
     def searched_order(self) -> Order:
-        """Order after a search of `QUICK_SECONDS`; the one before, if elimination is short in it."""
+        """Order after a search of `QUICK_SECONDS`; the glance order, if elimination in that order is short already."""
         if self.seconds_in(self.glance_order) < SHORT_ELIMINATION_SECONDS:
             return self.glance_order
         return self.solver.quick_order(QUICK_SECONDS)

@@ -19,7 +19,7 @@ from elimina.strategies.schedule import BEGIN, Rows
 from elimina.strategies.strategy import Strategy
 
 LONGEST_SEARCH_SECONDS = 60.0
-"""Seconds of branch and bound before messages, at most."""
+"""Largest time of branch and bound, in seconds, before a search along messages."""
 
 SEARCH_TIME_SHARE = 0.5
 """Share of the remaining time for branch and bound, if exact messages do not fit."""
@@ -34,7 +34,7 @@ def seconds_of_search(facts: Facts) -> float:
 
 
 def k_best_by_search(facts: Facts, row: Row) -> Strategy:
-    """Return branch and bound for the best assignments; a later turn resumes it."""
+    """Return a strategy that finds the best assignments by branch and bound; a later turn resumes it."""
     solver, options, order = facts.solver, facts.options, facts.quick_order.order
     problem, model = solver.problem, solver.question.model
 
@@ -64,7 +64,7 @@ def k_best_by_search(facts: Facts, row: Row) -> Strategy:
 
 
 def k_best(facts: Facts, _: Row) -> Strategy:
-    """Return the search for the best assignments along messages."""
+    """Return a strategy that finds the best assignments along the messages of elimination."""
     solver = facts.solver
     options, run, problem, model = solver.options, solver.run, solver.problem, solver.question.model
 
@@ -102,7 +102,7 @@ def k_best(facts: Facts, _: Row) -> Strategy:
 
 
 def _complete(ranked: list[RankedAssignment], stats: dict[str, Any]) -> Result:
-    """Return all assignments that are asked for as an answer."""
+    """Return the final result with all requested assignments; infeasible if there are none."""
     if not ranked:
         return Result("infeasible", "kbest", stats=stats)
     value, assignment = ranked[0]

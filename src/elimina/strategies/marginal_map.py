@@ -1,6 +1,6 @@
 """Marginal MAP: the most probable states of some variables, all others summed out.
 
-The others are eliminated first, which leaves tables over the variables asked for: a constrained order (Park and
+The others are eliminated first, so that tables over the variables of the query remain: a constrained order (Park and
 Darwiche 2004, "Complexity results and approximation strategies for MAP explanations"). Any method for optima then
 maximises the product of these tables.
 """
@@ -31,7 +31,7 @@ from elimina.strategies.strategy import Portfolio, Strategy
 
 
 def marginal_map(facts: Facts, _: Row) -> Portfolio:
-    """Sum out, and find the best values of the remaining variables by the requested method."""
+    """Sum out all variables but the query's, and find the best values of these by the requested method."""
     solver = facts.solver
     options, run = solver.options, solver.run
     planned = solver.plan(options._replace(ibound=None)).planned
@@ -74,7 +74,7 @@ def marginal_map(facts: Facts, _: Row) -> Portfolio:
 
 
 class Summed(NamedTuple):
-    """Remainder of a problem when all but the query is summed out, to be maximised; None: nothing is possible."""
+    """Model over the query to be maximised, when all other variables are summed out; None: nothing is possible."""
 
     rest: Model | None
     stats: dict[str, Any]
@@ -85,7 +85,7 @@ def sum_out(planned: PlannedProblem, progress: Progress | None = None) -> Summed
 
     Args:
         planned: Plan of the task ``mmap``.
-        progress: Called now and then with the share of the summation that is done.
+        progress: Function that gets the finished share of the summation, called now and then.
 
     Raises:
         MemoryLimitError: The summation does not fit.

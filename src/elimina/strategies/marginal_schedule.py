@@ -11,14 +11,14 @@ from elimina.strategies.row import Row
 from elimina.strategies.schedule import HINT, RUN, Rows
 
 FIRST_ESTIMATES_SECONDS, FIRST_ESTIMATES_TIME_SHARE = 0.3, 0.25
-"""Seconds of estimates before a search for an order, and before a plan that may be exact: the most, and as a share of
-the time that remains."""
+"""Largest time of estimates before a search for an order, and before an exact plan runs: in seconds, and as a share of
+the remaining time."""
 
 ESTIMATES_SECONDS = 1.0
-"""Seconds of estimates without a time limit: such an answer takes two seconds."""
+"""Seconds of estimates without a time limit, in which the answer takes about two seconds in all."""
 
 POSTERIOR_BOUNDS_TIME_SHARE = 0.5
-"""Share of the time that remains for bounds on the posterior of one variable."""
+"""Share of the remaining time for bounds on the posterior of one variable."""
 
 
 def seconds_of_first_estimates(facts: Facts) -> float:
@@ -27,7 +27,7 @@ def seconds_of_first_estimates(facts: Facts) -> float:
 
 
 def seconds_of_estimates(facts: Facts) -> float:
-    """Return the seconds of estimates that are the answer: all that a time limit leaves."""
+    """Return the seconds of estimates that are the answer: all the remaining time, if there is a time limit."""
     return ESTIMATES_SECONDS if facts.call.deadline is None else facts.call.seconds
 
 
@@ -64,7 +64,7 @@ ESTIMATES_ARE_ALL = (
     when.TABLES_FIT,
     when.NO_PLAN_ON_TUPLES_FITS,
 )
-"""Conditions of estimates without a search for an order."""
+"""Conditions under which estimates are the answer, without a search for an order."""
 
 ROWS: Rows = (
     HINT,

@@ -12,33 +12,34 @@ from elimina.strategies.row import Row
 from elimina.strategies.schedule import BEGIN, RUN, Rows, elimination_by
 
 SHORTEST_FILTER_SECONDS, LONGEST_FILTER_SECONDS = 0.2, 1.0
-"""Seconds of the first filtering, which is as long as the elimination: SPOT5 ends within them, colourings not in a
-minute."""
+"""Limits on the seconds of the first filtering, which is as long as the elimination would be: SPOT5 ends within a
+second, colourings not within a minute."""
 
 ROUND_SECONDS_PER_SECOND = 4.0
-"""Seconds of a round of mini-buckets for each estimated second of elimination, which ends soon otherwise."""
+"""Largest time of a round of mini-buckets, relative to the estimated time of elimination: if that is short, elimination
+answers sooner."""
 
 FRESH_MEMORY_FACTOR = 2.0
-"""Times by which new memory may take longer than is estimated, as it does on virtual machines."""
+"""Factor by which new memory may take longer than estimated, as on virtual machines."""
 
 LONGEST_CLUSTERS_SECONDS, CLUSTERS_TIME_SHARE = 40.0, 0.5
-"""Seconds of passes over clusters on a GPU: the most, and a share of the time that remains."""
+"""Largest time of passes over clusters on a GPU: in seconds, and as a share of the remaining time."""
 
 
 def seconds_of_first_filtering(facts: Facts) -> float:
-    """Return the seconds of elimination, within limits."""
+    """Return the seconds of the first filtering: the estimated time of elimination, within limits."""
     seconds = facts.seconds_in(facts.quick_order)
     return max(SHORTEST_FILTER_SECONDS, min(LONGEST_FILTER_SECONDS, seconds))
 
 
 def seconds_of_round(facts: Facts) -> float:
-    """Return the seconds of a round of mini-buckets: no more than elimination is worth."""
+    """Return the seconds of a round of mini-buckets, which are few if elimination is short."""
     expected = facts.seconds_in(facts.searched_order)
     return min(when.MINI_BUCKET_SECONDS, ROUND_SECONDS_PER_SECOND * expected)
 
 
 def seconds_of_plan(facts: Facts) -> float:
-    """Return about the seconds that the plan takes."""
+    """Return about the seconds that the plan takes, as the budget of a search before it runs."""
     doubtful = (FRESH_MEMORY_FACTOR - 1) * facts.plan.peak_bytes / cpu_machine(1).fresh
     return min(facts.plan.seconds + doubtful, LONGEST_SEARCH_SECONDS)
 
@@ -215,7 +216,7 @@ OPTIMUM_PLANS: Rows = (
     ),
     RUN,
 )
-"""Rows that plan and run, for each choice of tables."""
+"""Rows that make a plan and run it; they may be walked again with finer slices or dense tables."""
 
 ELIMINATE_OPTIMUM = elimination_by(OPTIMUM_PLANS)
 

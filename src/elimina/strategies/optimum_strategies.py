@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 logger = logging.getLogger("elimina")
 
 LONGEST_SEARCH_SECONDS = 60.0
-"""Seconds of search before a plan runs, at most, and of the first search in turn with filtering."""
+"""Largest time of search, in seconds, before a plan runs; search in turn with filtering begins with twice that."""
 
 FILTER_TIME_SHARE = 0.25
-"""Seconds of filtering before each such search, as a share of its seconds."""
+"""Time of filtering, relative to that of the search before it, if they run in turn."""
 
 TURN_NODES = 1 << 14
-"""Nodes of soft local consistency, with one thread, where elimination is hard: the same on machines of any speed."""
+"""Nodes of soft local consistency with one thread, if elimination is hard: the same on machines of any speed."""
 
 
 # Search.
@@ -57,12 +57,12 @@ def by_search(
         problem: Problem of the task ``mpe``.
         options: Search options.
         run: Call in progress.
-        paused: State of the search before, which goes on.
+        paused: State of an earlier search, from which this one resumes.
         seconds: Time budget in seconds.
-        rounds: Most rounds of mini-buckets; 0: soft local consistency alone, for its first turn; 1: one of mini-buckets
-            alone.
-        first_turn: Seconds of this turn; None: the usual time of a search.
-        nodes: Most nodes of each turn.
+        rounds: Largest number of rounds of mini-buckets. 0: only soft local consistency runs, for its first turn; 1:
+            only a round of mini-buckets runs.
+        first_turn: Seconds of the first turn of soft local consistency; None: the usual time.
+        nodes: Largest number of nodes of each turn.
     """
     turn = turn_share(options) * FIRST_CONSISTENCY_SECONDS if first_turn is None else first_turn
 
@@ -85,7 +85,7 @@ def by_search(
 
 
 def requested_search(facts: Facts, row: Row) -> Strategy:
-    """Return the search that is asked for."""
+    """Return the requested search."""
     if facts.options.needs_gpu:
         logger.info("soft local consistency first, on the CPU; the GPU eliminates the mini-buckets that follow")
     return by_search(facts.problem, facts.options, facts.call, facts.paused, row.budget(facts))
@@ -97,7 +97,7 @@ def search_before_running(facts: Facts, row: Row) -> Strategy:
 
 
 def first_turn_of_search(facts: Facts, row: Row) -> Strategy:
-    """Return the first turn of soft local consistency, which keeps its state for the later ones."""
+    """Return the first turn of soft local consistency, which keeps its state for later turns."""
     facts.paused.clear(facts.problem)
     facts.paused.first_order = facts.quick_order.order
     return turn_of_search(facts, row)
@@ -111,7 +111,7 @@ def turn_of_search(facts: Facts, row: Row) -> Strategy:
 
 
 def second_turn_of_search(facts: Facts, _: Row) -> Strategy:
-    """Return a turn of soft local consistency that is as long as any search's first one."""
+    """Return a turn of soft local consistency that is as long as the first one of any search."""
     return by_search(facts.problem, facts.host_options, facts.call, facts.paused, rounds=0)
 
 
@@ -165,7 +165,7 @@ def local_search(facts: Facts, row: Row) -> Strategy:
 
 
 def filtering(problem: Problem, options: Options, run: Call, seconds: float) -> Strategy:
-    """Return filtered elimination for some seconds, of assignments that are not worse than the best one so far."""
+    """Return filtered elimination for some seconds; it leaves out assignments worse than the best one so far."""
 
     def work(budget: Budget) -> Result:
         incumbent = budget.best_result
@@ -189,7 +189,7 @@ def filtered_elimination(facts: Facts, row: Row) -> Strategy:
 
 
 def clusters(facts: Facts, row: Row) -> Strategy | Attempt:
-    """Return passes over clusters of tables on a GPU, if there is one."""
+    """Return passes over clusters of tables on a GPU; an empty outcome without a GPU, or without time to start it."""
     options, seconds = facts.options, row.budget(facts)
     if not outlasts_gpu_start(seconds):
         return Attempt()
@@ -217,11 +217,11 @@ def clusters(facts: Facts, row: Row) -> Strategy | Attempt:
 
 
 def search_to_the_end(facts: Facts, row: Row) -> Portfolio:
-    """Filter and search in turn with growing budgets, or search alone, until the end."""
+    """Filter and search in turn with growing budgets, then search alone until the call ends."""
     problem, options, run, seconds = facts.planned.problem, facts.options, facts.call, row.budget(facts)
     reason = "" if facts.plan.fits else does_not_fit(facts.plan)
     if not facts.plan.fits:
-        # A plan that does not fit may itself be large.
+        # Release the plan: its steps may be very many, and search needs the memory.
         facts.prepared = None
     paused = PausedSearch()
     while run.best_result is not None and can_filter(problem, options.beside(run.held)):
@@ -231,5 +231,5 @@ def search_to_the_end(facts: Facts, row: Row) -> Portfolio:
         seconds *= 2
         yield by_search(problem, options, run, paused, seconds)
     result, failure = yield by_search(problem, options, run, paused)
-    # Not even the factors fit the memory, or the costs are too large.
+    # A failure means that not even the factors fit, or costs are too large; the plan's needs explain it better.
     return Attempt(result, failure and MemoryLimitError(reason))

@@ -49,11 +49,11 @@ if TYPE_CHECKING:
 logger = logging.getLogger("elimina")
 
 EARLY_BOUNDS_TABLES = 200
-"""Tables from which a call with a time limit makes first bounds before there is need of them: later, they would take
-more than the seconds that remain."""
+"""Least number of tables for a call with a time limit to make first bounds at its start: at its end, they would take
+more time than remains."""
 
 MIN_PLANNING_SECONDS = 1e-3
-"""Least seconds that a plan is made for, however little time remains."""
+"""Least time limit, in seconds, that a plan is made for, even if less time remains."""
 
 
 class Question(NamedTuple):
@@ -76,8 +76,8 @@ class Solver:
 
     Attributes:
         paused: State of the searches; each one resumes from its last state.
-        estimation: State of the approximate methods, likewise; None: none has begun.
-        k_best_search: State of branch and bound for the k best assignments, likewise; None: it has not begun.
+        estimation: Approximate methods, which also resume from their last state; None: they have not begun.
+        k_best_search: Branch and bound for the k best assignments, which also resumes; None: it has not begun.
     """
 
     def __init__(self, question: Question, options: Options, run: Call, checkpoint: Checkpoint | None = None) -> None:
@@ -88,7 +88,7 @@ class Solver:
         self.k_best_search: KBestSearch | None = None
         self._first: Preparation | None = None
         self._ladder: Iterator[PlannedProblem] | None = None
-        self._grown = 0  # bytes, while it prepared and found orders: a plan counts them as its own
+        self._grown = 0  # bytes by which the process grew during preparation and order searches; plans include them
 
     def begin(self) -> None:
         """Prepare the problem."""
@@ -111,10 +111,12 @@ class Solver:
 
     @without_collection()
     def provide_bounds(self, memory_share: float) -> None:
-        """Provide first bounds: at the end of the call, and now if better ones were too late then.
+        """Provide first bounds for a call that ends without better ones.
+
+        They are computed at its end or, if many tables and a time limit would make that late, now.
 
         Args:
-            memory_share: Share of the host's memory that their copies of tables may take.
+            memory_share: Share of the host's memory that the bounds' copies of tables may take.
         """
         problem, run = self.problem, self.run
 
@@ -160,13 +162,13 @@ class Solver:
 
     @property
     def inquiry(self) -> MarginalQuery:
-        """The marginals that are asked for."""
+        """The requested marginals."""
         assert self._first is not None
         assert self._first.inquiry is not None
         return self._first.inquiry
 
     def next_rung(self) -> Strategy | None:
-        """Return the next run of the ladder of mini-buckets; None at its end."""
+        """Return the next run of the ladder of growing mini-buckets; None at its end."""
         from elimina.methods.cost_shifting import ShiftedProblem
         from elimina.methods.weighted_mini_buckets import MAX_RUNG_SECONDS, ladder
 
@@ -187,7 +189,7 @@ class Solver:
         return affordable_ibounds(planned.problem, order, options.beside(self.run.held), self.run.deadline)[-1]
 
     def rough_order(self) -> Order:
-        """Find a quick order of the problem, once."""
+        """Return a quick order of the problem, which is found once; after ``quick_order``, its order."""
         assert self._first is not None
         if self._first.rough is None:
             with self.run.phase("order"), self._for_planning():
@@ -203,21 +205,21 @@ class Solver:
         with self.run.phase("order"), self._for_planning():
             order = quick_order(self.problem, self.options, seconds)
         if rough.total_cells < order.total_cells:
-            # It has taken so long that a search of the same length is not worth its time.
+            # The rough order stays, with the time of this search added: a search of the same length is not repeated.
             order = rough._replace(method=order.method, seconds=rough.seconds + order.seconds)
         assert self._first is not None
         self._first = self._first._replace(rough=order)
         return order
 
     def planned_order(self) -> tuple[int, ...] | None:
-        """Return the order of an earlier plan, extended by the variables without a table of shifted costs."""
+        """Return the order of an earlier plan, after the variables without a table of shifted costs; None: no plan."""
         if self._first is None or self._first.order is None:
             return None
         order = tuple(self._first.order)
         return (*sorted(set(self._first.problem.free).difference(order)), *order)
 
     def trial_plan(self, order: Order, options: Options) -> Plan:
-        """Plan for a look at its figures, in an order, if none is asked for."""
+        """Return a plan for its figures alone; it has this order, unless the options have one."""
         if isinstance(options.order, str):
             options = options._replace(order=order.order)
         with self.run.phase("plan"), self._for_planning():
@@ -225,7 +227,7 @@ class Solver:
 
     @without_collection()
     def plan(self, options: Options, refinements: int = 0) -> PlannedCall:
-        """Plan the prepared problem within the memory that the call leaves; see ``plan_call``."""
+        """Plan the prepared problem within the memory that the call does not hold; see ``plan_call``."""
         held = max(0, self.run.held - self._grown)
         prepared = self._plan(options.beside(held), refinements)
         plan = prepared.planned.plan
@@ -238,7 +240,7 @@ class Solver:
         return self._explained(prepared, options, held)
 
     def _explained(self, prepared: PlannedCall, options: Options, held: int) -> PlannedCall:
-        """Return a plan with a sufficient limit, if the plan exceeds the given limit."""
+        """Return a plan; if it exceeds the memory limit, with a limit that would be enough."""
         plan = prepared.planned.plan
         if plan.fits or options.room is None or not plan.on_host:
             return prepared
@@ -250,13 +252,13 @@ class Solver:
 
     @contextlib.contextmanager
     def _for_planning(self) -> Iterator[None]:
-        """Add the bytes by which the process grows to those that count as the plan's."""
+        """Count the bytes by which the process grows in a block as the plan's."""
         before = self.run.held
         yield
         self._grown += max(0, self.run.held - before)
 
     def _is_beyond(self, options: Options, needed: int) -> bool:
-        """Return whether some bytes exceed the remaining memory of the call."""
+        """Return whether a plan's bytes exceed the remaining memory of the call."""
         room = options.beside(self.run.held).room
         return options.is_shared and room is not None and needed > room
 
@@ -303,11 +305,17 @@ class Solver:
         return Strategy(self.run, "eliminate", work, planned.plan)
 
     def begun(self, planned: PlannedProblem, budget: Budget) -> Execution:
-        """Return a plan that begins to run."""
+        """Return the execution of a plan within a budget, with the user's listener for progress."""
         return Execution(planned.problem, planned.plan, planned.backend, self.tell_progress, budget.deadline)
 
     def _bounding(self, planned: PlannedProblem, options: Options, original: ShiftedProblem | None) -> Strategy:
-        """Return the run of a plan with mini-buckets; an optimum's was made from the original problem."""
+        """Return the run of a plan with mini-buckets.
+
+        Args:
+            planned: The plan.
+            options: Options of the plan.
+            original: Problem before costs were shifted, for an optimum.
+        """
 
         def work(budget: Budget) -> Result:
             if described(self.question.task).is_optimum and original is not None:
@@ -323,7 +331,7 @@ class Solver:
         return Strategy(self.run, "bounds", work, planned.plan)
 
     def tell_progress(self, share: float) -> None:
-        """Tell the user's function the share of the work that is done."""
+        """Report the finished share of the work to the user's function, if there is one."""
         if callable(self.options.progress):
             self.run.notify(self.options.progress, share)
 

@@ -1,4 +1,4 @@
-"""Strategy that bounds the posterior of one variable if its elimination does not fit."""
+"""Strategy that bounds the posterior of one variable if elimination does not fit."""
 
 from __future__ import annotations
 
@@ -13,14 +13,17 @@ from elimina.strategies.row import Row
 from elimina.strategies.strategy import Attempt, Strategy
 
 MAX_BOUNDED_STATES = 8
-"""States of a variable whose posterior is bounded: each state has a share of the time."""
+"""Largest number of states of a variable whose posterior is bounded, because each state takes a share of the time."""
 
 MEMORY_SHARE = 0.5
-"""Share of the host's memory for mini-buckets: estimates keep theirs."""
+"""Share of the host's memory for mini-buckets; estimates hold the other half."""
 
 
 def posterior_bounds(facts: Facts, row: Row) -> Strategy | Attempt:
-    """Return bounds on the estimate so far: on the sum given each state of the variable."""
+    """Return a strategy that bounds the estimated posterior so far, by bounds on the sum given each state.
+
+    The outcome is empty if there is no estimate yet, or the variable has too many states.
+    """
     solver, estimate = facts.solver, facts.call.best_result
     inquiry = solver.inquiry
     variable, problem_variable = (wanted[0] for wanted in inquiry.structure.wanted)

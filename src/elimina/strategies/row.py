@@ -17,8 +17,8 @@ class Condition(NamedTuple):
     """A condition on facts.
 
     Attributes:
-        words: Text for the log, or a function that writes it with the figures; read where the condition holds.
-        holds: Returns whether it holds.
+        words: Text for the log if the condition holds, or a function that writes the text with the figures.
+        holds: Function that returns whether the condition holds.
     """
 
     words: str | Callable[[Facts], str]
@@ -30,7 +30,7 @@ class Condition(NamedTuple):
 
 
 def no(condition: Condition, words: str) -> Condition:
-    """Return the opposite of a condition."""
+    """Return the negation of a condition."""
     return Condition(words, lambda facts: not condition.holds(facts))
 
 
@@ -40,14 +40,15 @@ class Row(NamedTuple):
     Attributes:
         name: Name in the log.
         reason: Reason of the row and of its figures.
-        method: Returns a strategy, strategies, or the outcome of something that takes no budget; None: the rows within.
-        conditions: Conditions that all have to hold; a later one is asked only if those before it hold. Cheap ones
-            come first: one about memory reads the system's figures, which takes 0.1 ms.
+        method: Function that returns a strategy, several strategies, or the outcome of work without a budget; None: the
+            inner rows are walked.
+        conditions: Conditions that all have to hold. A later one is tested only if those before it hold, so cheap ones
+            come first: a condition on memory reads the system's figures, which takes 0.1 ms.
         seconds: Time budget with one thread, in seconds.
-        is_shared: True if several threads shorten that time (`turn_share`).
+        is_shared: True if several threads share the work, so that the time is shorter (`turn_share`).
         memory_share: Share of the host's memory for copies of tables.
-        ends: Outcome that ends the walk: an answer, a failure, either or neither.
-        rows: Rows within this one.
+        ends: Outcome of the row that ends the walk: an answer, a failure, either or neither.
+        rows: Inner rows.
     """
 
     name: str
@@ -61,7 +62,7 @@ class Row(NamedTuple):
     rows: tuple[Row, ...] = ()
 
     def budget(self, facts: Facts) -> float:
-        """Return the time budget in seconds, with the threads of the call."""
+        """Return the time budget in seconds: less with several threads if the row is shared."""
         seconds = self.seconds(facts) if callable(self.seconds) else self.seconds
         return facts.turn_share * seconds if self.is_shared else seconds
 
@@ -74,7 +75,7 @@ class Row(NamedTuple):
         return self.ends == "always" or self.ends == ("answered" if outcome.failure is None else "failed")
 
     def log(self, facts: Facts) -> None:
-        """Log the row that is taken, and why: its conditions, or if it has none its reason."""
+        """Log the row that is taken, and why: its conditions or, if it has none, its reason."""
         if not logger.isEnabledFor(logging.INFO):
             return
         seconds = self.budget(facts)
@@ -84,7 +85,11 @@ class Row(NamedTuple):
 
 
 def walk(rows: tuple[Row, ...], facts: Facts) -> Portfolio:
-    """Take the rows in turn whose conditions hold, until one ends the walk; return the last outcome of such a row."""
+    """Take the rows in turn whose conditions hold, until one ends the walk.
+
+    Returns:
+        The outcome of that row; if no row ended the walk, the outcome of the last row that could have.
+    """
     last = Attempt()
     for row in rows:
         if not row.applies(facts):

@@ -65,7 +65,7 @@ PLAN_AND_RUN: Rows = (
 
 
 def elimination_by(plans: Rows) -> Rows:
-    """Return the rows of elimination, and of mini-buckets if the user asks for bounds, by rows that plan and run."""
+    """Return a row of mini-buckets, for users that ask for bounds, and one of elimination; both walk ``plans``."""
     return (
         Row(
             "mini-buckets",

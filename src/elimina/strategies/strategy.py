@@ -1,7 +1,7 @@
 """Strategies: methods to answer a question, the budget of each in time and memory, and its outcome.
 
-A portfolio is a generator of strategies. It receives the outcome of each before it yields the next, so that it may look
-at the bounds, and change its course where something does not fit.
+A portfolio is a generator of strategies. It receives the outcome of each before it yields the next, so its choice can
+depend on the bounds so far, and on failures such as tables that did not fit.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ logger = logging.getLogger("elimina")
 
 
 class Strategy(NamedTuple):
-    """A way to answer a question.
+    """A method that may answer a question, or improve the bounds on its answer.
 
     Attributes:
-        run: The call, or the part of it that keeps bounds and assignments.
-        name: Name in logs and of its phase.
-        work: Returns an answer, or better bounds.
-        plan: Predicted work, time and memory, where a plan is run; one that does not fit is not begun.
+        run: The call, or the inner call, that keeps bounds and assignments.
+        name: Name in logs, and of the strategy's phase.
+        work: Function that returns an answer, or better bounds.
+        plan: Plan that is run, if there is one; a strategy whose plan does not fit fails at once.
         seconds: Time budget; the call's time limit holds as well.
     """
 
@@ -43,7 +43,7 @@ class Strategy(NamedTuple):
 
 
 class Attempt(NamedTuple):
-    """Result of a strategy, or its failure: memory or its own time were too little, or it cannot take the model."""
+    """Result of a strategy, or its failure: too little memory or time of its own, or a model that it cannot take."""
 
     result: Result | None = None
     failure: EliminaError | None = None
@@ -59,7 +59,7 @@ class Attempt(NamedTuple):
 
 
 Portfolio = Generator[Strategy, Attempt, Attempt]
-"""Strategies in turn. Returns the outcome of all: a failure ends the call."""
+"""Generator of strategies; it receives each one's outcome, and returns the outcome of all. A failure ends the call."""
 
 
 def portfolio_of(strategy: Strategy) -> Portfolio:
@@ -68,7 +68,11 @@ def portfolio_of(strategy: Strategy) -> Portfolio:
 
 
 def attempt(strategy: Strategy) -> Attempt:
-    """Run a strategy, keep its results, and time its phases."""
+    """Run a strategy, report its result to the call, and time its phases; return its outcome.
+
+    Raises:
+        TimeLimitError: The call's time is up.
+    """
     run, name, plan = strategy.run, strategy.name, strategy.plan
     if plan is not None and not plan.fits:
         return Attempt(None, MemoryLimitError(does_not_fit(plan)))
@@ -112,7 +116,7 @@ def pursue(run: Call, portfolio: Portfolio) -> None:
 
 
 def until_answered(inner_call: Call, portfolio: Portfolio) -> Portfolio:
-    """Take the strategies of a part of a call until the part is answered; more may follow in the call."""
+    """Yield the strategies of an inner call until that is answered; other strategies of the call may follow."""
     with contextlib.closing(portfolio):
         try:
             strategy = next(portfolio)

@@ -10,12 +10,12 @@ from elimina.strategies.row import Row
 from elimina.strategies.schedule import BEGIN, PLAN_AND_RUN, RUN, Rows, elimination_by
 
 FIRST_SUM_ESTIMATES_SECONDS, SUM_ESTIMATES_SECONDS, SUM_ESTIMATES_TIME_SHARE = 1.0, 2.0, 0.25
-"""Seconds of estimates of a sum or a count beside its bounds: before a search for an order, and after it without a time
-limit; the share of the time that remains is the most in both cases."""
+"""Seconds of estimates of a sum or a count: before a search for an order, and after it without a time limit; and the
+largest share of the remaining time for either."""
 
 QUICK_BOUNDS_SECONDS, OPTIMISED_BOUNDS_SECONDS = 1.0, 12.0
-"""Seconds of bounds on a sum before the search for a good order, and of those that are the answer where there is no
-time limit: the gap of a 40 x 40 Ising grid in 64 MB narrows slowly from then on."""
+"""Seconds of bounds on a sum before the search for a good order, and of bounds that are the answer without a time
+limit: after that time, the gap of a 40 x 40 Ising grid in 64 MB narrows slowly."""
 
 
 def seconds_of_first_sum_estimates(facts: Facts) -> float:
@@ -29,7 +29,7 @@ def seconds_of_sum_estimates(facts: Facts) -> float:
 
 
 def seconds_of_optimised_bounds(facts: Facts) -> float:
-    """Return the seconds of optimised bounds: all that a time limit leaves."""
+    """Return the seconds of optimised bounds: all the remaining time, if there is a time limit."""
     return OPTIMISED_BOUNDS_SECONDS if facts.call.deadline is None else facts.call.seconds
 
 
@@ -40,7 +40,7 @@ ESTIMATES_STAND_BESIDE_BOUNDS = (
     when.IBOUND_IS_OPEN,
     when.TABLES_FIT,
 )
-"""Conditions of estimates of a sum or a count."""
+"""Conditions under which a sum or a count is estimated besides its bounds."""
 
 SUM_PLANS: Rows = (
     Row("plan", "elimination is the only exact method", eliminate.plan_as_asked, ends="failed"),
@@ -92,7 +92,7 @@ BOUNDS_COME_FIRST = (
     when.TABLES_CAN_BE_DENSE,
     when.BOUNDS_ARE_QUICKER,
 )
-"""Conditions of bounds before the search for a good order."""
+"""Conditions under which bounds come before the search for a good order."""
 
 ROWS: Rows = (
     *BEGIN,

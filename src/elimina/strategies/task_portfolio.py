@@ -18,7 +18,7 @@ MODULES = {
     "kbest": "elimina.strategies.k_best",
     "bottleneck": "elimina.strategies.bottleneck",
 }
-"""Modules with the ``ROWS`` of tasks that have more methods than elimination: each is loaded when it is asked for."""
+"""Modules with the ``ROWS`` of tasks that have more methods than elimination; each is imported on first use."""
 
 
 def rows_of(task: str) -> Rows:
