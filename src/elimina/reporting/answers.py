@@ -101,9 +101,9 @@ class Term(NamedTuple):
 
     Attributes:
         factor: Index of the factor.
-        value: Its cost, or the logarithm of its probability.
-        best: Its best possible contribution.
-        loss: Distance of both, at least 0.
+        value: The factor's cost, or the logarithm of its probability.
+        best: The factor's best possible contribution.
+        loss: Distance between ``value`` and ``best``, at least 0.
     """
 
     factor: int
@@ -113,7 +113,7 @@ class Term(NamedTuple):
 
 
 def costly_terms(model: Model, assignment: Mapping[str, Any]) -> list[Term]:
-    """Return the factors by their distance from their best values, the most costly first."""
+    """Return the contributions of all factors, those farthest from the best possible ones first."""
     states = model.indices_of(assignment)
     terms = []
     for number, (factor, value) in enumerate(zip(model.factors, model.terms(states), strict=True)):
@@ -161,7 +161,7 @@ def _reasons(assignment: Mapping[str, Any], model: Model) -> Markup:
 
 
 def bounds_section(history: Sequence[Bounds], seconds: float) -> Markup:
-    """Return a chart of both bounds over time; empty with fewer than two moments."""
+    """Return a chart of both bounds over time; empty if bounds are known for fewer than two moments."""
     chart = bounds_chart(history, "Bounds on the optimum over time", seconds)
     if chart is None or len({at for series in chart.series for at, _ in series.points}) < 2:
         return Markup("")
@@ -235,7 +235,7 @@ def _purpose(step: Step, model: Model) -> str:
 
 
 def _columns(values: Sequence[int]) -> list[float]:
-    """Return a limited number of columns, each the maximum of the columns in its place."""
+    """Return at most `_COLUMNS` columns, each the maximum of several consecutive values."""
     width = math.ceil(len(values) / _COLUMNS)
     return [float(max(values[start : start + width])) for start in range(0, len(values), width)]
 
@@ -266,7 +266,7 @@ class Effect(NamedTuple):
     Attributes:
         variable: Name of the observed variable.
         size: Size of the effect, for the order of observations.
-        cells: Cells of its row in the table.
+        cells: Cells of the effect's row in the table, after the observation and its state.
     """
 
     variable: str
@@ -324,7 +324,7 @@ def _by_junction_tree(
     asked: Asked, task: str, names: Sequence[str], deadline: float
 ) -> tuple[tuple[str, ...], list[Effect]]:
     model, evidence, query, options = asked
-    # Errors of two estimates would look like effects of an observation.
+    # The posteriors have to be exact: errors of two estimates would look like effects of an observation.
     options_of_tree = Options(
         device=options.device, memory=options.memory, order=options.order, threads=options.threads
     )
@@ -413,7 +413,7 @@ def _size(change: float) -> float:
 
 
 def _within(deadline: float, names: Sequence[str], without: Callable[[str], Effect | None]) -> list[Effect]:
-    """Return the effects of the observations, as many as the time allows."""
+    """Return the effects of the observations, as many as the time allows; unknown effects are left out."""
     effects: list[Effect] = []
     for name in names:
         if time.monotonic() > deadline:

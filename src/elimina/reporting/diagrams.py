@@ -17,10 +17,10 @@ _ASPECT = 1.9
 """Ratio of a page's diagram's width to its height."""
 
 _MAX_STRETCHES = np.array([1.7, 3.4])
-"""Largest factors of a layout's stretching, across and upwards, to the aspect of the page."""
+"""Largest factors, across and upwards, by which a layout is stretched towards the aspect of the page."""
 
 _MAX_NAMED_NODES = 150
-"""Largest number of nodes whose names are all shown at first, and take space."""
+"""Largest number of nodes whose names are all shown at first; the layout then leaves space for them."""
 
 _DOT, _NAME_HEIGHT, _NAME_WIDTH, _LETTER, _NAME_LETTERS = 0.33, 0.25, 0.4, 0.09, 16
 """Measures in units of about an inch: a node, the height of a name, and its width for each letter."""
@@ -40,9 +40,9 @@ class PageDiagram(NamedTuple):
     layout: GraphLayout
 
     def data(self) -> dict[str, Any]:
-        """Return the data for the script."""
+        """Return the data for the page's script."""
         diagram, (positions, bends, _) = self
-        # A curve with one bend goes half the way to it.
+        # A curve with one bend is a quadratic one, which goes only half the way to its bend.
         middles = [
             (positions[a] + positions[b] + 2 * bend) / 4 if len(bend) == 1 else bend
             for (a, b), bend in zip(diagram.edges, bends, strict=True)
@@ -80,7 +80,7 @@ class PageDiagram(NamedTuple):
         }
 
     def markup(self) -> Markup:
-        """Return the place of the diagram in the page, with its controls."""
+        """Return the element in which the page's script draws the diagram, with its controls."""
         diagram = self.diagram
         title = "; ".join([f"{diagram.subject}: {diagram.figures}", *diagram.remarks])
         options = "".join(f"<option>{html(colouring.name)}</option>" for colouring in diagram.colourings)

@@ -19,7 +19,7 @@ from elimina.viz.layouts.stress import neighbours_of
 MAX_NODES, MAX_EDGES = 10_000, 40_000
 
 _MAX_ROUNDS = 10
-"""Rounds of label propagation."""
+"""Largest number of rounds of label propagation."""
 
 _MAX_STATES = 8
 _STATE_LETTERS = 40
@@ -65,7 +65,7 @@ def with_answer(diagram: Diagram, model: Model, result: Result | None) -> Diagra
 
 
 def _shown_variables(count: int, edges: Sequence[Edge], first: Sequence[int]) -> list[int]:
-    """Return the variables to draw: the first ones, the hub, and variables near them."""
+    """Return the variables to draw: all if there are few, otherwise ``first``, hubs, and variables near these."""
     if count <= MAX_NODES:
         return list(range(count))
     neighbours = neighbours_of(count, edges)

@@ -25,7 +25,7 @@ class PageSection(NamedTuple):
     """A section of the page.
 
     Attributes:
-        key: Identifier from a fixed list in the order of the page.
+        key: Identifier of the section, one of ``_ORDER``; sections come in that order.
         title: Heading of the section.
         body: Content of the section, HTML.
     """

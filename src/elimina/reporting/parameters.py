@@ -1,4 +1,4 @@
-"""Tables of a network's parameters, those first to which a posterior is most sensitive."""
+"""Tables of the parameters of a network to which a posterior is most sensitive."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MAX_ROWS = 10
 
 
 def can_vary(asked: Asked, result: Result) -> bool:
-    """Return whether parameters can be varied: a Bayesian network, and posteriors of variables named by the query."""
+    """Return whether parameters can be varied: in a Bayesian network, for posteriors of variables named by a query."""
     return bool(asked.model.children is not None and asked.query and described(result.task).is_marginal)
 
 
@@ -62,7 +62,7 @@ def parameters_section(asked: Asked, result: Result, deadline: float) -> Markup:
 
 
 def _chart_table(chart: RangeChart) -> Markup:
-    """Return the ranges of a posterior, the widest first."""
+    """Return a table of the ranges of a posterior, the widest first."""
     widths = [abs(high - low) for low, high in chart.ranges]
     rows = [
         (

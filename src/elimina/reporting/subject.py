@@ -25,7 +25,7 @@ def read_subject(path: str, *, check: bool = True) -> Subject:
         check: See ``elimina.read``.
 
     Raises:
-        InputError: It cannot be read.
+        InputError: The file cannot be read.
     """
     form = format_of(Path(path))
     content = "model" if form is None else form.content

@@ -82,7 +82,7 @@ class Report:
             path: Path of the page, which ends in .html.
 
         Raises:
-            InputError: The suffix is another one, or the file cannot be written.
+            InputError: The suffix is not .html or .htm, or the file cannot be written.
         """
         save(html_path(path), [self.html])
 
@@ -101,7 +101,7 @@ def html_path(path: str | os.PathLike[str]) -> Path:
     """Return the path of a page.
 
     Raises:
-        InputError: Its suffix is not .html.
+        InputError: Its suffix is not .html or .htm.
     """
     path = arguments.file("path", path)
     if path.suffix.lower() not in (".html", ".htm"):
@@ -180,12 +180,12 @@ def report(
 
 
 def _shown(variable: Variable, state: Any) -> Any:
-    """Return a state as the page shows it: not by its index."""
+    """Return a state as the page shows it: by its name, even if it was given by its index."""
     return variable.state(index_of(variable, state)) if isinstance(state, StateIndex) else state
 
 
 class _PageWriter:
-    """A page while it is made."""
+    """A writer of a page, section by section; it notes sections that it could not make."""
 
     def __init__(self, limit: float | None) -> None:
         self._started = time.monotonic()
@@ -281,7 +281,7 @@ class _PageWriter:
         return self._page(title if title is not None else problem.name)
 
     def _seconds(self, share: float) -> float | None:
-        """Return seconds that a section may take; None if there is no limit."""
+        """Return a share of the remaining seconds, at least 1 ms; None if there is no limit."""
         remaining = self._deadline - time.monotonic()
         return None if math.isinf(remaining) else max(share * remaining, 1e-3)
 
@@ -320,7 +320,12 @@ class _PageWriter:
             self._sections.append(PageSection(key, title, body))
 
     def _made(self, what: str, make: Callable[[], Made]) -> Made | None:
-        """Make a section; None if an error or an interrupt prevents it, which the page notes."""
+        """Make a section, or a part of it; None if an error or an interrupt prevents it, which the page notes.
+
+        Raises:
+            InputError: The caller's input is wrong.
+            KeyboardInterrupt: The user interrupts for the second time.
+        """
         if self._is_interrupted and what in _LONG_SECTIONS:
             return None
         try:
