@@ -88,7 +88,7 @@ def plot(
 
 
 def _marginals(model: Model, answer: Result | None, evidence: Iterable[str | int]) -> Mapping[str, Mapping[Any, float]]:
-    """Return the posteriors of all variables, those of an answer or new ones."""
+    """Return the posteriors of all variables: those of an answer, or computed if there is none."""
     count = len(model.variables)
     if count > MAX_NODES_WITH_BARS:
         raise InputError(

@@ -23,10 +23,10 @@ _ROW_FACTOR = 1.8
 """Number of nodes in a row, relative to the square root of all nodes."""
 
 _MAX_LAYERED_NODES = 250
-"""Largest number of nodes in layers; of more, the layers are too wide and covered by long edges."""
+"""Largest number of nodes in layers: with more nodes, layers are too wide, and long edges cover them."""
 
 _MAX_NODES_OF_ANY_ASPECT, _MAX_LAYERED_ASPECT = 60, 5.0
-"""Largest number of nodes in layers of any aspect ratio, and largest ratio for more nodes."""
+"""Largest number of nodes that are drawn in layers of any aspect ratio, and limit of this ratio for more nodes."""
 
 _MAX_SEPARATED_NODES = 2500
 """Largest number of nodes to push apart; a round visits all pairs that are near along one axis."""

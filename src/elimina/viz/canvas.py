@@ -32,7 +32,7 @@ _MAX_ROUNDING = 0.075
 
 _DOTS_PER_INCH = 150
 _MAX_DOTS = 8_000
-"""Dots along the longer side of a picture."""
+"""Largest number of dots along the longer side of a picture."""
 
 _TITLE_LETTERS = 60
 _MIN_TITLE_POINTS, _TITLE_POINTS_PER_INCH = 10.0, 0.6
@@ -48,7 +48,7 @@ def _line(text: str) -> str:
 
 
 def need(module: str) -> Any:
-    """Return a module of matplotlib, or say how to install it."""
+    """Return a module of matplotlib; without matplotlib, an InputError says how to install it."""
     return require(module, "plot", "plotting")
 
 
@@ -116,7 +116,7 @@ class Picture:
         stamp = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}[suffix]
         settings = {"svg.fonttype": "none", "svg.hashsalt": "elimina", "pdf.fonttype": 42}
         with need("matplotlib").rc_context(settings), warnings.catch_warnings():
-            # A font without the letters of a name draws boxes instead.
+            # The font draws boxes for letters that it lacks; matplotlib would warn of each of them.
             warnings.filterwarnings("ignore", message="Glyph")
             figure.savefig(target, format=suffix, dpi=dots, metadata=stamp)
 
@@ -154,7 +154,7 @@ class Canvas(Picture):
     def text(
         self, x: float, y: float, text: str, points: float, *, gid: str, centred: bool = True, **style: Any
     ) -> None:
-        """Write a line of text that is centred on ``x`` or begins there; ``y`` is half its height."""
+        """Write a line of text that is centred on ``x`` or begins there; ``y`` is the middle of its height."""
         text = _line(text)
         self._letters.update(text)
         style = {"color": INK, "va": "center", "ha": "center" if centred else "left", **style}
@@ -217,7 +217,7 @@ class Canvas(Picture):
         return self._path(np.concatenate([run[:1], controls]), codes)
 
     def links(self, starts: Points, ends: Points, gid: str, widths: Sequence[float]) -> None:
-        """Draw curves that start downwards and end downwards."""
+        """Draw curves that leave their starts and reach their ends straight down."""
         codes = [self._path.MOVETO] + [self._path.CURVE4] * 3
         paths = []
         for (x0, y0), (x1, y1) in zip(starts, ends, strict=True):
@@ -257,7 +257,7 @@ class Canvas(Picture):
             self._high = np.maximum(self._high, points.max(axis=0))
 
     def _render(self, target: Path | io.StringIO, suffix: str) -> None:
-        # A viewer of SVG chooses a font that has the letters.
+        # Letters are missing in other formats only: a viewer of SVG chooses a font that has them.
         if suffix != "svg" and (missing := self._missing()):
             _logger.warning(
                 "the picture's font, %s, lacks %s, and boxes take their place; write a .svg file",

@@ -18,11 +18,12 @@ _RANGE_INCHES, _NAME_LETTERS = 0.3, 70
 """Height of a range in inches, and largest number of letters of its name."""
 
 _LETTER_INCHES = 0.1
-"""Width of a letter of a label."""
+"""Width of a letter of a label, in inches."""
 
 _CELL_INCHES, _MIN_SIDE_INCHES, _MAX_SIDE_INCHES = 0.55, 2.0, 9.0
 _MAX_WRITTEN_CELLS, _MAX_WRITTEN_SIDE, _MAX_TICK_LABELS, _STATE_LETTERS = 400, 16, 60, 20
-"""Largest numbers of cells of a heat map with numbers: in all, along a side, and of labels of an axis."""
+"""Largest number of cells of a heat map whose numbers are written, in all and along a side; of labels of an axis; and
+of letters of a label."""
 
 
 def draw_chart(chart: StepChart) -> Picture:

@@ -65,7 +65,7 @@ class StepChart(NamedTuple):
 
     @property
     def is_log(self) -> bool:
-        """True if the axis of time is logarithmic, because the values span a decade."""
+        """True if the axis of time is logarithmic, because the times span more than a decade."""
         return self.stop > _DECADE * max(min(self._times), MIN_SECONDS)
 
     @property
@@ -150,7 +150,7 @@ def sensitivity_chart(sensitivities: Sensitivities, change: float, count: int) -
     Args:
         sensitivities: Sensitivities of the posterior.
         change: Share of its value by which each parameter decreases and increases.
-        count: Most parameters to show.
+        count: Largest number of parameters to show.
     """
     widest: dict[tuple[Any, ...], tuple[float, Sensitivity, tuple[float, float]]] = {}
     for row in sensitivities:

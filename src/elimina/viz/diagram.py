@@ -33,7 +33,7 @@ class SizeKey(NamedTuple):
     """A key to the sizes of nodes and the weights of edges.
 
     Attributes:
-        sizes: Sizes in the key: squares of weights.
+        sizes: Radii of the circles in the key; their squares are the weights of the lines in the key.
         shares: Colour of each size on the scale of the first colouring.
         labels: Text of each size.
         nodes: Meaning of the sizes of nodes.
@@ -56,10 +56,11 @@ class Diagram:
         subject: Noun for the whole, such as 'Graph'.
         figures: Description of its size.
         names: Labels of the nodes.
-        edges: Pairs of nodes; of a map, a closed walk.
+        edges: Pairs of nodes; in a map, they form a closed walk.
         is_directed: True if edges have arrows.
         parents: Each node's parent in a tree, which comes before it, or -1; None if the graph is not drawn as a tree.
-        points: Float array of shape ``(nodes, 2)``, y growing upwards, of a map; None if positions are to be computed.
+        points: Positions on a map, a float array of shape ``(nodes, 2)`` with y growing upwards; None if positions are
+            to be computed.
         sizes: Radii of the nodes, relative to one another; none if all are equal.
         weights: Widths of the edges, relative to one another; none if all are equal.
         counts: Text inside each node instead of its name.

@@ -67,7 +67,7 @@ def _dot(diagram: Diagram, model: Model) -> Iterator[str]:
 
 
 def _quoted(text: str) -> str:
-    """Return a text of DOT: a backslash begins an escape in labels."""
+    """Return a quoted text for DOT, with backslashes escaped, because they begin escapes in labels."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ") + '"'
 
 

@@ -66,7 +66,7 @@ _BAR_LINES_PER_FONT, _BAR_FONTS, _BAR_HEIGHT = 1.3, 5.0, 0.75
 """Height of a row of bars and width of a bar relative to the font's size, and height of a bar relative to its row."""
 
 _CIRCLE = 0.115
-"""Radius of a node of size 1."""
+"""Radius of a node of size 1, in inches."""
 
 _MAX_FULL_CIRCLES, _SHRINKING = 150, 0.75
 """Largest number of circles of full size, and the exponent by which more circles shrink."""
@@ -190,7 +190,7 @@ def _draw_bars(canvas: Canvas, diagram: Diagram, positions: Points, marks: Marks
     ):
         texts, bars, percentages = _bar_columns(canvas, rows, points)
         left = x - width / 2 + font / 2
-        # Bars take the width that the name needs beyond the columns.
+        # If the name is wider than the columns, bars take the rest of the width.
         bars += width - texts - bars - percentages
         for number, (text, share) in enumerate(rows):
             height = y + half - font * _LINES_PER_FONT - (number + 0.5) * line
@@ -206,7 +206,7 @@ def _draw_bars(canvas: Canvas, diagram: Diagram, positions: Points, marks: Marks
 
 
 def percentage(share: float) -> str:
-    """Return the text of a probability; 0 or 100 % mean exactly that."""
+    """Return the text of a probability, which is 0 % or 100 % only for exactly 0 or 1."""
     if share in (0, 1):
         return f"{100 * share:.0f} %"
     text = f"{100 * share:.1f} %"
@@ -229,7 +229,7 @@ def _draw_circles(canvas: Canvas, diagram: Diagram, positions: Points, radii: Po
 
 
 def _number_cities(canvas: Canvas, diagram: Diagram, positions: Points, radii: Points) -> None:
-    """Write the number of each city on the side away from its tour."""
+    """Write the number of each city on the side away from the tour, unless there are too many cities."""
     if len(positions) > _MAX_NUMBERED_CITIES:
         return
     sides = np.full(positions.shape, 1e-6)
@@ -297,7 +297,7 @@ def _draw_arrows(
         stops = np.concatenate([positions[tail][None], bend, positions[head][None]])
         start = stops[0] + [_port(stops[1][0] - stops[0][0], extents.widths[tail]), -halves[tail]]
         end = stops[-1] + [_port(stops[-2][0] - stops[-1][0], extents.widths[head]), halves[head]]
-        # Between two boxes of a row an edge goes straight down.
+        # An edge that passes a row goes straight down between two boxes.
         middle = np.repeat(stops[1:-1], 2, axis=0) + np.tile([[0, half], [0, -half]], (len(stops) - 2, 1))
         courses.append(np.concatenate([[start], middle, [end]]))
     tips = np.array([course[-1] for course in courses]).reshape(-1, 2)
@@ -311,7 +311,7 @@ def _draw_arrows(
 
 
 def _port(towards: float, width: float) -> float:
-    """Return the place where an edge meets a box's side, shifted towards the edge's other end."""
+    """Return how far from the middle of a box's side an edge meets it, in the direction of the edge's other end."""
     return float(np.clip(towards * 0.2, -0.35 * width, 0.35 * width))
 
 
@@ -408,6 +408,6 @@ def _draw_colour_key(canvas: Canvas, diagram: Diagram) -> None:
 
 
 def _write(canvas: Canvas, x: float, y: float, text: str, font: float) -> float:
-    """Write a text of the key from a place on; return the place of its end."""
+    """Write a text of the key that begins at ``x``; return the abscissa of its end."""
     canvas.text(x, y, text, font, gid="legend", centred=False, color=FAINT)
     return x + canvas.text_width(text, font)

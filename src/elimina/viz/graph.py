@@ -32,7 +32,11 @@ _MAX_ROWS, _ROW_LETTERS = 6, 14
 
 
 def edges_of(model: Model) -> list[Edge]:
-    """Return the distinct edges: (parent, child) in a Bayesian network, else pairs that share a factor."""
+    """Return the distinct edges: (parent, child) in a Bayesian network, else pairs that share a factor.
+
+    Raises:
+        UnsupportedError: There are too many edges to list.
+    """
     if model.children is not None:
         pairs = zip(model.factors, model.children, strict=True)
         return sorted({(parent, child) for factor, child in pairs for parent in factor.scope if parent != child})
@@ -115,7 +119,7 @@ def with_bars(diagram: Diagram, marginals: Mapping[str, Mapping[Any, float]]) ->
 
     Args:
         diagram: Diagram of variables.
-        marginals: Variable name -> {state: probability}, of all of them.
+        marginals: Variable name -> {state: probability}, for all variables of the diagram.
     """
     return replace(diagram, colourings=(), bars=[_bar_rows(marginals[name]) for name in diagram.names])
 

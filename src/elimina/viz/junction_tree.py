@@ -96,7 +96,7 @@ def breadth_first(cliques: Sequence[Clique], max_cliques: int | None = None) -> 
 
     Args:
         cliques: Cliques in any order.
-        max_cliques: Most cliques to return; None for all.
+        max_cliques: Largest number of cliques to return; None for all.
     """
     children: list[list[int]] = [[] for _ in cliques]
     queue: list[int] = []

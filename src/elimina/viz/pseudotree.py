@@ -27,13 +27,13 @@ def pseudotree_diagram(
     """Return the diagram of a pseudo-tree, with the tree's nodes in reverse order.
 
     Args:
-        tree: One node for each variable.
+        tree: A pseudo-tree with one node for each variable.
         scopes: Scopes of the cost functions; each lies on a path to a root.
         names: Names of the variables.
         max_back_edges: Largest number of back edges to draw; None for all.
     """
     count = len(tree.nodes)
-    # Parents come first in a diagram, and last in an elimination order.
+    # Nodes are reversed, because parents come first in a diagram, and last in an elimination order.
     parents = [count - 1 - node.parent if node.parent >= 0 else -1 for node in reversed(tree.nodes)]
     levels = [0] * count
     for node, parent in enumerate(parents):

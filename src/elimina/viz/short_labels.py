@@ -15,7 +15,7 @@ def short_labels(names: Sequence[str], letters: int) -> list[str]:
 
     Args:
         names: Names, all different.
-        letters: Letters of a label; more if needed to tell it from all others.
+        letters: Largest number of letters of a label, which is exceeded only to keep labels distinct.
     """
     labels = [cut(name, letters) for name in names]
     length = letters
@@ -31,7 +31,7 @@ def short_labels(names: Sequence[str], letters: int) -> list[str]:
 
 
 def _without_middle(name: str, letters: int) -> str:
-    """Return both ends of a name."""
+    """Return both ends of a name that is longer than a number of letters; return shorter ones as they are."""
     if len(name) <= letters:
         return name
     end = letters // 2

@@ -28,10 +28,10 @@ _LEGEND = (("util", "#c05621"), ("value", "#2f7d4f"), ("election and traversal",
 
 
 def check_timeline(path: str | os.PathLike[str]) -> None:
-    """Check a picture's name.
+    """Check the suffix of a picture's file.
 
     Raises:
-        InputError: It has none of ``SUFFIXES``.
+        InputError: The suffix is not one of ``SUFFIXES``.
     """
     if Path(path).suffix.lower() not in SUFFIXES:
         raise InputError(f"{path}: timelines are written to {' and '.join(SUFFIXES)} files")
@@ -44,7 +44,7 @@ def draw_timeline(
 
     Args:
         deliveries: All deliveries of the run.
-        agents: Their names, from top to bottom.
+        agents: Names of the agents, from top to bottom.
         path: File of the picture: .svg, or .html around the same drawing.
         title: Title above the picture.
 
@@ -98,7 +98,7 @@ def _drawing(deliveries: Sequence[Delivery], agents: Sequence[str], title: str) 
         marks.append(f'<line x1="{left:.1f}" y1="{y}" x2="{_WIDTH - _RIGHT}" y2="{y}" stroke="#c9d2db"/>')
         marks.append(f'<text x="{left - 8:.1f}" y="{y + 4}" text-anchor="end" fill="{INK}">{escape(name)}</text>')
     marks.append('</g>\n<g id="messages" stroke-width="1.2">')
-    # Messages of the rarer kinds lie on top.
+    # Messages of the coloured kinds are drawn last, so that the many others do not cover them.
     messages = [delivery for delivery in deliveries if delivery.kind]
     for message in sorted(messages, key=lambda message: message.kind in _COLOURS):
         colour = _COLOURS.get(message.kind, _OTHER)

@@ -14,16 +14,17 @@ _BULGE = 0.4
 _STRETCHES = (1.0, 1.3, 1.7, 2.2)
 _SHARES = np.linspace(0, 1, 40)[:, None]
 _CURVE = np.hstack([(1 - _SHARES) ** 2, 2 * _SHARES * (1 - _SHARES), _SHARES**2])
-"""Points along a quadratic curve, by its three."""
+"""Weights of the three control points of a quadratic curve, for points along the curve."""
 
 _MAX_CHECKS = 300_000
-"""Number of pairs of an arc and a box up to which arcs avoid boxes, in about a second."""
+"""Largest number of pairs of an arc and a box for which arcs avoid boxes: that takes about a second."""
 
 
 def arc_bends(edges: Sequence[Edge], positions: Points, levels: Sequence[int], halves: Points) -> list[Points]:
     """Return the bend of each edge, which is further away the more levels the arc passes.
 
-    Of both sides and several distances, an arc takes what runs over the fewest boxes; of equal ones the nearest.
+    An arc takes the side and the distance with the fewest boxes in its way, and the nearest of equal ones. With more
+    than `_MAX_CHECKS` pairs of an arc and a box, all arcs take the nearest.
 
     Args:
         edges: Pairs of nodes, the lower one first.

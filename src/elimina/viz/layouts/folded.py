@@ -10,7 +10,7 @@ import numpy as np
 from elimina.viz.diagram import Extents, Points
 
 _ASPECT = 1.4
-"""Width of a folded tree by its height."""
+"""Ratio of a folded tree's width to its height, which the number of bands aims at."""
 
 _LANE = 0.3
 """Width of a lane between bands, in inches."""
@@ -25,7 +25,7 @@ def folded_positions(
         parents: Each node's parent; -1 for a root.
         positions: Positions of the tree in one band.
         levels: Level of each node.
-        extents: Room of the nodes.
+        extents: Sizes of the nodes.
     """
     ratio = _ASPECT * (float(np.ptp(positions[:, 1])) + 1) / (float(np.ptp(positions[:, 0])) + 1)
     depth = math.ceil((max(levels) + 1) / max(round(math.sqrt(ratio)), 1))

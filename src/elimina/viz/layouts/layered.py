@@ -27,7 +27,7 @@ def layered_layout(count: int, edges: Sequence[Edge], widths: Sequence[float], r
         count: Number of nodes.
         edges: Pairs (tail, head).
         widths: Width of each node, the gap to the next one included.
-        row_limit: Nodes that a layer may hold before the next one begins.
+        row_limit: Largest number of nodes of a layer, bends of edges not counted.
     """
     layers = assign_layers(count, edges, row_limit)
     chains, levels = _with_bends(layers, edges)
@@ -50,9 +50,9 @@ def layered_layout(count: int, edges: Sequence[Edge], widths: Sequence[float], r
 
 
 def assign_layers(count: int, edges: Sequence[Edge], row_limit: int) -> list[int]:
-    """Return the layer of each node: heads below tails, and a limited number on each (Coffman, Graham, 1972).
+    """Return the layer of each node: heads are below tails, with few nodes on a layer (Coffman, Graham, 1972).
 
-    Then nodes move down to where their edges are shortest, if the layer there has a place left.
+    Nodes with more outgoing than incoming edges then move down as far as these edges and the limit allow.
     """
     parents: list[set[int]] = [set() for _ in range(count)]
     children: list[set[int]] = [set() for _ in range(count)]
@@ -109,7 +109,7 @@ def _with_bends(layers: Sequence[int], edges: Sequence[Edge]) -> tuple[list[list
 
 
 def _depth_first(total: int, up: Sequence[Sequence[int]], down: Sequence[Sequence[int]]) -> list[int]:
-    """Return all nodes in depth-first order, the first order of the layers."""
+    """Return all nodes in depth-first order, in which they fill the layers at first."""
     seen = [False] * total
     order = []
     for start in sorted(range(total), key=lambda v: len(up[v])):
@@ -132,7 +132,7 @@ def _sorted_rows(rows: list[list[int]], up: Sequence[Sequence[int]], down: Seque
             fixed = rows[level - 1 if downwards else level + 1]
             position = {v: float(i) for i, v in enumerate(fixed)}
             scale = len(fixed) / max(len(rows[level]), 1)
-            # A node without neighbours there keeps its place in the row.
+            # A node without neighbours in the fixed row keeps its place.
             key = {v: _median([position[u] for u in neighbours[v]], i * scale) for i, v in enumerate(rows[level])}
             rows[level].sort(key=key.__getitem__)
         crossings = _crossings(rows, down)
@@ -142,7 +142,7 @@ def _sorted_rows(rows: list[list[int]], up: Sequence[Sequence[int]], down: Seque
 
 
 def _median(positions: list[float], otherwise: float) -> float:
-    """Return the weighted median of Gansner et al., figure 3-2."""
+    """Return the weighted median of Gansner et al., figure 3-2; ``otherwise`` if there are no positions."""
     if not positions:
         return otherwise
     positions.sort()
@@ -199,7 +199,7 @@ def _abscissas(
 
 
 def isotonic(values: Points, weights: Points) -> Points:
-    """Return the non-decreasing sequence of the least weighted squares to the values (pool adjacent violators)."""
+    """Return the non-decreasing sequence with the least weighted squares to the values (pool adjacent violators)."""
     blocks: list[tuple[float, float, int]] = []
     for value, weight in zip(values.tolist(), weights.tolist(), strict=True):
         mean, mass, size = value, weight, 1
@@ -211,7 +211,7 @@ def isotonic(values: Points, weights: Points) -> Points:
 
 
 def is_acyclic(edges: Iterable[Edge]) -> bool:
-    """Return whether no directed cycle exists."""
+    """Return whether a directed graph has no cycle."""
     graph: TopologicalSorter[int] = TopologicalSorter()
     for tail, head in edges:
         graph.add(head, tail)
@@ -223,7 +223,7 @@ def is_acyclic(edges: Iterable[Edge]) -> bool:
 
 
 def straightened(layout: GraphLayout, edges: Sequence[Edge], widths: Points, row: float, height: float) -> GraphLayout:
-    """Return layers without the bends that no box requires.
+    """Return a layered layout without the bends that are not needed to go round a box.
 
     Args:
         layout: Layers whose ordinates are multiples of the row.

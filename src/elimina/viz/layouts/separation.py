@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from elimina.viz.diagram import Points
 
 _ANGLES = 45
-"""Angles that are tried in a right angle."""
+"""Number of rotations by less than a right angle that are tried."""
 
 _MAX_PUSHES = 2000
 _PUSHES_BEFORE_GROWTH, _GROWTH = 100, 1.05
@@ -30,7 +30,7 @@ def turned(positions: Points) -> Points:
 
 
 def separated(positions: Points, widths: Points, heights: Points) -> Points:
-    """Return the positions of boxes after pushing them apart, along the axis with the smaller overlap."""
+    """Return the positions of boxes after pushing them apart, each pair along the axis with the smaller overlap."""
     positions, count = positions.copy(), len(positions)
     for number in range(1, _MAX_PUSHES + 1):
         a, b = near_pairs(positions[:, 0], float(widths.max(initial=0.0)))

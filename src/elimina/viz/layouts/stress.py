@@ -1,4 +1,4 @@
-"""Layout of graphs by distances: as far apart on the page as the number of edges between nodes."""
+"""Layout of graphs by distances: nodes are about as far apart on the page as they are along edges."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from elimina.viz.diagram import Edge, Points
 _PIVOTS = 50
 _ROUNDS, _SPARSE_ROUNDS = 120, 60
 _MAX_NODES_OF_ALL_PAIRS = 400
-"""Number of nodes of a component up to which all pairs have distances, with memory for their square."""
+"""Largest number of nodes of a component for the distances of all pairs, whose number grows with the square."""
 
 _TOLERANCE = 1e-4
 
@@ -88,14 +88,16 @@ def _majorise(
     positions: Points,
     rounds: int,
 ) -> Points:
-    """Majorise the stress of neighbours, and of nodes and pivots, each for all nodes nearest to it.
+    """Minimise the stress of neighbours, and of nodes and pivots, by majorisation; return the positions.
+
+    A pivot stands for all nodes nearest to it.
 
     Args:
         distances: Float array of shape ``(pivots, nodes)``.
-        pivots: Nodes.
-        links: Pairs of neighbours, in both directions and sorted; None where all nodes are pivots.
-        positions: Points to begin with.
-        rounds: Most rounds.
+        pivots: Nodes with known distances to all nodes.
+        links: Pairs of neighbours, in both directions and sorted; None if all nodes are pivots.
+        positions: Positions to begin with.
+        rounds: Largest number of rounds.
     """
     regions = np.bincount(distances.argmin(axis=0), minlength=len(pivots))
     away = distances.T
