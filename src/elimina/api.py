@@ -292,5 +292,5 @@ def _shown(options: Options) -> Iterator[Options]:
 
 
 def _listed(query: Sequence[str | int] | None) -> Sequence[str | int] | None:
-    """Return a query that can be read more than once."""
+    """Return a query that can be read more than once; None stays None."""
     return tuple(query) if isinstance(query, Iterator) else query

@@ -93,7 +93,7 @@ class Bounds(NamedTuple):
         try:
             return (self.upper - self.lower) / max(min(abs(self.lower), abs(self.upper)), 1e-12)
         except OverflowError:
-            # Bounds on a count are integers of any size.
+            # Bounds on a count may be integers beyond the range of floats.
             return math.inf
 
 

@@ -108,7 +108,7 @@ class CaseByCase:
         return self._propagator(propagators, "sum-product").run_cases(self.columns, values)
 
     def _unsound(self, propagators: dict[str, Propagator], values: Codes) -> tuple[dict[int, Floats], Floats]:
-        """Answer cases again whose products may have left the dtype's range: in logarithms."""
+        """Return marginals and log sums of cases again, from logarithms, because products left the dtype's range."""
         answer, _ = self._propagator(propagators, "log-sum-exp").run_cases(self.columns, values)
         return dict(zip(self._asked, answer.vectors(), strict=True)), np.broadcast_to(answer.log_sum, len(values))
 

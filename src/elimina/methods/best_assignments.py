@@ -173,7 +173,7 @@ class BestAssignments:
             leaf = self._descend(values, level + 1, cost)
 
     def _descend(self, values: NDArray[np.int32], level: int, cost: float) -> NDArray[np.int32] | None:
-        """Descend by the best values while no other branch is better; return the values if this reaches the end."""
+        """Descend by the best values while no other branch is better; return the complete values, or None."""
         limit = self._heap[0][0] if self._heap else math.inf
         siblings: list[tuple[float, int, int]] = []
         # Variables in which the path differs from each earlier assignment.

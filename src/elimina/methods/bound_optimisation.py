@@ -235,7 +235,7 @@ class BoundOptimisation:
                 return
             bounds = self._trial(tree, logarithms, end)
             gap = bounds["upper"] - bounds["lower"]
-            # Without a lower bound, the upper bound decides.
+            # Without a lower bound, the gap is infinite or undefined, so the upper bound decides.
             figure = gap if math.isfinite(gap) else math.inf, bounds["upper"]
             if figure < best:
                 best, self._order, self._logarithms = figure, order, logarithms

@@ -73,7 +73,7 @@ class ShiftedTables(NamedTuple):
     slack: float = 0.0
 
     def original(self, bound: int | float) -> int | float:
-        """Turn a bound on this problem's totals into one on the original's; integers are rounded to the next total."""
+        """Turn a bound on this problem's totals into one for the original problem; integers are rounded inwards."""
         if isinstance(self.scale, int):
             return self.total(bound)
         return self.sign * (widened(bound, self.problem.model.constant) - self.slack)

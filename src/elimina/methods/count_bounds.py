@@ -70,7 +70,7 @@ def _tilted(problem: Problem, total: float, rate: float) -> tuple[Problem, float
     model = problem.model
     sign = model.sign
     costs = [sign * table.dense().astype(np.int64) for table in problem.tables]
-    # A table that forbids everything makes the count 0.
+    # A table that forbids everything makes the count 0, so its least cost does not matter.
     least = [int(cells[cells < FORBIDDEN].min(initial=FORBIDDEN)) for cells in costs]
     surplus = sign * (int(total) - int(model.constant)) - sum(least)
     tables = []

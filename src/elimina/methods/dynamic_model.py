@@ -508,7 +508,7 @@ class DynamicModel(DynamicNetwork, Displayed):
             sequences: Observations.
             row: Row of the slice.
             number: Number of the slice in its sequence.
-            sequence: Number of the sequence; None if there is one.
+            sequence: Number of the sequence; None if there is only one.
         """
         variables = ((self.variables[v], what) for v, what in sequences.evidence(row).items())
         observed = [

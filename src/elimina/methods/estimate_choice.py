@@ -149,7 +149,7 @@ def _squared_distance(estimate: SumEstimate, samples: SumEstimate, sizes: NDArra
     differences = (weights[:, None] * estimate.shares - shares) * scales
     squares, products = np.square(differences).sum(axis=1), differences @ differences.sum(axis=0)
     pairs, pair_weights = products.sum() - squares.sum(), _pairs(samples.folds)
-    # Without a fold, its products with all others are missing, twice.
+    # Leaving a fold out removes its product with each other fold twice, because pairs count in both orders.
     without = (pairs - 2 * (products - squares)) / (pair_weights - 2 * weights * (1 - weights))
     count = len(weights)
     return float(pairs / pair_weights), math.sqrt(

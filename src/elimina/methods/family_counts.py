@@ -139,7 +139,7 @@ def prior_counts(prior: float | Mapping[str, Any], families: Families) -> list[F
             counts[n] = _pseudo_counts(f"prior of {model[name].name!r}", pseudo_counts, sizes[n])
         return counts
     pseudo_count = arguments.number("prior", prior, "a number, or a mapping from variables to pseudo-counts")
-    # Tied families share one prior, not one each.
+    # Tied families share one prior, so only their leader gets the pseudo-counts.
     return [
         _pseudo_counts("prior", pseudo_count if families.leaders[n] == n else 0.0, shape)
         for n, shape in enumerate(sizes)

@@ -5,10 +5,10 @@ filtering", IJCAI 2005; I. Brito, P. Meseguer, "Improving DPOP with function fil
 a bucket whose cost and a lower bound on the rest of the problem exceed an upper bound. The bounds are described in
 ``docs/decisions/0015-filtering.md``.
 
-The core filters on the CPU. The engine's steps on tuples do so on any device: costs are shifted, a first solution is
+The core filters on the CPU. The engine's steps on tuples filter on any device: costs are shifted, a first solution is
 found by greedy decoding of small mini-buckets and local search, and then one plan on tuples looks for a better one.
-Assignments that cost as much as it are forbidden, and tuples are dropped by the bounds of ``planning.sparse`` as they
-are made.
+Assignments that are not better are forbidden, and tuples are dropped by the bounds of ``planning.sparse`` as they are
+made.
 """
 
 from __future__ import annotations

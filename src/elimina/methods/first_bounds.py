@@ -69,7 +69,9 @@ def bounds_before_preparation(
     query: Sequence[str | int] | None = None,
     upper_bound: float | None = None,
 ) -> Result | None:
-    """Bound an answer by the best value of each table of the unprepared model, for a call that ends at its start.
+    """Bound an answer by the best value of each table of the unprepared model; None without bounds.
+
+    The bounds are for a call that ends at its start.
 
     Tables are not restricted to the evidence: that takes longer, and their best values bound those of restricted ones.
 
@@ -77,7 +79,7 @@ def bounds_before_preparation(
         model: Any model.
         task: A task that has first bounds.
         evidence: See ``elimina.solve``.
-        query: Likewise.
+        query: See ``elimina.solve``.
         upper_bound: Cost of a known solution, as in ``elimina.Options``.
 
     Raises:

@@ -166,7 +166,7 @@ class HiddenParameters:
         return Likelihoods(table, np.arange(len(table_rows), dtype=np.int32))
 
     def split(self, firsts: NDArray[np.bool_]) -> list[tuple[bool, NDArray[np.bool_] | slice]]:
-        """Return the slices with later slices' distributions, and, if these differ, those with the first slice's."""
+        """Return, as masks, the slices with the distributions of later slices and, if different, of the first slice."""
         return [(False, ~firsts), (True, firsts)] if self._first_differs else [(False, slice(None))]
 
     def _listed_rows(self, sequences: Sequences, rows: slice, firsts: NDArray[np.bool_]) -> tuple[Floats, Ints]:
@@ -183,7 +183,7 @@ class HiddenParameters:
                 self._listed[key] = np.vstack([self._rows(columns, silent, combinations, flag) for flag in flags])
             table_rows = np.zeros(len(codes), dtype=np.int32)
             for column, size in zip(codes.T, sizes, strict=True):
-                # No observation is the last row of each variable.
+                # The last row of each variable is for slices without its observation.
                 table_rows = (table_rows * size + np.where(column < 0, size - 1, column)).astype(np.int32)
             return self._listed[key], (table_rows + count * firsts).astype(
                 np.int32

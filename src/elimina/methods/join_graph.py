@@ -133,7 +133,7 @@ class JoinGraph:
             if stopped():
                 raise Stopped
             if number == 1 and gpu is not None:
-                # Recorded after the first pass, which compiles the kernels.
+                # A pass is recorded only after the first one, which compiles the kernels.
                 again = gpu.recorded(again)
             gained = float(again())
             constant += gained

@@ -230,7 +230,7 @@ class _Search:
             restricted = node.allowed[decision].copy()
             restricted[row] = False
             restricted[row][state] = True
-            # Policies of later decisions do not depend on this one's.
+            # Policies of later decisions do not depend on this decision's policy.
             later = self._relaxation.order[: self._relaxation.order.index(decision)]
             yield self._node({**node.allowed, decision: restricted}, node.bound, {d: node.relaxed[d] for d in later})
 

@@ -160,7 +160,7 @@ def _costs(original: ShiftedProblem, plan: Plan, slicing: Slicing, backend: CpuB
     if encoded.impossible:
         return np.full(slicing.slices, worst, dtype=dtype)
     sign = problem.model.sign
-    # Integers are costs to be minimised in any case.
+    # Encoded integers are costs to be minimised, whatever the model's sense.
     direction = 1 if is_integer else sign
     total: NDArray[Any] = np.zeros(slicing.sizes, dtype=dtype)
     for scope, cells in kept_tables(Execution(problem, plan, backend), encoded.arena):

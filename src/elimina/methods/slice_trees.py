@@ -291,7 +291,7 @@ class _Messages:
             self._kept[number] = message
 
     def at(self, number: int, advance: Callable[[Message | None, int], Message]) -> Message | None:
-        """Return a message; those of its segment are recomputed if they are not kept.
+        """Return a message; if it is not kept, the messages of its segment are recomputed. None before any slice.
 
         Args:
             number: Number of the slice after the message.

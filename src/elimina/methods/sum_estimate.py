@@ -108,7 +108,7 @@ EstimateMethod = Callable[[Problem, Options, Limits], Iterator[SumEstimate]]
 
 
 def log10_interval(interval: Interval | None, log_factor: float = 0.0) -> Interval | None:
-    """Return an interval of a natural logarithm as one of the base-10 logarithm.
+    """Return an interval of a natural logarithm as one of the base-10 logarithm; None stays None.
 
     Args:
         interval: The interval, if there is one.

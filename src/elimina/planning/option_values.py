@@ -165,7 +165,7 @@ def check_order(name: str, order: Any) -> str | tuple[Any, ...]:
 
 
 def check_dtype(name: str, dtype: Any) -> str | None:
-    """Return the name of a NumPy dtype; the planner checks it against the task."""
+    """Return the name of a NumPy dtype; None stays None. The planner checks the name against the task."""
     if dtype is None or isinstance(dtype, str):
         return dtype
     try:

@@ -302,7 +302,7 @@ class Options(NamedTuple):
         return self._checked(task, is_run)
 
     def _checked(self, task: Task | None, is_run: bool) -> Options:
-        # Defaults have their plain form already.
+        # Defaults are left out, because they have their plain form already.
         options = self._replace(
             **{
                 record.name: record.values.check(record.name, value)

@@ -26,7 +26,7 @@ _NO_WORDS = np.zeros(0, dtype=np.int64)
 
 
 class Program(NamedTuple):
-    """Input of a backend.
+    """A program that a backend runs: the packed steps of a plan, and the layout of its arena.
 
     Attributes:
         semiring: Name of one of ``SEMIRINGS``.

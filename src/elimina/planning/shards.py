@@ -362,7 +362,7 @@ class _Memory:
         self._now = 0
 
     def go_on(self) -> None:
-        """Begin the next moment: tables released before it may share memory with tables made in it."""
+        """Begin the next moment: tables that are made from now on may reuse the memory of tables released before."""
         self._now += 1
 
     def allocate(self, span: int) -> int:

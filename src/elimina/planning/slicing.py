@@ -219,7 +219,7 @@ class Cut:
         self.pairs = self._messages.pairs
 
     def _filled(self, spans: Floats, levels: Sequence[int]) -> Floats:
-        """Return the bytes of the messages in memory at each bucket's elimination; each stays until its parent's."""
+        """Return the bytes of messages in memory at each bucket's elimination; a message stays until it is read."""
         sequence = sorted(self._tree.postorder.tolist(), key=levels.__getitem__)
         parents, levelled = np.array(self._parents, dtype=np.int64), np.array(levels, dtype=np.int64)
         leaves = (parents >= 0) & (levelled == levelled[parents])

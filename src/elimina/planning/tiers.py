@@ -130,7 +130,7 @@ class _MessageArea:
         self._gone: list[tuple[int, int, int]] = []
 
     def admit(self, step: int, span: int, last: int, locked: Collection[int], wanted: set[int]) -> bool:
-        """Find a place for an output, if necessary that of outputs read later; return whether there is one.
+        """Find a place for an output, if necessary by releasing outputs that are read later; return whether it has one.
 
         Args:
             step: The step that writes it.
@@ -180,7 +180,7 @@ class _MessageArea:
 
 
 def _choose(record: StepTables, here: Collection[int], stays: bool, itemsize: int, room: int) -> _Tiling | None:
-    """Return the tile and the order of tiles with the least estimated time whose parts have room."""
+    """Return the tile and the order of tiles with the least estimated time whose parts have room; None if none has."""
     best: _Tiling | None = None
     whole = _whole_shapes(record, itemsize)
     tables_of_lengths: dict[tuple[int, ...], list[_TiledTable]] = {}  # priorities share most tiles
@@ -239,8 +239,8 @@ def _cuts(sizes: Sequence[int], priority: Sequence[int]) -> Iterator[tuple[tuple
 def _in_one_row(record: StepTables, lengths: Sequence[int], stays: bool) -> bool:
     """Return whether each tile writes its fast cells contiguously, as kernels assume.
 
-    In the whole output (``stays``) they do so only if the axes behind the first one along which a tile has several
-    cells are not cut; in a slot, if these are cut into equal parts.
+    In the whole output (``stays``), fast cells are contiguous only if the axes behind the first one with several cells
+    of a tile are not cut; in a slot, only if these axes are cut into equal parts.
     """
     axes = [a for a in range(record.lo, len(lengths)) if record.sizes[a] > 1]
     wide = next((i for i, a in enumerate(axes) if lengths[a] > 1), len(axes))
@@ -313,7 +313,7 @@ def _estimate(
 
 
 def _charge(table: _TiledTable, itemsize: int) -> int:
-    """Return the bytes of a copy, and the cost of its runs besides."""
+    """Return the bytes of a copy, plus the cost of its runs in bytes."""
     return table.span * itemsize + RUN_BYTES * math.prod(count for _, count, _ in table.shape.rows)
 
 

@@ -50,7 +50,7 @@ def check_fits(plan: Plan) -> None:
 
 
 def check_kept(plan: Plan, options: Options) -> None:
-    """Raise the error of ``check_fits`` for tables that have to stay in memory, such as a junction tree's."""
+    """Raise the error of ``check_fits`` for tables that have to stay in memory, such as those of a junction tree."""
     if not plan.fits:
         enough = options.limit_for(plan.peak_bytes, 0) if plan.on_host and options.room is not None else 0
         raise MemoryLimitError(does_not_fit(plan._replace(shortfall=Shortfall(enough=enough)), takes_files=False))

@@ -161,7 +161,7 @@ class Encoder:
         return Encoded(self.arena, numbers, ranges, not possible, True)
 
     def _ends(self) -> Ends:
-        """Return the ends of all tables; of the members of listed factors, at their tuples."""
+        """Return the smallest and largest allowed value of each table; in a listed factor, only tuples count."""
         ends = Ends.of(self._listed, self._sense)
         for number, range_ in self._ends_of_lists.items():
             ends.kinds[number] = 0 if range_ is None else 1 if isinstance(range_[0], int) else 2

@@ -98,7 +98,7 @@ class FormSearch:
 
     @cached_property
     def sparse(self) -> Plan | None:
-        """The plan on sparse tables, if requested or likely to be better."""
+        """The plan on sparse tables, if requested or likely to be better; otherwise None."""
         tables = self.options.tables
         is_open = tables == "auto" and may_pay(self.elimination, self.whole, self.writing_seconds)
         if tables != "sparse" and not is_open:

@@ -94,7 +94,7 @@ class SharedSearch:
         return self.plan.fits and self.plan.form.is_resident and self.max_slices > 0
 
     def shards(self) -> Plan | None:
-        """Return a plan whose tables are divided among the devices."""
+        """Return a plan whose tables are divided among the devices; None if that is not possible or worthwhile."""
         return make_shards(self.plan.whole._replace(form=RESIDENT), self.machine, self.count, self.memory)
 
     def slices(self, times: int) -> Plan:

@@ -345,7 +345,7 @@ class Call(Clock):
             self.fallback = lambda _: first
 
     def _first_bounds(self) -> Result | None:
-        """Return first bounds: the finished ones, or those of a short computation."""
+        """Return first bounds: the finished ones, or those of a short computation; None if there are none."""
         if self._bounding is not None:
             self._bounding.join(HARD_SECONDS)
         if self.fallback is None:
