@@ -300,8 +300,8 @@ def choice(name: str, argument: Any, words: Sequence[Word]) -> Word:
     """Return an argument that has to be one of some words.
 
     Raises:
-        TypeError: It is not text.
-        InputError: It is another word.
+        TypeError: The argument is not text.
+        InputError: The argument is none of the words.
     """
     if not isinstance(argument, str):
         raise wrong_type(name, argument, f"one of {', '.join(words)}")
@@ -364,7 +364,7 @@ def function(name: str, argument: Callable[..., Any] | None) -> None:
     """Check that an argument is a function or None.
 
     Raises:
-        TypeError: It is neither.
+        TypeError: The argument is neither.
     """
     if argument is not None and not callable(argument):
         raise wrong_type(name, argument, "a function, or None")

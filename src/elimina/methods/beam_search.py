@@ -89,7 +89,7 @@ def beam_search(
     Args:
         graph: Clusters.
         tables: Their tables after a pass, on the device of ``arrays``.
-        width: Most partial assignments that are kept.
+        width: Largest number of partial assignments that are kept.
         until: Time, by ``time.monotonic``, at which the search is given up.
         arrays: The tables' library: NumPy or CuPy.
 

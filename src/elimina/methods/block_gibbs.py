@@ -1,8 +1,8 @@
 """Gibbs sampling of blocks: draws variables that form a forest together, given all others.
 
 Jensen, Kong and Kjaerulff 1995, "Blocking Gibbs sampling in very large probabilistic expert systems"; Hamze and de
-Freitas 2004, "From fields to trees". Marginals are means of those of the blocks given the other variables. Chains that
-stay in different modes get replicas of flatter distributions, with which they exchange states (Geyer 1991, "Markov
+Freitas 2004, "From fields to trees". Marginals are means of the blocks' marginals given the other variables. Chains
+that stay in different modes get replicas of flatter distributions, with which they exchange states (Geyer 1991, "Markov
 chain Monte Carlo maximum likelihood"); replicas also give an estimate of the sum.
 """
 

@@ -111,7 +111,7 @@ class CompiledTree(Displayed):
             self._small = SmallNetwork(self.model)
             self._small_answer = self._small.answer({})
         if self._small_answer is None:
-            # Plans now; a small network is planned at its first question beyond posteriors.
+            # Plans at once, as only small networks can wait: their posteriors need no plan.
             self._small = None
             _ = self.is_exact
         if evidence is not None:

@@ -241,20 +241,20 @@ class DynamicModel(DynamicNetwork, Displayed):
 
         Args:
             observations: See ``filter``.
-            variables: Likewise.
-            lengths: Likewise.
-            device: Likewise.
-            memory: Likewise.
-            options: Likewise.
+            variables: See ``filter``.
+            lengths: See ``filter``.
+            device: See ``filter``.
+            memory: See ``filter``.
+            options: See ``filter``.
 
         Returns:
             See ``filter``.
 
         Raises:
             ImpossibleEvidenceError: See ``filter``.
-            InputError: Likewise.
-            MemoryLimitError: Likewise.
-            TypeError: Likewise.
+            InputError: See ``filter``.
+            MemoryLimitError: See ``filter``.
+            TypeError: See ``filter``.
         """
         sequences, chosen = self.sequences_of(observations, lengths), options_of(options, device, memory)
         return self._collect(sequences, variables, chosen, is_smoothed=True)
@@ -274,10 +274,10 @@ class DynamicModel(DynamicNetwork, Displayed):
 
         Args:
             observations: See ``filter``.
-            lengths: Likewise.
-            device: Likewise.
-            memory: Likewise.
-            options: Likewise.
+            lengths: See ``filter``.
+            device: See ``filter``.
+            memory: See ``filter``.
+            options: See ``filter``.
 
         Returns:
             A float, or with ``lengths`` an array with one for each sequence.
@@ -315,18 +315,18 @@ class DynamicModel(DynamicNetwork, Displayed):
             steps: Number of slices after the last one.
             variables: Variables that are asked for, by name or index. None: all.
             lengths: See ``filter``.
-            device: Likewise.
-            memory: Likewise.
-            options: Likewise.
+            device: See ``filter``.
+            memory: See ``filter``.
+            options: See ``filter``.
 
         Returns:
             Posteriors, a row for each further slice, one sequence after another.
 
         Raises:
             ImpossibleEvidenceError: See ``filter``.
-            InputError: Likewise, or ``steps`` is negative.
+            InputError: See ``filter``; or ``steps`` is negative.
             MemoryLimitError: See ``filter``.
-            TypeError: Likewise.
+            TypeError: See ``filter``.
         """
         steps = arguments.integer("steps", steps, 0)
         sequences, chosen = self.sequences_of(observations, lengths), options_of(options, device, memory)
@@ -358,10 +358,10 @@ class DynamicModel(DynamicNetwork, Displayed):
 
         Args:
             observations: See ``filter``.
-            lengths: Likewise.
-            device: Likewise.
-            memory: Likewise.
-            options: Likewise.
+            lengths: See ``filter``.
+            device: See ``filter``.
+            memory: See ``filter``.
+            options: See ``filter``.
 
         Returns:
             Variable name -> its states, an array of int64, bool, or objects; and the logarithm of the joint probability
@@ -397,8 +397,8 @@ class DynamicModel(DynamicNetwork, Displayed):
             observations: Iterable of observations, read one at a time: see ``OnlineFilter.update``.
             variables: Variables that are asked for, by name or index. None: all.
             device: See ``filter``.
-            memory: Likewise.
-            options: Likewise.
+            memory: See ``filter``.
+            options: See ``filter``.
 
         Returns:
             An iterator of name -> posterior, one for each observation.
@@ -538,8 +538,8 @@ class OnlineFilter(Displayed):
         model: The model.
         variables: Variables whose posteriors ``update`` returns, by name or index. None: all.
         device: Device, as in ``DynamicModel.filter``.
-        memory: Likewise.
-        options: Likewise.
+        memory: See ``DynamicModel.filter``.
+        options: See ``DynamicModel.filter``.
 
     Attributes:
         model: The model.

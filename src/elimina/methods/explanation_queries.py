@@ -169,7 +169,7 @@ class ExplanationQueries(PosteriorQueries):
 
         Args:
             targets: Names or indices of variables that may explain the evidence.
-            count: Most explanations to return.
+            count: Largest number of explanations to return.
 
         Raises:
             ImpossibleEvidenceError: The evidence has probability 0.

@@ -26,7 +26,7 @@ _MAX_CELLS = 1 << 20
 """Largest number of cells of a table for improving the first assignment."""
 
 _MAX_LISTED_CELLS = 1 << 16
-"""Likewise for a listed table, which takes longer to write out than to read."""
+"""Largest number of cells of a listed table for the same use: it takes longer to write out than to read."""
 
 _COPY_BYTES = 8
 """Bytes of a copied cell."""

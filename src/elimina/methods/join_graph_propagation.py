@@ -54,7 +54,7 @@ class Rung(NamedTuple):
     """Mini-buckets of one size.
 
     Attributes:
-        ibound: Most variables of a message.
+        ibound: Largest number of variables of a message.
         tree: Mini-buckets over positions among the free variables.
         cells: Cells of all clusters.
         is_exact: True if no bucket is divided.
@@ -73,7 +73,7 @@ def rungs(scopes: Scopes, sizes: NDArray[np.int64], order: Sequence[int], most_c
         scopes: Scopes of groups of factors.
         sizes: Number of states of each variable.
         order: Variables in elimination order.
-        most_cells: Most cells of all clusters.
+        most_cells: Largest number of cells of all clusters together.
     """
     last: Rung | None = None
     cells = 0.0

@@ -248,7 +248,7 @@ def _nearest(factors: int, groups: Sequence[_QueryGroup]) -> int:
 
 
 def _maximal(marks: Mapping[int, int]) -> list[int]:
-    """Return the maximal sets, largest first; a set with another one's mark contains that one."""
+    """Return the maximal sets, largest first; a set with the mark of another set contains the latter."""
     once = twice = 0
     for factors in marks:
         twice |= once & factors

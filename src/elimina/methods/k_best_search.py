@@ -38,7 +38,7 @@ class KBestSearch:
         problem: Problem of the task ``mpe``, with all values of all variables.
         order: Its free variables in elimination order.
         k: Number of assignments.
-        threads: Most CPU threads.
+        threads: Largest number of CPU threads.
         memory: Bytes that the search may take.
         total: Value of a known assignment; worse assignments are left out. None: none are.
 

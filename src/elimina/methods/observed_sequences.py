@@ -177,7 +177,7 @@ def read_sequences(model: Model, sole: int | None, observations: Any, lengths: A
         model: Network of a slice.
         sole: The variable that a bare sequence of states is about; None: there is none.
         observations: See ``DynamicModel.filter``.
-        lengths: Likewise.
+        lengths: See ``DynamicModel.filter``.
 
     Raises:
         InputError: A name or a state does not exist, an array has the wrong shape, or the lengths do not sum to the

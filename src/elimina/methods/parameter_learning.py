@@ -275,7 +275,7 @@ def best_fit(
         data: The data.
         model_of: Function that returns the model with some tables.
         options: See ``fit_parameters``.
-        report: Likewise.
+        report: See ``fit_parameters``.
     """
     families = data.families
 

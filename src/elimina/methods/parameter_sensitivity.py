@@ -31,10 +31,10 @@ class Sensitivity(NamedTuple):
         parents: States of the parents: name -> state.
         value: Value of the parameter.
         derivative: Derivative of the posterior by the parameter.
-        a: Coefficient of the function.
-        b: Likewise.
-        c: Likewise.
-        d: Likewise.
+        a: Coefficient of the parameter in the numerator.
+        b: Constant of the numerator.
+        c: Coefficient of the parameter in the denominator.
+        d: Constant of the denominator.
     """
 
     variable: str

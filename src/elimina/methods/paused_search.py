@@ -37,7 +37,7 @@ class PausedSearch:
         self.clear()
 
     def within(self, problem: Problem, memory: int) -> PausedSearch:
-        """Return the state for a problem: this one without data of other problems, or a new one if memory is scarce."""
+        """Return the state for a problem: itself without data of other problems, or a new state if memory is scarce."""
         if memory < MIN_KEPT_MEMORY_BYTES:
             return PausedSearch()
         if self.problem is not problem:

@@ -124,7 +124,7 @@ class PosteriorQueries(CompiledTree):
 
         Args:
             variables: Names or indices.
-            given: Likewise, of other variables.
+            given: Names or indices of other variables.
 
         Raises:
             ImpossibleEvidenceError: The evidence has probability 0.

@@ -31,7 +31,7 @@ class SearchLimits(NamedTuple):
         deadline: Deadline by ``time.monotonic``; None: there is none.
         gap: Largest gap of bounds that are close enough.
         upper_bound: Total of a known assignment; None if there is none.
-        nodes: Most nodes of the search tree in each round.
+        nodes: Largest number of nodes of the search tree in each round.
         rounds: Rounds after which the search ends; 0: after the first turn of soft local consistency.
         messages: Estimated seconds of the first round's mini-buckets; each round may take ten times longer than the one
             before.

@@ -149,7 +149,7 @@ def answer_at_once(
         model: Any model.
         task: Task.
         evidence: See ``elimina.solve``.
-        query: Likewise.
+        query: See ``elimina.solve``.
         options: Options of the plan.
         limit: Seconds for the whole call.
         begun: Its start by ``time.monotonic``.

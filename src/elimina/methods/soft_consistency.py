@@ -190,7 +190,7 @@ class SoftConsistency:
             order: Its free variables in elimination order.
             total: Total that some assignment reaches; None if none is known.
             is_found: True if the search accepts only better solutions.
-            threads: Most CPU threads.
+            threads: Largest number of CPU threads.
             memory: Bytes that the search may take.
             shift_seconds: Seconds after which no further pass of cost shifting is begun; 0: costs are not shifted.
         """

@@ -23,8 +23,8 @@ class Limits:
     """Limits of an approximate method.
 
     Attributes:
-        deadline: End of the method's turn by ``time.monotonic``; infinity: there is none. It may be moved between two
-            estimates: then the method goes on.
+        deadline: End of the method's turn by ``time.monotonic``; infinity: there is none. If it is moved between two
+            estimates, the method continues.
         memory_bytes: Bytes of its tables, messages and samples.
         seed: Random seed.
         order: Positions of the free variables in a quick order of elimination; None: a method finds one.

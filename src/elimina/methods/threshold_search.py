@@ -36,7 +36,7 @@ class ThresholdSearch:
     Args:
         problem: Problem of the task ``bottleneck``.
         order: Its free variables in elimination order.
-        threads: Most CPU threads.
+        threads: Largest number of CPU threads.
         memory: Bytes that it may take.
 
     Attributes:

@@ -61,8 +61,8 @@ def network_of(cpds: Any, states: Any, *, check: bool) -> Network:
 
     Args:
         cpds: See ``Model.from_cpds``.
-        states: Likewise.
-        check: Likewise.
+        states: See ``Model.from_cpds``.
+        check: See ``Model.from_cpds``.
 
     Raises:
         TypeError: An argument has the wrong type.

@@ -109,7 +109,7 @@ class DecisionGraph(DirectedGraph):
                         is_reduced = True
 
     def is_extremal(self, decision: int, pending: Iterable[int], evidence: Set[int]) -> bool:
-        """Return whether the policies of other pending decisions are irrelevant to the utilities that one affects."""
+        """Return whether other pending decisions' policies are irrelevant to the utilities that a decision affects."""
         utilities = self.later_utilities(decision)
         others = {v for other in pending if other != decision for v in (other, *self.parents[other])}
         return not others & self.reachable(utilities, {decision, *self.parents[decision]} | evidence)

@@ -69,12 +69,12 @@ class Model(Displayed):
 
         Args:
             variables: See the attributes.
-            factors: Likewise.
-            sense: Likewise.
-            constant: Likewise.
-            upper_bound: Likewise.
-            children: Likewise; no variable may be the child of two factors, or its own ancestor.
-            name: Likewise.
+            factors: See the attributes.
+            sense: See the attributes.
+            constant: See the attributes.
+            upper_bound: See the attributes.
+            children: See the attributes; no variable may be the child of two factors, or its own ancestor.
+            name: See the attributes.
             check: True if the rows of factors with children have to sum to 1: those that miss it by at most 0.001, the
                 rounding of decimals, are normalised. False: all numbers are taken as they are.
 
@@ -417,9 +417,9 @@ class Model(Displayed):
         """Return whether the graph of a Bayesian network makes two sets of variables independent given a third.
 
         Args:
-            one: A name, or names or indices.
-            other: Likewise, of other variables.
-            given: Likewise, of variables that are observed.
+            one: A name, or names or indices, of variables.
+            other: Names or indices of other variables.
+            given: Names or indices of observed variables.
 
         Raises:
             InputError: There is no such variable, one is in two of the sets, or the model is not a Bayesian network.
@@ -448,7 +448,7 @@ class Model(Displayed):
 
         Args:
             interventions: Variable (name or index) -> its state.
-            states: Likewise, by keyword: ``model.do(x="on")``.
+            states: Interventions by keyword: ``model.do(x="on")``.
 
         Raises:
             InputError: There is no such variable or state, a variable has two, or the model is not a Bayesian network.

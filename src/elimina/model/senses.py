@@ -156,7 +156,7 @@ def integer_costs(model: Model) -> tuple[Model, int]:
 
 
 def _exact(number: float) -> Fraction:
-    """Return the number that was meant: 0.07 has two decimals, though its double has not."""
+    """Return the decimal number that a float is printed as: 0.07 is 7/100, although the float itself is not."""
     from fractions import Fraction  # Loading it takes 3 ms, and few calls need it.
 
     return Fraction(repr(number)) if isinstance(number, float) else Fraction(number)

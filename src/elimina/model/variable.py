@@ -122,7 +122,7 @@ def variable_of(name: str, states: Any) -> Variable:
 
     Raises:
         InputError: See ``Variable``.
-        TypeError: Likewise.
+        TypeError: See ``Variable``.
     """
     is_number = isinstance(states, str) or not hasattr(states, "__len__") or getattr(states, "ndim", 1) == 0
     return Variable(name, states) if is_number else Variable(name, len(states), states)

@@ -201,7 +201,7 @@ def place_steps(
         machine: Device whose cost model estimates the time.
         levels: Level of each step, ascending (``Form.levels``); empty: all are 0.
         runs: Number of runs of the steps of each level.
-        most_words: Most words of records; a layout that needs more has figures alone.
+        most_words: Largest number of words of records; a layout that needs more has figures only.
         deferred_words: Least number of words of records with which these are written when they are read.
     """
     level_array, run_array = np.array(levels, dtype=np.int32), np.array(runs, dtype=np.float64)

@@ -77,7 +77,7 @@ def densities(
         problem: Problem without slices.
         factors: Factors of a slice.
         sliced: The variables that slices fix: the mean over them is taken.
-        tuples: Most tuples of each factor; None for one that may not be listed.
+        tuples: Largest number of tuples of each factor; None for a factor that may not be listed.
     """
     tuple_limits = tuples or [None] * len(factors)
     forbidding = set(problem.tables.listed.forbidding(problem.model.sense).tolist())

@@ -188,8 +188,8 @@ class FactorLayout(NamedTuple):
         strides: Elements between two values of each variable, where the cells are written out.
         offset: Start in the arena, in elements.
         span: Elements that the table takes, padding included.
-        tuples: Most tuples that the table allows, if these are listed in its place (``running.encoding``); None: its
-            cells are written out.
+        tuples: Bound on the number of tuples that the table allows, if tuples are listed in its place
+            (``running.encoding``); None: its cells are written out.
     """
 
     members: tuple[int, ...]

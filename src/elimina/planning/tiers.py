@@ -166,7 +166,7 @@ class _MessageArea:
     def _remove(self, step: int) -> None:
         start = self.starts.pop(step)
         end = start + self._spans[step]
-        # Outputs whose place this one had need not be waited for: it has waited for them itself.
+        # Later outputs in this place wait for this output, which has already waited for those before it.
         self._gone = [gone for gone in self._gone if not (start <= gone[1] and gone[2] <= end)]
         self._gone.append((step, start, end))
 

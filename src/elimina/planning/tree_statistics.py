@@ -24,8 +24,8 @@ class Statistics(NamedTuple):
         cliques: Number of maximal cliques.
         levels: Cliques on the longest way from a root.
         total_cells: Cells of all cliques.
-        largest_clique, average_clique, smallest_clique: Table sizes.
-        largest_separator, average_separator, smallest_separator: Likewise; 0 where there is none.
+        largest_clique, average_clique, smallest_clique: Cells of a clique's table.
+        largest_separator, average_separator, smallest_separator: Cells of a separator's table; 0 without separators.
     """
 
     cliques: int
@@ -69,7 +69,7 @@ def tree_statistics(problem: Problem, order: Sequence[int]) -> Statistics:
 
 
 def plan_statistics(plan: Plan) -> Statistics:
-    """Return the sizes of the junction tree that a plan's order makes, were its cliques stored."""
+    """Return the sizes of the junction tree of a plan's order, as if all of its cliques were stored."""
     # Factors are read, because a plan has them even if its steps are not recorded.
     domains = {v: size for factor in plan.factors for v, size in zip(factor.scope, factor.sizes, strict=True)}
     sizes = [domains.get(v, 1) for v in range(1 + max((*plan.order, *plan.kept), default=-1))]
