@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -50,6 +51,22 @@ def imports() -> list[Import]:
     return statements + [
         Import(name, imported, False) for name, tree in trees.items() for imported in _listed(tree, paths) - {name}
     ]
+
+
+def library_imports() -> list[Import]:
+    """Return the imports of the standard library inside functions."""
+    return sorted(
+        Import(name, imported, True)
+        for name, path in modules().items()
+        for node, is_inside in _statements(ast.parse(path.read_text("utf-8")), False)
+        if is_inside
+        for imported in _library_modules(node)
+    )
+
+
+def _library_modules(node: ast.Import | ast.ImportFrom) -> set[str]:
+    names = {alias.name for alias in node.names} if isinstance(node, ast.Import) else {node.module or ""}
+    return {name for name in names if name.partition(".")[0] in sys.stdlib_module_names}
 
 
 def _listed(tree: ast.AST, paths: dict[str, Path]) -> set[str]:

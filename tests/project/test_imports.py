@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.imports import circles, imports
+from tests.imports import circles, imports, library_imports
 
 MILLISECONDS = {
     "elimina.api -> elimina.methods.best_assignments": 10,
@@ -38,8 +38,10 @@ MILLISECONDS = {
     "elimina.cli.terminal -> elimina.result": 158,
     "elimina.cli.model_output -> elimina.dcop": 56.9,
     "elimina.cli.model_output -> elimina.dcop.formats": 53.5,
+    "elimina.cp -> elimina.cp.reading": 10.6,
     "elimina.cp.gpu_filtering -> elimina.backends.cuda.backend": 128,
     "elimina.cp.gpu_filtering -> elimina.backends.cuda.kernels": 7.6,
+    "elimina.cp.model -> elimina.cp.to_graphical": 10.1,
     "elimina.cp.reading -> elimina.cp.xcsp3.reader": 25,
     "elimina.cp.search_run -> elimina.cp.bound_schedule": 54,
     "elimina.io.cfn -> elimina.io.cfn_functions": 4.1,
@@ -89,10 +91,44 @@ MILLISECONDS = {
 (``python -m tests.import_times``): none is added without a line, and none without need."""
 
 
+LIBRARY_MILLISECONDS = {
+    "elimina.answer_texts -> json": 1.8,
+    "elimina.answer_texts -> shutil": 2.4,
+    "elimina.arguments -> difflib": 1.3,
+    "elimina.arguments -> fractions": 1.5,
+    "elimina.arguments -> pathlib": 6.3,
+    "elimina.backends.cpu_session -> mmap": 0.4,
+    "elimina.backends.scratch -> tempfile": 4.0,
+    "elimina.dcop.formats.yamltree -> difflib": 0.7,
+    "elimina.display -> html": 1.3,
+    "elimina.io.files -> difflib": 1.0,
+    "elimina.io.files -> gzip": 1.0,
+    "elimina.io.files -> lzma": 0.9,
+    "elimina.io.files -> zlib": 0.3,
+    "elimina.io.posteriors -> gzip": 0.8,
+    "elimina.io.posteriors -> lzma": 0.9,
+    "elimina.io.xml_documents -> xml.parsers": 0.8,
+    "elimina.io.xml_roots -> xml.parsers": 0.7,
+    "elimina.io.xmlbif -> xml.sax.saxutils": 26.1,
+    "elimina.methods.mini_buckets -> array": 0.3,
+    "elimina.model.model -> fractions": 1.6,
+    "elimina.model.senses -> fractions": 1.5,
+    "elimina.planning.machine -> json": 1.5,
+    "elimina.planning.order -> pathlib": 3.3,
+    "elimina.planning.ordering -> random": 0.9,
+    "elimina.planning.plan -> json": 1.6,
+    "elimina.progress -> html": 1.3,
+    "elimina.running.checkpoint -> hashlib": 3.0,
+    "elimina.viz.export -> xml.sax.saxutils": 22.3,
+}
+"""The same for imports of the standard library inside functions."""
+
+
 def test_no_modules_import_each_other_in_a_circle():
     assert circles() == []
 
 
 def test_imports_inside_functions_are_listed_with_their_time():
-    inside = {f"{one.importer} -> {one.imported}" for one in imports() if one.is_inside_function}
+    inside = {f"{edge.importer} -> {edge.imported}" for edge in imports() if edge.is_inside_function}
     assert inside == set(MILLISECONDS)
+    assert {f"{edge.importer} -> {edge.imported}" for edge in library_imports()} == set(LIBRARY_MILLISECONDS)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from elimina._core import cp_constraint_names as constraint_names
 from elimina.cp.conflicts import Conflict
 from elimina.cp.expressions import Combination, Condition, Expression, Relation
@@ -29,10 +31,12 @@ from elimina.cp.global_conditions import (
 )
 from elimina.cp.intervals import IntervalVar
 from elimina.cp.model import Model
-from elimina.cp.reading import read
 from elimina.cp.search_options import SearchOptions
 from elimina.cp.solution import Solution
 from elimina.result import Result
+
+if TYPE_CHECKING:
+    from elimina.cp.reading import read
 
 __all__ = [
     "Combination",
@@ -68,3 +72,13 @@ __all__ = [
     "table",
     "value_precede",
 ]
+
+
+def __getattr__(name: str) -> object:
+    # Models that are built in Python need no registry of file formats.
+    if name != "read":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from elimina.cp.reading import read
+
+    globals()[name] = read
+    return read

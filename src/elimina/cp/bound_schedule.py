@@ -15,8 +15,8 @@ from elimina._core import CpSearch, CpSolver
 from elimina.cp.expressions import Expression
 from elimina.cp.lagrangian_bound import LagrangianBound
 from elimina.cp.linear_relaxation import LinearRelaxation, TooLarge
-from elimina.cp.posting import Declaration, build_solver
-from elimina.cp.to_graphical import PostedModel, tabulate
+from elimina.cp.posting import Declaration, PostedModel, build_solver
+from elimina.cp.to_graphical import tabulate
 from elimina.errors import EliminaError
 from elimina.planning.options import Options
 from elimina.result import EndedBy

@@ -23,7 +23,7 @@ from elimina.cp.gpu_filtering import Device, accelerate
 from elimina.cp.hints import hint_rows, read_hints
 from elimina.cp.lexicographic import Aim, solve_in_turn
 from elimina.cp.operands import several, whole
-from elimina.cp.posting import Post, build_solver, call_core, post_of
+from elimina.cp.posting import Post, PostedModel, build_solver, call_core, post_of
 from elimina.cp.search_options import (
     DEFAULT_OPTIONS,
     MAX_THREADS,
@@ -31,7 +31,6 @@ from elimina.cp.search_options import (
 )
 from elimina.cp.search_run import SearchRun, limit_of, memory_in_words, never_stop
 from elimina.cp.solution import Solution
-from elimina.cp.to_graphical import PostedModel, tabulate
 from elimina.cp.unbounded import bounds_advice, missing_bounds_text, warn_of_missing_bounds
 from elimina.cp.views import ViewRows
 from elimina.errors import InputError, TimeLimitError
@@ -345,6 +344,8 @@ class Model(DeclaredModel):
                 same name, or there are several objectives.
             MemoryLimitError: Memory ran out.
         """
+        from elimina.cp.to_graphical import tabulate
+
         self._check_single_aim("a graphical model has one objective", "add them up with weights")
         if names := self.unproven_limits():
             raise InputError(

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from elimina._core import CpSolver
 from elimina.cp.expressions import Expression, Relation
 from elimina.cp.operands import MAX_INTEGER, Numbers, whole_array
 from elimina.cp.views import ViewRows
 from elimina.errors import InputError, TimeLimitError
+from elimina.model.table import Sense
 
 MAX_VARIABLES = 1 << 27
 """Largest number of variables in the core."""
@@ -30,6 +32,26 @@ class Declaration(NamedTuple):
     lo: int
     hi: int
     values: tuple[int, ...] | None
+
+
+class PostedModel(NamedTuple):
+    """Everything that was posted to a constraint model.
+
+    Attributes:
+        variables: Bounds of each variable, and its values where the domain has holes.
+        names: Names of the variables that have one.
+        constraints: Names in the core, and their arguments.
+        objective: Variable -> factor; None without one.
+        constant: Constant term of the objective.
+        sense: ``min-cost`` or ``max-cost``.
+    """
+
+    variables: Sequence[Declaration]
+    names: Mapping[int, str]
+    constraints: Sequence[tuple[str, Sequence[npt.NDArray[Any]]]]
+    objective: Mapping[int, int] | None
+    constant: int
+    sense: Sense
 
 
 def post_of(relation: Relation) -> Post:

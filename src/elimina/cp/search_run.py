@@ -15,9 +15,9 @@ from elimina._core import CpSearch, CpSolver
 from elimina.answer_texts import improvement_line
 from elimina.arguments import share, wrong_type
 from elimina.cp.expressions import Expression
+from elimina.cp.posting import PostedModel
 from elimina.cp.search_options import SearchOptions
 from elimina.cp.solution import Solution
-from elimina.cp.to_graphical import PostedModel
 from elimina.cp.unbounded import warn_of_missing_bounds
 from elimina.errors import InputError
 from elimina.result import Bounds, EndedBy, Result, Status

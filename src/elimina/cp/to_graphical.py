@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,11 +14,11 @@ from elimina._core import CpSearch, CpSolver
 from elimina.cp.constraint_tables import ConstraintTable, ConstraintTables, Infeasible
 from elimina.cp.decompose import rule_of
 from elimina.cp.domains import PropagatedDomains
-from elimina.cp.posting import Declaration, check_time
+from elimina.cp.posting import PostedModel, check_time
 from elimina.cp.views import Integers, View, views_of
 from elimina.errors import InputError
 from elimina.model import model as graphical
-from elimina.model.table import Sense, Table, forbidden_value
+from elimina.model.table import Table, forbidden_value
 from elimina.model.variable import Variable
 
 _MAX_ENUMERATED_CELLS = 1 << 10
@@ -26,26 +26,6 @@ _FAILURES_PER_TUPLE = 8
 _SPARSE_CELLS_SHARE = 0.25
 """Tuples are listed, with a cell for each of their values, if that takes less than this share of the dense cells."""
 _MAX_COST = 1 << 60
-
-
-class PostedModel(NamedTuple):
-    """Everything that was posted to a constraint model.
-
-    Attributes:
-        variables: Bounds of each variable, and its values where the domain has holes.
-        names: Names of the variables that have one.
-        constraints: Names in the core, and their arguments.
-        objective: Variable -> factor; None without one.
-        constant: Constant term of the objective.
-        sense: ``min-cost`` or ``max-cost``.
-    """
-
-    variables: Sequence[Declaration]
-    names: Mapping[int, str]
-    constraints: Sequence[tuple[str, Sequence[npt.NDArray[Any]]]]
-    objective: Mapping[int, int] | None
-    constant: int
-    sense: Sense
 
 
 def tabulate(posted: PostedModel, solver: CpSolver, rows: int, deadline: float | None = None) -> graphical.Model:

@@ -6,6 +6,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Sequence
+from html import escape
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -91,7 +92,6 @@ class Report:
         return f"Report({status}, {len(self.html):,} characters)"
 
     def _repr_html_(self) -> str:
-        from html import escape
 
         style = "width:100%;height:40em;border:1px solid #8884"
         return f'<iframe title="report" sandbox="allow-scripts" style="{style}" srcdoc="{escape(self.html)}"></iframe>'
