@@ -2,8 +2,8 @@
 
 R. Dechter, N. Flerova, R. Marinescu, "Search algorithms for m best solutions for graphical models", AAAI 2012. What the
 choice of a value costs beyond the best one, its regret, follows from the messages of one elimination. If these are
-exact, the search visits nothing but prefixes of assignments that it returns; those of mini-buckets are bounds, which
-lead it astray as far as they are loose.
+exact, the search visits nothing but prefixes of assignments that it returns. Messages of mini-buckets are bounds; the
+looser they are, the more other prefixes it visits.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Jensen, Kong and Kjaerulff 1995, "Blocking Gibbs sampling in very large probabilistic expert systems"; Hamze and de
 Freitas 2004, "From fields to trees". Marginals are means of the blocks' marginals given the other variables. Chains
-that stay in different modes get replicas of flatter distributions, with which they exchange states (Geyer 1991, "Markov
+that stay in different modes get replicas of flatter distributions, and exchange states with them (Geyer 1991, "Markov
 chain Monte Carlo maximum likelihood"); replicas also give an estimate of the sum.
 """
 
@@ -151,7 +151,7 @@ class _Chains:
         if self.powers[-1] != 0:
             return None, math.inf
         moments = _total(self._settled()).moments
-        # The ratio of the sums of two powers is a mean: of the product of all factors, to the powers' difference.
+        # The ratio of the sums of two powers is the mean of the factors' product to the power of their difference.
         ratios = moments[:, 1:, 3] / moments[:, 1:, 0]
         if not (ratios > 0).all():
             return None, math.inf

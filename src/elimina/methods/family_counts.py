@@ -122,8 +122,8 @@ def prior_counts(prior: float | Mapping[str, Any], families: Families) -> list[F
     """Return the pseudo-counts of each family.
 
     Args:
-        prior: Pseudo-count of each cell of all tables; or variable -> that of its table, a number or an array of
-            the table's shape, and 0 for variables that are left out.
+        prior: Pseudo-count of each cell of all tables; or variable -> pseudo-counts of its table, a number or an array
+            of the table's shape, and 0 for variables that are left out.
         families: Families of the network.
 
     Raises:

@@ -277,7 +277,7 @@ class DecisionNetwork(Displayed):
         )
 
     def policy_of(self, table: Table) -> Policy:
-        """Return a distribution, the axis of the decision last, as a policy."""
+        """Return a distribution, whose last axis is the decision's, as a policy."""
         variables = [self.variables[v] for v in table.scope]
         return Policy(np.moveaxis(table.dense(), -1, 0), [variables[-1], *variables[:-1]])
 

@@ -53,7 +53,7 @@ _MAX_LOG = 600.0
 
 
 def make_sliced_plan(elimination: Elimination, unsliced: Plan) -> Plan | None:
-    """Plan with as many variables fixed as it takes to fit; None if that takes more slices than anyone could run.
+    """Plan with as many variables fixed as it takes to fit; None if that takes more slices than can be run.
 
     Args:
         elimination: Elimination of the task ``mpe``, ``pr`` or ``count``.
@@ -79,7 +79,7 @@ def make_sliced_plan(elimination: Elimination, unsliced: Plan) -> Plan | None:
         target = slicer.cut.bytes * min(memory / plan.peak_bytes, 0.999)
     else:
         return None
-    # Early choices may be superfluous once others were made.
+    # Early choices may be superfluous after later ones, so each is left out if the plan still fits.
     for v in slicer.cut.fixed[:-1][:_SPARED]:
         fewer = plan_without([u for u in plan.form.variables if u != v])
         if fewer.peak_bytes <= memory and fewer.seconds <= plan.seconds:
