@@ -70,7 +70,7 @@ def in_order(name: str, argument: Any) -> None:
     """Refuse a set where elements belong to the axes of an array.
 
     Raises:
-        TypeError: It is a set.
+        TypeError: The argument is a set.
     """
     if isinstance(argument, set | frozenset):
         raise wrong_type(name, argument, "a sequence in the order of the axes; a set has no order")
@@ -131,8 +131,8 @@ def integer(
         taken: Description of the allowed values in a TypeError; empty for "an integer".
 
     Raises:
-        TypeError: It is not an integer.
-        InputError: It is out of range.
+        TypeError: The argument is not an integer.
+        InputError: The argument is out of range.
     """
     if isinstance(argument, bool) or not hasattr(type(argument), "__index__"):
         raise wrong_type(name, argument, taken or "an integer")
@@ -150,7 +150,7 @@ def value_in(assignment: Mapping[int, int] | Sequence[int], variable: int, size:
     """Return the index of a variable's value in an assignment.
 
     Raises:
-        InputError: It is missing, or not an integer from 0 to ``size - 1``.
+        InputError: The value is missing, or not an integer from 0 to ``size - 1``.
     """
     try:
         value = assignment[variable]
@@ -165,8 +165,8 @@ def number(name: str, argument: Any, taken: str = "a number") -> int | float:
     """Return a real number: an int for an integer, otherwise a float.
 
     Raises:
-        TypeError: It is not a real number.
-        InputError: It is NaN, or out of the range of a float and not an integer.
+        TypeError: The argument is not a real number.
+        InputError: The argument is NaN, or out of the range of a float and not an integer.
     """
     if hasattr(type(argument), "__index__") and not isinstance(argument, bool):
         return integer(name, argument, taken=taken)
@@ -187,8 +187,8 @@ def real(name: str, argument: Any, taken: str = "a number") -> float:
     """Return a real number as a float.
 
     Raises:
-        TypeError: It is not a real number.
-        InputError: It is NaN, or out of the range of a float.
+        TypeError: The argument is not a real number.
+        InputError: The argument is NaN, or out of the range of a float.
     """
     value = number(name, argument, taken)
     try:
@@ -205,8 +205,8 @@ def seconds(name: str, argument: Any) -> float | None:
     """Return a time limit in seconds; None if there is no limit.
 
     Raises:
-        TypeError: It is not a number.
-        InputError: It is NaN, not above 0, or out of the range of a float and not an integer.
+        TypeError: The argument is not a number.
+        InputError: The argument is NaN, not above 0, or out of the range of a float and not an integer.
     """
     if argument is None:
         return None
@@ -220,8 +220,8 @@ def memory_size(name: str, argument: Any) -> int | None:
     """Return a number of bytes from a number, or from text with a unit such as 8GiB; None stays None.
 
     Raises:
-        TypeError: It is neither a number nor text.
-        InputError: It is NaN, infinite or less than one byte, or text that ``parse_size`` refuses.
+        TypeError: The argument is neither a number nor text.
+        InputError: The argument is NaN, infinite or less than one byte, or text that ``parse_size`` refuses.
     """
     if argument is None:
         return None
@@ -265,8 +265,8 @@ def share(name: str, argument: Any) -> float:
     """Return a share of a whole from a number, or from text such as 1%.
 
     Raises:
-        TypeError: It is neither a number nor text.
-        InputError: It is NaN, infinite or negative, or text that ``parse_share`` refuses.
+        TypeError: The argument is neither a number nor text.
+        InputError: The argument is NaN, infinite or negative, or text that ``parse_share`` refuses.
     """
     if isinstance(argument, str):
         return parse_share(argument, name)
@@ -315,7 +315,7 @@ def flag(name: str, argument: Any) -> bool:
     """Return a Boolean of Python or NumPy as a bool.
 
     Raises:
-        TypeError: It is not a Boolean.
+        TypeError: The argument is not a Boolean.
     """
     if not isinstance(argument, bool | np.bool_):
         raise wrong_type(name, argument, "True or False")
@@ -326,7 +326,7 @@ def path(name: str, argument: Any) -> str | None:
     """Return a path as text; None stays None.
 
     Raises:
-        TypeError: It is neither text nor a path object.
+        TypeError: The argument is neither text nor a path object.
         InputError: No file can have that name.
     """
     if argument is None:
@@ -349,7 +349,7 @@ def file(name: str, argument: Any) -> Path:
     """Return the path of a file.
 
     Raises:
-        TypeError: It is neither text nor a path object.
+        TypeError: The argument is neither text nor a path object.
         InputError: No file can have that name.
     """
     text = path(name, argument) if isinstance(argument, str | os.PathLike) else None
@@ -377,11 +377,11 @@ def check_mapping(
 
     Args:
         name: Name of the argument.
-        mapping: Its value.
-        taken: Description of what it takes.
+        mapping: Value of the argument.
+        taken: Description of a suitable value, for the error.
 
     Raises:
-        TypeError: It is something else.
+        TypeError: The argument is not a mapping.
     """
     if not isinstance(mapping, Mapping):
         raise wrong_type(name, mapping, taken)

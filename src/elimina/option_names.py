@@ -34,8 +34,8 @@ def option(name: str, value: str | int | Sequence[str] | None = None) -> str:
     """Return an option as the user writes it.
 
     Args:
-        name: Its name in Python.
-        value: Value to give it, or whether a switch is on; None: the option alone is named.
+        name: Name of the option in Python.
+        value: Value of the option, or whether a switch is on; None: the option alone is named.
 
     Examples:
         >>> option("memory"), option("memory", "500MB"), option("query", ["A", "B"])

@@ -218,8 +218,8 @@ def lock(folder: str | os.PathLike[str]) -> int:
     Where the system has no such locks, the folder is only opened.
 
     Raises:
-        BlockingIOError: Another process has locked it.
-        OSError: It is not a folder that can be read.
+        BlockingIOError: Another process has locked the folder.
+        OSError: The path is not a folder that can be read.
     """
     file = os.open(folder, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
     try:

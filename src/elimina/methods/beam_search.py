@@ -38,7 +38,7 @@ class BeamResult(NamedTuple):
 
     Attributes:
         values: Value of each variable.
-        cost: Its costs, in the tables' units.
+        cost: Cost of the assignment, in the tables' units.
         bound: Lower bound on the costs of all assignments.
     """
 

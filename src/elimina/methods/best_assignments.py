@@ -275,7 +275,7 @@ def ranked_assignments(
 
     Args:
         model: Any model.
-        evidence: Its evidence.
+        evidence: Evidence for the model.
         options: Options of the plan.
         within: Distance from the value of the first assignment up to which others follow.
         distance: Least number of variables in which an assignment differs from each earlier one.

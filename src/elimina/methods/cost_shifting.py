@@ -148,7 +148,7 @@ def shift_clusters(original: ShiftedProblem, options: Options, order: Sequence[i
     Args:
         original: Problem whose costs were shifted between tables.
         options: Options with an i-bound, the most variables of a cluster's message, and the memory limit.
-        order: Its free variables in elimination order.
+        order: The problem's free variables in elimination order.
         seconds: Time after which no further pass is begun.
     """
     assert original.shifted is not None

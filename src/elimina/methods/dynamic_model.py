@@ -408,7 +408,7 @@ class DynamicModel(DynamicNetwork, Displayed):
             InputError: There is no such variable or state.
             TypeError: An argument has the wrong type.
         """
-        # The elements of a mapping or a data frame are names.
+        # Iterating over a mapping or a data frame would yield names instead of observations.
         is_table = isinstance(observations, str | Mapping) or hasattr(observations, "columns")
         if is_table or not isinstance(observations, Iterable):
             taken = "an iterable of the observations of each slice, such as frame.to_dict('records')"

@@ -55,7 +55,7 @@ class _Run:
 
     Args:
         method: The method.
-        estimates: Its generator.
+        estimates: Generator of the method's estimates.
 
     Attributes:
         best: Best estimate so far; None: there is none.

@@ -98,7 +98,7 @@ class EvidenceCases:
         """Check that a variable is not observed.
 
         Raises:
-            InputError: It is observed: there is nothing to explain or to learn about it.
+            InputError: The variable is observed, so there is nothing to explain or to learn about it.
         """
         if variable in self.evidence:
             raise InputError(

@@ -174,7 +174,7 @@ class _Estimator:
 
     Args:
         problem: Problem of the task ``pr``.
-        factors: Its factors.
+        factors: Factors of the problem.
         limits: Limits of time and memory.
 
     Attributes:

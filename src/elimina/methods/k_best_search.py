@@ -36,7 +36,7 @@ class KBestSearch:
 
     Args:
         problem: Problem of the task ``mpe``, with all values of all variables.
-        order: Its free variables in elimination order.
+        order: The problem's free variables in elimination order.
         k: Number of assignments.
         threads: Largest number of CPU threads.
         memory: Bytes that the search may take.

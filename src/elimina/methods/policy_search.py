@@ -41,8 +41,8 @@ class _Relaxation(NamedTuple):
     """A soluble diagram in which decisions see more.
 
     Attributes:
-        graph: Its graph.
-        order: Its decisions, the last one first: the order in which their policies are computed.
+        graph: Graph of the diagram.
+        order: Decisions, the last one first: the order in which their policies are computed.
         own: Decision -> the observations that it has in the diagram itself.
         added: Decision -> further observations.
     """

@@ -216,7 +216,7 @@ class PolicyUpdates:
         Args:
             policies: Policies of other decisions; those without one have equal probabilities.
             decision: A decision.
-            scope: Its observations, and itself.
+            scope: The decision's observations, and the decision.
             graph: Graph of these observations.
 
         Returns:

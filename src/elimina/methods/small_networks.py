@@ -152,7 +152,7 @@ def answer_at_once(
         query: See ``elimina.solve``.
         options: Options of the plan.
         limit: Seconds for the whole call.
-        begun: Its start by ``time.monotonic``.
+        begun: Start of the call by ``time.monotonic``.
 
     Raises:
         InputError: The evidence or the query does not fit the model.

@@ -187,7 +187,7 @@ class SoftConsistency:
 
         Args:
             problem: Problem of the task ``mpe``.
-            order: Its free variables in elimination order.
+            order: The problem's free variables in elimination order.
             total: Total that some assignment reaches; None if none is known.
             is_found: True if the search accepts only better solutions.
             threads: Largest number of CPU threads.

@@ -23,21 +23,21 @@ from elimina.model.table import FORBIDDEN, Table, forbidden_value
 from elimina.problem.preparation import Problem, prepare
 
 _FIRST_SECONDS = 0.25
-"""Seconds for each threshold before any has more."""
+"""Seconds that each threshold gets before any gets more."""
 
 Costs = NDArray[Any]
 
 
 class ThresholdSearch:
-    """A search for the best worst cost that can be continued.
+    """A search for the best worst cost, which can be resumed.
 
     Costs are negated where the best assignment has the largest one.
 
     Args:
         problem: Problem of the task ``bottleneck``.
-        order: Its free variables in elimination order.
+        order: The problem's free variables in elimination order.
         threads: Largest number of CPU threads.
-        memory: Bytes that it may take.
+        memory: Bytes that the search may take.
 
     Attributes:
         is_possible: False if the copies of the tables do not fit.
@@ -52,7 +52,8 @@ class ThresholdSearch:
         costs = [self._costs(table) for table in problem.tables]
         self._highest = [values[-1] for values in costs]
         self._levels = self._levels_of(costs)
-        # The optimum is the level at `_first` or a later one, and at most that at `_last`, if there is such a level.
+        # The optimum is one of the levels from `_first` to `_last`; behind the last level, `_last` means that no
+        # assignment is known yet.
         self._first, self._last = 0, len(self._levels)
         self._undecided: dict[int, float] = {}
 
@@ -106,9 +107,10 @@ class ThresholdSearch:
             self._undecided = {n: spent for n, spent in self._undecided.items() if self._first <= n < self._last}
 
     def _next_level(self) -> int:
-        """Return the middle of the longest range without an undecided level; if all are undecided, the first to go on.
+        """Return the level to decide next: the middle of the longest range of levels that were not tried yet.
 
-        Problems of high thresholds have solutions that are easily found, those of low ones are easily refuted.
+        If all were tried, it is the one with the least time so far; of equal ones, the highest. Solutions of problems
+        with high thresholds are easily found, and those with low thresholds are easily refuted.
         """
         marks = [self._first - 1, *sorted(self._undecided), self._last]
         low, high = max(itertools.pairwise(marks), key=lambda ends: ends[1] - ends[0])

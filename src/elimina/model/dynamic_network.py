@@ -160,7 +160,7 @@ STATE, OBSERVATION = "state", "observation"
 
 
 _FORMS = {1: "a sequence", 2: "an array of two axes"}
-"""Forms of probabilities with a number of axes."""
+"""Texts for the form of probabilities, by their number of axes."""
 
 
 def _probabilities(name: str, values: Any, axes: int) -> NDArray[np.float64]:

@@ -64,7 +64,7 @@ def labelled_table(what: str, values: Any) -> LabelledTable | None:
         values: An array, a list, a Series or a DataFrame.
 
     Raises:
-        InputError: It is a frame whose rows have no labels, or a list of rows with labels.
+        InputError: The values are a frame whose rows have no labels, or a list of rows with labels.
     """
     if isinstance(values, np.ndarray):
         return None
@@ -113,7 +113,7 @@ def without_labels(what: str, values: Any) -> Any:
         values: Values for a function that has no states to compare labels with.
 
     Raises:
-        InputError: It has labels other than 0, 1, 2, ..., or named axes, or ``labelled_table`` refuses it.
+        InputError: The values have labels other than 0, 1, 2, ..., or named axes, or ``labelled_table`` refuses them.
     """
     table = labelled_table(what, values)
     if table is None:

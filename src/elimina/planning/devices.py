@@ -27,8 +27,8 @@ def device_name(device: str | Iterable[str]) -> str:
         device: A word of ``DEVICES``, a GPU such as ``cuda:1``, or several, in one text or as a sequence.
 
     Raises:
-        TypeError: It is neither text nor a sequence of texts.
-        InputError: It is another device, a GPU comes twice, or GPUs are mixed with something else.
+        TypeError: The device is neither text nor a sequence of texts.
+        InputError: The device is unknown, a GPU comes twice, or GPUs are mixed with something else.
     """
     names = device.split(",") if isinstance(device, str) else list(device)
     if not all(isinstance(name, str) for name in names):

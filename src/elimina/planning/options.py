@@ -398,14 +398,14 @@ class OptionRecord(NamedTuple):
 
     Attributes:
         name: Name of the field of ``Options``.
-        values: Values that it takes.
+        values: Values that the option takes.
         default: Value unless another one is given.
         scope: ``plan``: planning asks for it; ``run``: only a run does.
         help: Description, as short as a help page needs.
         default_text: Description of the default if this is None.
         group: Group in the help.
         flags: Names on the command line; None: the name with dashes; none: only programs set it.
-        metavar: Placeholder of its value in the help; None: the words that it takes.
+        metavar: Placeholder of the value in the help; None: the words that the option takes.
         noun: The option in an error, with its article.
         tasks: Function of a task's description that returns true if the option goes with the task; None: with all.
         tasks_note: Reason why it goes with these tasks only, after a comma.

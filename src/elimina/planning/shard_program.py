@@ -30,12 +30,12 @@ class GpuTable(NamedTuple):
     """A table in the arenas of all GPUs.
 
     Attributes:
-        axes: Its variables.
+        axes: Variables of the table.
         sizes: Number of values of each variable.
-        division: Division of its cells.
+        division: Division of the cells among the GPUs.
         offset: Start in each GPU's arena, in elements.
         strides: Elements between two values of each variable.
-        span: Elements that it takes in the arena.
+        span: Elements that the table takes in the arena.
     """
 
     axes: tuple[int, ...]

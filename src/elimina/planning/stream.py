@@ -56,7 +56,7 @@ class StreamedStep(NamedTuple):
     """A step that a device runs in tiles: boxes of its output's cells.
 
     Attributes:
-        step: Its number in the plan.
+        step: Number of the step in the plan.
         lengths: Lengths of a tile along each axis of the output.
         loops: Axes with several tiles, the slowest first.
         windows: Windows of the operands, and at last of the output.

@@ -363,7 +363,7 @@ def check_scratch(folder: str) -> None:
     """Check a directory for scratch files.
 
     Raises:
-        InputError: It is not a directory that one can write to.
+        InputError: The path is not a directory that can be written to.
     """
     if not os.path.isdir(folder):
         raise InputError(f"the scratch directory {folder!r} is not a directory; name an existing one")

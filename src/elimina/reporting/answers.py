@@ -279,7 +279,7 @@ def sensitivity_section(asked: Asked, result: Result, deadline: float) -> Markup
 
     Args:
         asked: Question whose answer is explained.
-        result: Its answer, with all observations.
+        result: Answer to the question, with all observations.
         deadline: Time limit, by ``time.monotonic``; the table then has the effects so far.
     """
     evidence = asked.evidence

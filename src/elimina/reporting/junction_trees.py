@@ -24,7 +24,7 @@ def shown_tree(plan: Plan, model: Model) -> Diagram:
 
     Args:
         plan: Plan that eliminates at least one variable.
-        model: Its model, for the names of variables.
+        model: Model of the plan, for the names of variables.
     """
     whole = plan.whole
     domains = {v: size for factor in whole.factors for v, size in zip(factor.scope, factor.sizes, strict=True)}

@@ -31,7 +31,7 @@ def parameters_section(asked: Asked, result: Result, deadline: float) -> Markup:
 
     Args:
         asked: Question whose answer is explained.
-        result: Its answer.
+        result: Answer to the question.
         deadline: Time limit, by ``time.monotonic``.
 
     Raises:

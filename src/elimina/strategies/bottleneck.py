@@ -19,7 +19,7 @@ from elimina.strategies.strategy import Strategy
 
 
 def by_thresholds(facts: Facts, row: Row) -> Strategy:
-    """Return the search for the lowest threshold that an assignment keeps."""
+    """Return a strategy that searches for the lowest threshold with an assignment."""
     solver, options, order, task = facts.solver, facts.options, facts.searched_order.order, facts.task
     problem, model = solver.problem, solver.question.model
 
