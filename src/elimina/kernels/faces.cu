@@ -66,7 +66,7 @@ __global__ void __launch_bounds__(kSize, kBlocks)
     const int total = here * (count + cells) + count * cells, loaders = kSize - workers, loader = int(threadIdx.x) - workers;
     const auto stride_of = [&](int face) { return step.table(min(first_table(face), tables - 1)).domain_stride(); };
     const i64 strides[] = {stride_of(0), stride_of(1), stride_of(2)};
-    // In bytes.
+    // Bytes between consecutive values of d in shared memory, for each face.
     const int pitches[] = {outers * batch * int(sizeof(Lane)), outers * chunk * int(sizeof(Cell)), batch * chunk * int(sizeof(Cell))};
     const Cell* from[kItems];
     int slot[kItems];
@@ -89,7 +89,7 @@ __global__ void __launch_bounds__(kSize, kBlocks)
           if (u < depth) values[k][u] = __ldg(from[k]);
       }
     };
-    // A face of several tables: the others are read now.
+    // Joins the further tables of a face with the first one; the cells of a face without tables are 1.
     const auto complete = [&](Item item, int d, int depth, Cell(&cell)[kDepth]) {
       const int first = first_table(item.face), last = item.face == 2 ? tables : first_table(item.face + 1);
 #pragma unroll 1

@@ -8,9 +8,10 @@
 
 namespace elimina {
 
-// Link from a step to the one that blocks walk on to (-1: none; kAwaited: none, and entries of this launch wait for the step), that
-// one's record's start and length, and how many steps it waits for. These words are fetched a step ahead. Then of the step itself:
-// its chunks (1, if blocks walk to it), the output cells of a chunk, its record's start and length, and the list of steps that its
+// The words of a step's link. The first ones are fetched a step ahead, and describe the next step, to which blocks walk
+// on: its number (-1: none; kAwaited: none, and entries of this launch wait for this step), the start and length of its
+// record, and the number of steps that it waits for. The others describe this step: its number of chunks (1 if blocks
+// walk to it), the output cells of a chunk, the start and length of its record, and the list of the steps that its
 // entries wait for.
 enum LinkWord : int {
   kNext, kNextStart, kNextWords, kNextChildren, kWalkWords,
@@ -18,8 +19,8 @@ enum LinkWord : int {
 };
 constexpr i64 kAwaited = -2;
 
-constexpr int kChunkBits = 20;  // of an entry: a step and a chunk of it
-constexpr int kResident = 2;    // blocks of a multiprocessor at a time; fewer in trees, where fewer have work
+constexpr int kChunkBits = 20;  // the low bits of an entry, which number a chunk of a step; the others number the step
+constexpr int kResident = 2;    // blocks of a multiprocessor at a time; one in trees, where fewer blocks have work
 constexpr int kNapNanoseconds = 20;
 
 constexpr int kMostTables = 16;
@@ -133,8 +134,8 @@ __device__ void small_step(const S& s, StepView step, int first, int cells, type
   }
 }
 
-// The same for any number of tables. Their state lies in local memory, so that it takes no registers of the other paths. References
-// as arguments would put the caller's objects there, too.
+// Like small_step, for any number of tables. The state of the tables is in local memory, so that it takes no registers
+// of the other paths. Arguments that are references would put the caller's objects there, too.
 template <class S, bool kLevels>
 __device__ __noinline__ Peaks<S> wide_step(S s, StepView step, int first, int cells, typename S::Value* arena, const u64* peaks) {
   using Value = typename S::Value;

@@ -65,7 +65,8 @@ __device__ __forceinline__ void fill_slots(const typename P::Cell* (&from)[kTabl
 }
 
 // slots[d - d_first][i] = product of kTables tables from `first` on, each a matrix [d][cell] of consecutive cells, at cells from
-// `cell_first` on. Reads whole words, even past the last cell. Small tables are bound by its instructions, so these are few.
+// `cell_first` on. Reads whole words, even past the last cell. It has few instructions, as they are what limits small
+// tables.
 template <class P, class Slot, class Word, int kTables>
 __device__ __forceinline__ void fill_few(int slots_at, int pitch, int count, i64 cell_first, int first, i64 d_first, int depth,
                                          const typename P::Cell* arena, Map map, P policy) {
@@ -94,7 +95,8 @@ __device__ __forceinline__ void fill_few(int slots_at, int pitch, int count, i64
   }
 }
 
-// The same for any number of tables, [first, last), of which those in `constant` have the same cell everywhere.
+// Like fill_few, for the tables [first, last), any number of them. Those in the mask `constant` have the same cell
+// everywhere.
 template <class P, class Slot, class Word, int kInFlight>
 __device__ __forceinline__ void fill_any(int slots_at, int pitch, int count, i64 cell_first, int first, int last, u32 constant,
                                          i64 d_first, int depth, const typename P::Cell* arena, Map map, P policy) {

@@ -100,7 +100,8 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
   }
   Peaks<typename P::Semiring> seen;
 
-  // Adds the rows of one value of d to the sums of a slow cell: kRows x kLanes of them, the streamed values at hand.
+  // Adds the rows of one value of d to the kRows x kLanes sums of a slow cell. `values`: the streamed values, already
+  // loaded.
   const auto add_rows = [&](Sum(&sums)[kRows][kLanes], const Lane(&values)[kFixed][kRows][kLanes], const Lane* a, const Cell* b) {
     Lane lanes[kLanes];
     load_shared<P, kDense, kLanes>(lanes, b, columns);

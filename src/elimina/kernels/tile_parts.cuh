@@ -136,7 +136,7 @@ struct Map {
   int mids;    // offsets of the middle cells of a batch: [streamed tables, then the output][batch]
   int los;     // offsets of the fast cells, for any number of streamed tables: [streamed][pitch]
   int a, b;    // [slow cell][d][batch], [slow cell][d][pitch]
-  int ring;    // streamed values on their way
+  int ring;    // streamed values that are being loaded
 };
 
 template <class P>
@@ -205,8 +205,8 @@ __device__ __noinline__ void locate(u64 first, int count, int batch, int streame
   }
 }
 
-// Offsets of the fast cells [first, first + count) in the tables [first_table, last_table): [table][pitch], not the tables'
-// own.
+// Writes the offsets of the fast cells [first, first + count) within each of the tables [first_table, last_table), as
+// [table][pitch]. The offsets of the tables themselves are not included.
 template <class Offset>
 __device__ __forceinline__ void locate_lo(u64 first, int count, int pitch, int first_table, int last_table, int los_at) {
   const StepView step{shared};

@@ -1,12 +1,13 @@
 // Belief propagation in waves: all beliefs of variables, then all messages of factors. Messages are logarithms of at most 0, one for each state
-// of a factor's variable; the factors of a class have the same sizes, and the numbers of a class lie factor by factor beside each other.
+// of a factor's variable. The factors of a class have the same sizes, and their values of one cell are next to each
+// other.
 #include "common.cuh"
 
 namespace elimina {
 
 constexpr double kLeastMessage = 1e-130, kLeastLog = -299.33606208922593;
 
-constexpr i32 kFlight = 4;  // cells of a table on their way at a time
+constexpr i32 kFlight = 4;  // cells of a table that are loaded at a time
 
 #ifndef ELIMINA_ROOM
 #define ELIMINA_ROOM(name) extern __shared__ double name[]

@@ -81,10 +81,11 @@ struct Call {
   Loss* losses;
   Label* labels;
   Answer* answers;
-  u32* barriers;                         // one for each part
-  u32* arrived;                          // number of finished stages of blocks and parts, since the beginning
-  u32* done;                             // the host's
-  u32 ticket, blocks, rounds, arrivals;  // what `done` becomes; of a part's team; most rounds; `arrived` before
+  u32* barriers;  // one for each part
+  u32* arrived;   // number of finished stages of blocks and parts, since the beginning
+  u32* done;      // in the host's memory; becomes `ticket` when the call has finished
+  // `blocks`: of a part's team; `rounds`: the maximum; `arrivals`: `arrived` before the call.
+  u32 ticket, blocks, rounds, arrivals;
 };
 
 constexpr i32 kCounters = 16;

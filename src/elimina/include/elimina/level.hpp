@@ -1,6 +1,7 @@
 // Moment matching: cost shifting between the mini-buckets of a bucket (Ihler, Flerova, Dechter and Otten 2012, "Join-graph
-// based cost-shifting schemes"). Each mini-bucket has a marginal over what all of them share; the difference of the marginals' mean
-// from its own one is added to it. The differences of all mini-buckets add up to zero.
+// based cost-shifting schemes"). Each mini-bucket has a marginal over the variables that all of them share. Its
+// correction, the mean of all marginals minus its own marginal, is added to it. The corrections of all mini-buckets add
+// up to zero.
 #pragma once
 #include "semiring.hpp"
 
@@ -13,10 +14,11 @@ inline constexpr bool levels<MinSum<T>> = true;
 template <class T>
 inline constexpr bool levels<LogSumExp<T>> = true;
 
-// One cell of mini-bucket `number` of `count`, given the sum of all marginals there in their order, the largest, and its own. It is
-// zero where a marginal is forbidden: an integer at `infinity` or above; a float that makes the mean infinite or no number. The k-th
-// integer mean is floor((sum + k) / count): these add up to the sum (Hermite's identity). |sum| <= count x infinity. Where mini-buckets
-// have weights, each gets its share of the sum by its own, and the shares are 1 together.
+// One cell of the correction of mini-bucket `number` of `count`, given the cell's marginals: their sum (added in the
+// mini-buckets' order), the largest, and the mini-bucket's `marginal`. It is zero where a marginal is forbidden: an integer at
+// `infinity` or above; a float that makes the mean infinite or no number. The k-th integer mean is floor((sum + k) /
+// count): these add up to the sum (Hermite's identity). |sum| <= count x infinity. If mini-buckets have weights, which
+// add up to 1, the mean is the sum times the weight of this one.
 template <class R, class T>
 ELIMINA_HD T level_cell(const R& ring, T sum, T largest, T marginal, int number, int count) {
   if constexpr (is_integer<T>) {

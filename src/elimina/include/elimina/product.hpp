@@ -1,4 +1,5 @@
-// Steps that are matrix products, by their records (elimina/planning/plan.py says the same of a step).
+// Recognises steps that are matrix products, by their records; elimina/planning/matrix_products.py has the same
+// conditions.
 #pragma once
 #include "program.hpp"
 

@@ -7,12 +7,13 @@
 // streamed table may have any. So for one slow cell, lhs is a small matrix [middle][d], rhs a small matrix [d][fast], and only
 // the streamed table has to be read for every (middle, d, fast).
 //
-// A step may eliminate several variables at once: d then counts their combinations, the last variable fastest, and every table
-// that has one of them has all, with one stride. The others than the first one stand at the record's end.
+// A step may eliminate several variables at once: d then counts their combinations, the last variable fastest, and a
+// table with one of these variables has all of them, with one stride. The variables after the first one are listed at
+// the record's end.
 //
-// A moment-matching step (elimina/level.hpp) makes what evens out one of several mini-buckets instead. Its tables are the
-// marginals of all of them over the output's axes, in the same order for each mini-bucket; kTablesA is the number of its own
-// one, kTablesB is 0, and how the axes are split is of no matter.
+// A moment-matching step (elimina/level.hpp) computes the correction of one of several mini-buckets instead. Its tables
+// are the marginals of all of them over the output's axes, in the same order for each mini-bucket; kTablesA is the
+// number of this mini-bucket, kTablesB is 0, and the split of the axes has no meaning.
 #pragma once
 #include "config.hpp"
 
@@ -32,7 +33,7 @@ enum StepWord : int {
   kTablesA,  // the first tables
   kTablesB,  // the next ones; the rest are streamed
   kOut,      // offset of the output in the arena, in elements
-  kWeight,   // the bits of a double: LogSumExp's weight; of no matter in other semirings
+  kWeight,   // the bits of a double: LogSumExp's weight; unused in other semirings
   kHeader
 };
 

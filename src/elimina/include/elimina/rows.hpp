@@ -99,7 +99,8 @@ struct Stage {
     });
   }
 
-  // The same for a key: the address of its cell in each table is the sum of the offsets of two keys.
+  // Like the above for the union of two keys: the address of its cell in each table is the sum of their shares
+  // (find_cells).
   ELIMINA_HD bool admits(const i64* first, const i64* other, Value& value) const {
     return admits(value, [&](i64 n) { return *reinterpret_cast<const Value*>(first[n] + other[n]); });
   }
