@@ -114,7 +114,7 @@ def _inverse(model: DerivedConstraints, xs: Sequence[Operand], ys: Sequence[Oper
 def _table(model: DerivedConstraints, xs: Sequence[Operand], rows: Iterable[Sequence[int]]) -> Operand:
     expressions = _expressions(model, "table", xs)
     tuples = dict.fromkeys(rows_of(len(expressions), rows))
-    # Tuples share the Booleans of equal values.
+    # Tuples with the same value of a variable share its Boolean.
     are_equal = {
         (column, row[column]): expressions[column] == whole(row[column], "a value of a row")
         for row in tuples

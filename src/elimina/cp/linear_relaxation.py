@@ -24,7 +24,7 @@ class VariableDomains(Protocol):
     """Domains of variables after propagation, from the solver of the core."""
 
     def bounds_of(self, var: int) -> tuple[int, int]:
-        """Return the bounds of a variable."""
+        """Return the least and the largest value of a variable."""
 
     def values_of(self, var: int) -> list[int]:
         """Return the values of a variable."""

@@ -191,8 +191,9 @@ class SchedulingConstraints(ExpressionFunctions):
     ) -> None:
         """Make boxes in the plane not overlap.
 
-        Filtered by the possible sides of each two boxes on which they lie of each other, and by the total length of the
-        boxes that a line crosses (Beldiceanu and Contejean, Mathematical and Computer Modelling 20, 1994).
+        Filtered by the positions that two boxes can still have to each other (left, right, below, above), and by the
+        total length of the boxes that a line crosses (Beldiceanu and Contejean, Mathematical and Computer Modelling 20,
+        1994).
 
         Args:
             xs: Left sides of the boxes, or their intervals of `interval_var`.

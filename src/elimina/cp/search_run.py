@@ -35,7 +35,7 @@ class SearchedModel(Protocol):
 
     @property
     def objective(self) -> Expression | None:
-        """The expression that is minimised or maximised."""
+        """The expression that is minimised or maximised; None if there is none."""
 
     @property
     def sign(self) -> int:

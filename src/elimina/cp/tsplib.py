@@ -209,7 +209,10 @@ class _TourFile:
         return [int(value) - 1 for value in values]
 
     def picture(self) -> Points | None:
-        """Return the coordinates for a picture, latitudes upwards and longitudes to the right."""
+        """Return the coordinates for a picture; None if the file has none.
+
+        Latitudes go upwards, and longitudes to the right.
+        """
         if "DISPLAY_DATA_SECTION" in self.points:
             return self.points["DISPLAY_DATA_SECTION"]
         points = self.points.get("NODE_COORD_SECTION")

@@ -194,7 +194,11 @@ class Bucket:
         self._tables, self._heard, self._own_functions = [], {}, None
 
     def _send_values(self, value: Value, send: Send) -> dict[int, int] | None:
-        """Choose the variable's value, and send the values that children need; return all known values."""
+        """Choose the variable's value, and send the values that children need.
+
+        Returns:
+            All known values; None if there is no solution.
+        """
         assignment = None
         if value.values is not None:
             assignment = dict(value.values)
@@ -396,7 +400,7 @@ class CycleBucket(Bucket):
             self._begin(context, send)
 
     def arrived(self) -> Iterable[Utility]:
-        """Yield the children's tables; of a child that sends one for each value, all so far."""
+        """Yield the children's tables; from a child that sends a table for each value, yield all tables so far."""
         yield from super().arrived()
         yield from (table for utils in self._slices.values() for util in utils for table in util.tables)
 

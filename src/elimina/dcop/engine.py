@@ -68,7 +68,7 @@ def plan_bucket(
     equal whatever their costs.
 
     Args:
-        sizes: Domain sizes of the eliminated variable and of the message's, the one eliminated next first.
+        sizes: Domain sizes of the eliminated variable and of the message's variables, the one eliminated next first.
         scopes: Scopes of the tables, ascending: variable 0 is in each, and each other variable in one.
         dtype: Number type from ``bucket_dtype``.
         machine: The device that will run it.
@@ -205,8 +205,8 @@ class Engine:
         """Join tables and eliminate their first variable.
 
         Args:
-            sizes: Domain sizes of the variable and of the message's.
-            tables: Tables, each with the places of its scope among these.
+            sizes: Domain sizes of the eliminated variable and of the message's variables.
+            tables: Tables, each with the places of its scope among these variables.
             room: Usable bytes; None: no limit.
 
         Raises:

@@ -305,7 +305,7 @@ class Util(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Bytes: of the tables, and two numbers."""
+        """Bytes of the tables and of two numbers."""
         return 2 * _WORD + sum(table.size for table in self.tables)
 
 
@@ -440,7 +440,7 @@ class Message(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Bytes: of the body, and four numbers more."""
+        """Bytes of the body and of four numbers."""
         body = self.body
         return FIXED[type(body)] if isinstance(body, TRAVERSAL) else _HEADER + body.size
 

@@ -358,7 +358,10 @@ class _SimulatedRun:
         return result.replace(stats={**stats, **self._labels, "seconds": self._call.phase_seconds()})
 
     def early_result(self, cause: EndedBy) -> Result | None:
-        """Return the result of a run that was ended: its bounds and assignment, and the work so far."""
+        """Return the result of a run that the user or the time limit ended; None if it ended for another reason.
+
+        It has the bounds, the assignment and the work so far.
+        """
         if cause not in ("interrupt", "time-limit"):
             return None
         simulation = self.simulation

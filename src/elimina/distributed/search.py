@@ -275,7 +275,7 @@ class ClusterSearch(SearchState):
 
     @property
     def _so_far(self) -> Result | None:
-        """Best result so far, for the next round."""
+        """Best result so far, for the next round; None before there is a bound."""
         return None if self.bound is None else self.result().replace(stats={})
 
     @property
@@ -374,7 +374,7 @@ def _job(problem: Problem, options: Options, seconds: float) -> _Job:
 
 
 def _round(job: _Job, number: int, limits: SearchLimits, previous: Result | None, seconds: float) -> tuple[int, Result]:
-    """Return a round of mini-buckets on the whole problem."""
+    """Return a round's number and the result of its mini-buckets on the whole problem."""
     limits = limits._replace(deadline=None if math.isinf(seconds) else time.monotonic() + seconds)
     try:
         result = searched_optimum(job.original.problem, job.options, limits, previous, stop_if_unwanted, job.original)
@@ -417,7 +417,7 @@ def _poll(*_: Any) -> bool:
 
 
 def _search_of(job: _Job) -> SoftConsistency | None:
-    """Return the search that this worker kept from an earlier budget, or a new one."""
+    """Return the search that this worker kept from an earlier budget, or a new one; None if none is possible."""
     with _taking:
         for key in _idle.keys() - {job.key}:
             del _idle[key]

@@ -310,7 +310,7 @@ class _Shares:
         return self._joined()
 
     def _seconds(self) -> float | None:
-        """Return the seconds left until the deadline.
+        """Return the seconds left until the deadline; None if there is no deadline.
 
         Raises:
             TimeLimitError: No time is left.
@@ -483,7 +483,10 @@ _making = threading.Lock()
 
 
 def _answer(job: _BatchJob, values: Codes, start: int) -> tuple[int, Posteriors]:
-    """Answer some cases; a worker keeps its plan for the next chunk of the batch."""
+    """Return the place of the first case, and the answers to the cases.
+
+    A worker keeps its plan for the next chunk of the batch.
+    """
     with _making:
         if job.key not in _made:
             for batch in _made.values():

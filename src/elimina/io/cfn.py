@@ -301,7 +301,7 @@ class _NamedFunctionReader:
         return table_of_tuples(scope, sizes, default, rows.astype(np.int32), costs)
 
     def _decoded(self, scope: list[int], items: list[bytes]) -> tuple[_Values, _Values]:
-        """Translate tuples of states or indices."""
+        """Return the positions in the domains and the costs of tuples, whose values are states or indices."""
         width = len(scope) + 1
         columns = [[self._value(v, word) for word in items[axis::width]] for axis, v in enumerate(scope)]
         return np.array(columns, dtype=np.int64).T, self._numbers(items[width - 1 :: width])

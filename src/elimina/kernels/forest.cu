@@ -75,7 +75,7 @@ struct Division {
   __device__ int cell(int round) const { return (round * kThreads + int(threadIdx.x)) / group; }
 };
 
-// Splits the last digit, of an axis, off a number.
+// Splits the last digit, which is the position on `axis`, off the number `rest`.
 __device__ __forceinline__ u32 last_digit(StepView step, u32 axis, u32& rest) {
   const u32 size = u32(step.size(axis));
   u32 quotient = __umulhi(rest, step.reciprocal(axis)), digit = rest - quotient * size;
@@ -202,9 +202,10 @@ __device__ __noinline__ void wait_for(const i64* steps, i64 count, const volatil
   __threadfence();
 }
 
-// `entries`: the launch's, of which `taken` are with blocks. `pending`: for each step that blocks walk to, how many it waits for; then
-// for each step how many of its chunks are not finished. kTree: each step has one chunk and one reader at most, and no entry waits.
-// kLevels: some steps match moments. In a chain of small steps even code that is only jumped over takes its time.
+// `entries`: the entries of the launch, of which blocks have taken `taken`. `pending`: for each step that blocks walk
+// to, how many it waits for; then for each step how many of its chunks are not finished. kTree: each step has one chunk
+// and one reader at most, and no entry waits. kLevels: some steps match moments. In a chain of small steps even code
+// that is only jumped over takes its time.
 template <class S, bool kTree, bool kLevels>
 __global__ void __launch_bounds__(kThreads, kTree ? 1 : kResident)
     forest(const i64* __restrict__ words, i64 links_at, i64 entries_at, i64 slots, i64 steps, i32* taken, i32* pending,
