@@ -88,6 +88,16 @@ def test_speeds_against_pydcop():
     assert f"with {ratios} times less processor time" in text_of("README.md")
 
 
+def test_the_bounds_of_the_picture():
+    trace = (ROOT / "docs" / "images" / "run.jsonl").read_text().splitlines()
+    bounds = json.loads(trace[-1])
+    text = text_of("README.md")
+    assert (
+        f"the best assignment costs {bounds['upper']:,}, and no assignment costs less than {bounds['lower']:,}" in text
+    )
+    assert f"at most {100 * (bounds['upper'] / bounds['lower'] - 1):.1f} % above the optimum" in text
+
+
 def test_speeds_of_hidden_markov_models():
     """Each quoted time is the mean of those beside both peers."""
     page = (ROOT / "docs" / "how-to" / "time.md").read_text()
