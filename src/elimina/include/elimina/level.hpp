@@ -15,10 +15,10 @@ template <class T>
 inline constexpr bool levels<LogSumExp<T>> = true;
 
 // One cell of the correction of mini-bucket `number` of `count`, given the cell's marginals: their sum (added in the
-// mini-buckets' order), the largest, and the mini-bucket's `marginal`. It is zero where a marginal is forbidden: an integer at
-// `infinity` or above; a float that makes the mean infinite or no number. The k-th integer mean is floor((sum + k) /
-// count): these add up to the sum (Hermite's identity). |sum| <= count x infinity. If mini-buckets have weights, which
-// add up to 1, the mean is the sum times the weight of this one.
+// mini-buckets' order), the largest, and the mini-bucket's `marginal`. It is zero where a marginal is forbidden: an
+// integer at `infinity` or above; a float that makes the mean infinite or no number. The k-th integer mean is
+// floor((sum + k) / count): these add up to the sum (Hermite's identity). |sum| <= count x infinity. If mini-buckets
+// have weights, which add up to 1, the mean is the sum times the weight of this one.
 template <class R, class T>
 ELIMINA_HD T level_cell(const R& ring, T sum, T largest, T marginal, int number, int count) {
   if constexpr (is_integer<T>) {
