@@ -262,7 +262,7 @@ def shift(problem: Problem, seconds: float, memory: int) -> ShiftedTables | None
 
 
 def _in_units(distances: Array, unit: float, limit: float) -> Array:
-    """Return the distances in the core's units."""
+    """Return the distances in the core's units; distances from ``limit`` on become ``FORBIDDEN_COST``."""
     costs = np.full(distances.shape, FORBIDDEN_COST)
     np.copyto(costs, np.rint(distances * unit), where=distances < limit, casting="unsafe")
     return costs

@@ -120,7 +120,7 @@ def batch_of(
     count: int,
     families: Sequence[tuple[int, ...]] = (),
 ) -> Batch | EstimatedBatch:
-    """Return a batch of exact answers if its plan fits into memory, and otherwise one of estimates.
+    """Return a batch of exact answers if its plan fits into memory, and otherwise, if allowed, a batch of estimates.
 
     Args:
         model: A probability model.

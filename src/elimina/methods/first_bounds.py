@@ -105,7 +105,7 @@ def bounds_before_preparation(
 
 
 def bounds_of_task(task: Task, result: Result) -> Result:
-    """Return bounds on an optimum in the form of a task about optima; unchanged if the task has such bounds."""
+    """Return bounds on an optimum as bounds for a task about optima; unchanged if they are for that task already."""
     if result.task == task:
         return result
     # An optimum is not yet the answer to a question about optima.

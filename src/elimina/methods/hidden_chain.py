@@ -310,7 +310,7 @@ class HiddenChain:
             sequences: Observations.
             smoothed: Distributions of the joint states of all slices.
             chosen: Slices that are counted, as a mask.
-            is_first: True if they are the first ones of sequences.
+            is_first: True if these slices are the first ones of sequences.
         """
         emission = self._parameters.emission(v, is_first)[:-1]
         counts = np.zeros_like(emission)

@@ -98,7 +98,7 @@ class Sequences(NamedTuple):
         columns: Indices of the variables with observed states.
         codes: int32 array of shape ``(slices, columns)``: indices of the states, -1 where nothing is observed.
         logs: Variable index -> logarithms of the likelihoods of its states, shape ``(slices, size)``.
-        starts: int64 array: the first slice of each sequence, and the number of all.
+        starts: int64 array: the first slice of each sequence, and the number of all slices.
         is_single: True if the caller gave one sequence.
         labels: Index of the pandas frame that held the observations.
     """

@@ -79,7 +79,7 @@ class Samples(Displayed, Mapping[str, NDArray[Any]]):
 
     @property
     def weights(self) -> NDArray[np.float64]:
-        """Weights that add up to 1."""
+        """Weights that add up to 1; none without samples."""
         if not self.count:
             return np.zeros(0)
         weights: NDArray[np.float64] = np.exp(self.log_weights - self.log_weights.max())

@@ -147,7 +147,7 @@ class ThresholdSearch:
             self._first = level + 1
 
     def _lower(self, level: int, chosen: list[int]) -> None:
-        """Keep an assignment without costs above a level."""
+        """Keep an assignment without costs above a level, and lower the last level to its worst cost."""
         model = self._problem.model
         worst = max(model.sign * term for term in model.terms(chosen, logarithms=False))
         self._last = min(level, int(np.searchsorted(self._levels, worst)))

@@ -88,7 +88,7 @@ class WeightStatistics:
 
     @property
     def log_error(self) -> float:
-        """Standard error of ``log_mean``; infinite if there is only one weight.
+        """Standard error of ``log_mean``; infinite if there are fewer than two weights, or all are 0.
 
         It is larger if a single weight is much of the sum, because others like it may be missing.
         """

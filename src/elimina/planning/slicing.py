@@ -278,7 +278,7 @@ class Slicer:
         return math.prod(int(self.sizes[v]) for v in self.cut.fixed)
 
     def reduce(self, target: float) -> None:
-        """Fix variables until the estimate is at most a number of bytes, or all are fixed."""
+        """Fix variables until the estimate is at most a number of bytes, all are fixed, or slices are too many."""
         while self.cut.bytes > target and self.number <= MAX_SLICE_COUNT and len(self.cut.fixed) < len(self.order):
             looked_at = min(max(_PAIRS // max(1, self.cut.pairs), 1), _CANDIDATE_VARIABLES)
             cuts = [Cut(self, (*self.cut.fixed, v)) for v in self.cut.candidates(self, looked_at)]

@@ -95,7 +95,7 @@ class Facts:
 
     @property
     def has_open_method(self) -> bool:
-        """True if any method may find the optimum."""
+        """True if any method may find the optimum: the task asks for one, and no method or checkpoint is requested."""
         return self.options.solving.is_open and self.description.is_optimum and not self.has_checkpoint
 
     # Time and memory.
