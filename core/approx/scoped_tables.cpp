@@ -98,14 +98,14 @@ template <class Combine>
   return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 
-ELIMINA_VERSIONS void set_to(double* table, const Runs& runs, const double* factor) {
-  combine_with(table, runs, factor, [](double& cell, double value) __attribute__((always_inline)) { cell = value; });
-}
-
 // Tables that are combined only once share the memory of their runs.
 thread_local Runs runs_of_meeting;
 
 }  // namespace
+
+ELIMINA_VERSIONS void set_to(double* table, const Runs& runs, const double* factor) {
+  combine_with(table, runs, factor, [](double& cell, double value) __attribute__((always_inline)) { cell = value; });
+}
 
 ELIMINA_VERSIONS void multiply_by(double* table, const Runs& runs, const double* factor) {
   combine_with(table, runs, factor, [](double& cell, double value) __attribute__((always_inline)) { cell *= value; });

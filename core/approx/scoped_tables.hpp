@@ -63,6 +63,9 @@ template <class Work>
   }
 }
 
+// Overwrites a table with another one, repeated along its other axes.
+void set_to(double* table, const Runs& runs, const double* factor);
+
 // Multiplies a table by another one.
 void multiply_by(double* table, const Runs& runs, const double* factor);
 

@@ -19,6 +19,7 @@ NB_MODULE(_core, m) {
   elimina::approx::bind_approx(m);
   elimina::approx::bind_regions(m);
   elimina::approx::bind_block_gibbs(m);
+  elimina::approx::bind_cutset_conditioning(m);
   elimina::approx::bind_linked_trees(m);
   elimina::consistency::bind_consistency(m);
   elimina::cp::bind_cp(m);

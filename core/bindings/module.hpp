@@ -44,6 +44,7 @@ namespace approx {
 void bind_approx(nanobind::module_& m);
 void bind_regions(nanobind::module_& m);
 void bind_block_gibbs(nanobind::module_& m);
+void bind_cutset_conditioning(nanobind::module_& m);
 void bind_linked_trees(nanobind::module_& m);
 }  // namespace approx
 namespace consistency {

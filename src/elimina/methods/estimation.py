@@ -11,6 +11,7 @@ import numpy as np
 
 from elimina.methods.belief_waves import belief_waves
 from elimina.methods.block_gibbs import block_gibbs
+from elimina.methods.cutset_conditioning import cutset_conditioning
 from elimina.methods.estimate_choice import Candidate, choose_estimate
 from elimina.methods.generalised_belief_propagation import generalised_belief_propagation
 from elimina.methods.importance_sampling import importance_sampling
@@ -38,10 +39,11 @@ class Method(NamedTuple):
 METHODS = (
     Method(belief_waves, 1, 0.2),
     Method(propagate, 1, 0.2),
+    Method(cutset_conditioning, 4, 0.2),
     Method(generalised_belief_propagation, 2, 0.3),
     Method(incremental_trees, 2, 0.4),
     Method(importance_sampling, 3, 0.4),
-    Method(block_gibbs, 3, 0.2),
+    Method(block_gibbs, 3, 0.4),
 )
 """Approximate methods in the order of their first turns."""
 

@@ -125,6 +125,8 @@ def _estimated_posteriors(inquiry: MarginalQuery, estimate: SumEstimate) -> Resu
         log10_z = (estimate.log_z + structure.log_states) / math.log(10)
         interval = log10_interval(estimate.interval, structure.log_states)
         stats["log10_z_error"] = estimate.log_z_error / math.log(10)
+    if estimate.is_exact:
+        return Result("exact", "mar", log10_z=log10_z, marginals=marginals, stats=stats)
     error = _error_of_asked(inquiry, estimate)
     return Result("estimated", "mar", log10_z=log10_z, marginals=marginals, error=error, interval=interval, stats=stats)
 

@@ -75,6 +75,7 @@ class SumEstimate(NamedTuple):
         lower: Lower bound on ``log_z``.
         upper: Upper bound on ``log_z``.
         figures: Further entries of ``Result.stats``.
+        is_exact: True if nothing was approximated.
     """
 
     method: str
@@ -87,6 +88,7 @@ class SumEstimate(NamedTuple):
     lower: float = -math.inf
     upper: float = math.inf
     figures: Mapping[str, int | float | str] = MappingProxyType({})
+    is_exact: bool = False
 
     @property
     def is_zero(self) -> bool:

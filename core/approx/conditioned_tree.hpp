@@ -1,0 +1,81 @@
+// Elimination of some variables given the states of all others: the sum, marginals, and states drawn together (Bidyuk
+// and Dechter 2007, "Cutset sampling for Bayesian networks").
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "approx/scoped_tables.hpp"
+#include "call.hpp"
+
+namespace elimina::approx {
+
+// Tables of a conditioned tree; trees may share them.
+struct TreeTables {
+  std::vector<double> factors, messages, row, sums, log_peaks;
+};
+
+class ConditionedTree {
+ public:
+  // `order`: the variables that are eliminated, each once; all others are conditioned on.
+  ConditionedTree(std::vector<std::int64_t> sizes, const ScopeList& scopes, std::vector<std::int32_t> order);
+
+  // Upward pass: returns the natural logarithm of the sum of products, minus infinity if it is 0. `values`: values of all
+  // factors, from 0 to 1, one factor after another; `states`: states of the variables that are conditioned on.
+  double collect(std::span<const double> values, std::span<const std::int32_t> states, TreeTables& tables) const;
+
+  // Returns whether the last upward pass lost nothing that matters because it was below the range of floats.
+  bool is_accurate(const TreeTables& tables) const;
+
+  // Draws the states of the variables after an upward pass; `uniform` returns numbers from 0 to 1.
+  void draw(std::span<std::int32_t> states, Call<double()> uniform, TreeTables& tables) const;
+
+  // Downward pass, which overwrites the messages of the upward one: adds the marginals of the eliminated variables,
+  // times `weight`. `sums`: those of all variables.
+  void add_marginals(double weight, std::span<double> sums, TreeTables& tables) const;
+
+  std::span<const std::int32_t> order() const { return order_; }
+  // Number of cells of the tables, and of all joined tables.
+  std::int64_t table_cells() const { return factor_cells_ + message_cells_ + largest_row_ + largest_sums_; }
+  std::int64_t joined_cells() const { return joined_cells_; }
+
+ private:
+  struct Axis {
+    std::int32_t variable;
+    std::int64_t stride;
+  };
+  struct Table {  // a factor, or a message of another node, in the product of a node
+    bool is_message;
+    std::uint32_t runs, first_axis, last_axis;  // without the axis of the node's variable
+    std::int64_t offset, cells, stride;
+  };
+  struct Node {
+    std::int32_t parent;  // -1: a root
+    std::uint32_t first_table, last_table;
+    std::int64_t message, cells;  // offset and cells of its message
+  };
+  struct Source {  // a factor as the model has it
+    std::uint32_t first_free, last_free, last_given;
+    std::int64_t begin, target, cells;
+  };
+
+  void reduce(std::span<const double> values, std::span<const std::int32_t> states, TreeTables& tables) const;
+  // Overwrites a row with the product of a node's tables at a state of its variable.
+  void join(const Node& node, std::int64_t state, double* row, const TreeTables& tables) const;
+  const double* cells_of_table(const Table& table, const TreeTables& tables) const {
+    return (table.is_message ? tables.messages : tables.factors).data() + table.offset;
+  }
+
+  std::vector<std::int64_t> sizes_, begins_;
+  std::vector<std::int32_t> order_;
+  std::vector<Node> nodes_;
+  std::vector<Table> tables_;
+  std::vector<Axis> axes_;
+  std::vector<Source> sources_;
+  std::vector<Axis> source_axes_;  // free axes of each factor as in its table, slow to fast, then the other ones
+  std::vector<Runs> runs_;
+  std::int64_t factor_cells_ = 0, message_cells_ = 0, joined_cells_ = 0, largest_row_ = 1, largest_sums_ = 1;
+  std::size_t constants_ = 0;  // factors without free variables, which come first in the reduced tables
+};
+
+}  // namespace elimina::approx

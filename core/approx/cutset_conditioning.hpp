@@ -1,0 +1,44 @@
+// Sums and marginals by conditioning on the states of a few variables, one combination after another (Pearl 1988,
+// "Probabilistic reasoning in intelligent systems", section 4.4.2).
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "approx/conditioned_tree.hpp"
+
+namespace elimina::approx {
+
+class CutsetConditioning {
+ public:
+  // `values`: values of all factors, from 0 to 1; `order`: the variables that are eliminated in each slice. Slices condition
+  // on all others.
+  CutsetConditioning(std::vector<std::int64_t> sizes, const ScopeList& scopes, std::vector<double> values,
+                     std::vector<std::int32_t> order);
+
+  // Adds up slices until all are done, or the thread is asked to stop; returns whether all are.
+  bool run();
+
+  // Share of the slices that are done.
+  double progress() const;
+  // Number of cells of all tables.
+  std::int64_t cells() const { return tree_.table_cells() + std::int64_t(values_.size() + sums_.size()); }
+  // Natural logarithm of the sum of the slices so far, and their marginals.
+  double log_sum() const;
+  std::vector<double> marginals() const;
+  // False if numbers below the range of floats may have mattered.
+  bool is_accurate() const { return is_accurate_; }
+
+ private:
+  void add_slice();
+
+  ConditionedTree tree_;
+  TreeTables tables_;
+  std::vector<std::int64_t> sizes_, begins_;
+  std::vector<double> values_;
+  std::vector<std::int32_t> cutset_, states_;  // states of all variables: 0 if they are eliminated
+  std::vector<double> sums_;                   // marginals times the sums of their slices over the largest one
+  double log_peak_, total_ = 0;
+  bool is_done_ = false, is_accurate_ = true;
+};
+
+}  // namespace elimina::approx

@@ -1,0 +1,110 @@
+"""Exact sums and marginals by conditioning on a few variables, without which elimination fits the memory.
+
+Pearl 1988, "Probabilistic reasoning in intelligent systems", section 4.4.2. Each combination of their states is a
+slice, whose messages fit; slices are added up, weighted by their sums.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+
+import numpy as np
+
+from elimina._core import CutsetConditioning, Stopped
+from elimina.backends.cpu import CpuBackend
+from elimina.methods.factor_lists import FactorList, factors_of, table_bytes
+from elimina.methods.sum_estimate import Limits, SumEstimate
+from elimina.planning.options import Options
+from elimina.planning.ordering import elimination_order
+from elimina.planning.planner import Elimination, make_plan
+from elimina.planning.slicing import Slicer
+from elimina.problem.preparation import Problem
+
+NAME = "cutset conditioning"
+
+_VARIABLE_SECONDS = 2e-4
+"""Seconds of a variable's part in the search for an order and a cutset."""
+
+_ORDER_SHARE, _MIN_ORDER_SECONDS, _MAX_ORDER_SECONDS = 0.02, 0.05, 0.5
+"""Share of the remaining time for the search for an order, and its limits in seconds."""
+
+_MAX_SLICES_PER_SECOND = 1e6
+"""Slices per second of the remaining time, above which they are not tried: each takes a microsecond at least."""
+
+_TRIAL_SHARE, _TIME_SHARE = 0.02, 0.7
+"""Share of the remaining time for the first slices, which tell the time of all; largest share for the others."""
+
+_CELL_BYTES = 8
+
+_SHRINK, _ROUNDS = 0.8, 8
+"""Bytes of the next cutset's slices, as a share of the last one's, if these do not fit; number of cutsets."""
+
+
+def cutset_conditioning(problem: Problem, options: Options, limits: Limits) -> Iterator[SumEstimate]:
+    """Yield the exact marginals, if all slices take less than most of the remaining time.
+
+    Args:
+        problem: Problem of a sum of products.
+        options: Options of the call.
+        limits: Limits of time and memory, and the seed.
+    """
+    if not problem.free or 2 * table_bytes(problem) > limits.memory_bytes:
+        return
+    factors: FactorList | None = None
+    while True:
+        if _VARIABLE_SECONDS * len(problem.free) < limits.seconds:
+            factors = factors or factors_of(problem)
+            if factors.log_scale == -math.inf or not factors.is_complete:
+                return
+            try:
+                conditioning = _conditioning(problem, factors, options, limits)
+                if conditioning is not None and _is_timely(conditioning, limits) and conditioning.run(limits.seconds):
+                    if conditioning.is_accurate:
+                        yield _exact(problem, factors, conditioning)
+                    return
+            except Stopped:
+                pass
+        yield SumEstimate(NAME)
+
+
+def _conditioning(problem: Problem, factors: FactorList, options: Options, limits: Limits) -> CutsetConditioning | None:
+    """Condition on the variables that cost the least additional work; None if there are too many slices."""
+    summed = problem._replace(task="pr", wanted=())
+    sizes = np.array([problem.model.sizes[v] for v in problem.free], dtype=np.int64)
+    number_of = {v: number for number, v in enumerate(problem.free)}
+    seconds = min(max(_MIN_ORDER_SECONDS, _ORDER_SHARE * limits.seconds), _MAX_ORDER_SECONDS)
+    is_quick = options.order == "auto"
+    order = elimination_order(summed, options._replace(order_seconds=seconds) if is_quick else options)
+    machine = CpuBackend(options.threads).machine
+    whole = make_plan(Elimination(summed, order, machine, limits.memory_bytes, keeps_messages=True))
+    slicer, target = Slicer(summed, order, machine, whole), float(limits.memory_bytes)
+    for _ in range(_ROUNDS):
+        slicer.reduce(target)
+        if slicer.number > _MAX_SLICES_PER_SECOND * limits.seconds:
+            return None
+        cutset = set(slicer.cut.fixed)
+        eliminated = np.array([number_of[v] for v in order if v not in cutset], dtype=np.int32)
+        starts, members = factors.scopes
+        conditioning = CutsetConditioning(sizes, starts, members.astype(np.int32), factors.values, eliminated)
+        if _CELL_BYTES * conditioning.cells <= limits.memory_bytes:
+            return conditioning
+        target = _SHRINK * min(target, slicer.cut.bytes)
+    return None
+
+
+def _is_timely(conditioning: CutsetConditioning, limits: Limits) -> bool:
+    """Add up the first slices; return whether all take less than most of the remaining time."""
+    started, seconds = time.monotonic(), limits.seconds
+    if conditioning.run(_TRIAL_SHARE * seconds):
+        return True
+    return time.monotonic() - started < _TIME_SHARE * seconds * conditioning.progress
+
+
+def _exact(problem: Problem, factors: FactorList, conditioning: CutsetConditioning) -> SumEstimate:
+    """Return the answer of all slices."""
+    errors, log_sum = np.zeros(len(problem.free)), conditioning.log_sum
+    if log_sum == -math.inf:
+        return SumEstimate(NAME, -math.inf, 0.0, errors=errors, is_exact=True)
+    return SumEstimate(NAME, log_sum + factors.log_scale, 0.0, conditioning.marginals(), errors, is_exact=True)
