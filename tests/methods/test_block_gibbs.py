@@ -20,6 +20,8 @@ from tests.reference import brute
 from tests.ticking import let_looks_take
 
 SWEEP_SECONDS = 2e-3
+FOREST_CELLS = 16
+"""Cells of tables that eliminate a forest of variables of up to four states, and no more of most models."""
 
 
 @pytest.fixture
@@ -64,12 +66,17 @@ def random_model(seed: int, variables: int = 7, factors: int = 10) -> Model:
     return Model.from_arrays(sizes.tolist(), tables, sense="probability")
 
 
-def sampler_of(problem: Problem, chains: int, seed: int, powers: tuple[float, ...] = (1.0,)) -> BlockGibbs:
+@pytest.fixture
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks are forests, so that small models have several."""
+    monkeypatch.setattr(method, "MAX_CELLS", FOREST_CELLS)
+
+
+def sampler_of(problem: Problem, chains: int, seed: int, cells: float = FOREST_CELLS) -> BlockGibbs:
     factors = method.factors_of(problem)
     starts, members = factors.scopes
-    return BlockGibbs(
-        sizes_of(problem), starts, members.astype(np.int32), factors.values, np.array(powers), chains, seed
-    )
+    scopes = (sizes_of(problem), starts, members.astype(np.int32))
+    return BlockGibbs(*scopes, factors.values, np.ones(1), chains, seed, cells, 600.0)
 
 
 def means_of(problem: Problem, sampler: BlockGibbs, chains: int, sweeps: int, powers: int = 1) -> np.ndarray:
@@ -86,6 +93,20 @@ def test_long_chains_approach_brute_force(seed: int) -> None:
     problem = prepare(random_model(seed), "mar", {0: 0} if seed % 2 else {})
     means = means_of(problem, sampler_of(problem, 4, seed), 4, 20_000)
     assert hellinger_distances(means.mean(axis=0), exact(problem), sizes_of(problem)).max() < 0.01
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_blocks_of_any_size_approach_brute_force(seed: int) -> None:
+    problem = prepare(random_model(seed, variables=9, factors=18), "mar", {})
+    cells = float(np.random.default_rng(seed).integers(4, 200))
+    means = means_of(problem, sampler_of(problem, 4, seed, cells), 4, 5_000)
+    assert hellinger_distances(means.mean(axis=0), exact(problem), sizes_of(problem)).max() < 0.02
+
+
+def test_a_model_that_fits_the_tables_is_one_block_and_exact_after_one_sweep() -> None:
+    problem = prepare(random_model(7, variables=9, factors=18), "mar", {})
+    means = means_of(problem, sampler_of(problem, 1, 0, 4.0**9), 1, 1)
+    assert means[0] == pytest.approx(exact(problem))
 
 
 def test_a_tree_is_one_block_and_exact_after_one_sweep() -> None:
@@ -126,6 +147,7 @@ def test_stated_errors_are_those_of_the_means() -> None:
     assert 0.7 < ratio < 1.4
 
 
+@pytest.mark.usefixtures("small_blocks")
 def test_errors_shrink_as_chains_grow() -> None:
     problem = prepare(random_model(2, variables=8, factors=16), "mar", {})
     answers = estimates(problem, 60)
@@ -143,7 +165,7 @@ def strong_grid(seed: int) -> Model:
     return Model.from_arrays([2] * 16, tables, sense="probability")
 
 
-@pytest.mark.usefixtures("even_pace")
+@pytest.mark.usefixtures("even_pace", "small_blocks")
 @pytest.mark.parametrize("seed", range(4))
 def test_replicas_pass_between_modes_and_tell_the_sum(seed: int) -> None:
     problem = prepare(strong_grid(seed), "mar", {})
@@ -153,7 +175,7 @@ def test_replicas_pass_between_modes_and_tell_the_sum(seed: int) -> None:
     assert powers[0] == 1
     assert powers[-1] == 0
     assert (np.diff(powers) < 0).all()
-    chains = method._Chains(factors, sizes, powers, 4, seed, 32)
+    chains = method._Chains(factors, sizes, powers, 4, limits, 32)
     for _ in range(60):
         chains.advance(limits)
     means = chains.half_chains().mean(axis=0)
@@ -163,7 +185,7 @@ def test_replicas_pass_between_modes_and_tell_the_sum(seed: int) -> None:
     assert error < 0.5
 
 
-@pytest.mark.usefixtures("even_pace")
+@pytest.mark.usefixtures("even_pace", "small_blocks")
 def test_chains_that_stay_in_their_modes_get_replicas(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two modes, between which no block passes: all variables are equal, in pairs of factors that form cliques.
 
@@ -185,13 +207,14 @@ def test_chains_that_stay_in_their_modes_get_replicas(monkeypatch: pytest.Monkey
     assert hellinger_distances(answers[-1].shares, exact(problem), sizes_of(problem)).mean() < 0.1
 
 
+@pytest.mark.usefixtures("small_blocks")
 def test_sums_beyond_the_range_of_floats_are_unknown() -> None:
     """A uniform assignment of these variables has a product of about 1e-4200: no chain at power 0 draws another."""
     pairs = itertools.combinations(range(8), 2)
     model = Model.from_arrays([2] * 8, [(pair, [[1, 1e-300], [1e-300, 1]]) for pair in pairs], sense="probability")
     problem = prepare(model, "mar", {})
     factors, limits = method.factors_of(problem), Limits(time.monotonic() + 600, 1 << 24)
-    chains = method._Chains(factors, sizes_of(problem), np.array([1.0, 0.0]), 2, 0, 32)
+    chains = method._Chains(factors, sizes_of(problem), np.array([1.0, 0.0]), 2, limits, 32)
     chains.advance(limits)
     assert chains.log_z() == (None, np.inf)
 
@@ -202,6 +225,7 @@ def test_forbidden_tuples_and_tables_beyond_the_memory_have_no_estimate() -> Non
     assert estimates(prepare(random_model(0), "mar", {}), 1, memory_bytes=1 << 10) == []
 
 
+@pytest.mark.usefixtures("small_blocks")
 def test_a_turn_ends_at_its_deadline_and_the_next_one_goes_on() -> None:
     problem = prepare(random_model(4), "mar", {})
     limits = Limits(time.monotonic() + 0.2, 1 << 24)
@@ -219,8 +243,12 @@ def test_factors_have_positive_values_of_the_right_number() -> None:
     scopes = Scopes.of([(0, 1)])
     scope = (np.array([2, 2], dtype=np.int64), scopes.starts, scopes.members.astype(np.int32))
     with pytest.raises(ValueError, match="positive"):
-        BlockGibbs(*scope, np.array([1.0, 0.0, 1.0, 1.0]), np.ones(1), 1, 0)
+        BlockGibbs(*scope, np.array([1.0, 0.0, 1.0, 1.0]), np.ones(1), 1, 0, 4.0, 1.0)
+    with pytest.raises(ValueError, match="positive"):
+        BlockGibbs(*scope, np.array([1.0, 2.0, 1.0, 1.0]), np.ones(1), 1, 0, 4.0, 1.0)
     with pytest.raises(ValueError, match="one value"):
-        BlockGibbs(*scope, np.ones(3), np.ones(1), 1, 0)
+        BlockGibbs(*scope, np.ones(3), np.ones(1), 1, 0, 4.0, 1.0)
     with pytest.raises(ValueError, match="first power"):
-        BlockGibbs(*scope, np.ones(4), np.array([0.5]), 1, 0)
+        BlockGibbs(*scope, np.ones(4), np.array([0.5]), 1, 0, 4.0, 1.0)
+    with pytest.raises(ValueError, match="has a table"):
+        BlockGibbs(*scope, np.ones(4), np.ones(1), 1, 0, 1.0, 1.0)

@@ -1,9 +1,10 @@
-"""Gibbs sampling of blocks: draws variables that form a forest together, given all others.
+"""Gibbs sampling of blocks: draws variables that bounded tables eliminate together, given all others.
 
-Jensen, Kong and Kjaerulff 1995, "Blocking Gibbs sampling in very large probabilistic expert systems"; Hamze and de
-Freitas 2004, "From fields to trees". Marginals are means of the blocks' marginals given the other variables. Chains
-that stay in different modes get replicas of flatter distributions, and exchange states with them (Geyer 1991, "Markov
-chain Monte Carlo maximum likelihood"); replicas also give an estimate of the sum.
+Jensen, Kong and Kjaerulff 1995, "Blocking Gibbs sampling in very large probabilistic expert systems"; Bidyuk and
+Dechter 2007, "Cutset sampling for Bayesian networks". Marginals are means of the blocks' marginals given the other
+variables. Chains that stay in different modes get replicas of flatter distributions, with which they exchange states
+(Geyer 1991, "Markov chain Monte Carlo maximum likelihood"), of the variables outside a block by the sums over the
+block; replicas also give an estimate of the sum.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina._core import BlockGibbs
-from elimina.methods.factor_lists import FactorList, factors_of
+from elimina._core import BlockGibbs, Stopped
+from elimina.errors import MemoryLimitError
+from elimina.methods.factor_lists import FactorList, factors_of, table_bytes
 from elimina.methods.sum_estimate import Limits, SampleFolds, SumEstimate
 from elimina.planning.options import Options
 from elimina.problem.preparation import Problem
@@ -27,13 +29,18 @@ METHOD = "block Gibbs sampling"
 CHAINS, TEMPERED_CHAINS = 8, 4
 """Number of chains (their differences give the error), and of chains with replicas."""
 
-CHAIN_BYTES = 1 << 10
-"""Bytes of a variable: its blocks, and its states in all chains."""
+CHAIN_BYTES = 1 << 11
+"""Bytes of a variable: its places in blocks, and its states in all chains."""
+
+MAX_CELLS = 1 << 13
+"""Largest number of cells of the tables that blocks are eliminated with: larger ones take more time than they save."""
+
+CELL_BYTES = 8
 
 MOMENTS = 4
 """Sums over sweeps for each chain and power: see the core's `BlockGibbs.run`."""
 
-MAX_ROUNDS = (32, 16)
+MAX_ROUNDS = (32, 16, 8)
 """Largest number of stored rounds of sweeps, as memory permits; beyond, pairs of rounds are merged."""
 
 BURN_IN_SHARE = 0.125
@@ -42,18 +49,24 @@ BURN_IN_SHARE = 0.125
 ROUND_SECONDS = 0.05
 """Time of a round."""
 
-TRIAL_ROUNDS, STUCK_RATIO, MIN_STUCK_ERROR = 10, 1.4, 0.003
+ROUNDS_SHARE = 0.5
+"""Largest share of the memory for rounds, unless they are few; the rest is for blocks."""
+
+BLOCK_SECONDS = 5e-5
+"""Seconds of a variable's part in making the blocks, and in the first sweep."""
+
+TRIAL_ROUNDS, STUCK_RATIO, MIN_STUCK_ERROR = 6, 1.4, 0.003
 """Rounds after which stuck chains get replicas. Chains are stuck above this ratio of the squared errors by chains to
 those by halves of chains (1 for independent halves, 2 for chains that do not move), and above this error by chains."""
 
-PILOT_POWERS = (*np.geomspace(1.0, 0.01, 20).tolist(), 0.0)
+PILOT_POWERS = (*np.geomspace(1.0, 0.05, 8).tolist(), 0.0)
 """Powers of a pilot run, between which the powers of replicas are interpolated."""
 
-PILOT_SWEEPS = 20
+PILOT_SWEEPS = 10
 """Number of counted sweeps of a pilot run, after as many uncounted ones."""
 
 POWER_STEP, MAX_POWERS = 1.0, 48
-"""Standard deviations of the logarithm of the product of all factors between two powers; largest number of powers."""
+"""Standard deviations of the logarithm of the quotient of two powers' sums over a block; largest number of powers."""
 
 
 class _Round(NamedTuple):
@@ -83,8 +96,12 @@ class _Chains:
         sizes: Number of states of each variable.
         powers: Powers of the replicas; the first one is 1.
         count: Number of chains.
-        seed: Seed of the chains.
+        limits: Limits of time and memory, and the seed.
         max_rounds: Rounds whose sums are stored.
+
+    Raises:
+        MemoryLimitError: No blocks fit the memory.
+        Stopped: Time was up before the chains began.
     """
 
     def __init__(
@@ -93,15 +110,41 @@ class _Chains:
         sizes: NDArray[np.int64],
         powers: Sequence[float],
         count: int,
-        seed: int,
+        limits: Limits,
         max_rounds: int,
     ) -> None:
-        starts, members = factors.scopes
         self._factors, self._sizes, self.powers, self._count = factors, sizes, np.array(powers), count
-        self._sampler = BlockGibbs(sizes, starts, members.astype(np.int32), factors.values, self.powers, count, seed)
+        self._sampler = self._sampler_within(limits, max_rounds)
         self._max_rounds, self._sweeps, self._merged = max_rounds, 1, 1
         self._current, self._remaining = self._empty(), self._sweeps
         self.rounds: list[_Round] = []
+
+    def _sampler_within(self, limits: Limits, max_rounds: int) -> BlockGibbs:
+        """Return the sampler of the largest blocks within the memory."""
+        starts, members = self._factors.scopes
+        held = (max_rounds + 1) * round_bytes(self._count, self._sizes)
+        held += len(self.powers) * self._factors.values.nbytes + CHAIN_BYTES * len(self._sizes)
+        max_table_cells = (limits.memory_bytes - held) / CELL_BYTES
+        least = float(self._sizes.max())
+        # Most variables are eliminated with tables that are far smaller than the largest one.
+        cells = max(least, min(MAX_CELLS, 16 * max_table_cells / len(self._sizes)))
+        while True:
+            sampler = BlockGibbs(
+                self._sizes,
+                starts,
+                members.astype(np.int32),
+                self._factors.values,
+                self.powers,
+                self._count,
+                limits.seed,
+                cells,
+                limits.seconds,
+            )
+            if sampler.table_cells <= max_table_cells:
+                return sampler
+            if cells == least:
+                raise MemoryLimitError("no blocks fit the memory")
+            cells = max(least, cells / 2)
 
     def _empty(self) -> _Round:
         count, sizes = self._count, self._sizes
@@ -132,6 +175,11 @@ class _Chains:
             self._merged *= 2
         self._current, self._remaining = self._empty(), self._sweeps * self._merged
 
+    @property
+    def age(self) -> int:
+        """Number of rounds since burn-in that made rounds long enough."""
+        return self._merged * len(self.rounds)
+
     def half_chains(self) -> NDArray[np.float64]:
         """Return the mean marginals of the first halves of all chains after their burn-in, then of the second ones."""
         kept = self._settled()
@@ -151,7 +199,7 @@ class _Chains:
         if self.powers[-1] != 0:
             return None, math.inf
         moments = _total(self._settled()).moments
-        # The ratio of the sums of two powers is the mean of the factors' product to the power of their difference.
+        # The ratio of the sums of two powers is the mean of the quotient of a block's sums to these powers.
         ratios = moments[:, 1:, 3] / moments[:, 1:, 0]
         if not (ratios > 0).all():
             return None, math.inf
@@ -161,8 +209,8 @@ class _Chains:
         return float(np.log(self._sizes).sum() + pooled + self._factors.log_scale), error
 
     def deviations(self) -> NDArray[np.float64]:
-        """Return the standard deviation of the logarithm of the product of all factors, for each power."""
-        moments = self._current.moments.sum(axis=0)
+        """Return the standard deviation of the logarithm of the quotient of sums, between each power and the next."""
+        moments = self._current.moments.sum(axis=0)[1:]
         count, mean = moments[:, 0], moments[:, 1] / moments[:, 0]
         deviations: NDArray[np.float64] = np.sqrt(np.maximum(moments[:, 2] / count - mean**2, 0))
         return deviations
@@ -170,6 +218,11 @@ class _Chains:
     def forget(self) -> None:
         """Discard the sums of the current round."""
         self._current = self._empty()
+
+
+def round_bytes(count: int, sizes: NDArray[np.int64]) -> float:
+    """Return the bytes of a round's sums of some chains."""
+    return CELL_BYTES * count * float(sizes.sum() + len(sizes))
 
 
 def estimated_errors(
@@ -233,44 +286,60 @@ def block_gibbs(problem: Problem, options: Options, limits: Limits) -> Iterator[
         limits: Limits of time and memory, and the seed.
     """
     sizes = np.array([problem.model.sizes[v] for v in problem.free], dtype=np.int64)
-    table_bytes = 8 * float(problem.groups.cells(problem.model.sizes).sum())
-    round_bytes = 8 * CHAINS * float(sizes.sum() + len(sizes))
-    free_bytes = limits.memory_bytes - table_bytes - CHAIN_BYTES * len(sizes)
-    max_rounds = next((rounds for rounds in MAX_ROUNDS if round_bytes * (rounds + 1) <= free_bytes), None)
-    if not len(sizes) or max_rounds is None:
+    free_bytes = limits.memory_bytes - 2 * table_bytes(problem) - CHAIN_BYTES * len(sizes)
+    least_rounds = MAX_ROUNDS[-1]
+    if not len(sizes) or (least_rounds + 1) * round_bytes(CHAINS, sizes) > free_bytes:
         return
+    while BLOCK_SECONDS * len(sizes) > limits.seconds:
+        yield SumEstimate(METHOD)
     factors = factors_of(problem)
     if factors.log_scale == -math.inf or not (factors.values > 0).all():
         return
     count = CHAINS
-    chains = _Chains(factors, sizes, (1.0,), count, limits.seed, max_rounds)
+    max_rounds = next(
+        rounds
+        for rounds in MAX_ROUNDS
+        if rounds == least_rounds or (rounds + 1) * round_bytes(count, sizes) <= ROUNDS_SHARE * free_bytes
+    )
+    chains: _Chains | None = None
+    while chains is None:
+        try:
+            chains = _Chains(factors, sizes, (1.0,), count, limits, max_rounds)
+        except MemoryLimitError:
+            return
+        except Stopped:
+            yield SumEstimate(METHOD)
     answer: _Answer | None = None
     sum_answer: tuple[float | None, float] = (None, math.inf)
     while True:
         chains.advance(limits)
         # Until replicas have exchanged states, all chains may agree because they are in one mode.
-        if chains.rounds and (len(chains.powers) == 1 or len(chains.rounds) >= TRIAL_ROUNDS):
+        if chains.rounds and (len(chains.powers) == 1 or chains.age >= TRIAL_ROUNDS):
             answer, sum_answer = _Answer.of(chains, sizes, count), chains.log_z()
-        if answer is None:
-            return
-        yield answer.estimate(*sum_answer)
-        if len(chains.powers) == 1 and len(chains.rounds) == TRIAL_ROUNDS and answer.is_stuck:
-            powers = _powers(factors, sizes, limits)
-            if powers and table_bytes * len(powers) <= limits.memory_bytes:
-                count = TEMPERED_CHAINS
-                chains = _Chains(factors, sizes, powers, count, limits.seed, max_rounds)
+        yield SumEstimate(METHOD) if answer is None else answer.estimate(*sum_answer)
+        if answer is not None and len(chains.powers) == 1 and chains.age == TRIAL_ROUNDS and answer.is_stuck:
+            tempered = _tempered(factors, sizes, limits, max_rounds)
+            if tempered is not None:
+                chains, count = tempered, TEMPERED_CHAINS
+
+
+def _tempered(factors: FactorList, sizes: NDArray[np.int64], limits: Limits, max_rounds: int) -> _Chains | None:
+    """Return chains with replicas; None if they do not fit, or time is up."""
+    try:
+        powers = _powers(factors, sizes, limits)
+        return _Chains(factors, sizes, powers, TEMPERED_CHAINS, limits, max_rounds) if powers else None
+    except (MemoryLimitError, Stopped):
+        return None
 
 
 def _powers(factors: FactorList, sizes: NDArray[np.int64], limits: Limits) -> Sequence[float]:
     """Return powers from 1 to 0 with about equal rates of exchange between neighbours; none if time is up."""
-    pilot = _Chains(factors, sizes, PILOT_POWERS, 1, limits.seed, MAX_ROUNDS[-1])
+    pilot = _Chains(factors, sizes, PILOT_POWERS, 1, limits, 1)
     pilot.run(PILOT_SWEEPS, limits.seconds)
     pilot.forget()
     if pilot.run(PILOT_SWEEPS, limits.seconds) < PILOT_SWEEPS:
         return ()
-    powers, deviations = np.array(PILOT_POWERS), pilot.deviations()
-    steps = -np.diff(powers) * (deviations[1:] + deviations[:-1]) / 2
-    distances = np.concatenate([[0.0], np.cumsum(steps)]) / POWER_STEP
+    powers, distances = np.array(PILOT_POWERS), np.concatenate([[0.0], np.cumsum(pilot.deviations())]) / POWER_STEP
     count = min(MAX_POWERS, math.ceil(distances[-1]) + 1)
     chosen: list[float] = np.interp(np.linspace(0, distances[-1], max(count, 2)), distances, powers).tolist()
     return chosen
