@@ -42,7 +42,8 @@ void make_sampler(BlockGibbs* self, Words<const std::int64_t> sizes, Words<const
 void bind_block_gibbs(nb::module_& m) {
   nb::class_<BlockGibbs>(m, "BlockGibbs", "Gibbs sampling of blocks of variables.")
       .def("__init__", &make_sampler, "sizes"_a, "starts"_a, "members"_a, "values"_a, "powers"_a, "chains"_a, "seed"_a,
-           "max_cells"_a, "seconds"_a, "Start chains at random states; the values of the factors are positive, and the first power is 1.")
+           "max_cells"_a, "seconds"_a,
+           "Start chains at random states; the values of the factors are positive, and the first power is 1.")
       .def(
           "run",
           [](BlockGibbs& sampler, std::uint64_t sweeps, Words<double> sums, Words<double> draws, Words<double> moments,
