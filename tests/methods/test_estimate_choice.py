@@ -163,3 +163,13 @@ def test_a_sum_of_zero_stands():
     sampled, _ = samples(rng, rng.uniform(0.2, 0.8, COUNT), 0.01)
     assert choose_estimate([sampled, zero], SIZES).log_z == -math.inf
     assert choose_estimate([], SIZES) is None
+
+
+def test_an_uncertain_sum_makes_marginals_uncertain():
+    """Two methods agree on the marginals; the sum of one has changed by two for each variable."""
+    shares = shares_of(np.full(COUNT, 0.5))
+    unsure, sure = others(shares, 1e-3, log_z_error=2.0 * COUNT), others(shares, 2e-3)
+    assert choose_estimate([unsure], SIZES).error == pytest.approx(0.5)
+    assert choose_estimate([unsure, sure], SIZES).error == pytest.approx(2e-3)
+    unknown = others(shares, 1e-3, log_z_error=math.inf)
+    assert choose_estimate([unknown], SIZES).error == pytest.approx(1e-3)

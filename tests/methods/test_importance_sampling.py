@@ -224,6 +224,17 @@ def test_memory_that_holds_no_samples():
     assert list(importance_sampling(prepare(model, "pr", {}), OPTIONS, limits)) == []
 
 
+def test_mini_buckets_take_the_memory_of_a_graph_that_does_not_fit():
+    """The factors alone exceed the graph's share of the memory."""
+    rng = np.random.default_rng(0)
+    tables = [((v, v + 1, v + 2), rng.random((40, 40, 40))) for v in range(0, 9, 2)] + [((0, 10), rng.random((40, 40)))]
+    problem = prepare(Model.from_arrays([40] * 11, tables, sense="probability"), "mar", {})
+    cells = sum(table.size for _, table in tables)
+    limits = Limits(time.monotonic() + 60, int(3.2 * 8 * cells), 1)
+    run = importance_sampling(problem, Options(threads=1), limits)
+    assert any(estimate.shares is not None for estimate in itertools.islice(run, 3))
+
+
 def test_pilot_chooses_filters_for_uneven_weights():
     rng = np.random.default_rng(0)
     even, uneven = (_proposal(prepare(_model(rng, 10, coupling), "pr", {})) for coupling in (0.01, 8.0))

@@ -32,8 +32,9 @@ CHAINS, TEMPERED_CHAINS = 8, 4
 CHAIN_BYTES = 1 << 11
 """Bytes of a variable: its places in blocks, and its states in all chains."""
 
-MAX_CELLS = 1 << 13
-"""Largest number of cells of the tables that blocks are eliminated with: larger ones take more time than they save."""
+MAX_CELLS, MAX_SWEEP_CELLS = 1 << 13, 1 << 22
+"""Largest number of cells of the tables that blocks are eliminated with, each and together: larger ones take more time
+than they save."""
 
 CELL_BYTES = 8
 
@@ -127,7 +128,7 @@ class _Chains:
         max_table_cells = (limits.memory_bytes - held) / CELL_BYTES
         least = float(self._sizes.max())
         # Most variables are eliminated with tables that are far smaller than the largest one.
-        cells = max(least, min(MAX_CELLS, 16 * max_table_cells / len(self._sizes)))
+        cells = max(least, min(MAX_CELLS, min(16 * max_table_cells, MAX_SWEEP_CELLS) / len(self._sizes)))
         while True:
             sampler = BlockGibbs(
                 self._sizes,

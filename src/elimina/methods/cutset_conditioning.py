@@ -33,6 +33,9 @@ _ORDER_SHARE, _MIN_ORDER_SECONDS, _MAX_ORDER_SECONDS = 0.02, 0.05, 0.5
 _MAX_SLICES_PER_SECOND = 1e6
 """Slices per second of the remaining time, above which they are not tried: each takes a microsecond at least."""
 
+_CUTSET_SHARE, _STEP = 0.05, 0.99
+"""Share of the remaining time for the search for a cutset; bytes after a step of it, as a share of those before."""
+
 _TRIAL_SHARE, _TIME_SHARE = 0.02, 0.7
 """Share of the remaining time for the first slices, which tell the time of all; largest share for the others."""
 
@@ -80,10 +83,13 @@ def _conditioning(problem: Problem, factors: FactorList, options: Options, limit
     machine = CpuBackend(options.threads).machine
     whole = make_plan(Elimination(summed, order, machine, limits.memory_bytes, keeps_messages=True))
     slicer, target = Slicer(summed, order, machine, whole), float(limits.memory_bytes)
+    max_slices, end = _MAX_SLICES_PER_SECOND * limits.seconds, time.monotonic() + _CUTSET_SHARE * limits.seconds
     for _ in range(_ROUNDS):
-        slicer.reduce(target)
-        if slicer.number > _MAX_SLICES_PER_SECOND * limits.seconds:
-            return None
+        while slicer.cut.bytes > target:
+            # Each variable divides the bytes by the number of its states at most.
+            if slicer.number * slicer.cut.bytes / target > max_slices or time.monotonic() > end:
+                return None
+            slicer.reduce(max(target, _STEP * slicer.cut.bytes))
         cutset = set(slicer.cut.fixed)
         eliminated = np.array([number_of[v] for v in order if v not in cutset], dtype=np.int32)
         starts, members = factors.scopes

@@ -20,6 +20,9 @@ from elimina.methods.sum_estimate import SampleFolds, SumEstimate, hellinger_dis
 DOUBT_SHARE = 0.25
 """Share of the distance from another method's estimate that counts as error, if no samples decide."""
 
+SUM_DOUBT_SHARE = 0.5
+"""Least error of marginals, if no samples decide, as a share of the error of the sum's logarithm for each variable."""
+
 TRUST_FACTOR = 3.0
 """Largest error of a more trusted method relative to the least error, if no samples decide."""
 
@@ -163,9 +166,11 @@ def _pairs(folds: SampleFolds) -> float:
 
 
 def _doubted(estimate: SumEstimate, others: Sequence[SumEstimate], sizes: NDArray[np.int64]) -> SumEstimate:
-    """Return an estimate with a larger error where others contradict it: they may be right."""
+    """Return an estimate with a larger error where its sum is uncertain, or others contradict it and may be right."""
     assert estimate.shares is not None
     error = estimate.error
+    if estimate.log_z_error < math.inf and len(sizes):
+        error = max(error, SUM_DOUBT_SHARE * min(1.0, estimate.log_z_error / len(sizes)))
     for other in others:
         if other is not estimate and other.shares is not None:
             distance = float(hellinger_distances(estimate.shares, other.shares, sizes).mean())

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from elimina._core import add_weights
 from elimina.errors import ImpossibleEvidenceError, MemoryLimitError, TimeLimitError
+from elimina.methods.factor_lists import table_bytes
 from elimina.methods.join_graph_proposals import join_graph_proposal
 from elimina.methods.mixtures import MixtureSampler
 from elimina.methods.proposals import Proposal, forward_proposal, message_proposal, mini_bucket_plan, mixture_of
@@ -373,6 +374,10 @@ def _rungs(problem: Problem, options: Options, limits: Limits) -> Iterator[Seque
     def form(proposal: Proposal | None) -> SampleForm | None:
         return proposal and form_of(proposal, sample_memory, limits.seed, options.host_threads)
 
+    # Buckets may take the memory of a join graph that cannot even hold the factors.
+    has_graph = table_bytes(problem) <= _GRAPH_SHARE * memory
+    graph_memory = int(_GRAPH_SHARE * memory) if has_graph else 0
+    bucket_memory = int((_BUCKETS_SHARE + _GRAPH_SHARE) * memory) - graph_memory
     forward = form(forward_proposal(problem, int(_GRAPH_SHARE * memory)))
     seconds, largest_ibound = _QUICK_SECONDS, 0.0
     while seconds < _MAX_PLAN_SECONDS:
@@ -380,7 +385,7 @@ def _rungs(problem: Problem, options: Options, limits: Limits) -> Iterator[Seque
             yield ()
             continue
         try:
-            plan = mini_bucket_plan(problem, order, options, int(_BUCKETS_SHARE * memory), seconds)
+            plan = mini_bucket_plan(problem, order, options, bucket_memory, seconds)
         except MemoryLimitError:
             break
         ibound = math.inf if plan.minibuckets is None else plan.minibuckets.ibound
@@ -401,7 +406,7 @@ def _rungs(problem: Problem, options: Options, limits: Limits) -> Iterator[Seque
             yield forms
             if by_buckets is not None and not buckets.is_exact and by_buckets.efficiency < _GOOD_EFFICIENCY:
                 graph_seconds = max(seconds, time.monotonic() - started)
-                graph = join_graph_proposal(problem, order, int(_GRAPH_SHARE * memory), graph_seconds)
+                graph = join_graph_proposal(problem, order, graph_memory, graph_seconds)
                 mixture = form(graph and mixture_of([buckets, graph]))
                 is_mixed = mixture is not None and mixture.efficiency >= _MIN_MIXTURE_EFFICIENCY
                 others = [mixture] if is_mixed else [*forms, form(graph)]
