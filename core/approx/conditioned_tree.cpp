@@ -18,9 +18,9 @@ constexpr double kUnlimited = std::numeric_limits<double>::infinity();
 // Products below this may leave the range of floats.
 constexpr double kLeastProduct = 1e-290;
 
-// What is lost below the range of floats is at most 1e-308 in units of the peaks above it: while these multiply to more
-// than this, it does not matter.
-constexpr double kLeastLogPeaks = -500;
+// A product below the range of floats is at most 1e-308 times the scales of the nodes above it; if these scales multiply
+// to more than this limit, its loss does not matter.
+constexpr double kLeastLogScales = -500;
 
 }  // namespace
 
@@ -161,7 +161,7 @@ double ConditionedTree::collect(std::span<const double> values, std::span<const 
   reduce(values, states, tables);
   tables.messages.resize(std::size_t(message_cells_));
   tables.row.resize(std::size_t(largest_row_));
-  tables.log_peaks.assign(nodes_.size(), -kUnlimited);
+  tables.log_scales.assign(nodes_.size(), -kUnlimited);
   double log = 0;
   for (std::size_t constant = 0; constant < constants_; ++constant) log += std::log(tables.factors[constant]);
   for (std::size_t number = 0; number < nodes_.size() && log > -kUnlimited; ++number) {
@@ -176,23 +176,23 @@ double ConditionedTree::collect(std::span<const double> values, std::span<const 
     if (!(peak > 0)) return -kUnlimited;
     const double scale = 1 / peak;
     for (std::int64_t cell = 0; cell < node.cells; ++cell) message[cell] *= scale;
-    tables.log_peaks[number] = std::log(peak);
-    log += tables.log_peaks[number];
+    tables.log_scales[number] = std::log(peak);
+    log += tables.log_scales[number];
   }
   return log;
 }
 
 bool ConditionedTree::is_accurate(const TreeTables& tables) const {
   // A message of zeros ends an upward pass.
-  const auto unfinished = std::ranges::find(tables.log_peaks, -kUnlimited) - tables.log_peaks.begin();
+  const auto unfinished = std::ranges::find(tables.log_scales, -kUnlimited) - tables.log_scales.begin();
   const bool is_zero = std::size_t(unfinished) < nodes_.size();
   const std::size_t joined = std::size_t(unfinished) + is_zero;
-  std::vector<double> paths(nodes_.size());  // logarithms of the product of the peaks from each node to its root
+  std::vector<double> paths(nodes_.size());  // logarithms of the product of the scales from each node to its root
   for (std::size_t number = joined; number-- > 0;) {
     const Node& node = nodes_[number];
     if (!is_zero) {
-      paths[number] = std::min(0.0, tables.log_peaks[number]) + (node.parent < 0 ? 0.0 : paths[node.parent]);
-      if (paths[number] > kLeastLogPeaks) continue;
+      paths[number] = std::min(0.0, tables.log_scales[number]) + (node.parent < 0 ? 0.0 : paths[node.parent]);
+      if (paths[number] > kLeastLogScales) continue;
     }
     double product = 1;
     for (std::uint32_t at = node.first_table; at < node.last_table; ++at) {

@@ -12,7 +12,7 @@ namespace elimina::approx {
 
 // Tables of a conditioned tree; trees may share them.
 struct TreeTables {
-  std::vector<double> factors, messages, row, sums, log_peaks;
+  std::vector<double> factors, messages, row, sums, log_scales;
 };
 
 class ConditionedTree {

@@ -2,9 +2,9 @@
 
 Jensen, Kong and Kjaerulff 1995, "Blocking Gibbs sampling in very large probabilistic expert systems"; Bidyuk and
 Dechter 2007, "Cutset sampling for Bayesian networks". Marginals are means of the blocks' marginals given the other
-variables. Chains that stay in different modes get replicas of flatter distributions, with which they exchange states
-(Geyer 1991, "Markov chain Monte Carlo maximum likelihood"), of the variables outside a block by the sums over the
-block; replicas also give an estimate of the sum.
+variables. Chains that stay in different modes get replicas of flatter distributions (Geyer 1991, "Markov chain Monte
+Carlo maximum likelihood"). Neighbouring replicas exchange the states of the variables outside a block, by the sums over
+the block. Replicas also give an estimate of the sum.
 """
 
 from __future__ import annotations
