@@ -24,7 +24,7 @@ from elimina.problem.preparation import Problem
 
 NAME = "cutset conditioning"
 
-_VARIABLE_SECONDS = 2e-4
+_VARIABLE_SECONDS = 5e-4
 """Seconds of a variable's part in the search for an order and a cutset."""
 
 _ORDER_SHARE, _MIN_ORDER_SECONDS, _MAX_ORDER_SECONDS = 0.02, 0.05, 0.5
