@@ -80,7 +80,7 @@ std::shared_ptr<PlannedTree> make_tree(Words<const i64> sizes, Words<const i64> 
 
 nb::tuple lists_of(const Lists& lists) { return nb::make_tuple(array_of(lists.starts), array_of(lists.items)); }
 
-PlannedSteps make_steps(std::shared_ptr<PlannedTree> tree, const std::string& passes, int tables, bool levelled,
+PlannedSteps make_steps(std::shared_ptr<PlannedTree> tree, const std::string& passes, int tables, bool matched,
                         Words<const double> weights, Words<const int> wanted, bool products, bool fused,
                         const std::vector<std::vector<int>>& families) {
   PlannedSteps made{tree, std::make_shared<Steps>()};
@@ -106,8 +106,8 @@ PlannedSteps make_steps(std::shared_ptr<PlannedTree> tree, const std::string& pa
     } else {
       for (int number = 0; number < int(tree->tree.size()); ++number) sequence.push_back(number);
     }
-    *made.steps = upward_steps(tree->tree, tree->scopes, tree->sizes, sequence, rules, levelled, weight_list,
-                               passes == "lasting");
+    *made.steps =
+        upward_steps(tree->tree, tree->scopes, tree->sizes, sequence, rules, matched, weight_list, passes == "lasting");
   }
   return made;
 }
@@ -273,7 +273,7 @@ void bind_plan(nb::module_& m) {
         "threads"_a,
         "Partition each bucket by the contents of its tables: see `contents.hpp`. Variables are places in "
         "the order of elimination.");
-  m.def("plan_steps", &make_steps, "tree"_a, "passes"_a, "tables"_a, "levelled"_a, "weights"_a, "wanted"_a,
+  m.def("plan_steps", &make_steps, "tree"_a, "passes"_a, "tables"_a, "matched"_a, "weights"_a, "wanted"_a,
         "products"_a = false, "fused"_a = false, "families"_a = std::vector<std::vector<int>>(),
         "Return the steps over a tree. `passes`: `upward`, `lasting` (upward, and messages stay), "
         "`postorder`, `both` or `joint`. `products`: steps may be matrix products, so even small buckets "

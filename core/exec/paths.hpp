@@ -36,7 +36,7 @@ namespace elimina {
   path(pack_gathered, "pack-gathered")                       \
   path(pack_transposed, "avx512-pack-transposed")            \
   path(pack_permuted, "avx512-pack-permuted")                \
-  path(levelling, "levelling")                               \
+  path(matching, "matching")                                 \
   path(several_variables, "several-variables")               \
   path(several_threads, "several-threads")                   \
   path(slice, "slice")                                       \
@@ -84,7 +84,7 @@ namespace elimina {
   path(cuda_tile, "cuda-tile")                               \
   path(cuda_product, "cuda-product")                         \
   path(cuda_faces, "cuda-faces")                             \
-  path(cuda_levelling, "cuda-levelling")                     \
+  path(cuda_matching, "cuda-matching")                       \
   path(cuda_library, "cuda-library")                         \
   path(cuda_tiles_of_host, "cuda-tiles-of-host")             \
   path(cuda_tiles_of_scratch, "cuda-tiles-of-scratch")       \

@@ -122,7 +122,7 @@ class Placer {
     double moved = out;
     for (const Read& read : reads) moved += cells(read.scope);
     const double work = double(step.domain) * out;
-    const i64 once = step.variable == kLevel ? 0 : step.tables_a + step.tables_b;
+    const i64 once = step.variable == kMatching ? 0 : step.tables_a + step.tables_b;
     const double streamed = double(i64(reads.size()) - once);
     layout_.work += runs * work;
     layout_.operations += runs * work * double(std::max<std::size_t>(reads.size(), 1));

@@ -152,7 +152,7 @@ Read Writer::project(int variable, std::span<const int> separator, std::vector<R
   return reads.front();
 }
 
-std::vector<Read> Writer::level(const std::vector<Read>& marginals, std::span<const double> weights) {
+std::vector<Read> Writer::match(const std::vector<Read>& marginals, std::span<const double> weights) {
   const int scope = marginals.front().scope;
   Tile tile;
   tile.outer.resize(scope_of(marginals.front()).size());
@@ -163,7 +163,7 @@ std::vector<Read> Writer::level(const std::vector<Read>& marginals, std::span<co
     tile.streamed.resize(marginals.size() - number);
     std::iota(tile.tables_a.begin(), tile.tables_a.end(), 0);
     std::iota(tile.streamed.begin(), tile.streamed.end(), int(number));
-    tables.push_back({add({int(kLevel), scope, 1, 0, weights[number], {}}, marginals, tile, -1), scope});
+    tables.push_back({add({int(kMatching), scope, 1, 0, weights[number], {}}, marginals, tile, -1), scope});
   }
   return tables;
 }
@@ -424,7 +424,7 @@ namespace {
 // Adds one table to each mini-bucket of a variable, so that all agree on the best cost of each value of their common
 // variables: the excess of one over the mean goes to the others (moment matching: Ihler, Flerova, Dechter and Otten
 // 2012, section 3.2; with weights, marginals of their powers: Liu and Ihler 2011).
-class Level {
+class Matching {
  public:
   struct Branch {
     int node;
@@ -432,7 +432,7 @@ class Level {
     double weight;
   };
 
-  Level(const Tree& tree, Writer& writer, int tables) : tree_(tree), writer_(writer), tables_(tables) {}
+  Matching(const Tree& tree, Writer& writer, int tables) : tree_(tree), writer_(writer), tables_(tables) {}
 
   void apply(std::vector<Branch>& branches) {
     const std::vector<int> axes = shared(branches);
@@ -447,7 +447,7 @@ class Level {
                                         axes, branch->weight));
         weights.push_back(branch->weight);
       }
-      const std::vector<Read> tables = writer_.level(bests, parts_of_sum(weights));
+      const std::vector<Read> tables = writer_.match(bests, parts_of_sum(weights));
       for (std::size_t i = 0; i < some.size(); ++i) some[i]->reads.push_back(tables[i]);
     }
   }
@@ -479,25 +479,25 @@ class Level {
 }  // namespace
 
 Steps upward_steps(const Tree& tree, const Lists& scopes, std::span<const i64> sizes, std::span<const int> sequence,
-                   StepRules rules, bool levelled, std::span<const double> weights, bool stays) {
+                   StepRules rules, bool matched, std::span<const double> weights, bool stays) {
   Writer writer(tree, scopes, sizes, rules);
-  Level level(tree, writer, rules.tables);
+  Matching matching(tree, writer, rules.tables);
   Fusion fusion(tree, sizes, rules.tables);
   std::vector<int> written(tree.size()), written_scopes(tree.size());
-  std::vector<Level::Branch> branches;
+  std::vector<Matching::Branch> branches;
   for (std::size_t from = 0, to; from < sequence.size(); from = to) {
     to = from;
     branches.clear();
     while (to < sequence.size() && tree.variables[sequence[to]] == tree.variables[sequence[from]]) {
       const int number = sequence[to++];
-      Level::Branch& branch =
-          branches.emplace_back(Level::Branch{number, fusion.remove(number), weights.empty() ? 1.0 : weights[number]});
+      Matching::Branch& branch = branches.emplace_back(
+          Matching::Branch{number, fusion.remove(number), weights.empty() ? 1.0 : weights[number]});
       writer.add_factors(number, branch.reads);
       for (const int child : tree.children[number])
         if (!fusion.waits(child)) branch.reads.push_back({written[child], written_scopes[child]});
     }
-    if (levelled && branches.size() > 1) level.apply(branches);
-    for (Level::Branch& branch : branches) {
+    if (matched && branches.size() > 1) matching.apply(branches);
+    for (Matching::Branch& branch : branches) {
       // A bucket waits for the next one alone, because its inputs stay in memory until then; if all messages stay, it
       // may wait for any.
       const bool is_next = stays || (to < sequence.size() && sequence[to] == tree.parents[branch.node]);

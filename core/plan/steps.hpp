@@ -20,7 +20,7 @@ struct Read {
 
 // A step before memory is laid out. Tables are read in the sequence lhs, rhs, streamed.
 struct Step {
-  int variable;  // the eliminated variable, or kJoin or kLevel (elimina/program.hpp)
+  int variable;  // the eliminated variable, or kJoin or kMatching (elimina/program.hpp)
   // Number in Steps::axes of the list of axes (slow, middle, fast); -1: the variables of the scope, in its sequence.
   int axes;
   i64 domain;      // product of the numbers of values of all eliminated variables
@@ -120,7 +120,7 @@ class Writer {
                double weight);
   // Appends the moment matching of mini-buckets; returns a table for each, over the scope of their marginals.
   // `weights`: each one's share of the mean.
-  std::vector<Read> level(const std::vector<Read>& marginals, std::span<const double> weights);
+  std::vector<Read> match(const std::vector<Read>& marginals, std::span<const double> weights);
 
  private:
   struct Bucket;
@@ -154,11 +154,11 @@ class Writer {
   StepShape shape_;
 };
 
-// The pass towards the roots. `sequence`: all nodes, children before parents. `levelled`: mini-buckets of a variable,
+// The pass towards the roots. `sequence`: all nodes, children before parents. `matched`: mini-buckets of a variable,
 // which must be neighbours in `sequence`, get moment matching before they are eliminated. `weights`: weight of each
 // node's elimination; empty: 1. `stays`: messages stay after their last reader.
 Steps upward_steps(const Tree& tree, const Lists& scopes, std::span<const i64> sizes, std::span<const int> sequence,
-                   StepRules rules, bool levelled, std::span<const double> weights, bool stays);
+                   StepRules rules, bool matched, std::span<const double> weights, bool stays);
 
 // Both passes (Shafer and Shenoy 1990), as far as the marginals of the wanted variables and the joint marginals of the
 // families need them. A family must lie in the scope of a table.

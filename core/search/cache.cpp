@@ -19,7 +19,7 @@ Word status_word(std::uint64_t nodes, bool solved, int best) {
          Word(static_cast<std::uint32_t>(best));
 }
 constexpr std::size_t first_buckets = 1 << 12;
-constexpr std::size_t least_part = 4;  // entries get at least 1 / least_part of the bytes
+constexpr double min_entry_share = 0.25;  // share of the bytes that entries get, at least
 constexpr int most_tries = 1000;
 // Smallest number of buckets whose entries several threads move; one thread takes about a millisecond for it.
 constexpr std::size_t least_shared_buckets = 1 << 14;
@@ -74,7 +74,8 @@ Cache::Cache(const Problem& problem, std::size_t bytes, bool shared) : shared_(s
   bucket_words_ = shared_ + static_cast<std::size_t>(ways) * (words_ + 2);
   // Lists of deep trees may take more memory than the limit; entries get a minimum then.
   const std::size_t listed = problem.bytes() + digits_.size() * sizeof(Digit);
-  const std::size_t entry_bytes = std::max(bytes / least_part, bytes - std::min(bytes, listed));
+  const auto least_bytes = static_cast<std::size_t>(min_entry_share * static_cast<double>(bytes));
+  const std::size_t entry_bytes = std::max(least_bytes, bytes - std::min(bytes, listed));
   active_ = std::max<std::size_t>(1, entry_bytes / (bucket_words_ * sizeof(Word)));
   int doublings = 0;
   for (; active_ > first_buckets; ++doublings) active_ /= 2;

@@ -22,7 +22,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr double tolerance = 1e-9;
 constexpr std::uint64_t first_quantum = 8, last_quantum = 2048;
-constexpr double first_part = 32;  // divisor of the gap: the first step of the root's limit
+constexpr double first_width_share = 1.0 / 32;  // first step of the root's limit, as a share of the gap
 // Dives may take the first share of the time so far, and always the second share of the time limit.
 constexpr double dived_share = 0.5, dived_first = 0.25;
 
@@ -146,7 +146,7 @@ class Run {
 
   double next_limit() {
     const std::lock_guard lock(mutex_);
-    if (width_ == 0) width_ = (upper_ < infinite ? upper_ - lower_ : 1 + std::abs(lower_)) / first_part;
+    if (width_ == 0) width_ = first_width_share * (upper_ < infinite ? upper_ - lower_ : 1 + std::abs(lower_));
     if (problem_.integral) width_ = std::max(1.0, std::ceil(width_));
     return std::min(limit(upper_), lower_ + width_);
   }

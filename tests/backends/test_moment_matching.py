@@ -19,7 +19,7 @@ from elimina.planning.packed_steps import Steps
 from elimina.planning.plan import MiniBuckets, Plan
 from elimina.planning.program import pack
 from elimina.planning.slice_form import Slicing
-from elimina.planning.step import LEVEL, Output
+from elimina.planning.step import MATCHING, Output
 from elimina.planning.stream import Streamed
 from elimina.problem.semirings import SEMIRINGS
 from tests.reference import program as reference
@@ -33,7 +33,7 @@ def tables(builder, factors):
     """The factors over the builder's variables in order."""
     found = []
     for step in builder.steps:
-        if step.variable == LEVEL:
+        if step.variable == MATCHING:
             break
         operand = step.operands[0]
         view = reference._view(factors, operand.offset, operand.strides, step.sizes)
@@ -85,7 +85,7 @@ def test_each_cell_is_exact(semiring, dtype, sizes, count, same_order, padding, 
             assert sum(map(int, found)) == 0
             assert max(int(v) + f for v, f in zip(values, found, strict=True)) <= -(-total // count)
         elif semiring == "log-sum-exp":
-            parts = [step.weight for step in builder.steps if step.variable == LEVEL]
+            parts = [step.weight for step in builder.steps if step.variable == MATCHING]
             expected = [part * sum(map(float, values)) - float(v) for part, v in zip(parts, values, strict=True)]
             np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-4 if dtype == "float32" else 1e-13)
         else:
@@ -170,13 +170,13 @@ def test_long_chains(semiring, dtype):
     reference.assert_same(program, run, reference.run(program, factors))
 
 
-def minibucket_plan(sizes, scopes, parts, shared, *, levelled):
+def minibucket_plan(sizes, scopes, parts, shared, *, matched):
     """Eliminate variable 0 of a bucket in mini-buckets, by the planner's own parts; one output for each of them."""
     position = {v: v for v in range(len(sizes))}
     steps, messages = [], []
     reads = [[Read(f, -1, scopes[f]) for f in part] for part in parts]
     extra: list[list[Read]] = [[] for _ in parts]
-    if levelled:
+    if matched:
         marginals = []
         for part in reads:
             left = [*part]
@@ -199,7 +199,7 @@ def minibucket_plan(sizes, scopes, parts, shared, *, levelled):
         arena_cells=cells, keep=True, decode=False, device="cpu", memory_limit=2**40, bytes={}, seconds=0.0,
         largest_table=max(step.out_cells for step in placed), work=sum(step.work for step in placed),
         operations=sum(step.work * len(step.operands) for step in placed),
-        minibuckets=MiniBuckets(len(sizes), 1, len(parts), levelled),
+        minibuckets=MiniBuckets(len(sizes), 1, len(parts), matched),
     )  # fmt: skip
 
 
@@ -235,9 +235,9 @@ def test_messages_of_levelled_mini_buckets_bound_the_bucket(seed, forbidden):
         total = sum(int(c[tuple(values[v] for v in scope)]) for c, scope in zip(costs, scopes, strict=True))
         exact[values[1:]] = min(exact[values[1:]], total)
     bounds = []
-    for levelled in (False, True):
+    for matched in (False, True):
         total = np.zeros(sizes[1:], np.int64)
-        for axes, values in messages_of(minibucket_plan(sizes, scopes, parts, shared, levelled=levelled), costs):
+        for axes, values in messages_of(minibucket_plan(sizes, scopes, parts, shared, matched=matched), costs):
             assert values.min() >= 0
             total += values.reshape([sizes[v] if v in axes else 1 for v in range(1, 5)])
         assert (np.minimum(total, 10**6) <= exact).all()
@@ -248,10 +248,8 @@ def test_messages_of_levelled_mini_buckets_bound_the_bucket(seed, forbidden):
 
 
 def test_the_planner_places_levellings():
-    plan = minibucket_plan(
-        [3, 4, 5, 6, 2], [(0, 1, 2), (0, 1, 3), (0, 1, 4)], [(0,), (1,), (2,)], (0, 1), levelled=True
-    )
-    steps = [step for step in plan.steps if step.variable == LEVEL]
+    plan = minibucket_plan([3, 4, 5, 6, 2], [(0, 1, 2), (0, 1, 3), (0, 1, 4)], [(0,), (1,), (2,)], (0, 1), matched=True)
+    steps = [step for step in plan.steps if step.variable == MATCHING]
     assert [step.tables_a for step in steps] == [0, 1, 2]
     assert len({tuple(o.source for o in step.operands) for step in steps}) == 1
     packed = Steps.packed(steps)
@@ -259,7 +257,7 @@ def test_the_planner_places_levellings():
     assert words[:12] == [words[0], 1, -2, 2, 2, 0, 12, 1, 1, 3, 1, 0]
 
 
-PLAN = minibucket_plan([3, 4, 5], [(0, 1), (0, 2)], [(0,), (1,)], (0,), levelled=True)
+PLAN = minibucket_plan([3, 4, 5], [(0, 1), (0, 2)], [(0,), (1,)], (0,), matched=True)
 
 
 @pytest.mark.parametrize(
@@ -276,5 +274,5 @@ PLAN = minibucket_plan([3, 4, 5], [(0, 1), (0, 2)], [(0,), (1,)], (0,), levelled
 def test_what_knows_nothing_of_levellings_is_refused(changes, what):
     with pytest.raises(InternalError, match=f"cannot run on {what}"):
         pack(PLAN._replace(**changes), 3)
-    plain = minibucket_plan([3, 4, 5], [(0, 1), (0, 2)], [(0,), (1,)], (0,), levelled=False)
+    plain = minibucket_plan([3, 4, 5], [(0, 1), (0, 2)], [(0,), (1,)], (0,), matched=False)
     assert len(pack(plain._replace(**{k: v for k, v in changes.items() if k != "sparse"}), 3).starts) == 2

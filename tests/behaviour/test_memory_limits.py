@@ -72,14 +72,14 @@ def many_tables(number: int = 800) -> Model:
     return Model(variables, [Table(scope, noise.integers(0, 50, (2, 2, 2))) for scope in scopes], sense="min-cost")
 
 
-@pytest.mark.parametrize(("memory", "levelled"), [(1 << 22, False), (1 << 30, True)])
-def test_moment_matching_only_where_its_records_fit(memory, levelled):
+@pytest.mark.parametrize(("memory", "matched"), [(1 << 22, False), (1 << 30, True)])
+def test_moment_matching_only_where_its_records_fit(memory, matched):
     problem = prepare(many_tables(), "mpe", {})
     plan = make_bounded_plan(
         Elimination(problem, problem.free, cpu_machine(1), memory, None), "auto", True, seconds=0.2
     )
     assert plan.minibuckets is not None
-    assert plan.minibuckets.levelled is levelled
+    assert plan.minibuckets.matched is matched
 
 
 @pytest.mark.parametrize("is_alone", [True, False])

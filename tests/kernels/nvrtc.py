@@ -139,10 +139,10 @@ def faces_kernels(semiring: str, dtype: str) -> list[str]:
     return [kernel.name for kernel in kernels.faces_kernels(semiring, np.dtype(dtype))]
 
 
-def level_kernels(semiring: str, dtype: str) -> list[str]:
+def matching_kernels(semiring: str, dtype: str) -> list[str]:
     """Kernels of moment matching; those of large steps for 2, 5 and 16 mini-buckets."""
     kind = semiring, np.dtype(dtype)
-    names = [kernels.level_kernel(*kind, tables, words).name for tables in (2, 5, 16) for words in (True, False)]
+    names = [kernels.matching_kernel(*kind, tables, words).name for tables in (2, 5, 16) for words in (True, False)]
     return names + [kernels.forest_kernel(*kind, tree, levels=True) for tree in (True, False)]
 
 

@@ -41,7 +41,7 @@ def test_each_semiring_and_dtype(compiler, semiring, dtype):
     tiles, products = nvrtc.tile_kernels(*kind), nvrtc.product_kernels(*kind)
     names = [
         *(kernels.forest_kernel(*kind, tree) for tree in (True, False)),
-        *(nvrtc.level_kernels(semiring, dtype) if SEMIRINGS[semiring].is_matched else ()),
+        *(nvrtc.matching_kernels(semiring, dtype) if SEMIRINGS[semiring].is_matched else ()),
         kernels.decode_kernel(*kind),
         *tiles,
         *products,
@@ -59,7 +59,7 @@ def test_other_architectures(compiler):
         kernels.product_kernel("sum-product", np.dtype(np.float64), 16, True, 0).name,
         *nvrtc.faces_kernels("sum-product", "float32"),
         kernels.forest_kernel("min-sum", np.dtype(np.int32), False),
-        kernels.level_kernel("min-sum", np.dtype(np.int16), 3, True).name,
+        kernels.matching_kernel("min-sum", np.dtype(np.int16), 3, True).name,
     ]
     for architecture in sorted({*OTHERS, max(known)}):
         assert architecture in known
@@ -127,14 +127,14 @@ def test_headers_compile_on_the_host(tmp_path):
         pytest.skip("no C++ compiler")
     source = tmp_path / "headers.cpp"
     source.write_text(
-        "#include <elimina/program.hpp>\n#include <elimina/level.hpp>\n#include <elimina/different.hpp>\n"
+        "#include <elimina/program.hpp>\n#include <elimina/matching.hpp>\n#include <elimina/different.hpp>\n"
         "using namespace elimina;\n"
         "static_assert(sizeof(i64) == 8 && sizeof(u64) == 8 && sizeof(i16) == 2);\n"
         "template <class S> auto use(S s) { auto sum = s.start(); s.add(sum, s.combine(s.one(), s.one())); "
         "return s.finish(sum); }\n"
         "int main() { return int(use(MinSum<i16>{9}) + use(MinSum<float>{9}) + use(SumProduct<double>{}) "
         "+ use(SumProduct<float>{}) + use(LogSumExp<double>{}) + use(Count<u64>{7})) + scale_exponent<float>(0) "
-        "+ level_cell(MinSum<i16>{9}, i16(-7), i16(0), i16(1), 0, 2) != -2; }\n"
+        "+ matched_cell(MinSum<i16>{9}, i16(-7), i16(0), i16(1), 0, 2) != -2; }\n"
     )
     binary = tmp_path / "headers"
     command = [

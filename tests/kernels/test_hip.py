@@ -23,7 +23,7 @@ def test_each_semiring_and_dtype(semiring: str, dtype: str, tmp_path: Path) -> N
     kind = semiring, np.dtype(dtype)
     names = [
         *(kernels.forest_kernel(*kind, tree) for tree in (True, False)),
-        *(nvrtc.level_kernels(semiring, dtype) if SEMIRINGS[semiring].is_matched else ()),
+        *(nvrtc.matching_kernels(semiring, dtype) if SEMIRINGS[semiring].is_matched else ()),
         kernels.decode_kernel(*kind),
         *nvrtc.tile_kernels(*kind),
         *nvrtc.product_kernels(*kind),
@@ -44,7 +44,7 @@ def test_machine_code(tmp_path: Path) -> None:
         kernels.product_kernel("sum-product", np.dtype(np.float64), 16, True, 0).name,
         *nvrtc.faces_kernels("sum-product", "float32"),
         kernels.forest_kernel("min-sum", np.dtype(np.int32), False),
-        kernels.level_kernel("min-sum", np.dtype(np.int16), 3, True).name,
+        kernels.matching_kernel("min-sum", np.dtype(np.int16), 3, True).name,
         kernels.decode_kernel("sum-product", np.dtype(np.float64)),
         kernels.scale_kernel("sum-product", np.dtype(np.float64)),
         kernels.place_kernel(np.dtype("int16"), np.dtype("int32"), True),

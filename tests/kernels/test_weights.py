@@ -26,7 +26,7 @@ ROWS = (
 PROGRAM = """
 #include <cstdio>
 #include <initializer_list>
-#include <elimina/level.hpp>
+#include <elimina/matching.hpp>
 #include <elimina/program.hpp>
 using namespace elimina;
 template <class T> void row(T weight, std::initializer_list<T> values) {
@@ -37,7 +37,7 @@ template <class T> void row(T weight, std::initializer_list<T> values) {
   ring.add(left, right);
   ring.add(left, ring.start());
   std::printf("%.17g %.17g %.17g\\n", double(ring.finish(sum)), double(ring.finish(left)),
-              double(level_cell(ring, T(6), T(0), *values.begin(), 0, int(values.size()))));
+              double(matched_cell(ring, T(6), T(0), *values.begin(), 0, int(values.size()))));
 }
 int main() {
 """

@@ -122,15 +122,15 @@ def test_shifting_keeps_within_memory():
     assert shift(problem, 5.0, 1000) is None
 
 
-def test_levelling_helps():
+def test_matching_helps():
     model = random_model(20, 4, 0.4, 0.0, seed=8)
     gains = []
     for ibound in (2, 3, 4):
-        plain, levelled = (
+        plain, matched = (
             calls.solve(model, method="mbe", ibound=ibound, shift=costs, device="cpu", order="min-fill").lower_bound
             for costs in ("none", "buckets")
         )
-        gains.append(levelled - plain)
+        gains.append(matched - plain)
     assert min(gains) > 0
 
 
@@ -143,11 +143,11 @@ def test_no_shifts_where_memory_is_short():
     model = random_model(20, 4, 0.4, 0.0, seed=8)
     order = elimina.plan(model, device="cpu").order
     options = {"ibound": 7, "device": "cpu", "order": order, "dtype": "int32", "partition": "scope"}
-    plain, levelled = (calls.plan(model, shift=costs, **options).peak_bytes for costs in ("none", "buckets"))
-    memory = (plain + levelled) // 2
+    plain, matched = (calls.plan(model, shift=costs, **options).peak_bytes for costs in ("none", "buckets"))
+    memory = (plain + matched) // 2
     found = calls.solve(model, method="mbe", shift="buckets", memory=memory, **options)
     assert found.lower_bound == calls.solve(model, method="mbe", shift="none", **options).lower_bound
-    assert plain == found.stats["peak_bytes"] <= memory < levelled
+    assert plain == found.stats["peak_bytes"] <= memory < matched
 
 
 def test_evidence_and_models_without_variables():

@@ -120,17 +120,17 @@ def test_one_assignment_bounds_a_sum_from_below():
     assert result.lower_bound <= whole.lower_bound
 
 
-def test_levelling_helps():
+def test_matching_helps():
     model = lattice(8, seed=2)
     options = {"order": elimina.plan(model, "pr", device="cpu").order, "device": "cpu"}
     gains = []
     for ibound in (2, 3, 4, 5):
-        plain, levelled = (
+        plain, matched = (
             calls.solve(model, "pr", method="mbe", ibound=ibound, shift=shift, **options)
             for shift in ("none", "buckets")
         )
-        assert plain.lower_bound <= levelled.lower_bound <= levelled.upper_bound <= plain.upper_bound
-        gains.append(plain.upper_bound - levelled.upper_bound)
+        assert plain.lower_bound <= matched.lower_bound <= matched.upper_bound <= plain.upper_bound
+        gains.append(plain.upper_bound - matched.upper_bound)
     assert min(gains) > 0
 
 

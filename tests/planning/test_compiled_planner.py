@@ -122,13 +122,13 @@ def test_upward_pass(seed):
 def test_mini_buckets(seed):
     case = Case(seed, may_keep=False)
     tree, planned = case.trees(case.draw.randint(1, 4))
-    levelled = case.draw.random() < 0.7
+    matched = case.draw.random() < 0.7
     weights = node_weights(tree, "upper", [False] * len(case.scopes)) if case.draw.random() < 0.5 else None
-    steps, written = build_steps(tree, range(len(tree.nodes)), case.sorted, case.sizes, case.tables, levelled, weights)
+    steps, written = build_steps(tree, range(len(tree.nodes)), case.sorted, case.sizes, case.tables, matched, weights)
     read = {read.source for step in steps for read in step.reads}
     outputs = [(number, -1) for number in range(len(steps)) if number not in read]
     own = np.array(weights or [], dtype=np.float64)
-    found = plan_steps(planned, "lasting", case.tables, levelled, own, np.zeros(0, np.int32))
+    found = plan_steps(planned, "lasting", case.tables, matched, own, np.zeros(0, np.int32))
     check(case, found, steps, outputs, set(written.values()))
 
 

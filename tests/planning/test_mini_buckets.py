@@ -10,7 +10,7 @@ import elimina
 from elimina import InputError
 from elimina.generate import grid_model, random_model
 from elimina.planning import mini_buckets
-from elimina.planning.step import LEVEL
+from elimina.planning.step import MATCHING
 from elimina.planning.tree import bucket_tree
 from tests import calls
 
@@ -56,18 +56,18 @@ def test_a_plan_says_what_is_divided():
     plan = calls.plan(GRID, ibound=2, shift="none", device="cpu")
     assert plan.width == 2
     assert plan.minibuckets is not None
-    assert not plan.minibuckets.levelled
+    assert not plan.minibuckets.matched
     assert f"i-bound 2: {plan.minibuckets.divided} of 25 buckets partitioned" in str(plan)
     assert calls.plan(GRID, ibound=9, device="cpu").minibuckets is None
 
 
-def test_levelled_mini_buckets_have_steps_for_it():
-    plain, levelled = (calls.plan(GRID, ibound=2, shift=shift, device="cpu") for shift in ("none", "buckets"))
-    assert sum(step.variable == LEVEL for step in levelled.steps) == levelled.minibuckets.nodes - sum(
-        1 for v in levelled.order if sum(step.variable == v for step in plain.steps) == 1
+def test_matched_mini_buckets_have_steps_for_it():
+    plain, matched = (calls.plan(GRID, ibound=2, shift=shift, device="cpu") for shift in ("none", "buckets"))
+    assert sum(step.variable == MATCHING for step in matched.steps) == matched.minibuckets.nodes - sum(
+        1 for v in matched.order if sum(step.variable == v for step in plain.steps) == 1
     )
-    assert not any(step.variable == LEVEL for step in plain.steps)
-    assert "moment matching" in str(levelled)
+    assert not any(step.variable == MATCHING for step in plain.steps)
+    assert "moment matching" in str(matched)
 
 
 @pytest.mark.parametrize("share", [0.1, 0.3, 0.9])

@@ -100,7 +100,7 @@ def test_mini_buckets_are_small_enough_for_their_records(monkeypatch) -> None:
     monkeypatch.setattr(planner, "MIN_RECORD_BYTES", 64)
     problem = prepare(clique(30), "mpe", {})
     plan = make_bounded_plan(
-        Elimination(problem, tuple(range(30)), cpu_machine(1), 1 << 19, None), "auto", levelled=False
+        Elimination(problem, tuple(range(30)), cpu_machine(1), 1 << 19, None), "auto", matched=False
     )
     assert plan.fits
     assert plan.planning_bytes == 5 * (8 * len(plan.steps.words) - 64)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from elimina._core import Arena
 from elimina.planning.record import MAX_OPERANDS
-from elimina.planning.step import JOIN, LEVEL, FactorLayout, Operand, Step
+from elimina.planning.step import JOIN, MATCHING, FactorLayout, Operand, Step
 from elimina.planning.tree import Tree
 from tests.reference.tiles import HOPELESS_WORK, SMALL_WORK, Tile, choose_tile, classify, table_strides
 
@@ -57,7 +57,7 @@ def build_steps(
     scopes: Sequence[tuple[int, ...]],
     sizes: Sequence[int],
     operands: int = MAX_OPERANDS,
-    levelled: bool = False,
+    matched: bool = False,
     weights: Sequence[float] | None = None,
 ) -> tuple[list[ProtoStep], dict[int, int]]:
     """Return the steps for the tree's nodes, and the one that writes each node's message.
@@ -68,7 +68,7 @@ def build_steps(
         scopes: The prepared factors' scopes, sorted by elimination order.
         sizes: Domain size of every variable of the model.
         operands: Tables that a step may read.
-        levelled: True if mini-buckets of a variable, which follow each other then, get moment matching before they are
+        matched: True if mini-buckets of a variable, which follow each other then, get moment matching before they are
             eliminated.
         weights: Weights of each node's elimination (``tree.node_weights``); None: 1.
     """
@@ -84,7 +84,7 @@ def build_steps(
             reads += [Read(-1, written[child], tree.nodes[child].separator) for child in node.children]
             weight = 1.0 if weights is None else weights[number]
             parts.append((Bucket(node.variable, node.separator, sizes, position, steps, weight), reads))
-        if levelled and len(parts) > 1:
+        if matched and len(parts) > 1:
             _level(parts, operands)
         for number, (bucket, reads) in zip(numbers, parts, strict=True):
             written[number] = bucket.eliminate(reads, operands).source
@@ -208,7 +208,7 @@ class Bucket:
         everything = tuple(range(len(marginals)))
         tiles = [Tile(tuple(range(len(scope))), (), (), everything[:n], (), everything[n:]) for n in everything]
         pairs = zip(tiles, parts, strict=True)
-        return [Read(-1, self.add(LEVEL, scope, marginals, tile, weight=part), scope) for tile, part in pairs]
+        return [Read(-1, self.add(MATCHING, scope, marginals, tile, weight=part), scope) for tile, part in pairs]
 
     def limit_operands(self, reads: list[Read], most: int) -> None:
         """Join small tables, those with the smallest common scope first, until a step can read all."""

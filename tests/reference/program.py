@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from elimina.backends.protocols import RunOutput
 from elimina.planning.program import Program
 from elimina.planning.record import HEADER
-from elimina.planning.step import LEVEL
+from elimina.planning.step import MATCHING
 from elimina.problem.semirings import SEMIRINGS
 
 (WORDS, DOMAIN, VARIABLE, AXES, OUTER_AXES, MID_AXES) = range(6)
@@ -32,7 +32,7 @@ def run(program: Program, factors: NDArray[np.generic]) -> RunOutput:
     peaks = np.zeros((len(program.starts), 2))
     for number, start in enumerate(program.starts.tolist()):
         words = program.words[start : start + program.words[start]].tolist()
-        if words[VARIABLE] == LEVEL:
+        if words[VARIABLE] == MATCHING:
             out = _level(program, words, arena)
         else:
             out = _marginal(program, words, _rows(program, words, arena, peaks))

@@ -9,7 +9,7 @@ import numpy as np
 
 from elimina.planning.packed_steps import Steps
 from elimina.planning.program import Program
-from elimina.planning.step import JOIN, LEVEL, Operand, Step
+from elimina.planning.step import JOIN, MATCHING, Operand, Step
 from elimina.planning.tiers import plan_stream
 from tests.reference.buckets import Bucket, bucket_program
 from tests.reference.planner import Bucket as PlannedBucket
@@ -122,7 +122,7 @@ class Builder:
         self.held.update(marginals)
         found = []
         for own in range(len(marginals)):
-            made = self.step(LEVEL, axes, [], marginals, vary_padding=vary_padding)
+            made = self.step(MATCHING, axes, [], marginals, vary_padding=vary_padding)
             operands = {operand.source: operand for operand in self.steps[made].operands}
             self.steps[made] = self.steps[made]._replace(
                 operands=tuple(operands[marginal] for marginal in marginals), tables_a=own, tables_b=0

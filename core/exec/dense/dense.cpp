@@ -147,7 +147,7 @@ void DenseExecutor::write_all() {
 
 DenseExecutor::Entry DenseExecutor::look_at(StepView step) {
   const double work = step_work(step);
-  if (kernels_->levels && step[kVariable] == kLevel) return {float(work), kLevelled};
+  if (kernels_->matches && step[kVariable] == kMatching) return {float(work), kMatched};
   const bool is_translated =
       work < kSmallWork && step[kTables] > 0 && kernels_->translates(step) && has_near_cells(step, 0);
   return {float(work), is_translated ? kUnseen : kOrdinary};
@@ -203,7 +203,7 @@ bool DenseExecutor::one_step(i64 number, double done, Peak& peak, const DensePol
   switch (small) {
     case kUnseen: return small = kSeen, given_step(view(number), done, peak, poll);
     case kSeen: return small = i32(kernels_->translate(view(number))), peak = kernels_->run_translated(small), true;
-    case kLevelled: return level_step(view(number), work, done, poll);
+    case kMatched: return matching_step(view(number), work, done, poll);
   }
   if (work >= kSmallWork) return large_step(view(number), work, done, peak, poll);
   return peak = kernels_->run_plain(view(number), peaks_), true;
@@ -233,12 +233,12 @@ bool DenseExecutor::large_step(StepView step, double work, double done, Peak& pe
   });
 }
 
-bool DenseExecutor::level_step(StepView step, double work, double done, const DensePoll& poll) {
+bool DenseExecutor::matching_step(StepView step, double work, double done, const DensePoll& poll) {
   const int threads = work * double(step[kTables]) < shared_work ? 1 : threads_;
-  count_path(Path::levelling);
-  return in_turns(kernels_->begin_level(step), 4 * i64(threads), work, done, poll, [&](i64 first, i64 last) {
+  count_path(Path::matching);
+  return in_turns(kernels_->begin_matching(step), 4 * i64(threads), work, done, poll, [&](i64 first, i64 last) {
     share(threads, 0, threads, [&](i64 slot, int) {
-      kernels_->run_level(first + (last - first) * slot / threads, first + (last - first) * (slot + 1) / threads);
+      kernels_->run_matching(first + (last - first) * slot / threads, first + (last - first) * (slot + 1) / threads);
     });
   });
 }

@@ -59,7 +59,7 @@ class DenseExecutor {
     float work;
     i32 small;  // its number among translated steps, or a constant below
   };
-  static constexpr i32 kOrdinary = -1, kLevelled = -2;
+  static constexpr i32 kOrdinary = -1, kMatched = -2;
   // Steps are translated in their second run: one run alone takes less time without translation.
   static constexpr i32 kUnseen = -3, kSeen = -4;
   static constexpr i32 kNew = -5;  // not yet visited
@@ -72,7 +72,7 @@ class DenseExecutor {
   bool one_step(i64 number, double done, Peak& peak, const DensePoll& poll);
   bool given_step(StepView step, double done, Peak& peak, const DensePoll& poll);
   bool large_step(StepView step, double work, double done, Peak& peak, const DensePoll& poll);
-  bool level_step(StepView step, double work, double done, const DensePoll& poll);
+  bool matching_step(StepView step, double work, double done, const DensePoll& poll);
 
   const DenseRun run_;
   const int threads_;

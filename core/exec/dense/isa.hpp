@@ -19,7 +19,7 @@ struct Peak {
 
 class StepKernels {
  public:
-  StepKernels(bool scales, bool levels, bool multiplies) : scales(scales), levels(levels), multiplies(multiplies) {}
+  StepKernels(bool scales, bool matches, bool multiplies) : scales(scales), matches(matches), multiplies(multiplies) {}
   virtual ~StepKernels() = default;
   // Sets the first `cells` cells from `first` on to the semiring's zero.
   virtual void clear(i64 first, i64 cells) = 0;
@@ -35,11 +35,11 @@ class StepKernels {
   virtual i64 begin(StepView step, const double* peaks, i64 wanted_items) = 0;
   virtual void run(i64 first, i64 last, int thread, Peak& peak) = 0;
   // These two are for steps of moment matching.
-  virtual i64 begin_level(StepView step) = 0;
-  virtual void run_level(i64 first, i64 last) const = 0;
+  virtual i64 begin_matching(StepView step) = 0;
+  virtual void run_matching(i64 first, i64 last) const = 0;
 
   // The semiring records output ranges; it has moment matching; it has matrix products.
-  const bool scales, levels, multiplies;
+  const bool scales, matches, multiplies;
 };
 
 // On x86, the baseline is for processors without AVX2 and need not be fast.

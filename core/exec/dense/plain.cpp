@@ -9,7 +9,7 @@ namespace elimina {
 
 template <class R>
 PlainKernels<R>::PlainKernels(const DenseRun& run, R ring)
-    : StepKernels(R::scaled, elimina::levels<R>, elimina::multiplies<R>), ring_(ring),
+    : StepKernels(R::scaled, elimina::matches<R>, elimina::multiplies<R>), ring_(ring),
       arena_(static_cast<V*>(run.arena)) {}
 
 template <class R>

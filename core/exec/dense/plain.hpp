@@ -3,7 +3,7 @@
 #include <bit>
 #include <vector>
 
-#include "elimina/level.hpp"
+#include "elimina/matching.hpp"
 #include "elimina/program.hpp"
 #include "elimina/semiring.hpp"
 #include "exec/dense/isa.hpp"

@@ -9,7 +9,7 @@
 #include "elimina/program.hpp"
 #include "elimina/semiring.hpp"
 #include "exec/dense/isa.hpp"
-#include "exec/dense/level.hpp"
+#include "exec/dense/matching.hpp"
 #include "exec/dense/plain.hpp"
 #include "exec/dense/product.hpp"
 #include "exec/dense/small.hpp"
@@ -30,12 +30,12 @@ class Kernels final : public PlainKernels<R> {
   static constexpr bool has_small = Wide<R>::available;
   using Small = std::conditional_t<has_small, SmallSteps<R>, Nothing>;
   using Product = std::conditional_t<elimina::multiplies<R>, ProductStep<R>, Nothing>;
-  using Level = std::conditional_t<elimina::levels<R>, LevelStep<R>, Nothing>;
+  using Matching = std::conditional_t<elimina::matches<R>, MatchingStep<R>, Nothing>;
 
  public:
   Kernels(const DenseRun& run, R ring)
-      : Plain(run, ring), small_(ring, arena_, run.peaks), tile_(ring, arena_), product_(arena_), level_(ring, arena_),
-        spaces_(std::max(run.threads, 1)) {}
+      : Plain(run, ring), small_(ring, arena_, run.peaks), tile_(ring, arena_), product_(arena_),
+        matching_(ring, arena_), spaces_(std::max(run.threads, 1)) {}
 
   bool translates(StepView step) const override { return has_small && (step[kTablesA] == 0 || step[kTablesB] < 2); }
 
@@ -62,20 +62,20 @@ class Kernels final : public PlainKernels<R> {
     tile_.run(first, last, spaces_[thread], peak);
   }
 
-  i64 begin_level(StepView step) override {
-    if constexpr (elimina::levels<R>) return level_.begin(step), level_.items();
+  i64 begin_matching(StepView step) override {
+    if constexpr (elimina::matches<R>) return matching_.begin(step), matching_.items();
     return 0;
   }
 
-  void run_level(i64 first, i64 last) const override {
-    if constexpr (elimina::levels<R>) level_.run(first, last);
+  void run_matching(i64 first, i64 last) const override {
+    if constexpr (elimina::matches<R>) matching_.run(first, last);
   }
 
  private:
   Small small_;
   TileStep<R> tile_;
   Product product_;
-  Level level_;
+  Matching matching_;
   bool multiplying_ = false;
   std::vector<Workspace<R>> spaces_;
 };

@@ -3,7 +3,7 @@
 // and computes the step. Then it continues with the reader of its output, if that reader is small, the only one, and the only reader
 // of its other inputs, too. If such a reader waits for several steps, the block that finishes the last of them continues. While a
 // step is computed, the next one's record is already being fetched. Blocks that hold earlier entries run, so none waits forever.
-#include "level.cuh"
+#include "matching.cuh"
 #include "rows.cuh"
 
 namespace elimina {
@@ -27,8 +27,8 @@ constexpr int kMostTables = 16;
 constexpr int kRecordWords = 2 * kThreads;  // the longest record; longer steps are launched alone
 
 // Adds up every group-th value of d, with kFlight loads in flight together. `mini_bucket`: that of a moment-matching step (only with
-// kLevels); -1 in other steps.
-template <int kFlight, bool kLevels, class S, int kMost>
+// kMatches); -1 in other steps.
+template <int kFlight, bool kMatches, class S, int kMost>
 __device__ __forceinline__ void sum_up(const S& s, typename S::Sum& sum, const typename S::Value* (&from)[kMost],
                                        const int (&stride)[kMost], int domain, int lane, int group, int tables, int tables_a,
                                        int tables_ab, int mini_bucket, const typename S::Value (&scales)[kMost]) {
@@ -52,9 +52,9 @@ __device__ __forceinline__ void sum_up(const S& s, typename S::Sum& sum, const t
           for (int t = 0; t < kMost; ++t)
             if (t < tables) values[u][t] *= scales[t];
         }
-        if constexpr (kLevels) {
+        if constexpr (kMatches) {
           if (mini_bucket >= 0) {
-            s.add(sum, levelled(s, values[u], mini_bucket, tables));
+            s.add(sum, matched(s, values[u], mini_bucket, tables));
             continue;
           }
         }
@@ -84,13 +84,13 @@ __device__ __forceinline__ u32 last_digit(StepView step, u32 axis, u32& rest) {
   return digit;
 }
 
-template <class S, int kMost, bool kLevels>
+template <class S, int kMost, bool kMatches>
 __device__ void small_step(const S& s, StepView step, int first, int cells, typename S::Value* arena, const u64* peaks,
                            Peaks<S>& seen) {
   using Value = typename S::Value;
   const int domain = int(step[kDomain]), axes = int(step[kAxes]);
   const int tables = int(step[kTables]), tables_a = int(step[kTablesA]), tables_ab = tables_a + int(step[kTablesB]);
-  const int mini_bucket = kLevels && step[kVariable] == kLevel ? tables_a : -1;
+  const int mini_bucket = kMatches && step[kVariable] == kMatching ? tables_a : -1;
   Value scales[kMost];
 #pragma unroll
   for (int t = 0; t < kMost; ++t) scales[t] = t < tables ? scale_of<S>(step.table(t), peaks) : Value(1);
@@ -120,9 +120,9 @@ __device__ void small_step(const S& s, StepView step, int first, int cells, type
     typename S::Sum sum = s.start();
     if (valid) {
       if (domain > group) {
-        sum_up<4, kLevels>(s, sum, from, stride, domain, lane, group, tables, tables_a, tables_ab, mini_bucket, scales);
+        sum_up<4, kMatches>(s, sum, from, stride, domain, lane, group, tables, tables_a, tables_ab, mini_bucket, scales);
       } else {
-        sum_up<1, kLevels>(s, sum, from, stride, domain, lane, group, tables, tables_a, tables_ab, mini_bucket, scales);
+        sum_up<1, kMatches>(s, sum, from, stride, domain, lane, group, tables, tables_a, tables_ab, mini_bucket, scales);
       }
     }
     for (int mask = group / 2; mask; mask /= 2) s.add(sum, exchange(sum, mask));
@@ -136,7 +136,7 @@ __device__ void small_step(const S& s, StepView step, int first, int cells, type
 
 // Like small_step, for any number of tables. The state of the tables is in local memory, so that it takes no registers
 // of the other paths. Arguments that are references would put the caller's objects there, too.
-template <class S, bool kLevels>
+template <class S, bool kMatches>
 __device__ __noinline__ Peaks<S> wide_step(S s, StepView step, int first, int cells, typename S::Value* arena, const u64* peaks) {
   using Value = typename S::Value;
   Peaks<S> seen;
@@ -161,11 +161,11 @@ __device__ __noinline__ Peaks<S> wide_step(S s, StepView step, int first, int ce
         if constexpr (S::scaled) return loaded * scale_of<S>(table, peaks);
         return loaded;
       };
-      if constexpr (kLevels) {
-        if (step[kVariable] == kLevel) {
+      if constexpr (kMatches) {
+        if (step[kVariable] == kMatching) {
           Value values[kMostTables];
           for (int t = 0; t < tables; ++t) values[t] = value(t);
-          s.add(sum, levelled(s, values, tables_a, tables));
+          s.add(sum, matched(s, values, tables_a, tables));
           continue;
         }
       }
@@ -204,9 +204,9 @@ __device__ __noinline__ void wait_for(const i64* steps, i64 count, const volatil
 
 // `entries`: the entries of the launch, of which blocks have taken `taken`. `pending`: for each step that blocks walk
 // to, how many it waits for; then for each step how many of its chunks are not finished. kTree: each step has one chunk
-// and one reader at most, and no entry waits. kLevels: some steps match moments. In a chain of small steps even code
+// and one reader at most, and no entry waits. kMatches: some steps match moments. In a chain of small steps even code
 // that is only jumped over takes its time.
-template <class S, bool kTree, bool kLevels>
+template <class S, bool kTree, bool kMatches>
 __global__ void __launch_bounds__(kThreads, kTree ? 1 : kResident)
     forest(const i64* __restrict__ words, i64 links_at, i64 entries_at, i64 slots, i64 steps, i32* taken, i32* pending,
            typename S::Value* arena, u64* peaks, const i32* stop, typename S::Value parameter) {
@@ -253,13 +253,13 @@ __global__ void __launch_bounds__(kThreads, kTree ? 1 : kResident)
       }
       Peaks<S> seen;
       if (step[kTables] <= 2) {
-        small_step<S, 2, kLevels>(s, step, first, cells, arena, peaks, seen);
+        small_step<S, 2, kMatches>(s, step, first, cells, arena, peaks, seen);
       } else if (step[kTables] == 3) {
-        small_step<S, 3, kLevels>(s, step, first, cells, arena, peaks, seen);
+        small_step<S, 3, kMatches>(s, step, first, cells, arena, peaks, seen);
       } else if (step[kTables] == 4) {
-        small_step<S, 4, kLevels>(s, step, first, cells, arena, peaks, seen);
+        small_step<S, 4, kMatches>(s, step, first, cells, arena, peaks, seen);
       } else {
-        seen = wide_step<S, kLevels>(s, step, first, cells, arena, peaks);
+        seen = wide_step<S, kMatches>(s, step, first, cells, arena, peaks);
       }
       for (int i = 0; i < 2; ++i) records[buffer ^ 1][i * kThreads + thread] = fetched[i];
       if constexpr (S::scaled) {

@@ -17,8 +17,6 @@ from elimina.model.dynamic_network import DynamicNetwork
 from elimina.model.table import Table
 from elimina.system import cached_property
 
-MAX_STATES = 4096
-"""Largest number of joint states of an interface for steps as products with a dense matrix."""
 _MAX_LISTED_ROWS = 4096
 """Largest number of combinations of observations with likelihoods computed once for all sequences."""
 

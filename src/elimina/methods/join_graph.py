@@ -143,13 +143,13 @@ class JoinGraph:
     def move(self, tables: Sequence[Floats]) -> Any:
         """Hand costs down, and collect them again; return the gain of the bound, a number or an array without axes."""
         self._hand_down(tables)
-        return self.collect(tables, levelled=True)
+        return self.collect(tables, matched=True)
 
-    def collect(self, tables: Sequence[Floats], levelled: bool = False) -> Any:
+    def collect(self, tables: Sequence[Floats], matched: bool = False) -> Any:
         """Move every cluster's message to its parent; return the gain of the bound, the sum at the roots."""
         constant: Any = 0.0
         for bucket in self.buckets:
-            if levelled and len(bucket) > 1:
+            if matched and len(bucket) > 1:
                 self._level([tables[number] for number in bucket], [self.clusters[number] for number in bucket])
             for number in bucket:
                 message = tables[number].min(axis=0)

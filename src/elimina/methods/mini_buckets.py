@@ -15,7 +15,7 @@ from elimina._core import count_path
 from elimina.backends.protocols import GatheringSession
 from elimina.planning.packed_steps import Steps
 from elimina.planning.plan import Plan
-from elimina.planning.step import JOIN, LEVEL
+from elimina.planning.step import JOIN, MATCHING
 from elimina.planning.tree import plan_tree
 from elimina.problem.preparation import Problem
 from elimina.problem.semirings import SEMIRINGS
@@ -156,7 +156,7 @@ def _leaves(steps: Steps, reached: int) -> Iterator[tuple[int, int]]:
             kind = steps.variables[source] if source >= 0 else 0
             if kind == JOIN:
                 stack.append(source)
-            elif kind != LEVEL:
+            elif kind != MATCHING:
                 yield factor, source
 
 

@@ -94,7 +94,7 @@ def mini_bucket_plan(problem: Problem, order: Sequence[int], options: Options, m
     plan = make_bounded_plan(
         Elimination(problem, order, machine, memory, None, keeps_messages=True),
         ibound,
-        options.levels_buckets,
+        options.matches_moments,
         seconds,
         "upper",
     )

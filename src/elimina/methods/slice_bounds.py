@@ -145,7 +145,7 @@ def _bounding_plan(
     """Return a plan of mini-buckets that leaves the conditioned variables in the tables."""
     kept = problem._replace(free=plan.order, kept=slicing.variables)
     machine = cpu_machine(backend.threads)
-    return make_bounded_plan(Elimination(kept, plan.order, machine, memory), "auto", levelled=False, seconds=seconds)
+    return make_bounded_plan(Elimination(kept, plan.order, machine, memory), "auto", matched=False, seconds=seconds)
 
 
 def _costs(original: ShiftedProblem, plan: Plan, slicing: Slicing, backend: CpuBackend) -> NDArray[Any] | None:

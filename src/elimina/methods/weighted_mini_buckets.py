@@ -253,7 +253,7 @@ def bounded_marginal_map(
     joint = problem._replace(task="pr", free=(*problem.free, *problem.kept), kept=(), maximised=problem.kept)
     whole = PlannedProblem(joint, planned.plan, planned.backend, planned.seconds)
     result: Result | None = None
-    if options.ibound is None and options.levels_buckets and not options.needs_gpu:
+    if options.ibound is None and options.matches_moments and not options.needs_gpu:
         seconds = OPTIMISED_SECONDS if deadline is None else _OPTIMISED_SHARE * (deadline - time.monotonic())
         end = time.monotonic() + seconds
         for bounds in improve_marginal_map(joint, order, options, host_memory(options), end):
@@ -268,7 +268,7 @@ def bounded_marginal_map(
         ibounds = ibounds[:1]
     try:
         for ibound, shift in itertools.product(
-            ibounds, (options.shift, "none") if options.levels_buckets else ("none",)
+            ibounds, (options.shift, "none") if options.matches_moments else ("none",)
         ):
             bound_options = options._replace(ibound=ibound, shift=shift, order=order)
             listener = None if learn is None else functools.partial(_report, learn, problem)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from elimina._core import SHARED_WORK
 from elimina.errors import InputError
-from elimina.planning.step import LEVEL, Step
+from elimina.planning.step import MATCHING, Step
 
 logger = logging.getLogger("elimina")
 
@@ -331,7 +331,7 @@ class Machine(NamedTuple):
 
     def _step_seconds(self, step: Step, itemsize: int) -> float:
         moved = float(step.out_cells + sum(operand.cells for operand in step.operands)) * itemsize
-        streamed = len(step.operands) - (0 if step.variable == LEVEL else step.tables_a + step.tables_b)
+        streamed = len(step.operands) - (0 if step.variable == MATCHING else step.tables_a + step.tables_b)
         return self.step_seconds(moved, float(step.work), streamed)
 
     @property

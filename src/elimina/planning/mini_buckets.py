@@ -35,7 +35,7 @@ MAX_IBOUND = 2**31 - 1
 def make_bounded_plan(
     elimination: Elimination,
     ibound: IBound,
-    levelled: bool,
+    matched: bool,
     seconds: float = math.inf,
     side: Bound | None = None,
     divide: Callable[[int], Partition | None] | None = None,
@@ -45,7 +45,7 @@ def make_bounded_plan(
     Args:
         elimination: Elimination of the task ``mpe`` or ``pr``.
         ibound: I-bound; ``auto``: the largest one that fits the memory.
-        levelled: True for moment matching between the mini-buckets of a variable; ``auto`` goes without it where its
+        matched: True for moment matching between the mini-buckets of a variable; ``auto`` goes without it where its
             records would not fit.
         seconds: Estimated time that ``auto`` may take besides the device's start.
         side: Side of the bound on a sum; None for the task ``mpe``.
@@ -59,7 +59,7 @@ def make_bounded_plan(
     problem, order, machine, memory = elimination[:4]
 
     def plan(number: int, partition: Partition | None = None) -> Plan:
-        return make_plan(elimination, relaxation=Relaxation(number, levelled, side, partition))
+        return make_plan(elimination, relaxation=Relaxation(number, matched, side, partition))
 
     def by_content(number: int) -> Partition | None:
         return None if divide is None else divide(number)
@@ -67,13 +67,13 @@ def make_bounded_plan(
     if ibound != "auto":
         return plan(int(ibound), by_content(int(ibound)))
     rough = functools.partial(_rough, problem, order, machine, 1 if side is None else EXPONENTIAL)
-    low = _largest_within(functools.partial(rough, levelled), memory, seconds)
-    if levelled and not rough(levelled, low).fits(memory, math.inf):
-        levelled = False
-        low = _largest_within(functools.partial(rough, levelled), memory, seconds)
+    low = _largest_within(functools.partial(rough, matched), memory, seconds)
+    if matched and not rough(matched, low).fits(memory, math.inf):
+        matched = False
+        low = _largest_within(functools.partial(rough, matched), memory, seconds)
     if seconds < math.inf:
         partition_of_bound = by_content(low)
-        if partition_of_bound is None and low > 1 and rough(levelled, low).is_divided:
+        if partition_of_bound is None and low > 1 and rough(matched, low).is_divided:
             # Contents matter more than one further variable: 1,756 nodes instead of 34,494 on a grid of 16 x 16.
             partition_of_bound = by_content(low - 1)
             low -= partition_of_bound is not None
@@ -127,7 +127,7 @@ def _largest_within(rough: Callable[[int], _Rough], memory: int, seconds: float)
 
 
 def _rough(
-    problem: Problem, order: Sequence[int], machine: Machine, exponential: float, levelled: bool, ibound: int
+    problem: Problem, order: Sequence[int], machine: Machine, exponential: float, matched: bool, ibound: int
 ) -> _Rough:
     sizes = problem.model.sizes
     itemsize = 4 if problem.model.is_integer else 8
@@ -145,11 +145,11 @@ def _rough(
     size = float(cells.sum()) * itemsize
     width = int(axes.max(initial=0))
     is_divided = len(cells) > len(order)
-    is_levelled = levelled and is_divided
-    passes = exponential * (_MATCHING_PASSES if levelled else 1)
+    is_matched = matched and is_divided
+    passes = exponential * (_MATCHING_PASSES if matched else 1)
     return _Rough(
         size,
-        records * (_MATCHING_RECORDS if is_levelled else 1),
+        records * (_MATCHING_RECORDS if is_matched else 1),
         size / machine.fresh + passes * (running + len(cells) * machine.step),
         width,
         is_divided,

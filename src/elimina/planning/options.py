@@ -167,7 +167,7 @@ class Options(NamedTuple):
         return self.shift in ("clusters", "all")
 
     @property
-    def levels_buckets(self) -> bool:
+    def matches_moments(self) -> bool:
         """True if costs are shifted between mini-buckets."""
         return self.shift in ("buckets", "all")
 

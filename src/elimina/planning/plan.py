@@ -65,14 +65,14 @@ class MiniBuckets(NamedTuple):
         ibound: Largest number of variables of a message.
         divided: Number of buckets that are partitioned.
         nodes: Number of all buckets and mini-buckets.
-        levelled: True if costs are shifted between the mini-buckets of a variable.
+        matched: True if costs are shifted between the mini-buckets of a variable.
         by_content: True if the partition depends on the contents of the tables.
     """
 
     ibound: int
     divided: int
     nodes: int
-    levelled: bool
+    matched: bool
     by_content: bool = False
 
 
@@ -389,9 +389,9 @@ class Plan(NamedTuple):
     def _divided(self) -> list[tuple[str, str]]:
         if self.minibuckets is None:
             return []
-        ibound, divided, nodes, levelled, by_content = self.minibuckets
+        ibound, divided, nodes, matched, by_content = self.minibuckets
         text = f"i-bound {ibound}: {divided} of {len(self.order)} buckets partitioned, {nodes} mini-buckets"
-        ways = (", by content" if by_content else "") + (", moment matching" if levelled else "")
+        ways = (", by content" if by_content else "") + (", moment matching" if matched else "")
         return [("mini-buckets", text + ways)]
 
     def _sparse_steps(self) -> list[tuple[str, str]]:

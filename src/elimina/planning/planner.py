@@ -156,13 +156,13 @@ class Relaxation(NamedTuple):
 
     Attributes:
         ibound: Largest number of variables of a message: buckets that would send a larger one are partitioned.
-        levelled: True for moment matching between the mini-buckets of a variable.
+        matched: True for moment matching between the mini-buckets of a variable.
         side: Side of the bound on a sum; None for an optimum.
         partition: The mini-buckets of each bucket; None: by scopes.
     """
 
     ibound: int
-    levelled: bool = False
+    matched: bool = False
     side: Bound | None = None
     partition: Partition | None = None
 
@@ -193,7 +193,7 @@ def make_plan(
         order = [v for v in tree.central_order() if v not in problem.kept]
         tree = _tree(problem, scopes, order)
     minibuckets = None if relaxation is None else _minibuckets(tree, len(order), relaxation)
-    levelled = relaxation is not None and relaxation.levelled
+    matched = relaxation is not None and relaxation.matched
     weights: Sequence[float] = ()
     if relaxation is not None and relaxation.side is not None and (minibuckets is not None or conditioned.maximised):
         zeros = [_has_zeros(conditioned, group) for group in conditioned.groups]
@@ -208,7 +208,7 @@ def make_plan(
 
     @functools.cache
     def steps_of(operands: int) -> tuple[PlannedSteps, _SliceVariables]:
-        steps = _plan_steps(conditioned, tree, operands, levelled, weights, single is not None, lasting)
+        steps = _plan_steps(conditioned, tree, operands, matched, weights, single is not None, lasting)
         return _slice_steps(problem, conditioned, steps, sliced)
 
     def lay_out(bound: int, operands: int = MAX_OPERANDS, keep: bool = keep) -> _PlacedPlan:
@@ -333,7 +333,7 @@ def _minibuckets(tree: PlannedTree, buckets: int, relaxation: Relaxation) -> Min
         return None
     divided = int((np.unique(tree.variables, return_counts=True)[1] > 1).sum())
     by_content = relaxation.partition is not None
-    return MiniBuckets(relaxation.ibound, divided, nodes, relaxation.levelled, by_content)
+    return MiniBuckets(relaxation.ibound, divided, nodes, relaxation.matched, by_content)
 
 
 def _has_zeros(problem: Problem, group: Group) -> bool:
@@ -344,7 +344,7 @@ def _plan_steps(
     problem: Problem,
     tree: PlannedTree,
     operands: int,
-    levelled: bool,
+    matched: bool,
     weights: Sequence[float],
     fused: bool,
     lasting: bool,
@@ -360,7 +360,7 @@ def _plan_steps(
     is_sum = problem.model.sense == "probability" and problem.described.is_sum
     fused = fused and passes in ("postorder", "lasting")
     families = problem.families if passes == "both" else ()
-    return plan_steps(tree, passes, operands, levelled, *arrays, is_sum and not weights, fused, families)
+    return plan_steps(tree, passes, operands, matched, *arrays, is_sum and not weights, fused, families)
 
 
 def _slice_steps(

@@ -221,8 +221,8 @@ class Cut:
     def _filled(self, spans: Floats, levels: Sequence[int]) -> Floats:
         """Return the bytes of messages in memory at each bucket's elimination; a message stays until it is read."""
         sequence = sorted(self._tree.postorder.tolist(), key=levels.__getitem__)
-        parents, levelled = np.array(self._parents, dtype=np.int64), np.array(levels, dtype=np.int64)
-        leaves = (parents >= 0) & (levelled == levelled[parents])
+        parents, step_levels = np.array(self._parents, dtype=np.int64), np.array(levels, dtype=np.int64)
+        leaves = (parents >= 0) & (step_levels == step_levels[parents])
         freed_bytes = np.bincount(parents[leaves], weights=spans[leaves], minlength=len(spans))[sequence]
         filled = np.zeros(len(spans))
         filled[sequence] = np.cumsum(spans[sequence]) - np.cumsum(freed_bytes) + freed_bytes

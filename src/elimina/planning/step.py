@@ -27,7 +27,7 @@ from elimina.planning.record import (
     WORDS,
 )
 
-JOIN, LEVEL = -1, -2
+JOIN, MATCHING = -1, -2
 """Instead of an eliminated variable: the step joins tables, or matches moments of mini-buckets."""
 
 
@@ -67,7 +67,7 @@ class Step(NamedTuple):
     lhs, rhs, streamed. Those of a moment-matching step are the marginals of all mini-buckets.
 
     Attributes:
-        variable: The eliminated variable, the first one of several, or ``JOIN`` or ``LEVEL``.
+        variable: The eliminated variable, the first one of several, or ``JOIN`` or ``MATCHING``.
         domain: Number of values of the eliminated variable, or of combinations of several.
         axes: Variables of the output.
         sizes: Number of values of each variable of the output.

@@ -28,11 +28,17 @@ SLOTS = 3
 """Parts of a table on the device: one is copied, one is computed on, one leaves."""
 
 _STAGING_BYTES = 1 << 30
-_GOOD = 1.2
-_SMALL = 32
-"""Room for parts, as a multiple of a table, with which the table is copied as a whole: parts of it would hold up those
-of larger tables."""
+"""Bytes on the device for parts in transit, at most; they take no more than half of it."""
+
+_ACCEPTED_SECONDS_FACTOR = 1.2
+"""Time of a tile, relative to the least possible one, with which the search for a better tile ends."""
+
+_WHOLE_TABLE_SHARE = 1 / 32
+"""Share of the room for parts up to which a table is copied as a whole: parts of it would hold up those of larger
+tables."""
+
 _UNIT = 256
+"""Bytes to which tables on the device are aligned."""
 
 
 class _Tiling(NamedTuple):
@@ -185,7 +191,7 @@ def _choose(record: StepTables, here: Collection[int], stays: bool, itemsize: in
     whole = _whole_shapes(record, itemsize)
     tables_of_lengths: dict[tuple[int, ...], list[_TiledTable]] = {}  # priorities share most tiles
     for priority in _priorities(record):
-        if best is not None and best.seconds <= _GOOD * _least(record, here, itemsize):
+        if best is not None and best.seconds <= _ACCEPTED_SECONDS_FACTOR * _least(record, here, itemsize):
             break
         for lengths, cut in _cuts(record.sizes, priority):
             if best is not None and _tiles(record.sizes, lengths) * (QUEUE_SECONDS + TILE_SECONDS) >= best.seconds:
@@ -284,7 +290,7 @@ def _tiled_tables(
     for number, (table, shape) in enumerate(zip(record.tables, shapes, strict=True)):
         is_output = number == len(record.tables) - 1
         cut = any(stride and n < size for stride, n, size in zip(table.strides, lengths, record.sizes, strict=True))
-        whole = cut and not is_output and shape.span * _SMALL <= room
+        whole = cut and not is_output and shape.span <= _WHOLE_TABLE_SHARE * room
         if cut and not whole:
             shape = shape_of(record, table, lengths, itemsize)
         slots = 0 if table.source in here else SLOTS if cut and not whole else 1

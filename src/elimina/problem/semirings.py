@@ -134,7 +134,7 @@ class Semiring(NamedTuple):
         is_scaled: True if messages are scaled by powers of two (``scale_exponent`` in that file).
         is_product: True if steps with two tables are matrix products.
         is_weighted: True if steps have weights, and exponentials.
-        is_matched: True if mini-buckets can be moment-matched in it (``include/elimina/level.hpp``).
+        is_matched: True if mini-buckets can be moment-matched in it (``include/elimina/matching.hpp``).
         bound: Function that returns a number for 'forbidden', above all relevant integers.
         constants: Function that returns the numbers left out of the encoded tables, in the model's units.
         total: Function that returns the semiring's product of numbers: of a tree's roots, or an assignment's terms.

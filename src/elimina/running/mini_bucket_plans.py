@@ -46,10 +46,10 @@ def plan_within(
     machine, memory = limits_of(backend, options)
     memory = int(min(memory, max_bytes, host_memory(options)))
     ibound = "auto" if options.ibound is None else options.ibound
-    levelled, side = options.levels_buckets, bound_side(problem)
+    matched, side = options.matches_moments, bound_side(problem)
     divide = _content_partition(problem, order, options, PARTITION_SECONDS_PER_MESSAGE_SECOND * seconds)
     elimination = Elimination(problem, order, machine, memory, options.dtype)
-    plan = make_bounded_plan(elimination, ibound, levelled, seconds, side, divide)
+    plan = make_bounded_plan(elimination, ibound, matched, seconds, side, divide)
     if plan.has_large_factors:
         plan = with_sparse_fit(elimination, options, plan)
     return PlannedProblem(problem, plan, backend, {})
@@ -59,7 +59,7 @@ def bounding_plan(elimination: Elimination, options: Options, side: Bound | None
     """Plan mini-buckets by the options; ``side``: see ``planner.Relaxation``."""
     ibound = "auto" if options.ibound is None else options.ibound
     divide = _content_partition(elimination.problem, elimination.order, options)
-    plan = make_bounded_plan(elimination, ibound, options.levels_buckets, side=side, divide=divide)
+    plan = make_bounded_plan(elimination, ibound, options.matches_moments, side=side, divide=divide)
     return with_sparse_fit(elimination, options, plan) if plan.has_large_factors else plan
 
 

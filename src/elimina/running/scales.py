@@ -56,7 +56,7 @@ class Scales:
         """Return the exponent of the power of two that scaling took out of the product of the roots' values.
 
         Args:
-            peaks: ``Run.peaks``, of any number of runs.
+            peaks: ``RunOutput.peaks``, of any number of runs.
         """
         return np.asarray(scale_exponents(peaks[..., self._below, 0], self._plan.dtype).sum(axis=-1))
 
@@ -65,7 +65,7 @@ class Scales:
 
         Args:
             ranges: ``Encoded.ranges``.
-            peaks: ``Run.peaks``, of any number of runs.
+            peaks: ``RunOutput.peaks``, of any number of runs.
         """
         if len(self._raw) and self._leaves_range(ranges, peaks):
             return True
@@ -96,7 +96,7 @@ class Scales:
 
         Args:
             ranges: ``Encoded.ranges``.
-            peaks: ``Run.peaks`` of one run.
+            peaks: ``RunOutput.peaks`` of one run.
         """
         smallest = float(np.finfo(self._plan.dtype).minexp)
         exponents = scale_exponents(peaks[:, 0], self._plan.dtype).tolist()
@@ -125,7 +125,7 @@ def root_outputs(plan: Plan) -> tuple[int, ...]:
 
 
 def root_places(plan: Plan) -> NDArray[np.int64]:
-    """Return the positions of the roots' values in ``Run.zone``: see ``roots``."""
+    """Return the positions of the roots' values in ``RunOutput.zone``: see ``roots``."""
     steps, outputs = plan.steps, Outputs.packed(plan.outputs)
     if isinstance(steps, Steps):
         offsets = outputs.locations(steps)[:, 1]

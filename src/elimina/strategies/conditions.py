@@ -98,7 +98,7 @@ NOT_SPARSE = Condition("tables may be dense", lambda facts: facts.options.tables
 TABLES_ARE_OPEN = Condition(
     "no slices, files or tuples are asked for", lambda facts: not facts.options.names_another_way
 )
-SHIFTS_BUCKETS = Condition("costs may be shifted between mini-buckets", lambda facts: facts.options.levels_buckets)
+SHIFTS_BUCKETS = Condition("costs may be shifted between mini-buckets", lambda facts: facts.options.matches_moments)
 ON_HOST = Condition("no GPU is asked for", lambda facts: not facts.options.needs_gpu)
 MAY_USE_GPU = Condition("a GPU may be used", lambda facts: facts.options.may_use_gpu)
 CLUSTERS_ARE_SHIFTED = Condition("costs are shifted between clusters", lambda facts: facts.options.shifts_clusters)

@@ -122,8 +122,8 @@ class FacesKernel(NamedTuple):
     blocks: int
 
 
-class LevelKernel(NamedTuple):
-    """One instantiation of the kernel for large moment-matching steps (``kernels/level.cu``).
+class MatchingKernel(NamedTuple):
+    """One instantiation of the kernel for large moment-matching steps (``kernels/matching.cu``).
 
     Attributes:
         name: The template's name expression.
@@ -238,10 +238,10 @@ def forest_kernel(semiring: str, dtype: np.dtype[np.generic], tree: bool, levels
     return f"elimina::forest<{semiring_type(semiring, dtype)}, {str(tree).lower()}, {str(levels).lower()}>"
 
 
-def level_kernel(semiring: str, dtype: np.dtype[np.generic], tables: int, words: bool) -> LevelKernel:
-    """Return the kernel for a large moment-matching step (``kernels/level.cu``); ``words``: rows read in 16 bytes."""
+def matching_kernel(semiring: str, dtype: np.dtype[np.generic], tables: int, words: bool) -> MatchingKernel:
+    """Return the kernel for a large moment-matching step (``matching.cu``); ``words``: rows are read in 16 bytes."""
     lanes = 16 // dtype.itemsize if words else 1
-    return LevelKernel(f"elimina::level<{semiring_type(semiring, dtype)}, {tables}, {lanes}>", lanes)
+    return MatchingKernel(f"elimina::matching<{semiring_type(semiring, dtype)}, {tables}, {lanes}>", lanes)
 
 
 def scale_kernel(semiring: str, dtype: np.dtype[np.generic]) -> str:

@@ -1,10 +1,10 @@
-"""Launches of large moment-matching steps (``kernels/level.cu``)."""
+"""Launches of large moment-matching steps (``kernels/matching.cu``)."""
 
 from __future__ import annotations
 
 import math
 
-from elimina.backends.cuda.kernels import THREADS, level_kernel
+from elimina.backends.cuda.kernels import THREADS, matching_kernel
 from elimina.backends.cuda.record_axes import is_aligned
 from elimina.backends.cuda.tile_launch import TileLaunch
 from elimina.planning.program import Program
@@ -27,7 +27,7 @@ def choose_level(program: Program, start: int, record: list[int], multiprocessor
     unit = 16 // program.dtype.itemsize
     offsets = [record[OUT], *(table[0] for table in operands)]
     words = all(is_aligned(at, steps[:row], sizes[:row], unit) for at, steps in zip(offsets, strides, strict=True))
-    kernel = level_kernel(program.semiring, program.dtype, len(operands), words and cells > 1)
+    kernel = matching_kernel(program.semiring, program.dtype, len(operands), words and cells > 1)
     work = math.prod(sizes)
     threads = work // cells * -(-cells // kernel.lanes)
     blocks = min(-(-threads // THREADS), BLOCKS_PER_MULTIPROCESSOR * multiprocessors)

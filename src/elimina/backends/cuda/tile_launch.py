@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from elimina.backends.cuda.kernels import FacesKernel, LevelKernel, ProductKernel, TileKernel
+from elimina.backends.cuda.kernels import FacesKernel, MatchingKernel, ProductKernel, TileKernel
 
 _PATHS = {
     TileKernel: "cuda-tile",
     ProductKernel: "cuda-product",
     FacesKernel: "cuda-faces",
-    LevelKernel: "cuda-levelling",
+    MatchingKernel: "cuda-matching",
 }
 
 
@@ -23,14 +23,14 @@ class TileLaunch(NamedTuple):
         kernel: Instantiation of the kernel.
         record_at: Start of the step's record in the words.
         arguments: The kernel's arguments between ``record`` and ``arena`` (``kernels/tile.cu``, ``product.cu``,
-            ``level.cu``).
+            ``matching.cu``).
         blocks: Number of blocks.
         threads: Threads of each block.
         shared: Bytes of shared memory of a block.
         work: Rows of the step.
     """
 
-    kernel: TileKernel | ProductKernel | FacesKernel | LevelKernel
+    kernel: TileKernel | ProductKernel | FacesKernel | MatchingKernel
     record_at: int
     arguments: tuple[int, ...]
     blocks: int

@@ -23,7 +23,7 @@ from elimina.backends.cuda.tile_launch import TileLaunch
 from elimina.errors import DeviceError
 from elimina.planning.program import Program
 from elimina.planning.record import AXES, MAX_OPERANDS, OUT, TABLES, VARIABLE, WORDS
-from elimina.planning.step import LEVEL
+from elimina.planning.step import MATCHING
 
 MAX_DECODE_AXES = 1024
 MAX_FOREST_WORK = 1 << 22
@@ -225,13 +225,13 @@ def _launches(
         members = by_phase[ends[phase] : ends[phase + 1]]
         if len(members):
             forests += 1
-            levels, work = bool((steps.headers[members, VARIABLE] == LEVEL).any()), int(steps.work[members].sum())
+            levels, work = bool((steps.headers[members, VARIABLE] == MATCHING).any()), int(steps.work[members].sum())
             first, end = lists.bounds[phase : phase + 2].tolist()
             launches.append(ForestLaunch(first, end - first, forests, bool(is_single[members].all()), levels, work))
         if phase < len(larges):
             begin, length = int(program.starts[larges[phase]]), int(steps.headers[larges[phase], WORDS])
             record = words[begin : begin + length].tolist()
-            if record[VARIABLE] == LEVEL:
+            if record[VARIABLE] == MATCHING:
                 launches.append(choose_level(program, begin, record, multiprocessors))
                 continue
             at = records_at + len(records)

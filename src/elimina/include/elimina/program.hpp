@@ -11,7 +11,7 @@
 // table with one of these variables has all of them, with one stride. The variables after the first one are listed at
 // the record's end.
 //
-// A moment-matching step (elimina/level.hpp) computes the correction of one of several mini-buckets instead. Its tables
+// A moment-matching step (elimina/matching.hpp) computes the correction of one of several mini-buckets instead. Its tables
 // are the marginals of all of them over the output's axes, in the same order for each mini-bucket; kTablesA is the
 // number of this mini-bucket, kTablesB is 0, and the split of the axes has no meaning.
 #pragma once
@@ -22,7 +22,7 @@ namespace elimina {
 enum StepWord : int {
   kWords,     // length of this record
   kDomain,    // values of the eliminated variables together; 1 for a join or moment matching
-  kVariable,  // the eliminated variable, or the first one, kJoin or kLevel
+  kVariable,  // the eliminated variable, or the first one, kJoin or kMatching
   kAxes,      // axes of the output, in the order slow, middle, fast; slow to fast within each group
   kOuterAxes,
   kMidAxes,
@@ -37,7 +37,7 @@ enum StepWord : int {
   kHeader
 };
 
-constexpr i64 kJoin = -1, kLevel = -2;
+constexpr i64 kJoin = -1, kMatching = -2;
 
 // In records of small steps on a device, the upper half of kAxisVariable is 2^32 / size, rounded down, or 2^32 - 1 for size 1.
 enum AxisWord : int { kSize, kOutStride, kAxisVariable, kAxisWords };

@@ -1,13 +1,13 @@
 // One large moment-matching step in one launch: a thread takes kLanes neighbouring cells at a time. Rows are the trailing axes from `row_axis`
 // on, which follow each other in every table and in the output; where kLanes > 1 they all start at words of 16 bytes.
-#include "level.cuh"
+#include "matching.cuh"
 #include "tile_parts.cuh"
 
 namespace elimina {
 
 template <class S, int kTables, int kLanes>
 __global__ void __launch_bounds__(kThreads)
-    level(const i64* __restrict__ record, int row_axis, typename S::Value* arena, u64*, const i32* stop, typename S::Value parameter) {
+    matching(const i64* __restrict__ record, int row_axis, typename S::Value* arena, u64*, const i32* stop, typename S::Value parameter) {
   using Value = typename S::Value;
   if (stopped(stop)) return;
   const StepView step{record};
@@ -45,7 +45,7 @@ __global__ void __launch_bounds__(kThreads)
       Value values[kTables];
 #pragma unroll
       for (int t = 0; t < kTables; ++t) values[t] = tables[t][lane];
-      results[lane] = levelled(s, values, mini_bucket, kTables);
+      results[lane] = matched(s, values, mini_bucket, kTables);
     }
     if constexpr (kLanes > 1) {
       store_cells<Single<S>>(arena + out, results, int(min(row_cells - cell, i64(kLanes))), 16);

@@ -1,21 +1,21 @@
-// Moment-matching steps (elimina/level.hpp), row by row: rows are the trailing axes that are contiguous in all tables
+// Moment-matching steps (elimina/matching.hpp), row by row: rows are the trailing axes that are contiguous in all tables
 // and in the output.
 #pragma once
 #include <algorithm>
 #include <vector>
 
-#include "elimina/level.hpp"
+#include "elimina/matching.hpp"
 #include "elimina/program.hpp"
 
 namespace elimina::ELIMINA_ISA {
 
 template <class R>
-class LevelStep {
+class MatchingStep {
   using V = typename R::Value;
   static constexpr i64 kCells = 1024;  // number of cells that are handled at a time
 
  public:
-  LevelStep(R ring, V* arena) : ring_(ring), arena_(arena) {}
+  MatchingStep(R ring, V* arena) : ring_(ring), arena_(arena) {}
 
   void begin(StepView step) {
     step_ = step;
@@ -100,7 +100,7 @@ class LevelStep {
               V* __restrict out) const {
     const int number = int(step_[kTablesA]), count = fixed_count ? fixed_count : int(step_[kTables]);
     for (i64 i = 0; i < cells; ++i)
-      out[i] = level_cell(ring_, sums[i], is_integer<V> ? largest[i] : V(), table[i], number, count);
+      out[i] = matched_cell(ring_, sums[i], is_integer<V> ? largest[i] : V(), table[i], number, count);
   }
 
   R ring_;

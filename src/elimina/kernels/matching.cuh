@@ -1,13 +1,13 @@
 // One cell of a moment-matching step from the values of all marginals.
 #pragma once
-#include <elimina/level.hpp>
+#include <elimina/matching.hpp>
 
 #include "common.cuh"
 
 namespace elimina {
 
 template <class S, int kMost>
-__device__ __forceinline__ typename S::Value levelled(const S& s, const typename S::Value (&values)[kMost], int number, int count) {
+__device__ __forceinline__ typename S::Value matched(const S& s, const typename S::Value (&values)[kMost], int number, int count) {
   typename S::Value sum = values[0], largest = values[0], marginal = values[0];
 #pragma unroll
   for (int t = 1; t < kMost; ++t) {
@@ -17,7 +17,7 @@ __device__ __forceinline__ typename S::Value levelled(const S& s, const typename
       if (t == number) marginal = values[t];
     }
   }
-  return level_cell(s, sum, largest, marginal, number, count);
+  return matched_cell(s, sum, largest, marginal, number, count);
 }
 
 }  // namespace elimina

@@ -8,11 +8,11 @@
 namespace elimina {
 
 template <class R>
-inline constexpr bool levels = false;
+inline constexpr bool matches = false;
 template <class T>
-inline constexpr bool levels<MinSum<T>> = true;
+inline constexpr bool matches<MinSum<T>> = true;
 template <class T>
-inline constexpr bool levels<LogSumExp<T>> = true;
+inline constexpr bool matches<LogSumExp<T>> = true;
 
 // One cell of the correction of mini-bucket `number` of `count`, given the cell's marginals: their sum (added in the
 // mini-buckets' order), the largest, and the mini-bucket's `marginal`. It is zero where a marginal is forbidden: an
@@ -20,7 +20,7 @@ inline constexpr bool levels<LogSumExp<T>> = true;
 // floor((sum + k) / count): these add up to the sum (Hermite's identity). |sum| <= count x infinity. If mini-buckets
 // have weights, which add up to 1, the mean is the sum times the weight of this one.
 template <class R, class T>
-ELIMINA_HD T level_cell(const R& ring, T sum, T largest, T marginal, int number, int count) {
+ELIMINA_HD T matched_cell(const R& ring, T sum, T largest, T marginal, int number, int count) {
   if constexpr (is_integer<T>) {
     const bool allowed = largest < ring.infinity;
     const T total = allowed ? T(sum + number) : T(0);
