@@ -14,7 +14,7 @@ T lookup(const std::unordered_map<std::string, T>& table, const std::string& nam
   return place->second;
 }
 
-// The value with `steps` smaller values.
+// The value of the domain that has `steps` smaller ones.
 Value nth(const Domains& d, View x, Value steps) {
   if (d.is_interval(View{x.var})) return d.lo(x) + std::abs(x.scale) * steps;
   Value value = d.lo(x);
@@ -22,7 +22,7 @@ Value nth(const Domains& d, View x, Value steps) {
   return value;
 }
 
-// The value closest to the middle of the bounds.
+// The value closest to the middle of the bounds; of two, the variable's smaller one.
 Value middle(const Domains& d, View x) {
   const Value goal = floor_div(d.lo(x.var) + d.hi(x.var), 2);
   const auto outer = [&](Value inner) { return x.scale * inner + x.offset; };
@@ -31,7 +31,7 @@ Value middle(const Domains& d, View x) {
   return outer(goal - below <= above - goal ? below : above);
 }
 
-// The last value of the first interval; the middle of the bounds if it is the only one.
+// The last value of the domain's first interval; the middle of the bounds if the domain is one interval.
 Value end_of_interval(const Domains& d, View x) {
   if (d.is_interval(x)) return floor_div(d.lo(x) + d.hi(x), 2);
   Value value = d.lo(x);
@@ -39,8 +39,9 @@ Value end_of_interval(const Domains& d, View x) {
   return value;
 }
 
-// A value below the upper bound, to split the domain at. Wide domains with holes are halved: constraints may exclude
-// values that are still in the domain, so trying them one by one would take as many steps as there are values.
+// Where to split a wide domain with holes: a random value below the upper bound, or the middle of the bounds. Such a
+// domain is not tried value by value: constraints may exclude values that are still in it, so each of them would take a
+// step.
 Value within(const Domains& d, View x, ValueOrdering ordering, Random& random) {
   const Value width = d.hi(x) - d.lo(x);
   return d.lo(x) + (ordering == ValueOrdering::random
@@ -152,7 +153,8 @@ double Brancher::rank(const Engine& engine, View x) const {
   }
 }
 
-// The best variable from `first` on; the first one of a tie.
+// The position of the open variable of least rank from `first` on, the first one of a tie; `first` itself in input
+// order.
 std::size_t Brancher::pick(Engine& engine, std::size_t first) const {
   if (rule_.variable_ordering == VariableOrdering::input_order) return first;
   if (rule_.variable_ordering == VariableOrdering::dom_w_deg) engine.weigh_active();
@@ -169,7 +171,8 @@ std::size_t Brancher::pick(Engine& engine, std::size_t first) const {
   return best;
 }
 
-// The group of the best key that has variables to decide; the number of groups if there is none.
+// Of the groups with variables to decide, the one whose key has the least rank, or the first one in input order; the
+// number of groups if there is none.
 std::size_t Brancher::pick_group(const Engine& engine) const {
   const Domains& d = engine.domains();
   std::size_t best = groups_.size();

@@ -31,7 +31,7 @@ enum class ValueOrdering : std::uint8_t {
   not_max
 };
 
-// Orderings by FlatZinc's names (`indomain` is `indomain_min`). Throws `Refused`.
+// Orderings by FlatZinc's names (`indomain` is `indomain_min`). Throws `Refused` for other names.
 VariableOrdering variable_ordering_of(const std::string& name);
 ValueOrdering value_ordering_of(const std::string& name);
 
@@ -74,7 +74,7 @@ class Brancher {
   // Reserves a trailed word, so construct it before the search's first level.
   Brancher(Engine& engine, Rule rule);
 
-  // Returns false if all its variables have values.
+  // Sets `decision`; returns false if all variables of the rule have values.
   bool decide(Engine& engine, Random& random, Decision& decision);
 
   const Rule& rule() const { return rule_; }
@@ -87,7 +87,7 @@ class Brancher {
   double rank(const Engine& engine, View x) const;
 
   Rule rule_;
-  std::size_t first_;  // place in the trail of the first variable that may be open, or of the current group
+  std::size_t first_;  // trailed word: the first variable that may be open; with groups, the current one plus 1
   std::vector<std::vector<Brancher>> groups_;
 };
 
@@ -97,7 +97,7 @@ struct Hint {
   Value value;
 };
 
-// Assigns hinted values in order, except for those outside the domains.
+// Decides that open variables take their hinted values, in order; skips values outside the domains.
 class HintBrancher {
  public:
   // Reserves a trailed word, as `Brancher` does.

@@ -56,8 +56,8 @@ class ConstraintCall {
     return result;
   }
 
-  // True if an argument consists of constants. Fixed variables do not count: copies of a model have to agree, and some
-  // may have fixed more variables.
+  // True if an argument consists of constants. Fixed variables do not count as constants: all copies of a model have to
+  // agree, and some copies may have fixed more variables than others.
   bool is_constant(std::size_t i) const {
     return std::all_of(arguments_[i].begin(), arguments_[i].end(), [](View x) { return x.var < 0; });
   }
@@ -113,7 +113,8 @@ void post_unary_resource(const ConstraintCall& call, const Views& starts, const 
                          const Views& presences);
 // The orders of such tasks as Booleans, if there are not too many. All durations are constants.
 void post_task_orders(const ConstraintCall& call, const Views& starts, const Views& durations);
-// Tasks that share a capacity; returns true if no two of them fit together, so that they run one after another.
+// Tasks that share a capacity. Returns true if they were posted as tasks that run one after another: no two fit
+// together, each fits alone, and all durations and demands are fixed.
 bool post_shared_resource(const ConstraintCall& call, const Views& starts, const Views& durations, const Views& demands,
                           View capacity);
 

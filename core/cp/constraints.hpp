@@ -1,10 +1,11 @@
-// Constraints that others are built of: one function posts each of them, after its arguments have been checked.
+// Basic constraints, of which others are built. Each has a function that posts it; the caller has checked the
+// arguments.
 #pragma once
 #include "control.hpp"
 
 namespace elimina::cp {
 
-// x = y, domain consistent as far as domains have rows; x != y; x <= y.
+// x = y, domain consistent unless a range is wider than `kListed`; x != y; x <= y.
 void post_equal(Engine& engine, View x, View y, Control control = {});
 void post_different(Engine& engine, View x, View y, Control control = {});
 void post_at_most(Engine& engine, View x, View y, Control control = {});
@@ -14,14 +15,14 @@ enum class Relation : std::uint8_t { equal, different, at_most };
 void post_linear(Engine& engine, Relation relation, const Values& coefficients, const Views& xs, Value bound,
                  Control control = {});
 
-// Adds domain propagation to an equation of three variables, whose sum is 0, besides its bounds. Adds nothing if
-// domains are large.
+// Adds domain propagation to an equation whose terms add up to 0, besides that of its bounds. Adds nothing unless three
+// variables are open; has no effect while the two smaller domains have more than 4,096 pairs of values.
 void post_sum_of_domains(Engine& engine, const Values& coefficients, const Views& xs);
 
 // x in a set, domain consistent.
 void post_member(Engine& engine, View x, Values set, Control control = {});
 
-// Bounds consistent arithmetic; division and remainder truncate, as those of C.
+// Bounds consistent arithmetic with the result z; division and remainder truncate, as those of C.
 void post_times(Engine& engine, View x, View y, View z);
 void post_divide(Engine& engine, View x, View y, View z);
 void post_remainder(Engine& engine, View x, View y, View z);
@@ -29,13 +30,13 @@ void post_absolute(Engine& engine, View x, View z);
 void post_power(Engine& engine, View x, View y, View z);
 void post_maximum(Engine& engine, const Views& xs, View z);
 
-// Disjunction, conjunction and parity (odd) of literals.
+// A disjunction of literals; b, which equals their conjunction; an odd number of true literals.
 void post_clause(Engine& engine, const Views& literals, Control control = {});
 void post_all_true(Engine& engine, const Views& literals, View b);
 void post_odd(Engine& engine, const Views& literals);
 
-// z = table[index] with indices from 0. Domain consistent for constants; for variables, bounds consistent in z if it
-// has many values.
+// z = table[index] with indices from 0. Domain consistent if z has few values. Otherwise z keeps values between those
+// of a table of constants, and a table of variables is filtered by the bounds of z.
 void post_element(Engine& engine, View index, const Values& table, View z);
 void post_element(Engine& engine, View index, const Views& xs, View z);
 

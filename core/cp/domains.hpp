@@ -14,7 +14,7 @@ namespace elimina::cp {
 // Variables and words of rows that have changed, so that a copy of the domains can be updated.
 struct Changes {
   static constexpr std::uint8_t kOthers = 0, kUnseen = 1, kSeen = 2;
-  std::vector<std::uint8_t> state;   // state of each variable
+  std::vector<std::uint8_t> state;   // for each variable, whether it is copied and has changed
   std::vector<int> variables;        // changed variables, each once
   std::vector<std::uint32_t> words;  // changed words, some more than once; at most `most` of them
   std::size_t most = 0;
@@ -45,7 +45,7 @@ class Domains {
   int make(Value lo, Value hi);
   int count() const { return static_cast<int>(domains_.size()); }
 
-  // Builds the row of bits, unless the range is huge; the row then stays. Call it only at the root.
+  // Builds the row of bits, which then stays, unless the range is huge. Call it only at the root.
   void materialise(int v);
 
   bool has(int v, Value x) const;
@@ -71,7 +71,7 @@ class Domains {
   bool fixed(View x) const { return fixed(x.var); }
   bool is_interval(View x) const { return hi(x.var) - lo(x.var) + 1 == size(x.var) && (x.scale == 1 || x.scale == -1); }
 
-  // The next value above, or below, which has to exist.
+  // The next value of the domain above, or below, a number; there has to be one.
   Value above(int v, Value x) const;
   Value below(int v, Value x) const;
   Value above(View x, Value value) const;
@@ -120,18 +120,19 @@ class Domains {
     }
   }
 
-  // Writes the values as bits: bit k is `base + k`, as far as the words go.
+  // Writes the domain as bits: bit k of `words` is set if `base + k` is a value.
   void read_row(View x, Value base, std::span<std::uint64_t> words) const;
 
-  // The word of the row from `base` on; and whether `words` has a value's bit.
+  // The 64 numbers from `base` on as bits, set for values of x; and true if `words`, whose bit k stands for `base + k`,
+  // has a bit of a value.
   std::uint64_t row_word(View x, Value base) const {
     const Domain& d = domains_[x.var];
     return x.scale == 1 && d.row != kNoRow ? shifted(d, base - x.offset - d.base) : listed_word(x, base);
   }
   bool meets(View x, Value base, std::span<const std::uint64_t> words) const;
 
-  // Loops over thousands of variables prefetch some steps ahead: first the domain, then the word of the row with a
-  // value.
+  // Loops over thousands of variables prefetch some steps ahead: first the domain, then the word of its row that holds
+  // `value`.
   void prefetch(View x) const { __builtin_prefetch(&domains_[x.var]); }
   void prefetch(View x, Value value) const {
     const Domain& d = domains_[x.var];
@@ -148,10 +149,11 @@ class Domains {
     changed_.clear();
   }
 
-  // Records changes from now on.
+  // Records changes from now on; nullptr: no longer.
   void tell_changes(Changes* changes) { changes_ = changes; }
 
-  // All rows one after the other, and the position of a variable's first word, which begins at the value `row_base`.
+  // All rows one after the other; the position of a variable's first word in them, and the value of this word's first
+  // bit.
   std::span<const std::uint64_t> rows() const { return rows_; }
   bool has_row(int v) const { return domains_[v].row != kNoRow; }
   std::size_t row_place(int v) const { return domains_[v].row; }
@@ -166,15 +168,15 @@ class Domains {
   struct Domain {
     Value lo, hi, size;
     Value base;           // value of the row's first bit, a multiple of 64
-    std::size_t row;      // first word in `rows_`; bits beyond the bounds are undefined
+    std::size_t row;      // first word in `rows_`, or `kNoRow`; bits beyond the bounds are undefined
     std::int32_t holes;   // latest hole, if there is no row
-    std::uint64_t stamp;  // stamp of the level that saved the bounds
+    std::uint64_t stamp;  // stamp of the level when the bounds were last saved
   };
   struct Hole {
     Value value;
     std::int32_t next;
   };
-  // Index of the holes of domains without a row; `holes_` lists them in order of creation.
+  // Key of the index of holes in domains without a row; `holes_` lists the holes in order of creation.
   struct HoleOf {
     int var;
     Value value;
@@ -210,7 +212,7 @@ class Domains {
   static std::uint64_t from_bit(std::size_t bit) { return ~std::uint64_t{0} << (bit % 64); }
   static std::uint64_t to_bit(std::size_t bit) { return ~std::uint64_t{0} >> (63 - bit % 64); }
 
-  // One word of the row, masked to valid values.
+  // Word i of the row, without bits beyond the bounds.
   std::uint64_t word(const Domain& d, Value i) const {
     const std::size_t first = place(d.base, d.lo), last = place(d.base, d.hi);
     if (i < static_cast<Value>(first / 64) || i > static_cast<Value>(last / 64)) return 0;
@@ -220,7 +222,7 @@ class Domains {
     return word;
   }
 
-  // 64 bits of the row from a bit on, possibly before its first one.
+  // 64 bits of the row from a bit on, which may lie before the row.
   std::uint64_t shifted(const Domain& d, Value bit) const {
     const Value at = bit >> 6;
     const int bits = static_cast<int>(bit & 63);
@@ -229,7 +231,8 @@ class Domains {
 
   std::uint64_t listed_word(View x, Value base) const;
 
-  // Calls `f(i, word)` for the words from `base + 64 * first` to that of `last`; inner words need no masks.
+  // Calls `f(i, word)` for each i from `first` to `last`; the word has the values from `base + 64 * i` on as bits.
+  // Words inside the bounds need no masks.
   template <class F>
   void each_word(View x, Value base, Value first, Value last, F f) const {
     const Domain& d = domains_[x.var];

@@ -167,7 +167,7 @@ bool Engine::may_go_on() {
 }
 
 bool Engine::propagate() {
-  // Calls of propagators between two checks of the clock, less one: some take milliseconds.
+  // The clock is checked once for every 16 calls of propagators, some of which take milliseconds.
   constexpr std::uint64_t kPatience = 15;
   stopped_ = false;
   notify(nullptr);

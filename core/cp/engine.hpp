@@ -13,11 +13,11 @@ namespace elimina::cp {
 class Engine;
 
 // Outcome of a propagator's call. `fixpoint`: another call would change nothing; `again`: another call may change
-// something; `entailed`: it is true for all remaining values below this node; `settled`: `begin` and `settle` have
-// processed it and the propagators that it took from the queue.
+// something; `entailed`: the constraint holds for all remaining values below this node; `settled`: `begin` and `settle`
+// have processed it and the propagators that it took from the queue.
 enum class Outcome { failed, fixpoint, again, entailed, settled };
 
-// By cost of a call: cheap propagators run first.
+// Priorities by the cost of a call: cheap propagators run first.
 enum class Priority : std::uint8_t { binary, ternary, linear, quadratic, costly };
 inline constexpr std::size_t kPriorities = 5;
 
@@ -43,7 +43,7 @@ class Propagator {
 
   std::vector<std::uint8_t> is_touched_;
   std::vector<int> scope_;
-  double weight_ = 1;  // failures, plus one
+  double weight_ = 1;  // 1, plus the weights of the propagator's failures
   Priority priority_;
   bool waiting_ = false, active_ = true;
 };
@@ -64,8 +64,8 @@ class Engine {
   // Call it at the root.
   void post(std::unique_ptr<Propagator> propagator);
 
-  // Call it in `attach`; failures of a propagator that subscribes later do not count for dom/wdeg. A position of 0 or
-  // more is put into `touched` at the event.
+  // Call it in `attach`: failures of the propagator do not count for dom/wdeg of variables that it subscribes to later.
+  // A position of 0 or more is put into `touched` now and at each event.
   void subscribe(Propagator& propagator, View x, Events events, int position = -1);
 
   void schedule(Propagator& propagator);
@@ -81,19 +81,21 @@ class Engine {
   void undo();
   std::size_t level() const { return trail_.level(); }
 
-  // Failures of a variable's constraints, plus their number. After `weigh_active`, only constraints that are not
-  // entailed count (Boussemart et al., 2004); this takes up to a fifth of a search's time.
+  // The urgency of a variable, if `weigh` has set it; otherwise the weights of the failures of its constraints, plus
+  // the number of these. After `weigh_active`, only constraints that are not entailed count (Boussemart et al., 2004);
+  // this takes up to a fifth of a search's time.
   double weight(int v) const { return urgencies_[v] < 0 ? weights_[v] : urgencies_[v]; }
   void weigh_active();
-  // Multiplies the weight of each later failure by a factor, so that old failures fade.
+  // From now on, each failure weighs `growth` times as much as the one before it, so that old failures fade.
   void age_weights(double growth) { growth_ = growth; }
-  // Sets the urgency of a variable's decision, 0 or more, in the place of its weight.
+  // Sets the urgency of a variable's decision, 0 or more, which replaces its weight.
   void weigh(View x, double urgency) { urgencies_[x.var] = urgency; }
   int degree(int v) const { return degrees_[v]; }
   std::uint64_t calls() const { return calls_; }
 
-  // Used by a propagator that batches calls of others with its own: takes waiting propagators from the queue; begins
-  // the call of one and clears its events; names the propagator that failed; and delivers the events of one.
+  // Used by a propagator that batches calls of others with its own. In order: takes waiting propagators that `takes`
+  // accepts from the queue; begins the call of one; names the one that failures count for; clears the events that one
+  // got; and reports the changes of one to the others, and to itself if it has to be called again.
   void take_waiting(Priority priority, const std::function<bool(Propagator&)>& takes);
   void begin(Propagator& propagator);
   void run_as(Propagator& propagator) { running_ = &propagator; }
@@ -112,7 +114,7 @@ class Engine {
     std::int32_t position;
     Events events;
   };
-  // A first-in, first-out queue; it is emptied often.
+  // A first-in, first-out queue. Items before `next` are erased only once it is empty, which happens often.
   struct Line {
     std::vector<Propagator*> items;
     std::size_t next = 0;

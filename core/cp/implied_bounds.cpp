@@ -1,4 +1,5 @@
-// Interval propagation from minus to plus infinity, then by cases of clauses and Booleans.
+// Interval propagation that begins with ranges from minus to plus infinity, and then in each case of a clause or of a
+// Boolean.
 #include "implied_bounds.hpp"
 
 #include <algorithm>
@@ -126,7 +127,8 @@ class Propagation {
     if (has_failed_) clear_queue();
   }
 
-  // Hulls of the ranges under each literal of a clause, and under both values of a Boolean.
+  // Narrows all ranges to the hull of those under each literal of a clause, and of those under both values of a
+  // Boolean.
   void run_by_cases() {
     constexpr std::size_t kMostCopies = std::size_t{1} << 25;  // largest number of ranges that are copied
     std::size_t copies = 0;
@@ -253,7 +255,7 @@ class Propagation {
     if (sum.compare == Compare::equal) at_most(sum, -1);
   }
 
-  // 1 if true, 0 if false, -1 if it depends on values.
+  // Truth of the comparison: 1 if true, 0 if false, -1 if it depends on values.
   int truth(const Linear& sum) const {
     Wide lo = 0, hi = 0;
     for (const auto& [factor, x] : sum.terms) {
@@ -280,7 +282,7 @@ class Propagation {
     if (value == 1 && control == Control::reified) raise(b, 1);
   }
 
-  // A disjunction with the Boolean that equals or implies it; null if it has to hold.
+  // Propagates a disjunction. The Boolean equals or implies it; nullptr if the disjunction has to hold.
   void clause(const Views& literals, const View* b, Control control) {
     const bool any = std::any_of(literals.begin(), literals.end(), [&](View x) { return is_true(x); });
     Views open;
@@ -301,7 +303,8 @@ class Propagation {
     return result;
   }
 
-  // Literals of a disjunction or a conjunction; none for other constraints.
+  // A disjunction of literals, and the Boolean that equals or implies it, if there is one. A conjunction becomes the
+  // disjunction of its negated literals; none for other constraints.
   struct Disjunction {
     Views literals;
     std::optional<View> value;
@@ -382,7 +385,7 @@ class Propagation {
       narrow(x, {-root, root});
       return;
     }
-    // A factor is no larger than the product if the other one is not 0.
+    // In absolute value, a factor is at most the product if the other factor is not 0.
     for (const auto& [factor, other] : {std::pair{x, b}, {y, a}}) {
       if (other.has(0)) continue;
       const Wide most = c.size() / std::min(magnitude(other.lo), magnitude(other.hi));
@@ -407,7 +410,7 @@ class Propagation {
 
   void power(View x, View y, View z) {
     const Range a = range(x), b = range(y);
-    // x to a y of 1 and more is at least as large as x.
+    // If y is 1 or more, the power is at least x in absolute value.
     if (b.lo >= 1 && !is_infinite(range(z).size())) narrow(x, {-range(z).size(), range(z).size()});
     if (is_infinite(a.size()) || is_infinite(b.hi)) return;
     Wide most = 1;

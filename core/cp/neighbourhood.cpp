@@ -9,7 +9,8 @@ namespace {
 
 double bits(const Domains& d, View x) { return std::log2(static_cast<double>(d.size(x))); }
 
-// Returns false, without a change, if the variable cannot keep its value.
+// Fixes a variable to its value in `best` on a new level, and propagates; returns false, without a change, if that
+// fails.
 bool keep(Engine& engine, View x, const Values& best) {
   const Value value = best[static_cast<std::size_t>(x.var)];
   if (!engine.domains().has(x.var, value)) return false;
@@ -23,7 +24,7 @@ bool keep(Engine& engine, View x, const Values& best) {
 
 void Neighbourhood::fix(Engine& engine, const Values& best, Random& random) {
   if (relaxation_.kept) return fix_share(engine, best, random);
-  constexpr std::size_t kGuided = 2000;  // each step visits all variables
+  constexpr std::size_t kGuided = 2000;  // most variables for guided steps, which visit all of them
   fix_until_small(engine, best, random, relaxation_.xs.size() <= kGuided && random.below(2) == 0);
 }
 
@@ -40,8 +41,8 @@ void Neighbourhood::fix_share(Engine& engine, const Values& best, Random& random
   }
 }
 
-// Fixes variables in random order, or first those whose domains have shrunk most by propagation (Perron, Shaw and
-// Furnon, CP 2004).
+// Fixes variables until the domains are small enough: in random order, or (`guided`) first those whose domains have
+// shrunk most by propagation (Perron, Shaw and Furnon, CP 2004).
 void Neighbourhood::fix_until_small(Engine& engine, const Values& best, Random& random, bool guided) {
   const Domains& d = engine.domains();
   std::vector<std::size_t> open;
@@ -52,7 +53,7 @@ void Neighbourhood::fix_until_small(Engine& engine, const Values& best, Random& 
   }
   const double enough = free_ * total(d);
   while (!open.empty() && total(d) > enough && !engine.stopped()) {
-    // All sizes are added up only after a few steps.
+    // Adding up all sizes takes long, so a few steps are made in between.
     for (std::size_t steps = 1 + open.size() / 32; steps-- > 0 && !open.empty() && !engine.stopped();) {
       const std::size_t affected = guided ? most_affected(d, sizes, open) : open.size();
       const std::size_t k = affected < open.size() ? affected : random.below(open.size());

@@ -8,7 +8,7 @@ namespace elimina::cp {
 
 struct Relaxation {
   Views xs;
-  // Share of the variables that keep their values, if possible; adapted if not set.
+  // Probability that a variable keeps its value, if it can; if not set, the size of the neighbourhood is adapted.
   std::optional<double> kept;
 };
 
@@ -19,7 +19,8 @@ class Neighbourhood {
   // Assigns values of `best`, each on a new level, and propagates.
   void fix(Engine& engine, const Values& best, Random& random);
 
-  // Grows the neighbourhood: the last one was searched completely within its limit of failures.
+  // Grows the next neighbourhoods, after one was searched completely within its limit of failures; `narrow` shrinks
+  // them, after one was not.
   void widen();
   void narrow();
 
@@ -31,7 +32,7 @@ class Neighbourhood {
   double total(const Domains& d) const;
 
   Relaxation relaxation_;
-  double free_ = 0.25;  // share of the logarithm of the number of assignments that is searched
+  double free_ = 0.25;  // of the logarithm of the number of assignments, the share that stays open
 };
 
 }  // namespace elimina::cp

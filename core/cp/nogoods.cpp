@@ -45,7 +45,8 @@ Outcome Nogoods::propagate(Engine& engine) {
   return Outcome::again;
 }
 
-// A refuted value is removed if all decisions above it hold.
+// Applies the negations of refuted decisions, up to the first taken decision that does not hold yet. Returns false if a
+// domain becomes empty.
 bool Nogoods::revise(Engine& engine, const Branch& branch) {
   Domains& d = engine.domains();
   std::size_t i = engine.trail().get(branch.at);
@@ -59,7 +60,8 @@ bool Nogoods::revise(Engine& engine, const Branch& branch) {
   return is_over || look_ahead(engine, branch, i);
 }
 
-// If the refuted decision and all but one of those above it hold, the open one is impossible.
+// If a refuted decision and all decisions above it but the first open one hold, that one is impossible: applies its
+// negation. Returns false if its domain becomes empty.
 bool Nogoods::look_ahead(Engine& engine, const Branch& branch, std::size_t first) {
   Domains& d = engine.domains();
   watch(branch, first);

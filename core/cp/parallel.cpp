@@ -121,7 +121,8 @@ void ParallelSearch::start_threads() {
   }
 }
 
-// Halves all parts until there are enough; returns false if a limit ends this first.
+// Halves all parts until there are enough or none can be halved, and drops those that fail; returns false if a limit
+// ends this first.
 bool ParallelSearch::split() {
   is_splitting_ = true;
   Search& search = *workers_.front()->search;
@@ -190,7 +191,8 @@ bool ParallelSearch::search_part(Worker& worker) {
   return status == Status::complete;
 }
 
-// Returns false if the search has ended.
+// Offers the solution of a thread, unless a better one is known; waits while too many wait. Returns false if the search
+// has ended.
 bool ParallelSearch::offer(const Search& search) {
   std::unique_lock lock(mutex_);
   room_.wait(lock, [&] { return waiting_.size() < kMostWaiting || stop_; });

@@ -10,7 +10,7 @@ namespace {
 
 constexpr Restarts kLuby{Restarts::Kind::luby, 100, 1};
 
-// The term of Luby, Sinclair and Zuckerman's sequence, from 1 on: 1 1 2 1 1 2 4 ...
+// Term i of Luby, Sinclair and Zuckerman's sequence, where i counts from 1: 1 1 2 1 1 2 4 ...
 double luby(std::uint64_t i) {
   for (;;) {
     std::uint64_t size = 1;
@@ -56,7 +56,8 @@ std::vector<Row> portfolio_rows(double scale, bool has_orderings) {
   // Searches near the incumbent, with values that the model prefers, such as early starts of tasks.
   rows.push_back({Scope::neighbourhood, true, 0.25, pace});
   rows.push_back({Scope::neighbourhood, false, 0.25, pace});
-  // The bound often equals the optimum after a few hundred failures; later targets then waste their share.
+  // The bound often equals the optimum after a few hundred failures; later targets would then waste their share, so it
+  // is small.
   rows.push_back({Scope::target, true, 0.125, pace});
   return rows;
 }

@@ -24,7 +24,7 @@ struct Row {
   Scope scope;
   bool is_free;       // dom/wdeg, the last conflict and saved values instead of the model's orderings
   double share;       // share of the work, counted in calls of propagators, so that runs are equal on all machines
-  Restarts restarts;  // failures of a stretch
+  Restarts restarts;  // rule for the failures after which a stretch ends
 };
 
 // Rows that take turns, each for its share of the work; the first row begins.
@@ -37,7 +37,7 @@ class Schedule {
   bool has_free() const;
   // Failures after which the present stretch ends.
   double cutoff() const { return row().restarts.cutoff(states_[current_].stretches + 1); }
-  // True if a stretch may end before its part of the tree is searched.
+  // True if a stretch may end before its part of the tree has been searched completely.
   bool restarts() const;
 
   // Adds the work of the current stretch and begins the next one with the row that is furthest behind its share,

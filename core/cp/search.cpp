@@ -7,7 +7,7 @@ namespace elimina::cp {
 
 namespace {
 
-// Variables without a rule come last, in their order.
+// A rule for the variables that have none, in their order; it comes last.
 Rule remaining(const Solver& solver, const std::vector<Rule>& rules) {
   std::vector<bool> has_rule(static_cast<std::size_t>(solver.variables()), false);
   for (const Rule& rule : rules)
@@ -18,10 +18,10 @@ Rule remaining(const Solver& solver, const std::vector<Rule>& rules) {
   return rest;
 }
 
-// Factor by which a failure counts more than the previous one: a failure of a thousand failures ago counts a third.
+// Factor by which a failure counts more than the previous one: one of a thousand failures ago counts about a third.
 constexpr double kWeightGrowth = 1.001;
 
-// Failures of the first stretches that try to refute a target; more once the smallest step is too hard.
+// Failures of the first stretches that try to refute a target; raised once even the smallest step is too hard.
 constexpr double kTargetFailures = 100;
 
 std::vector<Row> rows_of(const Options& options) {
@@ -162,8 +162,8 @@ std::optional<Decision> Search::decision() {
     const auto decision = chosen();
     return decision && !hinted_.empty() ? prefer(engine_.domains(), *decision, hinted_) : decision;
   }
-  // Last conflict (Lecoutre, Sais, Tabary and Vidal, Artificial Intelligence 2009), but the variable also stays first
-  // after it got a value.
+  // Last conflict (Lecoutre, Sais, Tabary and Vidal, Artificial Intelligence 2009), but its variable stays the first
+  // choice even after it got a value.
   const Domains& d = engine_.domains();
   std::optional<Decision> decision;
   if (conflict_ && !d.fixed(*conflict_)) {
@@ -272,7 +272,7 @@ Value Search::incumbent() const {
   return std::min(best_.value_or(kNoValue), elsewhere);
 }
 
-// A refuted target may be worse than a solution that another thread has just found.
+// A refuted target may be worse than a solution that another thread has just found, so the bound is capped.
 Value Search::bound() const { return std::min(bound_, incumbent()); }
 
 bool Search::bounded() {
@@ -304,7 +304,8 @@ void Search::raise_bound(Value bound) {
   }
 }
 
-// Takes the other branch of the last decision that has one.
+// Takes the other branch of the last decision whose other branch does not fail. Returns false if there is none, or if
+// the engine was stopped.
 bool Search::back() {
   while (!path_.empty()) {
     const Decision refuted = path_.back(), other = refuted.negated();
@@ -360,7 +361,7 @@ Search::Turn Search::restart() {
   return std::exchange(options_.pauses, false) ? Turn::paused : Turn::go_on;
 }
 
-// Runs on the level of facts that hold for all better solutions.
+// Begins a stretch, on the level of facts that hold for all better solutions.
 void Search::start_stretch() {
   ++statistics_.nodes;
   failed_ = is_refuted_ = !bounded() || !is_aimed() || !engine_.propagate();

@@ -109,7 +109,7 @@ class Search final : public Finder {
   void raise_bound(Value bound) override;
   void adopt(const Values& solution) override;
 
-  // Restarts below decisions: `next` then returns solutions below them. Unless that fails, `decision` is the next
+  // Restarts below decisions: `next` then returns solutions below them. Unless `has_failed()`, `decision` is the next
   // decision, or none if all variables have values.
   void enter(const std::vector<Decision>& decisions);
   bool has_failed() const { return failed_; }

@@ -27,7 +27,8 @@ class Sink {
   // A view of a fixed variable with this value; one variable for each value.
   virtual View fixed(Value value) = 0;
   // Posts a constraint by its name (`constraint_names`), with FlatZinc's arguments. `NAME_reif` and `NAME_imp`, where
-  // they exist, take a further Boolean. The argument of a set is its values. Throws `Refused`.
+  // they exist, take a further Boolean. The argument of a set is its values. Throws `Refused` for unknown names and
+  // unfit arguments.
   virtual void post(const std::string& name, const std::vector<Argument>& arguments) = 0;
 };
 

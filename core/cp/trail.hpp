@@ -1,4 +1,4 @@
-// 64-bit words that are restored when a level is undone. A timestamp saves each at most once a level.
+// 64-bit words that are restored when a level is undone. By its timestamp, each word is saved at most once a level.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -8,7 +8,8 @@ namespace elimina::cp {
 
 class Trail {
  public:
-  // Makes `count` words and returns the first one. Words made below the root vanish when their level is undone.
+  // Makes `count` words and returns the position of the first one. Words made below the root vanish when their level is
+  // undone.
   std::size_t make(std::size_t count, std::uint64_t value) {
     words_.resize(words_.size() + count, value);
     stamps_.resize(words_.size(), 0);

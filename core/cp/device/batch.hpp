@@ -1,4 +1,4 @@
-// Filters AllDifferents on a device, all that wait at a fixpoint in one call. The device keeps copies of the domains'
+// Filters AllDifferents on a device, all that wait in the queue in one call. The device keeps copies of the domains'
 // rows and of the matchings; only changes are sent.
 #pragma once
 #include <array>
@@ -34,7 +34,8 @@ class DeviceBatch {
   std::uint64_t calls() const { return calls_; }
   double seconds() const { return seconds_; }
 
-  // True if a device can filter a matching: its views only shift rows.
+  // True if a device can filter a matching: all domains have rows, the views only shift them, and the CPU is not
+  // requested.
   static bool can_filter(const Domains& d, const Matching& matching);
 
  private:

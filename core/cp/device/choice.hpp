@@ -12,7 +12,7 @@ class Choice {
   // Records the time of the latest call on the chosen side.
   void took(double seconds) {
     Mean& mean = is_device_ ? device_ : cpu_;
-    // The first call of a trial includes the copies of all changes since the last one there.
+    // The first call of a trial includes copying all changes since the last call on that side.
     if (!is_trial_ || left_ < kTrial) mean.add(seconds);
     if (--left_ > 0) return;
     if (is_trial_) end_trial();
@@ -28,7 +28,8 @@ class Choice {
   struct Mean {
     double seconds = 0;
     std::uint32_t count = 0;
-    // Mean time of the last calls. Much longer calls are outliers, caused by other programs.
+    // Adds a call to the mean, in which recent calls count more than old ones. Much longer calls are outliers, caused
+    // by other programs.
     void add(double sample) {
       constexpr double kOutlier = 4;
       if (count++ == 0) seconds = sample;

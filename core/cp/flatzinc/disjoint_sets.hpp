@@ -1,5 +1,5 @@
-// Disjoint sets of variables that are views of each other: x = scale * y + offset with a scale of 1 or -1, found with
-// its root.
+// Disjoint sets of variables that are views of each other: x = scale * y + offset with a scale of 1 or -1, found as
+// views of the roots of their sets.
 #pragma once
 #include <cstdint>
 #include <numeric>

@@ -149,7 +149,7 @@ struct Document {
   void declare(std::string_view name, const Term& value, List annotations, Position position);
 };
 
-// Throws `Malformed`, with the expected item and its position, and `Abandoned`.
+// Throws `Malformed`, with the expected item and its position, or `Abandoned` if the poll returns false.
 Document parse_text(std::string_view text, const Poll& poll);
 
 // The name or the character at `at`, for a message.

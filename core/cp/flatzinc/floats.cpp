@@ -24,7 +24,7 @@ constexpr int kInexactDecimals = 8;
 constexpr double kGreatestNumber = 0x1p50, kGreatestGrid = 0x1p42, kGreatestSum = 0x1p57;
 // Bounds that are not on the grid are rounded outward.
 constexpr double kGridOutward = 1e-300;
-// A number that is not a short decimal, such as 1/3, is rounded to as many digits.
+// A number that is not a short decimal, such as 1/3, is rounded to nine digits.
 constexpr double kDigits = 1e9;
 // Share by which errors are enlarged, so that their own rounding does not make them too small.
 constexpr double kOutward = 1 + 1e-9;
@@ -656,7 +656,8 @@ void Floats::post_linear(const FloatConstraint& c) {
                                               : constant(c.b.value);
   const View not_b = b.var < 0 ? constant(1 - b.offset) : negation(b);
   const Value room = sum.is_exact ? 0 : static_cast<Value>(std::floor(sum.error * power(sum.decimals) + 1e-6));
-  // Half-reified: the sum, or its opposite, is at most a number.
+  // Posts that the sum, or its opposite, is at most a number; half-reified by `if_b` unless the constraint always
+  // holds.
   const auto at_most = [&](const Argument& each, Value most, View if_b) {
     if (c.control == Control::always) return sink_.post("int_lin_le", {each, sum.xs, {constant(most)}});
     sink_.post("int_lin_le_imp", {each, sum.xs, {constant(most)}, {if_b}});

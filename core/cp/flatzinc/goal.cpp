@@ -164,7 +164,7 @@ void Instance::add_priorities(Terms arguments) {
   if (!rule.groups.empty()) rules_.push_back(std::move(rule));
 }
 
-// The name of the choice, or `instead` if it is unknown.
+// The name of the choice, or, with a note, `instead` if the name is unknown.
 std::string Instance::known_choice(const std::string& kind, const Term& choice, const std::string& instead) {
   if (choice.kind != Kind::atom)
     throw Malformed(document_.solve.position, "expected the name of a " + kind + " ordering in a search annotation");

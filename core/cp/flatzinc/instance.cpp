@@ -309,7 +309,7 @@ void Instance::post_member(const Constraint& c) {
   post("int_le", {x, hi});
 }
 
-// The suffix of a name for the first known annotation.
+// The suffix of a name for the first known annotation; empty if there is none.
 std::string Instance::first_of(const Constraint& c,
                                std::initializer_list<std::pair<std::string_view, const char*>> known) const {
   for (const Term& annotation : document_.items(c.annotations))

@@ -121,7 +121,7 @@ class Parser : public Reader {
     fail("a type");
   }
 
-  // Reads "[1..n] of" after "array" and returns n; -1 for "[int] of".
+  // Reads "[1..n] of" after "array" and returns n; -1 for "[int] of" and for several index sets.
   std::int64_t length() {
     expect('[');
     std::int64_t result = -1;
@@ -177,7 +177,7 @@ class Parser : public Reader {
     doc_.declare(id, value, notes, here);
   }
 
-  // A value of a type, or a variable.
+  // Reads a value of a type, or a variable of any type.
   Term value_of(Type type) {
     skip();
     const Spot start = spot();

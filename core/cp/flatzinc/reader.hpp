@@ -132,7 +132,7 @@ class Reader {
   std::uint32_t line_ = 1;
 
  private:
-  // True for a decimal point, false for the two dots of a range.
+  // True for a decimal point or an exponent, false for the two dots of a range.
   bool is_real(const char* stop) const {
     if (stop >= end_) return false;
     return *stop == 'e' || *stop == 'E' || (*stop == '.' && stop + 1 < end_ && stop[1] >= '0' && stop[1] <= '9');

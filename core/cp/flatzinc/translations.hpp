@@ -39,7 +39,7 @@ class Translation {
 
 using Translate = void (*)(const Translation&);
 
-// nullptr if the name is not translated.
+// The translation of a name; nullptr if the name is not translated.
 Translate translation_of(std::string_view name);
 // All translated names.
 std::vector<std::string> translated_names();

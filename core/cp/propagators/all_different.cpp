@@ -11,7 +11,8 @@ namespace elimina::cp {
 
 namespace {
 
-// Removes the value of each fixed variable from the others. Processed variables are swapped to the front.
+// Removes the value of each fixed variable, unless it is the exception, from the others. Processed variables are
+// swapped to the front.
 class DifferentByValue final : public Propagator {
  public:
   DifferentByValue(Views xs, std::optional<Value> except)

@@ -18,8 +18,8 @@ class Sums {
  public:
   static constexpr Value kMost = 4096;
 
-  // Takes sizes of items in any order, and the load's bounds (at most `kMost`) less the required items. Returns false
-  // if no sum lies within the bounds.
+  // Takes sizes of items in any order, and the load's bounds (at most `kMost`), minus the sizes of the required items.
+  // Returns false if no sum lies within the bounds.
   bool find(std::span<const Value> sizes, Value lo, Value hi) {
     words_ = static_cast<std::size_t>(hi) / 64 + 1;
     count_ = sizes.size();
@@ -158,7 +158,7 @@ class BinPacking final : public Propagator {
   Sums sums_;
 };
 
-// Returns the sum of the sizes, after a check that it fits 64 bits.
+// Returns the sum of the sizes; refuses a negative size, and a sum above 2^52.
 Value total_size(const ConstraintCall& call, const Values& sizes) {
   __int128 total = 0;
   for (const Value size : sizes) {

@@ -14,7 +14,7 @@ bool stay_inside(Domains& d, const Views& xs) {
   return true;
 }
 
-// Paths of fixed successors: each end knows the other one, and the first node the number of edges.
+// Paths of fixed successors: each end has the number of the other end, and the first node has the number of edges.
 class OneCycle final : public Propagator {
  public:
   explicit OneCycle(Views xs) : Propagator(Priority::linear), xs_(std::move(xs)) {}
@@ -106,7 +106,7 @@ class AtMostOneCycle final : public Propagator {
     return counted >= inside || d.remove(xs_[last], static_cast<Value>(first));
   }
 
-  // Entered nodes that are on no path form the cycle; all others are left out.
+  // Entered nodes that are on no path form a cycle: if there is one, all other nodes are left out.
   bool close(Domains& d) {
     std::size_t start = 0;
     while (start < xs_.size() && !(leaves(d, start) && is_entered_[start] == 1)) ++start;

@@ -57,7 +57,8 @@ class Connected final : public Propagator {
   Word* row(std::size_t i) { return rows_.data() + i * words_; }
   bool has(std::size_t from, std::size_t to) { return row(from)[first_[to] / 64] >> (first_[to] % 64) & 1; }
 
-  // Returns false if there are less than two paths or a cycle is closed: other propagators handle these cases.
+  // Returns false if there are fewer than two paths, a cycle is closed, or two nodes have the same successor: other
+  // propagators handle these cases.
   bool join(const Domains& d) {
     const std::size_t n = xs_.size();
     nodes_.clear();
@@ -262,7 +263,7 @@ class Connected final : public Propagator {
     return (tail == kMany || keep_tail(d, tail, c)) && (head == kMany || keep_head(d, head, c));
   }
 
-  // True if a component must be left by another node than the entered one.
+  // True if the cycle must leave a component from another node than the one where it enters.
   bool is_wide(int c, std::size_t node) const {
     return c != kBack && c != component_[root_] &&
            musts_[static_cast<std::size_t>(c)] > static_cast<int>(is_must_[node]);
@@ -287,7 +288,7 @@ class Connected final : public Propagator {
 
   Views xs_;
   std::size_t words_, turn_ = 0, root_ = 0;
-  // Last node of each path; next node of each node; first node of each path; path of each first node.
+  // Last node of each path; next node of each node; path of each first node; first node of each path.
   std::vector<std::size_t> nodes_, next_, path_of_, first_;
   std::vector<std::uint8_t> is_entered_, is_must_;
   // Components, and the state of their search and passage; sets of paths are sets of their first nodes.

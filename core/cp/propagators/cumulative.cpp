@@ -31,7 +31,7 @@ struct Tasks {
   }
 };
 
-// Load of compulsory parts, from `begin` to the next piece.
+// Load of compulsory parts, from `begin` to the next piece; in `steps_`, the change of the load at `begin`.
 struct Piece {
   Value begin, height;
 };
@@ -239,8 +239,8 @@ class EdgeFinding final : public Propagator {
       pieces[k] = {-pieces[k].begin, k + 1 < pieces.size() ? pieces[k + 1].height : 0};
   }
 
-  // Visits windows from a start to an end of free tasks. A task that begins in one and may end after it gets the
-  // remaining energy.
+  // Visits windows from a start to an end of free tasks. A task that begins in a window and may end after it is limited
+  // to the window's remaining energy.
   bool find() {
     const std::size_t n = free_.size();
     by_start_.resize(n);
@@ -295,7 +295,7 @@ class EdgeFinding final : public Propagator {
   Value capacity_ = 0;
 };
 
-// True if no two tasks fit together, each one fits alone, and only starts are open.
+// True if no two tasks fit together, each one fits alone, and all durations and demands are fixed.
 bool is_unary(const Domains& d, const Tasks& tasks) {
   for (std::size_t i = 0; i < tasks.count(); ++i)
     if (!d.fixed(tasks.durations[i]) || !d.fixed(tasks.demands[i]) || d.lo(tasks.durations[i]) < 0 ||

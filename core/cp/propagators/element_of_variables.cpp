@@ -48,7 +48,9 @@ class ElementOfVariables final : public Propagator {
     return !(d.fixed(x) && !d.has(z_, d.lo(x))) && !(d.fixed(z_) && !d.has(x, d.lo(z_)));
   }
 
-  // True if no relevant variable has changed.
+  // True if the changes since the last call remove nothing. Without rows, changed variables must be possible for z or
+  // excluded by the index, and `low_` and `high_` must still give z its bounds; with rows, the index must exclude all
+  // changed variables.
   bool is_unmoved(const Domains& d) const {
     for (const int i : touched) {
       if (i == static_cast<int>(xs_.size())) return false;

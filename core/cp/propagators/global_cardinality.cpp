@@ -211,7 +211,7 @@ bool GlobalCardinality::repair() {
   return true;
 }
 
-// Assigns k to one more variable, whose previous value has a count above its minimum.
+// Assigns k to one more variable by a path from a value with a count above its minimum; returns false if there is none.
 bool GlobalCardinality::fill(int k) {
   std::fill(targets_.begin(), targets_.end(), 0);
   add(targets_.data(), k);

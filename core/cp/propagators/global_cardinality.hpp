@@ -13,7 +13,7 @@ namespace elimina::cp {
 
 class GlobalCardinality final : public Propagator {
  public:
-  // True if memory holds the rows.
+  // True if the rows take little enough memory.
   static bool fits(const Views& xs, const Values& values);
 
   // `values`: sorted, each once.
@@ -61,10 +61,10 @@ class GlobalCardinality final : public Propagator {
   Views counts_;
   bool is_dense_, repeats_;  // `is_dense_`: nodes are all values from the first to the last counted one
   Value base_;
-  int others_, sink_;  // nodes behind those: of all uncounted values, and the sink
+  int others_, sink_;  // the two nodes after those of counted values: all uncounted values, and the sink
   std::size_t words_;
   std::vector<int> node_;               // node of each count
-  Values min_counts_, max_counts_;      // limits on the count of each node
+  Values min_counts_, max_counts_;      // limits of the count of each node
   std::vector<Word> rows_;              // domain of each variable, as nodes
   std::vector<int> assigned_;           // variable -> node or none
   std::vector<std::size_t> positions_;  // position among the members of its node

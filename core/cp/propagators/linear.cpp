@@ -62,7 +62,8 @@ class Linear final : public Propagator {
   Value lo(const Domains& d, const Term& t) const { return t.factor * (t.factor > 0 ? d.lo(t.var) : d.hi(t.var)); }
   Value hi(const Domains& d, const Term& t) const { return t.factor * (t.factor > 0 ? d.hi(t.var) : d.lo(t.var)); }
 
-  // Notes each term's least value and the widest term. `hears_all`: the propagator is called when any term is fixed.
+  // Notes each term's least value and the largest width of a term. If `hears_all` (the propagator is called when any
+  // term is fixed) and all variables have two neighbouring values, also sums the free terms.
   void begin(Engine& engine, bool hears_all) {
     const Domains& d = engine.domains();
     binary_ = hears_all;
@@ -106,7 +107,7 @@ class Linear final : public Propagator {
     trail.set_number(done_ + 3, hi_);
   }
 
-  // Counts the two-valued term at a place as fixed, if it is.
+  // Moves the two-valued term at a place to the fixed ones, if it is fixed.
   void count(const Domains& d, std::size_t place) {
     const Term t = terms_[place];
     if (place < first_ || !d.fixed(t.var)) return;
@@ -284,7 +285,8 @@ class SumOfDomains final : public Propagator {
   std::array<Values, 3> supported_;
 };
 
-// Replaces views by variables, and adds up the terms of each variable.
+// Replaces views by variables, adds up the terms of each variable, and moves constants and fixed variables to the
+// bound.
 std::vector<Term> gather(const Domains& d, const Values& coefficients, const Views& xs, Value& bound) {
   constexpr __int128 kMost = __int128{1} << 61;
   std::map<int, __int128> factors;

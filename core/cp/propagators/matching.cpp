@@ -183,7 +183,7 @@ bool Matching::repair(const Domains& d, Part& part) {
   return true;
 }
 
-// Searches breadth first for a free value; mostly the variable itself has one.
+// Searches breadth first for a free value, which mostly the variable itself has; returns false if there is none.
 bool Matching::augment(const Domains& d, int i, const Part& part) {
   for (std::size_t w = part.from; w < part.to; ++w) {
     if (!free_[w]) continue;

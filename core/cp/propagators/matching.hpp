@@ -31,7 +31,7 @@ class Matching final : public Propagator {
     std::size_t size() const { return last - first; }
   };
 
-  // True if memory holds rows for all variables.
+  // True if the rows of all variables take little enough memory.
   static bool fits(const Domains& d, const Views& xs);
   static void post(Engine& engine, const Views& xs, Side side);
 
@@ -95,7 +95,7 @@ class Matching final : public Propagator {
   std::size_t first_member_ = 0;
   Value base_;
   std::size_t words_;
-  bool repeats_;                         // a variable occurs in two views
+  bool repeats_;                         // true if a variable occurs in two views
   std::vector<Word, Pages<Word>> rows_;  // row of each variable, as of its call in `loaded_`; unwritten before
   std::vector<std::uint64_t> loaded_;
   std::uint64_t call_ = 0;

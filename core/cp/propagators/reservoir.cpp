@@ -27,7 +27,7 @@ class Reservoir final : public Propagator {
   }
 
  private:
-  // The level from a time on.
+  // The level from a time on; while steps are collected, the change of the level at the time.
   struct Step {
     Value time, level;
   };

@@ -71,7 +71,7 @@ class Table final : public Propagator {
     return static_cast<std::size_t>(std::lower_bound(c.values.begin(), c.values.end(), value) - c.values.begin());
   }
 
-  // Removes tuples without a value of the variable.
+  // Removes the tuples whose value of the variable has left its domain.
   bool update(Engine& engine, std::size_t i) {
     const Domains& d = engine.domains();
     Trail& trail = engine.trail();
