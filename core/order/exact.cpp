@@ -34,7 +34,8 @@ class Exact {
   }
 
   // Least cost of eliminating all vertices: the cost of a set follows from smaller sets by the vertex that is
-  // eliminated last.
+  // eliminated last. `extend(cost, cells, vertex)`: cost after this vertex, with a message of so many cells, is
+  // eliminated, too.
   double solve(const std::function<double(double, double, Vertex)>& extend) {
     const Vertex count = graph_.count();
     cost_.assign(std::size_t{1} << count, std::numeric_limits<double>::infinity());

@@ -67,7 +67,7 @@ Cost cost_of(const Graph& graph, const Order& order);
 // log2(2^a + 2^b)
 double log2_sum(double a, double b);
 
-// Compares costs: a largest table within the limit comes first, then less work.
+// True if `a` is better: a smaller largest table comes first, where all within the limit are equal, then less work.
 inline bool better(const Cost& a, const Cost& b, double limit) {
   const double excess_a = a.largest > limit ? a.largest : limit, excess_b = b.largest > limit ? b.largest : limit;
   return excess_a != excess_b ? excess_a < excess_b : a.total < b.total;
@@ -93,7 +93,7 @@ class Clock {
   bool expired() const { return remaining() <= 0 || is_stopped(); }
   void stop() { stop_.store(true, std::memory_order_relaxed); }
   bool is_asked() const { return stop_.load(std::memory_order_relaxed) || stopped() || (whole_ && whole_->is_asked()); }
-  // Ends the search on a stop request. Half an order is a bad order: its tables may be too large to be counted.
+  // Throws `Stopped` on a stop request. Half an order is no result: its tables may be too large to be counted.
   void check() const {
     if (is_asked()) throw Stopped{};
   }

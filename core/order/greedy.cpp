@@ -294,7 +294,7 @@ class GreedyRun {
   }
 
  private:
-  static constexpr std::uint64_t push_visits = 40;  // visits that take as long as a push to a heap, on the machine VM
+  static constexpr std::uint64_t push_visits = 40;  // visits as long as a push (VM of bench/RESULTS.md)
 
   bool is_over(Clock& clock) {
     rest_.count_visits(clock);
@@ -347,8 +347,8 @@ class GreedyRun {
     push(v);
   }
 
-  // Eliminate v and update keys; returns false on a stop request, because a step takes half a second on dense graphs of
-  // a thousand vertices.
+  // Eliminates v and updates keys; returns false on a stop request, which is checked here because a step takes half a
+  // second on dense graphs of a thousand vertices.
   bool step(Vertex v, const Clock& clock) {
     if (rule_ != Rule::min_fill && rule_ != Rule::weighted_min_fill) {
       for (Vertex u : rest_.eliminate(v)) rescore(u);

@@ -42,7 +42,7 @@ class Remainder {
   void visit(std::uint64_t entries) const { visits_ += entries; }
 
  private:
-  // seconds for an entry of a list or a word of bits, on the machine VM
+  // seconds for an entry of a list or a word of bits, on the machine VM of bench/RESULTS.md
   static constexpr double visit_seconds = 2.2e-9;
   std::vector<double> size_, log_size_;
   std::vector<std::vector<Vertex>> adjacent_;
@@ -64,8 +64,8 @@ class Remainder {
 enum class Rule { min_fill, weighted_min_fill, min_degree, min_weight, sweep };
 
 // Runs one greedy elimination. Keys are multiplied by 2^(noise * g) with g Gumbel-distributed; ties are broken at
-// random. Empty if the work passes 2^bound. When the clock expires, the remaining vertices follow by their current
-// degree.
+// random. Returns no order if the work passes 2^bound. When the clock expires, the remaining vertices follow by their
+// current degree.
 std::optional<Order> greedy(const Graph& graph, Rule rule, double noise, double bound, Random& random, Clock& clock);
 
 // A greedy elimination by fill-in that ends at a bucket of more than 2^log_cells cells, in the graph or, if it is

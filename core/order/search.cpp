@@ -23,12 +23,13 @@ constexpr double shortest_stagnation = 0.1;
 constexpr double unbounded = std::numeric_limits<double>::infinity();
 
 constexpr double worth_a_thread = 5e-3;  // seconds of a search before it starts threads, which takes 0.05 ms each
-// 16 threads take as long as 4 if half of the time goes to pieces, and slow other processes down.
+// If half of the time goes to annealing pieces, which one thread does, 16 threads take as long as 4, and slow other
+// processes down.
 constexpr int most_threads = 8;
 constexpr std::size_t most_ahead = 4;  // annealings for each thread that were made ahead of their rounds
 constexpr auto between_looks = std::chrono::milliseconds(20);
 
-// Terms of the sequence 1 1 2 1 1 2 4 ... (Luby, Sinclair, Zuckerman, 1993).
+// Term i, counted from 1, of the sequence 1 1 2 1 1 2 4 ... (Luby, Sinclair, Zuckerman, 1993).
 std::int64_t luby(std::int64_t i) {
   for (std::int64_t k = 1;; ++k) {
     const std::int64_t full = (std::int64_t{1} << k) - 1;
@@ -89,8 +90,8 @@ class ComponentSearch {
   static constexpr Vertex whole_first = 1000;
   static constexpr std::int64_t short_turns = 4, lone_turns = 2;
   static constexpr std::size_t elite_size = 2;
-  static constexpr double entry_seconds = 40e-9;  // seconds for an entry of a separator and its cost, on the machine VM
-  static constexpr double exact_seconds = 60e-9;  // seconds for a set and a vertex, on the machine VM
+  static constexpr double entry_seconds = 40e-9;  // for an entry of a separator and its cost (VM of bench/RESULTS.md)
+  static constexpr double exact_seconds = 60e-9;  // for a set and a vertex (VM of bench/RESULTS.md)
 
   std::int64_t warm_up() const { return static_cast<std::int64_t>(options_.rules.size()); }
   // A turn is an annealing of the whole tree and two of pieces. The shortest turns of small graphs have no pieces,
@@ -209,8 +210,8 @@ class ComponentSearch {
     return {std::move(order), cost_of(graph_, tree)};
   }
 
-  // An order made from an elite order replaces it if it is better; a fresh order takes a free place, or the worst
-  // order's.
+  // An order made from an elite order replaces it if it is better; a fresh order takes a free place, or replaces the
+  // worst order if it is better.
   void keep(std::size_t slot, Candidate candidate_order) {
     const auto ahead = [&](const Candidate& a, const Candidate& b) { return better(a.cost, b.cost, options_.limit); };
     if (slot == elite_size && elite_.size() == elite_size)

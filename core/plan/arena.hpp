@@ -66,7 +66,7 @@ class Arena {
 
   // Offset of the first free span that fits; if none does, the height grows.
   i64 allocate(i64 span);
-  // Keeps free spans below the height unused.
+  // Leaves the spans that are free now unused: later spans start at the height or reuse spans freed later.
   void seal() { free_.clear(); }
   // Frees a span and merges it with its free neighbours.
   void give_back(i64 offset, i64 span);

@@ -58,7 +58,8 @@ class Bounds {
     return rest;
   }
 
-  // Eliminates all variables but some, the earliest first; the result is a few tables.
+  // Eliminates all variables except `keep`, the earliest first, and joins the remaining tables to one for each
+  // mini-bucket.
   Reads pack(Reads reads, std::span<const int> keep) {
     for (const int variable : writer_.variables_of_all(reads))
       if (std::find(keep.begin(), keep.end(), variable) == keep.end()) reads = eliminate(reads, variable);

@@ -10,7 +10,7 @@ namespace elimina::plan {
 
 using Values = std::vector<double, Pages<double>>;
 
-// A table of costs. Variables are places in the order of elimination, ascending; the first one is the slowest axis.
+// A table of costs. Variables are positions in the order of elimination, ascending; the first one is the slowest axis.
 struct Costs {
   std::vector<int> scope;
   Values values;

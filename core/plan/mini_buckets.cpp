@@ -50,7 +50,7 @@ std::vector<std::vector<int>> MiniBuckets::divide(std::span<const std::span<cons
   return mini_buckets;
 }
 
-// Number the variables of a bucket from 0 on; return the words that bits for them take.
+// Numbers the variables of a bucket from 0 on; returns the number of words of a bit set of them.
 std::size_t MiniBuckets::number_locally(std::span<const std::span<const int>> scopes, std::span<const int> weights) {
   marks_.clear();
   weights_.clear();

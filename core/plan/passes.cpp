@@ -153,7 +153,7 @@ class Passes {
   }
 
   // Sends each target the product of the tables on the stack from `first` on and of all targets' messages except its
-  // own. Each half of the targets gets the other half as one product.
+  // own. Each half of the targets gets the messages of the other half, contracted to the variables that it keeps.
   void distribute(std::size_t first, Targets targets) {
     if (targets.size() == 1) {
       const auto [child, number] = targets.front();
@@ -303,7 +303,8 @@ class Passes {
     live_.push_back(writer_.eliminate(variables_[variable], writer_.scope(axes_), chosen_));
   }
 
-  // Joins tables of one scope if they are many, because each of several targets would read all of them.
+  // Joins the tables of a scope that has more than `kMostAlike`, because each of several targets would read all of
+  // them.
   void join_alike(std::size_t first) {
     if (live_.size() - first <= kMostAlike) return;
     std::map<std::vector<int>, std::size_t> group_of;

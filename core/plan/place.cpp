@@ -56,7 +56,7 @@ class Placer {
 
   void measure(i64 step) { layout_.out_spans[step] = recorder_.measure(step); }
 
-  // Returns the place of a table. If tables are larger than any machine, only cells are counted.
+  // Returns the offset of a table; 0 once the arena is larger than any machine, where only cells are counted.
   i64 reserve(int scope, i64 span) {
     const double scope_cells = cells(scope);
     live_ += scope_cells;

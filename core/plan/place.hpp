@@ -9,7 +9,7 @@ struct Speed {
   double bandwidth;     // bytes per second of a large copy
   double combinations;  // combinations of a value of the eliminated variable and an output cell, per second
   double step;          // least seconds of a step
-  double lone_bandwidth, lone_combinations;  // the same two for one thread
+  double lone_bandwidth, lone_combinations;  // `bandwidth` and `combinations` of one thread
   double shared;                             // combinations of the smallest step that all threads share
 };
 

@@ -498,8 +498,8 @@ Steps upward_steps(const Tree& tree, const Lists& scopes, std::span<const i64> s
     }
     if (matched && branches.size() > 1) matching.apply(branches);
     for (Matching::Branch& branch : branches) {
-      // A bucket waits for the next one alone, because its inputs stay in memory until then; if all messages stay, it
-      // may wait for any.
+      // A bucket waits only for the bucket that comes next, because its inputs stay in memory until then; if all
+      // messages stay, it may wait for any bucket.
       const bool is_next = stays || (to < sequence.size() && sequence[to] == tree.parents[branch.node]);
       if (rules.fused && is_next && fusion.pays(branch.node, branch.reads, writer.made().scopes)) {
         fusion.wait(branch.node, std::move(branch.reads));

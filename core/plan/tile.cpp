@@ -39,8 +39,8 @@ class Split {
  private:
   int count() const { return int(shape_.sizes.size()); }
 
-  // Tries growing sets of middle axes, along which rhs tables stay the same: first axes of the fewest tables that have
-  // fast axes, too.
+  // Tries growing sets of middle axes, along which rhs tables stay the same, and begins with axes that few of the
+  // tables with fast axes have.
   void try_mid_axes(int first, i64 lo_cells) {
     const u64 lo = ~u64{0} << first & (count() == 64 ? ~u64{0} : (u64{1} << count()) - 1);
     std::vector<u64> touching;
@@ -72,7 +72,8 @@ class Split {
     return number;
   }
 
-  // Relative cost of one combination: streamed tables are read for each, the rest is spread over a tile.
+  // Considers a split by the relative cost of one combination: streamed tables are read for each combination, and the
+  // reads of the others are spread over a tile.
   void consider(u64 mid, u64 lo, i64 mid_cells, i64 lo_cells) {
     double streamed = 0;
     int tables_a = 0, tables_b = 0;

@@ -24,8 +24,8 @@ struct StepShape {
   std::vector<std::vector<int>> members;  // axes of each table
 };
 
-// Position of the first axis of a table's rows: the trailing axes up to where padding is due, all behind the first
-// axis, or all axes of a small table.
+// Position of the first axis of a table's rows: the trailing axes up to where padding is due; if it is due nowhere, all
+// axes behind the first one, or all axes of a small table.
 int row_axes(std::span<const i64> sizes);
 
 // The cheapest split: with few streamed tables, then with rows long enough. `rows`: position of the first axis of the

@@ -34,7 +34,7 @@ void save(Word& cell, Word word) { std::atomic_ref(cell).store(word, std::memory
 
 }  // namespace
 
-// Makes the version of a bucket odd during a write.
+// Makes the version of a bucket odd during a write, if threads share the cache.
 class Cache::Guard {
  public:
   Guard(const Cache& cache, Word* bucket) : version_(cache.shared_ ? bucket : nullptr) {

@@ -15,14 +15,15 @@ class Cache {
 
   struct Entry {
     double lower;  // lower bound on the subtree's cost
-    bool solved;   // the bound is the cost itself
+    bool solved;   // true if the bound is the cost itself
     int best;      // value of the subtree's top variable in the best solution
   };
 
   // Readers never wait for each other. `shared`: used by several threads.
   Cache(const Problem& problem, std::size_t bytes, bool shared);
 
-  // Words of a key. Keys are exact: they differ for different variables and contexts.
+  // Number of words of a key, which `pack` writes for a variable and the values of its context. Keys are exact: they
+  // differ for different variables and contexts.
   int words() const { return words_; }
   void pack(Var v, const std::vector<int>& value, Word* key) const;
 

@@ -15,8 +15,8 @@ class Diver {
   // True if the search has done enough for another dive, so that dives take a small part of its time.
   bool is_due(std::uint64_t nodes) const { return nodes >= next_; }
 
-  // Every other call starts with a new dive, and so do the first few. Every other dive is random, the more so the wider
-  // the gap.
+  // Returns the best solution of a local search. It starts with a new dive in every other call and in the first four,
+  // and continues in the others. Every other dive is random, the more so the wider the gap.
   std::vector<int> solution(double gap);
 
  private:

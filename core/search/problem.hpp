@@ -70,7 +70,7 @@ struct Problem {
   // Bytes of the lists and tables without the arena.
   std::size_t bytes() const;
 
-  // A lower bound, rounded up if all costs are integers.
+  // A lower bound, rounded up if all costs are integers and the cells are floating-point numbers.
   double rounded(double bound) const;
 
  private:

@@ -172,7 +172,8 @@ void Searcher::advance() {
   node.best = node.chosen;
 }
 
-// Returns to the parent's AND node; true if its bound may still be below its target.
+// Returns to the parent's AND node; true if the child was solved, so that the bound of the AND node may still be below
+// its target.
 bool Searcher::ascend() {
   const bool solved = node_[at_].solved;
   at_ = problem_.parent[at_];

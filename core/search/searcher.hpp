@@ -23,7 +23,7 @@ class Searcher {
   // Begins at an OR node with assigned ancestors, and searches for a solution below the limit.
   void start(Var top, double limit);
 
-  // Searches for some more nodes; returns true at the end.
+  // Continues for up to `nodes` further nodes; returns true once the search has ended.
   bool run(std::uint64_t nodes);
 
   // At the end: true if a solution is below the limit; lower() is its cost.
@@ -36,7 +36,7 @@ class Searcher {
   // A lower bound on the first node, valid at any time.
   double lower() const;
 
-  // Stores the bounds along the path.
+  // Stores the bounds along the path in the cache, and takes back this search's marks.
   void release_nodes();
 
   // Reads the values of the best solution from the cache, and searches again for entries that the cache has lost.
