@@ -39,9 +39,9 @@ Value end_of_interval(const Domains& d, View x) {
   return value;
 }
 
-// Where to split a wide domain with holes: a random value below the upper bound, or the middle of the bounds. Such a
-// domain is not tried value by value: constraints may exclude values that are still in it, so each of them would take a
-// step.
+// The value at which to split a wide domain with holes: a random one below the upper bound, or the middle of the
+// bounds. Such a domain is not tried value by value: constraints may exclude values that are still in it, so each of
+// them would take a step.
 Value within(const Domains& d, View x, ValueOrdering ordering, Random& random) {
   const Value width = d.hi(x) - d.lo(x);
   return d.lo(x) + (ordering == ValueOrdering::random
@@ -171,8 +171,8 @@ std::size_t Brancher::pick(Engine& engine, std::size_t first) const {
   return best;
 }
 
-// Of the groups with variables to decide, the one whose key has the least rank, or the first one in input order; the
-// number of groups if there is none.
+// The group whose key has the least rank among those with variables to decide, or the first of these in input order;
+// the number of groups if there is none.
 std::size_t Brancher::pick_group(const Engine& engine) const {
   const Domains& d = engine.domains();
   std::size_t best = groups_.size();

@@ -86,7 +86,7 @@ class Engine {
   // this takes up to a fifth of a search's time.
   double weight(int v) const { return urgencies_[v] < 0 ? weights_[v] : urgencies_[v]; }
   void weigh_active();
-  // From now on, each failure weighs `growth` times as much as the one before it, so that old failures fade.
+  // Multiplies the weight of further failures by `growth` after each failure, so that old failures fade.
   void age_weights(double growth) { growth_ = growth; }
   // Sets the urgency of a variable's decision, 0 or more, which replaces its weight.
   void weigh(View x, double urgency) { urgencies_[x.var] = urgency; }
