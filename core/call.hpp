@@ -1,5 +1,5 @@
-// A function that is called during another function's call, as a reference. Compared with std::function, the compiler
-// has less to make for each lambda expression.
+// A function that is called during another function's call, as a reference. The compiler generates less code for each
+// lambda expression than for a std::function.
 #pragma once
 #include <memory>
 #include <type_traits>

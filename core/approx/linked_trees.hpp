@@ -59,7 +59,7 @@ struct Interface {
   std::vector<double> forward, backward;
   double forward_scale = 0, backward_scale = 0;
 
-  // Set the factors of one direction so that both directions multiply to a distribution.
+  // Sets the factors of one direction to `smoothed` over those of the other one, so that both multiply to `smoothed`.
   void set_forward(std::vector<double> smoothed);
   void set_backward(std::vector<double> smoothed);
 };
@@ -91,7 +91,7 @@ class LinkedTrees {
   LinkedTrees(std::shared_ptr<const RankedFactors> factors, i64 most_cells, double most_bytes,
               std::shared_ptr<const Forecasts> forecasts);
 
-  // Makes all trees.
+  // Makes all trees. Throws ZeroSum or TreesTooLarge.
   void build();
 
   // Updates messages from later to earlier trees; returns the marginals, one rank after another.

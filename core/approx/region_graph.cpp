@@ -159,7 +159,7 @@ std::vector<std::int32_t> RegionGraph::containing(std::span<const std::int32_t> 
 }
 
 bool RegionGraph::count_inner() {
-  // Larger regions first: the counting number of a region is 1 less the numbers of all regions that contain it.
+  // Larger regions first: the counting number of a region is 1 minus the sum of those of all regions that contain it.
   std::vector<std::vector<std::int32_t>> inner_of(sizes_.size());
   std::vector<std::vector<std::int32_t>> all_parents;
   std::vector<std::size_t> positions(outer_.count());

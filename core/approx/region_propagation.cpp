@@ -193,7 +193,7 @@ double RegionPropagation::update(std::size_t number, double damping) {
   }
   for (std::int64_t i = 0; i < count * cells; ++i) margin_logs_[i] = 1 / std::max(margins_[i], kLeastProbability);
   logarithms(margin_logs_.data(), count * cells);
-  // The belief's logarithm is a weighted mean of the marginals' logarithms less those of the messages.
+  // The belief's logarithm is a weighted mean of the marginals' logarithms minus those of the messages.
   sums_.assign(cells, 0.0);
   for (std::int64_t k = 0; k < count; ++k) {
     const double* message = messages_.data() + edges_[inner.first + k].begin;

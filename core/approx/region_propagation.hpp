@@ -26,7 +26,7 @@ class RegionPropagation {
   bool filter_tuples();
 
   // Passes messages until regions agree within `tolerance` on all probabilities, or for at most `sweeps` sweeps;
-  // returns true if they agree. They need not converge. `damping`: share of the old message in a new one.
+  // returns true if they agree. Messages need not converge. `damping`: share of the old message in a new one.
   bool run(double tolerance, double damping, std::uint64_t sweeps);
 
   // The double loop, which always converges: a tangent replaces the concave part of the free energy, and sweeps

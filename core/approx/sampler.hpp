@@ -26,9 +26,9 @@ class Sampler {
   // Draws samples in groups of `group`. Random numbers depend only on the seed, the sample's number (from `start` on)
   // and the variable. The samples of a group are a particle filter: if few of them have most of the weight, they are
   // resampled. The mean of a group's weights stays unbiased, and groups are independent. In groups of 1, samples are
-  // independent. `states`: a row for each number; `logs`: natural logarithm of each sample's weight, to which is added:
-  // minus infinity if no value was possible; `sizes`: for each group, the effective number of independent samples for
-  // the variables that were drawn first.
+  // independent. `states`: a row for each number; `logs`: the natural logarithm of each sample's weight is added to
+  // these; minus infinity if no value was possible; `sizes`: for each group, the effective number of independent
+  // samples for the variables that were drawn first.
   void draw(u64 seed, u64 start, i64 group, std::span<std::int32_t> states, std::span<double> logs,
             std::span<double> sizes, int threads) const;
 
@@ -52,7 +52,7 @@ class Sampler {
   struct Block;
 
   // Calls `work(block, number of its first sample, is_to_end)` for blocks of at most `block_samples` samples, until it
-  // returns false.
+  // returns false. The function `is_to_end` returns true on a stop request.
   template <class Work>
   void for_blocks(std::span<std::int32_t> states, std::span<double> logs, i64 block_samples, int threads,
                   Work work) const;

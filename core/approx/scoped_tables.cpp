@@ -98,7 +98,7 @@ template <class Combine>
   return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 
-// Tables that are combined only once share the memory of their runs.
+// Memory for the runs of the functions below that get scopes; each call overwrites it.
 thread_local Runs runs_of_meeting;
 
 }  // namespace

@@ -206,7 +206,8 @@ void TreeBuilder::move(const GrowingTree& cliques, const Growing& home) {
       for (const int v : cliques.scope(number)) homes_[v] = home;
 }
 
-// Returns a clique of the front that has these variables, in this tree or the next one.
+// Returns a clique of the front with these variables, in `tree` or, if this would be too large, in a next tree; `tree`
+// then becomes the next one.
 int TreeBuilder::gather(Growing& tree, std::span<const int> shared) {
   for (;;) {
     std::vector<int> candidates;

@@ -108,7 +108,7 @@ class WeightedMiniBuckets {
   plan::Lists shift_scopes_;      // scope of the shifts of each group, that is, of each partitioned bucket
   i64 shifts_ = 0;
   std::vector<double> totals_;         // total weight of each group
-  std::vector<double> shifted_;        // the shifts less their means
+  std::vector<double> shifted_;        // the shifts minus their means
   std::vector<double> initial_sizes_;  // initial logarithms of the sizes of weights
   std::vector<int> positive_;          // number of each group's positive weight; -1: all are positive
   std::vector<double> marginals_;

@@ -23,7 +23,8 @@ struct Scopes {
   }
 };
 
-// Return the first cell of each function, and the end of the last one's.
+// Returns the first cell of each function, and the end of the last function's cells. Raises ValueError or IndexError if
+// scopes and cells do not fit.
 inline std::vector<std::size_t> checked_cells(const std::vector<int>& sizes, const Scopes& scopes,
                                               std::size_t cell_count) {
   const auto& [starts, members] = scopes;

@@ -206,7 +206,7 @@ std::optional<bool> propagate(Model& model, double seconds) {
   return holds;
 }
 
-// Decides on a new level, even if it fails.
+// Decides and propagates on a new level; returns false if that fails, and the level stays.
 bool decide(Model& model, int var, Value value, bool is) {
   model.searched = true;
   const View x = model.known({var < 0 ? INT32_MAX : var});

@@ -42,7 +42,7 @@ Graph graph_of(const Words<const double>& sizes, const Words<const std::int64_t>
   return moral_graph(list_of(sizes), list_of(offsets), list_of(members));
 }
 
-// Reductions and a greedy run end within milliseconds.
+// True if reductions and a greedy run end within milliseconds.
 bool is_small(const Graph& graph) {
   std::size_t edges = 0;
   for (const auto& neighbours : graph.neighbours) edges += neighbours.size();
@@ -52,7 +52,8 @@ bool is_small(const Graph& graph) {
 // Longest search on the caller's thread in seconds, during which Ctrl-C waits.
 constexpr double longest_at_once = 5e-3;
 
-// Searches on this thread if that is short, or for a part of the search: starting another thread may take longer.
+// Searches on this thread, because starting another one may take longer. Returns no order if the search is long: then
+// only its first part is done.
 std::optional<Order> search_at_once(const Graph& graph, const Options& options, Search& search, Clock& clock) {
   Order order = search.begin(clock);
   if (elimina::stopped()) throw elimina::Stopped{};

@@ -47,7 +47,7 @@ class CaseNetwork {
   double most_work_;
   i64 shares_ = 0;      // number of requested posteriors
   i64 exponent_ = 0;    // exponent of the power of two that was divided out of the factors
-  bool usable_ = true;  // every variable has a factor, and the encoding is exact
+  bool usable_ = true;  // true if every variable has a factor, and the encoding is exact
   std::vector<double> arena_, peaks_;
   std::optional<CasePlanner> planner_;
   std::optional<CaseProgram> kept_;

@@ -24,7 +24,8 @@ constexpr std::size_t most_candidates = 512, most_choices = std::size_t{1} << 28
 // A value of a variable with two values: twice the variable plus the value.
 using Literal = int;
 
-// True if the first position can be exchanged with another one, or with its opposite.
+// True if exchanging the values of the first variable and of that at position `p` (or their opposites) does not change
+// the function.
 bool is_exchangeable(const Function& f, int p, bool is_opposite) {
   const std::size_t first = f.stride[0], other = f.stride[p], both = first + other;
   for (std::size_t cell = 0; cell < f.cost.size(); ++cell) {
@@ -51,7 +52,7 @@ Function function_of(const std::vector<Literal>& literals, std::vector<Cost> cos
 
 bool is_at_most_one(const Function& f) { return f.is_counted && f.max_count <= 1; }
 
-// The pair of values that a function forbids.
+// The only pair of values that a function of two two-valued variables forbids; none for other functions.
 std::optional<std::pair<Literal, Literal>> forbidden_pair(const network::Function& f, const std::vector<int>& size) {
   if (f.arity() != 2 || size[f.scope[0]] != 2 || size[f.scope[1]] != 2) return std::nullopt;
   const auto is_forbidden = [](Cost cost) { return cost >= network::forbidden; };
@@ -60,7 +61,7 @@ std::optional<std::pair<Literal, Literal>> forbidden_pair(const network::Functio
   return std::pair{2 * f.scope[0] + static_cast<Literal>(cell / 2), 2 * f.scope[1] + static_cast<Literal>(cell % 2)};
 }
 
-// The pair of values that a function forbids, if it allows all other pairs at no cost.
+// The same pair; none if another pair has a cost.
 std::optional<std::pair<Literal, Literal>> only_pair(const network::Function& f, const std::vector<int>& size) {
   return std::count(f.cost.begin(), f.cost.end(), 0) == 3 ? forbidden_pair(f, size) : std::nullopt;
 }
@@ -92,7 +93,7 @@ class Cover {
         if (a != b) is_covered_[a][index_of(a, b)] = 1;
   }
 
-  // A clique with this pair; only the pair when the limit on steps is reached.
+  // A clique with this pair; only the pair once the limit on steps is reached.
   std::vector<Literal> grow(Literal a, Literal b) {
     std::vector<Literal> clique{a, b}, candidates;
     if (steps_ >= most_choices) return clique;

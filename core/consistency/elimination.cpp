@@ -110,7 +110,8 @@ Propagator::Term Propagator::term_of(const Function& f, Var v, const Neighbours&
   return term;
 }
 
-// Replaces a variable with few free neighbours by its message to them. Returns false after a conflict.
+// Replaces a free variable by its message to its free neighbours, if they are few and this takes few steps. Returns
+// false after a conflict.
 bool Propagator::eliminate(Var v) {
   if (!state_.is_free(v)) return true;
   Neighbours near;
@@ -194,7 +195,7 @@ bool Propagator::eliminate(Var v) {
   return is_empty || add_message({near.data(), static_cast<std::size_t>(*count)}, origin);
 }
 
-// Makes the message a function, and propagates it.
+// Makes the message a function, and propagates it; returns false after a conflict.
 bool Propagator::add_message(std::span<const Var> scope, int origin) {
   const int number = static_cast<int>(network_.functions.size() + message_count_);
   if (message_count_ == messages_.size()) messages_.emplace_back();

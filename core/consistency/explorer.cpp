@@ -31,7 +31,8 @@ bool Explorer::enter(const Open& open, const Limits& limits) {
   return !done_;
 }
 
-// Undoes the decisions back to the latest one whose opposite is possible.
+// Undoes the decisions back to the latest one with a possible opposite, and takes the opposite; returns false if there
+// is none.
 bool Explorer::back(const Limits& limits) {
   while (!frames_.empty()) {
     const Frame frame = frames_.back();

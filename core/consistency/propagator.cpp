@@ -234,7 +234,8 @@ bool Propagator::gather_first(int number, int except) {
   return target < 0 || target == except || gather({number, target});
 }
 
-// If each value of a variable would cost something, directly or through its neighbours, this cost is shifted to it.
+// If each value of a variable would cost something, directly or through its neighbours, this cost is shifted to the
+// variable. Returns false after a conflict.
 bool Propagator::exist(Var v) {
   if (!state_.is_free(v)) return true;
   if (state_.has(v, support_[v]) && is_supported(v, support_[v])) return true;

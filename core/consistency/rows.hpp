@@ -7,7 +7,7 @@ namespace elimina::consistency {
 // Least sum of the costs of two rows.
 Cost least_sum(const Cost* row, const Cost* added, int count);
 
-// First position of a sum; it must exist.
+// First position at which the costs of two rows add up to a sum; there must be one.
 int place_of_sum(const Cost* row, const Cost* added, Cost sum);
 
 // Raises each cost to an amount minus the row's cost.

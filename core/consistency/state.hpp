@@ -11,7 +11,7 @@ class State {
  public:
   explicit State(const Network& network);
 
-  // Undoes all changes since the last `mark`.
+  // `undo` takes back all changes since the last `mark`.
   void mark();
   void undo();
   std::size_t depth() const { return marks_.size(); }
@@ -20,7 +20,7 @@ class State {
   void raise(Cost by) { constant_ += by; }
 
   int count(Var v) const { return count_[v]; }
-  // True if it has more than one value and is not retired.
+  // True if the variable has more than one value and is not retired.
   bool is_free(Var v) const { return free_place_[v] < free_count_; }
   // Values in arbitrary order.
   std::span<const int> values(Var v) const {

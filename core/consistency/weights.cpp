@@ -1,4 +1,4 @@
-// Weights of functions: the number of their conflicts.
+// Weights of functions: 1, plus the number of their conflicts.
 #include <limits>
 
 #include "propagator.hpp"

@@ -14,10 +14,9 @@ struct Chain {
   i64 operations;  // operations on the longest chain of messages
 };
 
-// Deliver the messages of both passes, without contents.
-//
-// `traversals`: one for each variable, complete. `owners`: agent of each variable. `clocks`: clock of each agent, in
-// seconds. `operations`: work of eliminating each variable. `pace`: seconds of an operation. `poll`: see `Network`.
+// Delivers the messages of both passes, without contents. `traversals`: one for each variable, complete. `owners`:
+// agent of each variable. `clocks`: clock of each agent, in seconds. `operations`: work of eliminating each variable.
+// `pace`: seconds of an operation. `poll`: see `Network`.
 Chain pass(std::span<Traversal* const> traversals, std::span<const int> owners, std::vector<double> clocks,
            std::span<const i64> operations, double pace, const Delivery& delivery, const std::function<void()>& poll);
 

@@ -114,7 +114,7 @@ void Traversal::become_visited(int source, Body body, std::vector<Sent>& out) {
   mark(out);
 }
 
-// Notify the other neighbours before the token moves on.
+// Notifies the neighbours, except the parent, of the visit; the token moves on once all have answered.
 void Traversal::mark(std::vector<Sent>& out) {
   visit_ = visits_++;
   unknown_ = i64(neighbours_.size()) - (parent_ >= 0);
@@ -123,7 +123,7 @@ void Traversal::mark(std::vector<Sent>& out) {
   if (!unknown_) pass_on(out);
 }
 
-// Record a neighbour as an ancestor, or as a next stop of the token; preferred ones come last.
+// Records a neighbour as an ancestor, or as a possible next stop of the token, of which preferred ones come last.
 void Traversal::add_untried(int source, Body body, std::vector<Sent>& out) {
   if (body.first >= 0) {
     above_.emplace_back(source, body.first);

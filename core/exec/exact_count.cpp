@@ -108,7 +108,7 @@ class LongRun {
     return possible;
   }
 
-  // Adds the product of the tables' cells at a value of the eliminated variable.
+  // Adds the product of the tables' cells at a value of the eliminated variable to `sum_`.
   void add_term(i64 value) {
     factors_of_term_.clear();
     for (const Input& input : inputs_) {

@@ -13,7 +13,7 @@ namespace elimina {
 using LongInteger = std::vector<u64>;
 
 // Product of the values of some steps' outputs, each of one cell. `factors`: 1 for allowed cells, else 0. Throws
-// Stopped.
+// Stopped on a stop request.
 LongInteger exact_count(std::span<const i64> words, std::span<const i64> starts, std::span<const i64> roots,
                         const u64* factors);
 

@@ -8,7 +8,8 @@ namespace elimina::filter {
 
 namespace {
 
-// Largest excess of b's cost over a's cost in a function; forbidden if only b is forbidden.
+// Largest excess of b's cost over a's cost in a function; forbidden if only b is forbidden with some values of the
+// others.
 Cost worst(const Function& f, std::size_t stride, int size, int a, int b) {
   const auto& cost = f.cost;
   const std::size_t block = stride * size;
@@ -45,7 +46,7 @@ bool drop_dominated(const Network& network, std::vector<std::vector<int>>& kept)
   bool changed = false;
   for (Var v = 0; v < network.count(); ++v) {
     check_stop();
-    // Testing all pairs would cost a factor of the domain's size and remove few more values.
+    // Testing all pairs would take longer by a factor of the domain's size, and remove few more values.
     const int b = cheapest(network, touching[v], network.size[v]);
     std::vector<int> undominated{b};
     for (int a : kept[v]) {

@@ -12,7 +12,7 @@ namespace elimina::filter {
 
 using Key = std::uint64_t;
 using Value = std::int32_t;
-// The sum of three such values does not overflow before it is clamped.
+// Cost of an impossible cell. The sum of three such values does not overflow before it is clamped.
 inline constexpr Value never = Value{1} << 29;
 using Scope = std::vector<Var>;  // ascending: variables that are eliminated first are least significant
 

@@ -15,7 +15,7 @@ namespace {
 
 constexpr char kBeside[] = "python3";
 
-// Writes the path of this program; false if the system does not tell it.
+// Writes the path of this program; returns false if the system does not provide it.
 bool own_path(char (&path)[PATH_MAX]) {
 #if defined(__APPLE__)
   char found_path[PATH_MAX];
@@ -29,7 +29,8 @@ bool own_path(char (&path)[PATH_MAX]) {
 #endif
 }
 
-// Writes the path of the interpreter beside this program, where there is one: installers put both into one directory.
+// Writes the path of the interpreter beside this program (installers put both into one directory); returns false if
+// there is none.
 bool interpreter_beside(char (&path)[PATH_MAX]) {
   if (!own_path(path)) return false;
   char* name = std::strrchr(path, '/');

@@ -70,7 +70,7 @@ class Chain {
                       double* filtered, double* scales, Poll poll) const;
 
   Panels forward_, backward_;
-  bool mixes_;  // each state reaches each other one in a step, with a probability above underflow
+  bool mixes_;  // true if each state leads to each other one in one step, with a probability above underflow
 };
 
 // Most probable paths, from maxima of sums of logarithms.

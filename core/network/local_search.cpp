@@ -164,7 +164,7 @@ void LocalSearch::return_to_best() {
     if (value_[v] != best_[v]) set(v, best_[v]);
 }
 
-// Violated functions get more weight.
+// Gives violated functions more weight.
 void LocalSearch::reweigh() {
   for (Factor& factor : factors_) {
     if (!factor.broken) continue;
@@ -175,7 +175,7 @@ void LocalSearch::reweigh() {
   }
 }
 
-// A few values of the best solution change at random.
+// Gives violated functions more weight, returns to the best solution, and changes a few of its values at random.
 void LocalSearch::stuck() {
   reweigh();
   return_to_best();

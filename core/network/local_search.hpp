@@ -25,7 +25,7 @@ class LocalSearch {
   // was found.
   bool run(std::uint64_t cells);
 
-  // Solve neighbourhoods of the best solution by elimination, larger ones if none improves it, until the limit on
+  // Solves neighbourhoods of the best solution by elimination, larger ones if none improves it, until the limit on
   // visited cells, or a stop request. Returns true if a better solution was found.
   bool explore(std::uint64_t cells);
 
@@ -45,7 +45,7 @@ class LocalSearch {
     View::Function function;
     std::int64_t at;  // cell of the current values
     double penalty;   // penalty of a forbidden cell
-    bool broken;      // the current cell is forbidden
+    bool broken;      // true if the current cell is forbidden
   };
 
   void measure(const Factor& factor, double sign);

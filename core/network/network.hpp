@@ -7,12 +7,12 @@
 namespace elimina::network {
 
 using Cost = std::int64_t;
-// Sums of a few thousand forbidden costs do not overflow.
+// Cost of a forbidden cell; sums of a few thousand of these do not overflow.
 inline constexpr Cost forbidden = Cost{1} << 50;
 
 inline Cost add(Cost a, Cost b) { return a + b < forbidden ? a + b : forbidden; }
 
-// The last variable of the scope varies fastest.
+// A table of costs, in which the last variable of the scope varies fastest.
 struct Function {
   std::vector<Var> scope;
   std::vector<std::size_t> stride;

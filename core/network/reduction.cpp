@@ -102,7 +102,7 @@ class Reduction::Work {
     return sum_out(v);
   }
 
-  // Eliminates a variable with one allowed value.
+  // Eliminates a variable with one allowed value; none if it has several, or too many functions.
   std::optional<Eliminated> assign(Var v) {
     int value = -1;
     for (int x = 0; x < network_.size[v]; ++x) {
@@ -116,7 +116,8 @@ class Reduction::Work {
     return Eliminated{v, {}, {value}};
   }
 
-  // Replaces a variable by a neighbour that determines it.
+  // Replaces a variable by a neighbour that determines it; none if no neighbour does, or the variable has too many
+  // functions.
   std::optional<Eliminated> replace(Var v) {
     if (functions(v).size() > most_functions) return std::nullopt;
     for (const int i : functions(v)) {
@@ -187,7 +188,8 @@ class Reduction::Work {
     else add(std::move(single.functions[0]));
   }
 
-  // Eliminates a variable with few neighbours: the minimum over its values is a function of the neighbours.
+  // Eliminates a variable with few neighbours: the minimum over its values is a function of the neighbours. None if it
+  // has more neighbours, or the bucket too many cells.
   std::optional<Eliminated> sum_out(Var v) {
     const std::vector<Var> scope = neighbours(v);
     const auto size = static_cast<std::size_t>(network_.size[v]);

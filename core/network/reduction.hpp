@@ -8,7 +8,8 @@ namespace elimina::network {
 
 // Eliminates variables that cost no width (Larrosa and Dechter, "Boosting search with variable elimination",
 // Constraints 8, 2003): those with one allowed value, those that another variable determines, and those with at most
-// three neighbours. Functions also lose variables on which they do not depend. At least one variable remains.
+// three neighbours and a small bucket. Functions also lose variables on which they do not depend. At least one variable
+// remains.
 class Reduction {
  public:
   // Visits variables in this order, and again when one of their functions has changed.

@@ -28,7 +28,7 @@ struct Written {
   std::vector<char> exact;     // for products: true if all positive products are normal numbers
 };
 
-// Write the factors with these numbers. `limit`: cap of integer distances, and integer cost of forbidden cells;
+// Writes the factors with these numbers. `limit`: cap of integer distances, and integer cost of forbidden cells;
 // `block`: largest number of cells that are encoded at a time.
 Written encode(const Tables& tables, Sense sense, Rule rule, i64 limit, const FactorArrays& factors,
                std::span<const i64> numbers, Number type, char* arena, i64 block);

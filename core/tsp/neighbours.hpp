@@ -16,9 +16,9 @@ struct Neighbours {
   }
 };
 
-// Half of a city's neighbours are its nearest cities. The others lie in different directions, because the nearest
-// cities of a cluster all belong to it. After a stop request, remaining cities get neighbours in the order of their
-// numbers.
+// Half of a city's neighbours are its nearest cities. The others lie in different directions, because the cities
+// nearest to a city in a cluster all belong to the cluster. After a stop request, remaining cities get neighbours in
+// the order of their numbers.
 Neighbours find_neighbours(Distances distances);
 
 }  // namespace elimina::tsp

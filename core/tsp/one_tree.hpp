@@ -70,7 +70,7 @@ class OneTree {
   const Graph& graph_;
   Length scale_, bound_on_multipliers_;
   std::vector<std::size_t> inner_, special_;           // edges without and with the special city
-  std::vector<std::pair<Length, std::size_t>> order_;  // open inner edges by length
+  std::vector<std::pair<Length, std::size_t>> order_;  // open inner edges by changed length
   std::vector<Length> multipliers_;
   std::vector<Use> use_;
   Length value_ = 0;
@@ -80,9 +80,9 @@ class OneTree {
   // Union forest, the smaller tree below the larger: the parent, and the edge of the union, as a position in `tree_`.
   std::vector<int> above_, size_;
   std::vector<std::size_t> joined_;
-  std::size_t second_ = 0;  // the longer edge of the special city that may be removed
+  std::size_t second_ = 0;  // of the special city's edges that may be removed, the one of larger changed length
   bool may_replace_ = false;
-  Length third_ = kNever;  // length of the special city's shortest edge outside of the tree
+  Length third_ = kNever;  // changed length of the special city's shortest edge outside of the tree
   std::vector<Length> rises_;
   // The rooted tree.
   std::vector<int> parent_, level_, skip_;

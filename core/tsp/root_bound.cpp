@@ -91,7 +91,7 @@ std::optional<RootBound::Tree> RootBound::complete_tree(const std::vector<Length
   return tree;
 }
 
-// Returns the bound of multipliers, in parts. The edges of its tree join the graph.
+// Returns the bound of multipliers, in parts, and adds the edges of its tree to the graph; none after a stop request.
 std::optional<Length> RootBound::adopt(const std::vector<double>& multipliers) {
   std::vector<Length> whole(multipliers.size());
   const auto limit = static_cast<double>(2 * largest_ * scale_);

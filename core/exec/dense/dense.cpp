@@ -17,7 +17,7 @@ constexpr double kSmallWork = 4096;  // steps of less work have no tiles
 constexpr double kGivenWork = 64;    // steps of less work have no tiles in a program that is written while it runs
 // Work before a poll: 0.5 to 10 ms, or 0.4 s where each page of memory is new to a virtual machine.
 constexpr double kPollWork = 2e7;
-// Shorter turns get longer, because threads wait for each other at their ends.
+// Turns of less than half this time are doubled, because threads wait for each other at the end of each turn.
 constexpr std::chrono::milliseconds kTurn{20};
 constexpr double kStopped = -1;
 
@@ -61,7 +61,7 @@ bool has_near_cells(StepView step, i64 first) {
 // Number of combinations; without tables, the values of a step are skipped.
 double step_work(StepView step) { return double(step.cells()) * (step[kTables] > 0 ? double(step[kDomain]) : 1.0); }
 
-// Calls `step` for each turn, which returns its work or kStopped; calls `poll` in between. Returns false after a stop.
+// Calls `step`, which returns its work or kStopped, for each turn; calls `poll` in between. Returns false after a stop.
 template <class Step>
 bool in_sequence(i64 count, const DensePoll& poll, Step step) {
   double done = 0, unpolled = 0;
@@ -209,7 +209,7 @@ bool DenseExecutor::one_step(i64 number, double done, Peak& peak, const DensePol
   return peak = kernels_->run_plain(view(number), peaks_), true;
 }
 
-// Runs a step without a translation.
+// Runs a step without a translation; returns false after a stop.
 bool DenseExecutor::given_step(StepView step, double done, Peak& peak, const DensePoll& poll) {
   const double work = step_work(step);
   if (work >= kGivenWork) return large_step(step, work, done, peak, poll);

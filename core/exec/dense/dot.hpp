@@ -15,8 +15,8 @@ struct Dot {
   i64 domain;
   i64 streamed;
   const V* tables[kMostStreamed];
-  const i32* offsets[kMostStreamed];  // offsets of each cell
-  bool varies[kMostStreamed];         // true if the table depends on d
+  const i32* offsets[kMostStreamed];  // for each table, the offset of each cell of the run
+  bool varies[kMostStreamed];         // for each table, true if it has the eliminated variable
   V scale[kMostStreamed];
 };
 

@@ -21,7 +21,7 @@ class StepKernels {
  public:
   StepKernels(bool scales, bool matches, bool multiplies) : scales(scales), matches(matches), multiplies(multiplies) {}
   virtual ~StepKernels() = default;
-  // Sets the first `cells` cells from `first` on to the semiring's zero.
+  // Sets `cells` cells from `first` on to the semiring's zero.
   virtual void clear(i64 first, i64 cells) = 0;
   // True if `translate` keeps the association of the step's products.
   virtual bool translates(StepView step) const = 0;

@@ -45,8 +45,8 @@ i64 best_value_in(const R& ring, i64 variable, i64 domain, std::span<const Reada
     if (best < 0 || ring.better(total, best_total) || (total == best_total && value < best))
       best = value, best_total = total;
   };
-  // Only values that this table lists can be allowed, so its tuples are read if they are fewer than the domain's
-  // values.
+  // Only values that the shortest sparse table lists can be allowed, so its tuples are read if they are fewer than the
+  // domain's values.
   const Readable* shortest = nullptr;
   const Readable::Field* field = nullptr;
   for (const Readable& table : tables) {

@@ -20,12 +20,12 @@ struct Readable {
   i64 words, rows;
   const void* values;
 
-  // Index of the tuple at a place; -1: not listed.
+  // Index of the tuple at an address; -1: not listed.
   i64 find(const std::array<u64, kMostWords>& address) const;
 };
 
-// The first best value of a step's variable, given the values of its tables' other variables. Time grows with the
-// listed tuples, not with the domain.
+// The first best value of a step's variable, given the values of its tables' other variables. Visits the values of the
+// domain, or the tuples of the shortest sparse table if these are fewer.
 i64 best_value(const Ring& ring, i64 variable, i64 domain, std::span<const Readable> tables, const int* assignment);
 
 }  // namespace elimina::sparse

@@ -59,7 +59,7 @@ void find_starts(const Key<W>* keys, Range rows, const Key<W>& mask, std::vector
   starts.resize(std::size_t(at - starts.data()));
 }
 
-// Calls take(left range, right range) for each group of both sides.
+// Calls visit(left range, right range) for each group that both sides have.
 template <int W, class Take>
 void each_group(const Key<W>* left, Range l, const Key<W>* right, Range r, const Key<W>& group, Take&& visit) {
   while (l.begin < l.end && r.begin < r.end) {
