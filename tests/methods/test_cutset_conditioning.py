@@ -13,9 +13,12 @@ import elimina
 from elimina._core import CutsetConditioning
 from elimina.methods import cutset_conditioning as method
 from elimina.methods.factor_lists import factors_of
+from elimina.methods.junction_structure import MarginalQuery, choose_structure
+from elimina.methods.posterior_estimation import _estimated_posteriors
 from elimina.methods.sum_estimate import Limits, SumEstimate
 from elimina.model.model import Model
-from elimina.model.table import Scopes
+from elimina.model.table import Scopes, Table
+from elimina.model.variable import Variable
 from elimina.planning.options import Options
 from elimina.problem.preparation import Problem, prepare
 from tests.reference import brute
@@ -151,6 +154,23 @@ def test_posteriors_that_only_slices_fit_are_exact() -> None:
     assert result.log10_z == pytest.approx(whole.log10_z)
     for name, shares in whole.marginals.items():
         assert list(result.marginals[name].values()) == pytest.approx(list(shares.values()))
+
+
+@pytest.mark.parametrize("observed", [{}, {1: 1}])
+def test_evidence_that_the_query_does_not_depend_on_may_be_impossible(observed: dict[int, int]) -> None:
+    """The slices of the query's factors do not show that b = 1 contradicts a."""
+    model = Model(
+        [Variable("a", 2), Variable("b", 2), Variable("c", 2)],
+        [Table([0], np.array([1.0, 0.0])), Table([0, 1], np.eye(2)), Table([2], np.array([0.25, 0.75]))],
+        sense="probability",
+        children=[0, 1, 2],
+    )
+    structure = choose_structure(model, observed, [2], Options())
+    estimate = answer_of(structure.problem, 1 << 20)
+    assert estimate is not None
+    result = _estimated_posteriors(MarginalQuery(model, observed, [2], False, structure, {}), estimate)
+    assert result.status == ("estimated" if observed else "exact")
+    assert list(result.marginals["c"].values()) == [0.25, 0.75]
 
 
 def test_orders_and_values_are_checked() -> None:

@@ -53,8 +53,8 @@ ROUND_SECONDS = 0.05
 ROUNDS_SHARE = 0.5
 """Largest share of the memory for rounds, unless they are few; the rest is for blocks."""
 
-BLOCK_SECONDS = 5e-5
-"""Seconds of a variable's part in making the blocks, and in the first sweep."""
+BLOCK_SECONDS = 3e-4
+"""Seconds of a variable in making the blocks and in the first sweeps."""
 
 TRIAL_ROUNDS, STUCK_RATIO, MIN_STUCK_ERROR = 6, 1.4, 0.003
 """Rounds after which stuck chains get replicas. Chains are stuck above this ratio of the squared errors by chains to

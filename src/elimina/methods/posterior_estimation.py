@@ -125,10 +125,16 @@ def _estimated_posteriors(inquiry: MarginalQuery, estimate: SumEstimate) -> Resu
         log10_z = (estimate.log_z + structure.log_states) / math.log(10)
         interval = log10_interval(estimate.interval, structure.log_states)
         stats["log10_z_error"] = estimate.log_z_error / math.log(10)
-    if estimate.is_exact:
+    if estimate.is_exact and not _may_be_impossible(inquiry):
         return Result("exact", "mar", log10_z=log10_z, marginals=marginals, stats=stats)
     error = _error_of_asked(inquiry, estimate)
     return Result("estimated", "mar", log10_z=log10_z, marginals=marginals, error=error, interval=interval, stats=stats)
+
+
+def _may_be_impossible(inquiry: MarginalQuery) -> bool:
+    """Return whether factors with zeros, on which the query does not depend, may contradict the evidence."""
+    left_out = [inquiry.model.factors[number] for number in inquiry.structure.left_out]
+    return any(not table.values.all() or table.default == 0 for table in left_out)
 
 
 def _error_of_asked(inquiry: MarginalQuery, estimate: SumEstimate) -> float:
