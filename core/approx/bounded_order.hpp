@@ -13,8 +13,9 @@ namespace elimina::approx {
 // Returns the neighbours of each variable, sorted.
 std::vector<std::vector<std::int32_t>> neighbours_of(std::size_t variables, const ScopeList& scopes);
 
-// Returns the variables that are eliminated, those of the smallest tables first. If all tables have more than
-// `max_cells`, one of the variables with the largest table is conditioned on: one that `is_drawn` marks, if there is one.
+// Returns the variables that are eliminated, in the order of elimination: always the one with the smallest table. If
+// all tables have more than `max_cells`, one of the variables with the largest table is conditioned on: one that
+// `is_drawn` marks, if there is one.
 std::vector<std::int32_t> bounded_order(std::span<const std::int64_t> sizes,
                                         std::vector<std::vector<std::int32_t>> neighbours, double max_cells,
                                         const std::vector<bool>& is_drawn, std::mt19937_64& random);

@@ -358,7 +358,8 @@ bool Propagator::pull(const Occurrence& occurrence) {
   return projection != Found::conflict;
 }
 
-// Shifts the needed part of the other variables' unary costs into the function, and then its costs to the variable.
+// Shifts the needed part of the other variables' unary costs into the function, and then its costs to the variable;
+// returns false after a conflict.
 bool Propagator::gather(const Occurrence& occurrence) {
   const Found projection = find(occurrence, true);
   const Function& f = function(occurrence.function);

@@ -61,7 +61,8 @@ bool OneTree::add_edge(std::size_t e) {
   return true;
 }
 
-// Required edges come first: the heaviest edge between two cities is required only if all are.
+// Required edges come first: the heaviest edge on the path between two cities is required only if all edges of the path
+// are. Returns false if the required edges have a cycle, or the open ones do not connect the rest.
 bool OneTree::span(const std::vector<Use>& use) {
   std::fill(above_.begin(), above_.end(), -1);
   std::fill(size_.begin(), size_.end(), 1);

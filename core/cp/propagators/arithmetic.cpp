@@ -76,7 +76,7 @@ class Times final : public Ternary {
     return r;
   }
 
-  // Narrows x to values that z / y may have.
+  // Narrows x to values that z / y may have; returns false if none remains.
   bool divide(Domains& d, View y, View x) const {
     Range by = range(d, y);
     const Range z = range(d, z_);
@@ -127,7 +127,8 @@ class Divide final : public Ternary {
     return narrow(d, z_, z);
   }
 
-  // |x| is from |z| |y| to (|z| + 1) |y| - 1; its sign is that of z y unless z is 0.
+  // Narrows x: |x| is from |z| |y| to (|z| + 1) |y| - 1, and its sign is that of z y unless z is 0. Returns false if no
+  // value remains.
   bool dividend(Domains& d) const {
     const Range y = range(d, y_), z = range(d, z_);
     const Value beyond = largest(y) - 1;
@@ -202,7 +203,7 @@ class Remainder final : public Ternary {
   }
 };
 
-// x to the power y, where it is defined.
+// Sets `result` to x to the power y; returns false if that is undefined: 0 to a negative power.
 bool power(Value x, Value y, Value& result) {
   if (y < 0) {
     result = x == 1 ? 1 : x == -1 ? (y % 2 ? -1 : 1) : 0;

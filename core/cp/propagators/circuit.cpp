@@ -94,7 +94,8 @@ class AtMostOneCycle final : public Propagator {
   std::size_t next(const Domains& d, std::size_t i) const { return static_cast<std::size_t>(d.lo(xs_[i])); }
   bool leaves(const Domains& d, std::size_t i) const { return d.fixed(xs_[i]) && next(d, i) != i; }
 
-  // A path must not close before it contains all nodes that cannot be their own successors.
+  // Keeps a path from closing before it contains all nodes that cannot be their own successors; returns false if it
+  // has.
   bool follow(Domains& d, std::size_t first, std::size_t inside) {
     std::size_t last = first, nodes = 1;
     for (; leaves(d, last); ++nodes) {
@@ -106,7 +107,8 @@ class AtMostOneCycle final : public Propagator {
     return counted >= inside || d.remove(xs_[last], static_cast<Value>(first));
   }
 
-  // Entered nodes that are on no path form a cycle: if there is one, all other nodes are left out.
+  // Entered nodes that are on no path form a cycle: if there is one, all other nodes are left out. Returns false if one
+  // of them cannot be.
   bool close(Domains& d) {
     std::size_t start = 0;
     while (start < xs_.size() && !(leaves(d, start) && is_entered_[start] == 1)) ++start;

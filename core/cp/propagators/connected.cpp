@@ -191,8 +191,8 @@ class Connected final : public Propagator {
     return true;
   }
 
-  // `passed_`: impossible next steps, because a required node lies between; `pending_`: nodes after the
-  // next such component; `leading_`: nodes that lead to the root.
+  // Filters the nodes of component c; returns false if that fails. `passed_`: impossible next steps, because a required
+  // node lies between; `pending_`: nodes after the next such component; `leading_`: nodes that lead to the root.
   bool pass(Domains& d, int c) {
     bool leads = false;
     for (const std::size_t i : members(c)) {

@@ -110,7 +110,7 @@ class TimeTable final : public Propagator {
     return piece.height - (own ? tasks_.demand(d, i) : 0);
   }
 
-  // Moves starts past pieces with too little free capacity.
+  // Moves the bounds of a start past pieces with too little free capacity; returns false if no start remains.
   bool shift(Domains& d, std::size_t i) const {
     const View start = tasks_.starts[i];
     const Value duration = tasks_.duration(d, i), demand = tasks_.demand(d, i), capacity = d.hi(tasks_.capacity);
@@ -128,7 +128,7 @@ class TimeTable final : public Propagator {
   }
 
   // Limits a demand by the free capacity during the task's compulsory part, and a duration by the next piece with too
-  // little.
+  // little. Returns false if no value remains.
   bool shrink(Domains& d, std::size_t i) const {
     const View length = tasks_.durations[i], need = tasks_.demands[i];
     if (d.fixed(length) && d.fixed(need)) return true;
@@ -240,7 +240,7 @@ class EdgeFinding final : public Propagator {
   }
 
   // Visits windows from a start to an end of free tasks. A task that begins in a window and may end after it is limited
-  // to the window's remaining energy.
+  // to the window's remaining energy. Returns false if the tasks inside a window need more energy than it has.
   bool find() {
     const std::size_t n = free_.size();
     by_start_.resize(n);

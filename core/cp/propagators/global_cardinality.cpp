@@ -220,7 +220,8 @@ bool GlobalCardinality::fill(int k) {
   return true;
 }
 
-// Augmenting paths from the current flow give its largest and smallest amount at k.
+// Tightens the counts: augmenting paths from the current flow give its largest and smallest amount at each value k.
+// Returns false if no count remains.
 bool GlobalCardinality::tighten(Domains& d) {
   for (std::size_t c = 0; c < counts_.size(); ++c) {
     const int k = node_[c];

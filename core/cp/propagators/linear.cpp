@@ -267,7 +267,7 @@ class SumOfDomains final : public Propagator {
     }
   }
 
-  // Huge domains keep values between two supported ones.
+  // Keeps the supported values, and in a huge domain all values between two of them; returns false if none remains.
   static bool keep(Domains& d, int v, const Values& values) {
     if (values.empty() || !d.set_lo(v, values.front()) || !d.set_hi(v, values.back())) return false;
     if (d.hi(v) - d.lo(v) > kListed) return true;

@@ -350,7 +350,8 @@ void Matching::place_next(int i) {
   place_[i] = fill_++;
 }
 
-// Moves components with labels to the front; the core stays behind them.
+// Moves components with labels to the front, where the core stays behind them, and removes lost values; returns false
+// if a domain becomes empty.
 bool Matching::settle(Engine& engine, const Part& part, std::span<different::Label> labels,
                       std::span<const different::Loss> losses) {
   std::sort(labels.begin(), labels.end(), [](const auto& a, const auto& b) { return a.label < b.label; });

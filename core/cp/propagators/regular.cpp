@@ -123,7 +123,7 @@ class Regular final : public Propagator {
     return true;
   }
 
-  // Removes states without a next symbol, and symbols without a state.
+  // Removes states without a next symbol, and symbols without a state; returns false if no symbol remains.
   bool filter(Engine& engine, std::size_t i) {
     Trail& trail = engine.trail();
     read_symbols(engine.domains(), i);
