@@ -131,9 +131,9 @@ class Walk {
   i64 inner_ = 1;
 };
 
-class Partition {
+class ContentPartition {
  public:
-  Partition(std::span<const int> sizes, std::vector<Costs> tables, int ibound, double infinite_sum, int threads)
+  ContentPartition(std::span<const int> sizes, std::vector<Costs> tables, int ibound, double infinite_sum, int threads)
       : sizes_(sizes), ibound_(std::size_t(ibound)), infinite_sum_(infinite_sum), threads_(threads),
         near_(sizes.size()), buckets_(sizes.size()) {
     for (const Costs& table : tables) meet(table.scope);
@@ -352,7 +352,7 @@ class Partition {
 
 std::vector<std::vector<std::vector<int>>> partition_by_content(std::span<const int> sizes, std::vector<Costs> tables,
                                                                 int ibound, double infinite_sum, int threads) {
-  return Partition(sizes, std::move(tables), ibound, infinite_sum, threads).divide();
+  return ContentPartition(sizes, std::move(tables), ibound, infinite_sum, threads).divide();
 }
 
 }  // namespace elimina::plan
