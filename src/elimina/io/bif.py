@@ -158,8 +158,8 @@ def render_bif(model: Model) -> Iterator[str]:
     """Yield the file's text; names and states are quoted if needed, and numbers are exact.
 
     Raises:
-        InputError: The model is not a Bayesian network with one factor for each variable, or a name has a character
-            that the format cannot hold.
+        InputError: The model is not a Bayesian network with one factor for each variable, has no variable, or has a
+            distribution too large to be written out; or a name has a character that the format cannot hold.
     """
     tables = conditionals(model, "a BIF file")
     names = [_quoted(v.name) for v in model.variables]

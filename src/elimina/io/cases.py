@@ -190,7 +190,7 @@ def _variables(names: Sequence[Any], model: Model, ignore_extra: bool) -> dict[i
 
 
 def is_extra(name: Any, model: Model) -> bool:
-    """Return whether a column's name is neither a variable's name nor its index."""
+    """Return whether a column's name is neither the name nor the index of a variable."""
     if isinstance(name, str) or model.find(str(name)) is not None:
         return model.find(str(name)) is None
     return not (hasattr(type(name), "__index__") and 0 <= name < len(model.variables))

@@ -57,7 +57,7 @@ class CostFunctionTables:
         self.tables.append(Table(scope, np.where(costs >= self.limit, FORBIDDEN, costs)))
 
     def add(self, chains: Sequence[Chain]) -> None:
-        """Add the sum of chains over the same variables."""
+        """Add the sum of chains over the same variables: one table of few cells, or else the tables of each chain."""
         scope = tuple(sorted(chains[0].scope)) if chains else ()
         shape = [self.sizes[v] for v in scope]
         if math.prod(shape) > _MAX_SINGLE_TABLE_CELLS:
@@ -313,9 +313,10 @@ class CostFunctionTables:
         transitions: Iterable[tuple[int, int, int, int]],
         change: int | None = None,
     ) -> None:
-        """Add a weighted automaton with transitions (state, value, next state, cost).
+        """Add a weighted automaton.
 
-        ``change`` is the cost of taking a transition with another value; None: this is forbidden.
+        Its transitions are (state, value, next state, cost); ``starts`` and ``ends`` have the costs of starting and of
+        ending in a state. ``change`` is the cost of taking a transition with another value; None: this is forbidden.
         """
         table: dict[int, list[tuple[int, int, int]]] = {}
         for source, value, target, cost in transitions:

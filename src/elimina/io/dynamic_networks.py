@@ -25,7 +25,8 @@ def slices_from_pgmpy(network: Any, *, check: bool = True) -> TwoSlices:
     """Return the slices of a DynamicBayesianNetwork of pgmpy, whose nodes are pairs of a name and 0 or 1.
 
     Raises:
-        InputError: ``network`` is something else, or a node has no distribution.
+        InputError: ``network`` is something else, a node has no distribution, two factors have different states of a
+            variable, or (with ``check``) a row of a distribution does not sum to 1.
         UnsupportedError: A node is in another slice, has a parent in a later slice, or has no table.
     """
     if not hasattr(network, "get_interface_nodes"):
@@ -65,7 +66,8 @@ def slices_from_pyagrum(network: Any, *, check: bool = True) -> TwoSlices:
     """Return the slices of a BayesNet of pyAgrum whose variables are named ``rain0`` and ``raint``.
 
     Raises:
-        InputError: ``network`` is something else, or a slice lacks a variable of the other.
+        InputError: ``network`` is something else, a slice lacks a variable of the other one, or (with ``check``) a row
+            of a distribution does not sum to 1.
         UnsupportedError: A variable is in no slice, or has a parent in a later slice.
     """
     model = from_pyagrum(network, check=check)

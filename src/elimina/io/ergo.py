@@ -49,7 +49,8 @@ def render_ergo(model: Model) -> Iterator[str]:
     """Yield the file's text, without names and states; numbers are exact.
 
     Raises:
-        InputError: The model is not a Bayesian network with one factor for each variable.
+        InputError: The model is not a Bayesian network with one factor for each variable, or a distribution is too
+            large to be written out.
     """
     if not is_network(model):
         raise InputError(NOT_A_NETWORK.format("an ERGO file"))

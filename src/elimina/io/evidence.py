@@ -52,7 +52,7 @@ def merge(pieces: Iterable[tuple[str, NamedEvidence]], what: str = "evidence") -
         what: Name of the evidence in errors.
 
     Raises:
-        InputError: Two pieces name different states of a variable, or both are about it and one of them is soft.
+        InputError: Two pieces name different states of a variable, or one of two pieces about a variable is soft.
     """
     merged: NamedEvidence = {}
     sources: dict[str, str] = {}

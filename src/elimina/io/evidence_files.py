@@ -26,7 +26,7 @@ open_text = partial(Text, block_comments=True)
 
 
 def parse(text: Text, model: Model) -> dict[int, int]:
-    """Read the indices of the observed states of a model's variables."""
+    """Read the observed states of a model's variables: index of a variable -> index of its state."""
     first = text.integer("a number of observed variables")
     first_line = text.line
     alone = True

@@ -48,5 +48,5 @@ def factors_of(model: Model) -> list[Conditional]:
 
 
 def arranged(values: NDArray[np.float64], scope: Sequence[Any], wanted: Sequence[Any]) -> NDArray[np.float64]:
-    """Return the array with the axes of ``scope`` in another order."""
+    """Return the array, whose axes are those of ``scope``, with its axes in the order of ``wanted``."""
     return np.transpose(values, [scope.index(v) for v in wanted])

@@ -53,7 +53,12 @@ class DiagramBuilder(NetworkBuilder):
         self._observed[decision] = list(parents)
 
     def utility_shape(self, name: str, parents: Sequence[int]) -> tuple[int, ...]:
-        """Check the head of a utility's table, and return the array's shape."""
+        """Check the head of a utility's table, and return the array's shape.
+
+        Raises:
+            TextError: The utility has a table already, or the head repeats a variable.
+            UnsupportedError: The array has more than ``MAX_TABLE_CELLS`` cells.
+        """
         if self._utilities[name] is not None:
             raise TextError(f"utility {name!r} has a second table")
         if len(set(parents)) < len(parents):

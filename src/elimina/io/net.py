@@ -95,7 +95,7 @@ class Tokens:
         return token.decode()
 
     def skip_value(self) -> None:
-        """Skip the rest of an attribute."""
+        """Skip the rest of an attribute, its semicolon included."""
         while self.token("';' after the attribute") != b";":
             pass
 
@@ -218,7 +218,7 @@ def _read_data(
 
 
 def _normalised(values: NDArray[np.float64], owner: str) -> NDArray[np.float64]:
-    """Divide rows by their sums, as Hugin does, unless these are 1 up to rounding."""
+    """Divide rows by their sums, as Hugin does, unless these are 1 up to rounding; a row of zeros is an error."""
     peaks = values.max(axis=-1, keepdims=True)
     if not peaks.all():
         row = int(np.argmin(peaks.ravel() != 0)) + 1

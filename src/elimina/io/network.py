@@ -77,7 +77,12 @@ class NetworkBuilder:
         return [texts_of(self._variables[v]) for v in variables]
 
     def shape(self, parents: Sequence[int], child: int) -> tuple[int, ...]:
-        """Check the head of the child's distribution and return the array's shape, the child's axis last."""
+        """Check the head of the child's distribution and return the array's shape, the child's axis last.
+
+        Raises:
+            TextError: The child has a distribution already, or the head repeats a variable.
+            UnsupportedError: The array has more than ``MAX_TABLE_CELLS`` cells.
+        """
         name = self._variables[child].name
         if child in self._factors:
             raise TextError(f"variable {name!r} has a second distribution")
@@ -112,7 +117,7 @@ class NetworkBuilder:
 
 
 def is_network(model: Model) -> bool:
-    """Return whether the factors are exactly one conditional distribution for each variable."""
+    """Return whether the factors are exactly one conditional distribution for each variable, without a constant."""
     return model.children is not None and len(model.children) == len(model.variables) and not model.constant
 
 
@@ -151,7 +156,7 @@ def conditional_tables(model: Model) -> Iterator[Conditional]:
 
 
 def number_starts(data: bytes, blanks: bytes = b"") -> NDArray[np.bool_]:
-    """Return the mask of the bytes at which a word starts."""
+    """Return the mask of the bytes at which a word starts; ``blanks`` separate words like white space."""
     blank = np.zeros(256, dtype=bool)
     blank[list(b" \t\r\n\v\f" + blanks)] = True
     between = blank[np.frombuffer(data, dtype=np.uint8)]

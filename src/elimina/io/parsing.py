@@ -19,7 +19,7 @@ def token_text(token: bytes) -> str:
 
 
 def reraise(path: Path, line: int | None, error: Exception, column: int | None = None) -> NoReturn:
-    """Raise an error of a format's module again, with the file, and with the line if reading had begun."""
+    """Raise an error of a format's module again, with the file, and with the line and column if they are known."""
     if column is not None:
         error = type(error)(f"{error} (column {column})")
     if isinstance(error, (UnsupportedError, MemoryLimitError)):

@@ -140,8 +140,9 @@ def factor_values(factor: Any, states: Mapping[Any, list[Any]]) -> NDArray[np.fl
 def to_pgmpy(model: Model) -> Any:
     """Build pgmpy's network of a model: Bayesian if each variable has one conditional distribution, else a Markov one.
 
-    Costs become probabilities as by ``convert_sense``; a constant is multiplied into the first factor. Values are
-    copied as they are, so pgmpy's ``check_model`` may refuse rows that do not sum to 1.
+    Costs become probabilities as by ``convert_sense``. A model with a constant becomes a Markov network, and the
+    constant is multiplied into the first factor. Values are copied as they are, so pgmpy's ``check_model`` may refuse
+    rows that do not sum to 1.
 
     Raises:
         InputError: pgmpy is not installed, or a factor or the constant is too large to be written out.

@@ -265,7 +265,7 @@ def write_posteriors(
         log10_evidence: float64 of shape (cases,).
 
     Raises:
-        InputError: The suffix is unknown, or the file cannot be written.
+        InputError: The suffix is unknown, a package is missing, the shapes do not fit, or the file cannot be written.
     """
     with open_posteriors(path, variables) as writer:
         writer.write(posteriors, log10_evidence)

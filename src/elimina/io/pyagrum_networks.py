@@ -76,7 +76,7 @@ def _states(variable: Any) -> list[State]:
 
 
 def network_title(network: Any) -> str:
-    """Return the name of a network of pyAgrum."""
+    """Return the name of a network of pyAgrum; empty if it has none."""
     return str(network.propertyWithDefault("name", ""))
 
 
@@ -122,9 +122,9 @@ def stored_values(tensor: Any) -> NDArray[np.float64]:
 def to_pyagrum(model: Model) -> Any:
     """Build pyAgrum's network of a model: a BayesNet if it is a Bayesian network, else a MarkovRandomField.
 
-    A Bayesian network has one conditional distribution for each variable and no cycle of parents. Costs become
-    probabilities as by ``convert_sense``. A Markov random field has one factor for each set of variables, so factors
-    over the same set are multiplied; a constant is multiplied into the first factor.
+    A Bayesian network has one conditional distribution for each variable, no cycle of parents, and no constant. Costs
+    become probabilities as by ``convert_sense``. A Markov random field has one factor for each set of variables, so
+    factors over the same set are multiplied; a constant is multiplied into the first factor.
 
     A variable with int states becomes a RangeVariable or an IntegerVariable, with its states in increasing order. Any
     other becomes a LabelizedVariable; bool states are written as ``True`` and ``False``.
@@ -194,7 +194,7 @@ def _with_increasing_states(model: Model) -> Model:
 
 
 def _merged(model: Model, names: list[str]) -> dict[tuple[str, ...], NDArray[np.float64]]:
-    """Return the factors, with those over the same variables multiplied."""
+    """Return the factors by the names of their variables; those over the same variables are multiplied."""
     merged: dict[tuple[int, ...], NDArray[np.float64]] = {}
     for scope, values in factors_of(model):
         key = tuple(sorted(scope))

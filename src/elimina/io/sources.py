@@ -23,7 +23,7 @@ class OtherNetwork(Protocol):
     """A network of pgmpy or pyAgrum."""
 
     def nodes(self) -> Any:
-        """Return its nodes."""
+        """Return the nodes of the network."""
 
 
 ModelLike = Model | OtherNetwork | str | os.PathLike[str]
@@ -83,7 +83,7 @@ def as_model(model: ModelLike) -> Model:
 
 
 def as_evidence(evidence: EvidenceLike | None, model: Model, argument: str = "evidence") -> Evidence:
-    """Return evidence as a mapping, read from a file or a labelled row; missing cells become None.
+    """Return evidence as a mapping, empty for None, or read from a file or a labelled row; missing cells become None.
 
     Args:
         evidence: Evidence in any form.

@@ -115,8 +115,12 @@ def render(model: Model) -> Iterator[str]:
     """Yield the file's text, with exact numbers.
 
     The model's constant becomes up to 64 tables of arity 0; if it needs more, it is dropped with a warning.
-    A factor whose child is not last in its scope is transposed. Tables with rows that do not sum to 1 are written as
-    MARKOV, whatever they were read from: other programs take each row of a BAYES file for a distribution.
+    A factor whose child is not last in its scope is transposed. A model with a constant, or with rows that do not sum
+    to 1, is written as MARKOV, whatever it was read from: other programs take each row of a BAYES file for a
+    distribution.
+
+    Raises:
+        InputError: A factor is too large to be written out.
     """
     tables = list(conditional_tables(model))
     constants = _as_factors(model.constant)

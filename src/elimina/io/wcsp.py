@@ -132,7 +132,7 @@ class _WordReader:
 
 @dataclass(frozen=True)
 class Shared:
-    """A function that later functions refer to."""
+    """The listed tuples and the default cost of a function, which later functions may share."""
 
     sizes: tuple[int, ...]
     default: int
@@ -250,6 +250,8 @@ class _FunctionReader:
 
 def make_table(scope: Sequence[int], function: Shared, bound: int) -> Table:
     """Build a dense table, or a sparse one if few tuples of a large product are listed.
+
+    Costs from ``bound`` on are forbidden.
 
     Raises:
         TextError: A tuple is listed with two costs.

@@ -87,7 +87,8 @@ class Document:
         """Parse the file and return its outermost element, which must have this name.
 
         Raises:
-            TextError: The file is not well-formed, declares entities, or starts with another element.
+            TextError: The file is not well-formed, has an unknown encoding, declares entities, or starts with another
+                element.
         """
         from xml.parsers import expat
 

@@ -19,7 +19,7 @@ class Root(NamedTuple):
 
 
 def root_of(data: bytes) -> Root:
-    """Return a document's outermost element; nothing after its start is parsed."""
+    """Return the start of a document's outermost element, without a tag if there is none; the rest is not parsed."""
     from xml.parsers import expat  # imported here: it takes 1 ms, which only XML files need
 
     roots: list[Root] = []

@@ -109,8 +109,8 @@ def render_xmlbif(model: Model) -> Iterator[str]:
     """Yield the file's text; numbers read back exactly.
 
     Raises:
-        InputError: The model is not a Bayesian network with one factor for each variable, or a name has a character
-            that XML cannot hold.
+        InputError: The model is not a Bayesian network with one factor for each variable, has no variable, or has a
+            distribution too large to be written out; or a name has a character that XML cannot hold.
     """
     tables = conditionals(model, "an XMLBIF file")
     yield '<?xml version="1.0" encoding="UTF-8"?>\n<BIF VERSION="0.3">\n<NETWORK>\n'
