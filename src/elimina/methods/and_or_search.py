@@ -77,8 +77,9 @@ MIN_TURN_SHARE = 0.125
 soft local consistency."""
 
 MAX_REST_PER_SECOND = 4.0
-"""Largest estimated rest of soft local consistency, relative to its seconds so far, with which it continues for as long
-again. On colourings and CELAR, estimates are 0.2 to 1 times the true rest; where it does not end, far beyond this."""
+"""Largest estimated remaining time of soft local consistency, relative to its seconds so far, with which it gets as
+many seconds again. On colourings and CELAR, estimates are 0.2 to 1 times the true remaining time; if the search does
+not end in time, they are far above this limit."""
 
 MIN_SECONDS_PER_SETUP_SECOND = 0.5
 """Least time of the first turn of soft local consistency, relative to its set-up."""
@@ -131,7 +132,7 @@ def searched_optimum(
         tried: Answer of an earlier strategy.
         listener: Called now and then with the result so far.
         original: The problem with its costs shifted; None: they are shifted here.
-        paused: State of an earlier search, which is continued, and left for the next one.
+        paused: State of an earlier search, which this search continues and updates.
 
     Raises:
         UnsupportedError: Integer costs are too large.
@@ -173,7 +174,7 @@ class _AlternatingSearch(SearchState):
 
     @property
     def grown(self) -> int:
-        """Bytes by which the process has grown since the search began; 0 if no limit counts them."""
+        """Bytes by which the process has grown since the search began; 0 if the system or the limit ignores them."""
         if self.resident is None or not self.options.is_shared:
             return 0
         system.release_memory()
@@ -187,12 +188,12 @@ class _AlternatingSearch(SearchState):
         return Shares(*map(min, now, self.shares))
 
     def threads_for(self, guide: PseudoTreeTables) -> int:
-        """Return the number of threads whose lists fit into the remaining memory; 0 if not even one.
+        """Return the number of threads whose data fit into the remaining memory; 0 if not even those of one thread do.
 
-        The lists of sixteen threads may take more than the tables of a large problem.
+        Each thread keeps some bytes for each table: sixteen threads may need more than the tables of a large problem.
 
         Raises:
-            MemoryLimitError: The lists of one thread do not fit, and there is no other method to try.
+            MemoryLimitError: The data of one thread do not fit, and there is no other method to try.
         """
         max_threads = self.options.host_threads
         if self.resident is None or not self.options.is_shared:
@@ -211,7 +212,7 @@ class _AlternatingSearch(SearchState):
         return threads
 
     def run(self, original: ShiftedProblem | None) -> None:
-        """Run rounds of search until the bounds meet or the time is up."""
+        """Run rounds of search until the search is over or has had its number of rounds."""
         options, limits = self.options, self.limits
         self.propagate(limits.first_turn)
         self.improve(limits.first_turn / 2)
@@ -265,9 +266,9 @@ class _AlternatingSearch(SearchState):
                 return
 
     def best_order(self, problem: Problem, order_so_far: tuple[int, ...], seconds: float) -> tuple[int, ...]:
-        """Return the given order or a quick one, whichever has the best bound by small mini-buckets.
+        """Return the best of the given order and some quick ones, by the bounds of small mini-buckets.
 
-        Without a given order, one quick order is made. Threads share the orders among them.
+        Without a given order, only one quick order is made. Each thread makes some of the quick orders.
         """
         tries = CANDIDATE_ORDERS if order_so_far else 1
         threads = min(tries, self.options.host_threads)
@@ -309,12 +310,12 @@ class _AlternatingSearch(SearchState):
 
     @property
     def is_ahead(self) -> bool:
-        """True if soft local consistency has the better bound."""
+        """True if the best bound is that of soft local consistency."""
         return self.paused.consistency is not None and self.paused.consistency.bound == self.bound
 
     @property
     def closeness(self) -> float:
-        """The gap as a share of the gap of soft local consistency, whose bound may rise only at the end."""
+        """The gap as a share of soft local consistency's own, at least ``MIN_TURN_SHARE``; 1 if either is unknown."""
         search = self.paused.consistency
         if search is None or self.score is None or self.bound is None:
             return 1.0
@@ -322,7 +323,7 @@ class _AlternatingSearch(SearchState):
         return max(MIN_TURN_SHARE, self.sign * (self.score - self.bound) / gap) if gap > 0 else 1.0
 
     def search(self, original: ShiftedProblem, heuristic: Heuristic, seconds: float) -> None:
-        """Run AND/OR search for a time, and keep its best assignment and its bound."""
+        """Run AND/OR search for a time if memory permits, and keep its best assignment and its bound."""
         if self.is_over or not (threads := self.threads_for(heuristic.guide)):
             return
         nodes_before = self.stats["nodes"]
@@ -337,7 +338,8 @@ class _AlternatingSearch(SearchState):
 
         limit = math.inf if self.score is None else heuristic.cost_of(original.moved_total(self.score))
         if self.chosen is None:
-            # Search accepts only costs below the limit: without an assignment, one of the given score is wanted, too.
+            # Search accepts only costs below the limit, which is raised to admit an assignment of the score if there is
+            # none.
             limit += max(1.0, TOTAL_TOLERANCE * abs(limit))
         start = None if self.chosen is None else [self.chosen[v] for v in heuristic.plan.order]
         cache = self.remaining_shares().cache
@@ -394,7 +396,10 @@ class _AlternatingSearch(SearchState):
             paused.consistency, paused.unit = None, unit
 
     def begin_rival(self, search: SoftConsistency) -> SoftConsistency | None:
-        """Search briefly with another order; return the new search if it is far enough ahead, otherwise None."""
+        """Search briefly with another order; return the new search if it is far enough ahead.
+
+        None also if the order is prescribed, or if time or memory are short.
+        """
         share = PACKING_RIVAL_SHARE if search.reduction.is_packing else RIVAL_SHARE
         seconds = share * search.seconds - search.setup
         is_free = isinstance(self.options.order, str) and self.limits.nodes == math.inf
@@ -440,7 +445,7 @@ class _AlternatingSearch(SearchState):
             raise KeyboardInterrupt
 
     def improve(self, seconds: float) -> None:
-        """Improve the best assignment by local search, for a share of a turn."""
+        """Improve the best assignment by local search, for a share of a turn; do nothing if nodes are limited."""
         # A node limit makes runs reproducible, so the clock is not asked.
         if self.is_over or self.limits.nodes < math.inf:
             return
@@ -467,7 +472,7 @@ class _AlternatingSearch(SearchState):
         self.is_improving = self.score != score_before
 
     def begin_consistency(self, order: int) -> SoftConsistency | None:
-        """Return a search with the order of a number; None if the problem is too large for it."""
+        """Return a search with the order of this number; None if the problem is too large for it."""
         options = self.options
         seconds = min(ROOT_SHIFT_SECONDS, self.limits.seconds / 10) if options.shifts_tables else 0.0
         with self.phase("consistency"):

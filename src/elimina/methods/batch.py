@@ -120,7 +120,7 @@ class CaseByCase:
 
 
 class PlannedCases(CaseByCase):
-    """A method that answers each case alone: on a plan of its own, or on the shared plan if that is too large."""
+    """A method that answers each case alone: on a plan of its own, or on the shared plan if its own is too large."""
 
     def least_seconds(self, values: Codes) -> float:
         """Return a quick lower bound on the seconds of a case on one thread: two steps for each variable."""
@@ -174,7 +174,7 @@ def _patterns(values: Codes) -> NDArray[np.intp]:
 
 
 def _step_costs(plan: Plan, variables: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the logarithms of the sizes of each step's variables, and the cost of a combination of their values."""
+    """Return the logarithms of the sizes of each step's variables, and each step's cost for a combination of values."""
     logs = np.zeros((len(plan.steps), variables))
     for row, step in zip(logs, plan.steps, strict=True):
         _set_logs(row, (*step.axes, step.variable), (*step.sizes, step.domain))
@@ -190,7 +190,7 @@ def _set_logs(row: NDArray[np.float64], variables: Sequence[int], sizes: Sequenc
 
 _MAX_CASES = 8192
 _CASE_MULTIPLE = 16
-"""Divisor of the number of cases in a chunk, which fill whole vectors if memory permits."""
+"""Divisor of the number of cases in a chunk, so that they fill whole vectors; chunks of up to half of it are exempt."""
 
 _CACHE_BYTES = 4 << 20
 """Bytes of a chunk's tables, so that they stay in a core's cache."""
@@ -377,7 +377,7 @@ class Batch:
     def suits(
         self, columns: Sequence[int], asked: Sequence[int] | None, count: int, families: Sequence[tuple[int, ...]] = ()
     ) -> bool:
-        """Return whether this batch was made for this number of cases with these columns and queries."""
+        """Return whether this batch has these columns and queries, and chunks that are large enough for the cases."""
         question = tuple(columns), asked, tuple(families)
         return question == (self.columns, self._query, self.families) and count <= self._enough
 
@@ -389,7 +389,7 @@ class Batch:
         self.close()
 
     def run(self, values: Codes, progress: Callable[[float], None] | None = None) -> Posteriors:
-        """Answer cases.
+        """Answer cases; the posteriors of impossible cases are 0.
 
         Args:
             values: int32 array of shape ``(cases, columns)``: value indices, -1 where there is none.
@@ -498,7 +498,7 @@ class Batch:
     def _chunks(
         self, values: Codes, receive: Callable[[Chunk], Received], lane: int, rows: Iterator[slice]
     ) -> Iterator[Received]:
-        """Propagate chunks in a thread."""
+        """Propagate chunks in a thread; yield the result of ``receive`` for each."""
         devices = devices_of(self.planned.backend)
         planned = self.planned._replace(backend=devices[lane % len(devices)])
         with self._lane(lane) as propagators:
@@ -514,7 +514,7 @@ class Batch:
         lane: int,
         rows: Iterator[NDArray[np.intp]],
     ) -> Iterator[None]:
-        """Answer cases one by one in a thread, and write into their rows."""
+        """Answer groups of cases in a thread and write the answers into their rows; yield None after each group."""
         with self._lane(lane) as propagators:
             for cases_of_turn in rows:
                 tables, log_sums[cases_of_turn] = way.run(propagators, values[cases_of_turn])

@@ -57,7 +57,7 @@ _VALUE_BYTES = 20
 def beam_searches(
     graph: JoinGraph, tables: Sequence[Floats], until: float, arrays: Any = np, room: float = math.inf
 ) -> Iterator[BeamResult]:
-    """Yield the results of ever wider searches, until one is exact or there is no time or memory for the next.
+    """Yield the results of ever wider searches, until one is exact or fails, or time or memory are short for the next.
 
     Args:
         graph: Clusters.

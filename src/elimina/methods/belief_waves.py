@@ -36,7 +36,7 @@ logger = logging.getLogger("elimina")
 METHOD = "belief propagation in waves"
 
 TOLERANCE = 1e-6
-"""Change of a probability that counts as none."""
+"""Largest change of a probability that counts as none."""
 
 ROUND_WAVES, MAX_WAVES = 32, 2048
 """Waves (an even number) between checks of the residual, and their largest number: later waves seldom converge."""
@@ -48,7 +48,7 @@ DAMPINGS, MIN_PROGRESS = (0.25, 0.5, 0.8), 0.5
 """Dampings, and the share to which a round has to reduce the residual: otherwise, the next damping is taken."""
 
 UNKNOWN_ERROR = 0.5
-"""Estimated error of marginals that there is no other estimate to compare with."""
+"""Estimated error of marginals if there is no other estimate to compare them with."""
 
 MAX_AXES, MAX_CELLS = 8, 1 << 10
 """Largest number of variables and cells of a factor: one thread passes all of its messages."""
@@ -58,7 +58,7 @@ EXPECTED_WAVES, CPU_CELLS_PER_SECOND = 100, 3e7
 
 
 class _Arrays(NamedTuple):
-    """Factors in the arrays of the kernels."""
+    """Factors in the arrays of the kernels: summed logarithms of one-variable factors by state; the others by size."""
 
     biases: NDArray[np.float64]
     classes: list[FactorClass]
@@ -99,7 +99,7 @@ def arrays_of(factors: FactorList, sizes: NDArray[np.int64]) -> _Arrays:
 
 
 def belief_waves(problem: Problem, options: Options, limits: Limits) -> Iterator[SumEstimate]:
-    """Yield estimates of belief propagation; none unless a GPU may be used and is worth its start.
+    """Yield estimates of belief propagation; none if tables are too large, or no GPU may be used or is worth its start.
 
     Args:
         problem: Problem of a sum of products.

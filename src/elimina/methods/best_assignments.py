@@ -57,7 +57,7 @@ class _Level(NamedTuple):
         offsets: Offset of each table of the choice, and of each message that these tables replace.
         strides: Strides of the variable in the tables; 0 in the messages.
         signs: 1 for tables, -1 for messages.
-        levels: Earlier levels that a table or message depends on, those of one after another.
+        levels: Earlier levels that the first table or message depends on, then those of the next one, and so on.
         level_strides: Stride of each of ``levels`` in its table or message.
         owners: Number of the table or message of each of ``levels``.
     """
@@ -173,7 +173,7 @@ class BestAssignments:
             leaf = self._descend(values, level + 1, cost)
 
     def _descend(self, values: NDArray[np.int32], level: int, cost: float) -> NDArray[np.int32] | None:
-        """Descend by the best values while no other branch is better; return the complete values, or None."""
+        """Descend by the best values while no other branch is better; return the values, None if incomplete."""
         limit = self._heap[0][0] if self._heap else math.inf
         siblings: list[tuple[float, int, int]] = []
         # Variables in which the path differs from each earlier assignment.

@@ -98,7 +98,7 @@ class _Chains:
         powers: Powers of the replicas; the first one is 1.
         count: Number of chains.
         limits: Limits of time and memory, and the seed.
-        max_rounds: Rounds whose sums are stored.
+        max_rounds: Number of stored rounds at which pairs of rounds are merged.
 
     Raises:
         MemoryLimitError: No blocks fit the memory.
@@ -182,7 +182,10 @@ class _Chains:
         return self._merged * len(self.rounds)
 
     def half_chains(self) -> NDArray[np.float64]:
-        """Return the mean marginals of the first halves of all chains after their burn-in, then of the second ones."""
+        """Return the mean marginals of the first halves of all chains after burn-in, then of the second ones.
+
+        A single round has no first half.
+        """
         kept = self._settled()
         middle = len(kept) // 2
         halves = [_total(half) for half in (kept[:middle], kept[middle:]) if half]
@@ -279,7 +282,7 @@ class _Answer(NamedTuple):
 
 
 def block_gibbs(problem: Problem, options: Options, limits: Limits) -> Iterator[SumEstimate]:
-    """Yield the marginals of ever longer chains; none if there are forbidden tuples, which chains cannot cross.
+    """Yield the marginals of ever longer chains; none if memory is short, or if there are forbidden tuples.
 
     Args:
         problem: Problem of a sum of products.

@@ -38,7 +38,7 @@ MAX_ORDERS = 8
 """Largest number of tried orders, by min-fill with different seeds."""
 
 _ORDER_SECONDS = 0.2
-"""Seconds of the search for one of these orders."""
+"""Seconds of the search for one tried order."""
 
 _TRIALS_SHARE, _TRIAL_SHARE = 0.1, 0.02
 """Share of the time after which no other order is tried, and share of the time for the trial of one order."""
@@ -68,7 +68,7 @@ _ASSIGNMENT_SHARE = 0.1
 """Share of the time for a local search for an assignment, if no message leads to one."""
 
 _STALLED_STEPS, _STALLED_GAIN = 10, 2e-3
-"""Number of steps with a small gain, relative to the gap (or to 1), after which an i-bound ends."""
+"""Number of steps, and their largest gain relative to the gap (to 1 without a gap), after which an i-bound ends."""
 
 _SIDES: tuple[Bound, Bound] = ("upper", "lower")
 """Sides of the bounds."""
@@ -78,11 +78,11 @@ class SumBounds(NamedTuple):
     """Bounds on the natural logarithm of a sum, and an estimate of its distribution.
 
     Attributes:
-        lower: Lower bound; minus infinity: there is none.
+        lower: Lower bound; minus infinity: there is none, or the sum is 0.
         upper: Upper bound; minus infinity: the sum is 0.
         tree: Mini-buckets that were improved last.
         order: Variables of ``shares``: the free ones in elimination order.
-        shares: Estimated marginals, those of one variable after another; empty: there are none.
+        shares: Estimated marginals, one variable's states after another's; empty: there are none.
     """
 
     lower: float
@@ -113,7 +113,7 @@ class _SideRun:
         self._seconds = 0.0
 
     def take_turn(self, seconds: float) -> float:
-        """Improve the bound by some evaluations, within a time; return the seconds taken."""
+        """Improve the bound by some evaluations, if it has not ended and time permits; return the seconds taken."""
         started, elapsed = self._clock(), 0.0
         before = self.bounds[-1:]
         last = self.side.evaluations + _TURN_EVALUATIONS
@@ -133,11 +133,11 @@ class _SideRun:
 
     @property
     def cell_seconds(self) -> float:
-        """Seconds of an evaluation for each cell."""
+        """Seconds of an evaluation for each cell, measured so far."""
         return self._seconds / max(1, self.side.evaluations) / max(1, self.side.tree.total_cells)
 
     def is_stalled(self, least: float) -> bool:
-        """Return whether the last steps gained at most a given amount."""
+        """Return whether the last ``_STALLED_STEPS`` steps together gained at most ``least``."""
         return len(self.bounds) > _STALLED_STEPS and abs(self.bounds[-1] - self.bounds[-1 - _STALLED_STEPS]) <= least
 
 
@@ -190,7 +190,11 @@ class BoundOptimisation:
         return min(self._sides, self._options.host_threads)
 
     def run(self) -> Iterator[SumBounds]:
-        """Yield bounds in trees of rising i-bounds."""
+        """Yield bounds in trees of rising i-bounds.
+
+        Raises:
+            MemoryLimitError: Not even the smallest mini-buckets fit.
+        """
         yield from self._choose_order()
         logarithms, tree = self._logarithms, None
         above: BoundedSide | None = None
@@ -244,7 +248,7 @@ class BoundOptimisation:
                 return
 
     def _trial(self, tree: MiniBucketTree, logarithms: FactorLogarithms, end: float) -> dict[Bound, float]:
-        """Return the bounds after a few evaluations."""
+        """Return each side's bound after a few evaluations; infinite if there is none."""
         bounds: dict[Bound, float] = {"upper": math.inf, "lower": -math.inf}
         for sides in (_SIDES,) if self._sides == 2 else ((side,) for side in _SIDES):
             runs = [_SideRun(BoundedSide(tree, logarithms, side), self._clock) for side in sides]
@@ -283,7 +287,7 @@ class BoundOptimisation:
             self._sides = 1
 
     def _improve(self, above: BoundedSide, below: BoundedSide, end: float) -> Iterator[SumBounds]:
-        """Improve both sides in a tree until a time."""
+        """Improve the sides in a tree until ``end``, and yield the bounds after each step."""
         tree, blocked = above.tree, below.is_blocked
         runs = [_SideRun(above, self._clock), _SideRun(below, self._clock)]
         if self._sides == 2 and not blocked.any():
@@ -315,7 +319,7 @@ class BoundOptimisation:
             yield self._bounds(tree)
 
     def _allowed_assignment(self) -> NDArray[np.int32]:
-        """Return an assignment in elimination order: of a positive product, if local search finds one in time."""
+        """Return values in elimination order, of a positive product if local search finds one in time."""
         if self._allowed is None:
             problem = self._problem
             optimum = prepare(problem.model, "mpe", problem.fixed)
@@ -327,7 +331,11 @@ class BoundOptimisation:
         return np.array([self._allowed[v] for v in self._order], dtype=np.int32)
 
     def _improve_sides(self, runs: Sequence[_SideRun], end: float) -> Iterator[SumBounds]:
-        """Improve sides until a time, or until they stall: together, or the one that gained most last."""
+        """Improve sides until ``end`` or until they stall, and yield the bounds after each turn.
+
+        Turns are parallel if threads and memory permit; otherwise, the side with the largest rate of gain has the next
+        one.
+        """
         while True:
             gap = self._upper - self._lower
             least = _STALLED_GAIN * (gap if math.isfinite(gap) else 1.0)
@@ -349,7 +357,7 @@ class BoundOptimisation:
 
         started = self._clock()
         longest = max((spent or 0.0 for spent in spread(range(self._sides_at_once), runs, work)), default=0.0)
-        # ``time.thread_time`` does not include the time of other threads, so it is added.
+        # ``time.thread_time`` counts the calling thread only, so the time of other threads is added.
         self._other_seconds += max(0.0, longest - (self._clock() - started))
         for run in runs:
             side, bounds = run.side, run.bounds

@@ -33,7 +33,7 @@ class BoundedSide:
         logarithms: Logarithms of the factors along the tree's order.
         side: Side of the bound.
         maximised: Variables that are not summed over (upper bounds only).
-        previous: Same side in a tree of the same order, whose parameters are continued if they are a better start.
+        previous: Same side in a tree of the same order; its parameters are the start if they give the better bound.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class BoundedSide:
         return self._sign * bound, self._sign * gradient * self._scales
 
     def _rounded(self, bound: float) -> float:
-        """Return the bound on the whole sum, rounded outwards."""
+        """Return a bound with the constants added, rounded outwards; an infinite bound is unchanged."""
         if math.isinf(bound):
             return bound
         sizes = math.fsum(map(abs, self._constants)) + abs(bound)
@@ -101,21 +101,21 @@ class BoundedSide:
         return self._buckets.marginals
 
     def assignments(self, seed: int) -> NDArray[np.int32]:
-        """Return assignments found along the messages, a row each, in elimination order."""
+        """Return ``SLICES`` assignments found along the messages, a row each, in elimination order."""
         self._buckets.bound(self._parameters)
         return self._buckets.decode(SLICES, seed % 2**32).reshape(SLICES, -1)
 
     def slices(self, assignments: NDArray[np.int32], is_fixed: NDArray[np.bool_]) -> float:
-        """Return the bound from below by a sum over slices: different assignments of the fixed variables."""
+        """Return the bound from below by a sum over slices: the distinct assignments of the fixed variables."""
         bounds = []
         for values in np.unique(np.where(is_fixed, assignments, -1), axis=0).astype(np.int32):
             self._buckets.fix(values)
             bounds.append(self._rounded(self._buckets.bound(self._parameters)))
-        # Each bound is rounded outwards already; the slack covers the rounding of their sum.
+        # Each bound is rounded outwards already; what is subtracted covers the rounding of their sum.
         return float(np.logaddexp.reduce(bounds)) - _ULPS * len(bounds) * sys.float_info.epsilon
 
     def fix_best(self, assignments: NDArray[np.int32], is_fixed: NDArray[np.bool_]) -> None:
-        """Fix variables to the values of the assignment with the best bound."""
+        """Fix variables to their values in the assignment with the best bound from below."""
         best, best_values = -math.inf, None
         for values in np.unique(np.where(is_fixed, assignments, -1), axis=0).astype(np.int32):
             self._buckets.fix(values)
@@ -132,7 +132,7 @@ class BoundedSide:
 
     @property
     def is_blocked(self) -> NDArray[np.bool_]:
-        """True for each variable, in elimination order, with several mini-buckets that may be 0.
+        """True for each variable, in elimination order, with several mini-buckets whose product may be 0.
 
         Negative weights would make the bound from below 0.
         """

@@ -23,7 +23,7 @@ _ANSWERS: dict[Answer, tuple[str, str]] = {
 """Module and function of a plan's run by its semiring's answer; modules are loaded on first use."""
 
 _RUNS: dict[type[Form], tuple[str, str]] = {Segments: ("elimina.methods.segments", "optimum_in_segments")}
-"""Module and function of the runs of forms that plan again as they run."""
+"""Module and function of a plan's run by its form, where they are not those of ``_ANSWERS``: these plan again."""
 
 
 def eliminate(execution: Execution, seconds: Mapping[str, float]) -> Result:
@@ -58,7 +58,7 @@ def _run_of(plan: Plan) -> Run:
 
 
 def _resumed(execution: Execution) -> dict[str, int]:
-    """Return the figures of a checkpoint's savings: whole slices, and steps of an unfinished one."""
+    """Return the numbers of slices and of an unfinished slice's steps from a checkpoint; empty without one."""
     if execution.checkpoint is None:
         return {}
     steps = execution.checkpoint.steps.get("done", 0)

@@ -43,7 +43,7 @@ class CaseQueries(CompiledTree):
     """A model, families, and the model with a table over each family."""
 
     _summed: tuple[Model, frozenset[int], Model] | None = None
-    """A model, variables that keep their values, and the model with fewer values of all others."""
+    """A model, variables that keep their states, and the model with fewer states of all others."""
 
     @one_call_at_a_time
     @memory_errors_of_trees
@@ -60,7 +60,7 @@ class CaseQueries(CompiledTree):
         """Compute the posteriors of many cases at once.
 
         The evidence of the tree holds in each case, likelihoods included. A case that observes another state than the
-        evidence has probability 0. Many cases are propagated in one pass. Calls with the same columns share the plan,
+        evidence has probability 0. One pass propagates many cases. Calls with the same columns share the plan,
         unless likelihoods have changed. If the plan does not fit into memory, each case is exact if it fits alone, and
         otherwise estimated: ``Posteriors.statuses`` says which, and ``Posteriors.errors`` how well.
 
@@ -106,7 +106,7 @@ class CaseQueries(CompiledTree):
         return posteriors
 
     def _observed_cases(self, cases: Any, indices: bool, ignore_extra: bool) -> tuple[ObservedCases, Model]:
-        """Return cases with the evidence of the tree, and the model with its likelihoods."""
+        """Return cases with the evidence of the tree, and the model with the tree's likelihoods as factors."""
         from elimina.methods.batch import with_observations
 
         named, codes = as_cases(cases, self.model, indices=indices, ignore_extra=ignore_extra)
@@ -116,7 +116,7 @@ class CaseQueries(CompiledTree):
         return with_observations(named, codes, observed.values), observed.model
 
     def _joint_scope(self, names: Sequence[str | int]) -> tuple[int, ...]:
-        """Return the variables of a joint posterior, and refuse a variable that is named twice."""
+        """Return the variables of a joint posterior; raise ``InputError`` if one is unknown or named twice."""
         scope = tuple(variable_indices(self.model, names, "joints"))
         for position, v in enumerate(scope):
             if v in scope[:position]:
@@ -130,7 +130,7 @@ class CaseQueries(CompiledTree):
         return self._joined[2]
 
     def log_likelihoods(self, cases: Any, *, indices: bool = False, ignore_extra: bool = False) -> Array:
-        """Return the natural logarithm of the probability of each case's observations; see ``batch``.
+        """Return the natural logarithm of the probability of each case with the tree's evidence; see ``batch``.
 
         Examples:
             >>> import elimina
@@ -143,7 +143,7 @@ class CaseQueries(CompiledTree):
     def predict_proba(self, cases: Any, name: str | int, *, indices: bool = False, ignore_extra: bool = False) -> Array:
         """Return the posterior of a variable in each case, shape ``(cases, states)``; zeros if a case is impossible.
 
-        A column of the variable is left out of the evidence: see ``batch`` for the cases.
+        If the cases have a column of the variable, it is ignored. See ``batch`` for the cases.
 
         Examples:
             >>> import elimina
@@ -164,13 +164,13 @@ class CaseQueries(CompiledTree):
     def predict_log_proba(
         self, cases: Any, name: str | int, *, indices: bool = False, ignore_extra: bool = False
     ) -> Array:
-        """Return the natural logarithms of ``predict_proba``."""
+        """Return the natural logarithms of ``predict_proba``; minus infinity for 0."""
         with np.errstate(divide="ignore"):
             logs: Array = np.log(self.predict_proba(cases, name, indices=indices, ignore_extra=ignore_extra))
         return logs
 
     def predict(self, cases: Any, name: str | int, *, indices: bool = False, ignore_extra: bool = False) -> Array:
-        """Return the most probable state of a variable in each case, given its other cells: see ``predict_proba``.
+        """Return the most probable state of a variable in each case, given the other cells; see ``predict_proba``.
 
         Raises:
             ImpossibleEvidenceError: A case has probability 0, so it has no most probable state.
@@ -219,10 +219,10 @@ class CaseQueries(CompiledTree):
         indices: bool = False,
         ignore_extra: bool = False,
     ) -> RowAssignments:
-        """Draw an assignment of all variables in each case from its posterior; for the arguments see ``batch``.
+        """Draw an assignment of all variables in each case from the case's posterior.
 
         Args:
-            cases: Cases.
+            cases: Cases, as in ``batch``.
             seed: Random seed; None: other samples in each call.
             progress: Function to call with the share of the cases that is done, now and then.
             indices: Read the cells as indices of states.
@@ -288,7 +288,7 @@ class CaseQueries(CompiledTree):
         return self._decoder.assignments(observed, labels_of(cases), seed, progress)
 
     def _model_of_cases(self, model: Model, whole: frozenset[int]) -> Model:
-        """Return the model with fewer values of all variables except ``whole``; it is kept for the next cases."""
+        """Return the model with fewer states of all variables except ``whole``; it is kept for the next cases."""
         if self._summed is None or self._summed[0] is not model or self._summed[1] != whole:
             self._summed = model, whole, rewritten_for_sums(Observed(model, {}), whole).model
         return self._summed[2]

@@ -1,4 +1,4 @@
-"""A compiled model, its evidence, and the propagation of one set of evidence after another."""
+"""A compiled model, its evidence, and the propagation of the evidence, which may change between queries."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _MIN_QUERIES_FOR_PLAN = 3
 """Sets of evidence after which a small network is planned: a plan costs about as much as these queries."""
 
 _PART_SECONDS = 4e-4
-"""Propagation time up to which a query of a few variables computes all posteriors: selecting a part takes as long."""
+"""Seconds of propagation up to which a query of a few variables computes all posteriors: fewer would take as long."""
 
 Observations = dict[int, int | NDArray[Any]]
 """Variable -> index of its observed state, or likelihoods of its states."""
@@ -71,7 +71,7 @@ class _Outputs(NamedTuple):
     Attributes:
         names: Names of the query's variables.
         numbers: Numbers of the plan's outputs for those variables that have one.
-        missing: Positions of the other variables, which have one state.
+        missing: Positions among ``names`` of the other variables, which have one state.
     """
 
     names: list[str]
@@ -111,14 +111,14 @@ class CompiledTree(Displayed):
             self._small = SmallNetwork(self.model)
             self._small_answer = self._small.answer({})
         if self._small_answer is None:
-            # Plans at once, as only small networks can wait: their posteriors need no plan.
+            # The plan is made at once: only the posteriors of small networks need none.
             self._small = None
             _ = self.is_exact
         if evidence is not None:
             self.set_evidence(evidence)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the model, the options and the evidence: a copy plans and propagates on its own."""
+        """Return the model, the options and the evidence, from which a copy plans and propagates anew."""
         return {"model": self.model, "options": self._options, "observations": self._observations}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -143,7 +143,11 @@ class CompiledTree(Displayed):
 
     @cached_property
     def is_exact(self) -> bool:
-        """True if the messages fit into memory, so that answers are exact; otherwise they are estimates."""
+        """True if the messages fit into memory, so that answers are exact; otherwise they are estimates.
+
+        Raises:
+            MemoryLimitError: The messages do not fit, and the options ask for exact answers or a GPU.
+        """
         if self._small is not None or self._small_answer is not None:
             return True
         try:
@@ -225,7 +229,7 @@ class CompiledTree(Displayed):
 
     @one_call_at_a_time
     def update(self, changes: EvidenceLike) -> None:
-        """Change some of the evidence, in the forms of ``set_evidence``; None takes an observation back."""
+        """Change some of the evidence, in the forms of ``set_evidence``; None as a state removes an observation."""
         observations = {**self._observations, **changes_of(self.model, as_evidence(changes, self.model, "changes"))}
         self._set_observations({v: state for v, state in observations.items() if state is not None})
 
@@ -234,7 +238,7 @@ class CompiledTree(Displayed):
 
     @property
     def seconds(self) -> dict[str, float]:
-        """Seconds of the last propagation of posteriors by phase; ``upload`` is for the whole model, once."""
+        """Seconds of the last propagation of posteriors by phase; ``upload`` transfers the whole model, once."""
         propagator = self._propagators.get("sum-product")
         return {} if propagator is None else dict(propagator.seconds)
 
@@ -248,19 +252,19 @@ class CompiledTree(Displayed):
 
     @property
     def _kept_bytes(self) -> int:
-        """Bytes kept by earlier queries, for trees with messages that fit."""
+        """Bytes of tables kept by earlier queries, for trees with messages that fit."""
         return len(self._propagators) * self.plan.peak_bytes
 
     def _make_room(self, size: int) -> None:
-        """Release the memory of earlier queries if a further allocation would not fit."""
+        """Release the memory of earlier queries if a further ``size`` bytes would not fit."""
         if self.is_exact and self._kept_bytes + size > self.plan.memory_limit:
             self.close()
 
     def _answer_of_small(self, asks_all: bool = True) -> SmallAnswer | None:
-        """Return the answer of a small network; None if a propagator has to answer, such as for soft evidence.
+        """Return the answer of a small network; None if a propagator has to answer: for a large one, or soft evidence.
 
         Args:
-            asks_all: False if a few posteriors are asked for, which need a part of a kept plan's messages.
+            asks_all: False if a few posteriors are asked for: a propagator computes only the messages that these need.
         """
         if self._small_answer is None and self._small is not None:
             if self._small_answers == _MIN_QUERIES_FOR_PLAN and not self._small.keeps_plan:
@@ -276,7 +280,7 @@ class CompiledTree(Displayed):
         return self._small_answer
 
     def _keep_plan(self, small: SmallNetwork) -> None:
-        """Switch a small network to one kept plan, or to propagators if a propagation takes long."""
+        """Switch a small network to one kept plan, or to propagators if a propagation takes long or no plan is kept."""
         order = self.plan.order
         others = set(range(len(self.model.variables))).difference(order)
         if self.plan.seconds > WHOLE_SECONDS or not small.keep([*order, *others]):
@@ -306,7 +310,7 @@ class CompiledTree(Displayed):
 
     @property
     def _fixed_log_sum(self) -> float:
-        """Logarithm of the likelihoods of variables of one state, which are in no table."""
+        """Sum of the logarithms of the likelihoods of variables of one state, which are in no table."""
         likelihoods = (self._observations.get(v) for v in self._planned.problem.fixed)
         values = [float(likelihood[0]) for likelihood in likelihoods if isinstance(likelihood, np.ndarray)]
         return sum(math.log(likelihood) if likelihood > 0 else -math.inf for likelihood in values)

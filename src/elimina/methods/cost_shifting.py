@@ -47,10 +47,10 @@ MAX_SHIFT_SECONDS = 10.0
 
 _COSTS_PER_UNIT = 1000
 _HEADROOM = 2**27
-"""Units of an integer cost of 1 for shifting, and limit of sums of costs in units: large costs get fewer units."""
+"""Largest number of units of an integer cost of 1, and limit of sums of costs in units: large costs get fewer."""
 
 _MIN_PASSES = 4
-"""Passes over clusters that must fit into the time."""
+"""Number of passes over clusters that must fit into the time; otherwise, none is begun."""
 
 MIN_SHIFT_GAIN = 1e-5
 """Least gain of a pass, as a share of the tables' spread, after which another one is begun."""
@@ -63,7 +63,7 @@ class ShiftedTables(NamedTuple):
         problem: Problem of costs to be minimised, over the same variables. An assignment's total is ``scale`` times
             that of the original problem, negated for a maximisation.
         scale: An int if costs are integers, else 1.0.
-        sign: -1 where the original's totals are maximised.
+        sign: 1, or -1 if the original's totals are maximised.
         slack: Largest change of an assignment's total by rounding, where costs are floats.
     """
 
@@ -90,7 +90,7 @@ class ShiftedTables(NamedTuple):
 
 
 class ShiftedProblem(NamedTuple):
-    """A problem, and the problem after cost shifting, if its costs were shifted."""
+    """A problem, and the problem after cost shifting; None if its costs were not shifted."""
 
     problem: Problem
     shifted: ShiftedTables | None
@@ -175,7 +175,7 @@ def shift_clusters(original: ShiftedProblem, options: Options, order: Sequence[i
 def _shifted_in(
     graph: JoinGraph, problem: Problem, seconds: float, gpu: CudaDevice | None
 ) -> tuple[Problem, float] | None:
-    """Return the problem with the clusters' tables, and its slack; None if all is forbidden, or costs are too large."""
+    """Return the problem with the clusters' tables, and the slack; None if all is forbidden, or costs are too large."""
     model = problem.model
     cost_distances = distances(problem, FORBIDDEN_COST)
     if not cost_distances.possible:
@@ -184,7 +184,7 @@ def _shifted_in(
     group_tables = tables_of(problem, np.where(costs < FORBIDDEN_COST, costs, math.inf) if model.is_integer else costs)
     spread = sum(float(table.max(initial=0, where=table < math.inf)) for table in group_tables)
     unit = 1.0 if model.is_integer else _unit(spread)
-    # Costs in units are whole numbers in floats, which are exact up to a limit. Earlier shifts may have raised the
+    # Costs in units are whole numbers in floats, which are exact up to 2^53. Earlier shifts may have raised the
     # sum of the tables' largest costs.
     if spread > _MAX_SPREAD or spread * unit > _MAX_TOTAL:
         return None
@@ -217,7 +217,7 @@ def _shifted_in(
 
 
 def _unit(spread: float) -> float:
-    """Return the number of units in a cost of 1: a power of two."""
+    """Return the number of units in a cost of 1 for costs that add up to ``spread``: a power of two."""
     return float(2.0 ** math.floor(math.log2(_MAX_TOTAL / max(spread, 1.0))))
 
 
@@ -227,7 +227,7 @@ def parts_of(problem: Problem) -> int:
 
 
 def shift(problem: Problem, seconds: float, memory: int) -> ShiftedTables | None:
-    """Shift costs between tables; None if these are too large for it, or forbid everything.
+    """Shift costs between tables; return None if they or their costs are too large for it, or forbid everything.
 
     Args:
         problem: Problem of the task ``mpe``.
@@ -262,7 +262,7 @@ def shift(problem: Problem, seconds: float, memory: int) -> ShiftedTables | None
 
 
 def _in_units(distances: Array, unit: float, limit: float) -> Array:
-    """Return the distances in the core's units; distances from ``limit`` on become ``FORBIDDEN_COST``."""
+    """Return the distances in the core's units, rounded; those of at least ``limit`` become ``FORBIDDEN_COST``."""
     costs = np.full(distances.shape, FORBIDDEN_COST)
     np.copyto(costs, np.rint(distances * unit), where=distances < limit, casting="unsafe")
     return costs

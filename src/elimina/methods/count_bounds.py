@@ -17,23 +17,24 @@ from elimina.result import Result
 from elimina.running.host import host_memory
 
 _RATES = (0.25, 0.5, 1.0, 2.0, 4.0)
-"""Rates of decay for worse assignments: a small rate adds much for those that are too bad, a large one for the best."""
+"""Rates of decay of an assignment's term: small ones add much for assignments beyond the total, large ones for the
+best."""
 
 _LEAST_EXPONENT = -600.0
-"""Least exponent of a table's values, which are normal numbers."""
+"""Least exponent of a table's values, so that they are normal floats."""
 
 _ROUNDING = 1e-12
 """Generous bound on the rounding error of a rate's multiple, and of an exponential's logarithm."""
 
 _DIGITS = 15
-"""Significant digits of a bound: more than its logarithm has."""
+"""Significant digits of a bound: more than its logarithm determines."""
 
 _EXP_DIGITS = 40
 """Digits of the exponential, enough for its rounding not to matter."""
 
 
 def count_result(bounds: SumBounds) -> Result:
-    """Return the count proven by bounds on its sum."""
+    """Return the count if bounds on its logarithm leave one integer; otherwise, the bounds on it."""
     lower, upper = integers_between(bounds.lower, bounds.upper)
     if lower == upper:
         return Result("exact", "count", lower, lower, lower, stats=bounds.tree.statistics)
@@ -113,7 +114,7 @@ def integers_between(lower: float, upper: float) -> tuple[int, int]:
 
 
 def _integer(logarithm: float, rounding: str) -> int:
-    """Return the bound on an integer that a bound on its logarithm gives; of large ones, the first 15 digits."""
+    """Return the bound on an integer that a bound on its logarithm gives, with at most 15 significant digits."""
     outwards = Context(prec=_EXP_DIGITS, rounding=rounding, Emax=MAX_EMAX)
     number = outwards.exp(Decimal(logarithm))
     # An exponential is correctly rounded to the nearest: one unit more makes it a bound.

@@ -59,10 +59,10 @@ def count(execution: Execution, clock: dict[str, float]) -> Result:
 
 
 def _fits_long_integers(execution: Execution, bits: float) -> bool:
-    """Return whether one run in long integers may count: on the CPU, as a whole, and within the memory.
+    """Return whether one run in long integers may count: a plain plan on the CPU, as a whole, that fits into memory.
 
     Coexisting messages belong to different subtrees, so their bits add up to at most those of the whole. A message that
-    is being computed coexists with its operands, so twice that is needed.
+    is being computed coexists with its operands, so twice these bits are needed.
     """
     plan = execution.plan
     is_free = execution.checkpoint is None and execution.share is None and plan.on_host
@@ -90,7 +90,7 @@ def _long_count(execution: Execution, clock: dict[str, float]) -> Result:
 
 
 def _allows_anything(execution: Execution, program: Program, factors: NDArray[np.generic]) -> bool:
-    """Return whether there is a solution, by a run in floats, which is far faster than one in long integers."""
+    """Return whether some assignment is allowed, by a run in floats, which is far faster than one in long integers."""
     possible = program._replace(semiring="min-sum", dtype=np.dtype(np.float64), parameter=math.inf)
     session = execution.backend.open(possible, np.where(factors == 0, math.inf, 0.0))
     zone = session.run().zone

@@ -1,6 +1,6 @@
 """Choice among the estimates of different methods, by the estimated distance of each from the truth.
 
-As a rule, samples know their distance from the truth: it is a standard error. The distance of another estimate from the
+As a rule, the distance of samples from the truth is their standard error. The distance of another estimate from the
 truth is measured by independent folds of the samples, whose noise drops out of products of two folds. Samples whose
 weights differ too much measure nothing, and may have missed most of the sum: a method that is sure of a larger sum
 refutes them, and samples with a surer sum may contradict them.
@@ -49,7 +49,7 @@ class Candidate(NamedTuple):
 
 
 def choose_estimate(candidates: Sequence[Candidate], sizes: NDArray[np.int64]) -> SumEstimate | None:
-    """Return the estimate with the least distance from the truth, as far as is known, and with its error; None if none.
+    """Return the estimate with the least estimated distance from the truth, its new error; None if no estimate is left.
 
     Args:
         candidates: The best estimates of several methods.
@@ -179,7 +179,7 @@ def _doubted(estimate: SumEstimate, others: Sequence[SumEstimate], sizes: NDArra
 
 
 def _with_error(estimate: SumEstimate, error: float) -> SumEstimate:
-    """Return an estimate with another mean error: variables keep their shares of it."""
+    """Return an estimate with another mean error: variables keep their shares of it, or get equal ones without any."""
     assert estimate.errors is not None
     if error == estimate.error:
         return estimate

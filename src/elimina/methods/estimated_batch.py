@@ -97,7 +97,7 @@ class EstimatedBatch:
         return Posteriors(marginals, logs[distinct_of], variables, errors=errors[distinct_of])
 
     def _answer(self, case: NDArray[np.int32], seconds: float) -> Result:
-        """Return the posteriors of a case."""
+        """Return the posteriors of a case, estimated within the seconds if they do not fit into memory."""
         observed = {v: int(code) for v, code in zip(self.columns, case, strict=True) if code >= 0}
         options = self._options
         pattern = tuple(observed)

@@ -121,7 +121,7 @@ class Estimation:
         return all(run.is_done for run in self._runs) or (self.best is not None and self.best.error == 0)
 
     def improve(self, deadline: float) -> Iterator[SumEstimate]:
-        """Yield ever better estimates until a time.
+        """Yield ever better estimates until ``deadline``, or until no method has another one in that time.
 
         Args:
             deadline: The time, by ``time.monotonic``.

@@ -164,7 +164,7 @@ class RowMaximisation(ExpectationMaximisation):
 
 
 def is_converged(iterates: Sequence[float], rows: float, tolerance: float) -> bool:
-    """Return whether the latest iteration has increased the logarithm of the posterior by little.
+    """Return whether the latest iteration has increased the log-posterior by little; False for the first one.
 
     Args:
         iterates: Logarithms of the posterior of the parameters, one for each iteration.

@@ -127,9 +127,10 @@ class ExplanationQueries(PosteriorQueries):
 
         Raises:
             ImpossibleEvidenceError: The evidence has probability 0.
-            InputError: There is no such variable or state, a variable is observed, or the model is not a Bayesian
-                network.
-            MemoryLimitError: The posteriors of the families do not fit into memory.
+            InputError: The query is empty, there is no such variable or state, a variable is observed, or the model is
+                not
+                a Bayesian network.
+            MemoryLimitError: The messages, or the posteriors of the families, do not fit into memory.
 
         Examples:
             >>> import elimina
@@ -175,7 +176,7 @@ class ExplanationQueries(PosteriorQueries):
             ImpossibleEvidenceError: The evidence has probability 0.
             InputError: There is no evidence, no such variable, a target is observed or named twice, or the targets have
                 too many states.
-            MemoryLimitError: The joint distribution of the targets does not fit into memory.
+            MemoryLimitError: The messages, or the joint distribution of the targets, do not fit into memory.
             TypeError: The targets are a set, which has no order.
 
         Examples:
@@ -218,7 +219,7 @@ class ExplanationQueries(PosteriorQueries):
         return EvidenceCases(self.model, self._observations, self._options)
 
     def _check_exact(self) -> None:
-        """Check that posteriors are exact: the errors of two estimates would look like a difference."""
+        """Refuse estimates (``MemoryLimitError``): the errors of two of them would look like a difference."""
         if not self.is_exact:
             raise MemoryLimitError(
                 "explanations compare exact posteriors, and the messages of this model do not fit into memory: give "

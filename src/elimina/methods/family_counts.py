@@ -45,7 +45,8 @@ class Families(NamedTuple):
             tied: Groups of variables whose families share a table.
 
         Raises:
-            InputError: The model is not a Bayesian network, or the tables of a group differ in shape.
+            InputError: The model is not a Bayesian network, a variable is unknown or named twice, or the tables of a
+                group differ in shape.
             TypeError: ``tied`` or a group is not a sequence.
         """
         if model.children is None or len(set(model.children)) < len(model.variables):

@@ -108,11 +108,11 @@ def filtered_optimum(
         listener: Called now and then with the result so far.
 
     Returns:
-        ``optimal``; ``infeasible`` (with a bound beyond the one that was given, if one was); or ``bounded``, when the
-        time was up.
+        ``optimal``; ``infeasible`` (with a bound beyond ``limits.upper_bound``, if there is one); or ``bounded``, if
+        the time was up or the gap is close enough.
 
     Raises:
-        UnsupportedError: The problem has other than integer costs, or too large ones.
+        UnsupportedError: The problem has other than integer costs, too large ones, or too many cells.
         MemoryLimitError: Copies of its tables do not fit.
         InternalError: The assignment's value, recomputed on the model, is not the value found.
     """
@@ -178,7 +178,7 @@ def filtered_optimum(
 
 
 def _upper(problem: Problem, units: CoreUnits, total: int | float | None) -> int:
-    """Return the least distance of assignments that are not solutions, or worse than a known total."""
+    """Return the least distance that is refused: beyond the model's upper bound, worse than ``total``, or too large."""
     limits = [MAX_FILTERED_COST + 1]
     if problem.model.upper_bound is not None:
         limits.append(math.ceil(units.sign * problem.model.upper_bound - units.offset))
@@ -239,14 +239,14 @@ class FilterBounds(NamedTuple):
 
     @property
     def rungs(self) -> list[int | None]:
-        """Limits on the total, in turn: the lower bound, often the optimum, with few tuples; then any better total."""
+        """Limits on the total, in turn: the bound, which leaves few tuples and often is the optimum; then ``worst``."""
         bound = self.result.bound(self.sign)
         if bound is None or (self.worst is not None and self.sign * bound >= self.sign * self.worst):
             return [self.worst]
         return [int(bound), self.worst]
 
     def limited(self, worst: int | None) -> Problem:
-        """Return the shifted problem, in which assignments worse than a total are forbidden."""
+        """Return the shifted problem, in which assignments worse than a total are forbidden; unchanged for None."""
         problem = self.original.moved
         if worst is None:
             return problem
@@ -282,7 +282,7 @@ def optimum_on_rows(
         listener: Called now and then with the result so far.
 
     Returns:
-        ``optimal``; ``infeasible`` (with a bound beyond the one that was given, if one was); or ``bounded``.
+        ``optimal``; ``infeasible`` (with a bound beyond ``limits.upper_bound``, if there is one); or ``bounded``.
 
     Raises:
         UnsupportedError: The problem has other than integer costs, or too large ones.
@@ -375,7 +375,7 @@ def _first_bounds(problem: Problem, options: Options, limits: SearchLimits, list
 def filtered_plan(
     filter_bounds: FilterBounds, backend: Backend, options: Options, refinements: int = 0
 ) -> PlannedProblem:
-    """Return a plan on sparse tables that finds only better solutions than the incumbent.
+    """Return a plan on sparse tables (dense if there is none) that finds only better solutions than the incumbent.
 
     Raises:
         InputError: The dtype that is asked for does not hold the costs.

@@ -26,7 +26,7 @@ _MAX_CELLS = 1 << 20
 """Largest number of cells of a table for improving the first assignment."""
 
 _MAX_LISTED_CELLS = 1 << 16
-"""Largest number of cells of a listed table for the same use: it takes longer to write out than to read."""
+"""Largest number of cells of a listed table for improving the first assignment: it has to be written out."""
 
 _COPY_BYTES = 8
 """Bytes of a copied cell."""
@@ -48,7 +48,8 @@ def first_bounds(
     Args:
         problem: A problem of the task ``mpe``, ``pr``, ``mmap``, ``count`` or ``bottleneck``.
         seconds: Seconds for the assignment; where building it takes longer, it is the first state of each variable.
-        total: A total that the answer of ``mpe`` has to reach; None: any will do.
+        total: A total that the answer of ``mpe`` has to reach: ``infeasible`` if a bound excludes it. None: any will
+            do.
         memory: Bytes that copies of tables may take; the assignment is improved on those alone.
     """
     result = _first_bounds(problem, seconds, memory)

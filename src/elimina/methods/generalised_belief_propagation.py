@@ -47,7 +47,7 @@ INNER_SWEEPS, INNER_PRECISION = 4, 0.3
 """Largest number of inner sweeps of the double loop; share of the outer change at which they end."""
 
 RUNG_TIME_SHARE, MAX_REST = 0.2, 1e-3
-"""Share of the remaining time after which the next graph begins, and the largest residual for its beginning."""
+"""Share of the remaining time after which the next graph begins, if the residual is at most the second number."""
 
 TURN_TIME_SHARE = 0.05
 """Share of the remaining time after which other methods get a turn, even if messages have not converged."""
@@ -82,7 +82,7 @@ class _Regions:
         self._scopes, self._sizes, self._limits = scopes, sizes, limits
 
     def graphs(self) -> Iterator[tuple[str, RegionGraph]]:
-        """Yield graphs and the kind of their outer regions, as far as they fit the memory."""
+        """Yield the kind of a graph's outer regions, and the graph, while graphs fit the memory and the time."""
         graph = self._fitting(self._scopes, 1)
         if graph is None:
             return
@@ -109,7 +109,7 @@ class _Regions:
                 yield f"clusters of up to {cells} cells", graph
 
     def _with_loops(self) -> Scopes:
-        """Return the scopes and short loops, the smallest ones if not all fit the memory."""
+        """Return the scopes and short loops; if not all loops fit the memory, the smallest ones."""
         starts, members = self._scopes
         count = self._limits.memory_bytes // (4 * MEMBER_BYTES)
         loops = Scopes(*short_loops(len(self._sizes), starts, members.astype(np.int32), count, self._limits.seconds))
@@ -140,7 +140,7 @@ def _joined(first: Scopes, second: Scopes) -> Scopes:
 
 
 def generalised_belief_propagation(problem: Problem, options: Options, limits: Limits) -> Iterator[SumEstimate]:
-    """Yield the estimates of larger and larger regions.
+    """Yield the estimates of larger and larger regions; none if not even the factors fit the memory.
 
     Args:
         problem: Problem of a sum of products.

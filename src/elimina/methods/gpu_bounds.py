@@ -57,14 +57,14 @@ class _GpuBounds:
         self._chosen: list[int] | None = None
 
     def add_constant(self, constant: float) -> None:
-        """Report the constant of a pass, unless the last report was just before."""
+        """Keep and report the constant of a pass, unless another one was reported just before."""
         now = time.monotonic()
         if now > self._report_time + _REPORT_SECONDS:
             self.add_bound(constant)
             self._report_time = now
 
     def add_bound(self, bound: float, end: BeamResult | None = None, constant: float = 0.0) -> None:
-        """Keep a lower bound, and the assignment of a search, if they are better."""
+        """Keep a lower bound, and the assignment of a search, if one of them is better; report both."""
         is_better = end is not None and constant + end.cost < self._least
         if bound <= self.bound and not is_better:
             return
@@ -135,7 +135,7 @@ def bounds_on_gpu(
 def _shift_and_search(
     graph: JoinGraph, units: ClusterUnits, gpu: CudaDevice, until: float, bounds: _GpuBounds, room: int
 ) -> None:
-    """Bound an optimum by one graph of clusters, and search in its tables within some further bytes."""
+    """Bound an optimum by one graph of clusters, and search in its tables within ``room`` further bytes."""
     began = time.monotonic()
     seconds = until - began
     # A beam search needs enough time to assign all variables.

@@ -74,7 +74,7 @@ class _Group(NamedTuple):
 
     Attributes:
         starts: First slice of each sequence, and the end.
-        segments: Slices of a run; several if there is one sequence, which is long.
+        segments: Slices of each run; several runs only for a single long sequence.
     """
 
     starts: NDArray[np.int64]
@@ -329,7 +329,7 @@ class HiddenChain:
         return counts + emission * (weights.T @ quotients)
 
     def best_paths(self, sequences: Sequences, limits: RunLimits) -> tuple[dict[int, Ints], Floats]:
-        """Return the most probable states of the interface, and the logarithm of their joint probability.
+        """Return the most probable states of the interface, and the log-probability of each sequence with them.
 
         Args:
             sequences: Observations.
@@ -456,7 +456,10 @@ class HiddenChain:
     def _log_messages(
         self, sequences: Sequences, rows: slice, is_first: bool, message: Floats
     ) -> tuple[Floats, Floats]:
-        """Return logarithms of filtered distributions, and of the probability of each slice's observations."""
+        """Return logarithms of filtered distributions, and of the probability of each slice's observations.
+
+        From an impossible slice on, they are minus infinity.
+        """
         firsts = np.zeros(rows.stop - rows.start, dtype=bool)
         firsts[0] = is_first
         table, table_rows, _ = self._parameters.log_likelihoods(sequences, rows, firsts)
@@ -472,7 +475,7 @@ class HiddenChain:
         return states, totals
 
     def _smooth_in_logs(self, sequences: Sequences, rows: slice, limits: RunLimits) -> SegmentStates:
-        """Smooth one sequence."""
+        """Smooth one sequence by logarithms; return zeros if its observations are impossible."""
         limits.check_messages(self.states, 2 * (rows.stop - rows.start), rows.stop - rows.start)
         with np.errstate(divide="ignore"):
             start = np.log(self._parameters.start)

@@ -61,7 +61,7 @@ class HiddenParameters:
 
     @cached_property
     def transition(self) -> Floats:
-        """Probability of each move from a joint state to another one."""
+        """Probability of each joint state (column) after each joint state (row) of the slice before."""
         joined = self._joined(self.network.transition.factors, len(self.network.variables), 2 * len(self.sizes))
         return np.ascontiguousarray(np.broadcast_to(joined, self.sizes * 2).reshape(self.states, self.states))
 
@@ -72,7 +72,11 @@ class HiddenParameters:
             return np.log(self.transition)
 
     def _joined(self, factors: Sequence[Table], shift: int, axes: int) -> Floats:
-        """Return the product of the distributions of the interface's variables, with an axis for each of them."""
+        """Return the product of the distributions of the interface's variables, with an axis for each of them.
+
+        If ``shift`` is not 0, it is that of the variables of the later slice, whose axes follow those of the slice
+        before.
+        """
         axis = {v: n for n, v in enumerate(self.network.interface)}
         if shift:
             axis.update({v + shift: n + len(self.sizes) for n, v in enumerate(self.network.interface)})
@@ -121,7 +125,7 @@ class HiddenParameters:
 
     @cached_property
     def _first_differs(self) -> bool:
-        """True if some variable has another distribution given the interface in the first slice than in later ones."""
+        """True if a variable outside the interface has another distribution in the first slice than in later ones."""
         return any(
             self.emission(v, True).shape != self.emission(v, False).shape
             or (self.emission(v, True) != self.emission(v, False)).any()
@@ -164,7 +168,7 @@ class HiddenParameters:
         return Likelihoods(table, np.arange(len(table_rows), dtype=np.int32))
 
     def split(self, firsts: NDArray[np.bool_]) -> list[tuple[bool, NDArray[np.bool_] | slice]]:
-        """Return, as masks, the slices with the distributions of later slices and, if different, of the first slice."""
+        """Return pairs of ``is_first`` and its slices as a mask; a single pair if all have the same distributions."""
         return [(False, ~firsts), (True, firsts)] if self._first_differs else [(False, slice(None))]
 
     def _listed_rows(self, sequences: Sequences, rows: slice, firsts: NDArray[np.bool_]) -> tuple[Floats, Ints]:
@@ -194,7 +198,7 @@ class HiddenParameters:
         return table, numbers.reshape(-1).astype(np.int32)
 
     def _rows(self, columns: Sequence[int], silent: Sequence[int], codes: NDArray[Any], is_first: bool) -> Floats:
-        """Return the likelihoods of combinations of observed states, where some variables are not observed."""
+        """Return the likelihoods of combinations of observed states; ``silent`` variables are not observed."""
         table = np.ones((len(codes), self.states))
         for v, column in zip(columns, codes.T, strict=True):
             table *= self.emission(v, is_first)[column]

@@ -92,7 +92,7 @@ _MIN_DRAWN = 5.0
 """Least number of samples with a state for their variance to measure its error."""
 
 _SEED_MASK = 2**64 - 1
-"""Bits of the seed; pilot samples use other ones."""
+"""Bits of the seed; pilot samples use the inverted seed."""
 
 
 class SampleForm(NamedTuple):
@@ -112,7 +112,7 @@ class SampleForm(NamedTuple):
 
 
 def form_of(proposal: Proposal, memory: int, seed: int, threads: int) -> SampleForm | None:
-    """Draw pilot samples, and return the form for further samples; None if memory holds none.
+    """Draw pilot samples, and return the form for further samples; None if memory holds too few.
 
     Args:
         proposal: A proposal.
@@ -198,13 +198,13 @@ class Estimator:
 
     @property
     def least_sum(self) -> float:
-        """Logarithm of a probable lower limit of the sum."""
+        """Logarithm of a probable lower limit of the sum; minus infinity if its error is unknown."""
         error = self.weights.log_error
         return -math.inf if error == math.inf else self.weights.log_mean - _DEVIATIONS * error
 
     @property
     def greatest_sum(self) -> float:
-        """Logarithm of a probable upper limit of the sum, unless samples miss a part of it."""
+        """Logarithm of a probable upper limit of the sum, unless samples miss a part; infinity without an error."""
         error = self.weights.log_error
         return math.inf if error == math.inf else self.weights.log_mean + _DEVIATIONS * error
 
@@ -339,11 +339,11 @@ class _Race:
 
     @property
     def best(self) -> Estimator:
-        """The estimator with the largest probable lower limit: weights are unbiased, so smaller means miss samples."""
+        """The estimator with the largest probable lower limit: weights are unbiased, so smaller means miss some."""
         return max(self.estimators, key=lambda estimator: estimator.least_sum)
 
     def draw(self, seconds: float) -> None:
-        """Draw samples for some time, shared evenly."""
+        """Draw samples for some time, shared evenly; then drop estimators with sums probably below the best one's."""
         for estimator in self.estimators:
             end = time.monotonic() + seconds / len(self.estimators)
             estimator.draw()

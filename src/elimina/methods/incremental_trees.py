@@ -89,7 +89,7 @@ class _Pass(NamedTuple):
 
 
 def incremental_trees(problem: Problem, options: Options, limits: Limits) -> Iterator[SumEstimate]:
-    """Yield estimates by sequences of linked clique trees with larger and larger cliques.
+    """Yield estimates by sequences of linked clique trees with larger and larger cliques; none if memory is short.
 
     Each sequence is passed forward and backward until its marginals do not change. Where they do not converge, the next
     sequence is approximated by the forecasts of the one before. When the cliques are as large as memory allows,
@@ -164,7 +164,7 @@ class _Order:
         return RankedFactors(self._sizes, self._scopes.starts, self._rank[self._scopes.members], factors.values)
 
     def sorted(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return marginals by rank as those of the free variables."""
+        """Return marginals, sorted by the variables' ranks, in the sequence of the free variables."""
         ordered: NDArray[np.float64] = shares[self._cells]
         return ordered
 
@@ -260,7 +260,7 @@ class _Estimator:
         self._repetitions, self._forecasts, self._order = 0, None, None
 
     def _is_zero(self, order: _Order) -> bool:
-        """Return whether the sum is 0 by the factors' supports alone, which do not underflow."""
+        """Return whether the factors' supports, which do not underflow, prove a sum of 0; False if they do not fit."""
         try:
             self._trees(order.ranked(self._factors.supports()))
         except ZeroSumError:

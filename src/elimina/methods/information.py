@@ -46,7 +46,7 @@ def divergence(table: Floats, other: Floats, rounding: float) -> float:
 
 
 def _divergence(table: Floats, other: Floats, log_other: Floats, rounding: float) -> float:
-    """Return the relative entropy, where probabilities of the other distribution may be below the least float."""
+    """Return the relative entropy; ``log_other`` holds probabilities of ``other`` that are below the least float."""
     if (table[np.isneginf(log_other)] > 0).any():
         return math.inf
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -72,7 +72,7 @@ def mutual_information(joint: Floats, rounding: float) -> float:
 
 
 def total_variation(table: Floats, other: Floats, rounding: float) -> float:
-    """Return the largest difference between an event's probabilities: half of the sum of absolute differences.
+    """Return the largest difference between an event's two probabilities: half of the sum of absolute differences.
 
     Args:
         table: Distribution.

@@ -268,7 +268,7 @@ def in_units(problem: Problem, distances: CostDistances) -> ClusterUnits:
 
 
 def rungs(problem: Problem, order: Sequence[int], max_cells: int) -> Iterator[int]:
-    """Yield i-bounds of graphs with ever more cells, up to a limit."""
+    """Yield i-bounds of graphs with ever more cells, up to ``max_cells``; none if those of i-bound 1 exceed it."""
     sizes, scopes = problem.model.sizes, [group.scope for group in problem.groups]
     last, limit = 0, _MIN_CLUSTER_CELLS
     for ibound in range(1, max(2, len(order))):

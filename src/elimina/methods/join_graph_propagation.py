@@ -146,7 +146,7 @@ def clusters_of(factors: FactorList, tree: PlannedTree) -> NDArray[np.int64]:
 
 
 def positions_in_order(problem: Problem, options: Options) -> Sequence[int]:
-    """Return the positions among the free variables of a quick order of elimination."""
+    """Return a quick order of elimination, as positions among the free variables."""
     positions: list[int] = np.searchsorted(problem.free, rough_order(problem, options).order).tolist()
     return positions
 

@@ -40,7 +40,8 @@ _PROPAGATION_SHARE = 0.5
 def join_graph_proposal(problem: Problem, order: Sequence[int], memory: int, seconds: float) -> Proposal | None:
     """Propagate on the largest join graph within limits, and return the proposal of its messages, if there is one.
 
-    There is none (None) if no graph fits, or messages find no assignment of positive probability.
+    There is none (None) if the sum is 0, if no graph fits the memory or the time, or if messages find no assignment of
+    positive probability.
 
     Args:
         problem: Problem of the task ``pr``.

@@ -31,6 +31,8 @@ def estimated_joint(
 ) -> tuple[NDArray[np.float64], Result]:
     """Return the joint posterior of variables (an observed one has an axis of length 1), and the whole answer.
 
+    The posterior is 0 if the evidence is impossible.
+
     Args:
         model: A probability model.
         evidence: Variable index -> value index.

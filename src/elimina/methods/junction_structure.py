@@ -248,7 +248,7 @@ def _nearest(factors: int, groups: Sequence[_QueryGroup]) -> int:
 
 
 def _maximal(marks: Mapping[int, int]) -> list[int]:
-    """Return the maximal sets, largest first; a set with the mark of another set contains the latter."""
+    """Return the maximal sets, the largest first: a set contains each set whose mark, one of its factors, it has."""
     once = twice = 0
     for factors in marks:
         twice |= once & factors
@@ -271,7 +271,7 @@ def _grouped_queries(
 
 
 def _forest(model: Model, evidence: Mapping[int, int], groups: Sequence[_QueryGroup]) -> tuple[Problem, dict[int, int]]:
-    """Return one problem of all groups, each with separate variables."""
+    """Return one problem of all groups, each with separate variables, and the variable of each queried one in it."""
     variables: list[Variable] = []
     factors: list[Table] = []
     wanted: dict[int, int] = {}

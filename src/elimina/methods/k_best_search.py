@@ -27,7 +27,7 @@ _SOLUTIONS_MEMORY_SHARE = 0.25
 
 
 def largest_k(problem: Problem, memory: int) -> int:
-    """Return the largest number of assignments that a search may keep in a part of the memory."""
+    """Return the largest number of assignments that a search may keep in their share of the memory."""
     return int(_SOLUTIONS_MEMORY_SHARE * memory) // (_SOLUTION_BYTES + _VALUE_BYTES * len(problem.free))
 
 
@@ -43,7 +43,7 @@ class KBestSearch:
         total: Value of a known assignment; worse assignments are left out. None: none are.
 
     Attributes:
-        is_possible: False if the tables or the costs are too large, or forbid everything.
+        is_possible: False if ``k``, the tables or the costs are too large, or the tables forbid everything.
         is_complete: True if no better assignments are left.
         nodes: Nodes searched.
         seconds: Seconds searched.
@@ -105,7 +105,7 @@ class KBestSearch:
             is_over: Function that returns whether the call is to end.
 
         Returns:
-            Values and a value index for each variable, the best first.
+            Values and a value index for each variable, the best first; and True if all were evaluated.
         """
         model, latest = self._problem.model, time.monotonic() + _RANKING_SECONDS
         ranked: list[tuple[int | float, list[int]]] = []

@@ -45,7 +45,7 @@ class AssignmentSearch:
 
     @staticmethod
     def of(problem: Problem, memory: int, seed: int, threads: int = 1) -> AssignmentSearch | None:
-        """Prepare a local search; None if the tables are too large, or forbid everything.
+        """Prepare a local search; return None if no variable is free, or the tables are too large or forbid everything.
 
         Args:
             problem: Problem of the task ``mpe``.
@@ -74,7 +74,7 @@ class AssignmentSearch:
         return result.replace(stats={**result.stats, "method": "local search"})
 
     def start(self, chosen: Sequence[int]) -> None:
-        """Begin the search again at a value for each variable of the model."""
+        """Restart the search at an assignment: a value for each variable of the model."""
         self._core.start([chosen[v] for v in self.problem.free])
 
     def run(self, seconds: float, cells: float = math.inf) -> bool:
@@ -101,7 +101,7 @@ class AssignmentSearch:
 
 
 def first_assignment(problem: Problem, hint: Mapping[int, int], options: Options, memory: int) -> Result | None:
-    """Complete a hint to an assignment, and return it; None if it leads to no allowed assignment.
+    """Complete a hint to an assignment, and return it; None if that is forbidden or beyond an upper bound.
 
     Args:
         problem: Problem of the task ``mpe``; its evidence comes before the hint.

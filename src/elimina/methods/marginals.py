@@ -91,7 +91,7 @@ def _propagate(execution: Execution, clock: dict[str, float]) -> PropagatedTable
 
 
 def _log10_z(inquiry: MarginalQuery, answer: PropagatedTables, execution: Execution, options: Options) -> float | None:
-    """Return log10 Z: minus infinity for impossible evidence, None if the structure does not yield it."""
+    """Return log10 Z: minus infinity for impossible evidence, None if it is not asked for and needs another run."""
     model, evidence, structure = inquiry.model, inquiry.evidence, inquiry.structure
     log_sum = float(answer.log_sum)
     left_out = [model.factors[f] for f in structure.left_out]
@@ -199,7 +199,7 @@ def marginals_asked(inquiry: MarginalQuery, begins: NDArray[np.int64], shares: N
 
 
 def _check_room(variables: Sequence[Variable]) -> None:
-    """Check that the posteriors of variables fit into memory."""
+    """Raise ``MemoryLimitError`` if posteriors are large and do not fit into the free memory."""
     sizes = [variable.size for variable in variables]
     needed = _STATE_BYTES * sum(sizes)
     if needed > _LARGE_POSTERIOR_BYTES and needed > (free := available_memory()):

@@ -62,12 +62,12 @@ class PseudoTreeTables(NamedTuple):
     contexts: NDArray[np.int32]
 
     def threads_within(self, memory: int, max_threads: int) -> int:
-        """Return the number of threads whose lists fit into memory; 0 if not even one thread's do."""
+        """Return the number of threads whose data fit into memory; 0 if not even one thread's do."""
         shared, bytes_of_thread = self.bytes()
         return max(0, min(max_threads, (memory - shared) // max(1, bytes_of_thread)))
 
     def bytes(self) -> tuple[int, int]:
-        """Return the bytes of the lists that the threads of a search share, and of each thread's own lists."""
+        """Return the bytes of the data that the threads of a search share, and of each thread's own data."""
         depth = [0] * len(self.sizes)
         for v in reversed(range(len(depth))):
             if self.parents[v] >= 0:
@@ -85,7 +85,7 @@ class PseudoTreeTables(NamedTuple):
         )
 
     def homes(self) -> list[list[TableStrides]]:
-        """Return the tables of each variable."""
+        """Return the tables with each variable as their home."""
         result: list[list[TableStrides]] = [[] for _ in self.sizes]
         words = self.tables.tolist()
         at = 0
@@ -99,7 +99,7 @@ class PseudoTreeTables(NamedTuple):
 
 
 class TableStrides(NamedTuple):
-    """Place of a table: its offset, the stride of its home, and the strides of other variables."""
+    """Place of a table: its offset, the stride of its home, and the number and stride of each other variable."""
 
     offset: int
     stride: int
@@ -318,7 +318,7 @@ def heuristic_of(execution: Execution, clock: dict[str, float]) -> Heuristic:
 def run_mini_buckets(
     execution: Execution, clock: dict[str, float]
 ) -> Iterator[tuple[Heuristic, GatheringSession | None]]:
-    """Run a plan; its messages are in the session until the end (None: the factors alone forbid everything).
+    """Run a plan; yield the heuristic and the session with its messages (None: the factors alone forbid everything).
 
     Raises:
         MemoryLimitError: The plan does not fit.

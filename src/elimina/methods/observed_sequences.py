@@ -272,7 +272,7 @@ def _columns(model: Model, sole: int | None, observations: Any) -> Any:
 
 
 def _named_column(model: Model, sole: int | None, column: Any) -> dict[Any, Any]:
-    """Return a column of a data frame: its name may be that of a variable."""
+    """Return a column of a data frame under its name if a variable has that name, otherwise as a bare column."""
     cells = (
         column if hasattr(column, "isna") else column.to_list() if hasattr(column, "to_list") else column.to_pylist()
     )
@@ -283,7 +283,7 @@ def _named_column(model: Model, sole: int | None, column: Any) -> dict[Any, Any]
 
 
 def _check_one_sequence(rows: Sequence[Any], *, is_of_states: bool) -> None:
-    """Refuse a list of sequences: a row is a state, a list of likelihoods, or a list with one state."""
+    """Refuse a list of sequences, and mixed rows: all are states, or all lists of likelihoods or of one state."""
     if not any(hasattr(kind, "__len__") and not issubclass(kind, str | bytes) for kind in set(map(type, rows))):
         return
     lengths = [len(row) for row in rows if _is_list(row)]
@@ -304,7 +304,11 @@ def _is_list(row: Any) -> bool:
 
 
 def _bare_column(model: Model, sole: int | None, rows: Any) -> dict[Any, Any]:
-    """Return a sequence of states as the column of the one variable that it can be about."""
+    """Return a sequence of states as the column of the one variable that it can be about.
+
+    Raises:
+        InputError: It may be about several variables.
+    """
     if sole is None and not len(rows):
         return {}
     if sole is None:
@@ -317,7 +321,11 @@ def _bare_column(model: Model, sole: int | None, rows: Any) -> dict[Any, Any]:
 
 
 def _logs(model: Model, name: Any, column: Any) -> Floats:
-    """Return log-likelihoods, checked."""
+    """Return log-likelihoods as an array.
+
+    Raises:
+        InputError: They are not numbers, have the wrong shape, or are NaN or infinite.
+    """
     variable = model.variables[variable_index(model, name)]
     try:
         table = np.asarray(unmasked(f"the log-likelihoods of {variable.name!r}", column), dtype=np.float64)

@@ -112,7 +112,7 @@ def optimum_result(
 
 
 def _report_best(execution: Execution, state: State, bounds: SliceBounds | None) -> None:
-    """Report the best assignment of the slices that have run, and the bound on all of them."""
+    """Report the best assignment so far and the bound on all slices, if the plan has slices and one is known."""
     if execution.report_bounds is None or not execution.plan.form.variables:
         return
     model, sign = execution.problem.model, execution.problem.model.sign

@@ -83,7 +83,7 @@ class Fit(Displayed, Generic[Fitted]):
 
     @property
     def converged(self) -> bool:
-        """True if the last iteration improved the fit by less than the tolerance, or no cell is missing."""
+        """True if the last iteration improved the fit by at most the tolerance, or no cell is missing."""
         return self.ended_by == "converged"
 
     @property

@@ -62,7 +62,7 @@ class Sensitivity(NamedTuple):
         return min(1.0, max(0.0, (self.a * value + self.b) / likelihood)) if likelihood > 0 else float("nan")
 
     def ends(self, change: float) -> tuple[float, float]:
-        """Return the posteriors at the parameter's value less and plus a share of it, which stay from 0 to 1."""
+        """Return the posteriors if the parameter falls, and if it rises (at most to 1), by a share of its value."""
         return self.at(self.value * (1 - change)), self.at(min(1.0, self.value * (1 + change)))
 
 

@@ -112,7 +112,7 @@ def best_policies(
 def _searched(
     question: DecisionQuestion, updates: PolicyUpdates, start: PolicySet, is_over: Callable[[int], bool]
 ) -> Iterator[PolicySet]:
-    """Yield ever better policies, with ever closer upper bounds on the expected utility of any.
+    """Yield ever better policies, with ever closer upper bounds on the expected utility of any policies.
 
     Args:
         question: The diagram, the evidence and the given policies.
@@ -136,7 +136,7 @@ def _searched(
 
 
 def _relaxations(question: DecisionQuestion, updates: PolicyUpdates) -> Iterator[_Relaxation]:
-    """Yield relaxations: by memories of all earlier observations, then by observations of all unaffected variables."""
+    """Yield soluble relaxations: decisions remember all earlier observations, or observe all unaffected variables."""
     decisions = updates.graph.sequence_of(updates.order.others)
     evidence = set(question.evidence)
     own = {d: tuple(updates.graph.parents[d]) for d in decisions}
@@ -162,7 +162,7 @@ def _relaxations(question: DecisionQuestion, updates: PolicyUpdates) -> Iterator
 
 
 def _bounded(policy_set: PolicySet, upper_bound: float, updates: PolicyUpdates) -> PolicySet:
-    """Return policies with an upper bound on the expected utility of any; they are optimal if they reach it."""
+    """Return policies with an upper bound on the expected utility of all others; they are optimal if they reach it."""
     is_optimal = upper_bound - policy_set.value <= _PROOF_GAP * updates.utility_range
     return policy_set._replace(upper_bound=policy_set.value if is_optimal else upper_bound, is_optimal=is_optimal)
 
@@ -210,7 +210,7 @@ class _Search:
         return _bounded(self._best, upper_bound, self._updates)._replace(nodes=self._nodes)
 
     def _improve(self, policies: dict[int, Table], *, is_updated: bool) -> Iterator[PolicySet]:
-        """Yield policies that are better than all before, also after updates of them."""
+        """Yield policies if they are better than all before; with ``is_updated``, after each round of updates."""
         if is_updated:
             policy_sets = list(self._updates.improved(dict(policies), self._best.start))
         else:

@@ -79,7 +79,7 @@ class PosteriorQueries(CompiledTree):
     @property
     @one_call_at_a_time
     def log_evidence(self) -> float:
-        """Natural logarithm of the evidence's probability (of the sum of the model); minus infinity if it is 0."""
+        """Natural logarithm of the evidence's probability (the model's sum): minus infinity for 0, NaN if unknown."""
         if not self.is_exact:
             log_z = self._estimated().log_z
             return math.nan if log_z is None else log_z

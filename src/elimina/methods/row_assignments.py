@@ -162,7 +162,7 @@ class RowDecoder:
         return self._batch.cases * self._batch.threads
 
     def suits(self, model: Model, columns: Sequence[int], count: int, *, is_drawn: bool) -> bool:
-        """Return whether this decoder was made for this number of rows with these columns."""
+        """Return whether this decoder has the model, columns and kind of assignments, and chunks for the count."""
         is_same = self._model is model and self._is_drawn == is_drawn
         return is_same and self._batch.suits(columns, (), count, self._scopes)
 

@@ -33,7 +33,7 @@ class SearchLimits(NamedTuple):
         upper_bound: Total of a known assignment; None if there is none.
         nodes: Largest number of nodes of the search tree in each round.
         rounds: Rounds after which the search ends; 0: after the first turn of soft local consistency.
-        messages: Estimated seconds of the first round's mini-buckets; each round may take ten times longer than the one
+        messages: Estimated seconds of the first round's mini-buckets; each round may take ten times as long as the one
             before.
         first_turn: Seconds of the first turn of soft local consistency.
         is_alone: True if there are no turns of soft local consistency.
@@ -87,13 +87,13 @@ class SearchState:
 
     @property
     def is_over(self) -> bool:
-        """True if the bounds are close enough, the time is up, or the call is to end."""
+        """True if the search is complete, the bounds are close enough, the time is up, or the call is to end."""
         is_done = self.is_empty or self.is_exhausted or self.is_close
         return is_done or stopped() or self.limits.seconds <= 0
 
     @property
     def is_close(self) -> bool:
-        """True if the bounds are close enough."""
+        """True if there are an assignment and a bound, and these are close enough."""
         if self.chosen is None or self.score is None or self.bound is None:
             return False
         return bounds_meet(self.bound, self.score) or self.bounds_with(self.score).gap <= self.limits.gap
@@ -146,7 +146,7 @@ class SearchState:
             self.listener(Result("bounded", "mpe", value, *ends, self.assignment, stats=stats))
 
     def phase(self, name: str) -> AbstractContextManager[None]:
-        """Return a context that adds to the clock."""
+        """Return a context that adds its seconds to a phase of the clock."""
         return timed(self.clock, name)
 
     def result(self) -> Result:

@@ -38,7 +38,7 @@ _ROUNDINGS = 4
 
 
 class _StoredTable(NamedTuple):
-    """A table as distances from its best value: a factor, or a message that a later segment reads."""
+    """A factor, or a message that a later segment reads, as distances; ``forbidden`` and larger ones are forbidden."""
 
     scope: tuple[int, ...]
     values: NDArray[Any]

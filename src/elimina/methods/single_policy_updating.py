@@ -140,7 +140,7 @@ class PolicyUpdates:
         return _BYTES_PER_CELL * math.prod(self._question.diagram.variables[v].size for v in scope)
 
     def _check_room(self, decision: int) -> None:
-        """Check that the policy of a decision fits into memory."""
+        """Raise ``MemoryLimitError`` if the policy of a decision does not fit into memory."""
         variables = self._question.diagram.variables
         members = [*self.order.observed[decision], decision]
         needed = self.policy_bytes(members)
@@ -268,7 +268,7 @@ def best_states(weighted: Floats, slack: Floats) -> Floats:
 
 
 def _utility_variable(name: str, table: Table, number: int) -> UtilityVariable:
-    """Return a utility as the variable with a number."""
+    """Return a utility as the variable of index ``number``."""
     low, high = float(table.values.min()), float(table.values.max())
     shares = (table.values - low) / (high - low) if high > low else np.zeros(table.sizes)
     distribution = Table([*table.scope, number], np.stack([1 - shares, shares], axis=-1))

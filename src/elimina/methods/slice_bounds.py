@@ -86,7 +86,7 @@ def bound_slices(execution: Execution) -> tuple[SliceBounds, list[int] | None] |
 
     Returns:
         The bounds, and a value for each variable of the model (None if none was found); None where slices are too
-        many, too quick to be worth it, or too large for mini-buckets.
+        many, too quick to be worth it, or too large for mini-buckets, or integer costs are too large.
     """
     # Most calls need no search, whose modules take longer to load than a small problem.
     from elimina.methods.and_or_search import MAX_COST_SUM, searched_optimum
@@ -131,7 +131,7 @@ def bound_slices(execution: Execution) -> tuple[SliceBounds, list[int] | None] |
 
 
 def _spread(problem: Problem) -> float:
-    """Return the largest sum of the tables' costs, whatever their signs."""
+    """Return the sum of the tables' largest absolute costs, at least 1."""
     logs = problem.model.sense == "probability"
     total = abs(float(problem.model.constant))
     for ends in filter(None, allowed_ranges(problem.tables, problem.model.sense)):

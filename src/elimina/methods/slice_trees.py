@@ -110,7 +110,7 @@ class SliceTree:
         return [tables[name].array for name in names]
 
     def interface_marginal(self, *, before: bool = False) -> Floats:
-        """Return the posterior of the interface, or of the one before."""
+        """Return the posterior of the slice's interface or, with ``before``, of the previous one; 1 if it is empty."""
         joint = self._before if before else self._after
         return np.ones(1) if joint is None else self._tree.marginals([self._number_of[joint]])[self._name(joint)].array
 

@@ -141,7 +141,7 @@ def answer_at_once(
     limit: float | None,
     begun: float,
 ) -> Result | None:
-    """Answer ``mar``, ``pr`` or ``count`` of a small model; None if it would take more than a few milliseconds.
+    """Answer ``mar``, ``pr`` or ``count`` of a small model; None if that may take long, or needs a plan.
 
     A query is answered by the posteriors of all variables: to leave out what it does not depend on takes longer.
 

@@ -109,7 +109,7 @@ class CoreCosts(NamedTuple):
 def core_costs_of(
     problem: Problem, total: int | float | None, is_found: bool, is_shifted: bool, memory: int
 ) -> CoreCosts | None:
-    """Return the costs of a problem as the core reads them; None if they are too large, or forbid everything.
+    """Return a problem's costs as the core reads them; None if no variable is free, or they are too large or forbid all.
 
     Args:
         problem: Problem of the task ``mpe``.
@@ -162,7 +162,7 @@ class SoftConsistency:
         setup: Seconds until the root was consistent.
         seconds: Seconds searched.
         is_done: True if no better solution exists.
-        rest: Estimated seconds of the rest of the search, at the pace of the last turn.
+        rest: Estimated remaining seconds of the search, at the pace of the last turn; infinity if it made no progress.
     """
 
     def __init__(

@@ -30,7 +30,7 @@ class BoundedTask(NamedTuple):
 
 
 def sum_result(bounds: SumBounds) -> Result:
-    """Return the sum proven by its bounds."""
+    """Return the bounds on a sum as a result."""
     ends = bounds.lower / math.log(10), bounds.upper / math.log(10)
     return sum_between(*ends).replace(stats=bounds.tree.statistics)
 
@@ -45,13 +45,13 @@ TASKS: Mapping[str, BoundedTask] = {
 def bounded_task(
     problem: Problem, options: Options, deadline: float, learn: Listener, clock: Clock = time.monotonic
 ) -> Result:
-    """Bound the answer of a task.
+    """Bound the answer of a task; the result is ``unknown`` if no bound was made in time.
 
     Args:
         problem: Problem of one of ``TASKS``.
         options: Options with the available memory, the seed of orders, and a requested order.
         deadline: Deadline by the clock.
-        learn: Called with each improvement.
+        learn: Called with the result after each improvement.
         clock: Function that returns the time in seconds.
 
     Raises:

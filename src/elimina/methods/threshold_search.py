@@ -119,7 +119,7 @@ class ThresholdSearch:
         return min(self._undecided, key=lambda level: (self._undecided[level], -level))
 
     def _decide(self, level: int, seconds: float) -> None:
-        """Search for an assignment without costs above a level."""
+        """Search for an assignment without costs above a level, and narrow the range of the optimum by the outcome."""
         problem, threshold = self._problem, self._levels[level]
         sign = problem.model.sign
         tables = [

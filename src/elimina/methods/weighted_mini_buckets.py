@@ -46,7 +46,7 @@ ORDERS: tuple[tuple[Method, int], ...] = (("min-degree", 0), ("min-fill", 0), ("
 differs by model: the bounds on a 40 x 40 grid in 64 MB are 6.2, 3.9, 4.6 and 2.8 apart."""
 
 _ORDER_SECONDS = 0.2
-"""Seconds of the search for one of these orders."""
+"""Seconds of the search for one of ``ORDERS``."""
 
 _QUICK_SECONDS = 0.05
 """Estimated time of the first bounds of a long call."""
@@ -168,8 +168,8 @@ def ladder(
 
     Args:
         problem: A problem of the task ``mpe`` or ``pr``.
-        options: Returns planning options with the memory that the call does not hold.
-        remaining: Returns the seconds until the deadline.
+        options: Function that returns planning options with the memory that the call does not hold.
+        remaining: Function that returns the seconds until the deadline.
         longest: Estimated seconds of the longest run.
     """
     asked = options()
@@ -350,7 +350,10 @@ def _shared_out(
     items: Sequence[Item],
     work: Callable[[Backend, Iterator[Item]], Iterator[_Timed]],
 ) -> Generator[_Timed | None]:
-    """Divide runs of an estimated time among the devices; short ones run one after another."""
+    """Yield the results of runs, in their order.
+
+    Several devices share the runs if each is estimated to take long; short ones run one after another.
+    """
     is_long = seconds - execution.backend.machine.start > _MIN_CONCURRENT_RUN_SECONDS
     for together in (items,) if is_long else ((item,) for item in items):
         yield from spread(devices_of(execution.backend), together, work)
