@@ -78,7 +78,7 @@ def order_of_levels(table: LabelledTable, names: Sequence[str]) -> list[int]:
 
 
 def _states(variable: Variable, axis: LabelledAxis) -> NDArray[np.intp]:
-    """Return the index of the state of each row or column."""
+    """Return the index of the state of each row or column; refuse labels that lack a state."""
     indices = indices_of_labels(variable, axis.labels)
     if len(indices) < variable.size:
         present = set(indices)
@@ -90,7 +90,11 @@ def _states(variable: Variable, axis: LabelledAxis) -> NDArray[np.intp]:
 
 
 def _cell_numbers(members: Sequence[Variable], states: Sequence[NDArray[np.intp]], count: int) -> NDArray[np.intp]:
-    """Return the place of each row or column among all combinations of states, the last variable fastest."""
+    """Return the place of each row or column among all combinations of states, the last variable fastest.
+
+    Raises:
+        InputError: A combination of states has no cell, or two.
+    """
     sizes = [variable.size for variable in members]
     cell_numbers = np.ravel_multi_index(tuple(states), sizes) if sizes else np.zeros(count, dtype=np.intp)
     combinations = int(np.prod(sizes, dtype=object)) if sizes else 1

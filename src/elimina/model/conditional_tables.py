@@ -217,7 +217,13 @@ def _checked_states(states: Any, families: Mapping[str, _Family]) -> Mapping[str
 
 
 def _inferred(name: str, families: Mapping[str, _Family]) -> Variable:
-    """Return a variable with the states that labels name, of its own distribution if possible, or as its array has."""
+    """Return a variable with the states that labels name, those of its own distribution first.
+
+    Without such labels, it has as many states as its own distribution.
+
+    Raises:
+        InputError: The order of the states is unknown, or the distribution is a single number.
+    """
     uses = [families[name], *(f for f in families.values() if name in f.names[1:])]
     labels = [uses_labels for family in uses if (uses_labels := family.labels(name)) is not None]
     names = [labels_of_use for labels_of_use in labels if not are_positions(labels_of_use)]

@@ -125,7 +125,11 @@ class DecisionNetwork(Displayed):
             raise InputError(f"the arcs form a cycle: {path}; a decision cannot observe what it affects")
 
     def _with_memory(self, listed: Mapping[int, tuple[int, ...]]) -> dict[int, tuple[int, ...]]:
-        """Return the observations of decisions that see all earlier ones and their observations."""
+        """Return the observations of decisions that see all earlier ones and their observations.
+
+        Raises:
+            InputError: No path of arcs joins all decisions, so that their order is unknown.
+        """
         graph = graph_of(len(self.variables), self._scopes, listed, [])
         observed: dict[int, tuple[int, ...]] = {}
         memory: tuple[int, ...] = ()

@@ -24,7 +24,7 @@ _SLACK = 1e-9
 """Relative slack: three times 0.333 misses 1 by 0.001 and a rounding error."""
 
 _SHOWN = 8
-"""Names in a message."""
+"""Largest number of names in a message."""
 
 logger = logging.getLogger("elimina")
 
@@ -37,7 +37,7 @@ class Named(Protocol):
         """Name of the variable."""
 
     def state(self, index: int) -> Any:
-        """Return the state of an index."""
+        """Return the state with this index."""
 
 
 def find_cycle(scopes: Mapping[int, Sequence[int]]) -> list[int]:
@@ -157,7 +157,7 @@ def _are_beyond(totals: NDArray[np.float64]) -> NDArray[np.bool_]:
 
 
 def _normalised(factor: Table, child: int, sums: _Sums, in_place: bool) -> Table:
-    """Return the factor with its rows divided by their sums."""
+    """Return the factor with its rows divided by their sums; unchanged if it cannot be normalised."""
     axis = factor.scope.index(child)
     if factor.rows is None:
         sizes = [size for a, size in enumerate(factor.sizes) if a != axis]

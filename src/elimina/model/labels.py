@@ -20,7 +20,7 @@ _PLAIN_TYPES = frozenset({list, tuple, int, float, np.ndarray})
 """Types of elements without labels, as in most lists."""
 
 _LABELS_SHOWN = 8
-"""Labels in an error."""
+"""Largest number of labels in an error."""
 
 
 class LabelledAxis(NamedTuple):

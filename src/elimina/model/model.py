@@ -326,7 +326,7 @@ class Model(Displayed):
         return index
 
     def find(self, name: str) -> int | None:
-        """Return the index of the variable with a name; None if there is none."""
+        """Return the index of the variable with this name; None if there is none."""
         return self._index.get(name)
 
     def __getitem__(self, name: str | int) -> Variable:
@@ -417,9 +417,9 @@ class Model(Displayed):
         """Return whether the graph of a Bayesian network makes two sets of variables independent given a third.
 
         Args:
-            one: A name, or names or indices, of variables.
-            other: Names or indices of other variables.
-            given: Names or indices of observed variables.
+            one: Name or index of a variable, or several of these.
+            other: Name or index of another variable, or several of these.
+            given: Name or index of an observed variable, or several of these.
 
         Raises:
             InputError: There is no such variable, one is in two of the sets, or the model is not a Bayesian network.
@@ -523,7 +523,7 @@ class Model(Displayed):
         return self.total(self.terms(assignment))
 
     def total(self, terms: Sequence[int | float]) -> int | float:
-        """Return the objective from the contributions of all factors."""
+        """Return the objective: the sum of the constant and the contributions of all factors."""
         return added([self.constant, *terms])
 
     @property

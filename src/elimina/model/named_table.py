@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from elimina.system import Library
 
 _ROWS_SHOWN = 24
-"""Cells in a text."""
+"""Largest number of rows in a text: a table's cells, or a mapping's tables."""
 
 
 Columns = tuple[dict[str, Sequence[Any]], dict[str, NDArray[Any]]]
@@ -183,7 +183,7 @@ class NamedTables(_NumbersOfStates, Mapping[str, NamedTable]):
 
     Args:
         arrays: Variable name -> its numbers.
-        find_variable: Function that returns the variable of a name.
+        find_variable: Function that returns the variable with a given name.
         quantity: Name of the numbers, the last column of a frame.
     """
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 Row = TypeVar("Row", bound=tuple[Any, ...])
 
 _ROWS_SHOWN = 24
-"""Rows in a text."""
+"""Largest number of rows in a text."""
 
 _CELL_LETTERS = 40
 

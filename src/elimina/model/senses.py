@@ -133,7 +133,7 @@ def integer_costs(model: Model) -> tuple[Model, int]:
         The model with integer costs, and the power's exponent (0 if it had them already).
 
     Raises:
-        InputError: There is no such power.
+        InputError: There is no such power, or a cost would reach 2^53.
     """
     if model.is_integer:
         return model, 0

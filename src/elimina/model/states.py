@@ -23,7 +23,7 @@ Evidence = Mapping[str, Any] | Mapping[int, Any] | Mapping[str | int, Any]
 mapping from states. None, NaN, NaT and pandas.NA: not observed."""
 
 _SHOWN = 8
-"""States in an error."""
+"""Largest number of states in an error."""
 
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,999}")
 """Texts of integers as ``str`` writes them; ``int`` takes many more."""

@@ -341,7 +341,7 @@ def forbidden_value(sense: Sense, dtype: DTypeLike) -> int | float:
 
 
 CLOSE = FORBIDDEN - 2**53
-"""Smallest cost that is taken for a changed ``FORBIDDEN``: costs within 2^53 of it are, except itself."""
+"""Cost above which any other than ``FORBIDDEN`` itself is taken for a changed ``FORBIDDEN``: it is within 2^53."""
 
 _SENTINELS = {
     ("min-cost", True): "elimina.FORBIDDEN",

@@ -79,7 +79,7 @@ class Variable(Slotted):
         return range(self.size) if self.states is None else self.states
 
     def state(self, index: int) -> State:
-        """Return the state of an index."""
+        """Return the state with this index."""
         return operator.index(index) if self.states is None else self.states[index]
 
     def index(self, state: State | StateIndex) -> int:
