@@ -32,8 +32,8 @@ class Observed(NamedTuple):
     """A model and its observations.
 
     Attributes:
-        model: The model.
-        values: Variable index -> value index.
+        model: The model: the caller's, or a copy with likelihoods as factors or leaves, perhaps with small tables.
+        values: Observed variable or leaf -> value index.
         merged: Variables that have fewer values than in the caller's model.
     """
 
@@ -169,7 +169,7 @@ def known_total(model: Model, upper_bound: float | None) -> int | float | None:
 
 
 def observe(model: Model, task: Task, evidence: Evidence, asked: Sequence[int] | None = None) -> Observed:
-    """Return the model with its evidence; large listed tables or domains become small ones.
+    """Return the model with its evidence; large listed tables or domains become small ones if the task permits.
 
     Args:
         model: Model, as in ``elimina.plan``.

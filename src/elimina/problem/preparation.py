@@ -37,16 +37,17 @@ _groups_lock = lock_for_a_moment()
 
 
 class Problem(NamedTuple):
-    """Part of a model that matters to a task.
+    """Part of a model that a task depends on.
 
     Attributes:
         model: The model as given.
-        task: ``mpe``, ``pr``, ``mar``, ``mmap``, ``count`` or ``joint``.
+        task: ``mpe``, ``pr``, ``mar``, ``mmap``, ``count``, ``bottleneck`` or ``joint``.
         fixed: Value of each variable that is observed or has one value only.
         free: The variables to be eliminated; variables that cannot matter to the task are left out.
         kept: Variables that stay: those of a joint distribution, the one that numbers the cases of a batch, or those
             that slices fix.
-        tables: The relevant factors, restricted to ``fixed``.
+        tables: The factors that the task depends on, restricted to ``fixed``. Those of optima may lack axes on which
+            their values do not depend, those of counts forbid some tuple.
         groups: Tables with a scope, grouped.
         constants: Indices of the tables without a scope.
         wanted: ``mar``: the free variables whose marginals are asked for. ``mmap`` and ``joint``: the variables of the
@@ -176,7 +177,7 @@ def check_sense(model: Model, task: str) -> None:
 
 
 def _narrowed(tables: Tables) -> Tables:
-    """Return the tables without the axes on which their numbers do not depend, because the width may be far smaller."""
+    """Return the tables without axes on which their numbers do not depend, unless few have any: this may cut the width."""
     idle = tables.listed.idle()
     if len(idle) < _MIN_NARROWED_SHARE * len(tables):
         return tables

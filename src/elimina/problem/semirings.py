@@ -63,7 +63,7 @@ class Contents(NamedTuple):
 
 
 def _spread(contents: Contents) -> int:
-    """Return a number above each relevant sum of the tables' distances from their best values."""
+    """Return a number above the sum of the tables' distances from their best values at each allowed assignment."""
     ends, limit, sign = contents.ends, contents.upper_bound, contents.sign
     spread = ends.total(highest=True) - ends.total(highest=False) + 1
     if limit is not None and ends.are_allowed:
@@ -135,7 +135,7 @@ class Semiring(NamedTuple):
         is_product: True if steps with two tables are matrix products.
         is_weighted: True if steps have weights, and exponentials.
         is_matched: True if mini-buckets can be moment-matched in it (``include/elimina/matching.hpp``).
-        bound: Function that returns a number for 'forbidden', above all relevant integers.
+        bound: Function that returns a number for 'forbidden', above all integers that allowed assignments have.
         constants: Function that returns the numbers left out of the encoded tables, in the model's units.
         total: Function that returns the semiring's product of numbers: of a tree's roots, or an assignment's terms.
     """

@@ -198,7 +198,7 @@ def described(task: str) -> Description:
 
 
 def tasks_that(has: Callable[[Description], object]) -> tuple[str, ...]:
-    """Return the tasks with a property."""
+    """Return the names of the tasks for whose descriptions ``has`` is true."""
     return tuple(name for name, description in DESCRIPTIONS.items() if has(description))
 
 
