@@ -109,7 +109,7 @@ class CoreCosts(NamedTuple):
 def core_costs_of(
     problem: Problem, total: int | float | None, is_found: bool, is_shifted: bool, memory: int
 ) -> CoreCosts | None:
-    """Return a problem's costs as the core reads them; None if no variable is free, or they are too large or forbid all.
+    """Return a problem's costs as the core reads them; None without free variables, or if too large or all forbidden.
 
     Args:
         problem: Problem of the task ``mpe``.

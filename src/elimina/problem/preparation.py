@@ -177,7 +177,7 @@ def check_sense(model: Model, task: str) -> None:
 
 
 def _narrowed(tables: Tables) -> Tables:
-    """Return the tables without axes on which their numbers do not depend, unless few have any: this may cut the width."""
+    """Return the tables without axes on which their numbers do not depend, unless few have any: the width may fall."""
     idle = tables.listed.idle()
     if len(idle) < _MIN_NARROWED_SHARE * len(tables):
         return tables
