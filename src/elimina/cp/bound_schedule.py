@@ -26,7 +26,8 @@ from elimina.strategies.clock import Clock
 logger = logging.getLogger("elimina")
 
 MAX_TABULATED_VARIABLES = 500
-"""Largest number of variables of a model that becomes tables; a constraint over many variables becomes several."""
+"""Largest number of variables of a model that becomes tables; a constraint over many variables becomes several
+tables."""
 TABLE_ROWS = 1 << 14
 """Largest number of tuples of a table: elimination takes milliseconds for each table."""
 _WITHOUT_TABLES = (

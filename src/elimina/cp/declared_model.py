@@ -67,7 +67,7 @@ class DeclaredModel(CopyableModel, DerivedConstraints, Displayed):
         ]
 
     def __getitem__(self, name: str) -> Expression:
-        """Return the variable of a name.
+        """Return the variable with this name.
 
         Raises:
             InputError: No variable has the name.

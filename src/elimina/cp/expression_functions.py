@@ -125,7 +125,7 @@ class ExpressionFunctions(ABC):
         self.post("bool_clause", several(positive, "clause"), several(negative, "clause"))
 
     def holds_member(self, x: Operand, values: Sequence[int]) -> Expression:
-        """Return a new Boolean that is 1 exactly if an expression has one of some values."""
+        """Return a new Boolean that is 1 exactly if an expression has one of some values; 0 without values."""
         if not values:
             return self.expression(0)
         b = self.bool_var()
@@ -185,7 +185,7 @@ class ExpressionFunctions(ABC):
         return array.ravel() if array.dtype != object else array.ravel().tolist(), position
 
     def count(self, xs: Sequence[Operand], value: Operand) -> Expression:
-        """Return a new variable that counts the variables with a value."""
+        """Return a new variable that counts the expressions equal to ``value``."""
         xs = several(xs, "count")
         z = self.int_var(0, len(xs))
         self.post("count_eq", xs, value, z)

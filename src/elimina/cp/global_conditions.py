@@ -20,7 +20,7 @@ P = ParamSpec("P")
 class GlobalCondition(Condition):
     """A global constraint that holds or not.
 
-    ``Model.add`` posts it as the method of its name does. In other conditions, it is decomposed into comparisons.
+    ``Model.add`` posts it as the method with its name does. In other conditions, it is decomposed into comparisons.
 
     Attributes:
         name: Name of the constraint: that of a method of `Model`.

@@ -82,7 +82,7 @@ class GlobalConstraints(SchedulingConstraints, SoftConstraints):
         """Make the successors form one circuit through all nodes; ``side`` as in `all_different`.
 
         Raises:
-            InputError: The side is another.
+            InputError: The side is unknown.
 
         Examples:
             >>> from elimina import cp
@@ -99,7 +99,7 @@ class GlobalConstraints(SchedulingConstraints, SoftConstraints):
         """Make the nodes that are not their own successors form at most one cycle; ``side`` as in `all_different`.
 
         Raises:
-            InputError: The side is another.
+            InputError: The side is unknown.
 
         Examples:
             >>> from elimina import cp
@@ -179,7 +179,7 @@ class GlobalConstraints(SchedulingConstraints, SoftConstraints):
             accepting: States that the word may end in.
 
         Raises:
-            InputError: A state does not exist.
+            InputError: A state does not exist, or there are too many states and symbols.
 
         Examples:
             >>> from elimina import cp

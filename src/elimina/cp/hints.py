@@ -22,7 +22,7 @@ class HintedModel(ExpressionModel, Protocol):
     """The methods of a constraint model for reading hints."""
 
     def __getitem__(self, name: str) -> Expression:
-        """Return the variable of a name."""
+        """Return the variable with this name."""
 
     def variable_of(self, x: Expression | Condition) -> Expression:
         """Return a view of one variable that equals an operand."""

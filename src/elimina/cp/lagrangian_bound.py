@@ -27,7 +27,17 @@ _MAX_EXACT = 2.0**62
 
 
 class _Matrix(NamedTuple):
-    """The relaxation as arrays: entries by row and column, and the first column of each variable."""
+    """The relaxation as arrays.
+
+    Attributes:
+        rows: Row of each entry.
+        columns: Column of each entry.
+        numbers: Number of each entry.
+        least: Least sum of each row.
+        is_equation: True for each row whose sum is exactly that number.
+        costs: Cost of each column.
+        starts: First column of each variable.
+    """
 
     rows: Integers
     columns: Integers

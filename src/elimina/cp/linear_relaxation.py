@@ -91,7 +91,7 @@ class LinearRelaxation:
         self._substitute()
 
     def is_listed(self, x: View) -> bool:
-        """Return whether each value of a variable has a column."""
+        """Return whether a view is a constant, or each value of its variable has a column."""
         return x.var < 0 or self._sizes[x.var] <= MAX_LISTED_VALUES
 
     def values(self, x: View) -> Integers:
@@ -151,7 +151,7 @@ class LinearRelaxation:
                 break
 
     def _columns_of(self, row: LinearRow, y: int, x: int) -> Integers | None:
-        """Return the values of y implied by x's values; None if the row does not define y, or y lacks one of them."""
+        """Return the values of y implied by x's; None if the row does not define y, or x or y lacks columns for them."""
         function, columns = row.terms[y], self.columns[y]
         if not self.is_listed(View(x, 1, 0)) or len(columns) < 2:
             return None

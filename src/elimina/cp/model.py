@@ -284,7 +284,7 @@ class Model(DeclaredModel):
     def solutions(
         self, *, time_limit: float | None = None, free: bool = False, seed: int = 0, device: Device = "auto"
     ) -> Iterator[Solution]:
-        """Search for one solution after another; with an objective, each is better than the one before.
+        """Yield one solution after another as they are found; with an objective, each is better than the one before.
 
         The iterator ends after the last solution, or at the time limit.
 
@@ -340,8 +340,8 @@ class Model(DeclaredModel):
             rows: Largest number of tuples of a table.
 
         Raises:
-            InputError: A constraint needs more tuples, a variable has more values or no bounds, two variables have the
-                same name, or there are several objectives.
+            InputError: A constraint needs more than ``rows`` tuples, a variable has more than ``rows`` values or no
+                bounds, two variables have the same name, or there are several objectives.
             MemoryLimitError: Memory ran out.
         """
         from elimina.cp.to_graphical import tabulate
@@ -413,7 +413,7 @@ class Model(DeclaredModel):
         accelerate(solver, device, threads)
         solvers = (solver, *(self._build(run.deadline)[0] for _ in range(threads - 1)))
         rules = search_rules(self._rules, self._all_views(), objective)
-        # Several threads go on searching in their solvers while domains are read, which need a solver of their own.
+        # The threads of a portfolio search on while domains are read, so these are read from another solver.
         run.domains = solver if threads == 1 else self._build(run.deadline)[0] if portfolio is not None else solver
         search: CpSearch = call_core(
             CpSearch, solvers, rules, objective, *settings, *run.limits, portfolio, hint_rows(self._hints)

@@ -69,7 +69,7 @@ def several(items: Iterable[T], what: str) -> list[T]:
 
 
 def array_of_numbers(name: str, array_like: Any) -> npt.NDArray[Any]:
-    """Return an array-like object as an array."""
+    """Return an array-like object as an array; raise ``TypeError`` if NumPy cannot convert it."""
     try:
         return np.asarray(array_like)
     except (TypeError, ValueError):

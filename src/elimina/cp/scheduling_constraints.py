@@ -329,7 +329,11 @@ def events_of(
 def split_intervals(
     name: str, tasks: Sequence[Task], durations: Sequence[Operand] | None
 ) -> tuple[list[Any], list[Any], list[Operand] | None]:
-    """Return the starts, the durations and the presences of tasks; no presences (None) if ``tasks`` are only starts."""
+    """Return the starts, the durations and the presences of tasks; no presences (None) if ``tasks`` are only starts.
+
+    Raises:
+        InputError: Starts come without durations, intervals come with a list of durations, or both kinds are mixed.
+    """
     starts = several(tasks, name)
     intervals = intervals_of(name, starts)
     if intervals is None:
@@ -348,7 +352,11 @@ def tasks_of(
     presences: Sequence[Operand] | None,
     **columns: Any,
 ) -> dict[str, list[Any]]:
-    """Return the starts, durations and presences of tasks, and further lists with an item for each of them."""
+    """Return the starts, durations and presences of tasks, and further lists with an item for each of them.
+
+    Raises:
+        InputError: The lists differ in length, or intervals come with lists of durations or presences.
+    """
     starts, lengths, present = split_intervals(name, tasks, durations)
     if present is not None and presences is not None:
         raise InputError(f"{name}: tasks of interval_var have presences: leave the list of presences out")
@@ -357,7 +365,11 @@ def tasks_of(
 
 
 def records_of(name: str, item: str, **columns: Any) -> dict[str, list[Any]]:
-    """Return lists with an item for each task, box or event; without presences, all are present."""
+    """Return lists with an item for each task, box or event; without presences, all are present.
+
+    Raises:
+        InputError: The lists differ in length.
+    """
     presences = columns.pop("presences")
     lists: dict[str, list[Any]] = {column: several(items, name) for column, items in columns.items()}
     count = len(next(iter(lists.values())))

@@ -188,7 +188,7 @@ class SearchRun:
         return self._on_bounds is not None or self._log is not None or self._gap > 0
 
     def _report_bounds(self, search: CpSearch) -> bool:
-        """Report new bounds, and return whether they are further apart than the gap."""
+        """Report new bounds; return False if they are so close that the search is to end."""
         if self._model.objective is None or not self._watches_bounds:
             return True
         ends = self._bounds(search)
@@ -209,7 +209,7 @@ class SearchRun:
             self._log(improvement_line(self._call.age, value, bound, Bounds(0.0, *ends).gap, origin))
 
     def _bounds(self, search: CpSearch | None) -> tuple[int | None, int | None]:
-        """Return the lower and the upper bound of the objective."""
+        """Return the lower and the upper bound of the objective; None for a bound that is unknown."""
         aim, last, sign = self._model.objective, self._last, self._model.sign
         if aim is None:
             return None, None

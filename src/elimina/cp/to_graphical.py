@@ -39,7 +39,8 @@ def tabulate(posted: PostedModel, solver: CpSolver, rows: int, deadline: float |
 
     Raises:
         TimeLimitError: The deadline passed.
-        InputError: A constraint's table would have more cells and cannot be decomposed, or a variable has more values.
+        InputError: A variable has more than ``rows`` values; a constraint has more than ``rows`` tuples, or assignments
+            to check, or takes too long to list; or a term of the objective is beyond 2^60.
     """
     try:
         seconds = math.inf if deadline is None else max(0.0, deadline - time.monotonic())

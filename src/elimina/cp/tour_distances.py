@@ -81,7 +81,7 @@ def distance_matrix(points: Reals, kind: str) -> npt.NDArray[np.int32]:
         (n, n) int32; a city is at distance 0 from itself.
 
     Raises:
-        InputError: A distance is beyond 2^31.
+        InputError: A distance is beyond 2^31 - 1.
     """
     n = len(points)
     matrix = np.zeros((n, n), dtype=np.int32)

@@ -21,13 +21,13 @@ class TourProblem:
 
     Attributes:
         name: Name in the file.
-        distances: (n, n) int32, symmetric; any array of whole numbers within 2^31 is taken.
+        distances: (n, n) int32, symmetric; any array of whole numbers of less than 2^31 in absolute value is taken.
         points: (n, 2) coordinates to draw the cities at; None if the file has none.
         fixed: Edges that each tour has to have; cities count from 0.
 
     Raises:
         TypeError: The distances are not an array of integers.
-        InputError: They are not a symmetric matrix within 2^31, or a fixed edge names no city.
+        InputError: They are not a symmetric matrix, reach 2^31 in absolute value, or a fixed edge names no city.
     """
 
     name: str
@@ -54,7 +54,7 @@ class TourProblem:
 
 
 def _checked_distances(distances: npt.ArrayLike) -> Distances:
-    """Return distances as int32, checked."""
+    """Return distances as int32, after checking that they are a symmetric matrix of integers below 2^31."""
     array = np.asarray(distances)
     if array.dtype.kind not in "iu":
         raise TypeError(f"distances is an array of {array.dtype}; it takes integers, a row and a column for each city")

@@ -37,7 +37,7 @@ _KICKS_PER_UPDATE, _UPDATE_SECONDS = 10_000, 0.2
 
 
 class TourState(NamedTuple):
-    """State of a run: seconds, the length of the best tour, and a lower bound on all tours."""
+    """State of a run: seconds, the length of the best tour, and a lower bound on all tours (None: not yet known)."""
 
     seconds: float
     length: int
@@ -158,7 +158,7 @@ class _TourRun:
             self._update_bounds(tour=search.tour)
 
     def _improve_tour(self, search: TourSearch, seconds: float, count: int) -> None:
-        """Improve the tour by local search, for some seconds."""
+        """Improve the tour by local search until it is proven shortest, or for some seconds or kicks."""
         end = time.monotonic() + seconds
         while count > 0 and self._is_open() and (remaining := end - time.monotonic()) > 0:
             try:

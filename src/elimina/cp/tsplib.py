@@ -138,7 +138,7 @@ class _TourFile:
                 raise self.lines.unsupported(section)
 
     def kind(self) -> str:
-        """Return the first word of the type."""
+        """Return the first word of the type; ``TSP`` if the file names none."""
         return next(iter(self.lines.words.get("TYPE", "").split()), "TSP")
 
     def dimension(self) -> int:

@@ -12,7 +12,7 @@ logger = logging.getLogger("elimina")
 
 
 def missing_bounds_text(names: Sequence[str]) -> str:
-    """Return the text that the file gives some variables no bounds."""
+    """Return the text of a message that the file gives some variables no bounds."""
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     return f"the file gives no bounds for {', '.join(names[:3])}{more}"
 
@@ -23,7 +23,7 @@ def bounds_advice(names: Sequence[str]) -> str:
 
 
 def warn_of_missing_bounds(names: Sequence[str]) -> None:
-    """Warn that a complete search proves nothing, since it relies on limits of variables without bounds."""
+    """Warn that a complete search proves nothing if it relies on limits of these variables, which have no bounds."""
     if names:
         searched = "only values from -2^42 to 2^42 were searched, which proves nothing"
         logger.warning("%s; %s: %s", missing_bounds_text(names), searched, bounds_advice(names))

@@ -29,10 +29,10 @@ class Arguments:
         self.name = contents.name
 
     def text(self, tag: str) -> str:
-        """Return the text of the only child of a name.
+        """Return the text of the only child with this tag.
 
         Raises:
-            TextError: No child has the name, or several have.
+            TextError: No child has the tag, or several have.
         """
         return self.contents.child(tag).text
 
@@ -41,7 +41,7 @@ class Arguments:
         return terms.items(self.contents.main.text)
 
     def numbers(self, tag: str) -> list[int] | None:
-        """Return the numbers in a child; None if there is no such child."""
+        """Return the numbers in the child with this tag; None if there is none."""
         child = self.contents.get(tag)
         return None if child is None else [number(token) for token in child.text.split()]
 
@@ -66,7 +66,7 @@ class Arguments:
 
 
 def _start(child: ElementContents, attribute: str = "startIndex") -> int:
-    """Return the first index of a list."""
+    """Return the index of a list's first item: that of the attribute, by default 0."""
     return number(child.attribute(attribute, "0"))
 
 

@@ -38,20 +38,20 @@ class ElementContents:
         return self._element.raw_text
 
     def attribute(self, name: str, default: str) -> str:
-        """Return the value of an attribute."""
+        """Return the value of an attribute, or the default."""
         self._attributes.add(name)
         return self._element.attributes.get(name, default)
 
     def all(self, tag: str) -> list[ElementContents]:
-        """Return the children of a name."""
+        """Return the children with this tag."""
         chosen = [(position, child) for position, child in enumerate(self._element.children) if child.tag == tag]
         return [self._children.setdefault(position, ElementContents(child, self._owner)) for position, child in chosen]
 
     def get(self, tag: str) -> ElementContents | None:
-        """Return the child of a name; None if there is none.
+        """Return the child with this tag; None if there is none.
 
         Raises:
-            TextError: Several children have the name.
+            TextError: Several children have the tag.
         """
         children = self.all(tag)
         if len(children) > 1:
@@ -59,10 +59,10 @@ class ElementContents:
         return children[0] if children else None
 
     def child(self, tag: str) -> ElementContents:
-        """Return the only child of a name.
+        """Return the only child with this tag.
 
         Raises:
-            TextError: No child has the name, or several have.
+            TextError: No child has the tag, or several have.
         """
         only = self.get(tag)
         if only is None:

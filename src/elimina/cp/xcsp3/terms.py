@@ -145,7 +145,7 @@ class Terms:
         return relation
 
     def is_in(self, x: Operand, values: Sequence[int]) -> Operand:
-        """Return a Boolean that is 1 exactly if an operand is among some values."""
+        """Return a Boolean that is 1 exactly if an operand is among some values; 0 without values."""
         if not values:
             return 0
         runs = list(_runs(values))
@@ -319,7 +319,7 @@ class FunctionCall:
                 return FunctionCall(match[1], "", arguments), position
 
     def takes(self, min_count: int, max_count: int) -> None:
-        """Check the number of arguments."""
+        """Raise ``TextError`` if there are fewer or more arguments."""
         if not min_count <= len(self.arguments) <= max_count:
             wanted = f"{min_count}" if min_count == max_count else f"at least {min_count}"
             raise TextError(f"{self.operator} has {len(self.arguments)} arguments; expected {wanted}")
@@ -348,7 +348,12 @@ def together(name: str, *lists: Sequence[Any]) -> Sequence[tuple[Any, ...]]:
 
 
 def number(token: str) -> int:
-    """Return a whole number."""
+    """Return the whole number that a text writes.
+
+    Raises:
+        TextError: It writes none.
+        UnsupportedError: The number is beyond 2^52.
+    """
     if not _NUMBER.fullmatch(token.strip()):
         raise TextError(f"expected a whole number, found {token[:40]!r}")
     value = int(token)
@@ -369,7 +374,7 @@ def span(token: str) -> range:
 
 
 def tokens(text: str) -> Iterator[str]:
-    """Split a list at blanks that are not within parentheses."""
+    """Yield the items of a list, which is split at blanks outside parentheses."""
     depth, token = 0, ""
     for piece in re.split(r"(\s+|[()])", text):
         depth += (piece == "(") - (piece == ")")
