@@ -40,7 +40,7 @@ _LONGEST_INTEGER = 10_000
 _LINES = re.compile(r"\s*\n\s*")
 
 _NAMES_SHOWN = 8
-"""Names in an error."""
+"""Largest number of names in an error."""
 
 _short = reprlib.Repr()
 _short.maxstring = _short.maxother = 60

@@ -11,7 +11,7 @@ MAX_CHARACTERS = 1900
 
 _MAX_VALUE_CHARACTERS = 150
 _MAX_ROWS = 40
-"""Rows of a table in a notebook."""
+"""Largest number of rows of a table in a notebook."""
 
 _BAR_WIDTH = 120
 """Pixels of the bar of a probability of 1."""

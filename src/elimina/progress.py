@@ -53,7 +53,7 @@ class Progress:
         self.show(f"width {plan.width}, {bytes_text(plan.peak_bytes)}, about {seconds_text(seconds)}", seconds)
 
     def show(self, label: str, seconds: float) -> None:
-        """Show the bar for work of an estimated time."""
+        """Set the label of work of an estimated time, and show the bar unless that is short."""
         self._phase, self._seconds = label, seconds
         if seconds > _NOTICED:
             self._share = 0.0

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def own_assignment(result: Result, model: Model) -> Result:
-    """Return a result without the auxiliary variables that ``observe`` added to the caller's model."""
+    """Return a result whose assignment has only the variables of the caller's model, without auxiliary ones."""
     if result.assignment is None or len(result.assignment) <= len(model.variables):
         return result
     return result.replace(assignment={v.name: result.assignment[v.name] for v in model.variables})

@@ -421,7 +421,7 @@ def _group_memory(level: Level) -> int | None:
 
 
 def _processors(level: Level) -> float | None:
-    """Return the processors' worth of time that a control group may use; None if it has no quota."""
+    """Return the processors' worth of time that a control group may use; None if it has or reports no quota."""
     if level.unified:
         words = (_figures(f"{level.folder}/cpu.max") or "").split()
         quota, period = (*words, "", "")[:2]
@@ -511,7 +511,7 @@ _FEW_FILES = 64
 
 @functools.cache
 def _keeps_files() -> bool:
-    """Return whether files of figures may stay open: there are about eight."""
+    """Return whether the limit on open files lets files of figures, about eight, stay open."""
     if resource is None:
         return True
     max_files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
