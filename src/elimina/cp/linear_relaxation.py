@@ -151,7 +151,7 @@ class LinearRelaxation:
                 break
 
     def _columns_of(self, row: LinearRow, y: int, x: int) -> Integers | None:
-        """Return the values of y implied by x's; None if the row does not define y, or x or y lacks columns for them."""
+        """Return the values of y implied by x's; None if the row does not define y, or x or y lacks columns."""
         function, columns = row.terms[y], self.columns[y]
         if not self.is_listed(View(x, 1, 0)) or len(columns) < 2:
             return None
