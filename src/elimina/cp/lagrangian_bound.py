@@ -34,7 +34,7 @@ class _Matrix(NamedTuple):
         columns: Column of each entry.
         numbers: Number of each entry.
         least: Least sum of each row.
-        is_equation: True for each row whose sum is exactly that number.
+        is_equation: True for each row whose sum equals its least sum.
         costs: Cost of each column.
         starts: First column of each variable.
     """

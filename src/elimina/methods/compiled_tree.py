@@ -118,7 +118,7 @@ class CompiledTree(Displayed):
             self.set_evidence(evidence)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the model, the options and the evidence, from which a copy plans and propagates anew."""
+        """Return the model, the options and the evidence, from which a copy plans and propagates again."""
         return {"model": self.model, "options": self._options, "observations": self._observations}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -74,8 +74,7 @@ class HiddenParameters:
     def _joined(self, factors: Sequence[Table], shift: int, axes: int) -> Floats:
         """Return the product of the distributions of the interface's variables, with an axis for each of them.
 
-        If ``shift`` is not 0, it is that of the variables of the later slice, whose axes follow those of the slice
-        before.
+        A ``shift`` other than 0 is that of the later slice's variables; their axes follow those of the slice before.
         """
         axis = {v: n for n, v in enumerate(self.network.interface)}
         if shift:

@@ -168,7 +168,7 @@ def ladder(
 
     Args:
         problem: A problem of the task ``mpe`` or ``pr``.
-        options: Function that returns planning options with the memory that the call does not hold.
+        options: Function that returns planning options with the memory left to the call.
         remaining: Function that returns the seconds until the deadline.
         longest: Estimated seconds of the longest run.
     """

@@ -104,7 +104,7 @@ class Relevance:
         return mask
 
     def mark(self, variable: int, factors: int) -> int:
-        """Return a factor of a variable's posterior that only posteriors with all factors of that one have; -1: none.
+        """Return a factor whose presence in a posterior implies all factors of this variable's posterior; -1: none.
 
         Args:
             variable: A variable that is not observed.

@@ -135,7 +135,7 @@ class Semiring(NamedTuple):
         is_product: True if steps with two tables are matrix products.
         is_weighted: True if steps have weights, and exponentials.
         is_matched: True if mini-buckets can be moment-matched in it (``include/elimina/matching.hpp``).
-        bound: Function that returns a number for 'forbidden', above all integers that allowed assignments have.
+        bound: Function that returns a number for 'forbidden', above the integers of all allowed assignments.
         constants: Function that returns the numbers left out of the encoded tables, in the model's units.
         total: Function that returns the semiring's product of numbers: of a tree's roots, or an assignment's terms.
     """
