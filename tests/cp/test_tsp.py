@@ -179,8 +179,9 @@ def test_root_bound(matrix, excess, steps):
         assert root.bound <= best
     survivors = root.survivors(best + excess, 1000)
     assert survivors is not None
-    kept = {(min(i, j), max(i, j)) for i, j in zip(survivors[0], survivors[1], strict=True)}
-    assert survivors[2] == [matrix[i, j] for i, j in zip(survivors[0], survivors[1], strict=True)]
+    kept = {(min(i, j), max(i, j)) for i, j in zip(survivors.ends, survivors.other_ends, strict=True)}
+    edges = zip(survivors.ends, survivors.other_ends, strict=True)
+    assert survivors.lengths == [matrix[i, j] for i, j in edges]
     for tour, length in lengths.items():
         assert length > best + excess or edges_of(tour) <= kept
     assert len(kept) < 3 or root.survivors(best + excess, 2) is None

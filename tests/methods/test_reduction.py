@@ -17,7 +17,8 @@ def reduced(costs):
 
 def rest_of(reduction):
     """Sizes, scopes and tables of the rest, its constant as a table over no variable."""
-    sizes, constant, (starts, members, costs) = reduction.rest
+    rest = reduction.rest
+    sizes, constant, starts, members, costs = rest.sizes, rest.constant, rest.starts, rest.members, rest.costs
     scopes = [part.tolist() for part in np.split(members, starts[1:-1])] if len(starts) > 1 else []
     cells = np.cumsum([int(np.prod([sizes[v] for v in scope])) for scope in scopes])
     tables = np.split(costs, cells[:-1]) if scopes else []

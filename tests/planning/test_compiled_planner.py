@@ -202,7 +202,8 @@ def test_bounds_of_rows(seed):
     tree, planned = case.trees()
     cells = case.draw.choice([8, 100, 4096])
     expected = Bounds(tree, case.sorted, case.sizes, case.tables, cells)
-    found, up, down = row_bounds(planned, case.tables, cells)
+    bounds = row_bounds(planned, case.tables, cells)
+    found, up, down = bounds.steps, bounds.upward, bounds.downward
 
     def named(reads):
         return tuple(read.factor if read.source < 0 else -1 - read.source for read in reads)

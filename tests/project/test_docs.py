@@ -174,3 +174,32 @@ def test_the_diffs_of_extensions_touch_few_files():
         assert len([name for _, name in files if name != "CHANGELOG.md"]) <= 6, files
         for old, name in files:
             assert (ROOT / name).exists() == (old != "/dev/null"), name
+
+
+def test_the_diffs_of_extensions_apply_to_the_code():
+    """Lines of each hunk before or after its change are in the file, white space aside: an example may be there."""
+    text = (ROOT / "docs" / "extending.md").read_text()
+    for diff in re.findall(r"^```diff\n(.*?)^```$", text, re.DOTALL | re.MULTILINE):
+        file = r"^--- a/\S+\n\+\+\+ b/(\S+)\n(.*?)(?=^--- |^new file|\Z)"
+        changed = re.findall(file, diff, re.DOTALL | re.MULTILINE)
+        hunks = [
+            (name, hunk.splitlines()[1:])
+            for name, body in changed
+            if not name.endswith(".md")
+            for hunk in re.split(r"^(?=@@)", body, flags=re.MULTILINE)[1:]
+        ]
+        assert hunks
+        for sign in ("-", "+"):
+            missing = [
+                name
+                for name, lines in hunks
+                if _words_of(line[1:] for line in lines if line[:1] in ("", " ", sign))
+                not in _words_of((ROOT / name).read_text().splitlines())
+            ]
+            if not missing:
+                break
+        assert not missing
+
+
+def _words_of(lines):
+    return "\n".join(" ".join(line.split()) for line in lines)
