@@ -9,9 +9,9 @@ namespace {
 
 template <class T>
 T lookup(const std::unordered_map<std::string, T>& table, const std::string& name, const char* what) {
-  const auto place = table.find(name);
-  if (place == table.end()) throw Refused(std::string("unknown ") + what + " ordering " + name);
-  return place->second;
+  const auto entry = table.find(name);
+  if (entry == table.end()) throw Refused(std::string("unknown ") + what + " ordering " + name);
+  return entry->second;
 }
 
 // The value of the domain that has `steps` smaller ones.

@@ -36,17 +36,18 @@ void Domains::build_row(int v) {
   if (is_logged()) log(v, kRowBuilt);
   d.base = base_of(d.lo);
   d.row = rows_.size();
-  rows_.resize(rows_.size() + place(d.base, d.hi) / 64 + 1, ~std::uint64_t{0});
+  rows_.resize(rows_.size() + bit_of(d.base, d.hi) / 64 + 1, ~std::uint64_t{0});
   for (std::int32_t i = d.holes; i >= 0; i = holes_[i].next) {
     const Value x = holes_[i].value;
-    if (x >= d.lo && x <= d.hi) rows_[d.row + place(d.base, x) / 64] &= ~(std::uint64_t{1} << (place(d.base, x) % 64));
+    if (x >= d.lo && x <= d.hi)
+      rows_[d.row + bit_of(d.base, x) / 64] &= ~(std::uint64_t{1} << (bit_of(d.base, x) % 64));
   }
 }
 
 bool Domains::is_hole(int v, Value x) const {
   const Domain& d = domains_[v];
   if (d.row != kNoRow) {
-    const std::size_t bit = place(d.base, x);
+    const std::size_t bit = bit_of(d.base, x);
     return !(rows_[d.row + bit / 64] >> (bit % 64) & 1);
   }
   return d.holes >= 0 && known_holes_.contains({v, x});
@@ -65,7 +66,7 @@ Value Domains::above(int v, Value x) const {
     while (is_hole(v, x)) ++x;
     return x;
   }
-  std::size_t bit = place(d.base, x);
+  std::size_t bit = bit_of(d.base, x);
   std::uint64_t word = rows_[d.row + bit / 64] & from_bit(bit);
   std::size_t i = bit / 64;
   while (!word) word = rows_[d.row + ++i];
@@ -80,7 +81,7 @@ Value Domains::below(int v, Value x) const {
     while (is_hole(v, x)) --x;
     return x;
   }
-  std::size_t bit = place(d.base, x);
+  std::size_t bit = bit_of(d.base, x);
   std::uint64_t word = rows_[d.row + bit / 64] & to_bit(bit);
   std::size_t i = bit / 64;
   while (!word) word = rows_[d.row + --i];
@@ -113,7 +114,7 @@ Value Domains::count_between(int v, Value from, Value to) const {
       count -= holes_[i].value >= from && holes_[i].value <= to;
     return count;
   }
-  const std::size_t first = place(d.base, from), last = place(d.base, to);
+  const std::size_t first = bit_of(d.base, from), last = bit_of(d.base, to);
   Value count = 0;
   for (std::size_t i = first / 64; i <= last / 64; ++i) {
     std::uint64_t word = rows_[d.row + i];
@@ -194,7 +195,7 @@ bool Domains::remove(int v, Value x) {
     if (is_logged()) log(v, kHoleMade);
     return true;
   }
-  const std::size_t bit = place(d.base, x);
+  const std::size_t bit = bit_of(d.base, x);
   rows_[d.row + bit / 64] &= ~(std::uint64_t{1} << (bit % 64));
   if (is_logged()) log(v, static_cast<std::uint32_t>(bit));
   if (changes_) changes_->see_word(v, d.row + bit / 64);
@@ -256,9 +257,9 @@ std::uint64_t Domains::listed_word(View x, Value base) const {
 
 bool Domains::meets(View x, Value base, std::span<const std::uint64_t> words) const {
   const Value least = std::max<Value>(lo(x) - base, 0),
-              most = std::min(hi(x) - base, static_cast<Value>(words.size() * 64) - 1);
-  if (least > most) return false;
-  for (Value i = least / 64; i <= most / 64; ++i)
+              last = std::min(hi(x) - base, static_cast<Value>(words.size() * 64) - 1);
+  if (least > last) return false;
+  for (Value i = least / 64; i <= last / 64; ++i)
     if (words[static_cast<std::size_t>(i)] && (words[static_cast<std::size_t>(i)] & row_word(x, base + i * 64)))
       return true;
   return false;
@@ -267,10 +268,10 @@ bool Domains::meets(View x, Value base, std::span<const std::uint64_t> words) co
 void Domains::read_row(View x, Value base, std::span<std::uint64_t> words) const {
   std::fill(words.begin(), words.end(), 0);
   const Value least = std::max<Value>(lo(x) - base, 0),
-              most = std::min(hi(x) - base, static_cast<Value>(words.size() * 64) - 1);
-  if (least > most) return;
+              last = std::min(hi(x) - base, static_cast<Value>(words.size() * 64) - 1);
+  if (least > last) return;
   std::uint64_t* const to = words.data();
-  each_word(x, base, least / 64, most / 64, [to](Value i, std::uint64_t word) { to[i] = word; });
+  each_word(x, base, least / 64, last / 64, [to](Value i, std::uint64_t word) { to[i] = word; });
 }
 
 }  // namespace elimina::cp

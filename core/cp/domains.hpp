@@ -17,7 +17,7 @@ struct Changes {
   std::vector<std::uint8_t> state;   // for each variable, whether it is copied and has changed
   std::vector<int> variables;        // changed variables, each once
   std::vector<std::uint32_t> words;  // changed words, some more than once; at most `most` of them
-  std::size_t most = 0;
+  std::size_t max_words = 0;
   bool overflown = false;
 
   void see(int v) {
@@ -27,7 +27,7 @@ struct Changes {
   }
   void see_word(int v, std::size_t word) {
     if (state[v] == kOthers) return;
-    if (words.size() < most) words.push_back(static_cast<std::uint32_t>(word));
+    if (words.size() < max_words) words.push_back(static_cast<std::uint32_t>(word));
     else overflown = true;
   }
   void forget() {
@@ -137,8 +137,8 @@ class Domains {
   void prefetch(View x, Value value) const {
     const Domain& d = domains_[x.var];
     if (d.row == kNoRow || x.scale != 1) return;
-    const Value place = value - x.offset - d.base;
-    if (place >= 0) __builtin_prefetch(rows_.data() + d.row + place / 64);
+    const Value bit = value - x.offset - d.base;
+    if (bit >= 0) __builtin_prefetch(rows_.data() + d.row + bit / 64);
   }
 
   // Variables that changed since the last `forget`, and how.
@@ -208,13 +208,13 @@ class Domains {
   bool is_hole(int v, Value x) const;
   Value count_between(int v, Value from, Value to) const;
 
-  static std::size_t place(Value base, Value x) { return static_cast<std::size_t>(x - base); }
+  static std::size_t bit_of(Value base, Value x) { return static_cast<std::size_t>(x - base); }
   static std::uint64_t from_bit(std::size_t bit) { return ~std::uint64_t{0} << (bit % 64); }
   static std::uint64_t to_bit(std::size_t bit) { return ~std::uint64_t{0} >> (63 - bit % 64); }
 
   // Word i of the row, without bits beyond the bounds.
   std::uint64_t word(const Domain& d, Value i) const {
-    const std::size_t first = place(d.base, d.lo), last = place(d.base, d.hi);
+    const std::size_t first = bit_of(d.base, d.lo), last = bit_of(d.base, d.hi);
     if (i < static_cast<Value>(first / 64) || i > static_cast<Value>(last / 64)) return 0;
     std::uint64_t word = rows_[d.row + static_cast<std::size_t>(i)];
     if (i == static_cast<Value>(first / 64)) word &= from_bit(first);
@@ -241,8 +241,8 @@ class Domains {
       const Value bit = base - x.offset - d.base, at = bit >> 6;
       const int bits = static_cast<int>(bit & 63);
       const std::size_t row = d.row + static_cast<std::size_t>(at);
-      from = std::clamp<Value>(static_cast<Value>(place(d.base, d.lo) / 64) + 1 - at, first, last + 1);
-      to = std::clamp<Value>(static_cast<Value>(place(d.base, d.hi) / 64) - 1 - (bits > 0) - at, from - 1, last);
+      from = std::clamp<Value>(static_cast<Value>(bit_of(d.base, d.lo) / 64) + 1 - at, first, last + 1);
+      to = std::clamp<Value>(static_cast<Value>(bit_of(d.base, d.hi) / 64) - 1 - (bits > 0) - at, from - 1, last);
       for (Value i = first; i < from; ++i) f(i, shifted(d, bit + i * 64));
       for (Value i = from; i <= to; ++i) {
         const std::uint64_t* const words = rows_.data() + (row + static_cast<std::size_t>(i));
@@ -257,8 +257,8 @@ class Domains {
   void each_bit(View x, F f) const {
     const Value first = domains_[x.var].lo, last = domains_[x.var].hi, base = domains_[x.var].base;
     for (Value at = (first - base) >> 6; at <= (last - base) >> 6; ++at)
-      for (std::uint64_t left = word(domains_[x.var], at); left; left &= left - 1)
-        f(base + at * 64 + std::countr_zero(left) + x.offset);
+      for (std::uint64_t bits = word(domains_[x.var], at); bits; bits &= bits - 1)
+        f(base + at * 64 + std::countr_zero(bits) + x.offset);
   }
 
   Trail& trail_;

@@ -103,12 +103,12 @@ Propagator* Engine::pop() {
   return p;
 }
 
-void Engine::take_waiting(Priority priority, const std::function<bool(Propagator&)>& takes) {
+void Engine::take_waiting(Priority priority, const std::function<bool(Propagator&)>& accept) {
   const auto i = static_cast<std::size_t>(priority);
   Line& line = lines_[i];
   const auto first = line.items.begin() + static_cast<std::ptrdiff_t>(line.next);
   const auto last = std::remove_if(first, line.items.end(), [&](Propagator* p) {
-    if (!takes(*p)) return false;
+    if (!accept(*p)) return false;
     p->waiting_ = false;
     ++calls_;
     return true;

@@ -96,7 +96,7 @@ class Engine {
   // Used by a propagator that batches calls of others with its own. In order: takes waiting propagators that `takes`
   // accepts from the queue; begins the call of one; names the one that failures count for; clears the events that one
   // got; and reports the changes of one to the others, and to itself if it has to be called again.
-  void take_waiting(Priority priority, const std::function<bool(Propagator&)>& takes);
+  void take_waiting(Priority priority, const std::function<bool(Propagator&)>& accept);
   void begin(Propagator& propagator);
   void run_as(Propagator& propagator) { running_ = &propagator; }
   void forget(Propagator& propagator) { propagator.forget_touched(); }

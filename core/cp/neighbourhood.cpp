@@ -69,12 +69,12 @@ void Neighbourhood::fix_until_small(Engine& engine, const Values& best, Random& 
 std::size_t Neighbourhood::most_affected(const Domains& d, const std::vector<double>& sizes,
                                          const std::vector<std::size_t>& open) const {
   std::size_t result = open.size();
-  double most = 0;
+  double largest_change = 0;
   for (std::size_t k = 0; k < open.size(); ++k) {
     const View x = relaxation_.xs[open[k]];
     const double now = bits(d, x), change = sizes[open[k]] - now;
-    if (d.fixed(x) || change <= most) continue;
-    most = change;
+    if (d.fixed(x) || change <= largest_change) continue;
+    largest_change = change;
     result = k;
   }
   return result;

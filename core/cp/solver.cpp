@@ -26,9 +26,9 @@ View Solver::new_variable(const Values& values) {
 }
 
 View Solver::fixed(Value value) {
-  const auto [place, is_new] = fixed_.try_emplace(value);
-  if (is_new) place->second = new_variable(value, value);
-  return place->second;
+  const auto [entry, is_new] = fixed_.try_emplace(value);
+  if (is_new) entry->second = new_variable(value, value);
+  return entry->second;
 }
 
 double Solver::device_delay() {

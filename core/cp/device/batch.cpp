@@ -10,7 +10,7 @@ namespace elimina::cp {
 
 namespace {
 
-using Place = FilterDevice::Place;
+using Memory = FilterDevice::Memory;
 
 // Rounds of a search on the device before the CPU takes over.
 constexpr std::uint32_t kRounds = 96;
@@ -38,7 +38,7 @@ DeviceBatch::DeviceBatch(Engine& engine, std::unique_ptr<FilterDevice> device, b
     auto* const matching = dynamic_cast<Matching*>(&p);
     if (matching && can_filter(domains_, *matching)) enlist(domains_, *matching);
   });
-  changes_.most = std::min<std::size_t>(domains_.rows().size() / 4 + 1024, std::size_t{1} << 18);
+  changes_.max_words = std::min<std::size_t>(domains_.rows().size() / 4 + 1024, std::size_t{1} << 18);
 }
 
 DeviceBatch::~DeviceBatch() { domains_.tell_changes(nullptr); }
@@ -55,17 +55,17 @@ void DeviceBatch::enlist(const Domains& d, Matching& matching) {
 }
 
 template <class T>
-void DeviceBatch::reserve(Store<T>& store, std::size_t count, Place place) {
+void DeviceBatch::reserve(Store<T>& store, std::size_t count, Memory memory) {
   if (store.size() >= count) return;
   const std::size_t bytes = std::max(count, store.size() * 3 / 2) * sizeof(T);
   store.release();
   store.owner = device_.get();
-  store.piece = device_->allocate(place, bytes);
+  store.piece = device_->allocate(memory, bytes);
 }
 
 std::size_t DeviceBatch::variables(Matching& matching) {
   std::size_t count = 0;
-  for (const Matching::Part& part : matching.parts()) count += part.size();
+  for (const Matching::Subset& subset : matching.subsets()) count += subset.size();
   return count;
 }
 
@@ -97,12 +97,12 @@ Outcome DeviceBatch::divide(Engine& engine, Matching& matching) {
 
 Outcome DeviceBatch::divide_together(Engine& engine, Matching& first) {
   jobs_.clear();
-  parts_.clear();
+  subsets_.clear();
   lists_.clear();
   free_values_.clear();
   board_bytes_ = losses_count_ = labels_count_ = scratch_words_ = 0;
   engine.begin(first);
-  add_parts(first);
+  add_subsets(first);
   std::vector<Matching*> others;
   engine.take_waiting(Priority::costly, [&](Propagator& p) {
     auto* const matching = dynamic_cast<Matching*>(&p);
@@ -114,7 +114,7 @@ Outcome DeviceBatch::divide_together(Engine& engine, Matching& first) {
   for (Matching* const other : others) {
     if (holds) {
       holds = other->prepare(engine);
-      if (holds) add_parts(*other);
+      if (holds) add_subsets(*other);
       engine.begin(*other);
     } else {
       engine.forget(*other);
@@ -140,30 +140,30 @@ bool DeviceBatch::is_answered(const Domains& d) {
   }
 }
 
-void DeviceBatch::add_parts(Matching& matching) {
-  const std::size_t first = parts_.size(), free = free_values_.size();
+void DeviceBatch::add_subsets(Matching& matching) {
+  const std::size_t first = subsets_.size(), free = free_values_.size();
   free_values_.insert(free_values_.end(), matching.free_values().begin(), matching.free_values().end());
   const bool has_free =
       std::any_of(matching.free_values().begin(), matching.free_values().end(), [](auto word) { return word != 0; });
-  for (const Matching::Part& part : matching.parts()) {
-    const std::size_t count = part.size(), words = matching.words();
+  for (const Matching::Subset& subset : matching.subsets()) {
+    const std::size_t count = subset.size(), words = matching.words();
     const bool is_all = count == matching.order().size();
     const std::size_t losses = most_losses(count, words);
     const std::size_t board = different::board_words(count, words);
-    parts_.push_back({static_cast<std::uint32_t>(matching.first_member()), static_cast<std::uint32_t>(count),
-                      static_cast<std::uint32_t>(words), is_all ? -1 : static_cast<std::int32_t>(lists_.size()),
-                      static_cast<std::uint32_t>(free), has_free, scratch_words_, scratch_words_ + board,
-                      static_cast<std::uint32_t>(losses_count_), static_cast<std::uint32_t>(losses),
-                      static_cast<std::uint32_t>(labels_count_)});
+    subsets_.push_back({static_cast<std::uint32_t>(matching.first_member()), static_cast<std::uint32_t>(count),
+                        static_cast<std::uint32_t>(words), is_all ? -1 : static_cast<std::int32_t>(lists_.size()),
+                        static_cast<std::uint32_t>(free), has_free, scratch_words_, scratch_words_ + board,
+                        static_cast<std::uint32_t>(losses_count_), static_cast<std::uint32_t>(losses),
+                        static_cast<std::uint32_t>(labels_count_)});
     if (!is_all)
-      for (std::size_t p = part.first; p < part.last; ++p)
+      for (std::size_t p = subset.first; p < subset.last; ++p)
         lists_.push_back(static_cast<std::uint32_t>(matching.order()[p]));
     scratch_words_ += board + count * words;
     losses_count_ += losses;
     labels_count_ += count;
     board_bytes_ = std::max(board_bytes_, 8 * board);
   }
-  jobs_.push_back({&matching, first, parts_.size()});
+  jobs_.push_back({&matching, first, subsets_.size()});
 }
 
 // Allocates all memory at once: each piece of page-locked memory takes milliseconds.
@@ -175,35 +175,35 @@ void DeviceBatch::take_memory() {
     words += different::board_words(count, matching->words()) + count * matching->words();
     losses += most_losses(count, matching->words());
   }
-  reserve(rows_, domains_.rows().size(), Place::device);
-  reserve(bounds_, static_cast<std::size_t>(domains_.count()), Place::device);
-  reserve(member_store_, members_.size(), Place::device);
-  reserve(match_, members_.size(), Place::device);
-  reserve_for_parts(matchings_.size(), members_.size(), free, words, losses, members_.size());
-  reserve(words_, changes_.most, Place::shared);
-  reserve(new_bounds_, members_.size(), Place::shared);
-  reserve(matches_, 4 * members_.size(), Place::shared);
+  reserve(rows_, domains_.rows().size(), Memory::device);
+  reserve(bounds_, static_cast<std::size_t>(domains_.count()), Memory::device);
+  reserve(member_store_, members_.size(), Memory::device);
+  reserve(match_, members_.size(), Memory::device);
+  reserve_for_subsets(matchings_.size(), members_.size(), free, words, losses, members_.size());
+  reserve(words_, changes_.max_words, Memory::shared);
+  reserve(new_bounds_, members_.size(), Memory::shared);
+  reserve(matches_, 4 * members_.size(), Memory::shared);
 }
 
-void DeviceBatch::reserve_for_parts(std::size_t parts, std::size_t lists, std::size_t free, std::size_t scratch,
-                                    std::size_t losses, std::size_t labels) {
-  reserve(scratch_, scratch, Place::device);
-  reserve(part_store_, parts, Place::device);
-  reserve(list_store_, lists, Place::device);
-  reserve(free_store_, free, Place::device);
-  reserve(barriers_, parts, Place::device);
-  reserve(host_parts_, parts, Place::shared);
-  reserve(host_lists_, lists, Place::shared);
-  reserve(host_free_, free, Place::shared);
-  reserve(losses_, losses, Place::shared);
-  reserve(labels_, labels, Place::shared);
-  reserve(answers_, parts, Place::shared);
-  reserve(done_, 1, Place::shared);
+void DeviceBatch::reserve_for_subsets(std::size_t subsets, std::size_t lists, std::size_t free, std::size_t scratch,
+                                      std::size_t losses, std::size_t labels) {
+  reserve(scratch_, scratch, Memory::device);
+  reserve(subset_store_, subsets, Memory::device);
+  reserve(list_store_, lists, Memory::device);
+  reserve(free_store_, free, Memory::device);
+  reserve(barriers_, subsets, Memory::device);
+  reserve(host_subsets_, subsets, Memory::shared);
+  reserve(host_lists_, lists, Memory::shared);
+  reserve(host_free_, free, Memory::shared);
+  reserve(losses_, losses, Memory::shared);
+  reserve(labels_, labels, Memory::shared);
+  reserve(answers_, subsets, Memory::shared);
+  reserve(done_, 1, Memory::shared);
 }
 
 void DeviceBatch::upload_all(const Domains& d) {
   if (!is_known_) take_memory();
-  reserve(rows_, d.rows().size(), Place::device);
+  reserve(rows_, d.rows().size(), Memory::device);
   if (!is_known_) device_->upload(member_store_.piece, members_.data(), members_.size() * sizeof(members_[0]));
   device_->upload(rows_.piece, d.rows().data(), std::min(rows_.size(), d.rows().size()) * sizeof(std::uint64_t));
   std::vector<different::Bounds> bounds(static_cast<std::size_t>(d.count()));
@@ -224,9 +224,9 @@ void DeviceBatch::write_changes(const Domains& d) {
   if (!is_following_ || changes_.overflown) upload_all(d);
   std::size_t rematched = 0;
   for (const Matching* matching : matchings_) rematched += matching->rematched.size();
-  reserve(words_, changes_.words.size(), Place::shared);
-  reserve(new_bounds_, changes_.variables.size(), Place::shared);
-  reserve(matches_, rematched, Place::shared);
+  reserve(words_, changes_.words.size(), Memory::shared);
+  reserve(new_bounds_, changes_.variables.size(), Memory::shared);
+  reserve(matches_, rematched, Memory::shared);
   std::size_t i = 0;
   constexpr std::size_t kAhead = 16;
   for (const std::uint32_t word : changes_.words) {
@@ -252,15 +252,16 @@ void DeviceBatch::write_changes(const Domains& d) {
 }
 
 void DeviceBatch::run() {
-  reserve_for_parts(parts_.size(), lists_.size(), free_values_.size(), scratch_words_, losses_count_, labels_count_);
-  std::copy(parts_.begin(), parts_.end(), host_parts_.host());
+  reserve_for_subsets(subsets_.size(), lists_.size(), free_values_.size(), scratch_words_, losses_count_,
+                      labels_count_);
+  std::copy(subsets_.begin(), subsets_.end(), host_subsets_.host());
   std::copy(lists_.begin(), lists_.end(), host_lists_.host());
   std::copy(free_values_.begin(), free_values_.end(), host_free_.host());
   std::size_t threads = 0;
-  for (const different::Part& part : parts_)
-    threads = std::max<std::size_t>(threads, part.count * std::min(std::bit_ceil(part.words), 32U));
-  const std::size_t most = std::max<std::size_t>(device_->blocks() / parts_.size(), 1);
-  const std::size_t blocks = threads <= kAlone ? 1 : std::min(most, (threads + kPerBlock - 1) / kPerBlock);
+  for (const different::Subset& subset : subsets_)
+    threads = std::max<std::size_t>(threads, subset.count * std::min(std::bit_ceil(subset.words), 32U));
+  const std::size_t max_blocks = std::max<std::size_t>(device_->blocks() / subsets_.size(), 1);
+  const std::size_t blocks = threads <= kAlone ? 1 : std::min(max_blocks, (threads + kPerBlock - 1) / kPerBlock);
   call_.rows = rows_.device();
   call_.bounds = bounds_.device();
   call_.match = match_.device();
@@ -268,14 +269,14 @@ void DeviceBatch::run() {
   call_.words = words_.device();
   call_.new_bounds = new_bounds_.device();
   call_.matches = matches_.device();
-  call_.host_parts = host_parts_.device();
+  call_.host_subsets = host_subsets_.device();
   call_.host_lists = host_lists_.device();
   call_.host_free = host_free_.device();
   call_.free = free_store_.device();
-  call_.part_count = static_cast<std::uint32_t>(parts_.size());
+  call_.subset_count = static_cast<std::uint32_t>(subsets_.size());
   call_.list_count = static_cast<std::uint32_t>(lists_.size());
   call_.free_count = static_cast<std::uint32_t>(free_values_.size());
-  call_.parts = part_store_.device();
+  call_.subsets = subset_store_.device();
   call_.lists = list_store_.device();
   call_.scratch = scratch_.device();
   call_.losses = losses_.device();
@@ -303,17 +304,17 @@ Outcome DeviceBatch::apply(Engine& engine, bool is_answered) {
 }
 
 bool DeviceBatch::apply(Engine& engine, const Job& job, bool is_answered) {
-  if (!is_answered) return job.matching->divide(engine, job.matching->parts());
+  if (!is_answered) return job.matching->divide(engine, job.matching->subsets());
   for (std::size_t p = job.first; p < job.last; ++p) {
-    const different::Part& part = parts_[p];
+    const different::Subset& subset = subsets_[p];
     const different::Answer answer = answers_.host()[p];
-    Matching::Part& given = job.matching->parts()[p - job.first];
-    if (!answer.is_complete || answer.losses > part.losses) {
-      if (!job.matching->divide(engine, {&given, 1})) return false;
+    Matching::Subset& variables = job.matching->subsets()[p - job.first];
+    if (!answer.is_complete || answer.losses > subset.losses) {
+      if (!job.matching->divide(engine, {&variables, 1})) return false;
       continue;
     }
-    if (!job.matching->settle(engine, given, {labels_.host() + part.first_label, answer.labels},
-                              {losses_.host() + part.first_loss, answer.losses}))
+    if (!job.matching->settle(engine, variables, {labels_.host() + subset.first_label, answer.labels},
+                              {losses_.host() + subset.first_loss, answer.losses}))
       return false;
   }
   return true;

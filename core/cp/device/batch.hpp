@@ -15,7 +15,7 @@ class Matching;
 
 class DeviceBatch {
  public:
-  // Smallest number of variables of parts for which a device may be faster.
+  // Smallest number of variables of subsets for which a device may be faster.
   static constexpr std::size_t kWorthwhile = 512;
 
   // Registers the AllDifferents that a device can filter, except those requested on the CPU. Call it at the root.
@@ -24,7 +24,7 @@ class DeviceBatch {
   DeviceBatch(const DeviceBatch&) = delete;
   DeviceBatch& operator=(const DeviceBatch&) = delete;
 
-  // Divides the parts of a prepared propagator: on the CPU, or on the device together with the parts of all waiting
+  // Divides the subsets of a prepared propagator: on the CPU, or on the device together with the subsets of all waiting
   // ones.
   Outcome divide(Engine& engine, Matching& matching);
 
@@ -56,25 +56,25 @@ class DeviceBatch {
   };
   struct Job {
     Matching* matching;
-    std::size_t first, last;  // range of its parts
+    std::size_t first, last;  // range of its subsets
   };
 
   static std::size_t variables(Matching& matching);
   void follow(bool is_following);
   Outcome divide_together(Engine& engine, Matching& first);
   void enlist(const Domains& d, Matching& matching);
-  void add_parts(Matching& matching);
+  void add_subsets(Matching& matching);
   void write_changes(const Domains& d);
   void take_memory();
-  void reserve_for_parts(std::size_t parts, std::size_t lists, std::size_t free, std::size_t scratch,
-                         std::size_t losses, std::size_t labels);
+  void reserve_for_subsets(std::size_t subsets, std::size_t lists, std::size_t free, std::size_t scratch,
+                           std::size_t losses, std::size_t labels);
   void upload_all(const Domains& d);
   bool is_answered(const Domains& d);
   void run();
   Outcome apply(Engine& engine, bool is_answered);
   bool apply(Engine& engine, const Job& job, bool is_answered);
   template <class T>
-  void reserve(Store<T>& store, std::size_t count, FilterDevice::Place place);
+  void reserve(Store<T>& store, std::size_t count, FilterDevice::Memory memory);
 
   Domains& domains_;
   std::unique_ptr<FilterDevice> device_;
@@ -86,7 +86,7 @@ class DeviceBatch {
   std::vector<Matching*> matchings_;
   std::vector<different::Member> members_;
   std::vector<Job> jobs_;
-  std::vector<different::Part> parts_;
+  std::vector<different::Subset> subsets_;
   std::vector<std::uint32_t> lists_;
   std::vector<std::uint64_t> free_values_;
   different::Call call_{};
@@ -101,7 +101,7 @@ class DeviceBatch {
   Store<different::WordChange> words_;
   Store<different::BoundsChange> new_bounds_;
   Store<different::MatchChange> matches_;
-  Store<different::Part> host_parts_, part_store_;
+  Store<different::Subset> host_subsets_, subset_store_;
   Store<std::uint32_t> host_lists_, list_store_, barriers_, done_;
   Store<different::Loss> losses_;
   Store<different::Label> labels_;

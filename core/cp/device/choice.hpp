@@ -13,8 +13,8 @@ class Choice {
   void took(double seconds) {
     Mean& mean = is_device_ ? device_ : cpu_;
     // The first call of a trial includes copying all changes since the last call on that side.
-    if (!is_trial_ || left_ < kTrial) mean.add(seconds);
-    if (--left_ > 0) return;
+    if (!is_trial_ || remaining_ < kTrial) mean.add(seconds);
+    if (--remaining_ > 0) return;
     if (is_trial_) end_trial();
     else begin_trial();
   }
@@ -40,7 +40,7 @@ class Choice {
   void begin_trial() {
     is_device_ = !is_device_;
     is_trial_ = true;
-    left_ = kTrial;
+    remaining_ = kTrial;
     (is_device_ ? device_ : cpu_).count = 0;
   }
 
@@ -50,12 +50,12 @@ class Choice {
     pause_ = is_better == is_device_ ? kShortest : std::min(2 * pause_, kLongest);
     is_device_ = is_better;
     is_trial_ = false;
-    left_ = pause_;
+    remaining_ = pause_;
   }
 
   Mean cpu_, device_;
   bool is_device_ = false, is_trial_ = true;
-  std::uint32_t left_ = kTrial, pause_ = kShortest;
+  std::uint32_t remaining_ = kTrial, pause_ = kShortest;
 };
 
 }  // namespace elimina::cp

@@ -51,7 +51,7 @@ void find(Handle library, const char* name, F& function) {
 }
 
 const Driver& driver() {
-  static const Driver found = [] {
+  static const Driver driver = [] {
     const Handle library = dlopen("libcuda.so.1", RTLD_NOW);
     if (!library) throw DeviceFailed("there is no CUDA driver (libcuda.so.1)");
     Driver d;
@@ -81,7 +81,7 @@ const Driver& driver() {
     find(library, "cuGetErrorName", d.error);
     return d;
   }();
-  return found;
+  return driver;
 }
 
 void check(int status, const char* what) {
@@ -109,11 +109,11 @@ class CudaDevice final : public FilterDevice {
   CudaDevice(const CudaDevice&) = delete;
   CudaDevice& operator=(const CudaDevice&) = delete;
 
-  Piece allocate(Place place, std::size_t bytes) override {
+  Piece allocate(Memory memory, std::size_t bytes) override {
     const Current current(*this);
     Piece piece{nullptr, 0, std::max<std::size_t>(bytes, 16)};
     Pointer address = 0;
-    if (place == Place::device) {
+    if (memory == Memory::device) {
       check(d_.allocate(&address, piece.bytes), "taking memory");
     } else {
       check(d_.allocate_host(&piece.host, piece.bytes, kMapped | kPortable), "taking page-locked memory");
@@ -143,12 +143,12 @@ class CudaDevice final : public FilterDevice {
     call.arrivals = arrivals_;
     void* arguments[] = {&call};
     const bool is_alone = call.blocks == 1;
-    const unsigned grid = is_alone ? std::min(call.part_count, blocks()) : call.part_count * call.blocks;
+    const unsigned grid = is_alone ? std::min(call.subset_count, blocks()) : call.subset_count * call.blocks;
     const auto shared = static_cast<unsigned>(is_alone ? board_bytes : 0);
     if (grid == 1)
       check(d_.launch(function_, 1, 1, 1, kThreads, 1, 1, shared, stream_, arguments, nullptr), "filtering");
     else check(d_.launch_together(function_, grid, 1, 1, kThreads, 1, 1, shared, stream_, arguments), "filtering");
-    arrivals_ += call.part_count + (grid > 1 ? grid : 0);
+    arrivals_ += call.subset_count + (grid > 1 ? grid : 0);
     wait(call.ticket, done);
   }
 

@@ -1,4 +1,4 @@
-// Device that filters parts of AllDifferents beside the CPU's search: its memory, and calls of `elimina/different.hpp`
+// Device that filters subsets of AllDifferents beside the CPU's search: its memory, and calls of `elimina/different.hpp`
 // in it.
 #pragma once
 #include <cstddef>
@@ -18,7 +18,7 @@ struct DeviceFailed : std::runtime_error {
 
 class FilterDevice {
  public:
-  enum class Place { device, shared };  // shared: the host's memory, which the device reads and writes
+  enum class Memory { device, shared };  // shared: the host's memory, which the device reads and writes
 
   // A piece of memory; `host` is nullptr for memory of the device.
   struct Piece {
@@ -28,12 +28,12 @@ class FilterDevice {
   };
 
   virtual ~FilterDevice() = default;
-  virtual Piece allocate(Place place, std::size_t bytes) = 0;
+  virtual Piece allocate(Memory memory, std::size_t bytes) = 0;
   virtual void free(const Piece& piece) = 0;
   virtual void upload(const Piece& to, const void* from, std::size_t bytes) = 0;
 
   // Returns when the answers have arrived; the device sets the call's `arrived` and `arrivals`. `board_bytes`: bytes of
-  // the largest part's board; `done`: where the host reads the ticket.
+  // the largest subset's board; `done`: where the host reads the ticket.
   virtual void run(different::Call& call, std::size_t board_bytes, const volatile std::uint32_t* done) = 0;
 
   // Number of blocks that run at the same time.

@@ -38,7 +38,7 @@ struct ThreadTeam {
     }
   }
   void add(u32* at, u32 count) const { std::atomic_ref<u32>(*at).fetch_add(count); }
-  u32 take(u32* at) const { return std::atomic_ref<u32>(*at).fetch_add(1); }
+  u32 next_index(u32* at) const { return std::atomic_ref<u32>(*at).fetch_add(1); }
   void publish() const {}
   void sync() { barrier.arrive_and_wait(); }
 };
@@ -47,7 +47,7 @@ class HostDevice final : public FilterDevice {
  public:
   explicit HostDevice(unsigned threads) : threads_(std::max(threads, 1U)) {}
 
-  Piece allocate(Place, std::size_t bytes) override {
+  Piece allocate(Memory, std::size_t bytes) override {
     void* const memory = std::malloc(std::max<std::size_t>(bytes, 1));
     if (!memory) throw std::bad_alloc();
     return {memory, reinterpret_cast<std::uint64_t>(memory), bytes};
@@ -64,9 +64,9 @@ class HostDevice final : public FilterDevice {
     const auto work = [&](int rank) {
       count.wait(0);
       ThreadTeam team{rank, count, *barrier};
-      for (u32 p = 0; p < call.part_count; ++p) {
-        const different::Part& part = call.parts[p];
-        different::Division<ThreadTeam>(team, call, part, call.scratch + part.board, call.scratch + part.rows)
+      for (u32 p = 0; p < call.subset_count; ++p) {
+        const different::Subset& subset = call.subsets[p];
+        different::Division<ThreadTeam>(team, call, subset, call.scratch + subset.board, call.scratch + subset.rows)
             .run(call.answers + p);
         team.sync();
       }

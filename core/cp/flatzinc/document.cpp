@@ -101,7 +101,7 @@ void Document::declare(std::string_view name, const Term& value, List annotation
   }
 }
 
-std::string found(std::string_view text, std::size_t at) {
+std::string token_at(std::string_view text, std::size_t at) {
   if (at >= text.size()) return "the end of the file";
   std::size_t end = at;
   while (end < text.size() && end - at < 40 && goes_on_in_word(text[end])) ++end;

@@ -153,6 +153,6 @@ struct Document {
 Document parse_text(std::string_view text, const Poll& poll);
 
 // The name or the character at `at`, for a message.
-std::string found(std::string_view text, std::size_t at);
+std::string token_at(std::string_view text, std::size_t at);
 
 }  // namespace elimina::cp::flatzinc

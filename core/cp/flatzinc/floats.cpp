@@ -658,9 +658,9 @@ void Floats::post_linear(const FloatConstraint& c) {
   const Value room = sum.is_exact ? 0 : static_cast<Value>(std::floor(sum.error * power(sum.decimals) + 1e-6));
   // Posts that the sum, or its opposite, is at most a number; half-reified by `if_b` unless the constraint always
   // holds.
-  const auto at_most = [&](const Argument& each, Value most, View if_b) {
-    if (c.control == Control::always) return sink_.post("int_lin_le", {each, sum.xs, {constant(most)}});
-    sink_.post("int_lin_le_imp", {each, sum.xs, {constant(most)}, {if_b}});
+  const auto at_most = [&](const Argument& each, Value bound, View if_b) {
+    if (c.control == Control::always) return sink_.post("int_lin_le", {each, sum.xs, {constant(bound)}});
+    sink_.post("int_lin_le_imp", {each, sum.xs, {constant(bound)}, {if_b}});
   };
   if (sum.is_exact) {
     const char* names[] = {"int_lin_le", "int_lin_le", "int_lin_eq", "int_lin_ne"};

@@ -32,14 +32,14 @@ Options Instance::options() {
     options.minimise = solve.goal == Goal::minimise ? objective : -objective;
   }
   add_rules(document_.items(solve.annotations));
-  const std::size_t given = rules_.size();
+  const std::size_t rule_count = rules_.size();
   add_default_rules(options.minimise);
   options.relax = relaxation_.value_or(Relaxation{});
   if (!relaxation_)
-    for (std::size_t i = 0; i < (given > 0 ? given : 2); ++i)
+    for (std::size_t i = 0; i < (rule_count > 0 ? rule_count : 2); ++i)
       options.relax->xs.insert(options.relax->xs.end(), rules_[i].xs.begin(), rules_[i].xs.end());
   options.rules = rules_;
-  options.has_orderings = given > 0;
+  options.has_orderings = rule_count > 0;
   options.hints = hints_;
   options.restarts = restarts_;
   return options;
@@ -212,12 +212,12 @@ void Instance::add_restarts(const std::string& kind, Terms arguments) {
                                                                      {"geometric", Restarts::Kind::geometric},
                                                                      {"luby", Restarts::Kind::luby},
                                                                      {"none", Restarts::Kind::none}};
-  const auto known = kinds.find(kind);
-  if (known == kinds.end()) {
+  const auto entry = kinds.find(kind);
+  if (entry == kinds.end()) {
     add_note("the annotation restart_" + kind + " of the solve item is ignored");
     return;
   }
-  restarts_ = {known->second, 100, 1.5};
+  restarts_ = {entry->second, 100, 1.5};
   has_restarts_ = true;
   const auto value = [&](const Term& t) {
     const double result = t.kind == Kind::real      ? std::bit_cast<double>(t.value)

@@ -176,20 +176,20 @@ bool Instance::make_variables(const Poll& poll) {
   for (std::size_t i = 0; i < count; ++i) {
     const Variable& v = document_.variables[i];
     if (v.type == Type::real) continue;
-    Bounds own;
-    if (v.type == Type::boolean) own = {0, 1};
+    Bounds declared;
+    if (v.type == Type::boolean) declared = {0, 1};
     if (v.domain.kind == Kind::range || v.domain.kind == Kind::set) {
       const auto values = document_.values(v.domain);
-      own = values.empty()
-                ? Bounds{1, 0}
-                : Bounds{within_limits(values.front(), v.position), within_limits(values.back(), v.position)};
+      declared = values.empty()
+                     ? Bounds{1, 0}
+                     : Bounds{within_limits(values.front(), v.position), within_limits(values.back(), v.position)};
     }
     const View x = sets_.find(static_cast<std::int32_t>(i));
     Bounds& root = bounds[static_cast<std::size_t>(x.var)];
-    if (own.lo == -kFree && own.hi == kFree) continue;
+    if (declared.lo == -kFree && declared.hi == kFree) continue;
     // Default limits are replaced, not intersected: declared bounds may lie beyond them.
-    const Bounds moved =
-        x.scale > 0 ? Bounds{own.lo - x.offset, own.hi - x.offset} : Bounds{x.offset - own.hi, x.offset - own.lo};
+    const Bounds moved = x.scale > 0 ? Bounds{declared.lo - x.offset, declared.hi - x.offset}
+                                     : Bounds{x.offset - declared.hi, x.offset - declared.lo};
     const bool is_new = root.lo == -kFree && root.hi == kFree;
     root = is_new ? moved : Bounds{std::max(root.lo, moved.lo), std::min(root.hi, moved.hi)};
   }
@@ -311,9 +311,9 @@ void Instance::post_member(const Constraint& c) {
 
 // The suffix of a name for the first known annotation; empty if there is none.
 std::string Instance::first_of(const Constraint& c,
-                               std::initializer_list<std::pair<std::string_view, const char*>> known) const {
+                               std::initializer_list<std::pair<std::string_view, const char*>> endings) const {
   for (const Term& annotation : document_.items(c.annotations))
-    for (const auto& [text, end] : known)
+    for (const auto& [text, end] : endings)
       if (annotation.kind == Kind::atom && document_.text(annotation) == text) return end;
   return "";
 }
@@ -321,12 +321,12 @@ std::string Instance::first_of(const Constraint& c,
 std::string Instance::side(const Constraint& c) const { return first_of(c, {{"cpu", "_cpu"}, {"gpu", "_gpu"}}); }
 
 std::string Instance::consistency(const Constraint& c) const {
-  const std::string given = first_of(c, {{"value", "_value"},
-                                         {"value_propagation", "_value"},
-                                         {"bounds", "_bounds"},
-                                         {"boundsZ", "_bounds"},
-                                         {"bounds_propagation", "_bounds"}});
-  return given.empty() ? "_domain" + side(c) : given;
+  const std::string ending = first_of(c, {{"value", "_value"},
+                                          {"value_propagation", "_value"},
+                                          {"bounds", "_bounds"},
+                                          {"boundsZ", "_bounds"},
+                                          {"bounds_propagation", "_bounds"}});
+  return ending.empty() ? "_domain" + side(c) : ending;
 }
 
 View Instance::view(const Term& t, Position position, const char* what) const {

@@ -72,7 +72,7 @@ class Instance {
   void post_named(const std::string& name, const std::vector<Argument>& arguments);
   void post_member(const Constraint& c);
   std::string first_of(const Constraint& c,
-                       std::initializer_list<std::pair<std::string_view, const char*>> known) const;
+                       std::initializer_list<std::pair<std::string_view, const char*>> endings) const;
   std::string consistency(const Constraint& c) const;
   std::string side(const Constraint& c) const;
   Argument argument(const Term& t, Position position, const char* what) const;

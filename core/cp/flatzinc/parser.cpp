@@ -344,9 +344,9 @@ class Parser : public Reader {
     const std::string_view id = word();
     if (id == "true" || id == "false") return {Kind::boolean, 0, id == "true"};
     if (annotated && peek() == '(') return call(id, depth);
-    const Term* known = doc_.names.find(id);
-    if (known && peek() == '[') return element(*known);
-    if (known) return *known;
+    const Term* term = doc_.names.find(id);
+    if (term && peek() == '[') return element(*term);
+    if (term) return *term;
     if (annotated) return doc_.text_term(Kind::atom, id);
     go_to(start);
     throw Malformed(position(), "expected a declared name, found '" + std::string(id.substr(0, 40)) + "'");

@@ -67,8 +67,8 @@ class Reader {
 
   [[noreturn]] void fail(const std::string& expected) {
     const Position here = position();
-    throw Malformed(here,
-                    "expected " + expected + ", found " + found(text_, static_cast<std::size_t>(at_ - text_.data())));
+    throw Malformed(
+        here, "expected " + expected + ", found " + token_at(text_, static_cast<std::size_t>(at_ - text_.data())));
   }
 
   // A number: a whole one as `integer`, otherwise `real`.

@@ -39,8 +39,8 @@ namespace {
 
 using T = const Translation&;
 
-Argument one(View x) { return {x}; }
-Argument one(Value value) { return {constant(value)}; }
+Argument single(View x) { return {x}; }
+Argument single(Value value) { return {constant(value)}; }
 
 Argument ones(std::size_t count) { return Argument(count, constant(1)); }
 
@@ -90,14 +90,14 @@ Argument loads_within(T t, std::size_t capacities) {
 
 View count_of(T t, const Argument& xs, View value) {
   const View count = t.integer(0, static_cast<Value>(xs.size()));
-  t.post("count_eq", {xs, one(value), one(count)});
+  t.post("count_eq", {xs, single(value), single(count)});
   return count;
 }
 
 // Reified and implied forms of a count.
 void count_if(T t, const char* name) {
   t.expect(4);
-  t.post(name, {one(count_of(t, t.list(0), t.view(1))), t.list(2), t.list(3)});
+  t.post(name, {single(count_of(t, t.list(0), t.view(1))), t.list(2), t.list(3)});
 }
 
 void cardinality(T t, bool closed) {
@@ -107,21 +107,21 @@ void cardinality(T t, bool closed) {
 void cardinality_within(T t, bool closed) {
   same_length(t, 1, 2);
   same_length(t, 1, 3);
-  const auto most = static_cast<Value>(t.list(0).size());
+  const auto count_limit = static_cast<Value>(t.list(0).size());
   Argument counts;
   for (std::size_t i = 0; i < t.list(1).size(); ++i) {
-    const View count = counts.emplace_back(t.integer(0, most));
-    t.post("int_le", {one(t.list(2)[i]), one(count)});
-    t.post("int_le", {one(count), one(t.list(3)[i])});
+    const View count = counts.emplace_back(t.integer(0, count_limit));
+    t.post("int_le", {single(t.list(2)[i]), single(count)});
+    t.post("int_le", {single(count), single(t.list(3)[i])});
   }
   t.post(closed ? "global_cardinality_closed" : "global_cardinality", {t.list(0), t.list(1), counts});
 }
 
 View is_one_of(T t, View x, const Argument& values) {
   Argument hits;
-  for (const View value : values) hits.push_back(t.truth("int_eq", {one(x), one(value)}));
+  for (const View value : values) hits.push_back(t.truth("int_eq", {single(x), single(value)}));
   const View b = t.boolean();
-  t.post("array_bool_or", {hits, one(b)});
+  t.post("array_bool_or", {hits, single(b)});
   return b;
 }
 
@@ -129,10 +129,10 @@ View is_one_of(T t, View x, const Argument& values) {
 View is_in(T t, View x, const Argument& values) {
   if (values.empty()) return constant(0);
   const Value first = values.front().offset, last = values.back().offset;
-  if (last - first + 1 != static_cast<Value>(values.size())) return t.truth("set_in", {one(x), values});
+  if (last - first + 1 != static_cast<Value>(values.size())) return t.truth("set_in", {single(x), values});
   const View b = t.boolean();
-  t.post("bool_and",
-         {one(t.truth("int_le", {one(first), one(x)})), one(t.truth("int_le", {one(x), one(last)})), one(b)});
+  t.post("bool_and", {single(t.truth("int_le", {single(first), single(x)})),
+                      single(t.truth("int_le", {single(x), single(last)})), single(b)});
   return b;
 }
 
@@ -147,13 +147,13 @@ void chain(T t, const char* name, bool descends) {
   t.expect(1);
   const Argument& xs = t.list(0);
   for (std::size_t i = 1; i < xs.size(); ++i)
-    t.post(name, {one(xs[descends ? i : i - 1]), one(xs[descends ? i - 1 : i])});
+    t.post(name, {single(xs[descends ? i : i - 1]), single(xs[descends ? i - 1 : i])});
 }
 
 void all_equal_if(T t) {
   t.expect(2);
   Argument pairs;
-  for (const View x : t.list(0)) pairs.push_back(t.truth("int_eq", {one(t.list(0)[0]), one(x)}));
+  for (const View x : t.list(0)) pairs.push_back(t.truth("int_eq", {single(t.list(0)[0]), single(x)}));
   t.post("array_bool_and", {pairs, t.list(1)});
 }
 
@@ -162,7 +162,7 @@ void sum_at_most(T t, const std::string& suffix, bool at_least, Value gap) {
   t.expect(suffix.empty() ? 3 : 4);
   const View bound = t.view(2);
   std::vector<Argument> arguments{at_least ? negated(t.list(0)) : t.list(0), t.list(1),
-                                  one((at_least ? -bound : bound) - gap)};
+                                  single((at_least ? -bound : bound) - gap)};
   if (!suffix.empty()) arguments.push_back(t.list(3));
   t.post("int_lin_le" + suffix, arguments);
 }
@@ -173,7 +173,7 @@ void boolean_sum(T t, const std::string& relation, bool at_least, Value gap) {
   Argument factors = ones(t.list(0).size());
   const View bound = t.view(1);
   t.post("int_lin_" + relation,
-         {at_least ? negated(factors) : factors, t.list(0), one((at_least ? -bound : bound) - gap)});
+         {at_least ? negated(factors) : factors, t.list(0), single((at_least ? -bound : bound) - gap)});
 }
 
 // Boxes by two lists of origins and two of sizes.
@@ -197,8 +197,9 @@ void optional_cumulative(T t, std::size_t starts, std::size_t occurs, std::size_
   for (std::size_t i = 0; i < all.size(); ++i) {
     const View b = t.list(occurs)[i], demand = all[i];
     constexpr Value kMost = Value{1} << 42;
-    const View taken = demands.emplace_back(t.integer(0, demand.var < 0 ? std::max<Value>(demand.offset, 0) : kMost));
-    t.post("int_times", {one(b), one(demand), one(taken)});
+    const View present_demand =
+        demands.emplace_back(t.integer(0, demand.var < 0 ? std::max<Value>(demand.offset, 0) : kMost));
+    t.post("int_times", {single(b), single(demand), single(present_demand)});
   }
   t.post("cumulative", {t.list(starts), t.list(starts + 1), demands, t.list(capacity)});
 }
@@ -210,8 +211,8 @@ void first_of(T t) {
   Argument before;
   for (std::size_t i = 0; i < t.list(0).size(); ++i) {
     Argument reasons = before;
-    reasons.push_back(t.truth("int_eq", {one(t.view(2)), one(t.list(1)[i])}));
-    t.post("bool_clause", {reasons, one(t.list(0)[i])});
+    reasons.push_back(t.truth("int_eq", {single(t.view(2)), single(t.list(1)[i])}));
+    t.post("bool_clause", {reasons, single(t.list(0)[i])});
     before.push_back(t.list(0)[i]);
   }
 }
@@ -220,18 +221,18 @@ void first_of(T t) {
 void extreme_index(T t, std::size_t index, Value first, bool least) {
   const Argument xs = least ? negated(t.list(0)) : t.list(0);
   if (xs.empty()) throw Refused("an extreme of no variables does not exist");
-  t.post("int_le", {one(first), t.list(index)});
-  t.post("int_le", {t.list(index), one(first + static_cast<Value>(xs.size()) - 1)});
+  t.post("int_le", {single(first), t.list(index)});
+  t.post("int_le", {t.list(index), single(first + static_cast<Value>(xs.size()) - 1)});
   for (std::size_t i = 0; i < xs.size(); ++i) {
-    const View chosen = t.truth("int_eq", {t.list(index), one(first + static_cast<Value>(i))});
+    const View chosen = t.truth("int_eq", {t.list(index), single(first + static_cast<Value>(i))});
     for (std::size_t k = 0; k < xs.size(); ++k)
-      if (k != i) t.post(k < i ? "int_lt_imp" : "int_le_imp", {one(xs[k]), one(xs[i]), one(chosen)});
+      if (k != i) t.post(k < i ? "int_lt_imp" : "int_le_imp", {single(xs[k]), single(xs[i]), single(chosen)});
   }
 }
 
 Argument hits(T t) {
   Argument result;
-  for (const View x : t.list(0)) result.push_back(t.truth("int_eq", {one(x), t.list(1)}));
+  for (const View x : t.list(0)) result.push_back(t.truth("int_eq", {single(x), t.list(1)}));
   return result;
 }
 
@@ -243,9 +244,10 @@ void table_if(T t, const char* name) {
   Argument matches;
   for (std::size_t row = 0; row < rows.size(); row += xs.size()) {
     Argument equal;
-    for (std::size_t i = 0; i < xs.size(); ++i) equal.push_back(t.truth("int_eq", {one(xs[i]), one(rows[row + i])}));
+    for (std::size_t i = 0; i < xs.size(); ++i)
+      equal.push_back(t.truth("int_eq", {single(xs[i]), single(rows[row + i])}));
     const View match = matches.emplace_back(t.boolean());
-    t.post("array_bool_and", {equal, one(match)});
+    t.post("array_bool_and", {equal, single(match)});
   }
   t.post(name, {matches, t.list(2)});
 }
@@ -254,9 +256,9 @@ void table_if(T t, const char* name) {
 void precede(T t, View earlier, View later, const Argument& xs) {
   View seen = constant(0);
   for (const View x : xs) {
-    t.post("bool_le", {one(t.truth("int_eq", {one(x), one(later)})), one(seen)});
+    t.post("bool_le", {single(t.truth("int_eq", {single(x), single(later)})), single(seen)});
     const View next = t.boolean();
-    t.post("bool_or", {one(seen), one(t.truth("int_eq", {one(x), one(earlier)})), one(next)});
+    t.post("bool_or", {single(seen), single(t.truth("int_eq", {single(x), single(earlier)})), single(next)});
     seen = next;
   }
 }
@@ -271,9 +273,9 @@ void precede_in_sequence(T t) {
   View highest = constant(0);
   for (std::size_t i = 0; i < t.list(0).size(); ++i) {
     const View x = t.list(0)[i];
-    t.post("int_lin_le", {{constant(1), constant(-1)}, {x, highest}, one(Value{1})});
+    t.post("int_lin_le", {{constant(1), constant(-1)}, {x, highest}, single(Value{1})});
     const View next = t.integer(0, static_cast<Value>(i) + 1);
-    t.post("int_max", {one(highest), one(x), one(next)});
+    t.post("int_max", {single(highest), single(x), single(next)});
     highest = next;
   }
 }
@@ -311,8 +313,10 @@ const std::unordered_map<std::string_view, Translate>& table() {
       {"count_eq_reif", [](T t) { count_if(t, "int_eq_reif"); }},
       {"count_eq_imp", [](T t) { count_if(t, "int_eq_imp"); }},
       {"among", [](T t) { t.expect(3), among(t, 0, 1, 2); }},
-      {"at_least_int", [](T t) { t.expect(3), t.post("int_le", {t.list(0), one(count_of(t, t.list(1), t.view(2)))}); }},
-      {"at_most_int", [](T t) { t.expect(3), t.post("int_le", {one(count_of(t, t.list(1), t.view(2))), t.list(0)}); }},
+      {"at_least_int",
+       [](T t) { t.expect(3), t.post("int_le", {t.list(0), single(count_of(t, t.list(1), t.view(2)))}); }},
+      {"at_most_int",
+       [](T t) { t.expect(3), t.post("int_le", {single(count_of(t, t.list(1), t.view(2))), t.list(0)}); }},
       {"global_cardinality_low_up", [](T t) { t.expect(4), cardinality_within(t, false); }},
       {"global_cardinality_low_up_closed", [](T t) { t.expect(4), cardinality_within(t, true); }},
       {"diffn", [](T t) { t.expect(4), boxes(t, "diffn", {0, 1, 2, 3}); }},
@@ -377,12 +381,17 @@ const std::unordered_map<std::string_view, Translate>& table() {
        }},
       {"jacop_assignment", [](T t) { t.expect(4), inverse(t, t.value(2), t.value(3)); }},
       {"jacop_atleast",
-       [](T t) { t.expect(3), t.post("int_le", {t.list(2), one(count_of(t, t.list(0), t.view(1)))}); }},
-      {"jacop_atmost", [](T t) { t.expect(3), t.post("int_le", {one(count_of(t, t.list(0), t.view(1))), t.list(2)}); }},
+       [](T t) { t.expect(3), t.post("int_le", {t.list(2), single(count_of(t, t.list(0), t.view(1)))}); }},
+      {"jacop_atmost",
+       [](T t) { t.expect(3), t.post("int_le", {single(count_of(t, t.list(0), t.view(1))), t.list(2)}); }},
       {"jacop_atleast_reif",
-       [](T t) { t.expect(4), t.post("int_le_reif", {t.list(2), one(count_of(t, t.list(0), t.view(1))), t.list(3)}); }},
+       [](T t) {
+         t.expect(4), t.post("int_le_reif", {t.list(2), single(count_of(t, t.list(0), t.view(1))), t.list(3)});
+       }},
       {"jacop_atmost_reif",
-       [](T t) { t.expect(4), t.post("int_le_reif", {one(count_of(t, t.list(0), t.view(1))), t.list(2), t.list(3)}); }},
+       [](T t) {
+         t.expect(4), t.post("int_le_reif", {single(count_of(t, t.list(0), t.view(1))), t.list(2), t.list(3)});
+       }},
       {"jacop_bin_packing", [](T t) { t.expect(4), bins(t, t.list(1), 0, t.value(3), 2); }},
       {"jacop_bin_packing_capacity", [](T t) { t.expect(4), bins(t, loads_within(t, 1), 0, t.value(3), 2); }},
       {"jacop_channel",
@@ -390,7 +399,7 @@ const std::unordered_map<std::string_view, Translate>& table() {
          t.expect(3);
          same_length(t, 1, 2);
          for (std::size_t i = 0; i < t.list(1).size(); ++i)
-           t.post("int_eq_reif", {t.list(0), one(t.list(2)[i]), one(t.list(1)[i])});
+           t.post("int_eq_reif", {t.list(0), single(t.list(2)[i]), single(t.list(1)[i])});
        }},
       {"jacop_count_values", [](T t) { t.expect(3), cardinality(t, false); }},
       {"jacop_count_values_bounds", [](T t) { t.expect(4), cardinality_within(t, false); }},

@@ -80,7 +80,7 @@ class DifferentByBounds final : public Propagator {
     std::iota(by_hi_.begin(), by_hi_.end(), 0);
     bounds_.resize(2 * n + 2);
     for (auto* array : {&tree_, &hall_}) array->resize(2 * n + 2);
-    left_.resize(2 * n + 2);
+    slack_.resize(2 * n + 2);
   }
 
   void attach(Engine& engine) override {
@@ -139,25 +139,25 @@ class DifferentByBounds final : public Propagator {
   bool raise() {
     for (std::size_t i = 1; i <= count_ + 1; ++i) {
       tree_[i] = hall_[i] = i - 1;
-      left_[i] = bounds_[i] - bounds_[i - 1];
+      slack_[i] = bounds_[i] - bounds_[i - 1];
     }
     for (const std::size_t i : by_hi_) {
       const std::size_t x = lo_rank_[i], y = hi_rank_[i];
       std::size_t z = climb(tree_, x + 1);
       const std::size_t j = tree_[z];
-      if (--left_[z] == 0) {
+      if (--slack_[z] == 0) {
         tree_[z] = z + 1;
         z = climb(tree_, z + 1);
         tree_[z] = j;
       }
       point(tree_, x + 1, z, z);
-      if (left_[z] < bounds_[z] - bounds_[y]) return false;
+      if (slack_[z] < bounds_[z] - bounds_[y]) return false;
       if (hall_[x] > x) {
         const std::size_t w = climb(hall_, hall_[x]);
         lo_[i] = bounds_[w];
         point(hall_, x, w, w);
       }
-      if (left_[z] == bounds_[z] - bounds_[y]) {
+      if (slack_[z] == bounds_[z] - bounds_[y]) {
         point(hall_, hall_[y], j - 1, y);
         hall_[y] = j - 1;
       }
@@ -166,7 +166,7 @@ class DifferentByBounds final : public Propagator {
   }
 
   Views xs_;
-  Values lo_, hi_, bounds_, left_;
+  Values lo_, hi_, bounds_, slack_;
   Indices by_lo_, by_hi_, lo_rank_, hi_rank_, tree_, hall_;
   std::size_t count_ = 0;
 };

@@ -63,8 +63,8 @@ class Times final : public Ternary {
   bool square(Domains& d) const {
     const Range x = range(d, x_);
     if (!narrow(d, z_, {product(smallest(x), smallest(x)), product(largest(x), largest(x))})) return false;
-    const Value most = root(d.hi(z_)), least = d.lo(z_) > 0 ? root(d.lo(z_) - 1) + 1 : 0;
-    if (!narrow(d, x_, {-most, most})) return false;
+    const Value largest_value = root(d.hi(z_)), least = d.lo(z_) > 0 ? root(d.lo(z_) - 1) + 1 : 0;
+    if (!narrow(d, x_, {-largest_value, largest_value})) return false;
     return (d.lo(x_) <= -least || d.set_lo(x_, least)) && (d.hi(x_) >= least || d.set_hi(x_, -least));
   }
 
@@ -142,8 +142,8 @@ class Divide final : public Ternary {
   bool divisor(Domains& d) const {
     const Range x = range(d, x_), z = range(d, z_);
     if (smallest(z) > 0) {
-      const Value most = largest(x) / smallest(z);
-      if (!narrow(d, y_, {-most, most})) return false;
+      const Value largest_value = largest(x) / smallest(z);
+      if (!narrow(d, y_, {-largest_value, largest_value})) return false;
     }
     const Value least = smallest(x) / (largest(z) + 1) + 1;
     const Range y = range(d, y_);
@@ -160,8 +160,8 @@ class Remainder final : public Ternary {
     Domains& d = engine.domains();
     if (!d.remove(y_, 0)) return Outcome::failed;
     const Range x = range(d, x_), y = range(d, y_);
-    const Value most = std::min(largest(x), largest(y) - 1);
-    if (!narrow(d, z_, {x.lo < 0 ? -most : 0, x.hi > 0 ? most : 0})) return Outcome::failed;
+    const Value largest_value = std::min(largest(x), largest(y) - 1);
+    if (!narrow(d, z_, {x.lo < 0 ? -largest_value : 0, x.hi > 0 ? largest_value : 0})) return Outcome::failed;
     const Range z = range(d, z_);
     if (z.lo > 0 && !d.set_lo(x_, z.lo)) return Outcome::failed;
     if (z.hi < 0 && !d.set_hi(x_, z.hi)) return Outcome::failed;
@@ -179,13 +179,15 @@ class Remainder final : public Ternary {
  private:
   // x = q y + z, none of them below 0, by bounds of q.
   static bool by_quotient(Domains& d, View x, View y, View z) {
-    const Value most = std::min(d.hi(x), d.hi(x) - d.lo(z)) / d.lo(y);
+    const Value largest_value = std::min(d.hi(x), d.hi(x) - d.lo(z)) / d.lo(y);
     const Value least = std::max(d.lo(x) / d.hi(y), ceil_div(d.lo(x) - d.hi(z), d.hi(y)));
-    if (least > most) return false;
-    if (!d.set_lo(z, d.lo(x) - product(most, d.hi(y))) || !d.set_hi(z, d.hi(x) - product(least, d.lo(y)))) return false;
-    if (!d.set_lo(x, d.lo(z) + product(least, d.lo(y))) || !d.set_hi(x, d.hi(z) + product(most, d.hi(y)))) return false;
+    if (least > largest_value) return false;
+    if (!d.set_lo(z, d.lo(x) - product(largest_value, d.hi(y))) || !d.set_hi(z, d.hi(x) - product(least, d.lo(y))))
+      return false;
+    if (!d.set_lo(x, d.lo(z) + product(least, d.lo(y))) || !d.set_hi(x, d.hi(z) + product(largest_value, d.hi(y))))
+      return false;
     if (least > 0 && !d.set_hi(y, (d.hi(x) - d.lo(z)) / least)) return false;
-    return most == 0 || d.set_lo(y, ceil_div(d.lo(x) - d.hi(z), most));
+    return largest_value == 0 || d.set_lo(y, ceil_div(d.lo(x) - d.hi(z), largest_value));
   }
 
   // Moves the bounds of x inwards to the next values whose remainders by y are in the bounds of z; if x spans two

@@ -62,10 +62,10 @@ class Sums {
 
   // Word w of `sums`, lowered by `size`.
   std::uint64_t lowered(std::span<const std::uint64_t> sums, Value size, std::size_t w) const {
-    const std::size_t place = w + word(size), shift = static_cast<std::size_t>(size) % 64;
-    if (place >= words_) return 0;
-    const std::uint64_t above = shift && place + 1 < words_ ? sums[place + 1] << (64 - shift) : 0;
-    return sums[place] >> shift | above;
+    const std::size_t source = w + word(size), shift = static_cast<std::size_t>(size) % 64;
+    if (source >= words_) return 0;
+    const std::uint64_t above = shift && source + 1 < words_ ? sums[source + 1] << (64 - shift) : 0;
+    return sums[source] >> shift | above;
   }
 
   void either(std::span<const std::uint64_t> sums, Value size, std::span<std::uint64_t> result) const {

@@ -83,22 +83,22 @@ class AtMostOneCycle final : public Propagator {
     std::size_t inside = 0;
     for (std::size_t i = 0; i < xs_.size(); ++i) {
       inside += !d.has(xs_[i], static_cast<Value>(i));
-      if (leaves(d, i)) is_entered_[next(d, i)] = 1;
+      if (has_left(d, i)) is_entered_[next(d, i)] = 1;
     }
     for (std::size_t i = 0; i < xs_.size(); ++i)
-      if (leaves(d, i) && !is_entered_[i] && !follow(d, i, inside)) return Outcome::failed;
+      if (has_left(d, i) && !is_entered_[i] && !follow(d, i, inside)) return Outcome::failed;
     return close(d) ? Outcome::again : Outcome::failed;
   }
 
  private:
   std::size_t next(const Domains& d, std::size_t i) const { return static_cast<std::size_t>(d.lo(xs_[i])); }
-  bool leaves(const Domains& d, std::size_t i) const { return d.fixed(xs_[i]) && next(d, i) != i; }
+  bool has_left(const Domains& d, std::size_t i) const { return d.fixed(xs_[i]) && next(d, i) != i; }
 
   // Keeps a path from closing before it contains all nodes that cannot be their own successors; returns false if it
   // has.
   bool follow(Domains& d, std::size_t first, std::size_t inside) {
     std::size_t last = first, nodes = 1;
-    for (; leaves(d, last); ++nodes) {
+    for (; has_left(d, last); ++nodes) {
       last = next(d, last);
       is_entered_[last] = 2;
       if (nodes > xs_.size()) return false;
@@ -111,7 +111,7 @@ class AtMostOneCycle final : public Propagator {
   // of them cannot be.
   bool close(Domains& d) {
     std::size_t start = 0;
-    while (start < xs_.size() && !(leaves(d, start) && is_entered_[start] == 1)) ++start;
+    while (start < xs_.size() && !(has_left(d, start) && is_entered_[start] == 1)) ++start;
     if (start == xs_.size()) return true;
     for (std::size_t i = start; is_entered_[i] == 1; i = next(d, i)) is_entered_[i] = 3;
     for (std::size_t i = 0; i < xs_.size(); ++i)

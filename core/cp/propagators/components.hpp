@@ -40,9 +40,9 @@ class Components {
       frames_.pop_back();
       merge(next);
       if (roots_.back() != last) continue;
-      const Word* const found = top();
-      for (std::size_t v = from_; v < to_; ++v) on_stack_[v] &= ~found[v];
-      close(found);
+      const Word* const component = top();
+      for (std::size_t v = from_; v < to_; ++v) on_stack_[v] &= ~component[v];
+      close(component);
       roots_.pop_back();
     }
   }

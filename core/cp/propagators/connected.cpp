@@ -106,19 +106,19 @@ class Connected final : public Propagator {
     open_all();
     Row& open = components_.open;
     drop(open, first_[start]);
-    std::size_t left = nodes_.size() - 2;
+    std::size_t unreached = nodes_.size() - 2;
     stack_.assign(1, start);
-    for (std::size_t next = 0; next < stack_.size() && left > 0; ++next) {
+    for (std::size_t next = 0; next < stack_.size() && unreached > 0; ++next) {
       const View x = xs_[stack_[next]];
       for (auto w = static_cast<std::size_t>(d.lo(x)) / 64; w <= static_cast<std::size_t>(d.hi(x)) / 64; ++w) {
         if (!open[w]) continue;
-        Word found = d.row_word(x, static_cast<Value>(w * 64)) & open[w];
-        open[w] &= ~found;
-        for (; found; found &= found - 1, --left)
-          stack_.push_back(path_of_[w * 64 + static_cast<std::size_t>(std::countr_zero(found))]);
+        Word reached = d.row_word(x, static_cast<Value>(w * 64)) & open[w];
+        open[w] &= ~reached;
+        for (; reached; reached &= reached - 1, --unreached)
+          stack_.push_back(path_of_[w * 64 + static_cast<std::size_t>(std::countr_zero(reached))]);
       }
     }
-    return left == 0;
+    return unreached == 0;
   }
 
   // Makes a few rounds over all paths not yet known to lead to `start`; returns true if all lead there.
@@ -219,16 +219,16 @@ class Connected final : public Propagator {
     begins_.assign(1, 0);
     const auto close = [this](const Word* firsts) {
       for (std::size_t w = 0; w < words_; ++w)
-        for (Word left = firsts[w]; left; left &= left - 1) {
-          members_.push_back(path_of_[w * 64 + static_cast<std::size_t>(std::countr_zero(left))]);
+        for (Word bits = firsts[w]; bits; bits &= bits - 1) {
+          members_.push_back(path_of_[w * 64 + static_cast<std::size_t>(std::countr_zero(bits))]);
           component_[members_.back()] = static_cast<int>(begins_.size()) - 1;
         }
       begins_.push_back(members_.size());
     };
     for (std::size_t w = 0; w < words_; ++w)
-      while (const Word found = row(root_)[w] & components_.open[w])
+      while (const Word next_nodes = row(root_)[w] & components_.open[w])
         components_.search(
-            w * 64 + static_cast<std::size_t>(std::countr_zero(found)),
+            w * 64 + static_cast<std::size_t>(std::countr_zero(next_nodes)),
             [this](std::size_t first) { return row(path_of_[first]); }, close);
     component_[root_] = static_cast<int>(begins_.size()) - 1;
   }
@@ -247,15 +247,15 @@ class Connected final : public Propagator {
   // to the one before it, and component 0 leads back to the root.
   bool keep_door(Domains& d, int c) {
     constexpr std::size_t kNone = ~std::size_t{0}, kMany = kNone - 1;
-    const auto note = [](std::size_t& only, std::size_t i) { only = only == kNone || only == i ? i : kMany; };
+    const auto record = [](std::size_t& only, std::size_t i) { only = only == kNone || only == i ? i : kMany; };
     std::size_t tail = kNone, head = kNone;
     std::fill(goal_.begin(), goal_.end(), 0);
     for (const std::size_t i : members(c - 1)) add(goal_, first_[i]);
     for (const std::size_t from : members(c)) {
       for (std::size_t w = 0; w < words_; ++w)
         for (Word steps = row(from)[w] & goal_[w]; steps && (tail != kMany || head != kMany); steps &= steps - 1) {
-          note(tail, from);
-          note(head, path_of_[w * 64 + static_cast<std::size_t>(std::countr_zero(steps))]);
+          record(tail, from);
+          record(head, path_of_[w * 64 + static_cast<std::size_t>(std::countr_zero(steps))]);
         }
       if (tail == kMany && head == kMany) return true;
     }

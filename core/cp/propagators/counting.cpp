@@ -124,18 +124,18 @@ class DistinctValues final : public Propagator {
 
   Outcome propagate(Engine& engine) override {
     Domains& d = engine.domains();
-    taken_.clear();
+    assigned_.clear();
     Value open = 0;
     for (const View x : xs_)
-      if (d.fixed(x)) taken_.push_back(d.lo(x));
-    std::sort(taken_.begin(), taken_.end());
-    taken_.erase(std::unique(taken_.begin(), taken_.end()), taken_.end());
+      if (d.fixed(x)) assigned_.push_back(d.lo(x));
+    std::sort(assigned_.begin(), assigned_.end());
+    assigned_.erase(std::unique(assigned_.begin(), assigned_.end()), assigned_.end());
     bool elsewhere = false;
     for (const View x : xs_) {
       open += !d.fixed(x);
       elsewhere = elsewhere || !has_taken(d, x);
     }
-    const Value sure = static_cast<Value>(taken_.size());
+    const Value sure = static_cast<Value>(assigned_.size());
     if (!d.set_lo(count_, sure + elsewhere) || !d.set_hi(count_, sure + open)) return Outcome::failed;
     if (open == 0) return Outcome::entailed;
     return d.hi(count_) > sure || keep_taken(d) ? Outcome::again : Outcome::failed;
@@ -143,17 +143,17 @@ class DistinctValues final : public Propagator {
 
  private:
   bool has_taken(const Domains& d, View x) const {
-    return std::any_of(taken_.begin(), taken_.end(), [&](Value value) { return d.has(x, value); });
+    return std::any_of(assigned_.begin(), assigned_.end(), [&](Value value) { return d.has(x, value); });
   }
 
   bool keep_taken(Domains& d) const {
-    if (taken_.empty()) return false;
+    if (assigned_.empty()) return false;
     bool alive = true;
     for (const View x : xs_) {
-      if (!d.set_lo(x, taken_.front()) || !d.set_hi(x, taken_.back())) return false;
+      if (!d.set_lo(x, assigned_.front()) || !d.set_hi(x, assigned_.back())) return false;
       if (d.hi(x) - d.lo(x) > kListed) continue;
       d.each(x, [&](Value value) {
-        if (alive && !std::binary_search(taken_.begin(), taken_.end(), value)) alive = d.remove(x, value);
+        if (alive && !std::binary_search(assigned_.begin(), assigned_.end(), value)) alive = d.remove(x, value);
       });
     }
     return alive;
@@ -161,7 +161,7 @@ class DistinctValues final : public Propagator {
 
   Views xs_;
   View count_;
-  Values taken_;
+  Values assigned_;
 };
 
 // Single counts and their sum are cheap and mostly sufficient; the flow comes last.

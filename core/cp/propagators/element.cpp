@@ -16,8 +16,8 @@ namespace {
 template <class Place>
 void sort_by(const Values& table, std::vector<Place>& order) {
   if (table.empty()) return;
-  const auto [least, most] = std::minmax_element(table.begin(), table.end());
-  const auto base = static_cast<std::uint64_t>(*least), range = static_cast<std::uint64_t>(*most) - base;
+  const auto [least, largest] = std::minmax_element(table.begin(), table.end());
+  const auto base = static_cast<std::uint64_t>(*least), range = static_cast<std::uint64_t>(*largest) - base;
   std::vector<Place> from(order.size());
   for (int shift = 0; shift < 64 && range >> shift; shift += 8) {
     const auto digit = [&](Place i) { return (static_cast<std::uint64_t>(table[i]) - base) >> shift & 255; };

@@ -64,13 +64,13 @@ class ElementOfVariables final : public Propagator {
     bool alive = true;
     Value lo = kLimit * 2, hi = -kLimit * 2;
     d.each(index_, [&](Value i) {
-      const View one = x(i);
-      if (!is_possible(d, one)) {
+      const View item = x(i);
+      if (!is_possible(d, item)) {
         alive = alive && d.remove(index_, i);
         return;
       }
-      if (d.lo(one) < lo) lo = d.lo(one), low_ = i;
-      if (d.hi(one) > hi) hi = d.hi(one), high_ = i;
+      if (d.lo(item) < lo) lo = d.lo(item), low_ = i;
+      if (d.hi(item) > hi) hi = d.hi(item), high_ = i;
     });
     return alive && d.set_lo(z_, lo) && d.set_hi(z_, hi);
   }

@@ -225,17 +225,17 @@ bool GlobalCardinality::fill(int k) {
 bool GlobalCardinality::tighten(Domains& d) {
   for (std::size_t c = 0; c < counts_.size(); ++c) {
     const int k = node_[c];
-    const auto place = static_cast<std::size_t>(k);
+    const auto index = static_cast<std::size_t>(k);
     if (min_count(k) == max_count(k)) {
       if (!d.assign(counts_[c], min_count(k))) return false;
       continue;
     }
     push_up(k, max_count(k));
     if (!d.set_hi(counts_[c], count(k))) return false;
-    max_counts_[place] = count(k);
+    max_counts_[index] = count(k);
     push_down(k, min_count(k));
     if (!d.set_lo(counts_[c], count(k))) return false;
-    min_counts_[place] = count(k);
+    min_counts_[index] = count(k);
   }
   return true;
 }
@@ -262,7 +262,7 @@ void GlobalCardinality::find_components() {
   std::fill(open.begin(), open.end(), ~Word{0});
   open[words_ - 1] = ~Word{0} >> (63 - sink_ % 64);
   std::fill(component_.begin(), component_.end(), kNone);
-  int found = 0;
+  int component = 0;
   for (int k = 0; k <= others_; ++k) {
     Word* const row = leads_.data() + static_cast<std::size_t>(k) * words_;
     leads(k);
@@ -271,11 +271,11 @@ void GlobalCardinality::find_components() {
   Word* const from_sink = leads_.data() + static_cast<std::size_t>(sink_) * words_;
   std::copy_n(can_give(kNone), words_, from_sink);
   const auto close = [&](const Word* nodes) {
-    std::copy_n(nodes, words_, components_.data() + static_cast<std::size_t>(found) * words_);
+    std::copy_n(nodes, words_, components_.data() + static_cast<std::size_t>(component) * words_);
     for (std::size_t w = 0; w < words_; ++w)
-      for (Word left = nodes[w]; left; left &= left - 1)
-        component_[w * 64 + static_cast<std::size_t>(std::countr_zero(left))] = found;
-    ++found;
+      for (Word bits = nodes[w]; bits; bits &= bits - 1)
+        component_[w * 64 + static_cast<std::size_t>(std::countr_zero(bits))] = component;
+    ++component;
   };
   for (int k = 0; k <= others_; ++k) {
     if (members_[static_cast<std::size_t>(k)].empty() || !has(open.data(), k)) continue;

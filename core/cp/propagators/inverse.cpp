@@ -32,11 +32,11 @@ class Inverse final : public Propagator {
  private:
   // Removes i from the variables of the other side for each value lost by x, which is variable i.
   static bool carry_over(Domains& d, View x, std::size_t i, const Views& others) {
-    const auto own = static_cast<Value>(i), n = static_cast<Value>(others.size());
+    const auto number = static_cast<Value>(i), n = static_cast<Value>(others.size());
     if (!d.set_lo(x, 0) || !d.set_hi(x, n - 1)) return false;
     for (Value k = 0; k < n; ++k)
-      if (!d.has(x, k) && !d.remove(others[static_cast<std::size_t>(k)], own)) return false;
-    return !d.fixed(x) || d.assign(others[static_cast<std::size_t>(d.lo(x))], own);
+      if (!d.has(x, k) && !d.remove(others[static_cast<std::size_t>(k)], number)) return false;
+    return !d.fixed(x) || d.assign(others[static_cast<std::size_t>(d.lo(x))], number);
   }
 
   Views xs_, ys_;

@@ -75,7 +75,7 @@ class Linear final : public Propagator {
       widest_ = std::max(widest_, hi(d, t) - lo(d, t));
     }
     if (!binary_) return;
-    for (std::size_t i = 0; i < terms_.size(); ++i) places_.push_back(i);
+    for (std::size_t i = 0; i < terms_.size(); ++i) index_of_.push_back(i);
     sum_free(d);
     engine.trail().set_number(done_ + 2, lo_);
     engine.trail().set_number(done_ + 3, hi_);
@@ -84,7 +84,7 @@ class Linear final : public Propagator {
   void sum_up(Engine& engine) {
     if (!binary_) return sum_all(engine);
     load(engine.trail());
-    for (const int position : touched) count(engine.domains(), places_[static_cast<std::size_t>(position)]);
+    for (const int position : touched) count(engine.domains(), index_of_[static_cast<std::size_t>(position)]);
     save(engine.trail());
     rest_ = bound_ - fixed_;
   }
@@ -108,15 +108,15 @@ class Linear final : public Propagator {
   }
 
   // Moves the two-valued term at a place to the fixed ones, if it is fixed.
-  void count(const Domains& d, std::size_t place) {
-    const Term t = terms_[place];
-    if (place < first_ || !d.fixed(t.var)) return;
+  void count(const Domains& d, std::size_t index) {
+    const Term t = terms_[index];
+    if (index < first_ || !d.fixed(t.var)) return;
     fixed_ += t.factor * d.lo(t.var);
     lo_ -= t.least;
     hi_ -= t.least + std::abs(t.factor);
-    std::swap(terms_[place], terms_[first_]);
-    places_[static_cast<std::size_t>(terms_[place].position)] = place;
-    places_[static_cast<std::size_t>(t.position)] = first_++;
+    std::swap(terms_[index], terms_[first_]);
+    index_of_[static_cast<std::size_t>(terms_[index].position)] = index;
+    index_of_[static_cast<std::size_t>(t.position)] = first_++;
   }
 
   // `first_`: terms before it are fixed; `rest_`: bounds `lo_` and `hi_` of the sum of the others.
@@ -150,14 +150,14 @@ class Linear final : public Propagator {
   }
 
   Outcome equal(Domains& d, bool wanted) {
-    const std::size_t left = terms_.size() - first_;
-    if (left == 0) return control_.settle(d, (rest_ == 0) == wanted);
-    const bool possible = lo_ <= rest_ && rest_ <= hi_ && (left > 1 || is_possible(d, terms_[first_]));
+    const std::size_t unfixed = terms_.size() - first_;
+    if (unfixed == 0) return control_.settle(d, (rest_ == 0) == wanted);
+    const bool possible = lo_ <= rest_ && rest_ <= hi_ && (unfixed > 1 || is_possible(d, terms_[first_]));
     if (!possible) return control_.settle(d, !wanted);
     const bool demanded = control_.demanded(d), denied = control_.denied(d);
     if (!demanded && !denied) return Outcome::fixpoint;
     if (demanded == wanted) return meet(d);
-    if (left > 1) return Outcome::fixpoint;
+    if (unfixed > 1) return Outcome::fixpoint;
     return d.remove(terms_[first_].var, rest_ / terms_[first_].factor) ? Outcome::entailed : Outcome::failed;
   }
 
@@ -166,8 +166,8 @@ class Linear final : public Propagator {
   }
 
   // The bounds of the sum stay valid while only the other side changes.
-  bool keep_below(Domains& d, Value most) {
-    return keep_within(d, most - lo_,
+  bool keep_below(Domains& d, Value bound) {
+    return keep_within(d, bound - lo_,
                        [&](const Term& t, Value slack) { return limit(d, t, lo(d, t) + slack, t.factor > 0); });
   }
 
@@ -220,7 +220,7 @@ class Linear final : public Propagator {
   Control control_;
   std::size_t done_ = 0, first_ = 0;
   Value lo_ = 0, hi_ = 0, rest_ = 0, fixed_ = 0, widest_ = 0;
-  std::vector<std::size_t> places_;  // place of each term, by position
+  std::vector<std::size_t> index_of_;  // place of each term, by position
   bool binary_ = false, scanned_ = false;
 };
 
@@ -290,11 +290,11 @@ class SumOfDomains final : public Propagator {
 std::vector<Term> gather(const Domains& d, const Values& coefficients, const Views& xs, Value& bound) {
   constexpr __int128 kMost = __int128{1} << 61;
   std::map<int, __int128> factors;
-  __int128 left = bound, total = 0;
+  __int128 rest = bound, total = 0;
   for (std::size_t i = 0; i < xs.size(); ++i) {
     const __int128 a = coefficients[i];
-    left -= a * xs[i].offset;
-    if (d.fixed(xs[i].var)) left -= a * xs[i].scale * d.lo(xs[i].var);
+    rest -= a * xs[i].offset;
+    if (d.fixed(xs[i].var)) rest -= a * xs[i].scale * d.lo(xs[i].var);
     else factors[xs[i].var] += a * xs[i].scale;
   }
   std::vector<Term> terms;
@@ -307,8 +307,8 @@ std::vector<Term> gather(const Domains& d, const Values& coefficients, const Vie
     if (total > kMost)
       throw Refused("a linear constraint may sum up to more than 2^61: give its variables smaller bounds");
   }
-  if (left > kMost || left < -kMost) throw Refused("a linear constraint's right-hand side is beyond 2^61");
-  bound = static_cast<Value>(left);
+  if (rest > kMost || rest < -kMost) throw Refused("a linear constraint's right-hand side is beyond 2^61");
+  bound = static_cast<Value>(rest);
   return terms;
 }
 

@@ -54,8 +54,8 @@ Matching::Matching(const Domains& d, Views xs, Side side)
   order_.resize(n);
   std::iota(order_.begin(), order_.end(), 0);
   unmatched_ = order_;
-  place_.resize(n);
-  std::iota(place_.begin(), place_.end(), std::size_t{0});
+  position_.resize(n);
+  std::iota(position_.begin(), position_.end(), std::size_t{0});
   listed_.resize(n, 0);
   free_ = values_of_all(d, xs_, base_, words_);
   closed_.resize(words_);
@@ -84,18 +84,18 @@ Outcome Matching::propagate(Engine& engine) {
 }
 
 Outcome Matching::divide_here(Engine& engine) {
-  if (!divide(engine, parts_)) return Outcome::failed;
+  if (!divide(engine, subsets_)) return Outcome::failed;
   return repeats_ ? Outcome::again : Outcome::fixpoint;
 }
 
-bool Matching::divide(Engine& engine, std::span<Part> parts) {
+bool Matching::divide(Engine& engine, std::span<Subset> subsets) {
   // A value removed through one view of a variable must not change the row of another view before that row is read.
   if (repeats_)
-    for (Part& part : parts) {
-      measure(engine.domains(), part);
-      for (std::size_t p = part.first; p < part.last; ++p) load(engine.domains(), order_[p], part);
+    for (Subset& subset : subsets) {
+      measure(engine.domains(), subset);
+      for (std::size_t p = subset.first; p < subset.last; ++p) load(engine.domains(), order_[p], subset);
     }
-  return std::all_of(parts.begin(), parts.end(), [&](Part& part) { return split(engine, part); });
+  return std::all_of(subsets.begin(), subsets.end(), [&](Subset& subset) { return split(engine, subset); });
 }
 
 bool Matching::prepare(Engine& engine) {
@@ -107,17 +107,17 @@ bool Matching::prepare(Engine& engine) {
     const int i = touched[k];
     if (match_[i] >= 0 && !d.has(xs_[i], base_ + match_[i])) release(i);
   }
-  parts_.clear();
+  subsets_.clear();
   for (const auto* changed : {&touched, &unmatched_})
     for (const int i : *changed) {
-      if (!parts_.empty() && place_[i] >= parts_.back().first && place_[i] < parts_.back().last) continue;
-      const Part part = part_of(engine, i);
-      if (listed_[part.first] == call_) continue;
-      listed_[part.first] = call_;
-      parts_.push_back(part);
+      if (!subsets_.empty() && position_[i] >= subsets_.back().first && position_[i] < subsets_.back().last) continue;
+      const Subset subset = subset_of(engine, i);
+      if (listed_[subset.first] == call_) continue;
+      listed_[subset.first] = call_;
+      subsets_.push_back(subset);
     }
-  for (Part& part : parts_)
-    if (!repair(d, part)) return false;
+  for (Subset& subset : subsets_)
+    if (!repair(d, subset)) return false;
   return true;
 }
 
@@ -128,55 +128,55 @@ void Matching::release(int i) {
   unmatched_.push_back(i);
 }
 
-Matching::Part Matching::part_of(const Engine& engine, int i) const {
+Matching::Subset Matching::subset_of(const Engine& engine, int i) const {
   const Trail& trail = engine.trail();
-  const std::size_t n = xs_.size(), place = place_[i];
-  std::size_t w = place / 64;
-  Word word = trail.get(starts_ + w) & (~Word{0} >> (63 - place % 64));
+  const std::size_t n = xs_.size(), position = position_[i];
+  std::size_t w = position / 64;
+  Word word = trail.get(starts_ + w) & (~Word{0} >> (63 - position % 64));
   while (!word) word = trail.get(starts_ + --w);
   const std::size_t first = w * 64 + 63 - static_cast<std::size_t>(std::countl_zero(word));
-  w = place / 64;
-  word = trail.get(starts_ + w) & ~(~Word{0} >> (63 - place % 64));
+  w = position / 64;
+  word = trail.get(starts_ + w) & ~(~Word{0} >> (63 - position % 64));
   while (!word && ++w <= n / 64) word = trail.get(starts_ + w);
   const std::size_t last = word ? w * 64 + static_cast<std::size_t>(std::countr_zero(word)) : n;
   return {first, last, 0, 0, i};
 }
 
-void Matching::measure(const Domains& d, Part& part) const {
-  if (part.to > 0) return;
-  Value lo = d.lo(xs_[order_[part.first]]), hi = lo;
+void Matching::measure(const Domains& d, Subset& subset) const {
+  if (subset.to > 0) return;
+  Value lo = d.lo(xs_[order_[subset.first]]), hi = lo;
   Value size = 0;
-  for (std::size_t p = part.first; p < part.last; ++p) {
+  for (std::size_t p = subset.first; p < subset.last; ++p) {
     const int i = order_[p];
     const View x = xs_[i];
     lo = std::min(lo, d.lo(x));
     hi = std::max(hi, d.hi(x));
     if (d.size(x) <= size) continue;
     size = d.size(x);
-    part.largest = i;
+    subset.largest = i;
   }
-  part.from = static_cast<std::size_t>(lo - base_) / 64;
-  part.to = static_cast<std::size_t>(hi - base_) / 64 + 1;
+  subset.from = static_cast<std::size_t>(lo - base_) / 64;
+  subset.to = static_cast<std::size_t>(hi - base_) / 64 + 1;
 }
 
-const Matching::Word* Matching::load(const Domains& d, int i, const Part& part) {
+const Matching::Word* Matching::load(const Domains& d, int i, const Subset& subset) {
   Word* words = row(i);
   if (loaded_[i] == call_) return words;
   loaded_[i] = call_;
-  d.read_row(xs_[i], base_ + static_cast<Value>(part.from * 64), {words + part.from, part.to - part.from});
+  d.read_row(xs_[i], base_ + static_cast<Value>(subset.from * 64), {words + subset.from, subset.to - subset.from});
   return words;
 }
 
 // Matches the unmatched variables of the part; returns false if that is impossible.
-bool Matching::repair(const Domains& d, Part& part) {
+bool Matching::repair(const Domains& d, Subset& subset) {
   for (std::size_t k = 0; k < unmatched_.size();) {
     const int i = unmatched_[k];
-    if (place_[i] < part.first || place_[i] >= part.last) {
+    if (position_[i] < subset.first || position_[i] >= subset.last) {
       ++k;
       continue;
     }
-    measure(d, part);
-    if (!augment(d, i, part)) return false;
+    measure(d, subset);
+    if (!augment(d, i, subset)) return false;
     unmatched_[k] = unmatched_.back();
     unmatched_.pop_back();
   }
@@ -184,8 +184,8 @@ bool Matching::repair(const Domains& d, Part& part) {
 }
 
 // Searches breadth first for a free value, which mostly the variable itself has; returns false if there is none.
-bool Matching::augment(const Domains& d, int i, const Part& part) {
-  for (std::size_t w = part.from; w < part.to; ++w) {
+bool Matching::augment(const Domains& d, int i, const Subset& subset) {
+  for (std::size_t w = subset.from; w < subset.to; ++w) {
     if (!free_[w]) continue;
     if (const Word free = d.row_word(xs_[i], base_ + static_cast<Value>(w * 64)) & free_[w]) {
       rematch(w * 64 + static_cast<std::size_t>(std::countr_zero(free)), i);
@@ -193,21 +193,21 @@ bool Matching::augment(const Domains& d, int i, const Part& part) {
     }
   }
   std::vector<Word>& open = components_.open;
-  std::fill(open.begin() + part.from, open.begin() + part.to, ~Word{0});
+  std::fill(open.begin() + subset.from, open.begin() + subset.to, ~Word{0});
   queue_.assign(1, i);
   for (std::size_t next = 0; next < queue_.size(); ++next) {
     const int u = queue_[next];
-    const Word* words = load(d, u, part);
-    for (std::size_t w = part.from; w < part.to; ++w)
+    const Word* words = load(d, u, subset);
+    for (std::size_t w = subset.from; w < subset.to; ++w)
       if (const Word free = words[w] & free_[w]) {
         rematch(w * 64 + static_cast<std::size_t>(std::countr_zero(free)), u);
         return true;
       }
-    for (std::size_t w = part.from; w < part.to; ++w) {
-      Word found = words[w] & open[w];
-      open[w] &= ~found;
-      for (; found; found &= found - 1) {
-        const std::size_t value = w * 64 + static_cast<std::size_t>(std::countr_zero(found));
+    for (std::size_t w = subset.from; w < subset.to; ++w) {
+      Word reached = words[w] & open[w];
+      open[w] &= ~reached;
+      for (; reached; reached &= reached - 1) {
+        const std::size_t value = w * 64 + static_cast<std::size_t>(std::countr_zero(reached));
         parent_[value] = u;
         queue_.push_back(owner_[value]);
       }
@@ -230,112 +230,112 @@ void Matching::rematch(std::size_t value, int last) {
   }
 }
 
-bool Matching::split(Engine& engine, Part& part) {
+bool Matching::split(Engine& engine, Subset& subset) {
   Domains& d = engine.domains();
-  measure(d, part);
-  if (part.last - part.first == 1 && d.fixed(xs_[order_[part.first]])) return true;
-  find_core(d, part);
+  measure(d, subset);
+  if (subset.last - subset.first == 1 && d.fixed(xs_[order_[subset.first]])) return true;
+  find_core(d, subset);
   if (rest_.empty()) return true;
   std::vector<Word>& open = components_.open;
-  for (auto* bits : {&open, &closed_}) std::fill(bits->begin() + part.from, bits->begin() + part.to, 0);
+  for (auto* bits : {&open, &closed_}) std::fill(bits->begin() + subset.from, bits->begin() + subset.to, 0);
   for (const int i : rest_) add(open.data(), static_cast<std::size_t>(match_[i]));
-  components_.begin(part.from, part.to, members_.data());
-  fill_ = part.first;
+  components_.begin(subset.from, subset.to, members_.data());
+  fill_ = subset.first;
   alive_ = true;
-  const auto row = [&](std::size_t value) { return load(d, owner_[value], part); };
+  const auto row = [&](std::size_t value) { return load(d, owner_[value], subset); };
   for (const int root : rest_) {
     const auto value = static_cast<std::size_t>(match_[root]);
     if (has(open.data(), value))
-      components_.search(value, row, [&](const Word* values) { close(engine, part, values); });
+      components_.search(value, row, [&](const Word* values) { close(engine, subset, values); });
   }
-  close_core(engine, part);
+  close_core(engine, subset);
   return alive_;
 }
 
 // Moves a complete component to the front. `order_` stays a permutation even after a failure.
-void Matching::close(Engine& engine, const Part& part, const Word* values) {
+void Matching::close(Engine& engine, const Subset& subset, const Word* values) {
   start_here(engine);
-  for (std::size_t w = part.from; w < part.to; ++w) {
+  for (std::size_t w = subset.from; w < subset.to; ++w) {
     closed_[w] |= values[w];
-    for (Word left = values[w]; left; left &= left - 1) {
-      const int i = owner_[w * 64 + static_cast<std::size_t>(std::countr_zero(left))];
+    for (Word bits = values[w]; bits; bits &= bits - 1) {
+      const int i = owner_[w * 64 + static_cast<std::size_t>(std::countr_zero(bits))];
       place_next(i);
       const Word* words = row(i);
-      for (std::size_t v = part.from; v < part.to; ++v)
+      for (std::size_t v = subset.from; v < subset.to; ++v)
         if (const Word lost = words[v] & ~values[v]) alive_ = alive_ && remove(engine.domains(), i, v, lost);
     }
   }
 }
 
 // Finds the first component: the variables with a path to free values, else the component of one that reaches all.
-void Matching::find_core(const Domains& d, const Part& part) {
-  rest_.assign(order_.begin() + part.first, order_.begin() + part.last);
+void Matching::find_core(const Domains& d, const Subset& subset) {
+  rest_.assign(order_.begin() + subset.first, order_.begin() + subset.last);
   core_.clear();
   Word* members = members_.data();
-  std::copy(free_.begin() + part.from, free_.begin() + part.to, members + part.from);
-  if (std::any_of(members + part.from, members + part.to, [](Word w) { return w != 0; })) gather(d, part);
+  std::copy(free_.begin() + subset.from, free_.begin() + subset.to, members + subset.from);
+  if (std::any_of(members + subset.from, members + subset.to, [](Word w) { return w != 0; })) gather(d, subset);
   if (!core_.empty()) return;
-  if (!reaches_all(d, part.largest, part)) return;
-  core_.push_back(part.largest);
-  add(members, static_cast<std::size_t>(match_[part.largest]));
-  std::erase(rest_, part.largest);
-  gather(d, part);
+  if (!reaches_all(d, subset.largest, subset)) return;
+  core_.push_back(subset.largest);
+  add(members, static_cast<std::size_t>(match_[subset.largest]));
+  std::erase(rest_, subset.largest);
+  gather(d, subset);
 }
 
 // Moves variables that lead to the core into it, in a few rounds; the search handles the remaining ones.
-void Matching::gather(const Domains& d, const Part& part) {
+void Matching::gather(const Domains& d, const Subset& subset) {
   constexpr int kRounds = 4;
-  const std::span<const Word> members{members_.data() + part.from, part.to - part.from};
-  const Value base = base_ + static_cast<Value>(part.from * 64);
+  const std::span<const Word> members{members_.data() + subset.from, subset.to - subset.from};
+  const Value base = base_ + static_cast<Value>(subset.from * 64);
   const auto word = std::find_if(members.begin(), members.end(), [](Word w) { return w != 0; }) - members.begin();
   const Value likely = base + static_cast<Value>(word * 64);
   for (int round = 0; round < kRounds && !rest_.empty(); ++round) {
-    std::size_t left = 0;
+    std::size_t remaining = 0;
     for (std::size_t k = 0; k < rest_.size(); ++k) {
       if (k + kFar < rest_.size()) d.prefetch(xs_[rest_[k + kFar]]);
       if (k + kNear < rest_.size()) d.prefetch(xs_[rest_[k + kNear]], std::max(likely, d.lo(xs_[rest_[k + kNear]])));
       const int i = rest_[k];
       if (!d.meets(xs_[i], base, members)) {
-        rest_[left++] = i;
+        rest_[remaining++] = i;
         continue;
       }
       core_.push_back(i);
       add(members_.data(), static_cast<std::size_t>(match_[i]));
     }
-    if (left == rest_.size()) return;
-    rest_.resize(left);
+    if (remaining == rest_.size()) return;
+    rest_.resize(remaining);
   }
 }
 
-bool Matching::reaches_all(const Domains& d, int pivot, const Part& part) {
+bool Matching::reaches_all(const Domains& d, int pivot, const Subset& subset) {
   std::vector<Word>& open = components_.open;
-  std::fill(open.begin() + part.from, open.begin() + part.to, 0);
+  std::fill(open.begin() + subset.from, open.begin() + subset.to, 0);
   for (const int i : rest_) add(open.data(), static_cast<std::size_t>(match_[i]));
   drop(open.data(), static_cast<std::size_t>(match_[pivot]));
-  std::size_t left = rest_.size() - 1;
+  std::size_t unreached = rest_.size() - 1;
   queue_.assign(1, pivot);
-  for (std::size_t next = 0; next < queue_.size() && left > 0; ++next) {
-    const Word* words = load(d, queue_[next], part);
-    for (std::size_t w = part.from; w < part.to; ++w) {
-      Word found = words[w] & open[w];
-      open[w] &= ~found;
-      for (; found; found &= found - 1, --left)
-        queue_.push_back(owner_[w * 64 + static_cast<std::size_t>(std::countr_zero(found))]);
+  for (std::size_t next = 0; next < queue_.size() && unreached > 0; ++next) {
+    const Word* words = load(d, queue_[next], subset);
+    for (std::size_t w = subset.from; w < subset.to; ++w) {
+      Word reached = words[w] & open[w];
+      open[w] &= ~reached;
+      for (; reached; reached &= reached - 1, --unreached)
+        queue_.push_back(owner_[w * 64 + static_cast<std::size_t>(std::countr_zero(reached))]);
     }
   }
-  return left == 0;
+  return unreached == 0;
 }
 
 // Makes the rest one component with the core: it keeps all values except those of complete components.
-void Matching::close_core(Engine& engine, const Part& part) {
-  if (fill_ < part.last) start_here(engine);
+void Matching::close_core(Engine& engine, const Subset& subset) {
+  if (fill_ < subset.last) start_here(engine);
   Domains& d = engine.domains();
-  for (std::size_t w = part.from; w < part.to; ++w) {
+  for (std::size_t w = subset.from; w < subset.to; ++w) {
     if (!closed_[w]) continue;
     const Value base = base_ + static_cast<Value>(w * 64);
-    for (std::size_t p = fill_; p < part.last && alive_; ++p) {
-      if (p + kFar < part.last) d.prefetch(xs_[order_[p + kFar]]);
-      if (p + kNear < part.last) d.prefetch(xs_[order_[p + kNear]], base);
+    for (std::size_t p = fill_; p < subset.last && alive_; ++p) {
+      if (p + kFar < subset.last) d.prefetch(xs_[order_[p + kFar]]);
+      if (p + kNear < subset.last) d.prefetch(xs_[order_[p + kNear]], base);
       const int i = order_[p];
       const Word words = loaded_[i] == call_ ? row(i)[w] : d.row_word(xs_[i], base);
       if (const Word lost = words & closed_[w]) alive_ = remove(d, i, w, lost);
@@ -345,22 +345,22 @@ void Matching::close_core(Engine& engine, const Part& part) {
 
 void Matching::place_next(int i) {
   const int other = order_[fill_];
-  std::swap(order_[fill_], order_[place_[i]]);
-  place_[other] = place_[i];
-  place_[i] = fill_++;
+  std::swap(order_[fill_], order_[position_[i]]);
+  position_[other] = position_[i];
+  position_[i] = fill_++;
 }
 
 // Moves components with labels to the front, where the core stays behind them, and removes lost values; returns false
 // if a domain becomes empty.
-bool Matching::settle(Engine& engine, const Part& part, std::span<different::Label> labels,
+bool Matching::settle(Engine& engine, const Subset& subset, std::span<different::Label> labels,
                       std::span<const different::Loss> losses) {
   std::sort(labels.begin(), labels.end(), [](const auto& a, const auto& b) { return a.label < b.label; });
-  fill_ = part.first;
+  fill_ = subset.first;
   for (std::size_t k = 0; k < labels.size(); ++k) {
     if (k == 0 || labels[k].label != labels[k - 1].label) start_here(engine);
     place_next(static_cast<int>(labels[k].member));
   }
-  if (fill_ < part.last) start_here(engine);
+  if (fill_ < subset.last) start_here(engine);
   Domains& d = engine.domains();
   for (std::size_t k = 0; k < losses.size(); ++k) {
     if (k + kFar < losses.size()) d.prefetch(xs_[losses[k + kFar].member]);

@@ -25,7 +25,7 @@ class Matching final : public Propagator {
 
   // Variables `order_[first]` to `order_[last - 1]`; once measured, the words of their values, and the variable with
   // the most values.
-  struct Part {
+  struct Subset {
     std::size_t first, last, from, to;
     int largest;
     std::size_t size() const { return last - first; }
@@ -44,8 +44,8 @@ class Matching final : public Propagator {
   // the CPU, or `settle` takes the device's result. Those that return a Boolean return false after a failure.
   [[nodiscard]] bool prepare(Engine& engine);
   Outcome divide_here(Engine& engine);
-  [[nodiscard]] bool divide(Engine& engine, std::span<Part> parts);
-  [[nodiscard]] bool settle(Engine& engine, const Part& part, std::span<different::Label> labels,
+  [[nodiscard]] bool divide(Engine& engine, std::span<Subset> subsets);
+  [[nodiscard]] bool settle(Engine& engine, const Subset& subset, std::span<different::Label> labels,
                             std::span<const different::Loss> losses);
 
   // Lets a device filter this constraint; the device numbers the variables from an offset on.
@@ -58,7 +58,7 @@ class Matching final : public Propagator {
   Value base() const { return base_; }
   std::size_t words() const { return words_; }
   bool repeats() const { return repeats_; }
-  std::span<Part> parts() { return parts_; }
+  std::span<Subset> subsets() { return subsets_; }
   std::span<const int> order() const { return order_; }
   int match(int i) const { return match_[i]; }
   std::span<const Word> free_values() const { return free_; }
@@ -67,24 +67,24 @@ class Matching final : public Propagator {
 
  private:
   Word* row(std::size_t i) { return rows_.data() + i * words_; }
-  const Word* load(const Domains& d, int i, const Part& part);
+  const Word* load(const Domains& d, int i, const Subset& subset);
   static bool has(const Word* words, std::size_t bit) { return words[bit / 64] >> (bit % 64) & 1; }
   static void add(Word* words, std::size_t bit) { words[bit / 64] |= Word{1} << (bit % 64); }
   static void drop(Word* words, std::size_t bit) { words[bit / 64] &= ~(Word{1} << (bit % 64)); }
 
   void release(int i);
-  Part part_of(const Engine& engine, int i) const;
-  void measure(const Domains& d, Part& part) const;
-  bool repair(const Domains& d, Part& part);
-  bool augment(const Domains& d, int i, const Part& part);
+  Subset subset_of(const Engine& engine, int i) const;
+  void measure(const Domains& d, Subset& subset) const;
+  bool repair(const Domains& d, Subset& subset);
+  bool augment(const Domains& d, int i, const Subset& subset);
   void rematch(std::size_t value, int last);
 
-  bool split(Engine& engine, Part& part);
-  void find_core(const Domains& d, const Part& part);
-  void gather(const Domains& d, const Part& part);
-  bool reaches_all(const Domains& d, int pivot, const Part& part);
-  void close(Engine& engine, const Part& part, const Word* values);
-  void close_core(Engine& engine, const Part& part);
+  bool split(Engine& engine, Subset& subset);
+  void find_core(const Domains& d, const Subset& subset);
+  void gather(const Domains& d, const Subset& subset);
+  bool reaches_all(const Domains& d, int pivot, const Subset& subset);
+  void close(Engine& engine, const Subset& subset, const Word* values);
+  void close_core(Engine& engine, const Subset& subset);
   void place_next(int i);
   void start_here(Engine& engine);
   bool remove(Domains& d, int i, std::size_t w, Word lost);
@@ -105,9 +105,9 @@ class Matching final : public Propagator {
 
   // Components are ranges of `order_`; a trailed bit says where one begins.
   std::vector<int> order_;
-  std::vector<std::size_t> place_;
+  std::vector<std::size_t> position_;
   std::size_t starts_ = 0;
-  std::vector<Part> parts_;
+  std::vector<Subset> subsets_;
   std::vector<std::uint64_t> listed_;  // by the position of a component's begin: the call that listed it
 
   // State of one augmentation or one search for components, whose nodes are values.

@@ -81,8 +81,8 @@ class Regular final : public Propagator {
   template <class F>
   void each_state(const Trail& trail, std::size_t layer, F f) const {
     for (std::size_t w = 0; w < words_; ++w)
-      for (std::uint64_t left = trail.get(word(layer, w)); left; left &= left - 1)
-        f(w * 64 + static_cast<std::size_t>(std::countr_zero(left)));
+      for (std::uint64_t bits = trail.get(word(layer, w)); bits; bits &= bits - 1)
+        f(w * 64 + static_cast<std::size_t>(std::countr_zero(bits)));
   }
 
   void read_symbols(const Domains& d, std::size_t i) {

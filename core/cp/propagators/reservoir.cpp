@@ -11,9 +11,9 @@ namespace {
 
 class Reservoir final : public Propagator {
  public:
-  Reservoir(Views times, Values changes, Views presences, Value least, Value most)
+  Reservoir(Views times, Values changes, Views presences, Value least, Value capacity)
       : Propagator(Priority::quadratic), times_(std::move(times)), presences_(std::move(presences)),
-        changes_(std::move(changes)), least_(least), most_(most) {}
+        changes_(std::move(changes)), least_(least), capacity_(capacity) {}
 
   void attach(Engine& engine) override {
     for (std::size_t i = 0; i < times_.size(); ++i)
@@ -22,7 +22,7 @@ class Reservoir final : public Propagator {
 
   Outcome propagate(Engine& engine) override {
     Domains& d = engine.domains();
-    if (!keep_above(d, 1, least_) || !keep_above(d, -1, -most_)) return Outcome::failed;
+    if (!keep_above(d, 1, least_) || !keep_above(d, -1, -capacity_)) return Outcome::failed;
     return Outcome::again;
   }
 
@@ -83,7 +83,7 @@ class Reservoir final : public Propagator {
 
   Views times_, presences_;
   Values changes_;
-  Value least_, most_;
+  Value least_, capacity_;
   std::vector<Step> steps_;
 };
 

@@ -22,15 +22,15 @@ class ThetaTree {
   }
 
   // Puts a task into the set, or into the second set, or removes it from both.
-  void insert(std::size_t place, Value start, Value duration) {
-    set(place, {duration, duration, start + duration, start + duration, kNone, kNone});
+  void insert(std::size_t position, Value start, Value duration) {
+    set(position, {duration, duration, start + duration, start + duration, kNone, kNone});
   }
-  void insert_candidate(std::size_t place, Value start, Value duration) {
-    const auto i = static_cast<std::int32_t>(place);
-    set(place, {0, duration, kNever, start + duration, i, i});
+  void insert_candidate(std::size_t position, Value start, Value duration) {
+    const auto i = static_cast<std::int32_t>(position);
+    set(position, {0, duration, kNever, start + duration, i, i});
   }
-  void remove(std::size_t place) { set(place, {}); }
-  bool has(std::size_t place) const { return nodes_[leaves_ + place].completion != kNever; }
+  void remove(std::size_t position) { set(position, {}); }
+  bool has(std::size_t position) const { return nodes_[leaves_ + position].completion != kNever; }
 
   // Earliest completion of the set; the latest one of the set with at most one candidate; and the place of that
   // candidate.
@@ -46,8 +46,8 @@ class ThetaTree {
     std::int32_t duration_by = kNone, extended_by = kNone;
   };
 
-  void set(std::size_t place, const Node& leaf) {
-    std::size_t i = leaves_ + place;
+  void set(std::size_t position, const Node& leaf) {
+    std::size_t i = leaves_ + position;
     nodes_[i] = leaf;
     for (i /= 2; i > 0; i /= 2) nodes_[i] = joined(nodes_[2 * i], nodes_[2 * i + 1]);
   }

@@ -43,8 +43,8 @@ class CycleOfEdges final : public Propagator {
 
   Outcome propagate(Engine& engine) override {
     for (const int i : touched) {
-      const auto place = static_cast<std::size_t>(i), n = successors_.size();
-      if (place < n ? !look_at_node(engine.domains(), place) : !look_at_edge(engine, place - n)) return Outcome::failed;
+      const auto index = static_cast<std::size_t>(i), n = successors_.size();
+      if (index < n ? !look_at_node(engine.domains(), index) : !look_at_edge(engine, index - n)) return Outcome::failed;
     }
     return Outcome::again;
   }
@@ -229,13 +229,13 @@ Graph undirected_graph(const ConstraintCall& call) {
   std::vector<std::pair<Value, Value>> pairs;
   const Values from = call.values(1), to = call.values(2);
   for (std::size_t e = 0; e < from.size(); ++e) {
-    const auto [least, most] = std::minmax(from[e], to[e]);
-    if (least < 0 || most >= nodes || least == most)
+    const auto [least, largest] = std::minmax(from[e], to[e]);
+    if (least < 0 || largest >= nodes || least == largest)
       call.refuse("edge " + std::to_string(from[e]) + " to " + std::to_string(to[e]) +
                   " is not between two nodes of 0 to " + std::to_string(nodes - 1));
-    pairs.emplace_back(least, most);
+    pairs.emplace_back(least, largest);
     graph.from.push_back(static_cast<int>(least));
-    graph.to.push_back(static_cast<int>(most));
+    graph.to.push_back(static_cast<int>(largest));
   }
   std::sort(pairs.begin(), pairs.end());
   const auto twice = std::adjacent_find(pairs.begin(), pairs.end());

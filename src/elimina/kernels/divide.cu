@@ -1,4 +1,4 @@
-// AllDifferent's filtering (include/elimina/different.hpp): changes are written first, then parts are divided, each by a team of
+// AllDifferent's filtering (include/elimina/different.hpp): changes are written first, then subsets are divided, each by a team of
 // blocks, or several one after another by a single block with its board in shared memory. Blocks wait for each other, so all have to
 // be resident.
 #include <elimina/different.hpp>
@@ -38,7 +38,7 @@ struct BlockTeam {
     atomicMax(at, value);
   }
   __device__ void add(u32* at, u32 count) const { atomicAdd(at, count); }
-  __device__ u32 take(u32* at) const { return atomicAdd(at, 1u); }
+  __device__ u32 next_index(u32* at) const { return atomicAdd(at, 1u); }
   __device__ void publish() const { __threadfence_system(); }
 
   __device__ void sync() {
@@ -67,14 +67,14 @@ __global__ void __launch_bounds__(512) divide(Call c) {
     __syncthreads();
   }
   const u32 teams = gridDim.x / c.blocks;
-  for (u32 p = blockIdx.x / c.blocks; p < c.part_count; p += teams) {
-    const different::Part part = c.parts[p];
-    BlockTeam team(blockIdx.x % c.blocks, c.blocks, c.barriers + p, part.words);
-    different::Division<BlockTeam>(team, c, part, c.blocks == 1 ? board : c.scratch + part.board, c.scratch + part.rows).run(c.answers + p);
+  for (u32 p = blockIdx.x / c.blocks; p < c.subset_count; p += teams) {
+    const different::Subset subset = c.subsets[p];
+    BlockTeam team(blockIdx.x % c.blocks, c.blocks, c.barriers + p, subset.words);
+    different::Division<BlockTeam>(team, c, subset, c.blocks == 1 ? board : c.scratch + subset.board, c.scratch + subset.rows).run(c.answers + p);
     if (team.thread() == 0) {
       __threadfence_system();
       const u32 before = c.arrivals + (gridDim.x > 1 ? gridDim.x : 0);
-      if (atomicAdd(c.arrived, 1u) + 1 == before + c.part_count) *const_cast<volatile u32*>(c.done) = c.ticket;
+      if (atomicAdd(c.arrived, 1u) + 1 == before + c.subset_count) *const_cast<volatile u32*>(c.done) = c.ticket;
     }
     __syncthreads();
   }

@@ -23,7 +23,7 @@ struct Bounds {
 };
 
 // Members of one constraint (from `members` on) to divide: all, or those listed from `list` on.
-struct Part {
+struct Subset {
   u32 members, count, words;
   i32 list;
   u32 free, has_free;      // begin of the mask of values without a member; 1 if there is such a value
@@ -70,11 +70,11 @@ struct Call {
   const WordChange* words;
   const BoundsChange* new_bounds;
   const MatchChange* matches;
-  const Part* host_parts;
+  const Subset* host_subsets;
   const u32* host_lists;
   const u64* host_free;
-  u32 word_count, bounds_count, match_count, part_count, list_count, free_count;
-  Part* parts;
+  u32 word_count, bounds_count, match_count, subset_count, list_count, free_count;
+  Subset* subsets;
   u32* lists;
   u64* free;
   u64* scratch;
@@ -103,8 +103,8 @@ class Update {
 
   ELIMINA_HD void run() {
     const Call& c = call_;
-    each(c.part_count, [&](u64 i) { c.parts[i] = c.host_parts[i]; });
-    each(c.part_count, [&](u64 i) { c.barriers[i] = 0; });
+    each(c.subset_count, [&](u64 i) { c.subsets[i] = c.host_subsets[i]; });
+    each(c.subset_count, [&](u64 i) { c.barriers[i] = 0; });
     each(c.free_count, [&](u64 i) { c.free[i] = c.host_free[i]; });
     each(c.list_count, [&](u64 i) { c.lists[i] = c.host_lists[i]; });
     each(c.match_count, [&](u64 i) { c.match[c.matches[i].member] = c.matches[i].value; });
@@ -132,7 +132,7 @@ struct Row {
 
   ELIMINA_HD i32 from() const { return bounds.lo < first ? 0 : (bounds.lo - first) >> 6; }
   ELIMINA_HD i32 to() const { return ((bounds.hi - first) >> 6) + 1; }
-  ELIMINA_HD u64 own(i32 i) const {
+  ELIMINA_HD u64 domain_word(i32 i) const {
     if (i < bounds.lo >> 6 || i > bounds.hi >> 6) return 0;
     u64 word = words[i];
     if (i == bounds.lo >> 6) word &= ~u64(0) << (bounds.lo & 63);
@@ -141,7 +141,7 @@ struct Row {
   }
   ELIMINA_HD u64 word(i32 w) const {
     const i32 bit = first + 64 * w, shift = bit & 63;
-    return shift ? own(bit >> 6) >> shift | own((bit >> 6) + 1) << (64 - shift) : own(bit >> 6);
+    return shift ? domain_word(bit >> 6) >> shift | domain_word((bit >> 6) + 1) << (64 - shift) : domain_word(bit >> 6);
   }
 };
 
@@ -151,37 +151,37 @@ struct Row {
 template <class Team>
 class Division {
  public:
-  ELIMINA_HD Division(Team& team, const Call& call, const Part& part, u64* board, u64* rows)
-      : team_(team), call_(call), part_(part), count_(i32(part.count)), words_(i32(part.words)), rows_(rows) {
+  ELIMINA_HD Division(Team& team, const Call& call, const Subset& subset, u64* board, u64* rows)
+      : team_(team), call_(call), subset_(subset), count_(i32(subset.count)), words_(i32(subset.words)), rows_(rows) {
     core_ = board;
     lost_ = core_ + words_;
     backward_ = lost_ + words_;
     forward_ = backward_ + words_;
     first_pivot_ = forward_ + words_;
     i32* next = reinterpret_cast<i32*>(first_pivot_ + 1);
-    const auto take = [&](i32 size) {
+    const auto reserve = [&](i32 size) {
       i32* const at = next;
       next += size;
       return at;
     };
-    counters_ = reinterpret_cast<u32*>(take(kCounters));
-    lost_words_ = reinterpret_cast<u32*>(take(words_));
-    member_ = take(count_);
-    match_ = take(count_);
-    state_ = take(count_);
-    colour_ = take(count_);
-    remaining_ = take(count_);
-    lists_[0] = take(count_);
-    lists_[1] = take(count_);
-    pivot_ = take(3 * count_);
+    counters_ = reinterpret_cast<u32*>(reserve(kCounters));
+    lost_words_ = reinterpret_cast<u32*>(reserve(words_));
+    member_ = reserve(count_);
+    match_ = reserve(count_);
+    state_ = reserve(count_);
+    colour_ = reserve(count_);
+    remaining_ = reserve(count_);
+    lists_[0] = reserve(count_);
+    lists_[1] = reserve(count_);
+    pivot_ = reserve(3 * count_);
   }
 
   ELIMINA_HD void run(Answer* answer) {
     begin();
-    const i32 left = part_.has_free ? gather() : count_;
+    const i32 undecided = subset_.has_free ? gather() : count_;
     bool is_complete = has_rounds();
-    if (left > 0 && is_complete) {
-      const bool has_core = left < count_;
+    if (undecided > 0 && is_complete) {
+      const bool has_core = undecided < count_;
       const i32 alive = list_remaining(has_core);
       is_complete = alive == 0 || divide(alive, has_core);
       if (has_core || alive == 0 || is_whole_) take_lost(has_core);
@@ -202,22 +202,22 @@ class Division {
   ELIMINA_HD u32 member(i32 k) const { return u32(team_.load(member_ + k)); }
   ELIMINA_HD i32 remaining(i32 j) const { return team_.load(remaining_ + j); }
   ELIMINA_HD Row row(i32 k) const {
-    const Member m = call_.members[part_.members + member(k)];
+    const Member m = call_.members[subset_.members + member(k)];
     return {call_.rows + m.row, call_.bounds[m.variable], m.first};
   }
   ELIMINA_HD u64* kept_row(i32 j) const { return rows_ + u64(j) * u64(words_); }
 
   ELIMINA_HD void begin() {
     for (i32 w = team_.thread(); w < words_; w += team_.threads()) {
-      core_[w] = call_.free[part_.free + u32(w)];
+      core_[w] = call_.free[subset_.free + u32(w)];
       lost_[w] = backward_[w] = forward_[w] = 0;
     }
     for (i32 i = team_.thread(); i < kCounters; i += team_.threads()) counters_[i] = 0;
     if (team_.thread() == 0) *first_pivot_ = 0;
     for (i32 k = team_.thread(); k < count_; k += team_.threads()) {
-      const i32 i = part_.list < 0 ? k : i32(call_.lists[part_.list + k]);
+      const i32 i = subset_.list < 0 ? k : i32(call_.lists[subset_.list + k]);
       member_[k] = i;
-      match_[k] = call_.match[part_.members + u32(i)];
+      match_[k] = call_.match[subset_.members + u32(i)];
       state_[k] = kOpen;
     }
     team_.sync();
@@ -235,21 +235,21 @@ class Division {
 
   // Gathers variables that lead to free values; returns the number of the others.
   ELIMINA_HD i32 gather() {
-    for (i32 left = count_;;) {
+    for (i32 undecided = count_;;) {
       u32* const joined = counter();
-      u32 mine = 0;
+      u32 gathered_here = 0;
       for (i32 k = team_.group(); k < count_; k += team_.groups()) {
         if (team_.any(team_.load(state_ + k) != kOpen) || !meets(row(k), core_) || team_.lane() != 0) continue;
         state_[k] = kCore;
         set(core_, match(k));
-        ++mine;
+        ++gathered_here;
       }
-      if (mine) team_.add(joined, mine);
+      if (gathered_here) team_.add(joined, gathered_here);
       team_.sync();
       ++round_;
-      const i32 found = i32(team_.load(joined));
-      left -= found;
-      if (found == 0 || left == 0 || !has_rounds()) return left;
+      const i32 gathered = i32(team_.load(joined));
+      undecided -= gathered;
+      if (gathered == 0 || undecided == 0 || !has_rounds()) return undecided;
     }
   }
 
@@ -271,13 +271,13 @@ class Division {
       const Bounds bounds = row(k).bounds;
       const bool is_fixed = bounds.lo == bounds.hi;
       if ((is_fixed || has_core) && set(lost_, value) == 0)
-        lost_words_[team_.take(counters_ + kLostWords)] = u32(value >> 6);
+        lost_words_[team_.next_index(counters_ + kLostWords)] = u32(value >> 6);
       if (is_fixed) {
         state_[k] = kFixed;
         label(k, k);
         continue;
       }
-      const i32 j = i32(team_.take(counters_ + kRemaining));
+      const i32 j = i32(team_.next_index(counters_ + kRemaining));
       remaining_[j] = k;
       team_.raise(first_pivot_, u64(bounds.hi - bounds.lo) << 32 | u64(j));
     }
@@ -298,12 +298,12 @@ class Division {
 
   ELIMINA_HD void lose(i32 k, i32 w, u64 values) {
     if (!values) return;
-    const u32 at = team_.take(counters_ + kLosses);
-    if (at < part_.losses) call_.losses[part_.first_loss + at] = {member(k), u32(w), values};
+    const u32 at = team_.next_index(counters_ + kLosses);
+    if (at < subset_.losses) call_.losses[subset_.first_loss + at] = {member(k), u32(w), values};
   }
 
   ELIMINA_HD void label(i32 k, i32 component) {
-    call_.labels[part_.first_label + team_.take(counters_ + kLabels)] = {member(k), component};
+    call_.labels[subset_.first_label + team_.next_index(counters_ + kLabels)] = {member(k), component};
   }
 
   // The first pivot is the variable with the widest row, with rows of the domains. Returns false if this takes too many rounds.
@@ -351,7 +351,7 @@ class Division {
   // are the domains, and the search ends once both sets have all nodes.
   ELIMINA_HD bool reach(const i32* list, i32 alive, i32 pivot) {
     for (i32 back = 1, fore = 0; has_rounds();) {
-      u32* const found = counter();
+      u32* const counts = counter();
       u32 joining = 0, expanding = 0;
       for (i32 i = team_.group(); i < alive; i += team_.groups()) {
         const i32 j = list ? team_.load(list + i) : i, k = remaining(j), value = match(k);
@@ -370,11 +370,11 @@ class Division {
           ++expanding;
         }
       }
-      if (joining) team_.add(found, joining);
-      if (expanding) team_.add(found + 1, expanding);
+      if (joining) team_.add(counts, joining);
+      if (expanding) team_.add(counts + 1, expanding);
       team_.sync();
       ++round_;
-      const i32 joined = i32(team_.load(found)), expanded = i32(team_.load(found + 1));
+      const i32 joined = i32(team_.load(counts)), expanded = i32(team_.load(counts + 1));
       back += joined;
       fore += expanded;
       is_whole_ = pivot >= 0 && back == alive && fore == alive;
@@ -412,9 +412,10 @@ class Division {
       u64* const words = kept_row(j);
       bool some = false;
       for (i32 w = team_.lane(); w < words_; w += team_.lanes()) {
-        const u64 b = team_.load(backward_ + w), f = team_.load(forward_ + w), own = w == value >> 6 ? bit(value) : 0;
+        const u64 b = team_.load(backward_ + w), f = team_.load(forward_ + w),
+                  own_bit = w == value >> 6 ? bit(value) : 0;
         const u64 word =
-            (first_pivot < 0 ? team_.load(words + w) : r.word(w) & ~own) & (back ? b : ~b) & (fore ? f : ~f);
+            (first_pivot < 0 ? team_.load(words + w) : r.word(w) & ~own_bit) & (back ? b : ~b) & (fore ? f : ~f);
         words[w] = word;
         some |= word != 0;
       }
@@ -435,12 +436,12 @@ class Division {
   ELIMINA_HD void go_on(i32 j, i32 colour, i32 turn) {
     if (team_.lane() != 0) return;
     colour_[j] = colour;
-    lists_[turn][team_.take(counters_ + kNext + turn)] = j;
+    lists_[turn][team_.next_index(counters_ + kNext + turn)] = j;
   }
 
   Team& team_;
   const Call& call_;
-  const Part& part_;
+  const Subset& subset_;
   const i32 count_, words_;
   u64 *core_, *lost_, *backward_, *forward_, *first_pivot_, *rows_;
   u32 *lost_words_, *counters_;
