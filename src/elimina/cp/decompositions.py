@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from numpy.typing import ArrayLike
 
@@ -226,17 +227,8 @@ def _no_overlap(
     return _all(conditions)
 
 
-def _no_overlap_2d(
-    model: DerivedConstraints,
-    xs: Sequence[Task],
-    ys: Sequence[Task],
-    widths: Sequence[Operand] | None = None,
-    heights: Sequence[Operand] | None = None,
-    presences: Sequence[Operand] | None = None,
-    *,
-    strict: bool = False,
-) -> Operand:
-    columns = boxes_of(model, xs, ys, widths, heights, presences)
+def _no_overlap_2d(model: DerivedConstraints, *sides: Any, strict: bool = False, **named_sides: Any) -> Operand:
+    columns = boxes_of(model, *sides, **named_sides)
     boxes = [tuple(map(model.expression, box)) for box in zip(*columns.values(), strict=True)]
     conditions: list[Operand] = [size >= 0 for box in boxes for size in box[2:4]]
     for first, second in itertools.combinations(boxes, 2):

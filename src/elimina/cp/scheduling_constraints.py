@@ -273,9 +273,9 @@ def boxes_of(
     model: ExpressionFunctions,
     xs: Sequence[Task],
     ys: Sequence[Task],
-    widths: Sequence[Operand] | None,
-    heights: Sequence[Operand] | None,
-    presences: Sequence[Operand] | None,
+    widths: Sequence[Operand] | None = None,
+    heights: Sequence[Operand] | None = None,
+    presences: Sequence[Operand] | None = None,
 ) -> dict[str, list[Any]]:
     """Return the sides, the sizes and the presences of boxes.
 
