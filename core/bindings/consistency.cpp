@@ -120,11 +120,6 @@ void make_reduction(Reduction* self, std::vector<int> sizes, Words<const std::in
   new (self) Reduction(model, order);
 }
 
-std::tuple<std::vector<int>, Cost, Functions> rest_of(const Reduction& reduction) {
-  const auto& rest = reduction.rest();
-  return {rest.size, rest.constant, functions_of(rest)};
-}
-
 std::vector<int> extend(const Reduction& reduction, const std::vector<int>& value) {
   if (value.size() != reduction.kept().size()) throw nb::value_error("there are other variables than values");
   for (std::size_t i = 0; i < value.size(); ++i)
@@ -150,8 +145,9 @@ void bind_consistency(nb::module_& m) {
       "remains.")
       .def("__init__", &make_reduction, "sizes"_a, "starts"_a, "members"_a, "costs"_a, "order"_a)
       .def_prop_ro("kept", &Reduction::kept, "Remaining variables, by their numbers in the model.")
-      .def_prop_ro("rest", &rest_of, nb::rv_policy::move,
-                   "Remaining model: sizes, a constant cost, and starts and variables of scopes, and their costs.")
+      .def_prop_ro(
+          "rest", [](const Reduction& reduction) { return arrays_of(reduction.rest()); }, nb::rv_policy::move,
+          "Remaining model.")
       .def_prop_ro(
           "is_packing", [](const Reduction& reduction) { return is_packing(reduction.rest()); },
           "True if most functions of the remaining model forbid a pair of values of two binary variables, and "

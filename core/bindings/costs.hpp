@@ -58,10 +58,16 @@ inline elimina::network::Network network_of(std::vector<int> sizes, const Scopes
   return network;
 }
 
-// Starts and variables of the functions' scopes, and their costs.
-using Functions = std::tuple<Array<std::int64_t>, Array<elimina::network::Var>, Array<elimina::network::Cost>>;
+// A cost-function network as Python reads it.
+struct NetworkArrays {
+  std::vector<int> sizes;
+  elimina::network::Cost constant;
+  Array<std::int64_t> starts;
+  Array<elimina::network::Var> members;
+  Array<elimina::network::Cost> costs;
+};
 
-inline Functions functions_of(const elimina::network::Network& network) {
+inline NetworkArrays arrays_of(const elimina::network::Network& network) {
   std::vector<std::int64_t> starts{0};
   std::vector<elimina::network::Var> members;
   std::vector<elimina::network::Cost> costs;
@@ -70,5 +76,6 @@ inline Functions functions_of(const elimina::network::Network& network) {
     costs.insert(costs.end(), function.cost.begin(), function.cost.end());
     starts.push_back(std::int64_t(members.size()));
   }
-  return {array_of(std::move(starts)), array_of(std::move(members)), array_of(std::move(costs))};
+  return {network.size, network.constant, array_of(std::move(starts)), array_of(std::move(members)),
+          array_of(std::move(costs))};
 }

@@ -44,21 +44,27 @@ nb::dict minimise_costs(std::vector<int> sizes, Words<const std::int64_t> starts
   return result;
 }
 
-std::tuple<Cost, Functions> shift_costs(std::vector<int> sizes, Words<const std::int64_t> starts,
-                                        Words<const Var> members, const Costs& costs, Cost constant, Cost upper,
-                                        double seconds, Cost least_gain, nb::object poll) {
+NetworkArrays shift_costs(std::vector<int> sizes, Words<const std::int64_t> starts, Words<const Var> members,
+                          const Costs& costs, Cost constant, Cost upper, double seconds, Cost least_gain,
+                          nb::object poll) {
   const Network network = network_of(std::move(sizes), {starts, members}, costs, constant, upper);
   Ended ended;
   Network shifted = unlocked([&] { return shift(network, seconds, least_gain, listener_of(poll, ended)); });
   if (elimina::stopped()) throw elimina::Stopped{};
   if (ended.interrupted) PyErr_SetNone(PyExc_KeyboardInterrupt);
   if (ended.raised || ended.interrupted) throw nb::python_error();
-  return {shifted.constant, functions_of(shifted)};
+  return arrays_of(shifted);
 }
 
 }  // namespace
 
 void bind_filter(nb::module_& m) {
+  nb::class_<NetworkArrays>(m, "CostArrays", "Cost functions, those of one scope after another.")
+      .def_ro("sizes", &NetworkArrays::sizes, "Domain sizes of the variables.")
+      .def_ro("constant", &NetworkArrays::constant, "Constant cost.")
+      .def_ro("starts", &NetworkArrays::starts, nb::rv_policy::reference, "Starts of the scopes.")
+      .def_ro("members", &NetworkArrays::members, nb::rv_policy::reference, "Variables of the scopes.")
+      .def_ro("costs", &NetworkArrays::costs, nb::rv_policy::reference, "Costs of all cells.");
   m.attr("FORBIDDEN_COST") = forbidden;
   m.def("minimise_costs", &minimise_costs, "sizes"_a, "starts"_a, "members"_a, "costs"_a, "upper"_a, "seconds"_a,
         "most_rows"_a, "seed"_a, "poll"_a,
@@ -67,10 +73,9 @@ void bind_filter(nb::module_& m) {
         "the best value if it is new (else None), and ends the search by False; so does an interruption.");
   m.def("shift_costs", &shift_costs, "sizes"_a, "starts"_a, "members"_a, "costs"_a, "constant"_a, "upper"_a,
         "seconds"_a, "least_gain"_a, "poll"_a,
-        "Return an equivalent sum of costs (as in `minimise_costs`, but up to 2^48 in total): a lower "
-        "bound, and starts and variables of scopes, and their costs, first those of several variables in "
-        "the given sequence, then one function for each variable. Assignments that cost at least `upper` "
-        "are lost.");
+        "Return an equivalent sum of costs (as in `minimise_costs`, but up to 2^48 in total): the constant is a "
+        "lower bound; first come the functions of several variables in the given sequence, then one function for "
+        "each variable. Assignments that cost at least `upper` are lost.");
 }
 
 }  // namespace elimina::filter

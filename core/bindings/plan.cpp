@@ -80,6 +80,12 @@ std::shared_ptr<PlannedTree> make_tree(Words<const i64> sizes, Words<const i64> 
 
 nb::tuple lists_of(const Lists& lists) { return nb::make_tuple(array_of(lists.starts), array_of(lists.items)); }
 
+// Maximal cliques; scopes and separators as starts and members.
+struct PlannedCliques {
+  nb::tuple scopes, separators;
+  Array<int> parents;
+};
+
 PlannedSteps make_steps(std::shared_ptr<PlannedTree> tree, const std::string& passes, int tables, bool matched,
                         Words<const double> weights, Words<const int> wanted, bool products, bool fused,
                         const std::vector<std::vector<int>>& families) {
@@ -112,10 +118,16 @@ PlannedSteps make_steps(std::shared_ptr<PlannedTree> tree, const std::string& pa
   return made;
 }
 
-nb::tuple make_bounds(std::shared_ptr<PlannedTree> tree, int tables, i64 cells) {
+// Steps that bound the messages of others; for each node, the tables of its bounds, as starts and members.
+struct BoundSteps {
+  PlannedSteps steps;
+  nb::tuple upward, downward;
+};
+
+BoundSteps make_bounds(std::shared_ptr<PlannedTree> tree, int tables, i64 cells) {
   RowBounds made = unlocked([&] { return row_bounds(tree->tree, tree->scopes, tree->sizes, tables, cells); });
-  return nb::make_tuple(PlannedSteps{tree, std::make_shared<Steps>(std::move(made.steps))}, lists_of(made.upward),
-                        lists_of(made.rest));
+  return {PlannedSteps{tree, std::make_shared<Steps>(std::move(made.steps))}, lists_of(made.upward),
+          lists_of(made.rest)};
 }
 
 PlannedSteps move_steps(const PlannedSteps& made, Words<const int> sequence) {
@@ -152,8 +164,13 @@ Array<i64> first_sizes(const LaidOutSteps& self, Words<const i64> steps) {
   return array_of(std::move(sizes));
 }
 
-// Starts of the tables that each step reads, their sources and factors, and the combinations of each step.
-nb::tuple tables_of(const PlannedSteps& made) {
+struct StepTables {
+  Array<i64> starts;
+  Array<int> sources, factors;
+  Array<double> combinations;
+};
+
+StepTables tables_of(const PlannedSteps& made) {
   std::vector<int> sources, factors;
   for (const Read& read : made.steps->reads) {
     sources.push_back(read.source);
@@ -164,13 +181,17 @@ nb::tuple tables_of(const PlannedSteps& made) {
     work.push_back(double(step.domain));
     for (const int v : made.steps->scopes[step.scope]) work.back() *= double(made.tree->sizes[v]);
   }
-  return nb::make_tuple(array_of(made.steps->first), array_of(std::move(sources)), array_of(std::move(factors)),
-                        array_of(std::move(work)));
+  return {array_of(made.steps->first), array_of(std::move(sources)), array_of(std::move(factors)),
+          array_of(std::move(work))};
 }
 
 }  // namespace
 
 void bind_plan(nb::module_& m) {
+  nb::class_<PlannedCliques>(m, "PlannedCliques", "Maximal cliques of a tree's triangulation.")
+      .def_ro("scopes", &PlannedCliques::scopes, "Starts and members of the cliques.")
+      .def_ro("separators", &PlannedCliques::separators, "Starts and members of the separators from their parents.")
+      .def_ro("parents", &PlannedCliques::parents, nb::rv_policy::reference, "Parent of each clique; -1 for a root.");
   nb::class_<PlannedTree>(m, "PlannedTree",
                           "A bucket tree over the scopes of a problem's factors, in elimination order.")
       .def(nb::new_(&make_tree), "sizes"_a, "starts"_a, "members"_a, "order"_a, "kept"_a, "ibound"_a.none(),
@@ -210,10 +231,9 @@ void bind_plan(nb::module_& m) {
           "cliques",
           [](const PlannedTree& self) {
             const Cliques cliques = junction_tree(self.tree);
-            return nb::make_tuple(lists_of(cliques.scopes), lists_of(cliques.separators), array_of(cliques.parents));
+            return PlannedCliques{lists_of(cliques.scopes), lists_of(cliques.separators), array_of(cliques.parents)};
           },
-          "Return starts and members of the scopes and of the separators of the maximal cliques, and their "
-          "parents; -1 for a root.")
+          "Return the maximal cliques.")
       .def(
           "central_order",
           [](const PlannedTree& self) {
@@ -221,6 +241,11 @@ void bind_plan(nb::module_& m) {
             return central_order(self.tree, self.sizes);
           },
           "Return an order of the same triangulation whose junction tree has the fewest levels.");
+  nb::class_<StepTables>(m, "StepTables", "Tables that the steps of a plan read, those of one step after another.")
+      .def_ro("starts", &StepTables::starts, nb::rv_policy::reference, "Starts of the steps' tables.")
+      .def_ro("sources", &StepTables::sources, nb::rv_policy::reference, "Step that writes each table; -1: a factor.")
+      .def_ro("factors", &StepTables::factors, nb::rv_policy::reference, "Factor of each table; -1: a message.")
+      .def_ro("combinations", &StepTables::combinations, nb::rv_policy::reference, "Combinations of each step.");
   nb::class_<PlannedSteps>(m, "PlannedSteps", "The steps of a plan before memory is laid out.")
       .def_prop_ro(
           "most_tables", [](const PlannedSteps& self) { return self.steps->most_tables; },
@@ -228,16 +253,15 @@ void bind_plan(nb::module_& m) {
       .def_prop_ro(
           "outputs",
           [](const PlannedSteps& self) {
-            std::vector<i64> cliques;
+            std::vector<i64> numbers;
             for (const Output& output : self.steps->outputs)
-              cliques.insert(cliques.end(), {output.step, output.variable});
-            return array_of(std::move(cliques));
+              numbers.insert(numbers.end(), {output.step, output.variable});
+            return array_of(std::move(numbers));
           },
           nb::rv_policy::reference,
           "Step of each part of the answer, and the variable whose marginal it is (-1: none); families come "
           "last.")
-      .def_prop_ro("tables", &tables_of,
-                   "Starts of each step's tables, their sources and factors, and each step's combinations.")
+      .def_prop_ro("tables", &tables_of, nb::rv_policy::move, "Tables that each step reads.")
       .def("moved", &move_steps, "sequence"_a, "Return the same steps in another sequence.")
       .def("lay_out", &lay_out_steps, "itemsize"_a, "keep"_a, "levels"_a, "runs"_a, "speed"_a, "most_words"_a,
            "deferred_words"_a,
@@ -279,6 +303,10 @@ void bind_plan(nb::module_& m) {
         "`postorder`, `both` or `joint`. `products`: steps may be matrix products, so even small buckets "
         "join the tables of each side. `fused`: upward, a step may eliminate several variables. `families`: "
         "sets of variables whose joint marginals are wanted, too, each of them within the scope of a table.");
+  nb::class_<BoundSteps>(m, "BoundSteps", "Steps that bound messages, and the tables of each node's bounds.")
+      .def_ro("steps", &BoundSteps::steps, "The steps.")
+      .def_ro("upward", &BoundSteps::upward, "Starts and tables of each node's message.")
+      .def_ro("downward", &BoundSteps::downward, "Starts and tables of the rest of the problem, at each node.");
   m.def("row_bounds", &make_bounds, "tree"_a, "tables"_a, "cells"_a,
         "Return the bounds with which steps on tuples prune: the steps that compute them, and for each node "
         "the tables that bound its message, and those that bound the cost outside its subtree. A factor is "

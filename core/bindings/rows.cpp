@@ -28,7 +28,12 @@ using Keys = Matrix<const u64>;
 using Values = nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using MadeKeys = nb::ndarray<nb::numpy, u64, nb::ndim<2>>;
 using MadeValues = nb::ndarray<nb::numpy, nb::ndim<1>>;
-using Rows = std::tuple<MadeKeys, MadeValues, i64>;
+
+struct Rows {
+  MadeKeys keys;
+  MadeValues values;
+  i64 candidates;
+};
 
 Ring ring_of(const std::string& semiring, double parameter, i64 integer_parameter, nb::dlpack::dtype dtype) {
   const SemiringKind kind = semiring_kind(semiring);
@@ -182,10 +187,14 @@ Array<int> decode(const std::string& semiring, int variables, nb::iterable steps
 }  // namespace
 
 void bind_rows(nb::module_& m) {
+  nb::class_<Rows>(m, "TableRows", "Rows of a sparse table.")
+      .def_ro("keys", &Rows::keys, nb::rv_policy::reference, "Key of each row.")
+      .def_ro("values", &Rows::values, nb::rv_policy::reference, "Value of each row.")
+      .def_ro("candidates", &Rows::candidates, "Number of candidates of a join.");
   m.def("rows_join", &join, "semiring"_a, "parameter"_a, "integer_parameter"_a, "left_keys"_a, "left_values"_a,
         "right_keys"_a, "right_values"_a, "group"_a, "low"_a, "eliminate"_a, "stage"_a, "budget"_a, "integer_budget"_a,
         "max_rows"_a, "threads"_a,
-        "Join two sorted tables with one layout of keys; return keys, values and the number of candidates. "
+        "Join two sorted tables with one layout of keys; return its rows. "
         "`low`: bits of the least significant variable, which may be eliminated. Raises OverflowError for "
         "more than `max_rows` rows.");
   m.def("rows_project", &project, "semiring"_a, "parameter"_a, "integer_parameter"_a, "keys"_a, "values"_a, "low"_a,

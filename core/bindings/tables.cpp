@@ -234,7 +234,15 @@ nb::list values(const TableList& self, const std::vector<i64>& assignment) {
   return entries;
 }
 
-nb::tuple groups(const TableList& self) {
+// Groups of tables with nested scopes.
+struct GroupArrays {
+  Array<i64> scope_starts;
+  Array<i64> scope_variables;
+  Array<i64> starts;
+  Array<int> members;
+};
+
+GroupArrays groups(const TableList& self) {
   Lists grouping;
   std::vector<i64> starts{0}, variables;
   {
@@ -246,8 +254,8 @@ nb::tuple groups(const TableList& self) {
       starts.push_back(i64(variables.size()));
     }
   }
-  return nb::make_tuple(array_of(std::move(starts)), array_of(std::move(variables)),
-                        array_of(std::move(grouping.starts)), array_of(std::move(grouping.items)));
+  return {array_of(std::move(starts)), array_of(std::move(variables)), array_of(std::move(grouping.starts)),
+          array_of(std::move(grouping.items))};
 }
 
 std::vector<i64> constants(const TableList& self) {
@@ -309,10 +317,17 @@ void join(const TableList& self, const std::string& sense, const std::string& ru
   });
 }
 
-nb::tuple encode_factors(const TableList& self, const std::string& sense, const std::string& rule, i64 limit,
-                         Words<const i64> member_starts, Words<const int> members, Words<const i64> starts,
-                         Words<const int> scopes, Words<const i64> sizes, Words<const i64> strides,
-                         Words<const i64> offsets, std::optional<Words<const i64>> numbers, Arena arena, i64 block) {
+struct EncodedFactors {
+  Array<double, 2> ranges;
+  Array<i64> exponents;
+  Array<char> exact;
+};
+
+EncodedFactors encode_factors(const TableList& self, const std::string& sense, const std::string& rule, i64 limit,
+                              Words<const i64> member_starts, Words<const int> members, Words<const i64> starts,
+                              Words<const int> scopes, Words<const i64> sizes, Words<const i64> strides,
+                              Words<const i64> offsets, std::optional<Words<const i64>> numbers, Arena arena,
+                              i64 block) {
   const Number type = number_of(arena);
   const FactorArrays factors{span_of(member_starts), span_of(members), span_of(starts), span_of(scopes),
                              span_of(sizes),         span_of(strides), span_of(offsets)};
@@ -325,13 +340,26 @@ nb::tuple encode_factors(const TableList& self, const std::string& sense, const 
                   static_cast<char*>(arena.data()), block);
   });
   const std::size_t count = written.exponents.size();
-  return nb::make_tuple(array_of(std::move(written.ranges), std::array<std::size_t, 2>{count, 2}),
-                        array_of(std::move(written.exponents)), array_of(std::move(written.exact)));
+  return {array_of(std::move(written.ranges), std::array<std::size_t, 2>{count, 2}),
+          array_of(std::move(written.exponents)), array_of(std::move(written.exact))};
 }
 
 }  // namespace
 
 void bind_tables(nb::module_& m) {
+  nb::class_<GroupArrays>(m, "GroupArrays", "Groups of tables with nested scopes.")
+      .def_ro("scope_starts", &GroupArrays::scope_starts, nb::rv_policy::reference, "Starts of the groups' scopes.")
+      .def_ro("scope_variables", &GroupArrays::scope_variables, nb::rv_policy::reference, "Variables of the scopes.")
+      .def_ro("starts", &GroupArrays::starts, nb::rv_policy::reference, "Starts of the groups.")
+      .def_ro("members", &GroupArrays::members, nb::rv_policy::reference,
+              "Tables of the groups; the first one's scope contains all others.");
+  nb::class_<EncodedFactors>(m, "EncodedFactors", "Figures of factors that were written to an arena.")
+      .def_ro("ranges", &EncodedFactors::ranges, nb::rv_policy::reference,
+              "Largest and smallest positive value of each factor.")
+      .def_ro("exponents", &EncodedFactors::exponents, nb::rv_policy::reference,
+              "Exponents of the powers of two that were divided out.")
+      .def_ro("exact", &EncodedFactors::exact, nb::rv_policy::reference,
+              "1 for each factor whose positive products are all normal numbers, else 0.");
   nb::class_<TableList>(
       m, "TableList",
       "Tables as the core reads them. It keeps their arrays; later changes of a table's attributes have "
@@ -348,10 +376,7 @@ void bind_tables(nb::module_& m) {
       .def("chosen", &chosen, "numbers"_a, "Return a list of the tables with these numbers.")
       .def("values", &values, "assignment"_a,
            "Return each table's value at an assignment, which has the index of a value for each variable.")
-      .def("groups", &groups,
-           "Return groups of tables with nested scopes: starts and variables of the groups' scopes, and starts "
-           "and members of the groups; the first member's scope contains all others. Tables without variables "
-           "are left out.")
+      .def("groups", &groups, "Return groups of tables with nested scopes. Tables without variables are left out.")
       .def("constants", &constants, "Return the numbers of the tables without variables.")
       .def("idle", &idle,
            "Return the dense tables of at most 2^20 cells whose values are the same along some of their axes, "
@@ -380,9 +405,7 @@ void bind_tables(nb::module_& m) {
            "scopes"_a, "sizes"_a, "strides"_a, "offsets"_a, "numbers"_a.none(), "arena"_a, "block"_a,
            "Write factors to an arena: those with these numbers; None: all. `rule`: `support`, `distances` (of "
            "integers up to `limit`), `costs`, `logs` or `products`; `block`: largest number of cells that are "
-           "encoded at a time. For `products`, return the largest and the smallest positive value of each "
-           "factor, the exponents of the powers of two that were divided out, and for each factor 1 if all "
-           "positive products are normal numbers, else 0.");
+           "encoded at a time. Return figures for `products`.");
 }
 
 }  // namespace elimina::tables

@@ -60,17 +60,25 @@ std::pair<Array<std::int32_t>, Array<std::int64_t>> tuples(Text& text, std::uint
   return {array_of(std::move(rows)), array_of(std::move(costs))};
 }
 
-std::tuple<Array<std::int64_t>, Array<std::int64_t>, Array<std::int64_t>> functions(
-    Text& text, std::uint64_t max_functions, const Words<const std::int64_t>& sizes, std::int64_t bound,
-    std::int64_t forbidden, std::int64_t dense, std::int64_t ratio) {
+// Cost functions as dense tables.
+struct FunctionArrays {
+  Array<std::int64_t> starts, members, costs;
+};
+
+FunctionArrays functions(Text& text, std::uint64_t max_functions, const Words<const std::int64_t>& sizes,
+                         std::int64_t bound, std::int64_t forbidden, std::int64_t dense, std::int64_t ratio) {
   Scanner::Functions functions =
       unlocked([&] { return text.scanner.functions(max_functions, span_of(sizes), {bound, forbidden, dense, ratio}); });
   return {array_of(std::move(functions.starts)), array_of(std::move(functions.members)),
           array_of(std::move(functions.costs))};
 }
 
-std::tuple<Array<std::int64_t>, Array<double>, Array<double>, Array<double>> bif_rows(
-    Text& text, std::size_t child_size, const std::vector<std::vector<std::string>>& labels) {
+struct RowArrays {
+  Array<std::int64_t> parents;
+  Array<double> values, defaults, table;
+};
+
+RowArrays bif_rows(Text& text, std::size_t child_size, const std::vector<std::vector<std::string>>& labels) {
   elimina::ConditionalRows rows;
   {
     nb::gil_scoped_release release;
@@ -98,6 +106,15 @@ nb::object bracket_items(Text& text, bool as_words) {
 
 void bind_text(nb::module_& m) {
   nb::exception<elimina::TextError>(m, "TextError", PyExc_ValueError);
+  nb::class_<FunctionArrays>(m, "FunctionArrays", "Cost functions as dense tables.")
+      .def_ro("starts", &FunctionArrays::starts, nb::rv_policy::reference, "Starts of the scopes.")
+      .def_ro("members", &FunctionArrays::members, nb::rv_policy::reference, "Variables of the scopes.")
+      .def_ro("costs", &FunctionArrays::costs, nb::rv_policy::reference, "Costs of all cells.");
+  nb::class_<RowArrays>(m, "ConditionalRows", "Probabilities of a BIF block.")
+      .def_ro("parents", &RowArrays::parents, nb::rv_policy::reference, "Flat index of the parents in each row.")
+      .def_ro("values", &RowArrays::values, nb::rv_policy::reference, "Probabilities of the rows.")
+      .def_ro("defaults", &RowArrays::defaults, nb::rv_policy::reference, "Default row.")
+      .def_ro("table", &RowArrays::table, nb::rv_policy::reference, "Whole table, in place of rows.");
   nb::class_<Text>(m, "Text", "A reader of tokens and numbers from bytes; every method but 'line' raises TextError.")
       .def(
           "__init__",
@@ -166,13 +183,11 @@ void bind_text(nb::module_& m) {
       .def("tuples", &tuples, "count"_a, "sizes"_a,
            "Read tuples 'i1 .. ik cost'; return flat int32 rows and int64 costs.")
       .def("functions", &functions, "max_functions"_a, "sizes"_a, "bound"_a, "forbidden"_a, "dense"_a, "ratio"_a,
-           "Read cost functions 'arity i1 .. ik default count' with `count` tuples each, as dense tables; "
-           "return starts and variables of their scopes, and costs one after another. Ends before the first "
-           "function that is malformed, shared or global, or that has over `dense` cells and over `ratio` "
+           "Read cost functions 'arity i1 .. ik default count' with `count` tuples each, as dense tables. Ends "
+           "before the first function that is malformed, shared or global, or that has over `dense` cells and over "
+           "`ratio` "
            "cells for each tuple.")
-      .def("bif_rows", &bif_rows, "child_size"_a, "labels"_a,
-           "Read the rest of a BIF probability block; return the parents' flat indices, values, default row "
-           "and table.")
+      .def("bif_rows", &bif_rows, "child_size"_a, "labels"_a, "Read the rest of a BIF probability block.")
       .def("bracket_items", &bracket_items, "as_words"_a = false,
            nb::sig("def bracket_items(self, as_words: bool = False) -> "
                    "NDArray[numpy.int64] | NDArray[numpy.float64] | list[bytes]"),

@@ -79,7 +79,10 @@ void make_bound(RootBound* self, const Matrix& matrix, const std::vector<int>& f
   construct<RootBound>(self, seconds, distances, from, to);
 }
 
-using Edges = std::tuple<std::vector<int>, std::vector<int>, std::vector<Length>>;
+struct Edges {
+  std::vector<int> from, to;
+  std::vector<Length> lengths;
+};
 
 std::optional<Edges> survivors(const RootBound& self, Length upper, std::size_t max_edges, double seconds) {
   std::optional<Graph> graph;
@@ -91,6 +94,10 @@ std::optional<Edges> survivors(const RootBound& self, Length upper, std::size_t 
 }  // namespace
 
 void bind_tsp(nb::module_& m) {
+  nb::class_<Edges>(m, "TourEdges", "Edges that short tours may have.")
+      .def_ro("ends", &Edges::from, "One city of each edge.")
+      .def_ro("other_ends", &Edges::to, "The other city of each edge.")
+      .def_ro("lengths", &Edges::lengths, "Lengths of the edges.");
   nb::class_<TourSearch>(m, "TourSearch",
                          "An iterated local search for a short tour; distances are symmetric. After `seconds`, or on a "
                          "signal, calls end early.")

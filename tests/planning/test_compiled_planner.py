@@ -217,15 +217,15 @@ def test_bounds_of_rows(seed):
 def test_steps_in_another_sequence():
     tree = plan_tree([(0, 1), (1, 2), (3,)], [2, 3, 4, 5], [0, 1, 2, 3])
     steps = plan_steps(tree, "postorder", 16, False, np.zeros(0), np.zeros(0, np.int32))
-    _, _, factors, work = (array.tolist() for array in steps.tables)
+    factors, work = steps.tables.factors.tolist(), steps.tables.combinations.tolist()
     first = next(n for n, amount in enumerate(work) if amount == 5)
     sequence = [first, *(n for n in range(len(work)) if n != first)]
     moved = steps.moved(np.array(sequence, dtype=np.int32))
-    assert moved.tables[3].tolist() == [work[n] for n in sequence]
+    assert moved.tables.combinations.tolist() == [work[n] for n in sequence]
     laid_out = Steps.of(place_steps(moved, 8, True, MACHINE))
     assert all(source < number for number, step in enumerate(laid_out) for source in (o.source for o in step.operands))
     assert {step.variable for step in laid_out} == {0, 1, 2, 3}
-    assert sorted(factors) == sorted(moved.tables[2].tolist())
+    assert sorted(factors) == sorted(moved.tables.factors.tolist())
 
 
 def test_plans_that_no_machine_holds_have_figures():

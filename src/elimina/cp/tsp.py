@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from elimina import arguments
-from elimina._core import RootBound, TourSearch
+from elimina._core import RootBound, TourEdges, TourSearch
 from elimina.cp.fixed_edges import with_fixed_edges
 from elimina.cp.model import Model
 from elimina.cp.tour_problem import Distances, TourProblem
@@ -199,7 +199,7 @@ class _TourRun:
             target = min(self.bound + step - 1, self.length - 1)
             max_edges = min(_EDGES_PER_CITY * self._problem.cities, _MAX_EDGES)
             edges = self._root.survivors(target, max_edges, self._call.seconds)
-            if edges is not None and self._call.seconds < PROOF_SECONDS + len(edges[0]) * PROOF_EDGE_SECONDS:
+            if edges is not None and self._call.seconds < PROOF_SECONDS + len(edges.lengths) * PROOF_EDGE_SECONDS:
                 self._improve_tour(search, self._call.seconds, _UNLIMITED_KICKS)
                 return
             if edges is not None and self._rule_out(edges, target, min(seconds, self._call.seconds)):
@@ -217,13 +217,14 @@ class _TourRun:
                 )
                 seconds *= 2
 
-    def _rule_out(self, edges: tuple[list[int], list[int], list[int]], target: int, seconds: float) -> bool:
+    def _rule_out(self, edges: TourEdges, target: int, seconds: float) -> bool:
         """Search for a proof; return whether it rules out all tours up to the target, or ends with the shortest one."""
         assert self.bound is not None
         n = self._problem.cities
         model = Model()
         near: list[list[int]] = [[] for _ in range(n)]
-        for i, j in zip(edges[0], edges[1], strict=True):
+        ends = list(zip(edges.ends, edges.other_ends, strict=True))
+        for i, j in ends:
             near[i].append(j)
             near[j].append(i)
         if any(len(cities) < 2 for cities in near):
@@ -232,7 +233,10 @@ class _TourRun:
         successors = [model.int_var(cities) for cities in near]
         # Lengths are changed by the multipliers of the bound, so that the search begins with that bound.
         resolution, shifts = self._shifts()
-        lengths = {(i, j): resolution * length + shifts[i] + shifts[j] for i, j, length in zip(*edges, strict=True)}
+        lengths = {
+            (i, j): resolution * length + shifts[i] + shifts[j]
+            for (i, j), length in zip(ends, edges.lengths, strict=True)
+        }
         changed, has = model.weighted_circuit(successors, lengths)
         length = model.int_var(self.bound, target)
         model.add(changed == resolution * length + 2 * sum(shifts))

@@ -196,10 +196,10 @@ class _FunctionReader:
     def read_plain(self, max_functions: int) -> int:
         """Read this many functions, or fewer if one needs ``read``; return their number."""
         limits = self.bound, FORBIDDEN, MAX_DENSE_CELLS, DENSE_CELLS_PER_TUPLE
-        starts, members, costs = self.text.functions(max_functions, self.flat_sizes, *limits)
+        functions = self.text.functions(max_functions, self.flat_sizes, *limits)
         at = 0
-        names = members.tolist()
-        for first, last in itertools.pairwise(starts.tolist()):
+        names, costs, starts = functions.members.tolist(), functions.costs, functions.starts.tolist()
+        for first, last in itertools.pairwise(starts):
             scope = names[first:last]
             sizes = tuple([self.sizes[v] for v in scope])
             end = at + math.prod(sizes)

@@ -251,8 +251,9 @@ def shift(problem: Problem, seconds: float, memory: int) -> ShiftedTables | None
         return None
     unit_costs = _in_units(cost_distances.costs, unit, limit)
     gain = max(1, int(MIN_SHIFT_GAIN * spread * unit))
-    bound, shifted_costs = shift_costs(*problem.network, unit_costs, 0, FORBIDDEN_COST, seconds, gain, lambda *_: None)
-    factors = _tables(problem, cost_distances.costs, unit_costs, shifted_costs[2], unit)
+    core_costs = shift_costs(*problem.network, unit_costs, 0, FORBIDDEN_COST, seconds, gain, lambda *_: None)
+    factors = _tables(problem, cost_distances.costs, unit_costs, core_costs.costs, unit)
+    bound = core_costs.constant
     constant = scale * cost_distances.offset + bound if model.is_integer else cost_distances.offset + bound / unit
     sign = model.sign
     worst = None if model.upper_bound is None else sign * scale * model.upper_bound

@@ -46,7 +46,7 @@ def factors_of(problem: Problem) -> FactorList:
     offsets = np.cumsum([0, *cells])
     values = np.ones(int(offsets[-1]))
     groups = problem.groups
-    ranges, exponents, exact = problem.tables.listed.encode(
+    encoded = problem.tables.listed.encode(
         "probability",
         "products",
         0,
@@ -62,11 +62,11 @@ def factors_of(problem: Problem) -> FactorList:
         tables.BLOCK_CELLS,
     )
     constants = np.array([float(problem.tables[c].values) for c in problem.constants])
-    peaks, is_complete = ranges[:, 0], bool(exact.all())
+    peaks, is_complete = encoded.ranges[:, 0], bool(encoded.exact.all())
     if not constants.all() or problem.model.constant == -math.inf or (not peaks.all() and is_complete):
         return FactorList(Scopes(starts, members.astype(np.int64)), values, -math.inf, is_complete)
     peaks = np.where(peaks > 0, peaks, 1.0)
-    logarithms = [problem.model.constant, *np.log(constants), *np.log(peaks), *(math.log(2) * exponents)]
+    logarithms = [problem.model.constant, *np.log(constants), *np.log(peaks), *(math.log(2) * encoded.exponents)]
     values /= np.repeat(peaks, cells)
     return FactorList(Scopes(starts, members.astype(np.int64)), values, math.fsum(logarithms), is_complete)
 

@@ -204,18 +204,23 @@ class SoftConsistency:
         # The core has copies of the costs from here on.
         del core_costs
         number_of = {v: n for n, v in enumerate(reduction.kept)}
-        sizes, constant, rest = reduction.rest
+        rest = reduction.rest
         # A packing forbids pairs of values. Cliques of these give a better bound than shifts, which would hide them.
         if shift_seconds > 0 and not reduction.is_packing:
             gain = max(1, int(MIN_SHIFT_GAIN * spread))
-            bound, shifted = shift_costs(sizes, *rest, constant, top, shift_seconds, gain, _gains_enough())
-            if bound < top:
-                constant, rest = bound, shifted
+            shifted = shift_costs(
+                rest.sizes, rest.starts, rest.members, rest.costs, rest.constant, top, shift_seconds, gain,
+                _gains_enough(),
+            )  # fmt: skip
+            if shifted.constant < top:
+                rest = shifted
         core = ConsistencySearch(
-            sizes,
-            *rest,
+            rest.sizes,
+            rest.starts,
+            rest.members,
+            rest.costs,
             [number_of[number[v]] for v in order if number[v] in number_of],
-            constant,
+            rest.constant,
             top,
             step,
             slack_of(problem, top),

@@ -369,7 +369,9 @@ def _slice_steps(
     """Order the sliced variables, and the steps by them, the least repeated steps first."""
     if not sliced:
         return steps, _SliceVariables()
-    firsts, sources, factors, work = (array.tolist() for array in steps.tables)
+    tables = steps.tables
+    firsts, sources, factors = tables.starts.tolist(), tables.sources.tolist(), tables.factors.tolist()
+    work = tables.combinations.tolist()
     reads = [list(zip(sources[a:b], factors[a:b], strict=True)) for a, b in itertools.pairwise(firsts)]
     fixed = order_slices(
         dependence(reads, _factor_masks(problem, conditioned, sliced)), work, problem.model.sizes, sliced

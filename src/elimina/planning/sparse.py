@@ -398,13 +398,13 @@ def outside(plan: Plan, sizes: Sequence[int]) -> OutsideBounds:
     """
     tree = plan_tree([factor.scope for factor in plan.factors], sizes, plan.order)
     max_operands = int(np.iinfo(plan.dtype).max // max(1, int(plan.forbidden)))
-    bounds, up, down = row_bounds(tree, min(MAX_OPERANDS, max_operands), CELLS)
-    placed = place_steps(bounds, plan.itemsize, True, cpu_machine(1))
+    bounds = row_bounds(tree, min(MAX_OPERANDS, max_operands), CELLS)
+    placed = place_steps(bounds.steps, plan.itemsize, True, cpu_machine(1))
     steps = Steps.of(placed)
     where = _TablePlaces(plan.factors, steps)
     nodes = {variable: number for number, variable in enumerate(tree.variables.tolist())}
     parents = tree.parents.tolist()
-    inside, around = ([where.all(tables) for tables in rows_of(lists)] for lists in (up, down))
+    inside, around = ([where.all(tables) for tables in rows_of(lists)] for lists in (bounds.upward, bounds.downward))
     tables_below: list[tuple[TablePlace, ...]] = []
     for step in plan.steps:
         if step.variable == JOIN:

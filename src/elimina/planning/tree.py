@@ -118,7 +118,8 @@ class Clique(NamedTuple):
 
 def junction_tree(planned: PlannedTree) -> tuple[Clique, ...]:
     """Contract a bucket tree to its maximal cliques; children come before parents."""
-    scopes, separators, parents = planned.cliques()
+    cliques = planned.cliques()
+    scopes, separators, parents = cliques.scopes, cliques.separators, cliques.parents
     return tuple(map(Clique, rows_of(scopes), rows_of(separators), parents.tolist()))
 
 

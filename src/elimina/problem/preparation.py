@@ -302,8 +302,8 @@ def grouped(tables: Tables) -> TableGroups:
         with _groups_lock:
             if (kept_groups := _groups.get(tables.form)) is not None:
                 return kept_groups
-    starts, variables, *members = tables.listed.groups()
-    groups = TableGroups(Scopes(starts, variables), *members)
+    listed = tables.listed.groups()
+    groups = TableGroups(Scopes(listed.scope_starts, listed.scope_variables), listed.starts, listed.members)
     if is_kept:
         with _groups_lock:
             _groups[tables.form] = groups

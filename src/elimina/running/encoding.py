@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina._core import TableList, rows_sort, rows_sorted
+from elimina._core import EncodedFactors, TableList, rows_sort, rows_sorted
 from elimina.model import table as tables_of_models
 from elimina.model.table import Ends, Sense, Table, cell_numbers
 from elimina.planning.arrays import view_of
@@ -111,18 +111,22 @@ class Encoder:
 
     def _write(self, numbers: NDArray[np.int64] | None) -> tuple[Array, Array, Array]:
         if not self._lists:
-            return write_factors(self._listed, self._sense, self._rule, self._limit, self._factors, self.arena, numbers)
+            encoded = write_factors(
+                self._listed, self._sense, self._rule, self._limit, self._factors, self.arena, numbers
+            )
+            return encoded.ranges, encoded.exponents, encoded.exact
         chosen = np.arange(len(self._factors)) if numbers is None else numbers
         is_listed = np.isin(chosen, list(self._lists))
         dense = chosen[~is_listed]
-        summary = write_factors(self._listed, self._sense, self._rule, self._limit, self._factors, self.arena, dense)
+        encoded = write_factors(self._listed, self._sense, self._rule, self._limit, self._factors, self.arena, dense)
         ranges, exponents, exact = (
             np.zeros((len(chosen), 2)),
             np.zeros(len(chosen), np.int64),
             np.ones(len(chosen), bool),
         )
         if self._rule == "products":
-            ranges[~is_listed], exponents[~is_listed], exact[~is_listed] = summary
+            ranges[~is_listed], exponents[~is_listed] = encoded.ranges, encoded.exponents
+            exact[~is_listed] = encoded.exact
         for position in np.flatnonzero(is_listed).tolist():
             ranges[position], exponents[position], exact[position] = self._write_list(int(chosen[position]))
         return ranges, exponents, exact
@@ -178,7 +182,7 @@ def write_factors(
     factors: Factors,
     arena: Array,
     numbers: NDArray[np.int64] | None = None,
-) -> tuple[Array, Array, Array]:
+) -> EncodedFactors:
     """Write factors into an arena.
 
     Args:
@@ -191,11 +195,9 @@ def write_factors(
         numbers: Numbers of the factors to write; None: all.
 
     Returns:
-        Three arrays over the written factors (``products``; otherwise, they are of no use): the largest and the
-        smallest positive value; the power of two that was taken out; and whether no positive product left the normal
-        range while factors were joined.
+        Figures of the written factors, for ``products``.
     """
-    ranges, exponents, exact = tables.encode(
+    return tables.encode(
         sense,
         rule,
         limit,
@@ -210,7 +212,6 @@ def write_factors(
         arena,
         tables_of_models.BLOCK_CELLS,
     )
-    return ranges, exponents, exact
 
 
 def _lists(factors: Sequence[FactorLayout]) -> dict[int, FactorLayout]:
@@ -374,15 +375,14 @@ def write_listed(
     # The dense encoder joins the tables if the tuples are taken for the values of one variable.
     line = FactorLayout(tuple(range(len(tables))), (0,), (len(values),), (1,), 0, len(values))
     values_of_tuples = TableList([Table((0,), _read_values(member, table.scope, table.rows)) for member in tables])
-    summary = write_factors(values_of_tuples, sense, ring.encoding, limit, Factors.packed([line]), values)
+    encoded = write_factors(values_of_tuples, sense, ring.encoding, limit, Factors.packed([line]), values)
     is_allowed = values != ring.zero_of(values.dtype, limit)
     keys = _keys(listed_section.layout, table.scope, table.rows[is_allowed])
     listed_section.write(*_sorted(keys, values[is_allowed]))
     ends = values_of_tuples.ends(sense)
     if ring.encoding != "products":
         return ListedFactor(ends, np.zeros(2), 0, True)
-    ranges, exponents, exact = summary
-    return ListedFactor(ends, ranges[0], int(exponents[0]), bool(exact[0]))
+    return ListedFactor(ends, encoded.ranges[0], int(encoded.exponents[0]), bool(encoded.exact[0]))
 
 
 class ListedValues:
@@ -445,4 +445,5 @@ def _keys(layout: KeyLayout, scope: Sequence[int], rows: NDArray[np.int32]) -> N
 def _sorted(keys: NDArray[np.uint64], values: Array) -> tuple[NDArray[np.uint64], Array]:
     if rows_sorted(keys, 1):
         return keys, values
-    return rows_sort(keys, values, 1)[:2]
+    rows = rows_sort(keys, values, 1)
+    return rows.keys, rows.values

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina._core import (
+    TableRows,
     rows_from_dense,
     rows_join,
     rows_move,
@@ -64,7 +65,7 @@ class CpuSparseDevice:
 
     def sort(self, keys: NDArray[np.uint64], values: NDArray[Any]) -> tuple[Any, Any]:
         """Return the tuples sorted by key."""
-        return rows_sort(keys, values, self.threads)[:2]
+        return _keys_and_values(rows_sort(keys, values, self.threads))
 
     def join(
         self, lhs: SparseTable, rhs: SparseTable, order: JoinOrder, stage: NDArray[np.int64], budget: float
@@ -75,11 +76,12 @@ class CpuSparseDevice:
             MemoryLimitError: There are more than ``order.max_tuples`` tuples.
         """
         try:
-            return rows_join(
+            rows = rows_join(
                 *self._ring, lhs.keys, lhs.values, rhs.keys, rhs.values,
                 order.group, order.low, order.eliminate,
                 stage, float(budget), _integer(self.dtype, budget), order.max_tuples, self.threads,
             )  # fmt: skip
+            return rows.keys, rows.values, rows.candidates
         except OverflowError as error:
             raise MemoryLimitError(
                 f"a join of {len(lhs.values)} and {len(rhs.values)} tuples makes more than {order.max_tuples}"
@@ -87,17 +89,17 @@ class CpuSparseDevice:
 
     def project(self, rows: SparseTable, low: int) -> tuple[Any, Any]:
         """Eliminate the low field: see ``SparseTables.project``."""
-        return rows_project(*self._ring, rows.keys, rows.values, low, self.threads)[:2]
+        return _keys_and_values(rows_project(*self._ring, rows.keys, rows.values, low, self.threads))
 
     def semi_join(self, lhs: SparseTable, rhs_keys: NDArray[np.uint64], group: NDArray[np.uint64]) -> tuple[Any, Any]:
         """Keep the tuples with a match: see ``SparseTables.semi_join``."""
-        return rows_semi_join(lhs.keys, lhs.values, rhs_keys, group, self.threads)[:2]
+        return _keys_and_values(rows_semi_join(lhs.keys, lhs.values, rhs_keys, group, self.threads))
 
     def from_dense(
         self, cells: NDArray[Any], axes: NDArray[np.int64], sizes: NDArray[np.int64], words: int
     ) -> tuple[Any, Any]:
         """List the allowed cells: see ``SparseTables.from_dense``."""
-        return rows_from_dense(*self._ring, np.ascontiguousarray(cells), axes, sizes, words)[:2]
+        return _keys_and_values(rows_from_dense(*self._ring, np.ascontiguousarray(cells), axes, sizes, words))
 
     def to_dense(self, rows: SparseTable, terms: NDArray[np.int64], cells: int) -> NDArray[Any]:
         """Write the tuples out: see ``SparseTables.to_dense``."""
@@ -113,6 +115,10 @@ class CpuSparseDevice:
         """Return the values times a factor."""
         scaled: NDArray[Any] = values * self.dtype.type(factor)
         return scaled
+
+
+def _keys_and_values(rows: TableRows) -> tuple[NDArray[np.uint64], NDArray[Any]]:
+    return rows.keys, rows.values
 
 
 def _integer(dtype: np.dtype[Any], number: float) -> int:
