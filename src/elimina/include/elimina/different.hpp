@@ -1,4 +1,4 @@
-// AllDifferent's second step, strongly connected components of the residual graph, for a team of threads: the values that a part
+// AllDifferent's second step, strongly connected components of the residual graph, for a team of threads: the values that a subset
 // loses, and how it divides. The same code serves kernels (a team is one block or several) and the host.
 //
 // Nodes are variables; a matched value is its variable's node. Variables that lead to free values are the core. The other nodes are
@@ -81,16 +81,16 @@ struct Call {
   Loss* losses;
   Label* labels;
   Answer* answers;
-  u32* barriers;  // one for each part
-  u32* arrived;   // number of finished stages of blocks and parts, since the beginning
+  u32* barriers;  // one for each subset
+  u32* arrived;   // number of finished stages of blocks and subsets, since the beginning
   u32* done;      // in the host's memory; becomes `ticket` when the call has finished
-  // `blocks`: of a part's team; `rounds`: the maximum; `arrivals`: `arrived` before the call.
+  // `blocks`: of a subset's team; `rounds`: the maximum; `arrivals`: `arrived` before the call.
   u32 ticket, blocks, rounds, arrivals;
 };
 
 constexpr i32 kCounters = 16;
 
-// Words of 64 bits of a part's state besides its rows: four masks and a pivot; counters, a list of words, ten numbers a member.
+// Words of 64 bits of a subset's state besides its rows: four masks and a pivot; counters, a list of words, ten numbers a member.
 inline ELIMINA_HD u64 board_words(u64 count, u64 words) {
   return 4 * words + 1 + (kCounters + words + 10 * count + 1) / 2;
 }
@@ -146,7 +146,7 @@ struct Row {
 };
 
 // `Team`: `thread`, `threads`, `sync`; groups of lanes that share a variable: `group`, `groups`, `lane`, `lanes`, and `any`,
-// which all lanes of a group call; `load`, `unite`, `raise`, `add`, `take` for memory that other threads write; `publish` before what a
+// which all lanes of a group call; `load`, `unite`, `raise`, `add`, `next_index` for memory that other threads write; `publish` before what a
 // thread wrote is for the host.
 template <class Team>
 class Division {
