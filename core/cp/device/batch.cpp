@@ -14,11 +14,11 @@ using Memory = FilterDevice::Memory;
 
 // Rounds of a search on the device before the CPU takes over.
 constexpr std::uint32_t kRounds = 96;
-// A part with up to `kAlone` threads (one for each variable and word) runs in one block, with its board in shared
-// memory; a larger part runs in several blocks of `kPerBlock` threads.
+// A subset with up to `kAlone` threads (one for each variable and word) runs in one block, with its board in shared
+// memory; a larger subset runs in several blocks of `kPerBlock` threads.
 constexpr std::size_t kAlone = 1024, kPerBlock = 512;
 
-// Room for the values that a part loses; a part that loses more is left to the CPU.
+// Room for the values that a subset loses; a subset that loses more is left to the CPU.
 std::size_t most_losses(std::size_t count, std::size_t words) {
   return std::min(count * words, std::max<std::size_t>(4 * count, 4096));
 }
@@ -124,7 +124,7 @@ Outcome DeviceBatch::divide_together(Engine& engine, Matching& first) {
   return apply(engine, is_answered(engine.domains()));
 }
 
-// Returns true if the device has filtered the parts. After a failure it is not used again; if it was to be used without
+// Returns true if the device has filtered the subsets. After a failure it is not used again; if it was to be used without
 // measuring, the failure is raised.
 bool DeviceBatch::is_answered(const Domains& d) {
   if (is_broken_) return false;

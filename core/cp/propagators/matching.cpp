@@ -167,7 +167,7 @@ const Matching::Word* Matching::load(const Domains& d, int i, const Subset& subs
   return words;
 }
 
-// Matches the unmatched variables of the part; returns false if that is impossible.
+// Matches the unmatched variables of the subset; returns false if that is impossible.
 bool Matching::repair(const Domains& d, Subset& subset) {
   for (std::size_t k = 0; k < unmatched_.size();) {
     const int i = unmatched_[k];

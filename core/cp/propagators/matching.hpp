@@ -40,7 +40,7 @@ class Matching final : public Propagator {
   void attach(Engine& engine) override;
   Outcome propagate(Engine& engine) override;
 
-  // Steps for a device: `prepare` makes parts to split into components; then `divide_here` or `divide` splits them on
+  // Steps for a device: `prepare` makes subsets to split into components; then `divide_here` or `divide` splits them on
   // the CPU, or `settle` takes the device's result. Those that return a Boolean return false after a failure.
   [[nodiscard]] bool prepare(Engine& engine);
   Outcome divide_here(Engine& engine);
