@@ -17,7 +17,8 @@ def search_rules(
 ) -> list[SearchRule]:
     """Return the rules of a search; an objective without a rule is decided last.
 
-    Its domain is halved, towards the best value: with single values, the objective would improve in small steps.
+    Without rules of the model, variables are decided by dom/wdeg, their least values first. The objective's domain is
+    halved, towards the best value: with single values, the objective would improve in small steps.
 
     Args:
         model_rules: Rules that the model sets.

@@ -96,6 +96,7 @@ class ConstraintTables:
 
         Raises:
             InputError: There are too many assignments.
+            TimeLimitError: The deadline passed.
             Infeasible: The condition holds for no assignment.
         """
         scope, columns, view_values = self._grid(views)
@@ -123,6 +124,7 @@ class ConstraintTables:
 
         Raises:
             InputError: There are too many assignments.
+            TimeLimitError: The deadline passed.
             Infeasible: No assignment is allowed.
         """
         scope, columns, view_values = self._grid(views)

@@ -18,7 +18,7 @@ class ExpressionModel(Protocol):
     """The methods of a constraint model that its expressions, conditions and solutions use."""
 
     def name_of(self, var: int) -> str:
-        """Return the name of the variable with a number."""
+        """Return the name of a variable, given its number."""
 
     def maker(self, var: int) -> bytes:
         """Return the mark of the object that made a variable."""
@@ -53,7 +53,7 @@ class Expression(Slotted):
 
     ``+``, ``-``, ``*``, ``//``, ``%`` and ``**`` with whole numbers and other expressions make expressions, as do
     ``abs`` and, of Booleans, ``~``, ``&`` and ``|``; all but sums, multiples and ``~`` take a new variable. ``//`` and
-    ``%`` round down, as in Python. Comparisons make a `Relation`.
+    ``%`` round down, as in Python. Comparisons, and ``^`` of Booleans, make a `Relation`.
 
     Attributes:
         model: Model of the variables.
@@ -416,7 +416,7 @@ class Combination(Condition):
 
 
 def boolean(x: Operand) -> Expression | int:
-    """Return an operand whose values are 0 and 1.
+    """Return a condition's Boolean, or an operand whose values are 0 and 1.
 
     Raises:
         InputError: The operand may have other values.

@@ -36,6 +36,7 @@ def add_costs(target: GlobalConstraints, model: graphical.Model) -> CostFunction
     """Add the variables and cost functions of a graphical model to a constraint model.
 
     Raises:
+        TypeError: ``model`` is not a graphical model.
         InputError: The model is one of probabilities, a cost has decimals, or a function has too many cells.
     """
     if not isinstance(model, graphical.Model):

@@ -34,6 +34,8 @@ def solve_in_turn(
 ) -> Result:
     """Optimise each objective among the solutions that keep the values of earlier ones.
 
+    An objective without a solution, or whose value is neither optimal nor within the gap, is the last one.
+
     Args:
         model: The model.
         aims: Objectives, the most important one first.

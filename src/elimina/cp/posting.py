@@ -115,7 +115,7 @@ def build_solver(
 
 
 def is_view(x: Expression) -> bool:
-    """Return whether an expression is a view of one variable for the core."""
+    """Return whether an expression is a view for the core: at most one variable, and numbers within its limits."""
     return len(x.terms) < 2 and all(abs(f) <= _MAX_SCALE for f in x.terms.values()) and abs(x.constant) <= MAX_INTEGER
 
 

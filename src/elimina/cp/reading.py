@@ -29,7 +29,8 @@ def read(path: str | os.PathLike[str]) -> Model:
     Raises:
         FormatError: The file is malformed; it names the line.
         UnsupportedError: An item is well formed, but not supported.
-        InputError: The file cannot be read, or its suffix is that of a graphical model or of a tour problem.
+        InputError: The file cannot be read, or its suffix is that of other files: graphical models, distributed
+            problems, tours, MiniZinc or evidence.
         MemoryLimitError: Memory ran out.
 
     Examples:

@@ -102,7 +102,7 @@ class SearchOptions(NamedTuple):
 
     @property
     def pace(self) -> tuple[str, float, float] | None:
-        """The restarts in the core's form: kind, scale and growth; None if there are none."""
+        """The restarts in the core's form: kind, scale and growth; None if no kind is set, or ``none``."""
         if self.restarts is None or choice("restarts", self.restarts, RESTARTS) == "none":
             return None
         growth = _number_from_one("restart_growth", self.restart_growth)

@@ -37,8 +37,9 @@ class SoftConstraints(ExpressionFunctions):
             The cost; a number where it is always the same.
 
         Raises:
-            InputError: A cost is not a whole number within 2^52, the array has another number of axes, labels are not
-                values, or the levels of labels have the names of other variables.
+            InputError: A cost is not a whole number within 2^52, the array has another number of axes, a combination of
+                values has another length or two costs, labels are not values, or the levels of labels have the names
+                of other variables.
         """
         xs = several(xs, "add_cost")
         table = labelled_table("costs", costs)
@@ -62,7 +63,10 @@ class SoftConstraints(ExpressionFunctions):
         Args:
             xs: Variables or expressions.
             rows: (number of rows, number of variables).
-            values: The cost of each row; a row that is not there is forbidden.
+            values: The cost of each row; assignments without a row are forbidden.
+
+        Raises:
+            InputError: A cost is not a whole number within 2^52, or the shapes or the types do not fit.
         """
         xs = several(xs, "add_cost_rows")
         rows, values = array_of_numbers("rows", rows), array_of_numbers("values", values)
