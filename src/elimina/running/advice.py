@@ -39,7 +39,7 @@ def advice_on(plan: Plan) -> str | None:
 
 
 def _of_solve(option_text: str) -> str:
-    """Return an option of ``solve`` as advice on a plan names it."""
+    """Return the text that names an option of ``solve`` on the command line or in Python."""
     return f"elimina solve {option_text}" if uses_flags() else f"{option_text} of elimina.solve"
 
 
@@ -50,7 +50,10 @@ def check_fits(plan: Plan) -> None:
 
 
 def check_kept(plan: Plan, options: Options) -> None:
-    """Raise the error of ``check_fits`` for tables that have to stay in memory, such as those of a junction tree."""
+    """Raise MemoryLimitError if a plan exceeds its memory limit, without advice to use files.
+
+    For tables that have to stay in memory, such as those of a junction tree.
+    """
     if not plan.fits:
         enough = options.limit_for(plan.peak_bytes, 0) if plan.on_host and options.room is not None else 0
         raise MemoryLimitError(does_not_fit(plan._replace(shortfall=Shortfall(enough=enough)), takes_files=False))

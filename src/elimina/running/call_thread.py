@@ -66,7 +66,7 @@ class CallThread(threading.Thread):
         self.works: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
 
     def run(self) -> None:
-        """Run the work that arrives."""
+        """Do each call's work; end if no call comes for a while, or if the thread was not offered for another call."""
         try:
             while (work := self._next()) is not None:
                 self.is_free = False
@@ -174,7 +174,7 @@ def stop_thread(thread: threading.Thread, raise_in: Callable[[threading.Thread],
 
 
 def abandon_thread(thread: threading.Thread) -> None:
-    """Record an unfinished thread, so that the interpreter waits for it at its end."""
+    """Record a thread that has not ended: at exit, the interpreter waits for it, up to ``_EXIT_SECONDS``."""
     if thread.is_alive():
         _abandoned_threads.append(thread)
 

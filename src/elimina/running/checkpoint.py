@@ -49,11 +49,12 @@ class Checkpoint:
 
     Args:
         directory: Path of the directory, which is made if it does not exist.
-        memory: Memory limit of the call, by which a resumed run is compared; a run itself gets the rest that the call
-            does not hold.
+        memory: Memory limit of the call. It has to be the same when the run is resumed; the options of the run itself
+            have only the memory that the call does not hold.
 
     Raises:
-        InputError: The directory cannot be written, is in use by another process, or holds a damaged checkpoint.
+        InputError: The directory cannot be written, is in use by another process, or holds a checkpoint that is
+            damaged or of another version.
 
     Attributes:
         state: State of the run to resume; empty for a new one.
@@ -99,7 +100,7 @@ class Checkpoint:
         return PlanRecipe(*self._contents["choice"])
 
     def check(self, model: Model, problem: Problem, options: Options) -> None:
-        """Check that the resumed run was for the same problem.
+        """Check that the run to resume had the same problem and options.
 
         Raises:
             InputError: The checkpoint is of another model, task or evidence, or of other options.
@@ -187,7 +188,7 @@ class Checkpoint:
                 path.unlink(missing_ok=True)
 
     def remove(self) -> None:
-        """Remove the files, and the directory if elimina made it and it is empty."""
+        """Remove the files, and the directory if elimina made it and it is empty; then close the checkpoint."""
         self.drop_messages(())
         (self._directory / _FILE).unlink(missing_ok=True)
         with contextlib.suppress(OSError):

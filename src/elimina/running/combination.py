@@ -22,7 +22,9 @@ NO_PLAN: dict[str, Any] = {
 
 
 def combine(previous: Result | None, newer: Result, sign: int) -> Result:
-    """Return the combination of two answers to one question, with the newer one's figures.
+    """Return the combination of two answers to one question.
+
+    Its figures are the newer one's; if both are estimates, those of the estimate that is kept.
 
     Args:
         previous: Result so far; None if there is none.
@@ -67,7 +69,7 @@ def _with_estimate(previous: Result, newer: Result, lower: float | None, upper: 
 
 
 def within_bounds(estimate: Result) -> Result:
-    """Return an estimate of a sum with its number, error and interval between its bounds."""
+    """Return an estimate of a sum with its number and interval moved between its bounds, and its error adapted."""
     if estimate.log10_z is None or (estimate.lower_bound, estimate.upper_bound) == (None, None):
         return estimate
     low = _log10_end(estimate, estimate.lower_bound, -math.inf)
@@ -81,7 +83,10 @@ def within_bounds(estimate: Result) -> Result:
 
 
 def _log10_end(estimate: Result, bound: int | float | None, unknown: float) -> float:
-    """Return a bound on the base-10 logarithm of an estimated sum; bounds of counts are on the number itself."""
+    """Return a bound on the base-10 logarithm of an estimated sum; ``unknown`` if the bound is None.
+
+    A count's bounds are on the number itself, so their logarithm is taken.
+    """
     if bound is None or not DESCRIPTIONS[estimate.task].is_count:
         return unknown if bound is None else bound
     return math.log10(bound) if bound else -math.inf
@@ -92,7 +97,10 @@ def _error_of(estimate: Result) -> float:
 
 
 def _is_better(first: Result, second: Result, sign: int) -> bool:
-    """Return whether an answer has a better assignment than a second one, or if the second one has none."""
+    """Return whether the first answer has the better assignment; True if the second one has none.
+
+    If an assignment's value is not known, its bound on the worse side is compared.
+    """
     if first.assignment is None or second.assignment is None:
         return second.assignment is None
     ends = [(r.upper_bound if sign == 1 else r.lower_bound) if r.value is None else r.value for r in (first, second)]

@@ -40,7 +40,7 @@ def partition_by_content(
     Args:
         problem: Problem of the task ``mpe``.
         order: The free variables in elimination order.
-        ibound: The most variables of a message.
+        ibound: Largest number of variables of a message.
         memory: Bytes that the joined tables may take.
         seconds: Largest estimated time of the partition, besides an allowance for each bucket.
         threads: Number of CPU threads that compare tables.

@@ -41,7 +41,8 @@ class Encoded(NamedTuple):
             base-2 logarithm of the arena's sum (``sum-product``).
         ranges: float64 of shape (factors, 2): largest and smallest positive value of each table (``sum-product``).
         impossible: True if the tables show before a run that nothing is allowed: the model's constant or a factor
-            without free variables is forbidden (has probability 0), or a table forbids all integer costs.
+            without free variables is forbidden (has probability 0), a table of integer costs forbids everything, or a
+            table allows none of its listed factor's tuples.
         exact: False if a product of two positive numbers left the normal range while factors were joined: any positive
             number of the arena may be wrong then. True: a number has at most one rounding for each of its tables.
         factor: Factor to multiply the arena's sum by (``sum-product``). The constants are its logarithm, but rounded.
@@ -235,7 +236,7 @@ class CostDistances(NamedTuple):
         costs: Sums of distances for each cell of the problem's groups, one group after another. Distances are from the
             best value of each table; int64, or float64 with infinity for 'forbidden'.
         offset: Total if all distances are 0, negated if totals are maximised.
-        possible: True if no table forbids everything.
+        possible: False if the constant, one table, or (float costs) the tables of one group together forbid everything.
     """
 
     costs: Array
@@ -244,7 +245,7 @@ class CostDistances(NamedTuple):
 
 
 def distances(problem: Problem, forbidden: int) -> CostDistances:
-    """Join the tables of each group.
+    """Join the tables of each group of a problem to one table of costs.
 
     Args:
         problem: Problem of the task ``mpe``.

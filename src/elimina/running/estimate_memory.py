@@ -14,11 +14,11 @@ WRITTEN_TABLES_SHARE = 0.25
 """Share of the memory for tables that estimates write out: the clusters made of these take at least as much."""
 
 QUICK_ORDER_FACTOR = 256.0
-"""Memory of a quick order, relative to the memory limit, above which no search for a better order is tried: short
-searches save a factor of 30 at most."""
+"""Memory of the plan of a quick order, relative to the memory limit, above which no search for a better order is tried:
+short searches save a factor of 30 at most."""
 
 
 def can_write_tables(problem: Problem, memory_bytes: int) -> bool:
-    """Return whether a problem's tables fit the memory if they are written out."""
+    """Return whether a problem's tables, written out, fit their share of the memory."""
     cells = float(problem.groups.cells(problem.model.sizes).sum())
     return FLOAT_BYTES * cells <= WRITTEN_TABLES_SHARE * memory_bytes

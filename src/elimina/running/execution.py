@@ -21,7 +21,7 @@ Progress = Callable[[float], None]
 
 
 class Execution(NamedTuple):
-    """A plan on a backend, with a deadline and a listener.
+    """A problem's plan on a backend, with a deadline and a listener.
 
     Attributes:
         part: The number of this run, and the number of all runs, for the report of progress.
@@ -43,7 +43,7 @@ class Execution(NamedTuple):
     report_bounds: Callable[[Result], None] | None = None
 
     def program(self, semiring: str | None = None) -> Program:
-        """Pack the plan; see ``planning.program.pack``."""
+        """Return the plan packed for the backend, for its own semiring or another one."""
         return pack(self.plan, len(self.problem.model.variables), semiring)
 
     def slice_numbers(self, count: int) -> range:
@@ -74,7 +74,7 @@ class Execution(NamedTuple):
             self.checkpoint.save(state)
 
     def report(self, share: float) -> None:
-        """Report which share of this run is done to the listener.
+        """Tell the listener the share of all runs that is done; ``share`` is that of this run.
 
         Raises:
             TimeLimitError: The deadline has passed.

@@ -9,7 +9,7 @@ MIN_FUSED_CELLS = 1 << 20
 """Least number of cells of a plan's largest table for fused steps to be tried (``core/plan/fusion.cpp``)."""
 
 MIN_FUSED_SECONDS = 0.01
-"""Least estimated seconds of a plan for fused steps to be tried, because another plan takes a millisecond or two."""
+"""Least estimated seconds of a plan for fused steps to be tried, because planning takes a millisecond or two."""
 
 MAX_FUSED_TIME_SHARE = 1.4
 """Largest estimated time of a plan with fused steps, relative to one without. It may be above 1, because estimates
@@ -18,7 +18,9 @@ charge each combination the same, although combinations of one cell share their 
 
 
 def with_fused_steps(elimination: Elimination, plan: Plan) -> Plan:
-    """Return a plan whose steps may eliminate several variables if it is expected to be faster, else the given one.
+    """Return a plan whose steps may eliminate several variables, if it fits and its estimated time is short enough.
+
+    Otherwise, return the given plan; also if that is small, sparse, or does not lie in the device's memory as a whole.
 
     Args:
         elimination: Problem, device and dtype of the plan.

@@ -19,7 +19,7 @@ _to_undo: set[tuple[int, Callable[[], None]]] = set()
 
 @contextlib.contextmanager
 def without_collection() -> Iterator[None]:
-    """Suspend garbage collection while many lasting objects are made: it would take a third of a plan's time.
+    """Suspend garbage collection while many lasting objects are made: it would take a third of the time of planning.
 
     A forked process has only one of the threads, so it restores the collection for all others.
     """

@@ -14,7 +14,7 @@ from elimina.running.execution import Execution
 
 
 def kept_tables(execution: Execution, arena: NDArray[np.generic]) -> list[tuple[tuple[int, ...], NDArray[Any]]]:
-    """Run a plan; return the tables over its kept variables: messages of the roots, and factors."""
+    """Run a plan; return the messages of its roots, and the factors whose scopes have kept variables only."""
     plan, program = execution.plan, execution.program()
     zone = run_once(execution.backend, program, arena, execution.report).zone
     tables: list[tuple[tuple[int, ...], NDArray[Any]]] = []

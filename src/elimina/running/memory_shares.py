@@ -77,7 +77,7 @@ def can_copy(cells: int, tables: int, memory: int) -> bool:
 
 
 def threads_within(problem: Problem, threads: int, memory: int) -> int:
-    """Return the number of threads for soft local consistency or local search, of which each keeps a copy of the costs.
+    """Return the number of threads for soft local consistency or local search, at least 1; each copies the costs.
 
     Args:
         problem: Problem of the task ``mpe``.

@@ -41,14 +41,15 @@ def plan_problem(
     Args:
         problem: Problem to plan.
         options: Planning options.
-        rough: See ``elimination_order``.
+        rough: Order from ``rough_order``, if it is known.
         order: Elimination order, if it is known.
-        runs: See ``elimination_order``.
-        refinements: See ``plan_forms.fitting_plan``.
+        runs: Runs that are expected of the plan.
+        refinements: Number of times that tuples of sparse tables exceeded the memory.
 
     Raises:
         InputError: The order or the dtype does not fit the problem.
         DeviceError: The device is missing or cannot be used.
+        UnsupportedError: Sparse tables are requested, but not possible.
     """
     started = time.perf_counter()
     order = elimination_order(problem, options, rough, runs) if order is None else order

@@ -35,7 +35,8 @@ from elimina.running.sparse_plans import (
 from elimina.system import cached_property
 
 MIN_COMPARED_FORMS_SECONDS = 2.0
-"""Largest estimated delay by segments, in seconds, for which no other form is planned: that takes 0.5 to 5 s."""
+"""Largest estimated delay by segments, in seconds, for which no other form is planned: planning one takes 0.5 to
+5 s."""
 
 
 class PlanSearch(Protocol):
@@ -98,7 +99,7 @@ class FormSearch:
 
     @cached_property
     def sparse(self) -> Plan | None:
-        """The plan on sparse tables, if requested or likely to be better; otherwise None."""
+        """The plan on sparse tables; None if it is neither requested nor likely to be better, or gains nothing."""
         tables = self.options.tables
         is_open = tables == "auto" and may_pay(self.elimination, self.whole, self.writing_seconds)
         if tables != "sparse" and not is_open:

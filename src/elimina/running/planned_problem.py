@@ -12,7 +12,7 @@ from elimina.problem.preparation import Problem
 
 
 class PlannedProblem(NamedTuple):
-    """A plan, its backend, and the seconds of planning by phase."""
+    """A problem, its plan, the plan's backend, and the seconds of planning by phase."""
 
     problem: Problem
     plan: Plan

@@ -48,6 +48,8 @@ def spread(
 
     Raises:
         DeviceError: All members failed.
+        MemoryLimitError: There are several members, and no thread can be started.
+        Stopped: The call is to end.
     """
     if len(members) > 1:
         pool = _Pool(members, items, work, wanted, together)
@@ -130,7 +132,7 @@ class _Pool(Generic[Member, Item, Returned]):
 
     @property
     def _lost_member(self) -> bool:
-        """True if a member ended without results and without an error."""
+        """True if items are open, and a member's thread ended without reporting an error."""
         running = sum(thread.is_alive() for thread in self._threads)
         return bool(self._open) and running < self._working and self._results_queue.empty()
 
@@ -149,7 +151,12 @@ class _Pool(Generic[Member, Item, Returned]):
         self._working += 1
 
     def _bear(self, error: BaseException) -> None:
-        """Continue without a member whose device failed; raise other errors, or if no member remains."""
+        """Continue without a member whose device failed.
+
+        Raises:
+            DeviceError: No member remains.
+            BaseException: The error is another one.
+        """
         self._working -= 1
         if not isinstance(error, DeviceError):
             raise error
@@ -199,7 +206,7 @@ class _Pool(Generic[Member, Item, Returned]):
         return None
 
     def _fill(self, run: deque[int]) -> None:
-        """Give an idle member a run of positions: new ones, or the last ones of another member's run."""
+        """Give an idle member a run of positions: new ones, or the last half of the longest run of another member."""
         remaining_count = len(self._items) - self._next
         if not remaining_count:
             longest = max(self._runs, key=len, default=run)

@@ -66,14 +66,14 @@ class OutputLayout:
 
     @cached_property
     def ends(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """Offset and size of each output, all with one axis, and its start if outputs follow one another."""
+        """Offset and size of each output (all have one axis), and its start in an array of one output after another."""
         numbers = Outputs.packed(self._outputs).steps[self._asked]
         sizes = self._steps.first_sizes_of(numbers)
         return self._steps.offsets_of(numbers) - self._first, sizes, np.cumsum(sizes) - sizes
 
     @cached_property
     def vectors(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """Offset of each element of these outputs, start of each output, and number of each element's output."""
+        """Offset of each element of outputs with one axis, start of each output, and number of each element's one."""
         at, sizes, starts = self.ends
         owners = np.repeat(np.arange(len(sizes)), sizes)
         return np.arange(len(owners)) + (at - starts)[owners], starts, owners
@@ -99,7 +99,7 @@ class PropagatedTables(NamedTuple):
         zone: The elements of the program's outputs, along the last axis; runs of several cases are along the first one.
         layout: Layout of the requested outputs.
         is_possible: False if the sum is known to be 0.
-        total: Function that returns the sum; None if it was not requested.
+        total: Function that returns the natural logarithm of the sum; None if the sum was not requested.
         logarithmic: True if tables hold natural logarithms.
         sound: False if a product may have left the dtype's range: the run has to be repeated in ``log-sum-exp``.
     """

@@ -61,7 +61,7 @@ class Propagator:
         once: True if no evidence will be observed: the encoded factors are dropped once the session has its own copy.
 
     Attributes:
-        seconds: Time of the last run by phase: see ``Run.seconds``.
+        seconds: Time of the last run by phase: see ``RunOutput.seconds``.
     """
 
     def __init__(self, planned: PlannedProblem, semiring: str = "sum-product", *, once: bool = False) -> None:
@@ -214,7 +214,10 @@ class Propagator:
     def run(
         self, outputs: Sequence[int], *, log_sum: bool = True, progress: Progress | None = None
     ) -> PropagatedTables:
-        """Compute outputs of the plan, and the sum; steps whose messages are kept and still valid do not run again."""
+        """Compute outputs of the plan and, if ``log_sum``, the sum.
+
+        In a plan that keeps its messages, only the steps run that these need and whose messages are not valid any more.
+        """
         count_path("upward-and-downward")
         steps = self._stale.nonzero()[0]
         if self._plan.keep:
@@ -276,7 +279,7 @@ class Propagator:
         return self._new_planner(log2_lows(self._encoded.ranges[:, 1]))
 
     def _is_sound(self, outputs: Sequence[int], answer: PropagatedTables, peaks: NDArray[np.float64]) -> bool:
-        """Return whether no product can have become 0 by underflow, or the lost products are negligible."""
+        """Return whether the factors are exact, and the products that may have become 0 by underflow are negligible."""
         if not self._encoded.exact:
             return False
         if not self._scales.may_underflow(self._ranges, peaks):
@@ -299,7 +302,10 @@ class Propagator:
         return self._layouts[outputs]
 
     def _is_possible(self, zone: Array) -> bool:
-        """Return whether no root of a run is 0; True with cases, because each case's sum is checked instead."""
+        """Return whether no factor or root of a run shows that the sum is 0.
+
+        With cases, roots do not count: the sum of each case is checked instead.
+        """
         if self._encoded.impossible:
             return False
         roots = zone.take(self._root_places)
@@ -477,7 +483,7 @@ class Resident:
 
 
 def _smallest_factors(plan: Plan) -> dict[int, int]:
-    """Return the number of the smallest factor with each variable, preferably of those with all kept variables."""
+    """Return, for each variable, the number of the smallest factor with it, of those with all kept variables if any."""
     smallest: dict[int, tuple[bool, int, int]] = {}
     for number, factor in enumerate(plan.factors):
         key = not set(plan.kept).issubset(factor.scope), factor.cells, number

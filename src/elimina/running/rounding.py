@@ -1,8 +1,8 @@
 """Bounds on the rounding error of an optimum of floats, and checks against them.
 
-Tables are added less the best value of each (``running.encoding``), so all terms have one sign: each addition then
-changes a sum by a small part of itself. Cancellation between tables only occurs in the constants, which are added
-exactly.
+The best value of each table is subtracted before tables are added (``running.encoding``), so all terms have one sign:
+each addition then changes a sum by a small part of itself. Cancellation between tables only occurs in the constants,
+which are added exactly.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def check_value(
 
 
 def check_sum(model: Model, tables: Sequence[Table] | TableList, dtype: str) -> None:
-    """Refuse finite costs with a possibly infinite sum, because infinity means forbidden.
+    """Refuse finite costs with a possibly infinite sum, because infinity means forbidden; probabilities pass.
 
     Args:
         model: Model of the costs.
@@ -107,7 +107,7 @@ def epsilon(dtype: str) -> float:
 
 
 def additions(plan: Plan) -> int:
-    """Return the largest number of additions on a path from a cell to the roots of a plan."""
+    """Return the largest number of additions on a path from a cell to the roots of a plan, and a margin."""
     return Steps.packed(plan.steps).additions + Factors.packed(plan.factors).joined + _SAFETY_FACTOR
 
 
@@ -129,5 +129,5 @@ def rounding(problem: Problem, plan: Plan, cost: float, constants: Iterable[floa
 
 
 def widened(bound: float, *terms: float) -> float:
-    """Return a lower bound that is the sum of some floats, less the possible rounding of the sum."""
+    """Return a lower bound minus the possible rounding error of the terms whose sum it is."""
     return bound - _SAFETY_FACTOR * epsilon("float64") * sum(map(abs, terms), abs(bound))

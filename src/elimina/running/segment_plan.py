@@ -33,7 +33,7 @@ class _Profile:
     """The messages of an order in which subtrees of the bucket tree are completed one after another.
 
     Attributes:
-        order: The variables.
+        order: The variables in this order.
     """
 
     def __init__(self, problem: Problem, order: Sequence[int], itemsize: int) -> None:

@@ -36,7 +36,7 @@ SLICES_EACH = (1, 4, 16)
 def shared_out(
     backend: Backend, problem: Problem, order: Sequence[int], options: Options, plan: Plan
 ) -> tuple[Backend, Plan]:
-    """Return all permitted GPUs and a plan for them if they are expected to be faster together; else the given ones."""
+    """Return all permitted GPUs and their plan if they should be faster together; else ``backend`` and ``plan``."""
     start = cuda_machine().start if options.chooses_device else 0.0
     if plan.fits and plan.seconds - backend.machine.start < MIN_SHARED_PLAN_SECONDS + start:
         return backend, plan
@@ -69,7 +69,7 @@ class SharedSearch:
         plan: The plan on one device.
 
     Attributes:
-        plans: Plans made so far, each within the memory of one device.
+        plans: Plans made so far, with the memory limit of one device; the first is the given plan, if it fits.
     """
 
     def __init__(self, backend: Backend, count: int, problem: Problem, options: Options, plan: Plan) -> None:
@@ -84,7 +84,7 @@ class SharedSearch:
 
     @property
     def may_have_shards(self) -> bool:
-        """True if the devices reach each other's memory, and the plan takes long."""
+        """True if the devices can read each other's memory, and the plan takes long or does not fit."""
         is_slow = not self.plan.fits or self.plan.seconds - self.machine.start > MIN_SHARDED_PLAN_SECONDS
         return is_slow and reach_each_other(self.backend, self.count)
 

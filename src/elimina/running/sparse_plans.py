@@ -31,7 +31,7 @@ def sparse_plan(elimination: Elimination, options: Options, dense: Plan, refinem
         elimination: Elimination to plan.
         options: Planning options.
         dense: Plan on dense tables, in one run.
-        refinements: See ``plan_forms.fitting_plan``.
+        refinements: Number of times that tuples exceeded the memory.
 
     Raises:
         UnsupportedError: Sparse tables are requested, but not possible.
@@ -68,7 +68,7 @@ def sparse_plan_in_fine_slices(
         options: Planning options, which limit the number of slices.
         plan: Plan without slices.
         room: Bytes that may be used.
-        times: See ``make_sparse_plan``.
+        times: Expected number of tuples, relative to that of independent tables.
     """
     max_slices = options.max_slices if problem.described.merges_slices else 0
     return make_sliced_sparse_plan(problem, machine, plan, room, max_slices, times) or plan if max_slices else plan

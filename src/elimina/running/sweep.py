@@ -66,7 +66,7 @@ def ends_of_groups(plan: Plan) -> list[int]:
 
 
 class StepGroups:
-    """A plan's groups, run one after another; after each except the last, its messages are stored.
+    """Groups of a plan's steps, run one after another; after each except the last, its messages are stored.
 
     Args:
         plan: A plan without slices, whose messages can be fetched after each group.
@@ -163,7 +163,7 @@ class Sweep:
         semiring: Semiring of the run, if it is not the plan's; over the same dtype.
 
     Attributes:
-        done: Slices that are finished, for the report of progress.
+        done: Number of slices that have run or were not wanted, for the report of progress.
     """
 
     def __init__(self, execution: Execution, clock: dict[str, float], semiring: str | None = None) -> None:
@@ -248,7 +248,7 @@ class _DeviceSlices:
     """Slices on one device, in one session at a time.
 
     From one slice to the next, only the factors with a changed value are written again, and only the steps that depend
-    on these run: they are the last ones (``Form.levels``).
+    on these run, which are at the end of the plan (``Form.levels``).
 
     Args:
         execution: The plan and the device.
@@ -324,7 +324,10 @@ class _DeviceSlices:
     def _runs(
         self, session: Session, parameter: int | None, first: int, report: Callable[[float], None]
     ) -> Iterator[RunOutput]:
-        """Run the steps from number ``first`` on; in groups, if a long plan without slices has a checkpoint."""
+        """Run the steps from number ``first`` on; yield the output.
+
+        A long plan without slices that has a checkpoint runs in groups: yield the output of each.
+        """
         plan, checkpoint = self._plan, self._execution.checkpoint
         # On a GPU, messages can be fetched after a group only if the plan keeps them in the arena.
         can_keep = plan.keep or plan.on_host or plan.sparse is not None
@@ -337,7 +340,7 @@ class _DeviceSlices:
         yield session.run(self._steps_from(first) if first else None, report)
 
     def _move(self, number: int, session: Session | None) -> int:
-        """Fix a slice's values; return the lowest level of steps that have to run again."""
+        """Fix a slice's values; return the lowest level of steps to run again, above all levels if no value changes."""
         started = time.perf_counter()
         values = _digits(number, self._sizes)
         changed = [i for i, pair in enumerate(zip(values, self._values, strict=True)) if pair[0] != pair[1]]
