@@ -60,11 +60,11 @@ class KeyLayout(NamedTuple):
         return self.sizes[self.scope.index(variable)]
 
     def low(self) -> int:
-        """Return the bits of the last variable's field, which is the lowest one of the last word."""
+        """Return the mask of the last variable's field, which is the lowest field of the last word."""
         return (1 << field_bits(self.sizes[-1])) - 1
 
     def mask(self, variables: Iterable[int]) -> NDArray[np.uint64]:
-        """Return the bits of some variables' fields, a number for each word."""
+        """Return the mask of some variables' fields, a number for each word."""
         words = [0] * self.words
         for variable in variables:
             at = self.scope.index(variable)
@@ -113,7 +113,7 @@ class KeyLayout(NamedTuple):
 
 
 def field_bits(size: int) -> int:
-    """Return the bits of a field for value indices below ``size``."""
+    """Return the number of bits of a field for value indices below ``size``."""
     return max(0, size - 1).bit_length()
 
 

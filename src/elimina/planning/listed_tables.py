@@ -83,7 +83,7 @@ def layout_of(factor: FactorLayout) -> KeyLayout:
 
 
 def listing_table(tables: Sequence[Table], scope: Sequence[int], sense: Sense) -> Table | None:
-    """Return the listed table of a scope with the fewest tuples (all others are forbidden); None if there is none."""
+    """Return the table with the fewest tuples of those that list the allowed tuples of a scope; None if there is none."""
     lists = [
         table
         for table in tables
@@ -131,7 +131,9 @@ def _span(factor: FactorLayout, tuples: int, itemsize: int) -> int:
 
 
 def with_listed(plan: Plan, tuples: Sequence[int | None]) -> Plan:
-    """Return a plan with some factors listed, for sparse steps: these do not read the offsets of messages, which stay.
+    """Return a plan with some factors listed, for sparse steps.
+
+    The offsets of messages stay as they are, because sparse steps do not read them.
 
     Args:
         plan: Plan with all factors written out.

@@ -1,7 +1,7 @@
 """The machine's speeds, the costs of steps, tables and slices, and estimates of time from these.
 
-``Speeds`` are measured by ``elimina calibrate``, and stored in a file of the user's cache folder. All figures here
-were measured on a virtual machine with two cores of a server's CPU, and on an H200.
+``Speeds`` are measured by ``elimina calibrate``, and stored in a file of the user's cache folder. Figures here
+were measured on a virtual machine with two cores of a server's CPU, and on an H200 unless another GPU is named.
 """
 
 from __future__ import annotations
@@ -249,7 +249,7 @@ PARTITIONED_BUCKET_SECONDS = 3e-5
 """Seconds of a partition by content: of a cell of joined tables, of a pair of tables, and of a mini-bucket."""
 
 PLANNED_BUCKET_SECONDS = 1e-3
-"""Seconds of a mini-bucket in the plan; shorter runs are dominated by planning."""
+"""Seconds of planning a mini-bucket; shorter runs are dominated by planning."""
 
 CONTEXT_SECONDS = 1e-4
 """Seconds of a small table of the simulator, including its request and its message."""
@@ -340,7 +340,7 @@ class Machine(NamedTuple):
         return self.home == "host"
 
     def tiers(self, arena: int, factors: int, planning: int = 0) -> dict[str, int]:
-        """Return the bytes by memory tier of an arena, including its factors and its planning."""
+        """Return the bytes by memory tier of an arena, of the host's encoded factors and, on the host, of planning."""
         if self.on_host:
             return {"host": arena + factors + planning}
         return {self.home: arena, "host": factors}

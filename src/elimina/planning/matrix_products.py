@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from elimina.planning.step import Step
 
 DEPTH, SIDE, WORK = 4, 8, 1 << 16
-"""Least values of the eliminated variable, least rows or columns, and least combinations of a matrix product."""
+"""Least numbers of values of the eliminated variable, of rows and columns, and of combinations of a matrix product."""
 
 LIBRARY_DEPTH, LIBRARY_SIDE, LIBRARY_WORK = 48, 32, 1 << 20
 """The same limits for a device's library, which needs another pass for the range of the output."""
@@ -34,7 +34,7 @@ class Product(NamedTuple):
 
 
 def product_of(step: Step) -> Product | None:
-    """Return the shape of a ``sum-product`` step as a matrix product; None if it is not one."""
+    """Return the shape of a ``sum-product`` step as a matrix product; None if it is not one, or too small for one."""
     if (len(step.operands), step.tables_a, step.tables_b) != (2, 1, 1) or step.domain < DEPTH:
         return None
     lhs, rhs = step.operands

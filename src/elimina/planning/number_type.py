@@ -20,7 +20,9 @@ _MAX_TABLE_CELLS = 1 << 22
 
 
 def incumbent_cost(problem: Problem) -> int | None:
-    """Return the cost of an allowed assignment above the sum of the tables' least costs; None if none was found.
+    """Return the cost of an allowed assignment above the sum of the tables' least costs.
+
+    None if no assignment was found, the task does not add costs, or a table is too large for the search.
 
     The search is deterministic.
     """
@@ -39,9 +41,9 @@ class Encoding(NamedTuple):
     """Encoding of a model's values in a semiring.
 
     Attributes:
-        semiring: See ``Program.semiring``.
+        semiring: Name of one of ``SEMIRINGS``.
         dtype: Number type of the arena.
-        forbidden: The smallest forbidden integer; infinity among floats; 0 where 0 means forbidden.
+        forbidden: The smallest forbidden integer; among floats the semiring's zero: infinity, minus infinity or 0.
     """
 
     semiring: str
@@ -56,7 +58,7 @@ _MIN_OPERANDS = 3
 
 
 def operand_limits(bound: int, dtype: Dtype) -> list[int]:
-    """Return the largest number of tables that a step may add in each narrower type of integers."""
+    """Return the largest number of tables that a step may add in each narrower integer type, unless it is too small."""
     limits = [LARGEST[name] // bound for name in INTEGERS[: INTEGERS.index(dtype)]]
     return [min(limit, MAX_OPERANDS) for limit in limits if limit >= _MIN_OPERANDS]
 
@@ -67,6 +69,9 @@ def choose_encoding(problem: Problem, operands: int, bound: int, dtype: str | No
     All costs are shifted to be non-negative, so a partial sum that reaches a bound on the optimum stays above it. One
     number above the bound therefore stands for 'forbidden'. A dtype is wide enough if it can store that number times
     the number of tables that a step adds.
+
+    Raises:
+        InputError: The dtype does not fit the task, or cannot hold the costs exactly.
     """
     if weighted:
         return Encoding("log-sum-exp", _asked(dtype, ("float64",), "bounds on sums"), -math.inf)

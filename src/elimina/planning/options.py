@@ -234,7 +234,7 @@ class Options(NamedTuple):
 
     @property
     def host_threads(self) -> int:
-        """CPU threads that may be used."""
+        """Number of CPU threads that may be used."""
         return self.threads or available_threads()
 
     @property
@@ -254,7 +254,7 @@ class Options(NamedTuple):
 
     @property
     def looks_for_optimum(self) -> bool:
-        """True if only filtering or search is allowed."""
+        """True if only filtering or search may answer: by the method, or since ``auto`` has an upper bound."""
         return self.solving.seeks_optimum or (self.solving.is_open and self.upper_bound is not None)
 
     @property
@@ -385,7 +385,7 @@ class Clash(NamedTuple):
     Attributes:
         is_broken: Function of the options and the task that returns True if they are incompatible.
         reason: Error; options in braces stand for their values.
-        needs_task: True to check it only for a call, with a fixed task.
+        needs_task: True to check it only if the task is known.
     """
 
     is_broken: Callable[[Options, str], object]
@@ -402,7 +402,7 @@ class OptionRecord(NamedTuple):
         default: Value unless another one is given.
         scope: ``plan``: planning asks for it; ``run``: only a run does.
         help: Description, as short as a help page needs.
-        default_text: Description of the default if this is None.
+        default_text: Description of a default that is None.
         group: Group in the help.
         flags: Names on the command line; None: the name with dashes; none: only programs set it.
         metavar: Placeholder of the value in the help; None: the words that the option takes.

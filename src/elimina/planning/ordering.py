@@ -77,7 +77,7 @@ def is_settled(order: Order) -> bool:
 
 
 def is_rough_enough(problem: Problem, options: Options, rough: Order, runs: int = 1) -> bool:
-    """Return whether a search for a better order than the rough one would take longer than what it can save."""
+    """Return whether the order is ``auto``, and a search for a better one would take longer than it can save."""
     worth = max(WORTH_A_SEARCH, _MIN_SEARCH_PER_QUICK_ORDER * rough.seconds / SEARCH_SHARE)
     return options.order == "auto" and rough.total_cells < worth * _speed(problem, runs)
 
@@ -96,6 +96,9 @@ def elimination_order(problem: Problem, options: Options, rough: Order | None = 
         rough: Order from ``rough_order``, if it is known. It is returned if a search could save little, or finds no
             better one.
         runs: Runs that are expected of the plan.
+
+    Raises:
+        InputError: The method is unknown; or the given order lacks a free variable, or names one twice.
     """
     if not isinstance(options.order, str):
         return _complete_order(problem, options.order)

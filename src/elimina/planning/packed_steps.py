@@ -159,12 +159,12 @@ class Steps(Sequence[Step]):
 
     @cached_property
     def variables(self) -> Integers:
-        """Variable that each step eliminates; see ``Step``."""
+        """Variable that each step eliminates, the first one of several; negative as in ``Step.variable``."""
         return self.words[self.starts + VARIABLE]
 
     @cached_property
     def additions(self) -> int:
-        """Largest number of additions on a path from a cell to the last step."""
+        """Largest number of additions on a path from a cell of a factor to the output of a step."""
         depths: list[int] = []
         sources = self.sources.tolist()
         for begin, end in itertools.pairwise(self.firsts.tolist()):

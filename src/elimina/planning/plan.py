@@ -191,8 +191,8 @@ class Plan(NamedTuple):
     """A plan, made before anything is allocated; ``print(plan)`` shows its figures.
 
     Attributes:
-        task: ``mpe``, ``pr``, ``mar`` or ``count``.
-        semiring: See ``Program.semiring``.
+        task: Task of the plan, such as ``mpe``.
+        semiring: Semiring of the steps, such as ``min-sum``.
         dtype: Number type of every table in the arena.
         forbidden: The value that stands for 'forbidden'.
         order: Variables (indices) in elimination order.
@@ -276,7 +276,7 @@ class Plan(NamedTuple):
 
     @property
     def is_recorded(self) -> bool:
-        """True if the plan has steps; they are left out if their records alone exceed the memory limit."""
+        """True if the plan has its steps; they are left out if their records alone exceed the memory limit."""
         return len(self.steps) > 0 or not self.order
 
     @property

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def product_rows(steps: Iterable[Step]) -> list[tuple[str, str]]:
-    """Return the row of a plan's text on steps in ``sum-product`` that are matrix products, and the largest."""
+    """Return the row of a plan's text on ``sum-product`` steps that are matrix products; no row if there are none."""
     products = [product for product in map(product_of, steps) if product is not None]
     if not products:
         return []
@@ -21,6 +21,6 @@ def product_rows(steps: Iterable[Step]) -> list[tuple[str, str]]:
 
 
 def fused_rows(steps: Iterable[Step]) -> list[tuple[str, str]]:
-    """Return the row of a plan's text on steps that eliminate several variables."""
+    """Return the row of a plan's text on steps that eliminate several variables; no row if there are none."""
     numbers = [1 + len(step.others) for step in steps if step.others]
     return [("variables per step", f"{max(numbers)} at most, {len(numbers)} steps")] if numbers else []

@@ -63,6 +63,7 @@ class _PlacedPlan(NamedTuple):
     Attributes:
         encoding: Numbers of the arena.
         placed: Figures and records, made by the core.
+        outputs: Step and variable (-1: none) of each output, in pairs.
         slices: Order of the sliced variables, and what depends on them.
         keep: True if every message stays.
         seconds: Estimated time in seconds.
@@ -83,7 +84,7 @@ class _PlacedPlan(NamedTuple):
         arena, factors = (_counted(cells) * itemsize for cells in (self.placed.arena_cells, self.placed.factor_cells))
         tiers = machine.tiers(arena, factors, self.planning_bytes)
         if not self.is_recorded and not machine.on_host:
-            # The limit that would allow the records.
+            # A plan without records shows the memory limit that would allow them.
             tiers[machine.home] += self.planning_bytes
         return tiers
 
@@ -286,7 +287,7 @@ def make_plan(
 
 
 def kept_plan(elimination: Elimination, single: Plan | None = None) -> Plan:
-    """Return the plan of a whole problem: a kept one if the problems differ only in values.
+    """Return the plan of a whole problem: a kept one, if its problem differs only in values.
 
     Args:
         elimination: See ``make_plan``.

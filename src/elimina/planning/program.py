@@ -98,7 +98,7 @@ def pack(plan: Plan, variables: int, semiring: str | None = None, parameter: flo
 
     Raises:
         InternalError: The plan has moment matching or weights, and also sparse steps, slices, tiles or decoding, which
-            do not support them.
+            do not support them; or it is packed for a semiring without moment matching.
     """
     _check_minibuckets(plan, semiring or plan.semiring)
     steps = Steps.packed(plan.steps if plan.sparse is None else ())
@@ -209,7 +209,7 @@ def place_steps(
 
 
 def library_steps(steps: Steps | Program) -> NDArray[np.bool_]:
-    """Return the steps for a device's library: all that are large enough, and possibly a few more."""
+    """Return the mask of the steps for a device's library: all that are large enough, and possibly a few more."""
     words, starts = steps.words, steps.starts
     depth = words[starts + DOMAIN]
     if depth.max(initial=0) < LIBRARY_DEPTH:

@@ -50,7 +50,13 @@ def ragged(starts: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.i
 
 
 def spans(words: NDArray[np.int64], starts: NDArray[np.int64], axes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the elements from each output's first cell to its last, of records at these places."""
+    """Return the number of elements from the first to the last cell of each record's output.
+
+    Args:
+        words: Records, one after another.
+        starts: Start of each record.
+        axes: Number of axes of each record's output.
+    """
     at = np.repeat(starts + HEADER, axes) + AXIS_WORDS * ragged(np.zeros_like(axes), axes)
     elements = np.ones(len(starts), dtype=np.int64)
     np.add.at(elements, np.repeat(np.arange(len(starts)), axes), (words[at] - 1) * words[at + 1])

@@ -17,8 +17,8 @@ class Segments(Form):
         ends: Position in the order after the last variable of each segment.
         unsegmented: The plan with all messages, which is too large.
         dtype: Override of the dtype of each segment's tables.
-        limits: See ``Form``.
-        is_replanned: See ``Form``.
+        limits: Bytes that may be used on the host, if a GPU runs the plan.
+        is_replanned: True, because each run plans its segment.
     """
 
     ends: tuple[int, ...]

@@ -92,7 +92,7 @@ class Shards(Form):
     """A plan divided among GPUs; its steps and bytes are those of each GPU.
 
     Attributes:
-        gpus: See ``Form``.
+        gpus: Number of GPUs that compute each step together.
         phases: Phases in their order.
         copied: Steps whose outputs are copied.
         divided: Steps that are divided.

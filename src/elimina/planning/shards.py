@@ -1,4 +1,4 @@
-"""Choice of the division of one plan among GPUs that read each other's memory.
+"""Choice of the division of one plan among GPUs that can read each other's memory.
 
 All GPUs run the same steps over fewer values of a few variables. Where a step needs other parts of a message than its
 GPU has, they are copied from the GPUs that have them.
@@ -44,7 +44,10 @@ _LARGE_OUTPUT_SHARE = 0.125
 
 
 def make_shards(plan: Plan, machine: Machine, gpus: int, memory: int) -> Plan | None:
-    """Divide a plan among GPUs; None if its task or form does not allow it, or no step is long enough.
+    """Divide a plan among GPUs.
+
+    None if the plan's form does not allow it, no step is long enough, or a divided table would have no single stride
+    for the variables that a step eliminates.
 
     Args:
         plan: Dense plan without slices, which need not fit.
@@ -161,7 +164,7 @@ def _runs(step: Step) -> dict[int, int]:
 
 @functools.cache
 def _best_ranges(sizes: tuple[int, ...], gpus: int) -> tuple[float, tuple[int, ...]]:
-    """Return how many times smaller than a table its largest part can be, and the ranges of the first variables."""
+    """Return the best ratio of a table to its largest part, and the numbers of ranges of the first variables for it."""
     best: tuple[float, tuple[int, ...]] = 1.0, ()
     for ranges in range(2, min(gpus, sizes[0]) + 1) if sizes else ():
         quotient, further = _best_ranges(sizes[1:], gpus // ranges)
@@ -379,7 +382,7 @@ class _Memory:
             self._last[start] = self._now
 
     def placements(self, height: int, unit: int) -> tuple[list[int], int]:
-        """Return the place of each table above a height, the largest ones first, and the height of all."""
+        """Place the tables above a height, the largest one first; return their starts, and the height of all."""
         firsts, lasts, ends = np.array(self._first), np.array(self._last), np.zeros(len(self._spans), dtype=np.int64)
         starts = np.zeros_like(ends)
         base = height = _round_up(height, unit)

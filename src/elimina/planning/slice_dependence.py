@@ -64,7 +64,7 @@ def order_slices(
     """Order the fixed variables so that few steps run again when the last ones change, which change most often.
 
     Args:
-        masks: Variables that each step depends on, by their place.
+        masks: Variables that each step depends on, as bits by their position in ``variables``.
         work: Work of each step.
         sizes: Number of values of each variable of the model.
         variables: Variables on which the slices condition.

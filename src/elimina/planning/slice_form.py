@@ -17,12 +17,12 @@ class Slicing(Form):
     """A problem cut into slices; steps, width, tables and bytes of the plan are those of a slice.
 
     Attributes:
-        variables: See ``Form``.
+        variables: Variables conditioned on; the one that changes least often comes first.
         names: Names of these variables.
-        sizes: See ``Form``.
-        levels: See ``Form``.
+        sizes: Number of values of each of these variables.
+        levels: Number of variables (the first ones) for whose values each step runs again.
         unsliced: The plan without slices, which does not fit.
-        is_allowed: See ``Form``.
+        is_allowed: True if the options allow this number of slices and this time.
     """
 
     variables: tuple[int, ...]

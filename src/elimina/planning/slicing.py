@@ -29,20 +29,21 @@ MAX_SLICER_SECONDS = 1e9
 memory, but no work."""
 
 _ROUNDS = 20
-"""Plans made in search of one that fits."""
+"""Largest number of plans made in search of one that fits."""
 
 _SHRINK = 0.99
 """Next target as a share of the present bytes, if more slices are needed."""
 
 _SPARED = 4
-"""Conditioning variables that are checked in the end: the others may suffice without them."""
+"""Number of the first conditioning variables that are checked in the end: the later ones may suffice without them."""
 
 _OVERHEAD = 0.02
 """Cost of a value of a conditioned variable besides work, as a share of the work: it decides if none adds work."""
 
 _CANDIDATE_VARIABLES = 8
 _PAIRS = 20000
-"""Variables that are tried before one is fixed, and limit of the scopes' total length times their number."""
+"""Largest number of variables that are tried before one is fixed, and limit of this number times the length of all
+messages' scopes."""
 
 _TABLE_BYTES = 16
 """Size of the smallest table in an arena."""
@@ -53,7 +54,7 @@ _MAX_LOG = 600.0
 
 
 def make_sliced_plan(elimination: Elimination, unsliced: Plan) -> Plan | None:
-    """Plan with as many variables fixed as it takes to fit; None if that takes more slices than can be run.
+    """Plan with as many variables fixed as it takes to fit; None if no such plan is found, or it would take too long.
 
     Args:
         elimination: Elimination of the task ``mpe``, ``pr`` or ``count``.
@@ -90,7 +91,7 @@ def make_sliced_plan(elimination: Elimination, unsliced: Plan) -> Plan | None:
 def make_finer_plan(elimination: Elimination, plan: Plan, least: int) -> Plan:
     """Plan with at least this many slices, if there are variables for it, to be run at the same time.
 
-    The given plan is returned if they save no time, or do not fit.
+    The given plan is returned if the finer one saves no time, or does not fit.
 
     Args:
         elimination: Elimination of the task ``mpe``, ``pr`` or ``count``; its order includes the variables of slices.
@@ -117,7 +118,7 @@ def without(elimination: Elimination, fixed: Sequence[int]) -> Elimination:
 def make_sliced_sparse_plan(
     problem: Problem, machine: Machine, on_rows: Plan, most_bytes: int, max_slices: float, times: float
 ) -> Plan | None:
-    """Plan sparse steps in as many slices as the expected tuples need; None if this exceeds the allowed number.
+    """Plan sparse steps in as many slices as the expected tuples need; None if these are too many, or none fit.
 
     Variables are fixed whose messages have the most tuples for each doubling of the slices, several at a time while the
     plan is far from fitting.
@@ -128,7 +129,7 @@ def make_sliced_sparse_plan(
         on_rows: The sparse plan without slices; slices list factors only if this plan does.
         most_bytes: Expected bytes that a slice may take.
         max_slices: Largest number of slices.
-        times: See ``make_sparse_plan``.
+        times: Expected number of tuples, relative to that of independent tables.
     """
     fixed: tuple[int, ...] = ()
     plan = on_rows
@@ -229,7 +230,7 @@ class Cut:
         return filled
 
     def candidates(self, slicer: Slicer, count_limit: int) -> list[int]:
-        """Return the variables that seem best to fix next, by arithmetic on this tree."""
+        """Return the variables that seem best to fix next, by arithmetic on this tree; the best one first."""
         count = len(slicer.sizes)
         variables = self._tree.variables.astype(np.int64)
         saved = self._messages.by_variable(self._messages_cells * self._weights, count)
@@ -278,7 +279,7 @@ class Slicer:
         return math.prod(int(self.sizes[v]) for v in self.cut.fixed)
 
     def reduce(self, target: float) -> None:
-        """Fix variables until the estimate is at most a number of bytes, all are fixed, or slices are too many."""
+        """Fix variables until a slice has at most ``target`` estimated bytes, all are fixed, or slices are too many."""
         while self.cut.bytes > target and self.number <= MAX_SLICE_COUNT and len(self.cut.fixed) < len(self.order):
             looked_at = min(max(_PAIRS // max(1, self.cut.pairs), 1), _CANDIDATE_VARIABLES)
             cuts = [Cut(self, (*self.cut.fixed, v)) for v in self.cut.candidates(self, looked_at)]
@@ -301,7 +302,7 @@ class Slicer:
 
 
 class _Scopes:
-    """Many scopes as flat arrays of pairs (scope, variable), and the logarithms of their tables' cells."""
+    """Many scopes as flat arrays of pairs (scope, variable), and the numbers of their tables' cells."""
 
     def __init__(self, scopes: Scopes, logs: Floats) -> None:
         starts, self._variable = scopes
@@ -310,7 +311,7 @@ class _Scopes:
         self._cells = np.exp(np.minimum(self.by_owner(logs), _MAX_LOG))
 
     def without(self, is_fixed: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], Scopes]:
-        """Return a mark for each scope with remaining variables, and the remaining variables of these scopes."""
+        """Return whether each scope has remaining variables, and the remaining variables of those that have some."""
         is_free = ~is_fixed[self._variable]
         lengths = np.bincount(self._owner[is_free], minlength=self._count)
         is_kept = lengths > 0

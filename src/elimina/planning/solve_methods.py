@@ -13,7 +13,7 @@ class SolveMethod(NamedTuple):
 
     Attributes:
         is_open: True if the schedule chooses between the methods.
-        is_for_all_tasks: True if it takes each task; otherwise ``tasks.Description.methods`` names it.
+        is_for_all_tasks: True if it takes each task; otherwise only those whose ``tasks.Description.methods`` name it.
         may_eliminate: True if the run of an exact plan may answer.
         may_bound: True if mini-buckets may stand for an answer that does not fit.
         bounds: True if mini-buckets alone answer.

@@ -158,7 +158,10 @@ def tuple_bytes(sizes: Sequence[int], itemsize: int) -> int:
 
 
 def tuples_cannot_pay(plan: Plan, problem: Problem, machine: Machine) -> bool:
-    """Return whether even the longest step of a dense plan, by the plan's figures, is shorter than any sparse step."""
+    """Return whether even the longest step of a dense plan, by the plan's figures, is shorter than any sparse step.
+
+    False if the plan does not fit, or a table lists its tuples.
+    """
     if not plan.fits or any(table.rows is not None for table in problem.tables):
         return False
     cells = float(plan.largest_table)
@@ -173,7 +176,7 @@ def make_sparse_plan(
 ) -> Plan | None:
     """Plan steps on sparse tables if they are expected to take less time, or if only they fit; None: all stay dense.
 
-    Unless ``whole`` is set, the plan fits.
+    Unless ``whole`` is set, a returned plan fits.
 
     The expected tuples of a message assume independent tables; a run plans again when it counts more. A factor is
     listed if all steps that read it work on sparse tables.
@@ -359,7 +362,7 @@ def _message_bytes(step: Step, form: StorageForm, item: int) -> int:
 
 
 def _peak(sparse: Sparse, item: int, keep: bool) -> int:
-    """Return the expected peak bytes of messages, and the bytes of the largest step."""
+    """Return the expected peak bytes of messages, with the sorted copies of a step's inputs and of its output."""
     sizes = [_message_bytes(step, form, item) for step, form in zip(sparse.steps, sparse.forms, strict=True)]
     end = len(sparse.steps)
     last = [end if n in sparse.lasting else max(step.readers, default=end) for n, step in enumerate(sparse.steps)]

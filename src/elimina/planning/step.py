@@ -174,7 +174,7 @@ class Step(NamedTuple):
 
     @property
     def work(self) -> int:
-        """Combinations of an output cell and a value of the eliminated variable."""
+        """Number of combinations of an output cell and a value of the eliminated variable."""
         return self.domain * self.out_cells
 
 

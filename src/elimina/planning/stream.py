@@ -100,8 +100,8 @@ class Streamed(Form):
     Attributes:
         stream: Passage of the tables; None: the plan does not fit, and is for its figures.
         scratch: The directory of the file that the tables lie in; None: they lie in the host's memory.
-        limits: See ``Form``.
-        is_resident: See ``Form``.
+        limits: Bytes that may be used of the host's memory (by a GPU's plan) and of the disk.
+        is_resident: False, because the tables do not lie on the device.
     """
 
     stream: Stream | None = None

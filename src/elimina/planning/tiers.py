@@ -356,7 +356,7 @@ MARGIN = 256
 
 
 def fixed_bytes(steps: int) -> int:
-    """Device bytes of a streamed program besides its tables."""
+    """Return the bytes of the device that a streamed program takes besides its tables."""
     return (16 * steps + RECORDS * RECORD_BYTES) // MARGIN * MARGIN + 3 * MARGIN
 
 
