@@ -39,10 +39,15 @@ def answer_question(
     Args:
         model: Model, or the path of a file.
         task: Task, by its name; aliases are replaced before.
-        evidence: See ``elimina.solve``.
-        query: See ``elimina.solve``; can be read more than once.
-        time_limit: Seconds for the whole call.
+        evidence: Evidence, as in ``elimina.solve``.
+        query: Query, as in ``elimina.solve``; can be read more than once.
+        time_limit: Seconds for the whole call; None: there is no limit.
         options: Options, already ``checked``.
+
+    Raises:
+        KeyboardInterrupt: The user interrupted before there was any result.
+        EliminaError: The question has no answer within the memory and the time, or with ``exact`` no exact one; or a
+            value of the question or the options is invalid.
     """
     started = time.monotonic()
     folder = options.checkpoint

@@ -151,7 +151,7 @@ class Call(Clock):
 
     @property
     def is_answered(self) -> bool:
-        """True if the portfolio is done: the answer is exact, or close enough, or time is up."""
+        """True if there is a result, and it is final or its bounds are close enough, or the work is to end."""
         result = self.best_result
         if result is None:
             return False
@@ -169,7 +169,8 @@ class Call(Clock):
         Raises:
             KeyboardInterrupt: The user interrupted before there was any result.
             TimeLimitError: The time limit passed before there was any result.
-            EliminaError: The work failed, with at most first bounds as a result.
+            EliminaError: The work failed without a result, or for another reason than time, memory, a device or a
+                worker.
         """
         try:
             result = self._finish(self._carry_out(work))

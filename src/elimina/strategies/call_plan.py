@@ -74,7 +74,7 @@ def plan_call(
         checkpoint: Checkpoint that stores the plan, or contains the plan of an interrupted run.
         shift_seconds: Seconds after which no further pass of cost shifting is begun.
         first: Preparations, if they have been made already.
-        refinements: Number of times that tuples exceeded the memory; see ``fitting_plan``.
+        refinements: Number of times that tuples exceeded the memory.
 
     Raises:
         InputError: An option or the evidence does not fit the model.

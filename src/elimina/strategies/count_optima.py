@@ -46,7 +46,11 @@ _CELL_BYTES = 16  # 8 in the sum of a bucket's tables, and 8 in the table made f
 
 
 def count_optima(facts: Facts, _: Row) -> Portfolio:
-    """Find the optimum, and count the assignments that reach it."""
+    """Find the optimum, and count the assignments that reach it.
+
+    Raises:
+        UnsupportedError: Costs are not integers.
+    """
     solver = facts.solver
     options, run, model = solver.options, solver.run, solver.question.model
     if not model.is_integer:
@@ -109,7 +113,10 @@ def _bounds_of_number(lower: float | None, upper: float | None) -> dict[str, int
 
 
 def _bounded_optima(facts: Facts, failure: MemoryLimitError) -> Portfolio:
-    """Search for an optimum, list the optima, and bound their number, without the large tables of elimination."""
+    """Search for an optimum, list the optima, and bound their number, without the large tables of elimination.
+
+    The outcome is the failure of elimination if the options rule this out, or if the search finds nothing.
+    """
     solver = facts.solver
     options, run, question = solver.options, solver.run, solver.question
     if (

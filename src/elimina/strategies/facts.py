@@ -188,7 +188,7 @@ def memory_of(options: Options) -> int:
 
 
 def can_filter(problem: Problem, options: Options) -> bool:
-    """Return whether filtered elimination on the host takes a problem in the memory."""
+    """Return whether filtered elimination takes a problem in the host's memory; False if a GPU is requested."""
     from elimina.methods.filtering import reason_too_large, reason_unsupported
 
     if options.needs_gpu:

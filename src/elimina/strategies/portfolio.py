@@ -57,7 +57,7 @@ MIN_PLANNING_SECONDS = 1e-3
 
 
 class Question(NamedTuple):
-    """Arguments of a question: see ``elimina.solve``."""
+    """Arguments of a question, as in ``elimina.solve``."""
 
     model: Model
     task: Task
@@ -144,7 +144,7 @@ class Solver:
         return None if result is None else bounds_of_task(self.question.task, result)
 
     def complete(self, hint: Evidence) -> None:
-        """Complete the user's assignment, and keep it as the best one so far."""
+        """Complete the user's assignment; if that is possible, keep it as the best one so far."""
         from elimina.methods.local_search import first_assignment
 
         with self.run.phase("hint"):
@@ -198,7 +198,7 @@ class Solver:
         return self._first.rough
 
     def quick_order(self, seconds: float) -> Order:
-        """Find a better order by a short search, and keep it in place of the quick one."""
+        """Search for a better order for a short time; keep and return the better one of its result and the quick order."""
         rough = self.rough_order()
         if is_settled(rough):
             return rough
@@ -227,7 +227,7 @@ class Solver:
 
     @without_collection()
     def plan(self, options: Options, refinements: int = 0) -> PlannedCall:
-        """Plan the prepared problem within the memory that the call does not hold; see ``plan_call``."""
+        """Plan the prepared problem within the memory that the call does not hold."""
         held = max(0, self.run.held - self._grown)
         prepared = self._plan(options.beside(held), refinements)
         plan = prepared.planned.plan
