@@ -124,7 +124,7 @@ class CpuSession:
             view[values >= limit] = forbidden
 
     def read_table(self, table: FactorLayout) -> NDArray[np.generic]:
-        """Copy a table: see ``TableSession.take``."""
+        """Copy a table: see ``TableSession.read_table``."""
         return self._view(table).copy()
 
     def _view(self, table: FactorLayout) -> NDArray[np.generic]:

@@ -30,5 +30,5 @@ class FactorClass(NamedTuple):
 
     @property
     def message_cells(self) -> int:
-        """Cells of the messages to their variables."""
+        """Number of cells of the factors' messages to their variables."""
         return sum(self.sizes) * self.factor_count

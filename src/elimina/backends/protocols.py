@@ -215,6 +215,7 @@ class Backend(Protocol):
 
         Raises:
             DeviceError: The device failed or is out of memory.
+            MemoryLimitError: The host is out of memory.
         """
         ...
 
@@ -243,7 +244,7 @@ class GpuBackend(Backend, Protocol):
     keeps_memory: bool
 
     def reaches(self, peer: int) -> bool:
-        """Return whether this GPU reads the memory of another one."""
+        """Return whether this GPU can read the memory of another one directly."""
         ...
 
     def trim(self) -> None:

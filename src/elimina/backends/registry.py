@@ -20,7 +20,7 @@ def get_backend(device: str, threads: int | None = None) -> Backend:
         threads: Number of CPU threads; None for all.
 
     Raises:
-        InputError: Unknown device.
+        InputError: The device is unknown.
         DeviceError: There is no such device, or it cannot be used.
     """
     if device == "cpu":
@@ -49,7 +49,7 @@ def find_cuda() -> Backend | None:
 
 
 def with_other_gpus(backend: Backend, min_bytes: int) -> Backend:
-    """Return a backend of the first GPU and of all others with a number of bytes free."""
+    """Return a backend of the first GPU and of all others with ``min_bytes`` free; if there are none, the given one."""
     others = map(_gpu_or_none, range(1, gpu_count(backend)))
     roomy = [gpu for gpu in others if gpu and gpu.memory() >= min_bytes]
     return DeviceGroup([backend, *roomy]) if roomy else backend

@@ -33,7 +33,7 @@ class ShardedSession:
     Args:
         members: The devices' backends.
         program: Program, the same for all devices.
-        factors: See ``Backend.open``.
+        factors: The arena's first ``factor_cells`` elements, of the program's dtype.
 
     Raises:
         DeviceError: A device failed, or is out of memory.

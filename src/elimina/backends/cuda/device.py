@@ -107,14 +107,14 @@ class CudaDevice:
         return cuda_machine(is_open=True)
 
     def memory(self) -> int:
-        """Return the bytes for a program at present: the free memory less a reserve."""
+        """Return the bytes for a program at present: free and idle memory, minus a reserve."""
         with idle_memory.return_locks[self.number], self.failing(0), self._device:
             free, _ = self.cupy.cuda.runtime.memGetInfo()
             idle = self.device_memory.idle_bytes()
         return max(0, int(free) + idle - RESERVED_BYTES)
 
     def reaches(self, peer: int) -> bool:
-        """Return whether this GPU reads the memory of another one."""
+        """Return whether this GPU can read the memory of another one directly."""
         with self.failing(0):
             return peer == self.number or bool(self.cupy.cuda.runtime.deviceCanAccessPeer(self.number, peer))
 
@@ -215,6 +215,8 @@ class CudaDevice:
 
     def compile(self, names: Iterable[str]) -> None:
         """Compile kernels that this process has not loaded, several at a time: each takes about a second.
+
+        A single kernel is left to ``function``.
 
         Raises:
             DeviceError: The compiler refuses.

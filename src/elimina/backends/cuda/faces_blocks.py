@@ -74,7 +74,7 @@ def split_outer(record: list[int]) -> int:
     """Move the slow axes that the only streamed table lacks behind the other slow ones.
 
     Returns:
-        Number of successive slow cells with the same streamed values; 1 if there are several streamed tables.
+        Number of successive slow cells with the same streamed values; 1 unless exactly one table is streamed.
     """
     operands = tables(record)
     if len(operands) - record[TABLES_A] - record[TABLES_B] != 1:
@@ -141,7 +141,7 @@ def faces_cost(shape: FacesShape, cut: FacesCut, multiprocessors: int, itemsize:
 
 
 def faces_cut(shape: FacesShape, semiring: str, dtype: np.dtype[np.generic], multiprocessors: int) -> FacesCut | None:
-    """Return the cut with the least estimated time; None if streaming takes less."""
+    """Return the cut with the least estimated time; None if streaming takes less, the step is small, or no cut fits."""
     if shape.sharing < MIN_SHARING or shape.domain < MIN_SHARING:
         return None
     costs = [

@@ -102,7 +102,7 @@ def _choose_faces(
     record_location: tuple[int, int, int, int, int],
     multiprocessors: int,
 ) -> TileLaunch | None:
-    """Return a launch of ``kernels/faces.cu``; None if streaming should take less time."""
+    """Return a launch of ``kernels/faces.cu``; None if streaming should take less time, or no cut fits the step."""
     number, start, words, count, out_word = record_location
     box = FacesShape(
         shape.domain,

@@ -19,7 +19,7 @@ MAX_WASTE_SHARE, MAX_WASTE_BYTES = 0.5, 256 << 20
 
 
 class Block:
-    """Device memory that is never cut.
+    """A piece of device memory that serves one allocation at a time, however small, and is freed as a whole.
 
     Args:
         cupy: The package.

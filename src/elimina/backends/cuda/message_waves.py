@@ -49,7 +49,7 @@ def _edges(variables: int, classes: Sequence[FactorClass]) -> _Edges:
 
 
 class _Launch(NamedTuple):
-    """Launches for a class of factors: their number and sizes, what all its kernels take first, and its messages."""
+    """Launches for a class of factors: their number and sizes, the first arguments of its kernels, and its messages."""
 
     factors: int
     sizes: tuple[int, ...]

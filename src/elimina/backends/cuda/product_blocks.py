@@ -18,7 +18,7 @@ READ_BYTE_COST = 0.75
 VECTOR_READ_COST = 2.5
 """Cost of reading a vector from shared memory, for cells of 4 bytes; wider ones take longer to combine."""
 SPREAD_READ_SHARE = 0.5
-"""Relative cost of reading a vector of A if each of its cells is spread over a register."""
+"""Relative cost of reading a vector of lhs cells if each of them is spread over a register."""
 SINGLE_BLOCK_COST = 0.5
 """Additional cost of a combination if one block fits a multiprocessor; several blocks divide it."""
 TAIL_WAVES = 0.7

@@ -213,7 +213,7 @@ class CudaSession:
                 forbid(source, source.dtype.type(limit), self._program.dtype.type(forbidden), view)
 
     def read_table(self, table: FactorLayout) -> Any:
-        """Copy a table on the device: see ``TableSession.take``."""
+        """Copy a table on the device: see ``TableSession.read_table``."""
         with self._here(), self._cuda.using_allocator(self._backend.device_memory.allocate_array):
             view = self._view(table)
             taken = self._backend.cupy.empty(table.sizes, self._program.dtype)

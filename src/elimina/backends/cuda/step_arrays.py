@@ -25,7 +25,14 @@ from elimina.planning.record import (
 class StepArrays(NamedTuple):
     """A program's steps as arrays, and the tables that they read.
 
-    ``source_at`` are the positions of the tables' sources in the words; ``sources`` and ``readers`` are steps.
+    Attributes:
+        headers: First ``HEADER`` words of each step's record.
+        work: Combinations of output cells and eliminated values of each step.
+        spans: Elements from the first to the last cell of each step's output.
+        cells: Cells of each step's output.
+        source_at: Position of each table's first word, its offset, in the words.
+        sources: Step that wrote each table; -1 for a factor.
+        readers: Step that reads each table.
     """
 
     headers: NDArray[np.int64]
@@ -57,7 +64,7 @@ def step_arrays(words: NDArray[np.int64], starts: NDArray[np.int64]) -> StepArra
 
 
 def tables_from(steps: StepArrays, chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return the tables that are outputs of the chosen steps."""
+    """Return the mask of the tables that are outputs of the chosen steps."""
     is_output: NDArray[np.bool_] = steps.sources >= 0
     is_output[is_output] = chosen[steps.sources[is_output]]
     return is_output

@@ -28,7 +28,14 @@ class SparseTable(NamedTuple):
 
 
 class JoinOrder(NamedTuple):
-    """Order of a join of two tables (``JoinOrder`` of the core)."""
+    """Order of a join of two tables (``JoinOrder`` of the core).
+
+    Attributes:
+        group: Mask of the shared fields besides the low one, a number for each word of a key.
+        low: Mask of the least significant field, if both tables have its variable; 0: there is none.
+        eliminate: True to eliminate that variable.
+        max_tuples: Largest number of tuples of the result.
+    """
 
     group: NDArray[np.uint64]
     low: int
@@ -143,7 +150,7 @@ def check_semiring(semiring: str, dtype: np.dtype[Any], parameter: float) -> Non
     """Check that sparse tables support a semiring and a dtype without overflow of joins.
 
     Raises:
-        InputError: Sparse tables do not, or the forbidden cost is too close to the dtype's largest number.
+        InputError: Sparse tables do not support them, or the forbidden cost is too close to the dtype's largest number.
     """
     if semiring not in SEMIRINGS or dtype.name not in SEMIRINGS[semiring].dtypes or dtype.name not in DTYPES:
         raise InputError(f"sparse tables have no {semiring} in {dtype}: use one of {', '.join(DTYPES)}")

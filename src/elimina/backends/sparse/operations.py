@@ -170,11 +170,12 @@ class SparseTables:
         Args:
             lhs: Table in any layout.
             rhs: Table in any layout, over the same domain sizes.
-            eliminate: Variable to eliminate; the joined table is not stored if both tables have it.
+            eliminate: Variable to eliminate; None for none. If both tables have it, the joined table is not stored,
+                unless few joint tuples are expected.
             last: Least significant variable of the result, in both tables: a later join can eliminate it. Implied by
                 ``eliminate``.
             tables: Dense tables over variables of the union that are joined too.
-            keep: Drops tuples of the joint table before anything is eliminated.
+            keep: Filter that drops tuples of the joint table before anything is eliminated; None: all are kept.
             max_tuples: Largest number of tuples of the result.
 
         Raises:

@@ -58,9 +58,9 @@ class SparseSession:
     its input tables turn out to be so full that dense cells take less memory.
 
     Args:
-        backend: Runs the dense steps.
-        host: Makes tables that bound tuples; the backend itself, if it is a CPU's.
-        device: Runs the steps on tuples.
+        backend: Backend that runs the dense steps.
+        host: CPU backend that makes tables that bound tuples; ``backend`` itself, if it is a CPU's.
+        device: Device that runs the steps on tuples.
         program: Packed program of a plan with ``sparse``.
         factors: The arena's first elements.
     """
