@@ -83,7 +83,7 @@ def layout_of(factor: FactorLayout) -> KeyLayout:
 
 
 def listing_table(tables: Sequence[Table], scope: Sequence[int], sense: Sense) -> Table | None:
-    """Return the table with the fewest tuples of those that list the allowed tuples of a scope; None if there is none."""
+    """Return the table with the fewest tuples of those that list a scope's allowed tuples; None if there is none."""
     lists = [
         table
         for table in tables

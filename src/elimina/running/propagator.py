@@ -216,7 +216,7 @@ class Propagator:
     ) -> PropagatedTables:
         """Compute outputs of the plan and, if ``log_sum``, the sum.
 
-        In a plan that keeps its messages, only the steps run that these need and whose messages are not valid any more.
+        In a plan that keeps its messages, steps that these do not need, or whose messages are still valid, do not run.
         """
         count_path("upward-and-downward")
         steps = self._stale.nonzero()[0]
