@@ -41,7 +41,7 @@ __device__ T exchange(T value, int lane_mask) {
   }
 }
 
-// 2^-scale_exponent of a range's first word (the bits of its largest value), for each table of each step.
+// 2^-scale_exponent of the largest value of a range, given by its bits (the first word of the range).
 template <class T>
 __device__ __forceinline__ T scale_of_bits(u64 peak) {
   if (peak == 0) return T(1);
@@ -54,7 +54,8 @@ __device__ __forceinline__ T scale_of_bits(u64 peak) {
   }
 }
 
-// Factor of a table's values: 1, or the power of two for its writer's largest value.
+// Number that readers multiply a table by: 1 for factors and unscaled semirings, else a power of two, by the message's
+// largest value.
 template <class S>
 __device__ __forceinline__ typename S::Value scale_of(TableView table, const u64* peaks) {
   if constexpr (S::scaled) {

@@ -9,7 +9,7 @@ namespace elimina {
 template <class P, int kVectors>
 constexpr int kLanesOf = kVectors * 16 / int(sizeof(typename P::Lane));
 
-// Cells that a thread fills in shared memory: words of kPer cells, every groups-th value of d.
+// Cells that a thread fills in shared memory: words of `per` cells, every groups-th value of d.
 struct Share {
   int words, threads, groups, group, first_word;
   __device__ __forceinline__ Share(int count, int per)
@@ -32,7 +32,7 @@ __device__ __forceinline__ void store_slots(Slot* slot, const typename P::Lane (
   }
 }
 
-// Puts the products of kNumber words into slots; loads them all before it uses the first.
+// Puts kNumber words of the tables' product into slots; loads the words of all tables before it uses the first.
 template <int kNumber, class P, class Word, class Slot, int kTables>
 __device__ __forceinline__ void fill_slots(const typename P::Cell* (&from)[kTables], const i64 (&hop)[kTables], Slot*& slot,
                                      int slot_hop, const typename P::Semiring::Value* scales, P policy) {

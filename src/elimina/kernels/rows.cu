@@ -55,7 +55,7 @@ __global__ void __launch_bounds__(kThreads) rows_starts(const i64* runs, i64 row
   if (i == rows - 1) starts[runs[i]] = rows;
 }
 
-// The runs of a sorted table; without starts, each row is one. Their number stays on the device.
+// The runs of a sorted table; without starts, each row is a run. The number of runs stays on the device.
 template <int W>
 struct Runs {
   const Key<W>* keys;
@@ -67,7 +67,8 @@ struct Runs {
   __device__ const Key<W>& key(i64 run) const { return keys[start(run)]; }
 };
 
-// First run of [at, end) with a key not below the given one (`past`: above it).
+// First run of [at, end) with a key not below the given one (`past`: above it) in the bits of `group`; `end` if there is
+// none.
 template <int W>
 __device__ i64 find_run(const Runs<W>& runs, i64 at, i64 end, const Key<W>& key, const Key<W>& group, bool past) {
   while (at < end) {
@@ -78,7 +79,7 @@ __device__ i64 find_run(const Runs<W>& runs, i64 at, i64 end, const Key<W>& key,
   return at;
 }
 
-// First right run of each left run's group, and their number.
+// First right run of each left run's group, and the number of right runs in the group.
 template <int W>
 __global__ void __launch_bounds__(kThreads)
     rows_match(const Key<W>* left, const i64* left_starts, const i64* left_last, i64 left_rows, const Key<W>* right,
@@ -119,7 +120,7 @@ __device__ i64 block_scan(i64 count, i64& all) {
   return before + running - count;
 }
 
-// First entry of [at, end) of the ascending sums that is above `pair`.
+// First entry of [at, end) of the ascending sums that is above `pair`; `end` if there is none.
 __device__ __forceinline__ i64 find_sum(const i64* sums, i64 at, i64 end, i64 pair) {
   while (at < end) {
     const i64 middle = at + (end - at) / 2;

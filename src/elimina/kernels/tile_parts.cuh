@@ -78,7 +78,7 @@ struct Pairs {
 // Not inlined: it takes hundreds of instructions and is rarely called.
 __device__ __noinline__ u64 divide_long(u64 a, u64 b) { return a / b; }
 
-// Sum of the digits of a cell number times strides; the remainder is the digit of the slowest axis.
+// Sum of each digit of a cell number times the stride of its axis; the remainder is the digit of the slowest axis.
 template <class Stride>
 __device__ __forceinline__ i64 offset_of(StepView step, u64 cell, int first, int last, Stride stride) {
   i64 offset = 0;
@@ -135,7 +135,7 @@ struct Map {
   int scales;  // of each table
   int mids;    // offsets of the middle cells of a batch: [streamed tables, then the output][batch]
   int los;     // offsets of the fast cells, for any number of streamed tables: [streamed][pitch]
-  int a, b;    // [slow cell][d][batch], [slow cell][d][pitch]
+  int a, b;    // lhs [slow cell][d][batch], rhs [slow cell][d][pitch]
   int ring;    // streamed values that are being loaded
 };
 
@@ -162,8 +162,10 @@ __device__ __forceinline__ T* at(int bytes) {
 }
 
 // Functions that prepare a block are not inlined, so that they take no registers from the inner loops. Their loops are not unrolled:
-// code that runs once is bound by fetching its instructions. Returns whether the block has to go on, which it checks while the record
-// is loaded.
+// code that runs once is bound by fetching its instructions.
+
+// Loads the record, and finds the offsets and scales of the tables. Returns false if the run is stopped, which it checks while
+// the record is loaded.
 template <class P>
 __device__ __noinline__ bool prepare(const i64* record, int record_words, u64 outer, const u64* peaks, const i32* stop, int bases_at,
                                      int scales_at, int outers = 1) {

@@ -4,7 +4,7 @@
 // Nodes are variables; a matched value is its variable's node. Variables that lead to free values are the core. The other nodes are
 // divided by pivots, one for each colour at a time, into four sets: nodes that lead to the pivot, nodes it leads to, both (a
 // component), and neither.
-// Edges between colours are taken from the rows, so that one mask of values serves all colours (Fleischer, Hendrickson and Pinar,
+// Edges between colours are removed from the rows, so that one mask of values serves all colours (Fleischer, Hendrickson and Pinar,
 // 'On identifying strongly connected components in parallel', 2000; trimming: McLendon et al., 2005).
 #pragma once
 #include "config.hpp"
@@ -230,7 +230,7 @@ class Division {
     return counters_ + 2 * (round_ % 3);
   }
 
-  // A chain of variables may take as many rounds as its length: a sequential search is better then.
+  // True while rounds remain. A chain of variables may take as many rounds as its length: a sequential search is better then.
   ELIMINA_HD bool has_rounds() const { return round_ < call_.rounds; }
 
   // Gathers variables that lead to free values; returns the number of the others.
@@ -262,8 +262,8 @@ class Division {
     return false;
   }
 
-  // Numbers the variables outside the core; each fixed one is a component. The core loses the values of all others, and all lose the values of
-  // fixed ones.
+  // Numbers the variables outside the core; each fixed one is a component. The core loses the values of all others, and all
+  // lose the values of fixed ones. Returns the number of variables outside the core that are not fixed.
   ELIMINA_HD i32 list_remaining(bool has_core) {
     for (i32 k = team_.thread(); k < count_; k += team_.threads()) {
       if (team_.load(state_ + k) != kOpen) continue;
@@ -306,7 +306,8 @@ class Division {
     call_.labels[subset_.first_label + team_.next_index(counters_ + kLabels)] = {member(k), component};
   }
 
-  // The first pivot is the variable with the widest row, with rows of the domains. Returns false if this takes too many rounds.
+  // Divides the remaining variables into components. The first pivot is the variable with the widest domain; its search reads
+  // the domains in place of rows. Returns false if this takes too many rounds.
   ELIMINA_HD bool divide(i32 alive, bool has_core) {
     const i32 pivot = i32(team_.load(first_pivot_) & ~0u), value = match(remaining(pivot));
     if (team_.thread() == 0) {
@@ -348,7 +349,7 @@ class Division {
   }
 
   // Finds the nodes that lead to the pivots, and the nodes they lead to. With a single pivot (-1: one for each colour), the rows
-  // are the domains, and the search ends once both sets have all nodes.
+  // are the domains, and the search ends once both sets have all nodes. Returns false if this takes too many rounds.
   ELIMINA_HD bool reach(const i32* list, i32 alive, i32 pivot) {
     for (i32 back = 1, fore = 0; has_rounds();) {
       u32* const counts = counter();
@@ -402,7 +403,8 @@ class Division {
     if (word & ~team_.load(forward_ + w)) team_.unite(forward_ + w, word);
   }
 
-  // Finishes the components. The other nodes keep the values of their own set in their rows, and continue in a colour if there are any.
+  // Finishes the components. Each other node keeps the values of its own set in its row, and continues in a colour if it has
+  // any.
   ELIMINA_HD void classify(const i32* list, i32 alive, i32 first_pivot, i32 turn) {
     for (i32 i = team_.group(); i < alive; i += team_.groups()) {
       const i32 j = list ? team_.load(list + i) : i, k = remaining(j), value = match(k);

@@ -9,8 +9,8 @@ namespace elimina {
 // combinations of a product.
 constexpr i64 kProductDepth = 4, kProductSide = 8, kProductWork = 1 << 16;
 
-// True if one table has all rows, and another one all columns: out[batch][row][column]. Fast axes are columns; of the others, those that
-// the second table has are the batch.
+// True if the sizes are large enough, and one table has all rows, and another one all columns: out[batch][row][column]. Fast axes
+// are columns; of the others, those that the second table has are the batch.
 inline bool is_product(StepView step) {
   if (step[kTables] != 2 || step[kTablesA] != 1 || step[kTablesB] != 1 || step[kDomain] < kProductDepth ||
       step[kLoCells] < kProductSide)

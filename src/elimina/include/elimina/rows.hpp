@@ -89,7 +89,9 @@ struct Stage {
   const i64* words;
   Value budget;
 
-  // Integers do not overflow: stored values are feasible, and infinity is at most half of the largest integer.
+  // True if the row with this key stays feasible when the joined tables are added to its value, which changes, and if its
+  // total with the bounds is within the budget. Integers do not overflow: stored values are feasible, and infinity is at most
+  // half of the largest integer.
   ELIMINA_HD bool admits(const Key<W>& key, Value& value) const {
     const i64* at = words + 2;
     return admits(value, [&](i64) {
@@ -135,7 +137,8 @@ struct Side {
   const typename R::Value* values;
 };
 
-// Rows [i, i_end) and [j, j_end) that differ in the low field only: calls visit(key, value) where they meet, in ascending order.
+// Joins the rows [i, i_end) of a with the rows [j, j_end) of b; those of a side differ in the low field only. Calls
+// visit(key, value) for each pair with one low field that the stage admits, in ascending order.
 template <class R, int W, class Visit>
 ELIMINA_HD void meet(const Stage<R, W>& stage, u64 low, const Side<R, W>& a, i64 i, i64 i_end, const Side<R, W>& b,
                      i64 j, i64 j_end, Visit&& visit) {

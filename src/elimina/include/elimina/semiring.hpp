@@ -29,7 +29,7 @@ struct MinSum {
   ELIMINA_HD bool better(T a, T b) const { return a < b; }
 };
 
-// Minimum of the worst cost of an assignment. The unit of integers is a constant: the compiler of CUDA 13.0 drops the sign of
+// Minimum, over assignments, of the worst cost in a table. The unit of integers is a constant: the compiler of CUDA 13.0 drops the sign of
 // -infinity in a maximum of three (compute capability 9.0).
 template <class T>
 struct MinMax {
@@ -53,7 +53,8 @@ struct MinMax {
 template <class T>
 inline constexpr int kMostExponent = sizeof(T) == 4 ? 126 : 1022;
 
-// The clamp keeps the divisor's reciprocal a normal number.
+// Exponent of the power of two that readers divide a table by, from the table's largest value; 0 if that is not positive.
+// The clamp keeps the reciprocal of the power a normal number.
 template <class T>
 ELIMINA_HD int scale_exponent(double peak) {
   if (!(peak > 0)) return 0;
@@ -76,9 +77,10 @@ struct SumProduct {
   ELIMINA_HD bool better(T a, T b) const { return a > b; }
 };
 
-// weight x log of the sum of exp(value / weight). Weight 1: logarithms of sums; 0: of maxima; other weights are those of Hoelder's
-// inequality: if the weights of a sum's parts add up to 1, they bound its logarithm, from above if all are positive, from below if
-// only one is (Liu and Ihler 2011, "Bounding the partition function using Hoelder's inequality").
+// weight x log of the sum of exp(value / weight). Weight 1: logarithms of sums; 0: of maxima; other weights are those of
+// Hoelder's inequality: if a sum of products is replaced by one weighted sum for each factor, and the weights add up to 1, the
+// results add up to a bound on the logarithm of the sum: from above if all weights are positive, from below if only one is
+// (Liu and Ihler 2011, "Bounding the partition function using Hoelder's inequality").
 template <class T>
 struct LogSumExp {
   using Value = T;
@@ -169,9 +171,9 @@ ELIMINA_HD R semiring_of(typename R::Value parameter) {
 
 // Encodings of a model's values, as `Rule` of core/tables/encode.hpp:
 // support: 1 where the tables allow the assignment, else 0.
-// distances: from the best of each table, of costs or of negated logarithms of probabilities. Integers: what is forbidden, or from a limit on, is the limit.
-// costs: as they are, utilities and probabilities negated, and the worst where tables are joined. Integers: what is forbidden is the limit.
-// logs: logarithms, less that of the largest value of each table.
+// distances: from the best of each table, of costs or of negated logarithms of probabilities. Integers: a forbidden value, or one from a limit on, becomes the limit.
+// costs: as they are, utilities and probabilities negated, and the worst where tables are joined. Integers: a forbidden value becomes the limit.
+// logs: logarithms, minus the logarithm of the largest value of each table.
 // products: the product times a power of two, so that its largest value is in [1, 2).
 #define ELIMINA_ENCODINGS(use) use(support) use(distances) use(costs) use(logs) use(products)
 
