@@ -35,7 +35,14 @@ Traversals = Mapping[int, Traversal]
 
 
 class Outcome(NamedTuple):
-    """Results of an agent that has finished: see ``Agent``."""
+    """Results of an agent that has finished.
+
+    Attributes:
+        values: The value of each of its variables; None if no value is allowed.
+        bounds: Lower bound on the cost of the tree of each root among its variables.
+        traversals: Places of its variables in the pseudo-tree.
+        efforts: Work of eliminating each variable.
+    """
 
     values: dict[int, int | None]
     bounds: dict[int, int | float]

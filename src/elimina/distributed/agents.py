@@ -374,7 +374,10 @@ class _ClusterRun:
         return None
 
     def _recover(self) -> None:
-        """Start agents of lost workers again, first of all on workers that have joined since."""
+        """Start agents of lost workers again, on workers that have joined since or else on all.
+
+        If the pseudo-tree is not known yet, in MB-DPOP, and if no worker is left, all agents start again.
+        """
         lost = [number for number, post in self._posts.items() if post.is_lost]
         if not lost:
             return

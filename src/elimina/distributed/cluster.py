@@ -103,11 +103,10 @@ def connected(address: str) -> Iterator[Client]:
 
 @contextmanager
 def local(workers: int, device: str = "cpu") -> Iterator[Client]:
-    """Start a cluster of worker processes on this machine, which ends with the block.
+    """Start a cluster of worker processes on this machine; the cluster ends with the block.
 
-    Anyone who can connect to a Dask scheduler or worker can run code as its user.
-    All connections are therefore encrypted,
-    with a certificate made for this cluster alone, which is never written to a file.
+    Anyone who can connect to a Dask scheduler or worker can run code as its user. All connections are therefore
+    encrypted, with a certificate made for this cluster alone, which is never written to a file.
 
     Args:
         workers: Number of workers, which have one thread each.
@@ -181,7 +180,7 @@ def visible_gpus(count: int) -> list[str]:
 
 
 def gpu_count() -> int:
-    """Return the number of CUDA devices that this process sees, by the driver."""
+    """Return the number of CUDA devices that the driver shows to this process; 0 without a driver."""
     try:
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError:
@@ -319,7 +318,7 @@ class Tasks:
 
     @property
     def lanes(self) -> int:
-        """Number of tasks that all workers run at a time."""
+        """Number of tasks that all workers run at a time, at least 1."""
         return max(1, sum(worker.lanes(self._device) for worker in self.workers.values()))
 
     @property
@@ -331,7 +330,7 @@ class Tasks:
         return {"workers": len(self.workers) + self.lost, "lost_workers": self.lost, "joined_workers": self.joined}
 
     def keep(self, call: Callable[..., Any], *arguments: Any) -> Future[Any]:
-        """Compute a value for other tasks on a worker, and keep it there."""
+        """Compute a value for other tasks on a worker, and keep it there; return its future."""
         import dask
 
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": _MAX_BYTES}):
@@ -340,7 +339,7 @@ class Tasks:
         return future
 
     def hold(self, value: Any) -> Future[Any]:
-        """Keep a value on the workers, for other tasks."""
+        """Keep a value on the workers, for other tasks; return its future."""
         return self.keep(_same, value)
 
     def submit(self, call: Callable[..., Any], *arguments: Any) -> None:

@@ -94,7 +94,7 @@ class Pool:
             heapq.heappush(self._heap, (bound, -length, next(self._numbers), words.copy()))
 
     def pop_nodes(self, max_nodes: int, stride: int) -> Nodes:
-        """Hand over every n-th of the best nodes, so that equally good ones remain for other workers."""
+        """Remove and return every ``stride``-th of the best nodes, so that equally good ones remain for other workers."""
         candidates = [heapq.heappop(self._heap) for _ in range(min(len(self._heap), max_nodes * stride))]
         for number, node in enumerate(candidates):
             if number % stride:
@@ -134,7 +134,18 @@ _GRACE = 2.0
 
 
 class _Job(NamedTuple):
-    """Data shared by all tasks; a worker caches objects made from them by the key."""
+    """Data shared by all tasks of a search.
+
+    Attributes:
+        key: Key under which a worker keeps objects made from these data.
+        original: The problem, with the costs that were shifted.
+        shift_seconds: Largest time of further cost shifting on a worker, in seconds.
+        order: Elimination order, towards whose end further shifts move costs.
+        options: Search options.
+        memory: Bytes of the host that a task may use.
+        score: Value of the best assignment, or a limit on it; None if there is neither.
+        is_found: True if ``score`` is the value of an assignment.
+    """
 
     key: str
     original: ShiftedProblem
@@ -180,7 +191,7 @@ class ClusterSearch(SearchState):
 
     Args:
         problem: Problem of the task ``mpe``.
-        options: See ``searched_optimum``; ``memory`` and ``threads`` are of each task.
+        options: Search options; ``memory`` and ``threads`` are of each task.
         limits: Limits of the search.
         listener: Function to call with both bounds whenever a task ends.
 
@@ -237,7 +248,7 @@ class ClusterSearch(SearchState):
                 self._begin(tasks, until)
 
     def _begin(self, tasks: Tasks, until: float) -> None:
-        """Shift the costs that mini-buckets read, once for all workers."""
+        """Shift the costs that mini-buckets read, once for all workers, and share the data of the search with them."""
         self._is_stale = False
         if self._job is None:
             seconds = min(MAX_SHIFT_SECONDS, max(0.0, until - time.monotonic()) / 10)

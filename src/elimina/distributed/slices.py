@@ -191,7 +191,8 @@ def run_slices(
 
 
 def options_for(options: Options, engine: Engine) -> Options:
-    """Return options for workers: one device, dense tables unless others are asked for, one thread per task.
+    """Return options for workers: one device, dense tables unless sparse ones are asked for, and one thread
+    per task unless a number is given.
 
     Raises:
         InputError: The algorithm does not take one of the options.
@@ -203,7 +204,7 @@ def options_for(options: Options, engine: Engine) -> Options:
 
 
 def least_memory(workers: Iterable[Worker]) -> int | None:
-    """Return the bytes for a task on every worker; None without a limit."""
+    """Return the bytes that a task may use on each of the workers; None if no worker has a limit."""
     limits = [int(MEMORY_SHARE * worker.memory / worker.threads) for worker in workers if worker.memory]
     return min(limits, default=None)
 
@@ -258,7 +259,7 @@ class _Shares:
         tasks: Tasks on the workers.
         job: Job to run.
         run: The call, which keeps the slices' bounds and assignments.
-        progress: See ``solve_slices``.
+        progress: Function to call with the share of the tasks that are done.
         tried: Known bounds on the optimum.
 
     Attributes:
@@ -286,7 +287,7 @@ class _Shares:
         self.stats: dict[str, Any] = {}
 
     def answer(self) -> Result:
-        """Run all slices."""
+        """Run all slices, and return the answer combined from theirs."""
         # Tasks share one plan and bounds, because planning again could give another plan.
         self._shared = self._tasks.hold(self._job)
         first: State = self._tasks.wait_for(self._tasks.keep(_first, self._shared, self._seconds()))
@@ -398,7 +399,16 @@ _LEAST_CASES = 256
 
 
 class _BatchJob(NamedTuple):
-    """Data shared by all tasks of a batch; a worker caches objects made from them by the key."""
+    """Data shared by all tasks of a batch.
+
+    Attributes:
+        key: Key under which a worker keeps the batch made from these data.
+        model: Model, as for ``Batch``.
+        columns: Observed variables, as for ``Batch``.
+        asked: Variables whose posteriors are wanted, as for ``Batch``.
+        options: Planning options.
+        cases: Expected number of cases of a worker.
+    """
 
     key: str
     model: Model
