@@ -286,7 +286,7 @@ def agree_on_tree(problem: Problem, heuristic: Heuristic = "max-degree", seed: i
 
     Args:
         problem: Problem whose variables belong to agents.
-        heuristic: See ``elimina.dcop.solve``.
+        heuristic: Heuristic for the roots and for the traversal's next neighbour.
         seed: Random seed of the heuristic ``random``.
     """
     settings = Settings(problem.model.sense, problem.model.is_integer, heuristic=heuristic, seed=seed)

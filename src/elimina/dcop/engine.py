@@ -69,7 +69,7 @@ def plan_bucket(
 
     Args:
         sizes: Domain sizes of the eliminated variable and of the message's variables, the one eliminated next first.
-        scopes: Scopes of the tables, ascending: variable 0 is in each, and each other variable in one.
+        scopes: Scopes of the tables, ascending: variable 0 is in each, and each other variable in at least one.
         dtype: Number type from ``bucket_dtype``.
         machine: The device that will run it.
         memory: Bytes that the plan may use there.
@@ -138,8 +138,8 @@ class MessageTable(NamedTuple):
 
     Attributes:
         values: An array over the separator; a NumPy scalar array if there is none.
-        forbidden: See ``Utility``.
-        spread: Largest spread of the table's costs: see ``Utility``.
+        forbidden: Least value of a forbidden cell; infinity among floats.
+        spread: Upper bound on the allowed cells.
         operations: Number of tables read, counted for each combination of their variables.
         bytes: Memory, besides what the agent holds.
         dtype: Number type of the values.
@@ -213,6 +213,7 @@ class Engine:
             InputError: No numbers are wide enough for the costs.
             MemoryLimitError: There is too little memory; nothing was allocated.
             DeviceError: The device failed or is out of memory.
+            TimeLimitError: The deadline has passed.
         """
         self._look_up()
         spread = sum(table.spread for _, table in tables)
@@ -282,7 +283,7 @@ class Engine:
             raise TimeLimitError("the time limit passed within an elimination")
 
     def rows(self, forbidden: int, dtype: str) -> SparseTables:
-        """Return the join of tuples with costs below a number, on the CPU whatever the device."""
+        """Return the operations on tuples with costs below ``forbidden``, on the CPU whatever the device."""
         return SparseTables(CpuSparseDevice("min-sum", np.dtype(dtype), forbidden, self._threads))
 
     def memory(self) -> int:

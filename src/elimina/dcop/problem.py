@@ -86,7 +86,8 @@ class Problem:
         """Check that every variable has an owner.
 
         Raises:
-            InputError: The model is one of probabilities, two agents share a name, or a variable's owner is unknown.
+            InputError: The model is one of probabilities, two agents share a name, or a variable's owner is missing or
+                unknown.
         """
         if model.sense == "probability":
             raise InputError(

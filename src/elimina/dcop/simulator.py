@@ -132,7 +132,7 @@ class Queue:
         self._count = 0
 
     def put(self, time: float, event: Any, is_due: bool = False) -> None:
-        """Add an event: an arrival or a timer."""
+        """Add an event: an arrival, or a timer (``is_due``)."""
         self._count += 1
         if self._order == "time" or is_due:
             heapq.heappush(self._heap, (time, self._count, event))

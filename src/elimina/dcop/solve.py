@@ -85,7 +85,7 @@ def _bound_of_roots(model: Model, agents: Sequence[Finished]) -> int | float | N
 
 
 def bound_of(model: Model, terms: Iterable[int | float]) -> int | float:
-    """Return a bound that is the sum of the agents' bounds, less the possible rounding of floats."""
+    """Return a bound that is the sum of the agents' bounds, widened by the possible rounding of floats."""
     if model.is_integer:
         return sum(terms)
     total = math.fsum(terms)

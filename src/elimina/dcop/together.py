@@ -78,7 +78,7 @@ def solve_together(
         watch: Function to call now and then, with 0 operations, to check the time.
 
     Returns:
-        None where each agent has to eliminate its own variables: costs are floats, nothing is allowed, messages are
+        The answer; None where each agent has to eliminate its own variables: costs are floats, nothing is allowed, messages are
         bounded or filtered, agents have memory limits, or tables are not small.
     """
     if not settings.is_integer or (settings.ibound, settings.memory) != (None, None):

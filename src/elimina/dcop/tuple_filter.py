@@ -79,7 +79,7 @@ class _Scale(NamedTuple):
 
 
 class FilterBucket(Bucket):
-    """A ``Bucket`` that sends only tuples of exact tables within the bounds of tables of the i-bound."""
+    """A ``Bucket`` in two phases: it sends tables within the i-bound for bounds, then the tuples that these bounds leave."""
 
     def _set_up(self) -> None:
         self._spent: int | None = None
