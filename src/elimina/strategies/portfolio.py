@@ -198,7 +198,7 @@ class Solver:
         return self._first.rough
 
     def quick_order(self, seconds: float) -> Order:
-        """Search for a better order for a short time; keep and return the better one of its result and the quick order."""
+        """Search for a better order for a short time; keep and return the better one of it and the quick one."""
         rough = self.rough_order()
         if is_settled(rough):
             return rough

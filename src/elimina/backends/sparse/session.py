@@ -59,7 +59,7 @@ class SparseSession:
 
     Args:
         backend: Backend that runs the dense steps.
-        host: CPU backend that makes tables that bound tuples; ``backend`` itself, if it is a CPU's.
+        host: CPU backend, which makes the bounds of tuples; ``backend`` itself if it is a CPU's.
         device: Device that runs the steps on tuples.
         program: Packed program of a plan with ``sparse``.
         factors: The arena's first elements.
