@@ -78,8 +78,8 @@ def solve_together(
         watch: Function to call now and then, with 0 operations, to check the time.
 
     Returns:
-        The answer; None where each agent has to eliminate its own variables: costs are floats, nothing is allowed, messages are
-        bounded or filtered, agents have memory limits, or tables are not small.
+        The answer; None where each agent has to eliminate its own variables: costs are floats, nothing is allowed,
+        messages are bounded or filtered, agents have memory limits, or tables are not small.
     """
     if not settings.is_integer or (settings.ibound, settings.memory) != (None, None):
         return None

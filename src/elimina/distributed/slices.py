@@ -191,8 +191,7 @@ def run_slices(
 
 
 def options_for(options: Options, engine: Engine) -> Options:
-    """Return options for workers: one device, dense tables unless sparse ones are asked for, and one thread
-    per task unless a number is given.
+    """Return options for workers: one device; by default, dense tables and one thread per task.
 
     Raises:
         InputError: The algorithm does not take one of the options.

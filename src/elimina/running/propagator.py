@@ -216,7 +216,7 @@ class Propagator:
     ) -> PropagatedTables:
         """Compute outputs of the plan and, if ``log_sum``, the sum.
 
-        In a plan that keeps its messages, steps that these do not need, or whose messages are still valid, do not run.
+        With kept messages, a step only runs if its message is not valid any more, and the outputs or the sum need it.
         """
         count_path("upward-and-downward")
         steps = self._stale.nonzero()[0]

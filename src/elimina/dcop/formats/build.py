@@ -105,7 +105,7 @@ class Builder:
         name: Name of the problem.
         sense: ``min-cost`` or ``max-cost``.
         constant: Cost to add to that of every assignment.
-        upper_bound: See ``elimina.Model``.
+        upper_bound: Total that is forbidden, as all worse ones are; None: there is none.
         domains: Mapping from names to domains.
         variables: Variables in the order of the file.
         index: Index of each variable, by name.
