@@ -26,7 +26,7 @@ SEARCH_TIME_SHARE = 0.5
 
 
 def seconds_of_search(facts: Facts) -> float:
-    """Return the seconds of branch and bound: those of the elimination that follows, or more if that may not fit."""
+    """Return the seconds of branch and bound: about those of the elimination after it, or more if it may not fit."""
     seconds = facts.seconds_in(facts.searched_order)
     if 2 * facts.searched_order.largest_table >= facts.memory_bytes:
         seconds = max(seconds, SEARCH_TIME_SHARE * facts.call.seconds)
