@@ -31,7 +31,8 @@ class RegionPropagation {
 
   // The double loop, which always converges: a tangent replaces the concave part of the free energy, and sweeps
   // minimise the convex rest until regions agree within `precision` times the tangent's last move, or for at most
-  // `inner_sweeps`. The first call resets all messages. Returns true if all regions agree within `tolerance`.
+  // `inner_sweeps`. The first call resets all messages. Returns true if all regions agree within `tolerance`, and false
+  // after about `sweeps` sweeps in total.
   bool run_double_loop(double tolerance, double precision, std::uint64_t inner_sweeps, std::uint64_t sweeps);
 
   // Kikuchi's approximation of the sum's natural logarithm.

@@ -93,7 +93,7 @@ class Search {
   bool is_possible_ = true;      // true if a solution below the top is possible at the root
   std::vector<double> weights_;  // weights of the functions, learned by all threads
   std::vector<Cost> active_;     // bound of each thread's node; `forbidden` if it has none
-  std::vector<Solution> best_;   // `count_` at most, by their costs
+  std::vector<Solution> best_;   // at most `count_` solutions, ordered by cost
   std::vector<int> preferred_;
   std::atomic<Cost> cost_ = network::forbidden, top_, lower_ = 0;
   std::atomic<std::uint64_t> nodes_ = 0, failures_ = 1;

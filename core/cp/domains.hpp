@@ -16,7 +16,7 @@ struct Changes {
   static constexpr std::uint8_t kOthers = 0, kUnseen = 1, kSeen = 2;
   std::vector<std::uint8_t> state;   // for each variable, whether it is copied and has changed
   std::vector<int> variables;        // changed variables, each once
-  std::vector<std::uint32_t> words;  // changed words, some more than once; at most `most` of them
+  std::vector<std::uint32_t> words;  // changed words, some more than once; at most `max_words` of them
   std::size_t max_words = 0;
   bool overflown = false;
 

@@ -15,9 +15,9 @@ namespace elimina::filter {
 
 namespace {
 
-constexpr int kBits = 12;                     // mini-buckets have at most 2^kBits cells
-constexpr int kLeastBits = 4;                 // mini-buckets have at least 2^kLeastBits cells, however small the memory
-constexpr std::size_t kTupleBytes = 64;       // bytes of a tuple under construction
+constexpr int kBits = 12;                // mini-buckets have at most 2^kBits cells
+constexpr int kLeastBits = 4;            // the limit on cells never falls below 2^kLeastBits, however small the memory
+constexpr std::size_t kTupleBytes = 64;  // bytes of a tuple under construction
 constexpr std::size_t kLeastBytes = 1 << 23;  // bytes that slices and bounds may always take
 constexpr std::size_t kFewSlices = 2;         // number of slices that are always allowed
 constexpr std::size_t kFirstRows = 1 << 15;   // rows of a message in the first attempt
@@ -366,7 +366,7 @@ class Solver {
   std::vector<double> blame_;     // number of slices that each variable's costs closed
   std::vector<Subproblem> open_;  // open slices
   std::size_t open_bytes_ = 0;
-  double shifted_ = 0;  // cells that were shifted
+  double shifted_ = 0;  // number of cells that cost shifting visited
   Cost unit_ = 1, upper_ = forbidden, lower_ = 0;
   Cost reported_ = forbidden;  // upper bound of the last report
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();

@@ -48,7 +48,7 @@ std::optional<Length> RootBound::bound() const {
 
 bool RootBound::reaches(Length upper) const { return best_ > (upper - 1) * scale_; }
 
-// Prim's algorithm over all cities from `first` on; a stop request ends it.
+// Prim's algorithm over all cities from `first` on; after a stop request, the tree may lack cities.
 RootBound::Tree RootBound::spanning_tree(int first, const std::vector<Length>& multipliers) const {
   const int n = graph_.cities;
   Tree tree;

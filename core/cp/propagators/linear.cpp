@@ -17,7 +17,7 @@ struct Term {
   Value factor;
   int var;
   int position = 0;  // position of its subscription
-  Value least = 0;   // its least value at first
+  Value least = 0;   // its least value when the propagator was attached
 };
 
 class Linear final : public Propagator {

@@ -96,7 +96,7 @@ class Matching final : public Propagator {
   Value base_;
   std::size_t words_;
   bool repeats_;                         // true if a variable occurs in two views
-  std::vector<Word, Pages<Word>> rows_;  // row of each variable, as of its call in `loaded_`; unwritten before
+  std::vector<Word, Pages<Word>> rows_;  // row of each variable, as read in the call `loaded_`
   std::vector<std::uint64_t> loaded_;
   std::uint64_t call_ = 0;
   std::vector<int> match_, owner_;  // variable -> value, value -> variable; -1: none

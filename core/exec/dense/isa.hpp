@@ -38,7 +38,7 @@ class StepKernels {
   virtual i64 begin_matching(StepView step) = 0;
   virtual void run_matching(i64 first, i64 last) const = 0;
 
-  // The semiring records output ranges; it has moment matching; it has matrix products.
+  // True if the semiring records output ranges; has moment matching; has matrix products.
   const bool scales, matches, multiplies;
 };
 

@@ -96,7 +96,7 @@ class Grid {
   u64 low_;
   Value zero_;
   i64 domain_, runs_ = 0;
-  std::vector<Value> right_;  // [x][right run]
+  std::vector<Value> right_;  // [value of the low field][right run]
   std::vector<typename R::Sum> sums_;
   std::vector<Key<W>> keys_;
 };
