@@ -36,7 +36,7 @@ def run_command(work: Callable[[], int], is_process: bool) -> None:
     """Exit with a command's code, or with that of a signal.
 
     Args:
-        work: The command.
+        work: Function that runs the command, and returns its exit code.
         is_process: True if the process has nothing else to do; otherwise its signal handlers are restored.
     """
     try:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 _CELLS_AT_ONCE = 1 << 22
-"""Number of probabilities between two writes of answers."""
+"""Number of probabilities between two writes of answers, unless a batch takes more cases at once."""
 
 
 def solve_cases(
@@ -42,6 +42,7 @@ def solve_cases(
     Raises:
         UsageError: An option is incompatible with cases.
         FormatError: The file of cases is malformed.
+        InputError: The evidence or the query does not fit the model, or a file cannot be read or written.
         MemoryLimitError: Not even a few cases fit.
     """
     task = options["task"]
@@ -63,7 +64,16 @@ def solve_cases(
 
 
 class _Question(NamedTuple):
-    """Cases of a model with the likelihoods of the evidence, and the file for the answers."""
+    """A question about each case of a table.
+
+    Attributes:
+        model: Model with the likelihoods of the evidence.
+        cases: Cases, with the observations of the evidence.
+        options: Options of the call.
+        query: Variables of the requested posteriors; None for all.
+        output: File for the answers.
+        client: Client of the cluster that answers; None for this machine.
+    """
 
     model: Model
     cases: ObservedCases

@@ -190,7 +190,11 @@ def configuration() -> dict[str, Any]:
 
 
 def user_folder() -> Path:
-    """Return MiniZinc's folder of user solvers: the one that the installed MiniZinc reports, or the usual one."""
+    """Return MiniZinc's folder of user solvers: the one that the installed MiniZinc reports, or the usual one.
+
+    Raises:
+        InputError: The installed MiniZinc reports no folder.
+    """
     minizinc = shutil.which("minizinc")
     if minizinc is not None:
         answer = subprocess.run([minizinc, "--config-dirs"], capture_output=True, text=True, check=False).stdout
@@ -233,7 +237,7 @@ class _Commands(CommandGroup):
         return sorted(_HOMES)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return a command by its name, or None."""
+        """Return the command with this name; None if there is none."""
         if cmd_name not in _HOMES:
             return None
         with signals.deferred():
@@ -246,7 +250,7 @@ class _Commands(CommandGroup):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return a command and its arguments; the error for an unknown name suggests similar ones."""
+        """Return a command and its arguments; the error for an unknown name suggests similar names, or ``solve``."""
         name = args[0]
         if name not in _HOMES and not name.startswith("-") and not ctx.resilient_parsing:
             from elimina.arguments import names_like
@@ -277,7 +281,7 @@ def run(arguments: list[str] | None = None) -> int:
     """Run a command and return the exit code.
 
     Raises:
-        KeyboardInterrupt: The user interrupted.
+        KeyboardInterrupt: A signal interrupted the command.
     """
     try:
         commands(arguments, prog_name="elimina", standalone_mode=False)

@@ -76,7 +76,11 @@ def _downtime_of(text: str | float) -> float:
 
 
 def _crash_of(text: str) -> tuple[str, int]:
-    """Read an agent and the number of the message at which it crashes: ``a1@3``."""
+    """Read an agent and the number of the message at which it crashes: ``a1@3``.
+
+    Raises:
+        BadParameter: The text has another form.
+    """
     name, at, number = text.rpartition("@")
     if not at or not number.isdecimal() or int(number) < 1:
         raise click.BadParameter(f"{text!r} is invalid: expected an agent and a message number, such as a1@3")
@@ -228,7 +232,7 @@ def dcop(
 
 
 def _announce(ahead: Forecast, progress: Progress) -> None:
-    """Show a progress bar; without a terminal, print the forecast of a long run."""
+    """Log the forecast, and show a progress bar; with neither visible, print the forecast of a long run."""
     logger.info("%s", ahead)
     progress.show(f"width {ahead.width}, about {seconds_text(ahead.seconds)}", ahead.seconds)
     if ahead.seconds > _LONG_SECONDS and not sys.stderr.isatty() and not logger.isEnabledFor(logging.INFO):
@@ -239,7 +243,7 @@ def read_problem(file: str) -> Problem:
     """Read a distributed problem; a cost model gets an agent for each variable.
 
     Raises:
-        InputError: The suffix is unknown.
+        InputError: The suffix is unknown, or the file cannot be read.
     """
     suffix = suffix_of(Path(file))
     distributed_problems, models = by_suffix("distributed problem"), by_suffix("model")

@@ -273,7 +273,11 @@ class _FlatZincRun:
         _complain(improvement_line(time.monotonic() - self._started, value, bound, gap, search.origin()))
 
     def _end(self, is_solved: bool) -> int:
-        """Write that the search ended early, and the cause."""
+        """Write that the search ended early, and the cause if it is the time limit or a signal; return the exit code.
+
+        Args:
+            is_solved: True if a solution was written.
+        """
         if not is_solved:
             self._write(b"=====UNKNOWN=====\n")
         if not signals.came() and self._seconds_left() <= 0:
@@ -288,7 +292,11 @@ class _FlatZincRun:
 
 
 def _proof(model: FlatZinc, search: CpSearch, is_solved: bool) -> bytes:
-    """Return the line that ends a complete search; warn if it depends on limits of integers without bounds."""
+    """Return the line that ends a complete search.
+
+    Warn if the search depends on limits of integers without bounds. The line then says that the objective is
+    unbounded or that nothing is known, or is empty after a solution.
+    """
     names = model.unproven_limits(search)
     if not names:
         return b"==========\n" if is_solved else UNSATISFIABLE

@@ -138,7 +138,11 @@ def _tabulated(path: str) -> tuple[Model, str | None]:
 
 @contextlib.contextmanager
 def explaining(total: str | None) -> Iterator[None]:
-    """Explain the error about the objective's variable, which the model lacks: see ``read_with_total``."""
+    """Explain an error of the block about the objective's variable, which the model lacks.
+
+    Args:
+        total: Name of the variable, from ``read_with_total``; None if there is none.
+    """
     try:
         yield
     except InputError as error:

@@ -21,7 +21,16 @@ if TYPE_CHECKING:
 
 
 def save(model: Model, target: str, problem: Problem | None = None) -> None:
-    """Write a model, as a graphical model or as a distributed problem: the suffix decides."""
+    """Write a model, as a graphical model or as a distributed problem: the suffix decides.
+
+    A probability model in an .xml file is a graphical model; in other distributed problems, its probabilities become
+    costs.
+
+    Args:
+        model: Model to write.
+        target: File to write.
+        problem: The distributed problem of the model; None for one with an agent for each variable.
+    """
     from elimina.dcop import Problem, formats
 
     suffix = suffix_of(Path(target))
@@ -34,7 +43,7 @@ def save(model: Model, target: str, problem: Problem | None = None) -> None:
 
 
 def write_answer(result: Result, text_of: Callable[[Result], str], format_: str, output: str | None) -> None:
-    """Write an answer to its file, or print it."""
+    """Write an answer to the file ``output``, or print it if this is None: as JSON, or as the text of ``text_of``."""
     text = result.to_json() if format_ == "json" else text_of(result)
     if output is not None:
         save_text(Path(output), [text, "\n"])

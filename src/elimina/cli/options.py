@@ -147,7 +147,7 @@ class _TaskChoice(click.Choice[str]):
         super().__init__(NAMES, case_sensitive=False)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the task of a name."""
+        """Return the task with this name or alias."""
         return task_of(super().convert(value, param, ctx))
 
 
@@ -276,7 +276,7 @@ def _chosen_format(context: click.Context, option: click.Parameter, value: str) 
 
 
 def format_for(output: str | None, name: str) -> str:
-    """Return the format of an answer: JSON for the suffix .json, unless ``--format`` is given."""
+    """Return the format of an answer: ``name``, or JSON for the suffix .json unless ``--format`` is given."""
     is_chosen = click.get_current_context().get_parameter_source("format_") is not ParameterSource.DEFAULT
     return name if is_chosen or output is None or Path(output).suffix.lower() != ".json" else "json"
 
@@ -302,7 +302,7 @@ cluster_options = together(
 
 @contextmanager
 def cluster_of(address: str | None, local: int | None, device: str) -> Iterator[Client | None]:
-    """Connect to the cluster of ``--cluster`` or ``--local``; None without both.
+    """Yield a client of the cluster of ``--cluster`` or ``--local``; None without both.
 
     Raises:
         UsageError: Both are given.
@@ -367,7 +367,11 @@ def _one_hint(source: str, model: Model) -> NamedEvidence:
 
 
 def _solution(source: str, model: Model) -> NamedEvidence:
-    """Read a value index for each variable; in files of the competitions, MPE and their number come first."""
+    """Read a value index for each variable; in files of the competitions, MPE and their number come first.
+
+    Raises:
+        InputError: The file cannot be read, or holds something else.
+    """
     words = load(Path(source)).decode(errors="replace").split()
     values = [integer_of(word) for word in (words[2:] if words[:1] == ["MPE"] else words)]
     if None in values or len(values) != len(model.variables):
@@ -405,7 +409,11 @@ def query_of(sources: Sequence[str], model: Model) -> list[str] | None:
 
 
 def _one_query(source: str, model: Model) -> list[int]:
-    """Read a file with the number of variables and then their indices, or names between commas."""
+    """Read a .query file with the number of variables and then their indices, or names between commas.
+
+    Raises:
+        InputError: The file cannot be read or is malformed, or the model has no such variable.
+    """
     if source.endswith(".query") and Path(source).exists():
         numbers = [integer_of(word) for word in load(Path(source)).decode(errors="replace").split()]
         if not numbers or numbers[0] != len(numbers) - 1 or None in numbers:
@@ -434,7 +442,11 @@ def _hint_of(sources: Sequence[str], model: Model) -> NamedEvidence | None:
 
 
 def _order_of(name: str, model: Model) -> Any:
-    """Return the heuristic's name, or the order in a file."""
+    """Return the heuristic's name, or the order in a file.
+
+    Raises:
+        InputError: The text is neither a heuristic nor a file, or the file is not an order of the model.
+    """
     if name in get_args(Method):
         return name
     if not Path(name).exists():
@@ -448,7 +460,7 @@ _READ_WITH_MODEL: dict[str, Callable[[Any, Model], Any]] = {"order": _order_of, 
 
 @contextmanager
 def naming_time_limit(time_limit: float | None, reading: float) -> Iterator[None]:
-    """State the whole time limit, and the time of reading, in an error about the rest of the limit.
+    """State the whole time limit, and the time of reading unless it is short, in an error about the rest of the limit.
 
     Args:
         time_limit: Limit in seconds, with reading; None for no limit.

@@ -60,7 +60,9 @@ class _State:
 
 
 def catch() -> None:
-    """Handle SIGINT and SIGTERM from here on, to the process's end or until ``release``.
+    """Handle SIGINT, SIGTERM and the alarm from here on, to the process's end or until ``release``.
+
+    Outside the main thread, nothing is changed.
 
     Raises:
         KeyboardInterrupt: A signal came while Python started, and the launcher held it back.
@@ -98,12 +100,12 @@ def alarm(seconds: float) -> None:
 
 
 def remaining(time_limit: float | None, seconds: float) -> float | None:
-    """Return the rest of a time limit after some seconds: never 0, so that a call can still return its result."""
+    """Return the rest of a time limit after some seconds: never 0, so that a call can return; None without a limit."""
     return None if time_limit is None else max(time_limit - seconds, _MIN_SECONDS)
 
 
 def _drop(dropped: Any) -> None:
-    """Raise a signal's exception again if it was lost in a destructor or a callback of the interpreter."""
+    """Raise a signal's exception again if it was lost in a destructor or a callback; report other lost exceptions."""
     if dropped.exc_type is KeyboardInterrupt and _State.came is not None:
         _State.is_dropped = True
         signal.setitimer(signal.ITIMER_REAL, _AGAIN)
@@ -137,7 +139,7 @@ class deferred:
 
 
 def came() -> bool:
-    """Return whether a signal came."""
+    """Return whether a signal came, the alarm included."""
     return _State.came is not None
 
 
@@ -180,6 +182,8 @@ def end() -> None:
 
 def finish(code: int, is_process: bool = False) -> Any:
     """Exit with the code of the signal that came (130 or 143), or else with the given one.
+
+    A code of 0 becomes 1 if the last lines of a process cannot be written.
 
     Args:
         code: Exit code.

@@ -161,7 +161,12 @@ _NOT_WITH_SLICES = ("trace", *names_not_for("elimination on a cluster"))
 
 
 def _check_goes_with_clusters(method: OptimumMethod, task: str) -> None:
-    """Reject options before workers start and files are created."""
+    """Reject what a cluster does not take, before workers start and files are created.
+
+    Raises:
+        UsageError: An option or the method is not for clusters.
+        InputError: The method does not run the task on a cluster.
+    """
     reject_given(_NOT_WITH_CLUSTERS, "a cluster", "leave them out, or leave --cluster and --local out")
     solving = SOLVE_METHODS[method]
     if not solving.runs_on_clusters:
@@ -261,7 +266,11 @@ def _human(result: Result, model: Model, reason: str) -> str:
 
 
 def _uai(result: Result, model: Model) -> str:
-    """Return a result file of the UAI competitions: MPE (number of variables, values), PR (base-10 log), MAR, MMAP."""
+    """Return a result file of the UAI competitions: MPE (number of variables, values), PR (base-10 log), MAR, MMAP.
+
+    Raises:
+        InputError: The format has no place for the answer, or there is no answer to write.
+    """
     heading = described(result.task).uai
     if heading is None:
         raise InputError(f"format uai has no answers to the task {result.task}: use --format human or json")

@@ -153,7 +153,7 @@ class Option(click.Option):
     def handle_parse_result(
         self, ctx: click.Context, opts: Mapping[str, Any], args: list[str]
     ) -> tuple[Any, list[str]]:
-        """Reject different values of an option with one value."""
+        """Read the option; different values of an option with one value are an error."""
         values = () if self.multiple or self.is_flag or self.name is None else opts.get(self.name, ())
         if values:
             first = values[0]
@@ -210,7 +210,7 @@ class Command(click.Command):
         return [*parameters, _help_all(is_hidden=not self._in_group(parameters, "expert"))]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the tasks and the options, a section for each group."""
+        """Write the tasks, if there is ``--task``, and the groups of options; expert ones only for ``--help-all``."""
         parameters = self.get_params(ctx)
         if any(parameter.name == "task" for parameter in parameters):
             from elimina.problem.tasks import DESCRIPTIONS
