@@ -55,7 +55,7 @@ def answer_rows(result: Result) -> list[tuple[str, object]]:
 
 
 def answer_section(result: Result, model: Model) -> Markup:
-    """Return the figures of an answer, and its posteriors or its assignment with reasons."""
+    """Return the figures of an answer, its posteriors and its assignment; one of all variables comes with reasons."""
     contents: list[object] = [figures(answer_rows(result))]
     if result.marginals:
         contents.append(_posteriors(result.marginals))
@@ -67,7 +67,7 @@ def answer_section(result: Result, model: Model) -> Markup:
 
 
 def assignment_table(assignment: Mapping[str, Any]) -> Markup:
-    """Return the first variables with their states."""
+    """Return a table of the first variables and their states."""
     rows = [(short(name), short(state)) for name, state in islice(assignment.items(), _MAX_VARIABLES)]
     return table(f"Assignment{_left_out_text(len(rows), len(assignment))}", ("variable", "state"), rows)
 
@@ -189,7 +189,7 @@ def plan_rows(plan: Plan) -> list[tuple[str, object]]:
 
 
 def plan_section(plan: Plan, model: Model) -> Markup:
-    """Return the figures of a plan, its profile, and its most expensive steps."""
+    """Return the figures of a plan, advice, and its profile and costliest steps, or a note that these are unknown."""
     contents: list[object] = [figures(plan_rows(plan))]
     advice = advice_on(plan)
     if advice is not None:
@@ -275,7 +275,7 @@ class Effect(NamedTuple):
 
 
 def sensitivity_section(asked: Asked, result: Result, deadline: float) -> Markup:
-    """Return a table of the observations, the one with the largest effect first.
+    """Return a table of the observations, the one with the largest effect first; a note if no effect is known.
 
     Args:
         asked: Question whose answer is explained.
@@ -404,7 +404,7 @@ def _by_solving(
 
 
 def _size(change: float) -> float:
-    """Return a change's size as a float; infinity for counts beyond its range."""
+    """Return a change's size as a float; infinity for counts beyond its range, 0 for NaN."""
     try:
         size = abs(float(change))
     except OverflowError:

@@ -23,7 +23,8 @@ _MAX_NAMED_NODES = 150
 """Largest number of nodes whose names are all shown at first; the layout then leaves space for them."""
 
 _DOT, _NAME_HEIGHT, _NAME_WIDTH, _LETTER, _NAME_LETTERS = 0.33, 0.25, 0.4, 0.09, 16
-"""Measures in units of about an inch: a node, the height of a name, and its width for each letter."""
+"""Measures in units of about an inch: the diameter of a node, the height of a name, its width without letters, and the
+width of a letter; and the largest number of letters."""
 
 _DROP, _GAP, _EDGE = 0.42, 0.05, 0.75
 
@@ -101,7 +102,7 @@ class PageDiagram(NamedTuple):
 
 
 def page_layout(diagram: Diagram) -> GraphLayout:
-    """Return the layout of a diagram for a page, stretched towards the aspect of the page."""
+    """Return the layout of a diagram for a page, stretched towards the aspect of the page unless it is a map."""
     count = len(diagram.names)
     widths, below = np.full(count, _DOT), np.full(count, _DOT / 2)
     if count <= _MAX_NAMED_NODES:

@@ -24,7 +24,7 @@ def html(content: object) -> Markup:
 
 
 def short(text: object, letters: int = MAX_LETTERS) -> str:
-    """Return a name or state, shortened to a cell of a table."""
+    """Return a name or state as text, cut to a number of letters."""
     return cut(str(text), letters)
 
 
@@ -35,12 +35,12 @@ def name_of(model: Model, variable: int, letters: int = MAX_LETTERS) -> str:
 
 
 def joined(contents: Iterable[object]) -> Markup:
-    """Return the concatenation of contents."""
+    """Return contents as HTML, with line breaks between them."""
     return Markup("\n".join(map(html, contents)))
 
 
 def paragraph(text: object, kind: str = "note") -> Markup:
-    """Return a paragraph of a class of the style sheet."""
+    """Return a paragraph; ``kind`` is its class in the style sheet."""
     return Markup(f'<p class="{kind}">{html(text)}</p>')
 
 

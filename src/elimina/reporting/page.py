@@ -40,7 +40,7 @@ def page(title: str, sections: Sequence[PageSection], diagrams: Sequence[PageDia
 
     Args:
         title: Heading of the page.
-        sections: Sections in any order.
+        sections: Sections in any order; empty ones are left out.
         diagrams: Diagrams with places in the sections.
         notes: Remarks on omissions of the page.
     """

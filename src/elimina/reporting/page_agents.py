@@ -21,7 +21,7 @@ _MAX_NODES, _MAX_BACK_EDGES = 3000, 10_000
 
 
 def messages_section(deliveries: Sequence[Delivery]) -> Markup:
-    """Return tables of the messages by kind, and of the agents with the most messages."""
+    """Return tables of the messages by kind, and of the agents that send most; a note if no message was sent."""
     sent = any(delivery.kind for delivery in deliveries)
     if not sent:
         return paragraph("No message was sent.")
@@ -64,7 +64,7 @@ def messages_section(deliveries: Sequence[Delivery]) -> Markup:
 
 
 def shown_pseudotree(problem: Problem, deliveries: Sequence[Delivery]) -> Diagram:
-    """Return the agents' pseudo-tree, coloured by the bytes sent for each variable."""
+    """Return the agents' pseudo-tree, coloured by the bytes that each variable's agent sends."""
     tree = agree_on_tree(problem)
     sent: dict[str, int] = defaultdict(int)
     for delivery in deliveries:
@@ -87,5 +87,5 @@ def shown_pseudotree(problem: Problem, deliveries: Sequence[Delivery]) -> Diagra
 
 
 def can_draw(problem: Problem) -> bool:
-    """Return whether the pseudo-tree is small enough to make and draw quickly."""
+    """Return whether there is a pseudo-tree, small enough to make and draw quickly."""
     return 0 < len(problem.model.variables) <= _MAX_NODES

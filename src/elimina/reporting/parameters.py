@@ -27,7 +27,7 @@ def can_vary(asked: Asked, result: Result) -> bool:
 
 
 def parameters_section(asked: Asked, result: Result, deadline: float) -> Markup:
-    """Return a table for the most probable state of each variable of the query.
+    """Return tables for the most probable states of the query's first unobserved variables; empty if nothing varies.
 
     Args:
         asked: Question whose answer is explained.

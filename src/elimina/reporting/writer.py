@@ -56,7 +56,7 @@ _ANSWER_SHARE, _SEARCH_SHARE = 0.6, 0.9
 """Shares of the remaining time for the answer: if diagrams and sensitivity follow, and if only charts follow."""
 
 _SENSITIVITY_SECONDS = 20.0
-"""Seconds of each section on sensitivity without a time limit."""
+"""Largest number of seconds for each section on sensitivity."""
 
 
 class Report:
@@ -80,7 +80,7 @@ class Report:
         """Write the page; the file appears only once it is complete.
 
         Args:
-            path: Path of the page, which ends in .html.
+            path: Path of the page, which ends in .html or .htm.
 
         Raises:
             InputError: The suffix is not .html or .htm, or the file cannot be written.
@@ -321,6 +321,8 @@ class _PageWriter:
 
     def _made(self, what: str, make: Callable[[], Made]) -> Made | None:
         """Make a section, or a part of it; None if an error or an interrupt prevents it, which the page notes.
+
+        After an interrupt, long sections are left out.
 
         Raises:
             InputError: The caller's input is wrong.

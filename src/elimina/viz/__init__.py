@@ -88,7 +88,11 @@ def plot(
 
 
 def _marginals(model: Model, answer: Result | None, evidence: Iterable[str | int]) -> Mapping[str, Mapping[Any, float]]:
-    """Return the posteriors of all variables: those of an answer, or computed if there is none."""
+    """Return the posteriors of all variables: those of an answer, or computed if there is none.
+
+    Raises:
+        InputError: There are too many variables for a picture, the answer lacks some, or the evidence lacks states.
+    """
     count = len(model.variables)
     if count > MAX_NODES_WITH_BARS:
         raise InputError(

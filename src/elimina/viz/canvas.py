@@ -140,7 +140,7 @@ class Canvas(Picture):
 
     @property
     def bounds(self) -> tuple[Points, Points]:
-        """The lower left and upper right corners of the drawing."""
+        """The lower left and upper right corners of the drawing; infinite before the first mark."""
         return self._low, self._high
 
     def text_width(self, text: str, points: float) -> float:
@@ -266,7 +266,7 @@ class Canvas(Picture):
         super()._render(target, suffix)
 
     def _missing(self) -> list[str]:
-        """Return the letters missing in the font."""
+        """Return the letters of the drawing that the font lacks, sorted."""
         fonts = need("matplotlib.font_manager")
         letters = fonts.get_font(fonts.findfont(fonts.FontProperties())).get_charmap()
         return sorted(letter for letter in self._letters if ord(letter) not in letters)

@@ -112,7 +112,7 @@ def bounds_chart(
 
 
 def round_ticks(low: float, high: float) -> list[Tick]:
-    """Return a few round numbers between two values, with their labels."""
+    """Return a few round numbers between two values, with their labels; the first value alone if they are equal."""
     span = high - low
     if not sys.float_info.min < span < math.inf:
         return [(low, f"{low:.6g}")]
@@ -145,7 +145,8 @@ class RangeChart(NamedTuple):
 def sensitivity_chart(sensitivities: Sensitivities, change: float, count: int) -> RangeChart:
     """Return the ranges of a posterior over changes of single parameters, the widest ones.
 
-    Of a row of a table, only the parameter with the widest range is shown: the others change with it.
+    Of a row of a table, only the parameter with the widest range is shown: the others change with it. Ranges that are
+    empty or not finite are left out.
 
     Args:
         sensitivities: Sensitivities of the posterior.

@@ -18,7 +18,7 @@ _WHITE_INK_SHARE = 0.65
 
 
 def node_fills(diagram: Diagram, scale: tuple[str, str] = LIGHT_SCALE) -> list[str]:
-    """Return the fill of each node by the first colouring, with a separate colour for observed nodes."""
+    """Return the fill of each node by the first colouring, or the usual one; observed nodes have a separate colour."""
     fills = [FILL] * len(diagram.names)
     if diagram.colourings:
         colouring = diagram.colourings[0]
@@ -35,11 +35,11 @@ def node_fills(diagram: Diagram, scale: tuple[str, str] = LIGHT_SCALE) -> list[s
 
 
 def blend(share: float, scale: tuple[str, str]) -> str:
-    """Return a colour between the ends of a scale."""
+    """Return the colour at a share of the way from the first end of a scale to the second."""
     ends = zip(*([int(colour[at : at + 2], 16) for at in (1, 3, 5)] for colour in scale), strict=True)
     return "#" + "".join(f"{round(low + (high - low) * share):02x}" for low, high in ends)
 
 
 def ink_on(share: float) -> str:
-    """Return the colour of a number on the dark scale."""
+    """Return the colour of a number that is written on the colour at this share of the dark scale."""
     return "#ffffff" if share > _WHITE_INK_SHARE else INK

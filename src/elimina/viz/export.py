@@ -38,6 +38,7 @@ def write_graph(
         TypeError: An argument has the wrong type.
         InputError: The suffix is unknown, the model has no such variable, or the file cannot hold a name or be
             written.
+        UnsupportedError: The graph has too many edges.
 
     Examples:
         >>> import elimina

@@ -20,7 +20,7 @@ MAX_EDGES = 4_000_000
 """Largest number of edges of a graph to list; listing them takes a second or two."""
 
 MAX_CLASSES = 8
-"""Number of classes with separate colours."""
+"""Largest number of classes with separate colours."""
 
 _STATE_LETTERS = 30
 

@@ -92,7 +92,7 @@ def junction_tree_diagram(
 
 
 def breadth_first(cliques: Sequence[Clique], max_cliques: int | None = None) -> list[Clique]:
-    """Return the cliques from the roots on, parents before their children.
+    """Return the cliques from the roots on, parents before their children, with the parents' new numbers.
 
     Args:
         cliques: Cliques in any order.
@@ -115,7 +115,7 @@ def _digits(scope: Sequence[int], sizes: Sequence[int]) -> float:
 
 
 def _size(digits: float) -> float:
-    """Return the radius of a node whose area is a number of digits."""
+    """Return the radius of a node whose area is a number of digits, at least ``_MIN_DIGITS``."""
     return math.sqrt(max(digits, _MIN_DIGITS))
 
 

@@ -30,7 +30,10 @@ def turned(positions: Points) -> Points:
 
 
 def separated(positions: Points, widths: Points, heights: Points) -> Points:
-    """Return the positions of boxes after pushing them apart, each pair along the axis with the smaller overlap."""
+    """Return the positions of boxes after pushing them apart, each pair along the axis with the smaller overlap.
+
+    After ``_MAX_PUSHES`` rounds, some boxes may still overlap.
+    """
     positions, count = positions.copy(), len(positions)
     for number in range(1, _MAX_PUSHES + 1):
         a, b = near_pairs(positions[:, 0], float(widths.max(initial=0.0)))
@@ -51,7 +54,7 @@ def separated(positions: Points, widths: Points, heights: Points) -> Points:
 
 
 def near_pairs(x: Points, reach: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return all pairs of positions that are nearer than a distance along one axis."""
+    """Return the first and the second indices of all pairs of positions nearer than a distance along one axis."""
     order = np.argsort(x)
     here = np.arange(len(x))
     after = np.searchsorted(x[order], x[order] + reach) - here - 1

@@ -127,7 +127,7 @@ def _majorise(
 
 
 def _far_apart(local: Sequence[Sequence[int]], count: int) -> NDArray[np.int64]:
-    """Return nodes of which each is as far as possible from those before it."""
+    """Return ``count`` nodes: the first one, and then each as far as possible from those before it."""
     pivots = [0]
     nearest = _distances(local, 0)
     while len(pivots) < count:

@@ -44,7 +44,10 @@ def tidy_layout(parents: Sequence[int], widths: Sequence[float]) -> tuple[Points
 def _pack(
     outlines: Sequence[tuple[list[float], list[float]]], nodes: Sequence[int], shift: Points
 ) -> tuple[list[float], list[float]]:
-    """Push subtrees together from the left, and return their common left and right outlines, level by level."""
+    """Push subtrees together from the left, and return their common left and right outlines, level by level.
+
+    The offset of each subtree becomes the ``shift`` of its root.
+    """
     left: list[float] = []
     right: list[float] = []
     for (left_outline, right_outline), node in zip(outlines, nodes, strict=True):
