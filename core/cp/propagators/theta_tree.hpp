@@ -32,8 +32,7 @@ class ThetaTree {
   void remove(std::size_t position) { set(position, {}); }
   bool has(std::size_t position) const { return nodes_[leaves_ + position].completion != kNever; }
 
-  // Earliest completion of the set; the latest one of the set with at most one candidate; and the place of that
-  // candidate.
+  // Earliest completion of the set; the largest one of the set with at most one added candidate; and that candidate.
   Value completion() const { return nodes_[1].completion; }
   Value completion_with_candidate() const { return nodes_[1].extended; }
   std::size_t candidate() const { return static_cast<std::size_t>(nodes_[1].extended_by); }

@@ -304,7 +304,7 @@ def checked_automaton(
     """Return the transitions and the accepting states of a finite automaton as lists.
 
     Raises:
-        InputError: A state does not exist, or something has another type.
+        InputError: A state does not exist, or the arguments are not of these types.
     """
     listed_transitions = several(transitions, name)
     states = len(listed_transitions)

@@ -33,7 +33,7 @@ def read_hints(model: HintedModel, values: object) -> Hints:
 
     Raises:
         InputError: A value is not a whole number within 2^52, or a variable is not of the model.
-        TypeError: ``values`` is something else.
+        TypeError: ``values`` is neither a solution nor a mapping.
     """
     if isinstance(values, Solution):
         return {View(var, 1, 0): value for var, value in values.numbered(model).items()}

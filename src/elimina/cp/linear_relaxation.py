@@ -234,7 +234,7 @@ def _relation(relaxation: LinearRelaxation, arguments: _Views, *, name: str) -> 
 
 
 def _reified(relaxation: LinearRelaxation, name: str, arguments: _Views, is_equivalence: bool) -> Iterator[Form]:
-    """Yield the form of a Boolean for a relation over one variable or for the bound of a sum."""
+    """Yield the rows that bind a Boolean to a relation: one over one variable, or an upper bound of a sum."""
     *related, (boolean,) = arguments
     terms_of, kind, sign = _RELATIONS[name]
     terms = [(sign * factor, x) for factor, x in terms_of(related) if factor]

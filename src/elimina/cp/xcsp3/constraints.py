@@ -66,7 +66,7 @@ class Arguments:
 
 
 def _start(child: ElementContents, attribute: str = "startIndex") -> int:
-    """Return the index of a list's first item: that of the attribute, by default 0."""
+    """Return the index of a list's first item: the value of the attribute; 0 without it."""
     return number(child.attribute(attribute, "0"))
 
 

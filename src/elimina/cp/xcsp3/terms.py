@@ -351,7 +351,7 @@ def number(token: str) -> int:
     """Return the whole number that a text writes.
 
     Raises:
-        TextError: It writes none.
+        TextError: The text is not a whole number.
         UnsupportedError: The number is beyond 2^52.
     """
     if not _NUMBER.fullmatch(token.strip()):
