@@ -153,7 +153,11 @@ def _check_separator(header: Sequence[str], model: Model) -> None:
 
 
 def _columns(header: Sequence[str], model: Model, ignore_extra: bool) -> dict[int, int]:
-    """Return the variables named by the columns of a file: place of the column -> variable."""
+    """Return the variables named by the columns of a file: place of the column -> variable.
+
+    Raises:
+        InputError: The first line is empty, a column has no name or the name of another one, or see ``_variables``.
+    """
     if not header:
         raise InputError("expected the names of variables in the first line, found nothing")
     for number, name in enumerate(header, 1):
@@ -281,7 +285,7 @@ def cases_from_frame(frame: Any, model: Model, *, indices: bool = False, ignore_
 
 
 def states_in_frame(frame: Any, names: Sequence[str]) -> dict[str, list[State]]:
-    """Return the states in columns of a frame, sorted if they can be compared.
+    """Return the states in columns of a frame: sorted if all have one type, else in the order of their first cells.
 
     The states of a column of categories are its categories, in their order.
 
@@ -426,7 +430,7 @@ def _column_codes(variable: Variable, column: Any, indices: bool) -> Codes:
 
 
 def _checked_indices(variable: Variable, values: NDArray[Any], rows: NDArray[np.intp]) -> Codes:
-    """Return checked indices of states: -1, None and NaN are unobserved, and whole floats are accepted."""
+    """Return indices of states as integers: -1 for None and NaN, too; other numbers than indices are an error."""
     if values.dtype.kind == "O":
         values = np.array([UNOBSERVED if is_missing(value) else value for value in values])
     elif values.dtype.kind == "f":

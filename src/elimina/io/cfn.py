@@ -47,7 +47,7 @@ _MAX_INTEGER_CHARACTERS = 400
 _MAX_EXACT_INTEGER = 2**52
 
 _MIN_TOTAL_TO_DOUBLE = 10**12
-"""Smallest float total whose bound is doubled: rounding (1e-13 of the total) could reach one that is larger by 1."""
+"""Smallest float total whose bound is doubled: rounding (1e-13 of the total) could reach a bound larger by 1."""
 
 _MAX_FLOAT = Fraction(np.finfo(np.float64).max.item())
 _Values = NDArray[Any]
@@ -424,7 +424,7 @@ def _finite(table: Table) -> _Values:
 
 
 def _longest(costs: _Values) -> str:
-    """Return the text of the cost with the most decimals; empty for integers."""
+    """Return the text of the cost with the most decimals; empty for integers, and without costs."""
     if costs.dtype.kind == "i":
         return ""
     return max((_plain(c) for c in costs.tolist()), key=lambda text: len(text.partition(".")[2]), default="")

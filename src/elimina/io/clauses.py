@@ -52,7 +52,7 @@ class Lines:
         return not any(text.split() for text in self._lines)
 
     def peek(self) -> bytes:
-        """Return the first word; empty if there is none."""
+        """Return the first word of the lines that are left; empty if there is none."""
         return next((words[0] for text in self._lines if (words := text.split())), b"")
 
 
@@ -118,7 +118,12 @@ class _Counting:
             )
 
     def weight_tables(self, count: int) -> list[Table]:
-        """Return a table of both literals' weights for each variable of which a literal has a weight."""
+        """Return a table of both literals' weights for each variable of which a literal has a weight.
+
+        Raises:
+            TextError: There is no such variable.
+            UnsupportedError: A weight is negative.
+        """
         tables = []
         for v in sorted({abs(literal) for literal in self.weights}):
             if not 1 <= v <= count:

@@ -140,7 +140,7 @@ def format_of(path: Path) -> Format | None:
 
 
 def marked_format(suffix: str, data: bytes) -> Format | None:
-    """Return the format of a suffix with the content's mark, or None."""
+    """Return the format with this suffix whose mark the content has; None if there is none."""
     return next(
         (
             form

@@ -35,7 +35,7 @@ class DiagramBuilder(NetworkBuilder):
         self._utilities[name] = None
 
     def is_utility(self, name: str) -> bool:
-        """Return whether a utility of this name is declared."""
+        """Return whether a utility with this name is declared."""
         return name in self._utilities
 
     def is_decision(self, variable: int) -> bool:

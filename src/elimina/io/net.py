@@ -60,7 +60,11 @@ class Tokens:
         return not self.peek()
 
     def peek(self) -> bytes:
-        """Return the next token, quotation marks included; b"" at the end. It stays unread."""
+        """Return the next token, quotation marks included; b"" at the end. It stays unread.
+
+        Raises:
+            TextError: A quotation or a comment has no end.
+        """
         match = _TOKEN.match(self._data, self._next)
         assert match is not None
         self._mark, self._below = match.end() if match[1] is None else match.start(1), 0
@@ -70,7 +74,7 @@ class Tokens:
         return match[1] or b""
 
     def token(self, what: str) -> bytes:
-        """Read the next token."""
+        """Read the next token; ``what`` describes it in the error at the end of the file."""
         token = self.peek()
         if not token:
             raise TextError(f"expected {what}, but the file ends here")

@@ -73,7 +73,7 @@ class NetworkBuilder:
         return self._variables[variable].name
 
     def states(self, variables: Iterable[int]) -> list[list[str]]:
-        """Return the variables' states."""
+        """Return the texts of each variable's states."""
         return [texts_of(self._variables[v]) for v in variables]
 
     def shape(self, parents: Sequence[int], child: int) -> tuple[int, ...]:
