@@ -248,7 +248,7 @@ class CostFunctionTables:
         self.add([Chain(scope, {(0, 0): 0}, step, lambda state: cost(state[0]))])
 
     def largest(self, scope: Sequence[int], default: int, costs: Mapping[tuple[int, int], int]) -> None:
-        """Add the largest cost of a value, at least 0: of ``costs`` by position in the scope and value, or ``default``."""
+        """Add the largest cost of a value, at least 0: ``costs`` by place in the scope and value, or ``default``."""
 
         def step(position: int, state: int, value: int) -> list[tuple[State, int]]:
             return [(max(state, costs.get((position, value), default)), 0)]
