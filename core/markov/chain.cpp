@@ -64,8 +64,8 @@ ELIMINA_FUSED_VERSIONS void multiply_one(const double* panels, i64 states, i64 p
 }
 
 // The same sums for eight sequences, which are the lanes of two vectors.
-ELIMINA_FUSED_VERSIONS void multiply_all(const double* panels, i64 states, i64 padded, const double* x, double* y) {
-  for (i64 first = 0; first < padded; first += 4) {
+ELIMINA_FUSED_VERSIONS void multiply_all(const double* panels, i64 states, const double* x, double* y) {
+  for (i64 first = 0; first < states; first += 4) {
     const double* cells = panels + first / Panels::kColumns * Panels::kColumns * states + first % Panels::kColumns;
     Vector a{}, b{}, c{}, d{}, e{}, f{}, g{}, h{};
     for (i64 i = 0; i < states; ++i, cells += Panels::kColumns) {
@@ -109,8 +109,8 @@ ELIMINA_VERSIONS void maximise_one(const double* panels, i64 states, i64 padded,
   }
 }
 
-ELIMINA_VERSIONS void maximise_all(const double* panels, i64 states, i64 padded, const double* x, double* y) {
-  for (i64 first = 0; first < padded; first += 2) {
+ELIMINA_VERSIONS void maximise_all(const double* panels, i64 states, const double* x, double* y) {
+  for (i64 first = 0; first < states; first += 2) {
     const double* cells = panels + first / Panels::kColumns * Panels::kColumns * states + first % Panels::kColumns;
     Vector a = Vector{} + kMinusInfinity, b = a, c = a, d = a;
     for (i64 i = 0; i < states; ++i, cells += Panels::kColumns) {
@@ -128,12 +128,14 @@ ELIMINA_VERSIONS void maximise_all(const double* panels, i64 states, i64 padded,
 
 template <int kLanes>
 void multiply(const Panels& panels, const double* x, double* y) {
-  (kLanes == 1 ? multiply_one : multiply_all)(panels.panel(0), panels.states(), panels.padded(), x, y);
+  if constexpr (kLanes == 1) multiply_one(panels.panel(0), panels.states(), panels.padded(), x, y);
+  else multiply_all(panels.panel(0), panels.states(), x, y);
 }
 
 template <int kLanes>
 void maximise(const Panels& panels, const double* x, double* y) {
-  (kLanes == 1 ? maximise_one : maximise_all)(panels.panel(0), panels.states(), panels.padded(), x, y);
+  if constexpr (kLanes == 1) maximise_one(panels.panel(0), panels.states(), panels.padded(), x, y);
+  else maximise_all(panels.panel(0), panels.states(), x, y);
 }
 
 }  // namespace
@@ -409,26 +411,32 @@ void BestPath::run_lanes(const Steps& steps, std::span<const double> start, std:
     const double* last = run_segment(segment);
     if (segment + 1 < segments) std::copy_n(last, width, checkpoints.data() + (segment + 1) * width);
   }
+  const int used = int(sequences.size());
+  i64 lengths[kLanes] = {};
+  for (int lane = 0; lane < used; ++lane) lengths[lane] = lanes.length(sequences[lane]);
+  i64 states_after[kLanes] = {};
   for (i64 segment = segments - 1; segment >= 0; --segment) {
     if (segment + 1 < segments) run_segment(segment);
     const i64 begin = segment * span, end = std::min(begin + span, lanes.longest);
-    for (int lane = 0; lane < int(sequences.size()); ++lane) {
-      const i64 sequence = sequences[lane], length = lanes.length(sequence);
-      for (i64 t = std::min(end, length) - 1; t >= begin; --t) {
-        const double* message = messages.data() + (t - begin) * width;
-        const bool is_last = t + 1 == length;
-        const i64 next = is_last ? 0 : path[lanes.step(lane, t + 1)];
+    // Lanes inside: each waits for its own next state only.
+    for (i64 t = end - 1; t >= begin; --t) {
+      const double* message = messages.data() + (t - begin) * width;
+      for (int lane = 0; lane < used; ++lane) {
+        if (t >= lengths[lane]) continue;
+        const bool is_last = t + 1 == lengths[lane];
+        const double* moves = is_last ? nullptr : panels_.column(states_after[lane]);
         i64 best = 0;
         double highest = kMinusInfinity;
         for (i64 i = 0; i < count; ++i) {
-          const double value = message[i * kLanes + lane] + (is_last ? 0 : panels_.at(i, next));
-          if (value > highest) {
-            highest = value;
-            best = i;
-          }
+          const double value = message[i * kLanes + lane] + (is_last ? 0 : moves[i * Panels::kColumns]);
+          // No branch, for its prediction would fail.
+          const bool is_better = value > highest;
+          highest = is_better ? value : highest;
+          best = is_better ? i : best;
         }
+        states_after[lane] = best;
         path[lanes.step(lane, t)] = int(best);
-        if (is_last) scores[sequence] = highest;
+        if (is_last) scores[sequences[lane]] = highest;
       }
     }
   }

@@ -32,7 +32,9 @@ class Panels {
   i64 states() const { return states_; }
   i64 padded() const { return padded_; }
   const double* panel(i64 number) const { return cells_.data() + number * states_ * kColumns; }
-  double at(i64 row, i64 column) const { return panel(column / kColumns)[row * kColumns + column % kColumns]; }
+  // The first cell of a column; the next ones follow at distances of kColumns.
+  const double* column(i64 number) const { return panel(number / kColumns) + number % kColumns; }
+  double at(i64 row, i64 number) const { return column(number)[row * kColumns]; }
 
  private:
   i64 states_, padded_;
