@@ -38,7 +38,7 @@ struct Propagator::Term {
 };
 
 void Propagator::mark() {
-  if (state_.depth() == 0 && eliminates_)
+  if (state_.depth() == 0)
     for (const Var v : state_.free()) thin_.push(v);
   marks_.push_back({eliminated_.size(), killed_.size(), message_count_, state_.cells(), lowered_.size()});
   state_.mark();
@@ -61,7 +61,6 @@ void Propagator::undo() {
 
 // Queues the neighbours of a variable that is no longer free: they have lost a free neighbour.
 void Propagator::wake_thin(Var v) {
-  if (!eliminates_) return;
   each_place(v, [&](const Occurrence& occurrence) {
     std::array<Var, 1 + most_neighbours> neighbours;
     int count = 0;
@@ -248,21 +247,37 @@ bool Propagator::add_message(std::span<const Var> scope, int origin) {
 
 void Propagator::extend(std::vector<int>& value) const {
   for (std::size_t i = eliminated_.size(); i-- > 0;) {
-    const auto [v, first, last] = eliminated_[i];
+    const Var v = eliminated_[i].var;
     Cost low = 4 * forbidden;
     int best = state_.values(v)[0];
     for (const int x : state_.values(v)) {
       value[v] = x;
-      Cost sum = state_.unary(v)[x];
-      for (std::size_t k = first; k < last && sum < low; ++k) {
-        const Function& f = function(killed_[k]);
-        sum += f.at(value);
-        for (int p = 0; p < f.arity(); ++p) sum -= state_.shift(f, p)[value[f.scope[p]]];
-      }
+      const Cost sum = cost_below(eliminated_[i], value, low);
       if (sum < low) low = sum, best = x;
     }
     value[v] = best;
   }
+}
+
+void Propagator::list_costs(std::size_t rank, std::vector<int>& value, std::vector<std::pair<int, Cost>>& costs) const {
+  const Eliminated& eliminated = eliminated_[rank];
+  costs.clear();
+  for (const int x : state_.values(eliminated.var)) {
+    value[eliminated.var] = x;
+    costs.emplace_back(x, cost_below(eliminated, value, forbidden));
+  }
+}
+
+// Cost of an eliminated variable's value in the functions that its message replaced, or a part of it that reaches the
+// limit.
+Cost Propagator::cost_below(const Eliminated& eliminated, const std::vector<int>& value, Cost limit) const {
+  Cost sum = state_.unary(eliminated.var)[value[eliminated.var]];
+  for (std::size_t k = eliminated.first; k < eliminated.last && sum < limit; ++k) {
+    const Function& f = function(killed_[k]);
+    sum += f.at(value);
+    for (int p = 0; p < f.arity(); ++p) sum -= state_.shift(f, p)[value[f.scope[p]]];
+  }
+  return sum;
 }
 
 }  // namespace elimina::consistency

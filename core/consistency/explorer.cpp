@@ -55,12 +55,20 @@ bool Explorer::run(const Limits& limits, std::uint64_t nodes) {
   for (const std::uint64_t end = nodes_ + nodes;
        !done_ && nodes_ < end && !limits.stop->load(std::memory_order_relaxed);) {
     if (state.free().empty()) {
-      solution_.resize(network_.size.size());
-      for (Var v = 0; v < network_.count(); ++v) solution_[v] = state.value(v);
-      propagator_.extend(solution_);
-      const Cost top = finds_all_ ? limits.top : std::min(limits.top, state.constant());
-      back({top, limits.slack, limits.stop});
-      return true;
+      if (!extensions_.is_started()) {
+        solution_.resize(network_.size.size());
+        for (Var v = 0; v < network_.count(); ++v) solution_[v] = state.value(v);
+      }
+      if (finds_one_) {
+        propagator_.extend(solution_);
+        back({std::min(limits.top, state.constant()), limits.slack, limits.stop});
+        return true;
+      }
+      if (!extensions_.is_started()) extensions_.start(propagator_, solution_);
+      if (extensions_.next(propagator_, limits.top, solution_)) return true;
+      extensions_.end();
+      back(limits);
+      continue;
     }
     const Var v = choose();
     const Decision decision = decision_on(v);
@@ -79,6 +87,7 @@ bool Explorer::run(const Limits& limits, std::uint64_t nodes) {
 std::vector<Open> Explorer::release_open() {
   std::vector<Open> result;
   const Cost reached = bound();
+  extensions_.end();
   while (propagator_.state().depth() > 0) propagator_.undo();
   if (done_) return result;
   const auto path = std::make_shared<const std::vector<Decision>>(path_);

@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "propagator.hpp"
+#include "extensions.hpp"
 
 namespace elimina::consistency {
 
@@ -18,10 +18,9 @@ struct Open {
 
 class Explorer {
  public:
-  // `finds_all`: searches for all solutions below the top; otherwise a solution is followed by better ones only, and
-  // variables with few neighbours are eliminated.
-  explicit Explorer(const Network& network, bool finds_all = false)
-      : network_(network), propagator_(network, !finds_all), finds_all_(finds_all) {}
+  // `count`: number of best solutions to find; if it is 1, a solution is followed by better ones only.
+  explicit Explorer(const Network& network, std::size_t count = 1)
+      : network_(network), propagator_(network), extensions_(count), finds_one_(count == 1) {}
 
   // `top`: only cheaper solutions count. `slack`: see `Propagator::propagate`. `stop`: ends a run when it becomes true.
   struct Limits {
@@ -55,6 +54,9 @@ class Explorer {
   std::uint64_t replayed() const { return replayed_; }  // number of replayed decisions
   bool done() const { return done_; }
 
+  // True after a solution that may be followed by others with the same values of all but eliminated variables.
+  bool is_extending() const { return extensions_.is_started(); }
+
  private:
   struct Frame {
     Decision decision;
@@ -69,7 +71,8 @@ class Explorer {
 
   const Network& network_;
   Propagator propagator_;
-  bool finds_all_;
+  Extensions extensions_;
+  bool finds_one_;
   std::vector<Decision> path_;
   std::vector<Frame> frames_;
   std::vector<int> solution_, preferred_, values_;

@@ -17,9 +17,9 @@ constexpr int least_row = 6, row_share = 6;
 
 }  // namespace
 
-Propagator::Propagator(const Network& network, bool eliminates)
-    : network_(network), eliminates_(eliminates), state_(network), pending_(network.count()), removed_(network.count()),
-      risen_(network.count()), unsupported_(network.count()), reduced_(static_cast<int>(network.functions.size())),
+Propagator::Propagator(const Network& network)
+    : network_(network), state_(network), pending_(network.count()), removed_(network.count()), risen_(network.count()),
+      unsupported_(network.count()), reduced_(static_cast<int>(network.functions.size())),
       changed_(static_cast<int>(network.functions.size())), thin_(network.count()), support_(network.size.size(), 0),
       suspect_(network.size.size(), -1), hint_(network.cells.size(), 0), weight_(network.functions.size(), 1.0),
       exchanged_(weight_), high_(network.size.size(), forbidden), is_dead_(network.functions.size(), 0),

@@ -4,6 +4,7 @@
 #include <array>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "decision.hpp"
@@ -19,8 +20,7 @@ namespace elimina::consistency {
 // function of the neighbours replaces their functions.
 class Propagator {
  public:
-  // `eliminates`: true if variables with few free neighbours are eliminated.
-  explicit Propagator(const Network& network, bool eliminates = true);
+  explicit Propagator(const Network& network);
 
   const State& state() const { return state_; }
   void mark();
@@ -40,6 +40,13 @@ class Propagator {
 
   // Gives eliminated variables their best values, once all other variables have values.
   void extend(std::vector<int>& value) const;
+
+  // The eliminated variables in the sequence of their elimination, and the cost of each value of one of them, for given
+  // values of all variables but those that were eliminated before it. The other values cost as much more in all as they
+  // cost here.
+  std::size_t eliminated_count() const { return eliminated_.size(); }
+  Var eliminated(std::size_t rank) const { return eliminated_[rank].var; }
+  void list_costs(std::size_t rank, std::vector<int>& value, std::vector<std::pair<int, Cost>>& costs) const;
 
   // Sum of the weights of a variable's functions with another free variable, where each conflict adds 1 to a weight
   // (Boussemart et al., 2004).
@@ -147,7 +154,6 @@ class Propagator {
   bool add_message(std::span<const Var> scope, int origin);
 
   const Network& network_;
-  bool eliminates_;
   State state_;
   Cost top_ = forbidden, slack_ = 0;
   Queue pending_, removed_, risen_, unsupported_;
@@ -190,6 +196,8 @@ class Propagator {
   std::size_t message_count_ = 0;
   std::vector<char> is_dead_;                   // for each function, true if an elimination has replaced it
   std::vector<std::vector<Occurrence>> added_;  // messages of each variable
+  Cost cost_below(const Eliminated& eliminated, const std::vector<int>& value, Cost limit) const;
+
   std::vector<Eliminated> eliminated_;
   std::vector<int> killed_;
   std::vector<Mark> marks_;

@@ -20,7 +20,7 @@ constexpr double most_seconds = 1e9;
 Search::Search(network::Network model, std::vector<Var> order, Cost step, Cost slack, int threads, std::size_t count)
     : network_(std::move(model), std::move(order)), step_(step), slack_(slack), count_(count),
       active_(static_cast<std::size_t>(threads), forbidden), top_(network_.upper) {
-  Explorer root(network_, count > 1);
+  Explorer root(network_, count);
   is_possible_ = root.prepare(limits());
   if (is_possible_) {
     lower_ = root.bound();
@@ -128,7 +128,7 @@ void Search::explore(Explorer& explorer, const Open& node) {
     nodes_ += explorer.nodes() - counted;
     counted = explorer.nodes();
     const std::uint64_t max_failures = waiting_ > 0 ? 1 : failures_.load();
-    if (explorer.failures() - failures >= max_failures && has_room_) break;
+    if (explorer.failures() - failures >= max_failures && has_room_ && !explorer.is_extending()) break;
   }
   nodes_ += explorer.nodes() - counted;
 }
@@ -159,11 +159,16 @@ void Search::offer(const std::vector<int>& value) {
   const Cost cost = network_.at(value);
   const std::lock_guard lock(mutex_);
   if (cost >= top_) return;
+  // A search that resumes at a solution finds its extensions again.
+  if (count_ > 1 && !known_.insert(value).second) return;
   const auto after = std::upper_bound(best_.begin(), best_.end(), cost,
                                       [](Cost bound, const Solution& other) { return bound < other.cost; });
   const bool is_best = after == best_.begin();
   best_.insert(after, {cost, value});
-  if (best_.size() > count_) best_.pop_back();
+  if (best_.size() > count_) {
+    known_.erase(best_.back().value);
+    best_.pop_back();
+  }
   if (is_best) preferred_ = value, cost_ = cost;
   if (best_.size() == count_) top_ = std::min(top_.load(), best_.back().cost - step_ + 1);
 }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -89,11 +90,12 @@ class Search {
   const Cost step_, slack_;
   const std::size_t count_;
   std::vector<Explorer> explorers_;
-  std::vector<Open> open_;       // a heap
-  bool is_possible_ = true;      // true if a solution below the top is possible at the root
-  std::vector<double> weights_;  // weights of the functions, learned by all threads
-  std::vector<Cost> active_;     // bound of each thread's node; `forbidden` if it has none
-  std::vector<Solution> best_;   // at most `count_` solutions, ordered by cost
+  std::vector<Open> open_;            // a heap
+  bool is_possible_ = true;           // true if a solution below the top is possible at the root
+  std::vector<double> weights_;       // weights of the functions, learned by all threads
+  std::vector<Cost> active_;          // bound of each thread's node; `forbidden` if it has none
+  std::vector<Solution> best_;        // at most `count_` solutions, ordered by cost
+  std::set<std::vector<int>> known_;  // the values of the best solutions, if several are to be found
   std::vector<int> preferred_;
   std::atomic<Cost> cost_ = network::forbidden, top_, lower_ = 0;
   std::atomic<std::uint64_t> nodes_ = 0, failures_ = 1;

@@ -16,8 +16,8 @@ from elimina.methods.soft_consistency import core_costs_of, slack_of
 from elimina.problem.preparation import Problem
 from elimina.running.memory_shares import threads_within
 
-_SOLUTION_BYTES, _VALUE_BYTES = 40, 4
-"""Bytes of a solution without its values, and of each value."""
+_SOLUTION_BYTES, _VALUE_BYTES = 200, 12
+"""Bytes of a solution without its values, and of each value: in the list, a set, and the list of extensions."""
 
 _RANKING_SECONDS = 0.05
 """Seconds to evaluate assignments after the end of a call."""
