@@ -7,6 +7,7 @@
 
 #include "arrays.hpp"
 #include "module.hpp"
+#include "tables/csv.hpp"
 #include "tables/text.hpp"
 #include "unlocked.hpp"
 
@@ -105,6 +106,17 @@ nb::object bracket_items(Text& text, bool as_words) {
 }  // namespace
 
 void bind_text(nb::module_& m) {
+  m.def(
+      "csv_lines",
+      [](const nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>& values,
+         const Words<const double>& ends, int digits) {
+        if (values.shape(0) != ends.size()) throw nb::value_error("each row needs a last number");
+        const std::string text = unlocked(
+            [&] { return elimina::csv_lines({values.data(), values.size()}, span_of(ends), digits); });
+        return as_bytes(text);
+      },
+      "values"_a, "ends"_a, "digits"_a,
+      "Lines of a CSV file: the numbers of a row and one of `ends`, empty cells for NaN. 0 digits: as few as needed.");
   nb::exception<elimina::TextError>(m, "TextError", PyExc_ValueError);
   nb::class_<FunctionArrays>(m, "FunctionArrays", "Cost functions as dense tables.")
       .def_ro("starts", &FunctionArrays::starts, nb::rv_policy::reference, "Starts of the scopes.")

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import math
 
+MAX_DIGITS = 17
+"""Largest number of significant digits: more do not tell doubles apart."""
+
 
 def times_text(numerator: int, denominator: int) -> str:
     """Format a ratio: ``1.7 times``."""

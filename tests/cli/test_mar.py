@@ -109,6 +109,20 @@ def test_evidence_holds_in_all_cases(elimina, asia, tmp_path, evidence):
         assert np.isnan(found["posteriors"][impossible]).all()
 
 
+def test_digits_of_cases(elimina, asia, tmp_path):
+    (tmp_path / "cases.csv").write_text(CASES)
+    arguments = ["solve", asia, "--cases", "cases.csv", "--digits", 3]
+    assert elimina(*arguments, "--task", "mar", "-o", "short.csv").code == 0
+    assert elimina(*arguments[:-2], "--task", "mar", "-o", "long.csv").code == 0
+    rows, exact = ([r.split(",") for r in (tmp_path / f).read_text().splitlines()] for f in ("short.csv", "long.csv"))
+    assert rows[0] == exact[0]
+    assert rows[1:] == [[x and f"{float(x):.3g}" for x in row] for row in exact[1:]]
+    assert elimina(*arguments, "--task", "mpe", "-o", "out.csv").code == 2
+    assert "leave digits out" in elimina(*arguments, "--task", "mar", "-o", "out.npz").err
+    ran = elimina("solve", asia, "--task", "mar", "--digits", 3)
+    assert (ran.code, "--digits: it is about the file of posteriors" in ran.err) == (2, True)
+
+
 def test_extra_columns_of_cases(elimina, asia, tmp_path):
     rows = CASES.splitlines()
     (tmp_path / "cases.csv").write_text("\n".join(f"{'ID' if n == 0 else n},{row}" for n, row in enumerate(rows)))

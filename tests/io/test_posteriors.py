@@ -10,8 +10,12 @@ import sys
 import numpy as np
 import pandas
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from elimina._core import csv_lines
 from elimina.errors import InputError
+from elimina.io import posteriors as posterior_files
 from elimina.io.posteriors import open_posteriors, posterior_columns, write_posteriors
 from elimina.model.variable import Variable
 
@@ -54,6 +58,39 @@ def test_round_trip(tmp_path, suffix, dtype, lengths):
     )
     np.testing.assert_array_equal(logarithms, np.concatenate([np.empty(0), *(z for _, z in chunks)]))
     assert [p.name for p in tmp_path.iterdir()] == [path.name]
+
+
+@given(st.lists(st.floats(), min_size=1, max_size=12), st.integers(0, 17))
+def test_numbers_are_written_as_python_writes_them(numbers, digits):
+    values = np.array(numbers)
+    texts = ["" if x != x else f"{x:.{digits}g}" if digits else repr(x) for x in numbers]
+    lines = csv_lines(np.stack([values, values], axis=1), values, digits).decode()
+    assert lines == "".join(f"{text},{text},{text}\n" for text in texts)
+    assert csv_lines(np.empty((len(values), 0)), values, digits).decode() == "".join(f"{text}\n" for text in texts)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("has_errors", [False, True])
+def test_digits(tmp_path, dtype, has_errors):
+    values = np.array([[1 / 3, 2 / 3, 0, 1, 1e-9]], dtype=dtype)
+    notes = (np.array(["estimated"]), np.array([0.0123456])) if has_errors else ()
+    with open_posteriors(tmp_path / "p.csv", VARIABLES, has_errors=has_errors, digits=3) as writer:
+        writer.write(values, np.array([-12.3456]), *notes)
+    line = (tmp_path / "p.csv").read_text().splitlines()[1]
+    assert line == "0.333,0.667,0,1,1e-09,-12.3" + (",estimated,0.0123" if has_errors else "")
+    with pytest.raises(InputError, match="only numbers in CSV files have a number of digits"):
+        open_posteriors(tmp_path / "p.npz", VARIABLES, digits=3)
+    with pytest.raises(InputError, match="digits is 18"):
+        open_posteriors(tmp_path / "p.csv", VARIABLES, digits=18)
+
+
+def test_long_tables_are_written_in_blocks(tmp_path, monkeypatch):
+    monkeypatch.setattr(posterior_files, "_CELLS_OF_TEXT", 13)
+    values, logs = np.random.default_rng(1).random((11, 5)), np.arange(11.0)
+    write_posteriors(tmp_path / "p.csv", VARIABLES, values, logs)
+    _, read_values, read_logs = read(tmp_path / "p.csv")
+    np.testing.assert_array_equal(read_values, values)
+    np.testing.assert_array_equal(read_logs, logs)
 
 
 def test_csv_text(tmp_path):

@@ -60,7 +60,8 @@ def solve_cases(
     observed = with_factors(model, evidence)
     cases = with_observations(columns, codes, observed.values)
     planning = call_options(options, model)
-    way.write(_Question(observed.model, cases, planning, query_of(options["query"], model), output, client))
+    query = query_of(options["query"], model)
+    way.write(_Question(observed.model, cases, planning, query, output, options["digits"], client))
 
 
 class _Question(NamedTuple):
@@ -80,6 +81,7 @@ class _Question(NamedTuple):
     options: Options
     query: Sequence[str | int] | None
     output: str
+    digits: int | None
     client: Client | None
 
 
@@ -88,7 +90,7 @@ def _write_sums(question: _Question) -> None:
 
 
 def _write_marginals(question: _Question) -> None:
-    model, cases, planning, query, output, client = question
+    model, cases, planning, query, output, digits, client = question
     asked = None if query is None else variable_indices(model, query, "query")
     if asked is not None:
         model = rewritten_for_sums(Observed(model, {}), {*cases.columns, *asked}).model
@@ -104,7 +106,8 @@ def _write_marginals(question: _Question) -> None:
         batch = batch_of(model, cases.columns, asked, planning, count)
         if isinstance(batch, Batch):
             rows = max(batch.cases * batch.threads, rows)
-    with Progress() as progress, open_posteriors(output, variables, has_errors=not batch.is_exact) as writer:
+    opened = open_posteriors(output, variables, has_errors=not batch.is_exact, digits=digits)
+    with Progress() as progress, opened as writer:
         if isinstance(batch, Batch):
             progress.start(batch.planned.plan, count / (batch.cases * batch.threads))
         for start in range(0, count, rows):
@@ -123,8 +126,10 @@ def _write_marginals(question: _Question) -> None:
 
 
 def _write_assignments(question: _Question) -> None:
-    model, cases, planning, _, output, _ = question
+    model, cases, planning, _, output, digits, _ = question
     path = Path(output)
+    if digits is not None:
+        raise click.UsageError("--digits cannot be combined with --task mpe: its file has no numbers to round")
     if suffix_of(path) != "csv":
         raise InputError(f"{path}: assignments are written to .csv, .csv.gz and .csv.xz files")
     decoder = RowDecoder(model, cases.columns, planning, len(cases.values))

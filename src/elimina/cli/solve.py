@@ -25,6 +25,7 @@ from elimina.cli.options import (
     format_options,
     names_not_for,
     naming_time_limit,
+    number_option,
     output_option,
     planning_options,
     query_of,
@@ -37,7 +38,7 @@ from elimina.errors import InputError
 from elimina.io.files import save
 from elimina.model.auxiliary_variables import is_auxiliary
 from elimina.model.model import Model
-from elimina.number_texts import bytes_text, count_text, number_text, seconds_text
+from elimina.number_texts import MAX_DIGITS, bytes_text, count_text, number_text, seconds_text
 from elimina.planning.solve_methods import SOLVE_METHODS, OptimumMethod, SolveMethod
 from elimina.problem.tasks import described
 from elimina.progress import Progress
@@ -58,6 +59,14 @@ FORMATS = ("human", "json", "uai")
 @format_options(*FORMATS)
 @output_option()
 @file_option("--cases", help="Table of cases, .csv or .parquet (mar, pr, mpe).")
+@number_option(
+    "--digits",
+    help="Significant digits in the .csv file of --cases; by default as many as identify each number.",
+    default=None,
+    minimum=1,
+    maximum=MAX_DIGITS,
+    group="expert",
+)
 @option("--ignore-extra", is_flag=True, group="expert", help="Ignore columns of --cases that are not variables.")
 @cluster_options
 @source_option
@@ -90,6 +99,7 @@ def solve(
             raise InputError(f"--trace and -o both name {output}; name two files")
     if cases is None:
         reject_given(("ignore_extra",), "a command without --cases", "it is about the columns of cases")
+        reject_given(("digits",), "a command without --cases", "it is about the file of posteriors")
     if cases is None and (cluster is not None or local is not None):
         _check_goes_with_clusters(options["method"], options["task"])
     file = source_of(file)

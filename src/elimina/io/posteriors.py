@@ -13,7 +13,7 @@ import csv
 import itertools
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
@@ -23,12 +23,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from elimina import arguments
-from elimina._core import Text, TextError
+from elimina._core import Text, TextError, csv_lines
 from elimina.errors import FormatError, InputError
 from elimina.io.files import load, replacement_of
 from elimina.io.network import number_starts
 from elimina.io.parsing import token_text
 from elimina.model.variable import Variable, texts_of
+from elimina.number_texts import MAX_DIGITS
 from elimina.system import require
 
 EVIDENCE = "log10_evidence"
@@ -38,6 +39,12 @@ STATUS, ERROR = "status", "error"
 """Names of the last columns if cases may be estimated: a status (exact, estimated, infeasible), and the error."""
 
 Floats = NDArray[np.floating[Any]]
+
+_FLOAT32_DIGITS = 9
+"""Number of digits that identify a float32."""
+
+_CELLS_OF_TEXT = 1 << 18
+"""Number of numbers whose text is made at once."""
 
 
 def posterior_columns(variables: Sequence[Variable]) -> list[str]:
@@ -56,8 +63,8 @@ class PosteriorWriter(ABC):
         has_errors: True if each case has a status and an error.
     """
 
-    def __init__(self, path: Path, variables: Sequence[Variable], has_errors: bool) -> None:
-        self.path, self.has_errors = path, has_errors
+    def __init__(self, path: Path, variables: Sequence[Variable], has_errors: bool, digits: int) -> None:
+        self.path, self.has_errors, self._digits = path, has_errors, digits
         self.columns = posterior_columns(variables)
         with ExitStack() as stack:
             self._file = stack.enter_context(replacement_of(path))
@@ -148,12 +155,23 @@ class _CsvWriter(PosteriorWriter):
         self._rows.writerow([*self.columns, EVIDENCE, *self._notes])
 
     def _append(self, posteriors: Floats, log10_evidence: Floats, *notes: NDArray[Any]) -> None:
+        if posteriors.dtype == np.float64 and not notes:
+            rows = np.ascontiguousarray(posteriors)
+            # Texts of some MiB at a time: a number is given 32 bytes before it is written.
+            step = max(1, _CELLS_OF_TEXT // (1 + rows.shape[1]))
+            for start in range(0, len(rows), step):
+                block = slice(start, start + step)
+                lines = csv_lines(rows[block], np.ascontiguousarray(log10_evidence[block], np.float64), self._digits)
+                self._stream.write(lines.decode("ascii"))
+            return
         # A float32 is written with its own digits, not with those of its nearest double.
-        number_text = repr if posteriors.dtype == np.float64 else "{:.9g}".format
+        significant = self._digits or (0 if posteriors.dtype == np.float64 else _FLOAT32_DIGITS)
+        number_text: Callable[[float], str] = f"{{:.{significant}g}}".format if significant else repr
         ends = zip(*(note.tolist() for note in notes), strict=True) if notes else itertools.repeat((), len(posteriors))
         for row, evidence, end in zip(posteriors.tolist(), log10_evidence.tolist(), ends, strict=True):
             texts = ("" if p != p else number_text(p) for p in row)
-            self._rows.writerow([*texts, repr(evidence), *("" if note != note else note for note in end)])
+            cells = ("" if note != note else number_text(note) if isinstance(note, float) else note for note in end)
+            self._rows.writerow([*texts, number_text(evidence), *cells])
 
     def _finish(self) -> None:
         self._stream.close()
@@ -227,7 +245,7 @@ class _NpzWriter(PosteriorWriter):
 
 
 def open_posteriors(
-    path: str | os.PathLike[str], variables: Sequence[Variable], *, has_errors: bool = False
+    path: str | os.PathLike[str], variables: Sequence[Variable], *, has_errors: bool = False, digits: int | None = None
 ) -> PosteriorWriter:
     """Begin a file of posteriors.
 
@@ -235,11 +253,14 @@ def open_posteriors(
         path: A .csv, .csv.gz, .csv.xz, .parquet or .npz file.
         variables: Variables of the posteriors, in the order of their columns.
         has_errors: True if each case has a status and an estimated error.
+        digits: Number of significant digits in CSV files, from 1 to 17. None: as many as identify each number.
 
     Raises:
-        InputError: The suffix is unknown, a package is missing, or the file cannot be written.
+        InputError: The suffix is unknown or has no digits, a package is missing, or the file cannot be written.
+        TypeError: ``digits`` is not an integer.
     """
     path = arguments.file("path", path)
+    significant = 0 if digits is None else arguments.integer("digits", digits, 1, MAX_DIGITS)
     suffixes = [s.lower() for s in path.suffixes[-2:]]
     kinds: dict[str, type[PosteriorWriter]] = {".csv": _CsvWriter, ".parquet": _ParquetWriter, ".npz": _NpzWriter}
     kind = kinds.get(suffixes[-1]) if suffixes else None
@@ -247,8 +268,10 @@ def open_posteriors(
         kind = _CsvWriter
     if kind is None:
         raise InputError(f"{path}: posteriors are written to .csv, .csv.gz, .csv.xz, .parquet and .npz files")
+    if significant and kind is not _CsvWriter:
+        raise InputError(f"{path}: only numbers in CSV files have a number of digits: leave digits out")
     try:
-        return kind(path, variables, has_errors)
+        return kind(path, variables, has_errors, significant)
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror or error}") from error
 
