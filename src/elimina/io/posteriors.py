@@ -156,7 +156,7 @@ class _CsvWriter(PosteriorWriter):
 
     def _append(self, posteriors: Floats, log10_evidence: Floats, *notes: NDArray[Any]) -> None:
         if posteriors.dtype == np.float64 and not notes:
-            rows = np.ascontiguousarray(posteriors)
+            rows = np.ascontiguousarray(posteriors, np.float64)
             # Texts of some MiB at a time: a number is given 32 bytes before it is written.
             step = max(1, _CELLS_OF_TEXT // (1 + rows.shape[1]))
             for start in range(0, len(rows), step):
@@ -165,16 +165,21 @@ class _CsvWriter(PosteriorWriter):
                 self._stream.write(lines.decode("ascii"))
             return
         # A float32 is written with its own digits, not with those of its nearest double.
-        significant = self._digits or (0 if posteriors.dtype == np.float64 else _FLOAT32_DIGITS)
-        number_text: Callable[[float], str] = f"{{:.{significant}g}}".format if significant else repr
+        number_text = _number_text(self._digits or (0 if posteriors.dtype == np.float64 else _FLOAT32_DIGITS))
+        end_text = _number_text(self._digits)
         ends = zip(*(note.tolist() for note in notes), strict=True) if notes else itertools.repeat((), len(posteriors))
         for row, evidence, end in zip(posteriors.tolist(), log10_evidence.tolist(), ends, strict=True):
             texts = ("" if p != p else number_text(p) for p in row)
-            cells = ("" if note != note else number_text(note) if isinstance(note, float) else note for note in end)
-            self._rows.writerow([*texts, number_text(evidence), *cells])
+            cells = ("" if note != note else end_text(note) if isinstance(note, float) else note for note in end)
+            self._rows.writerow([*texts, end_text(evidence), *cells])
 
     def _finish(self) -> None:
         self._stream.close()
+
+
+def _number_text(digits: int) -> Callable[[float], str]:
+    """Return a function that writes numbers with a number of significant digits; 0: as many as identify each."""
+    return f"{{:.{digits}g}}".format if digits else repr
 
 
 def _text_stream(path: Path, suffix: str) -> IO[str]:
