@@ -268,8 +268,8 @@ void Propagator::list_costs(std::size_t rank, std::vector<int>& value, std::vect
   }
 }
 
-// Cost of an eliminated variable's value in the functions that its message replaced, or a part of it that reaches the
-// limit.
+// Returns the cost of an eliminated variable's value in the functions replaced by its message, or a part of it that
+// reaches the limit.
 Cost Propagator::cost_below(const Eliminated& eliminated, const std::vector<int>& value, Cost limit) const {
   Cost sum = state_.unary(eliminated.var)[value[eliminated.var]];
   for (std::size_t k = eliminated.first; k < eliminated.last && sum < limit; ++k) {

@@ -10,8 +10,8 @@
 
 namespace elimina::consistency {
 
-// Assignments in the order of their costs (Lawler, 1972): each differs from an earlier one in the value of an eliminated
-// variable, and gives the best values to all variables that were eliminated before that one.
+// Assignments in the order of their costs (Lawler, 1972). Each differs from an earlier one in the value of an eliminated
+// variable; all variables eliminated before it get their best values.
 class Extensions {
  public:
   // `count`: most assignments to find.
