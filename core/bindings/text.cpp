@@ -111,8 +111,8 @@ void bind_text(nb::module_& m) {
       [](const nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>& values,
          const Words<const double>& ends, int digits) {
         if (values.shape(0) != ends.size()) throw nb::value_error("each row needs a last number");
-        const std::string text = unlocked(
-            [&] { return elimina::csv_lines({values.data(), values.size()}, span_of(ends), digits); });
+        const std::string text =
+            unlocked([&] { return elimina::csv_lines({values.data(), values.size()}, span_of(ends), digits); });
         return as_bytes(text);
       },
       "values"_a, "ends"_a, "digits"_a,
