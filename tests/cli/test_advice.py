@@ -66,7 +66,7 @@ ADVICE = [
     (f"{RADIO} --local 1 --task count --method search", "use eliminate",
      f"{RADIO} --local 1 --task count --method eliminate"),
     # Tables of cases, evidence and queries.
-    ("solve pump.bif --task count --cases cases.csv -o p.csv", "use --task mar, pr or mpe",
+    ("solve pump.bif --task count --cases cases.csv -o p.csv", "use --task mar, pr, mpe or mmap",
      f"{PUMP} --cases cases.csv -o p.csv"),
     (f"{PUMP} --cases cases.csv", "add -o FILE (.csv, .parquet or .npz)", f"{PUMP} --cases cases.csv -o p.npz"),
     (f"{PUMP} --cases cases.csv -o p.csv --format json", "leave them out", f"{PUMP} --cases cases.csv -o p.csv"),

@@ -166,6 +166,14 @@ def test_probabilities_and_best_assignments_of_cases(elimina, asia, tmp_path, ev
     best = tree.mpe_batch(cases)
     impossible = np.isneginf(best.log10_probability)
     assert impossible.any()
+    assert elimina("solve", asia, "--task", "mmap", "--query", "x1", *options, "-o", "map.csv") == (0, "", "")
+    head, *map_lines = (tmp_path / "map.csv").read_text().split()
+    assert head == "x1,log10_probability"
+    states_of_one = tree.map_batch(cases, ["x1"])
+    for row, line in enumerate(map_lines):
+        state, log = line.split(",")
+        assert state == ("" if impossible[row] else str(states_of_one.indices[row, 0]))
+        assert float(log) == pytest.approx(states_of_one.log10_probability[row])
     for row, line in enumerate(lines):
         *states, log = line.split(",")
         assert states == ["", ""] if impossible[row] else best.indices[row].astype(str).tolist()
@@ -178,12 +186,16 @@ def test_no_cases(elimina, asia, tmp_path):
     assert (tmp_path / "out.csv").read_text().count("\n") == 1
     assert elimina("solve", asia, "--task", "mpe", "--cases", "cases.csv", "-o", "out.csv").code == 0
     assert (tmp_path / "out.csv").read_text() == "x0,x1,log10_probability\n"
+    arguments = ["solve", asia, "--task", "mmap", "--query", "x1", "--cases", "cases.csv", "-o", "out.csv"]
+    assert elimina(*arguments).code == 0
+    assert (tmp_path / "out.csv").read_text() == "x1,log10_probability\n"
 
 
 @pytest.mark.parametrize(
     ("options", "code", "problem"),
     [
-        (["--task", "count", "-o", "o.csv"], 2, "--task count: use --task mar, pr or mpe"),
+        (["--task", "count", "-o", "o.csv"], 2, "--task count: use --task mar, pr, mpe or mmap"),
+        (["--task", "mmap", "-o", "o.csv"], 2, "add --query"),
         (["--task", "pr"], 2, "add -o FILE (.csv, .parquet or .npz)"),
         (["--task", "mpe"], 2, "add -o FILE (.csv)"),
         (["--task", "mpe", "-o", "o.npz"], 1, "assignments are written to .csv"),

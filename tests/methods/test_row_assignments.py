@@ -62,6 +62,37 @@ def test_most_probable_assignments(device, model, seed, count):
 @on_devices
 @settings(max_examples=80, deadline=None)
 @given(model=models("probability", max_variables=5, max_cells=100), seed=SEEDS, count=st.integers(0, 12))
+def test_most_probable_states_of_some_variables(device, model, seed, count):
+    assume(model.variables)
+    rng = np.random.default_rng(seed)
+    cases = random_cases(model, rng, count)
+    asked = rng.permutation(len(model.variables))[: int(rng.integers(1, 4))].tolist()
+    best = JunctionTree(model, device=device).map_batch(cases, asked, indices=True)
+    assert [v.name for v in best.variables] == [model.variables[v].name for v in asked]
+    for case, codes, log in zip(cases, best.indices, best.log10_probability, strict=True):
+        scale, weights = weighted(model, case)
+        if scale == -math.inf:
+            assert log == -math.inf
+            assert (codes == -1).all()
+            continue
+        sums = dict.fromkeys(itertools.product(*(range(model.sizes[v]) for v in asked)), 0.0)
+        for values, weight in weights.items():
+            sums[tuple(values[v] for v in asked)] += weight
+        assert sums[tuple(codes.tolist())] == pytest.approx(max(sums.values()), rel=1e-9)
+        assert log * math.log(10) == pytest.approx(scale + math.log(max(sums.values())), rel=1e-9, abs=1e-9)
+
+
+def test_variables_of_map_are_named():
+    tree = JunctionTree(Model.from_cpds(CPDS))
+    with pytest.raises(InputError, match="names is empty"):
+        tree.map_batch({"wet": [1]}, [])
+    with pytest.raises(InputError, match="'rain' twice"):
+        tree.map_batch({"wet": [1]}, ["rain", "rain"])
+
+
+@on_devices
+@settings(max_examples=80, deadline=None)
+@given(model=models("probability", max_variables=5, max_cells=100), seed=SEEDS, count=st.integers(0, 12))
 def test_samples_agree_with_their_case(device, model, seed, count):
     assume(model.variables)
     cases = random_cases(model, np.random.default_rng(seed), count)

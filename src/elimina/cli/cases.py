@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,12 +17,13 @@ from elimina.io.files import save, suffix_of
 from elimina.io.posteriors import open_posteriors
 from elimina.methods.batch import Batch, ObservedCases, with_observations
 from elimina.methods.estimated_batch import EstimatedBatch, batch_of
-from elimina.methods.row_assignments import RowDecoder
+from elimina.methods.row_assignments import RowAssignments, RowDecoder, most_probable_joint
 from elimina.methods.small_networks import rewritten_for_sums
 from elimina.model.model import Model, variable_indices
 from elimina.planning.options import Options
 from elimina.problem import observations as evidence_module
 from elimina.problem.evidence import Observed, with_factors
+from elimina.problem.preparation import with_scopes
 from elimina.progress import Progress
 
 if TYPE_CHECKING:
@@ -47,7 +49,7 @@ def solve_cases(
     """
     task = options["task"]
     if task not in _WAYS:
-        raise click.UsageError(f"--cases cannot be combined with --task {task}: use --task mar, pr or mpe")
+        raise click.UsageError(f"--cases cannot be combined with --task {task}: use --task mar, pr, mpe or mmap")
     way = _WAYS[task]
     if output is None:
         raise click.UsageError(f"--cases needs a file for the answers: add -o FILE ({way.suffixes})")
@@ -127,17 +129,49 @@ def _write_marginals(question: _Question) -> None:
 
 def _write_assignments(question: _Question) -> None:
     model, cases, planning, _, output, digits, _ = question
-    path = Path(output)
-    if digits is not None:
-        raise click.UsageError("--digits cannot be combined with --task mpe: its file has no numbers to round")
-    if suffix_of(path) != "csv":
-        raise InputError(f"{path}: assignments are written to .csv, .csv.gz and .csv.xz files")
+    path = _assignment_file(output, digits)
     decoder = RowDecoder(model, cases.columns, planning, len(cases.values))
     with Progress() as progress:
         progress.start(decoder.plan, len(cases.values) / decoder.rows_at_once)
         assignments = decoder.assignments(cases, progress=progress.update)
     decoder.close()
     save(path, assignments.csv_chunks())
+
+
+def _write_map(question: _Question) -> None:
+    model, cases, planning, query, output, digits, _ = question
+    if query is None:
+        raise click.UsageError("--task mmap needs the variables whose most probable states are asked for: add --query")
+    path = _assignment_file(output, digits)
+    scope = tuple(dict.fromkeys(variable_indices(model, query, "query")))
+    variables = [model.variables[v] for v in scope]
+    joined = with_scopes(rewritten_for_sums(Observed(model, {}), {*cases.columns, *scope}).model, (scope,))
+    count = len(cases.values)
+    batch = Batch(joined, cases.columns, (), planning, count, (scope,))
+    rows = max(batch.cases * batch.threads, _CELLS_AT_ONCE // math.prod(v.size for v in variables))
+    blocks: list[RowAssignments] = []
+    with Progress() as progress:
+        progress.start(batch.planned.plan, count / (batch.cases * batch.threads))
+        for start in range(0, max(count, 1), rows):
+            values = cases.values[start : start + rows]
+            answer = batch.run(values, _stage_progress(progress, start / count, len(values) / count))
+            answer.mark_impossible(cases.contradicted[start : start + rows])
+            (joint,) = (answer.joints or {}).values()
+            blocks.append(most_probable_joint(variables, joint, answer.log10_evidence))
+    batch.close()
+    indices = np.concatenate([block.indices for block in blocks])
+    logs = np.concatenate([block.log10_probability for block in blocks])
+    save(path, RowAssignments(tuple(variables), indices, logs).csv_chunks())
+
+
+def _assignment_file(output: str, digits: int | None) -> Path:
+    """Return the path of a file of assignments."""
+    path = Path(output)
+    if digits is not None:
+        raise click.UsageError("--digits is about posteriors, and assignments have none: leave it out")
+    if suffix_of(path) != "csv":
+        raise InputError(f"{path}: assignments are written to .csv, .csv.gz and .csv.xz files")
+    return path
 
 
 class _Way(NamedTuple):
@@ -160,6 +194,7 @@ _WAYS = {
     "mar": _Way(_write_marginals, ".csv, .parquet or .npz", takes_query=True),
     "pr": _Way(_write_sums, ".csv, .parquet or .npz"),
     "mpe": _Way(_write_assignments, ".csv", runs_on_clusters=False),
+    "mmap": _Way(_write_map, ".csv", takes_query=True, runs_on_clusters=False),
 }
 """Ways to answer cases, by task."""
 

@@ -208,6 +208,41 @@ class CaseQueries(CompiledTree):
         """
         return self._assigned(cases, None, progress, indices, ignore_extra, is_drawn=False)
 
+    def map_batch(
+        self,
+        cases: Any,
+        names: Sequence[str | int],
+        progress: Callable[[float], None] | None = None,
+        *,
+        indices: bool = False,
+        ignore_extra: bool = False,
+    ) -> RowAssignments:
+        """Return the most probable states of some variables together in each case, the others summed out.
+
+        This is marginal MAP, by the joint posterior of the variables: see ``batch`` for the arguments.
+
+        Raises:
+            InputError: As ``batch``, or no variable is named.
+            MemoryLimitError: The joint posterior of a few cases does not fit.
+
+        Examples:
+            >>> import elimina
+            >>> cpds = {"rain": [0.8, 0.2], ("wet", "rain"): [[0.9, 0.3], [0.1, 0.7]]}
+            >>> tree = elimina.JunctionTree(elimina.Model.from_cpds(cpds))
+            >>> tree.map_batch({"wet": [1, 0]}, ["rain"]).states["rain"].tolist()
+            [1, 0]
+        """
+        from elimina.methods.row_assignments import most_probable_joint
+
+        asked = variable_indices(self.model, names, "names")
+        if not asked:
+            raise InputError("names is empty: name the variables whose most probable states are asked for")
+        answer = self.batch(cases, (), progress, joints=[asked], indices=indices, ignore_extra=ignore_extra)
+        variables = [self.model.variables[v] for v in asked]
+        assert answer.joints is not None
+        joint = answer.joints[tuple(variable.name for variable in variables)]
+        return most_probable_joint(variables, joint, answer.log10_evidence, answer.labels)
+
     @one_call_at_a_time
     @memory_errors_of_trees
     def sample_batch(

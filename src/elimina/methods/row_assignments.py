@@ -100,6 +100,27 @@ class RowAssignments(NamedTuple):
         ]
 
 
+def most_probable_joint(
+    variables: Sequence[Variable], joint: Floats, log10_evidence: Floats, labels: Any = None
+) -> RowAssignments:
+    """Return the most probable states of some variables in each row: the first ones of several that are equal.
+
+    Args:
+        variables: The variables.
+        joint: Their joint posterior in each row, shape ``(rows, *sizes)``; zeros where a row is impossible.
+        log10_evidence: Base-10 logarithm of the probability of each row's observations.
+        labels: Index of the pandas frame that held the rows.
+    """
+    flat = joint.reshape(len(joint), -1)
+    best = flat.argmax(axis=1)
+    indices = np.array(np.unravel_index(best, joint.shape[1:]), dtype=np.int32).reshape(len(variables), -1).T
+    is_impossible = np.isneginf(log10_evidence)
+    indices = np.ascontiguousarray(np.where(is_impossible[:, None], UNOBSERVED, indices))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = log10_evidence + np.log10(flat[np.arange(len(flat)), best])
+    return RowAssignments(tuple(variables), indices, np.where(is_impossible, -np.inf, logs), labels)
+
+
 class _Clique(NamedTuple):
     """A clique whose separator is decoded before it.
 
