@@ -152,9 +152,11 @@ def _write_map(question: _Question) -> None:
     blocks: list[RowAssignments] = []
     with Progress() as progress:
         progress.start(batch.planned.plan, count / (batch.cases * batch.threads))
-        for start in range(0, max(count, 1), rows):
+        # Once without cases, too.
+        total = max(count, 1)
+        for start in range(0, total, rows):
             values = cases.values[start : start + rows]
-            answer = batch.run(values, _stage_progress(progress, start / count, len(values) / count))
+            answer = batch.run(values, _stage_progress(progress, start / total, len(values) / total))
             answer.mark_impossible(cases.contradicted[start : start + rows])
             (joint,) = (answer.joints or {}).values()
             blocks.append(most_probable_joint(variables, joint, answer.log10_evidence))

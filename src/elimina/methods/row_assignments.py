@@ -111,9 +111,9 @@ def most_probable_joint(
         log10_evidence: Base-10 logarithm of the probability of each row's observations.
         labels: Index of the pandas frame that held the rows.
     """
-    flat = joint.reshape(len(joint), -1)
+    flat = joint.reshape(len(joint), math.prod(joint.shape[1:]))
     best = flat.argmax(axis=1)
-    indices = np.array(np.unravel_index(best, joint.shape[1:]), dtype=np.int32).reshape(len(variables), -1).T
+    indices = np.array(np.unravel_index(best, joint.shape[1:]), dtype=np.int32).reshape(len(variables), len(joint)).T
     is_impossible = np.isneginf(log10_evidence)
     indices = np.ascontiguousarray(np.where(is_impossible[:, None], UNOBSERVED, indices))
     with np.errstate(divide="ignore", invalid="ignore"):
