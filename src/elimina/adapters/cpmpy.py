@@ -158,7 +158,7 @@ class CPM_elimina(_interface.SolverInterface):  # type: ignore[misc]
         (self._model.minimize if minimize else self._model.maximize)(self._number(aim))
 
     def solver_var(self, cpm_var: Any) -> Expression | int:
-        """Return the variable of ``elimina.cp`` that stands for one of CPMpy."""
+        """Return the variable of ``elimina.cp`` that stands for one of CPMpy; of a number, the number."""
         if not isinstance(cpm_var, _variables._NumVarImpl):
             return int(cpm_var)
         if isinstance(cpm_var, _variables.NegBoolView):
@@ -180,7 +180,7 @@ class CPM_elimina(_interface.SolverInterface):  # type: ignore[misc]
         return decomposed
 
     def add(self, cpm_expr: Any) -> CPM_elimina:
-        """Post a constraint, or several."""
+        """Post a constraint, or several; return this solver."""
         _found_variables(cpm_expr, collect=self.user_vars)
         for constraint in self.transform(cpm_expr):
             self._post(constraint)
@@ -227,7 +227,7 @@ class CPM_elimina(_interface.SolverInterface):  # type: ignore[misc]
         return [self._number(expression) for expression in expressions]
 
     def _number(self, expression: Any) -> Any:
-        """Return the value of an expression; that of a condition is a Boolean."""
+        """Return the expression of ``elimina.cp`` for one of CPMpy; that of a condition is 0 or 1."""
         if isinstance(expression, _variables._NumVarImpl) or not hasattr(expression, "args"):
             return self.solver_var(expression)
         if expression.name in _RELATIONS:

@@ -55,7 +55,16 @@ class Effort(NamedTuple):
 
 
 class Efforts(NamedTuple):
-    """Work of all variables, by the names of a result's ``stats``; see the attributes of ``Effort``."""
+    """Work of all variables, with the names of a result's ``stats``.
+
+    Attributes:
+        largest_table: Largest number of cells of a table in a message.
+        total_operations: Number of tables read, counted for each combination of their variables.
+        peak_bytes: Memory of the largest step of a variable.
+        divided: Number of buckets that are partitioned.
+        parts: Number of mini-buckets; a whole bucket counts as one.
+        dtype: Widest number type of the messages; None if there are none.
+    """
 
     largest_table: int = 1
     total_operations: int = 0
@@ -370,7 +379,7 @@ class CycleBucket(Bucket):
             self._silent.discard(child)
 
     def becomes_ready(self, send: Send) -> bool:
-        """Return whether the variable can go on: all children have answered its requests."""
+        """Return whether the variable can go on: it has a context, and all children have answered its requests."""
         if self._cuts is None and self._traversal.is_done and len(self._labels) == len(self._traversal.children):
             self._cut(send)
         if self._is_ready or self._context is None or self._silent:

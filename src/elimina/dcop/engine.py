@@ -154,7 +154,7 @@ class MessageTable(NamedTuple):
 
 
 class _Shaped(NamedTuple):
-    """Shared plan and program of buckets of one shape."""
+    """Plan and program of buckets of one shape; their backend, the message's place, a run's bytes and operations."""
 
     backend: Backend
     plan: Plan

@@ -69,7 +69,7 @@ class Network(NamedTuple):
 
     @property
     def is_reliable(self) -> bool:
-        """True if each message arrives once by itself."""
+        """True if no transmission is lost or arrives twice, and no agent crashes."""
         return not (self.loss or self.duplicate or self.crashes)
 
     def delay_from(self, generator: random.Random) -> float:

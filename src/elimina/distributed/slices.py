@@ -72,7 +72,7 @@ _SUMMED = ("slices_skipped", "rows_made", "rows_filtered")
 
 
 class Job(NamedTuple):
-    """Common data of all tasks of a run, and the seconds of making them, by phase."""
+    """Problem, plan and number of threads of all tasks of a run, and the seconds of planning by phase."""
 
     problem: Problem
     plan: Plan

@@ -99,7 +99,7 @@ __global__ void __launch_bounds__(kThreads)
   counts[run] = find_run(r, at + step / 2, at + step < end ? at + step : end, key, group, true) - at;
 }
 
-// Sum of `count` over the threads of the block before this one, and over all.
+// Returns the sum of `count` over the threads that come before this one in the block; `all`: the sum over the block.
 __device__ i64 block_scan(i64 count, i64& all) {
   __shared__ i64 sums[kThreads / 32];
   const int lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) / 32;

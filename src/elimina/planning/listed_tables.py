@@ -141,7 +141,7 @@ def with_listed(plan: Plan, tuples: Sequence[int | None]) -> Plan:
     """
     if all(max_tuples is None for max_tuples in tuples):
         return plan
-    # Not by ``Arena``: the spans of a plan that no machine holds may add up to more than 64 bits.
+    # Not by the core's ``Arena``: the spans of a plan that no machine holds may add up to more than 64 bits.
     item, height, factors = plan.itemsize, 0, []
     for factor, max_tuples in zip(plan.factors, tuples, strict=True):
         span = factor.span if max_tuples is None else _span(factor, max_tuples, item)
@@ -153,5 +153,5 @@ def with_listed(plan: Plan, tuples: Sequence[int | None]) -> Plan:
 
 
 def cells_span(factor: FactorLayout) -> int:
-    """Return the elements of a listed factor's cells if written out, padding included."""
+    """Return the number of elements that a listed factor's cells would take if written out, padding included."""
     return factor.strides[0] * factor.sizes[0]

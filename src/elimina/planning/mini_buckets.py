@@ -111,7 +111,7 @@ class _Rough(NamedTuple):
 
 
 def _largest_within(rough: Callable[[int], _Rough], memory: int, seconds: float) -> int:
-    """Return the largest i-bound within the limit, or the width if no bucket is partitioned.
+    """Return the largest i-bound within the memory and the time, or the width if no bucket is partitioned.
 
     Large i-bounds are considered last: building their trees takes longer than running small ones.
     """

@@ -83,7 +83,7 @@ def is_rough_enough(problem: Problem, options: Options, rough: Order, runs: int 
 
 
 def _speed(problem: Problem, runs: int) -> float:
-    """Return a rough number of cells that a number of runs compute in a second altogether."""
+    """Return about how many cells of an order a second is enough for, each in all passes of all runs."""
     return CELLS_PER_SECOND / (BOTH_PASSES if problem.described.is_marginal else 1) / runs
 
 
@@ -162,7 +162,7 @@ _KEPT_SIZES = (2, 16, 4096)
 
 
 def _order_around(problem: Problem, options: Options) -> tuple[int, ...]:
-    """Return an order of the free variables where the kept ones are not neighbours: the best one of a few."""
+    """Return an order of the free variables, found without links between the kept ones: the best one of a few."""
     number = {v: i for i, v in enumerate((*problem.free, *problem.kept))}
     scopes = [[number[v] for v in group.scope] for group in problem.groups]
     sizes = [problem.model.sizes[v] for v in problem.free]

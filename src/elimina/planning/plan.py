@@ -138,7 +138,7 @@ class Form:
         return plan
 
     def with_levels(self, levels: Sequence[int]) -> Form:
-        """Return the form with other levels of the steps, if they have some."""
+        """Return the form with other levels of the steps; a form without levels stays as it is."""
         del levels
         return self
 
@@ -307,7 +307,7 @@ class Plan(NamedTuple):
 
     @property
     def has_large_factors(self) -> bool:
-        """True if the factors alone exceed the memory."""
+        """True if the factors alone exceed the memory of the device or of the host."""
         room = min(self.memory_limit, dict(self.form.limits).get("host", self.memory_limit))
         return self.factor_cells * self.itemsize > room
 

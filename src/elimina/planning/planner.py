@@ -37,7 +37,7 @@ PLANNING_BYTES_PER_RECORD_BYTE = 5
 
 
 def planning_bytes(records: int) -> int:
-    """Return the bytes of a plan that count towards the limit, with its records."""
+    """Return the bytes that planning counts towards the memory limit, with this number of bytes of records."""
     return PLANNING_BYTES_PER_RECORD_BYTE * max(0, records - MIN_RECORD_BYTES)
 
 

@@ -81,7 +81,7 @@ class Program(NamedTuple):
 
 
 def work_of(program: Program, steps: NDArray[np.int64]) -> int:
-    """Return the combinations of output cells and eliminated values of some steps."""
+    """Return the number of combinations of output cells and eliminated values, over some steps."""
     records = program if program.deferred is None else program.deferred
     headers = records.words[records.starts[steps][:, None] + np.array([DOMAIN, OUTER_CELLS, MID_CELLS, LO_CELLS])]
     return int(headers.prod(axis=1).sum())
@@ -131,7 +131,7 @@ def _outputs(plan: Plan) -> NDArray[np.int64]:
 
 
 def _work_once(plan: Plan) -> int:
-    """Return the combinations of all steps, each run once."""
+    """Return the number of combinations of all steps, each run once."""
     return sum(step.work for step in plan.steps) if plan.form.variables else plan.work
 
 

@@ -321,7 +321,7 @@ class _Builder:
         return GpuTable(axes, sizes, division, self.memory.allocate(cells), tuple(table_strides), cells)
 
     def _remote(self, copy: Exchange) -> int:
-        """Return the elements that come from other GPUs."""
+        """Return the number of elements that all GPUs copy from other GPUs."""
         return sum(
             box.target.cells for gpu in range(self._gpus) for box in boxes(copy, gpu, self._gpus) if box.gpu != gpu
         )

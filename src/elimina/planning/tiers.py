@@ -114,7 +114,7 @@ def plan_stream(
 
 
 def _tile_spans(streamed: StreamedStep) -> tuple[int, int]:
-    """Return the elements of the slots that a tile fills, and of a part of the output."""
+    """Return the numbers of elements of the slots that a tile fills, and of a part of the output."""
     *operands, output = streamed.windows
     return sum(window.span for window in operands if window.slots), output.span
 
@@ -416,7 +416,7 @@ def in_tiers(plan: Plan, host: int, scratch: str | None) -> Plan:
 
 
 def _from_disk(plan: Plan, outputs: set[int], scratch: str) -> Plan:
-    """Return a plan for the CPU with its arena in a file; tables pass through memory."""
+    """Return a plan for the CPU whose arena lies in a file; if one of its steps does not fit, the given plan."""
     item = plan.itemsize
     arena, fixed = plan.arena_cells * item, plan.factor_cells * item + plan.planning_bytes
     if arena > _free(scratch):

@@ -182,7 +182,7 @@ class Checkpoint:
         return data
 
     def drop_messages(self, kept: Collection[int]) -> None:
-        """Remove all but some files of messages."""
+        """Remove the files of messages, except those with the kept numbers."""
         for path in self._directory.glob(f"{_MESSAGES}*"):
             if path.name not in {f"{_MESSAGES}{number}" for number in kept}:
                 path.unlink(missing_ok=True)

@@ -221,7 +221,7 @@ def _lists(factors: Sequence[FactorLayout]) -> dict[int, FactorLayout]:
 
 
 def encode(problem: Problem, plan: Plan, semiring: str | None = None) -> Encoded:
-    """Encode for the plan's semiring, or for another one over the same dtype and layout.
+    """Return a problem's factors, encoded for the plan's semiring or for another one over the same dtype and layout.
 
     Raises:
         InputError: Costs are so large that they or their sum may leave the plan's dtype.

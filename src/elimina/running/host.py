@@ -29,16 +29,16 @@ def host_memory(options: Options) -> int:
 
 
 SHARING_THREADS = 4
-"""Largest number of threads that shorten turns: with more, set-up and planning would take longer than the turns."""
+"""Largest number of threads for which time budgets are shortened: with more, set-up and planning would exceed them."""
 
 
 def sharing_threads(options: Options) -> int:
-    """Return the number of threads by which turns are shortened."""
+    """Return the number of threads for which time budgets are shortened."""
     return min(options.host_threads, SHARING_THREADS)
 
 
 def turn_share(options: Options) -> float:
-    """Return the factor that shortens a turn, because several threads do the same work in less time."""
+    """Return the factor that shortens a time budget, because several threads do the same work in less time."""
     return 1 / sharing_threads(options)
 
 

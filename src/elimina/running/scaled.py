@@ -35,7 +35,7 @@ class ScaledNumber(NamedTuple):
 
     @staticmethod
     def from_log2(log: float) -> ScaledNumber:
-        """Return the number with a base-2 logarithm; 0 for minus infinity."""
+        """Return the number with this base-2 logarithm; 0 for minus infinity."""
         if log == -math.inf:
             return ScaledNumber(0.0, 0)
         exponent = math.floor(log)

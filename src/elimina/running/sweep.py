@@ -278,7 +278,7 @@ class _DeviceSlices:
         execution.check_deadline("the tables encoded")
 
     def run(self, numbers: Iterable[int], parameter: int | None, report: Callable[[float], None]) -> Iterator[Slice]:
-        """Run slices: see ``Sweep.run``; ``report`` gets the finished share of a slice."""
+        """Run slices, and yield each: see ``Sweep.run``; ``report`` gets the finished share of a slice."""
         program = self._program if parameter is None else self._program._replace(parameter=parameter)
         if self._variables:
             count_path(

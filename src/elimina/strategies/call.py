@@ -111,7 +111,7 @@ class Call(Clock):
 
     @property
     def is_over(self) -> bool:
-        """True if the work is to end."""
+        """True if the work is to end, on request or because the time is up."""
         return stopped() or self.seconds <= 0
 
     def report(self, result: Result) -> None:

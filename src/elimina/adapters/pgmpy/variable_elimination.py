@@ -299,6 +299,9 @@ class VariableElimination:
 
         Returns:
             A DataFrame with the columns ``VARIABLE_STATE``; zeros where the observations have probability 0.
+
+        Raises:
+            InputError: A column fits no variable, two columns have one name, or there is a column for each variable.
         """
         pandas = require("pandas", "frames", "predict_probability")
         missing = self._missing(data)
@@ -327,6 +330,7 @@ class VariableElimination:
             data: pandas DataFrame with a column for each observed variable; missing cells are not observed.
 
         Raises:
+            InputError: A column fits no variable, two columns have one name, or there is a column for each variable.
             ImpossibleEvidenceError: The observations of a row have probability 0.
         """
         missing = self._missing(data)

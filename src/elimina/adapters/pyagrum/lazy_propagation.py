@@ -74,7 +74,7 @@ class LazyPropagation:
         return len(self._evidence)
 
     def hardEvidenceNodes(self) -> set[int]:
-        """Return the ids of variables whose state is observed: one state has a likelihood."""
+        """Return the ids of variables whose state is observed, or has the only likelihood above 0."""
         return {self._network.idFromName(name) for name, what in self._evidence.items() if _is_hard(what)}
 
     def softEvidenceNodes(self) -> set[int]:
@@ -85,7 +85,7 @@ class LazyPropagation:
         """Do nothing: answers are computed when they are asked for."""
 
     def addTarget(self, variable: Name) -> None:
-        """Add a target: all variables are targets before the first one. Others still have posteriors."""
+        """Add a target. Before the first one, all variables are targets; variables that are none have posteriors, too."""
         self._targets = (self._targets or set()) | self._ids([variable])
 
     def setTargets(self, variables: Iterable[Name]) -> None:
@@ -93,7 +93,7 @@ class LazyPropagation:
         self._targets = self._ids(variables)
 
     def addJointTarget(self, variables: Iterable[Name]) -> None:
-        """Add a joint target: all variables are targets before the first one. Others still have joint posteriors."""
+        """Add a joint target. Before the first target, all variables are targets; other sets have joint posteriors, too."""
         self._ids(variables)
         self._targets = set() if self._targets is None else self._targets
 

@@ -85,7 +85,7 @@ class PeerSession(CudaSession):
             for peer, source, target in boxes:
                 self._backend.reach(peer._backend)
                 word, sizes, source_strides, target_strides = copy_words(source, target, item)
-                # CuPy treats the other GPU's memory as this one's, whose kernel reads it.
+                # CuPy takes the other GPU's memory for this one's, so the copy is a kernel of this GPU.
                 cells = peer.view(WORD_TYPES[word], item * source.offset, sizes, source_strides, number)
                 with self._local if peer is self else self._stream:
                     self.view(WORD_TYPES[word], item * target.offset, sizes, target_strides, number)[...] = cells

@@ -67,7 +67,7 @@ class ProductCut(NamedTuple):
 
 
 class ProductStepShape(NamedTuple):
-    """A step: its cells, the words of its record, and its tables."""
+    """A step: its eliminated variable's values, its cells, the words of its record, and its lhs and rhs tables."""
 
     domain: int
     outer_cells: int

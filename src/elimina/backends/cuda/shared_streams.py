@@ -109,7 +109,7 @@ def _split(
 
 
 def _cost(domain: int, outers: int, mid_cells: int, built: int, streamed: int) -> float:
-    """Return the vectors read and written for one combination."""
+    """Return the cost of a split, in vectors read and written for each combination."""
     mids = min(mid_cells, MAX_MID_CELLS)
     moved = outers * domain * built * BUILD_COST + domain * mids * streamed + outers * mids + BLOCK_START_COST
     return moved / (outers * domain * mids)

@@ -36,7 +36,10 @@ MIN_ROW_BYTES = 256
 
 
 class StreamStepShape(NamedTuple):
-    """A step: its cells, the words of its record, its tables, and the slow cells that share streamed values."""
+    """A step, by numbers: of the eliminated variable's values, of cells, of the record's words, and of tables.
+
+    The numbers of tables are those of all, of lhs, of rhs and of streamed ones. ``itemsize``: bytes of a cell.
+    """
 
     domain: int
     outer_cells: int
@@ -71,7 +74,7 @@ def streamed_tables(record: list[int]) -> list[list[int]]:
 
 
 def combinations(shape: StreamStepShape) -> int:
-    """Return the combinations of values that a step computes."""
+    """Return the number of combinations of values that a step computes."""
     return shape.domain * shape.outer_cells * shape.mid_cells * shape.lo_cells
 
 
@@ -136,8 +139,7 @@ def _split(
     shape: StreamStepShape, kernel: TileKernel, cut: StreamCut, block_rows: int, concurrent_blocks: int
 ) -> tuple[int, int]:
     """Split the middle cells so that blocks fill waves and repay the building of their rhs; return splits, mids."""
-    # Unit: rows of the product per fast cell. A byte of a streamed row costs as much as two; an unaligned row costs
-    # more.
+    # Unit: rows of the product per fast cell. A byte of a streamed row costs 2 units; an unaligned row, at least 8.
     row = max(2.0 * shape.itemsize, 0.0 if kernel.aligned else 8.0)
     setup = 2 * BUILD_CELL_COST * shape.tables_b * _outers(shape, kernel) + BLOCK_START_COST / max(1, shape.domain)
     setup *= STREAM_SETUP_FACTOR * (1 if kernel.ring else 2)

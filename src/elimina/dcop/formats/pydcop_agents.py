@@ -25,8 +25,8 @@ def owners(
     turn, to the agent with the fewest variables, the first such one: with enough agents, one agent a variable.
 
     Args:
-        variables: In the order of the file.
-        agents: In the order of the file, at least one.
+        variables: Variables in the order of the file.
+        agents: Agents in the order of the file, at least one.
         must_host: Mapping from variables to the agents that must own them.
         host_with: Pairs of variables that belong to one agent.
     """
@@ -67,7 +67,7 @@ class AgentReader:
     """A reader of the agents of a file.
 
     Attributes:
-        names: The agents, in the order of the file.
+        names: Capacity of each agent (None: not limited) by its name, in the order of the file.
         must_host: Variable or constraint -> the agent that hosts it.
         host_with: Pairs of variables or constraints that are to be hosted together.
     """
@@ -97,7 +97,7 @@ class AgentReader:
             yield from node.entries.values()
 
     def _items(self, node: YamlNode, what: str) -> Iterator[tuple[YamlNode, str]]:
-        """Yield the names in a list, or one name."""
+        """Yield the nodes and names in a list, or those of a single name."""
         for item in node.items if isinstance(node, SequenceNode) else [node]:
             yield item, self.file.text(item, what)
 

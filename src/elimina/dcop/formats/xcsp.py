@@ -47,7 +47,7 @@ _SECTIONS = ("presentation", "agents", "domains", "variables", "relations", "con
 
 @dataclass(frozen=True)
 class _Relation:
-    """Contents of a relation: values, tuple after tuple, and a cost for each tuple."""
+    """A relation: its element and arity, the values of one tuple after another, the tuples' costs, the default cost."""
 
     element: Element
     arity: int

@@ -113,7 +113,7 @@ struct LogSumExp {
   ELIMINA_HD bool better(T a, T b) const { return a > b; }
 };
 
-// Steps that multiply two tables are matrix products.
+// True if steps that multiply two tables are matrix products.
 template <class R>
 inline constexpr bool multiplies = false;
 template <class T>
