@@ -48,12 +48,12 @@ class Values(NamedTuple):
 
 
 def word_of(words: tuple[str, ...]) -> Values:
-    """Return the description of values that are words."""
+    """Describe values that are words."""
     return Values(lambda name, value: arguments.choice(name, value, words), words=words)
 
 
 def integer_in(smallest: int, largest: int, is_optional: bool = False) -> Values:
-    """Return the description of values that are whole numbers within limits, or None if that is allowed."""
+    """Describe values that are whole numbers within limits, or None if it is allowed."""
 
     def check(name: str, value: Any) -> int | None:
         return None if is_optional and value is None else arguments.integer(name, value, smallest, largest)
@@ -64,7 +64,7 @@ def integer_in(smallest: int, largest: int, is_optional: bool = False) -> Values
 def word_or_number(
     words: tuple[str, ...], unit: str, expected: str, largest: int = sys.maxsize, is_optional: bool = False
 ) -> Values:
-    """Return the description of values that are words or numbers from 1 on.
+    """Describe values that are words or numbers from 1 on.
 
     Args:
         words: The words.

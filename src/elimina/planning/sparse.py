@@ -323,7 +323,7 @@ class _Chooser:
 
 
 def exp(exponent: float) -> float:
-    """Return e to the power of a number; infinity where that is beyond a float."""
+    """Return the exponential of a number; infinity where it is beyond a float."""
     return math.exp(exponent) if exponent < 700 else math.inf
 
 
