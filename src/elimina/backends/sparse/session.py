@@ -94,7 +94,7 @@ class SparseSession:
 
     def load_peaks(self, peaks: NDArray[np.float64], first: int = 0) -> None:
         """Write the output ranges of an earlier session: see ``Session.load_peaks``."""
-        self._peaks[:] = peaks
+        self._peaks[first : first + len(peaks)] = peaks
 
     def fetch(self, offset: int, span: int) -> Array:
         """Return a copy of elements of the factors; messages have no place in an arena."""
