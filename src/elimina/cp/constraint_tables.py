@@ -65,7 +65,11 @@ class ConstraintTables:
         )
 
     def _grid(self, views: Sequence[View]) -> tuple[list[int], list[Integers], list[Integers]]:
-        """Return all assignments: the variables, their columns, and the values of each view."""
+        """Return all assignments: the variables, their columns, and the values of each view.
+
+        Raises:
+            InputError: There are too many assignments.
+        """
         check_time(self.deadline)
         scope = list(dict.fromkeys(x.var for x in views if x.var >= 0))
         cells = self.cells(views)

@@ -209,7 +209,11 @@ def _regular(tables: ConstraintTables, arguments: Arguments, suffix: str) -> Non
 
 
 def _table(tables: ConstraintTables, arguments: Arguments, suffix: str) -> None:
-    """Restrict the variables to the listed tuples; repeated variables agree."""
+    """Restrict the variables to the listed tuples; repeated variables agree.
+
+    Raises:
+        InputError: There are too many tuples.
+    """
     xs, cells = arguments
     rows = np.array([x.offset for x in cells], np.int64).reshape(-1, len(xs))
     columns: dict[int, Integers] = {}

@@ -170,7 +170,11 @@ class ExpressionFunctions(ABC):
         return z
 
     def _row_major(self, items: Any, indices: tuple[Operand, ...]) -> tuple[Any, Expression]:
-        """Return the items of several dimensions as a list, and the position in it."""
+        """Return the items of several dimensions as a list, and the position in it.
+
+        Raises:
+            InputError: The numbers of positions and of dimensions differ.
+        """
         array = np.asarray(items)
         if array.ndim != len(indices):
             raise InputError(f"element: {len(indices)} positions in items of {array.ndim} dimensions")

@@ -59,7 +59,11 @@ def read_opb(path: Path, data: bytes) -> Model:
 
 
 def _declare_rest(path: Path, count: int, model: Model, variables: dict[str, Expression]) -> None:
-    """Add the variables x1, x2, ... up to the header's number that are in no statement, so that counts are right."""
+    """Add the variables x1, x2, ... up to the header's number that are in no statement, so that counts are right.
+
+    Raises:
+        FormatError: The header's number is too large.
+    """
     if count > _MAX_VARIABLES:
         raise FormatError(str(path), 1, f"expected at most {_MAX_VARIABLES:,} variables, found {count:,}")
     for number in range(1, count + 1):

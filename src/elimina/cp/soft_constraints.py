@@ -97,7 +97,11 @@ class SoftConstraints(ExpressionFunctions):
 
 
 def _labelled_costs(xs: list[Operand], table: LabelledTable) -> tuple[list[Operand], NDArray[np.int64], NDArray[Any]]:
-    """Return the variables in the order of a table's labels, and the values and the cost of each cell."""
+    """Return the variables in the order of a table's labels, and the values and the cost of each cell.
+
+    Raises:
+        InputError: The labels do not fit the variables, or are repeated.
+    """
     if len(table.axes) != len(xs):
         raise InputError(
             f"add_cost: {len(xs)} variables need a table with as many levels of labels, not {len(table.axes)}"

@@ -181,7 +181,11 @@ class _Tabulation:
         return np.unique(np.array(tuples, np.int64).reshape(-1, len(domains)), axis=0)
 
     def _narrow(self) -> None:
-        """Remove values without a tuple in some table from all tables, until nothing changes."""
+        """Remove values without a tuple in some table from all tables, until nothing changes.
+
+        Raises:
+            Infeasible: A table has no tuple left.
+        """
         domains, tables = self._tables.domains, self._tables.tables
         users: dict[int, list[int]] = {}
         for number, allowed in enumerate(tables):

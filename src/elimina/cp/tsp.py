@@ -218,7 +218,11 @@ class _TourRun:
                 seconds *= 2
 
     def _rule_out(self, edges: TourEdges, target: int, seconds: float) -> bool:
-        """Search for a proof; return whether it rules out all tours up to the target, or ends with the shortest one."""
+        """Search for a proof; return whether it rules out all tours up to the target, or ends with the shortest one.
+
+        Raises:
+            KeyboardInterrupt: The user interrupted.
+        """
         assert self.bound is not None
         n = self._problem.cities
         model = Model()

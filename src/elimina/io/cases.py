@@ -339,7 +339,12 @@ def _unobserved(cases: int) -> Cases:
 
 
 def _from_arrow(frame: Any, model: Model, indices: bool, ignore_extra: bool) -> Cases:
-    """Take cases from a frame through pyarrow."""
+    """Take cases from a frame through pyarrow.
+
+    Raises:
+        InputError: pyarrow is not installed, or the frame does not fit the model.
+        TypeError: The frame is a single column.
+    """
     purpose = "a data frame that is not of pandas"
     arrow = require("pyarrow", "frames", purpose)
     if hasattr(frame, "__arrow_c_stream__"):

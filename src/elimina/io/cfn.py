@@ -217,7 +217,11 @@ class _NamedFunctionReader:
             self.tables.append(Table((), 0))
 
     def _hand_out(self, name: bytes, table: Table) -> None:
-        """Give a table to the earlier functions that share its costs."""
+        """Give a table to the earlier functions that share its costs.
+
+        Raises:
+            TextError: One of them has other domain sizes.
+        """
         for number, scope in self.waiting.pop(name, ()) if name else ():
             if tuple(self.variables[v].size for v in scope) != table.sizes:
                 names = ", ".join(self.variables[v].name for v in scope)
@@ -437,7 +441,11 @@ def _plain(cost: float) -> str:
 
 
 def _forbidden_cost(table: Table, sign: int, reach: Fraction) -> str:
-    """Return the text of a cost so high that an assignment with it reaches the bound for any other costs."""
+    """Return the text of a cost so high that an assignment with it reaches the bound for any other costs.
+
+    Raises:
+        InputError: The costs are too large for such a number.
+    """
     cost = max(math.ceil(reach), 0)
     if table.values.dtype.kind == "i":
         return str(sign * min(cost, FORBIDDEN))

@@ -137,7 +137,11 @@ class CostFunctionTables:
         self.add([_sum_chain(scope, weights, cost)])
 
     def _grid(self, scope: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the values of two variables as a column and a row."""
+        """Return the values of two variables as a column and a row.
+
+        Raises:
+            UnsupportedError: There are too many pairs of values for a table.
+        """
         rows, columns = (self.sizes[v] for v in scope)
         if rows * columns > _MAX_PAIR_CELLS:
             raise UnsupportedError(f"a function of {rows} x {columns} values is not written out as a table")
@@ -177,7 +181,11 @@ class CostFunctionTables:
         self.add_dense(scope, np.where(allowed, at_top, FORBIDDEN))
 
     def different_pairs(self, scope: Sequence[int], cost: int, excepted: Collection[int] = ()) -> None:
-        """Add a cost for each pair of variables with the same value, except for excepted values."""
+        """Add a cost for each pair of variables with the same value, except for excepted values.
+
+        Raises:
+            UnsupportedError: The tables have too many cells.
+        """
         cells = sum(self.sizes[u] * self.sizes[v] for u, v in itertools.combinations(scope, 2))
         if cells > _MAX_PAIR_CELLS:
             raise UnsupportedError(
@@ -190,7 +198,11 @@ class CostFunctionTables:
     def cardinality(
         self, scope: Sequence[int], bounds: Mapping[int, tuple[int, int]], cost: Callable[[int, int, int], int]
     ) -> None:
-        """Add, for each value, ``cost(value, shortage, excess)`` of its occurrences below and above its two bounds."""
+        """Add, for each value, ``cost(value, shortage, excess)`` of its occurrences below and above its two bounds.
+
+        Raises:
+            UnsupportedError: There are too many bounds and values.
+        """
         if len(bounds) * sum(self.sizes[v] for v in scope) > _MAX_COUNTED_VALUES:
             raise UnsupportedError(
                 f"bounds on {len(bounds)} values of {len(scope)} variables are not written out as tables"
@@ -228,7 +240,11 @@ class CostFunctionTables:
         self.add_dense(scope, np.array([min(cost * n, FORBIDDEN) for n in range(int(gap.max(initial=0)) + 1)])[gap])
 
     def same(self, first: Sequence[int], second: Sequence[int], cost: Callable[[int], int]) -> None:
-        """Add a cost of each value: it depends on its occurrences in one list of variables minus those in the other."""
+        """Add a cost of each value: it depends on its occurrences in one list of variables minus those in the other.
+
+        Raises:
+            UnsupportedError: There are too many values.
+        """
         values = range(max((self.sizes[v] for v in (*first, *second)), default=0))
         if len(values) * sum(self.sizes[v] for v in (*first, *second)) > _MAX_COUNTED_VALUES:
             raise UnsupportedError(f"a comparison of counts of {len(values)} values is not written out as tables")

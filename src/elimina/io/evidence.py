@@ -92,7 +92,11 @@ _PIECE = r'(?:"[^"]*"|[^"{0}])*'
 
 
 def _split(text: str, separator: str) -> list[str]:
-    """Split at the separators that are not between quotation marks."""
+    """Split at the separators that are not between quotation marks.
+
+    Raises:
+        InputError: A quotation mark is not closed.
+    """
     if text.count('"') % 2:
         raise InputError(f"{text.strip()!r} has a quotation mark that is not closed; a mark is written twice")
     pattern = re.compile(_PIECE.format(re.escape(separator)))

@@ -97,7 +97,11 @@ def read(path: str | os.PathLike[str], *, format: str | None = None, check: bool
 
 
 def read_diagram(path: str | os.PathLike[str]) -> DiagramParts:
-    """Read the parts of an influence diagram: see ``elimina.InfluenceDiagram.read``."""
+    """Read the parts of an influence diagram: see ``elimina.InfluenceDiagram.read``.
+
+    Raises:
+        InputError: The suffix is unknown, or the file cannot be read.
+    """
     path = arguments.file("path", path)
     suffix = suffix_of(path)
     usable = {name: form for name, form in FORMATS.items() if form.holds_diagrams}

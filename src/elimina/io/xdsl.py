@@ -70,7 +70,11 @@ _TABLES = {
 
 
 def _declare(document: Document, node: Element, builder: NetworkBuilder) -> None:
-    """Declare the variable or the utility of a node."""
+    """Declare the variable or the utility of a node.
+
+    Raises:
+        UnsupportedError: The node is of another kind, or has an unknown element.
+    """
     name = _id(node)
     if node.tag not in _TABLES:
         raise UnsupportedError(
@@ -103,7 +107,11 @@ def _read_sum(document: Document, node: Element) -> dict[str, float]:
 
 
 def _weights_of_utilities(sums: dict[str, dict[str, float]], utilities: list[str]) -> dict[str, float]:
-    """Return the weight of each utility in the total of all utilities and sums that are in no other sum."""
+    """Return the weight of each utility in the total of all utilities and sums that are in no other sum.
+
+    Raises:
+        TextError: A sum has an unknown term, or contains itself.
+    """
     pending = dict.fromkeys((*utilities, *sums), 0)
     for terms in sums.values():
         for term in terms:

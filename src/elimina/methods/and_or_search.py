@@ -323,7 +323,11 @@ class _AlternatingSearch(SearchState):
         return max(MIN_TURN_SHARE, self.sign * (self.score - self.bound) / gap) if gap > 0 else 1.0
 
     def search(self, original: ShiftedProblem, heuristic: Heuristic, seconds: float) -> None:
-        """Run AND/OR search for a time if memory permits, and keep its best assignment and its bound."""
+        """Run AND/OR search for a time if memory permits, and keep its best assignment and its bound.
+
+        Raises:
+            KeyboardInterrupt: The user interrupted.
+        """
         if self.is_over or not (threads := self.threads_for(heuristic.guide)):
             return
         nodes_before = self.stats["nodes"]
@@ -416,7 +420,11 @@ class _AlternatingSearch(SearchState):
         return rival
 
     def turn(self, search: SoftConsistency, seconds: float) -> None:
-        """Run soft local consistency for a time, and keep its best assignment and its bound."""
+        """Run soft local consistency for a time, and keep its best assignment and its bound.
+
+        Raises:
+            KeyboardInterrupt: The user interrupted.
+        """
         if self.chosen is not None and self.score is not None:
             search.add_incumbent(self.score, self.chosen)
         before = self.stats["nodes"]

@@ -121,7 +121,11 @@ class _Chains:
         self.rounds: list[_Round] = []
 
     def _sampler_within(self, limits: Limits, max_rounds: int) -> BlockGibbs:
-        """Return the sampler of the largest blocks within the memory."""
+        """Return the sampler of the largest blocks within the memory.
+
+        Raises:
+            MemoryLimitError: No blocks fit the memory.
+        """
         starts, members = self._factors.scopes
         held = (max_rounds + 1) * round_bytes(self._count, self._sizes)
         held += len(self.powers) * self._factors.values.nbytes + CHAIN_BYTES * len(self._sizes)

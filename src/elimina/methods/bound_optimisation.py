@@ -224,7 +224,7 @@ class BoundOptimisation:
         return self._options.ibound not in (None, "auto")
 
     def _choose_order(self) -> Iterator[SumBounds]:
-        """Choose the order whose small mini-buckets bound the sum best after a few steps; yield their bounds."""
+        """Choose the order whose small mini-buckets bound the sum best after a few steps; yield bounds after each trial."""
         best = math.inf, math.inf
         end = self._now + _TRIALS_SHARE * self._seconds
         tree: MiniBucketTree | None = None

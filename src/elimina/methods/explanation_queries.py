@@ -228,7 +228,11 @@ class ExplanationQueries(PosteriorQueries):
 
 
 def _checked_costs(model: Model, costs: Mapping[str, float] | None) -> dict[int, float]:
-    """Return the costs of observations by the indices of their variables."""
+    """Return the costs of observations by the indices of their variables.
+
+    Raises:
+        InputError: A cost is negative or not finite.
+    """
     if costs is None:
         return {}
     arguments.check_mapping("costs", costs, "a mapping from variables to costs, such as {'Alarm': 2.5}")

@@ -148,7 +148,12 @@ def prior_counts(prior: float | Mapping[str, Any], families: Families) -> list[F
 
 
 def _pseudo_counts(title: str, counts: Any, shape: tuple[int, ...]) -> Floats:
-    """Return the pseudo-counts of a table from a number or an array."""
+    """Return the pseudo-counts of a table from a number or an array.
+
+    Raises:
+        InputError: A pseudo-count is negative or not finite, or the array has another shape.
+        TypeError: They are neither a number nor an array.
+    """
     if not isinstance(counts, np.ndarray | list | tuple):
         counts = arguments.real(title, counts, "a number, or an array of the table's shape")
     try:

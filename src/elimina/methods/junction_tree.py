@@ -172,7 +172,12 @@ class JunctionTree(ExplanationQueries, CaseQueries):
         return {v: merged[v].drawn(codes, random) if v in merged else codes for v, codes in samples.items()}
 
     def _drawn(self, count: int, seed: int | None, asked: Sequence[int]) -> dict[int, NDArray[Any]]:
-        """Draw indices of the values of some variables."""
+        """Draw indices of the values of some variables.
+
+        Raises:
+            MemoryLimitError: Not all messages fit the memory.
+            ImpossibleEvidenceError: The evidence has probability 0.
+        """
         from elimina.methods.sampling import draw, seed_word
 
         if not self.plan.keep:

@@ -240,7 +240,12 @@ def sequence_of_observations(model: Model, sole: int | None, observation: Any) -
 
 
 def _columns(model: Model, sole: int | None, observations: Any) -> Any:
-    """Return observations as a mapping, or in a form for ``as_cases``."""
+    """Return observations as a mapping, or in a form for ``as_cases``.
+
+    Raises:
+        InputError: An array has another number of axes than one or two.
+        TypeError: They are something else.
+    """
     if isinstance(observations, Mapping) or hasattr(observations, "columns"):
         return observations
     if hasattr(observations, "to_list") or hasattr(observations, "to_pylist"):
@@ -346,7 +351,12 @@ def _logs(model: Model, name: Any, column: Any) -> Floats:
 
 
 def _starts(lengths: Any, count: int) -> NDArray[np.int64]:
-    """Return the start of each sequence, and the number of all slices."""
+    """Return the start of each sequence, and the number of all slices.
+
+    Raises:
+        InputError: The lengths do not sum to the number of slices.
+        TypeError: They are not a sequence.
+    """
     if lengths is None:
         return np.array([0, count], dtype=np.int64)
     if isinstance(lengths, str) or not isinstance(lengths, Iterable):

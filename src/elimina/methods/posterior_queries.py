@@ -49,7 +49,11 @@ class PosteriorQueries(CompiledTree):
         return NamedTables(self._posteriors(variables), self.model.__getitem__, "probability")
 
     def _posteriors(self, variables: Sequence[str | int] | None) -> dict[str, NDArray[np.float64]]:
-        """Return ``marginals`` as arrays, exact or estimated."""
+        """Return ``marginals`` as arrays, exact or estimated.
+
+        Raises:
+            ImpossibleEvidenceError: The evidence has probability 0.
+        """
         self.error = 0.0
         if self.is_exact:
             return self._tables("sum-product", variables)
@@ -142,7 +146,13 @@ class PosteriorQueries(CompiledTree):
         return joint
 
     def _joint(self, asked: Sequence[int]) -> NDArray[np.float64]:
-        """Return the posterior joint distribution of variables."""
+        """Return the posterior joint distribution of variables.
+
+        Raises:
+            InputError: A variable is named twice.
+            MemoryLimitError: The distribution does not fit the memory.
+            ImpossibleEvidenceError: The evidence has probability 0.
+        """
         if len(set(asked)) != len(asked):
             twice = next(v for v in asked if asked.count(v) > 1)
             raise InputError(f"variable {self.model.variables[twice].name!r} is named twice: name each variable once")
@@ -173,7 +183,11 @@ class PosteriorQueries(CompiledTree):
         return table
 
     def _joint_table(self, model: Model, evidence: Mapping[int, int], asked: Sequence[int]) -> NDArray[np.float64]:
-        """Return the joint table of variables, estimated if no plan for it fits; observed ones have length 1."""
+        """Return the joint table of variables, estimated if no plan for it fits; observed ones have length 1.
+
+        Raises:
+            ImpossibleEvidenceError: The evidence has probability 0.
+        """
         options = self._options._replace(order="auto")
         if not self.is_exact:
             options = options._replace(order_seconds=min(options.order_seconds, _TRIAL_ORDER_SECONDS))

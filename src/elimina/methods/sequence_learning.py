@@ -108,7 +108,11 @@ class SequenceMaximisation(ExpectationMaximisation):
         self._unrolled = [] if self._is_chain else self._unroll()
 
     def _unroll(self) -> list[tuple[int, RowMaximisation]]:
-        """Return each length of sequences, with the expectation maximisation on the sequences of that length."""
+        """Return each length of sequences, with the expectation maximisation on the sequences of that length.
+
+        Raises:
+            InputError: There are log-likelihoods of observations, which unrolled sequences cannot have.
+        """
         sequences, model = self._question.sequences, self._question.model
         if sequences.logs:
             name = model.variables[next(iter(sequences.logs))].name

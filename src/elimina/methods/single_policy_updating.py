@@ -253,7 +253,11 @@ class PolicyUpdates:
         return Model(variables, tables, sense="probability", children=children, check=False)
 
     def joint(self, network: Model, asked: Sequence[int]) -> Floats:
-        """Return the posterior joint distribution of variables that are not observed."""
+        """Return the posterior joint distribution of variables that are not observed.
+
+        Raises:
+            ImpossibleEvidenceError: The evidence has probability 0.
+        """
         self.eliminations += 1
         table = joint_table(network, self._question.evidence, asked, self._options)
         if not np.isfinite(table).all():

@@ -186,7 +186,11 @@ def _nested_table(names: Sequence[str], mapping: Mapping[Any, Any]) -> LabelledT
 
 
 def _cells(names: Sequence[str], path: tuple[Any, ...], values: Any) -> Iterator[tuple[tuple[Any, ...], float]]:
-    """Yield the states and the number of each cell of nested mappings; a tuple of states stands for several levels."""
+    """Yield the states and the number of each cell of nested mappings; a tuple of states stands for several levels.
+
+    Raises:
+        InputError: The mappings are not nested by the variables.
+    """
     if isinstance(values, Mapping) and values and len(path) < len(names):
         for state, inner in values.items():
             yield from _cells(names, path + (state if isinstance(state, tuple) else (state,)), inner)
@@ -245,7 +249,11 @@ def _inferred(name: str, families: Mapping[str, _Family]) -> Variable:
 
 
 def _aligned(family: _Family, members: Sequence[Variable], check: bool) -> NDArray[Any]:
-    """Return the array of a distribution, its axes those of the child and of its parents."""
+    """Return the array of a distribution, its axes those of the child and of its parents.
+
+    Raises:
+        InputError: The array has another shape, or its axes have another order.
+    """
     if isinstance(family.values, LabelledTable):
         return aligned_cells(members, family.values)
     array, sizes = family.values, tuple(variable.size for variable in members)

@@ -593,7 +593,11 @@ def added(terms: Sequence[int | float]) -> int | float:
 
 
 def _sum(terms: Sequence[int | float]) -> float:
-    """Return a sum of finite numbers, rounded once."""
+    """Return a sum of finite numbers, rounded once.
+
+    Raises:
+        InputError: The sum is beyond the range of a float.
+    """
     if all(float(term) == term for term in terms):
         with contextlib.suppress(OverflowError):  # a partial sum may be too large where the sum is not
             return math.fsum(terms)

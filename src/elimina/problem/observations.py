@@ -126,7 +126,11 @@ def observation_of(variable: Variable, observation: Any) -> int | Likelihoods:
 
 
 def _ordered_likelihoods(variable: Variable, indices: Sequence[int], likelihoods: Iterable[Any]) -> list[Any]:
-    """Return likelihoods in the order of all states, from those of the states at ``indices``; the others have 0."""
+    """Return likelihoods in the order of all states, from those of the states at ``indices``; the others have 0.
+
+    Raises:
+        InputError: A state is named twice, or the variable has too many states to list.
+    """
     if variable.size > MAX_LISTED_STATES:
         raise InputError(
             f"the likelihoods of variable {variable.name!r} would be one for each of its {variable.size:,} states, and "

@@ -171,7 +171,11 @@ class Reader:
         return self._model.int_var(values, name=name)
 
     def _value_of(self, text: str) -> int:
-        """Return a value of a domain; symbols are numbered in the order of the file."""
+        """Return a value of a domain; symbols are numbered in the order of the file.
+
+        Raises:
+            UnsupportedError: A symbol has the name of an operator.
+        """
         if not (self._is_symbolic and _SYMBOL.fullmatch(text)):
             return number(text)
         if text in _OPERATORS:

@@ -47,7 +47,11 @@ class Terms:
     arrays: dict[str, Array] = field(default_factory=dict)
 
     def items(self, text: str) -> list[Operand]:
-        """Return the items of a list: variables, parts of arrays, numbers, and expressions."""
+        """Return the items of a list: variables, parts of arrays, numbers, and expressions.
+
+        Raises:
+            UnsupportedError: The list has too many items.
+        """
         operands: list[Operand] = []
         for token in tokens(text):
             repeated = _REPEATED.fullmatch(token)
@@ -363,7 +367,11 @@ def number(token: str) -> int:
 
 
 def span(token: str) -> range:
-    """Return the values of ``a..b``."""
+    """Return the values of ``a..b``.
+
+    Raises:
+        TextError: The range is malformed, is empty, or has too many values.
+    """
     match = _RANGE.fullmatch(token.strip())
     if match is None:
         raise TextError(f"expected a range such as 1..5, found {token[:40]!r}")
