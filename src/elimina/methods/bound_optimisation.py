@@ -224,7 +224,7 @@ class BoundOptimisation:
         return self._options.ibound not in (None, "auto")
 
     def _choose_order(self) -> Iterator[SumBounds]:
-        """Choose the order whose small mini-buckets bound the sum best after a few steps; yield bounds after each trial."""
+        """Choose the order whose small mini-buckets bound the sum best after a few steps; yield bounds after each."""
         best = math.inf, math.inf
         end = self._now + _TRIALS_SHARE * self._seconds
         tree: MiniBucketTree | None = None
@@ -272,7 +272,10 @@ class BoundOptimisation:
                 yield order
 
     def _tree(self, least: int, share: float) -> MiniBucketTree | None:
-        """Return the mini-buckets of the largest i-bound for which memory and a share of the time suffice, if any."""
+        """Return the mini-buckets of the largest i-bound for which memory and a share of the time suffice; None: none is.
+
+        If both sides do not fit at the same time, one of them is kept in the memory from then on.
+        """
         evaluations = _RUNG_EVALUATIONS * 2 / self._sides_at_once
         cells = share * self._seconds / (evaluations * self._cell_seconds)
         while True:

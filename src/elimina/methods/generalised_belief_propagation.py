@@ -244,7 +244,7 @@ class _Passes:
         self.has_settled_early = False
 
     def run(self) -> Iterator[None]:
-        """Pass messages; yield after each turn, whose length is a share of the time, at the time limit, and at the end."""
+        """Pass messages; yield after each turn of a share of the time, at the time limit, and at the end."""
         propagation, limits = self._propagation, self._limits
         until = time.monotonic() + RUNG_TIME_SHARE * limits.seconds
         turn_end = time.monotonic() + TURN_TIME_SHARE * limits.seconds
