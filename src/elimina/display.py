@@ -30,7 +30,7 @@ class Displayed:
         raise NotImplementedError
 
     def _details(self) -> str:
-        """Return HTML that follows the figures."""
+        """Return HTML that follows the figures; empty unless a class has more to show."""
         return ""
 
     def __repr__(self) -> str:

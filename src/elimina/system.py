@@ -123,7 +123,7 @@ class Slotted:
     __slots__ = ()
 
     def __reduce_ex__(self, protocol: SupportsIndex, /) -> str | tuple[Any, ...]:
-        """Return the parts of the object."""
+        """Return the parts of the object, by protocol 2 of pickle at least."""
         return super().__reduce_ex__(max(operator.index(protocol), 2))
 
 

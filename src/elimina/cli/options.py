@@ -428,7 +428,7 @@ def _one_query(source: str, model: Model) -> list[int]:
 
 
 def call_options(parameters: dict[str, Any], model: Model) -> Options:
-    """Return the options of a call from the parameters of a command, read with the model if needed."""
+    """Return the options of a call from the parameters of a command; an order and a hint are read with the model."""
     values = {record.name: parameters[record.name] for record in OPTIONS if record.name in parameters}
     for name, read in _READ_WITH_MODEL.items():
         if name in values:

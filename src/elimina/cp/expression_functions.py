@@ -35,7 +35,7 @@ class ExpressionFunctions(ABC):
 
     @abstractmethod
     def expression(self, x: Operand) -> Expression:
-        """Return an expression of an operand."""
+        """Return an operand as an expression."""
 
     @abstractmethod
     def sum(self, xs: Iterable[Operand]) -> Expression:
@@ -43,7 +43,7 @@ class ExpressionFunctions(ABC):
 
     @abstractmethod
     def add(self, condition: Operand, *, iff: Operand | None = None, only_if: Operand | None = None) -> None:
-        """Post a condition."""
+        """Post a condition: with ``iff``, as equivalent to it; with ``only_if``, where that holds."""
 
     @abstractmethod
     def post(self, name: str, *arguments: Any) -> None:

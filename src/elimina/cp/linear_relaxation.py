@@ -27,7 +27,7 @@ class VariableDomains(Protocol):
         """Return the least and the largest value of a variable."""
 
     def values_of(self, var: int) -> list[int]:
-        """Return the values of a variable."""
+        """Return the values of a variable's domain."""
 
     def sizes(self) -> list[int]:
         """Return the number of values of each variable."""

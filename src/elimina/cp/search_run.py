@@ -221,7 +221,7 @@ class SearchRun:
         return (far, value) if sign > 0 else (value, far)
 
     def _add_findings(self, search: CpSearch, accept: Callable[[npt.NDArray[np.int64], str], bool]) -> EndedBy | None:
-        """Add bounds and solutions of other methods to the search; return the cause for it to end, if any."""
+        """Add bounds and solutions of other methods to the search; return the cause for it to end, or None."""
         from elimina.cp.bound_schedule import PausedSearch, findings_of
 
         aim, sign = self._model.objective, self._model.sign

@@ -83,7 +83,7 @@ class Solution(Mapping[str, int]):
         return what in self._names if isinstance(what, str) else False
 
     def get(self, what: str, default: Any = None) -> Any:
-        """Return the value of a variable by its name, or the default if there is no such variable."""
+        """Return the value of the variable with this name, or the default if there is no such variable."""
         return self[what] if what in self._names else default
 
     def __iter__(self) -> Iterator[str]:

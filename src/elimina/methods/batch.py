@@ -485,7 +485,7 @@ class Batch:
 
     @contextlib.contextmanager
     def _lane(self, lane: int) -> Iterator[dict[str, Propagator]]:
-        """Yield a thread's own propagators."""
+        """Yield the propagators of a thread, by name; after an exception, all of them are closed."""
         propagators = self._propagators[lane]
         try:
             yield propagators

@@ -85,7 +85,7 @@ class _Round(NamedTuple):
 
 
 def _total(rounds: Sequence[_Round]) -> _Round:
-    """Return the sums of rounds."""
+    """Return one round with the sums of all given ones, at least one."""
     return _Round(*(sum(sums[1:], sums[0]) for sums in zip(*rounds, strict=True)))
 
 
@@ -196,7 +196,7 @@ class _Chains:
         return np.concatenate([half.sums / np.repeat(half.draws, self._sizes, axis=1) for half in halves])
 
     def _settled(self) -> list[_Round]:
-        """Return the rounds after burn-in."""
+        """Return the rounds after burn-in; all rounds if none is."""
         return self.rounds[math.ceil(BURN_IN_SHARE * len(self.rounds)) :] or self.rounds
 
     def log_z(self) -> tuple[float | None, float]:
@@ -273,7 +273,7 @@ class _Answer(NamedTuple):
 
     @property
     def is_stuck(self) -> bool:
-        """True if chains hardly move."""
+        """True if chains hardly move: their means differ far more than the halves of a chain do."""
         ratio = np.square(self.by_chains).mean() / max(np.square(self.by_halves).mean(), 1e-300)
         return bool(ratio > STUCK_RATIO and self.by_chains.mean() > MIN_STUCK_ERROR)
 

@@ -82,7 +82,7 @@ class Families(NamedTuple):
         return [tuple(factor.sizes) for factor in self.model.factors]
 
     def with_tables(self, tables: Sequence[Floats]) -> Model:
-        """Return the network with other tables."""
+        """Return the network with these tables, one for each factor, in place of its own."""
         model = self.model
         factors = [Table(scope, table) for scope, table in zip(self.scopes, tables, strict=True)]
         return Model(model.variables, factors, sense="probability", children=model.children, name=model.name)
@@ -190,7 +190,7 @@ class WeightedRows(NamedTuple):
         return whole
 
     def chosen(self, which: NDArray[np.bool_]) -> WeightedRows:
-        """Return some of the rows."""
+        """Return the rows for which the mask ``which`` is true."""
         return WeightedRows(self.values[which], self.weights[which], self.first[which])
 
 

@@ -119,7 +119,7 @@ class HiddenParameters:
 
     @cached_property
     def leaves(self) -> list[int]:
-        """Variables outside the interface."""
+        """Variables of a slice outside the interface."""
         return [v for v in range(len(self.network.variables)) if v not in self.network.interface]
 
     @cached_property

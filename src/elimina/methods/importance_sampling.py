@@ -175,7 +175,7 @@ class Estimator:
         self._cells = np.arange(len(self._owners)) + (firsts - np.cumsum(self._sizes) + self._sizes)[self._owners]
 
     def draw(self) -> None:
-        """Draw a batch of samples."""
+        """Draw a batch of samples, and add it to the sums."""
         group, count = self.form.group, self.form.batch
         logs, sizes = np.zeros(count), np.zeros(count // group if group > 1 else 0)
         states = np.empty((len(self._starts), count), dtype=np.int32)
@@ -237,7 +237,7 @@ class Estimator:
         return self._sums[:_FOLDS, self._cells]
 
     def folds(self) -> SampleFolds:
-        """Return the samples in folds."""
+        """Return the sums of the samples in folds, each a share of the sum of all weights."""
         sums = self._fold_sums()
         totals = sums[:, : self._sizes[0]].sum(axis=1)
         return SampleFolds(totals / totals.sum(), sums / totals.sum())

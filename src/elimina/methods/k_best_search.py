@@ -127,6 +127,6 @@ class KBestSearch:
                 yield problem.complete((*problem.free, *idle), (*values, *others))
 
     def _idle(self) -> list[int]:
-        """Return the variables in no table."""
+        """Return the variables that are neither free nor fixed, because they are in no table."""
         everything = range(len(self._problem.model.sizes))
         return sorted(set(everything).difference(self._problem.free, self._problem.fixed))

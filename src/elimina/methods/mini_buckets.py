@@ -230,7 +230,7 @@ class Heuristic(NamedTuple):
 
     @property
     def tables(self) -> _Tables:
-        """Arguments of the core's search."""
+        """First arguments of the core's search: all tables, the places of the messages, and the kind of costs."""
         return (self.arena, *self.guide, float(self.plan.forbidden), self.is_integer)
 
     @property

@@ -124,7 +124,7 @@ class Sequences(NamedTuple):
         return firsts
 
     def sequence(self, number: int) -> Sequences:
-        """Return one of the sequences."""
+        """Return the sequence with this number, as the only one."""
         rows = slice(int(self.starts[number]), int(self.starts[number + 1]))
         logs = {v: table[rows] for v, table in self.logs.items()}
         starts = np.array([0, rows.stop - rows.start], dtype=np.int64)

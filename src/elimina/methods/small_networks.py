@@ -78,7 +78,7 @@ class SmallAnswer(NamedTuple):
 
     @property
     def total(self) -> ScaledNumber:
-        """The sum, as exactly as possible."""
+        """The sum: as a float if this is neither subnormal nor infinite, otherwise from its logarithm."""
         if sys.float_info.min <= self.sum < math.inf:
             return ScaledNumber.product([self.sum])
         return ScaledNumber.from_log2(self.log_sum / math.log(2))

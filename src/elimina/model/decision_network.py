@@ -227,7 +227,7 @@ class DecisionNetwork(Displayed):
         return frozenset().union(*(graph.descendants(d) for d in self.observed)) - graph.utilities
 
     def decision_index(self, decision: str | int) -> int:
-        """Return the index of a decision by its name or index.
+        """Return the index of the decision with this name or index.
 
         Raises:
             InputError: There is no such decision.

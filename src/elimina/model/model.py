@@ -308,7 +308,7 @@ class Model(Displayed):
         return all(dtype.kind == "i" for dtype in {f.values.dtype for f in self.factors})
 
     def index(self, name: str | int) -> int:
-        """Return the index of a variable by its name or index.
+        """Return the index of the variable with this name or index.
 
         Raises:
             InputError: There is no such variable.
@@ -330,7 +330,7 @@ class Model(Displayed):
         return self._index.get(name)
 
     def __getitem__(self, name: str | int) -> Variable:
-        """Return a variable by its name or index.
+        """Return the variable with this name or index.
 
         Raises:
             InputError: There is no such variable.
@@ -663,7 +663,7 @@ def variable_indices(model: Model, names: Iterable[str | int], argument: str) ->
 
 
 def variable_index(model: Model, name: str | int) -> int:
-    """Return a variable's index by its name or index.
+    """Return the index of the variable with this name or index.
 
     Raises:
         InputError: There is no such variable, or an integer is one variable's index and another one's name: networks

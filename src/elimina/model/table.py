@@ -277,7 +277,7 @@ class Tables(Sequence[Table]):
 
     @cached_property
     def form(self) -> tuple[tuple[tuple[int, ...], ...], ...]:
-        """Scopes and sizes."""
+        """The scopes of all tables, and the sizes of all tables."""
         return tuple(table.scope for table in self.all), tuple(table.sizes for table in self.all)
 
     @cached_property
@@ -309,7 +309,7 @@ class Ends(NamedTuple):
 
     @staticmethod
     def of(tables: TableList, sense: Sense) -> Ends:
-        """Return the ends of all tables."""
+        """Return the smallest and largest allowed values of all tables."""
         return Ends(*tables.all_ends(sense))
 
     @property

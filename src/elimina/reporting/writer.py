@@ -180,7 +180,7 @@ def report(
 
 
 def _shown(variable: Variable, state: Any) -> Any:
-    """Return a state as the page shows it: by its name, even if it was given by its index."""
+    """Return a state as the page shows it: a state given by its index is replaced by the state itself."""
     return variable.state(index_of(variable, state)) if isinstance(state, StateIndex) else state
 
 

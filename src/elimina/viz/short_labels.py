@@ -31,7 +31,7 @@ def short_labels(names: Sequence[str], letters: int) -> list[str]:
 
 
 def _without_middle(name: str, letters: int) -> str:
-    """Return both ends of a name that is longer than a number of letters; return shorter ones as they are."""
+    """Return both ends of a name with more than ``letters`` letters; return a shorter name as it is."""
     if len(name) <= letters:
         return name
     end = letters // 2
