@@ -43,7 +43,7 @@ class ExpressionFunctions(ABC):
 
     @abstractmethod
     def add(self, condition: Operand, *, iff: Operand | None = None, only_if: Operand | None = None) -> None:
-        """Post a condition: with ``iff``, as equivalent to it; with ``only_if``, where that holds."""
+        """Post a condition; ``iff`` makes it equivalent to another one, ``only_if`` a consequence of another one."""
 
     @abstractmethod
     def post(self, name: str, *arguments: Any) -> None:
