@@ -464,7 +464,7 @@ class Result(Displayed):
         )
         if is_between or (self.value is None and self.status != "estimated"):
             rows += self.bounds_row()
-        return rows
+        return rows + self.optima_row()
 
     def bounds_row(self) -> list[tuple[str, str]]:
         """Return the row of the bounds, if there are any; those on a sum are bounds on its logarithm."""
@@ -490,6 +490,13 @@ class Result(Displayed):
             ends = " to ".join("unknown" if math.isinf(end) else f"{end:.6g}" for end in (low, high))
             rows.append(("interval", f"{ends} ({name}, {100 * level:.4g} %)"))
         return [*rows, *self.bounds_row()]
+
+    def optima_row(self) -> list[tuple[str, str]]:
+        """Return the row of the bounds on the number of optima, if it is asked for and not known."""
+        least, most = self.stats.get("optima_lower_bound"), self.stats.get("optima_upper_bound")
+        if least is None or self.count is not None:
+            return []
+        return [("optima", f"at least {least:,}" if most is None else f"{least:,} to {most:,}")]
 
     def ranked_rows(self, is_shown: Callable[[str], bool] = bool) -> list[tuple[str, str]]:
         """Return a row for each ranked assignment: its value, and the states of the variables that are shown."""

@@ -45,8 +45,10 @@ def calibrate(show: bool, reset: bool) -> None:
     defaults = Speeds()._asdict()
     if show:
         path = calibration_file()
-        is_measured = path is not None and Path(path).exists()
-        for name, value in speeds()._asdict().items():
+        shown = speeds()
+        # A damaged file is ignored.
+        is_measured = path is not None and Path(path).exists() and shown != Speeds()
+        for name, value in shown._asdict().items():
             click.echo(_line(name, value, defaults[name]))
         click.echo(f"measured, from {path}" if is_measured else "built-in: 'elimina calibrate' measures this machine")
         return

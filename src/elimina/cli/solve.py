@@ -246,6 +246,7 @@ def _human(result: Result, model: Model, reason: str) -> str:
     stats = result.stats
     if result.status == "bounded" or (result.value is None and result.status != "estimated"):
         rows += result.bounds_row()
+    rows += result.optima_row()
     method = SOLVE_METHODS.get(stats.get("method", ""), SolveMethod())
     if "nodes" in stats:
         searches = ""

@@ -479,7 +479,7 @@ OPTIONS: tuple[OptionRecord, ...] = (
         None,
         "plan",
         "Memory limit, such as 8GiB.",
-        default_text="what is free",
+        default_text="80 % of what is free",
         group="limits",
         metavar="SIZE",
         engines=_SAMPLES,

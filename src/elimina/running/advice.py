@@ -20,8 +20,11 @@ _MIN_BUCKET_BYTES_PER_FACTOR_BYTE = 2
 _MIN_HELD_BYTES = 1 << 20
 """Least number of bytes that a call holds besides its plan for an error to state them."""
 
-MAX_MACHINE_BYTES = 2**50
+MAX_MACHINE_BYTES = 2**46
 """Bytes of a plan above which more memory or a larger disk is not advised."""
+
+_UNITS, _MIN_UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")), 100
+"""Units of a limit that is advised, and least number of them: rounding up adds 1 % at most."""
 
 
 def advice_on(plan: Plan) -> str | None:
@@ -102,7 +105,7 @@ def _memory_advice(plan: Plan) -> str:
     enough = plan.shortfall.enough
     if not enough or plan.whole.peak_bytes > MAX_MACHINE_BYTES:
         return ""
-    unit, name = (1 << 20, "MiB") if enough >= 1 << 20 else (1 << 10, "KiB")
+    unit, name = next((unit, name) for unit, name in _UNITS if enough >= _MIN_UNITS * unit or name == "KiB")
     return f"; {option('memory', f'{math.ceil(enough / unit)}{name}')} would be enough"
 
 
