@@ -75,6 +75,7 @@ class _Question(NamedTuple):
         options: Options of the call.
         query: Variables of the requested posteriors; None for all.
         output: File for the answers.
+        digits: Number of significant digits of the answers; None: as many as identify each number.
         client: Client of the cluster that answers; None for this machine.
     """
 
@@ -167,7 +168,12 @@ def _write_map(question: _Question) -> None:
 
 
 def _assignment_file(output: str, digits: int | None) -> Path:
-    """Return the path of a file of assignments."""
+    """Return the path of a file of assignments.
+
+    Raises:
+        UsageError: A number of digits is given.
+        InputError: The suffix is not that of a CSV file.
+    """
     path = Path(output)
     if digits is not None:
         raise click.UsageError("--digits is about posteriors, and assignments have none: leave it out")

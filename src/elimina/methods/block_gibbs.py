@@ -182,7 +182,7 @@ class _Chains:
 
     @property
     def age(self) -> int:
-        """Number of rounds since burn-in that made rounds long enough."""
+        """Number of rounds since they became long enough, merged ones counted singly."""
         return self._merged * len(self.rounds)
 
     def half_chains(self) -> NDArray[np.float64]:
@@ -229,7 +229,7 @@ class _Chains:
 
 
 def round_bytes(count: int, sizes: NDArray[np.int64]) -> float:
-    """Return the bytes of a round's sums of some chains."""
+    """Return the bytes of a round's sums for ``count`` chains."""
     return CELL_BYTES * count * float(sizes.sum() + len(sizes))
 
 

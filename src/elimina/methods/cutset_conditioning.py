@@ -25,7 +25,7 @@ from elimina.problem.preparation import Problem
 NAME = "cutset conditioning"
 
 _VARIABLE_SECONDS = 5e-4
-"""Seconds of a variable's part in the search for an order and a cutset."""
+"""Seconds for each variable that the search for an order and a cutset takes."""
 
 _ORDER_SHARE, _MIN_ORDER_SECONDS, _MAX_ORDER_SECONDS = 0.02, 0.05, 0.5
 """Share of the remaining time for the search for an order, and its limits in seconds."""
@@ -46,7 +46,10 @@ _SHRINK, _ROUNDS = 0.8, 8
 
 
 def cutset_conditioning(problem: Problem, options: Options, limits: Limits) -> Iterator[SumEstimate]:
-    """Yield the exact marginals, if all slices take less than most of the remaining time.
+    """Yield estimates without an answer until all slices take less than most of the time, then the exact marginals.
+
+    The iterator ends without the marginals if the factors do not fit, forbid everything or leave the range of doubles,
+    or if underflow makes the marginals inaccurate.
 
     Args:
         problem: Problem of a sum of products.
@@ -73,7 +76,7 @@ def cutset_conditioning(problem: Problem, options: Options, limits: Limits) -> I
 
 
 def _conditioning(problem: Problem, factors: FactorList, options: Options, limits: Limits) -> CutsetConditioning | None:
-    """Condition on the variables that cost the least additional work; None if there are too many slices."""
+    """Condition on the variables that cost the least additional work; None if no small cutset is found in time."""
     summed = problem._replace(task="pr", wanted=())
     sizes = np.array([problem.model.sizes[v] for v in problem.free], dtype=np.int64)
     number_of = {v: number for number, v in enumerate(problem.free)}
