@@ -48,7 +48,7 @@ def random_model(n: int, d: int, p1: float, p2: float = 0.5, seed: int = 0) -> M
     if n < 1:
         raise InputError(f"a random network needs at least 1 variable, not {n}")
     pairs = n * (n - 1) // 2
-    # The small term keeps a product that should be whole, such as 0.7 * 90, from falling below it.
+    # The small term keeps a product that should be whole, such as 0.7 * 90, from falling below the whole number.
     count = min(pairs, math.floor(p1 * n * (n - 1) / 2 + 1e-9) + 1)
     if count < n - 1:
         raise InputError(

@@ -41,7 +41,7 @@ def _run(started: float, arguments: list[str] | None) -> int:
     except OSError as error:
         if not isinstance(error, BrokenPipeError):
             _complain(f"{error.filename or 'standard output'}: {error.strerror or error}")
-        # Redirect what is still buffered, so that the interpreter does not fail to write it when it ends.
+        # Buffered text is redirected, so that the interpreter does not fail to write it at its end.
         if sys.stdout is not None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except MemoryError:

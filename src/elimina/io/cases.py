@@ -510,7 +510,7 @@ def _arrow_codes(variable: Variable, column: Any, arrow: Any) -> Codes:
         try:
             combined = combined.dictionary_encode()
         except arrow.ArrowNotImplementedError:
-            # Runs of equal cells, unions, and cells that are lists or mappings.
+            # Arrow does not encode runs of equal cells, unions, and cells that are lists or mappings.
             return _column_codes(variable, combined.to_pylist(), indices=False)
     state_numbers = combined.indices.cast(arrow.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
     table = np.empty(len(combined.dictionary) + 1, dtype=np.int32)

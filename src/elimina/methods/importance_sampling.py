@@ -303,7 +303,7 @@ def importance_sampling(problem: Problem, options: Options, limits: Limits) -> I
         race.draw(max(turn, _QUICK_SECONDS))
         turn *= 2
         estimate = race.best.estimate(race.upper)
-        # Estimates of one proposal form a sequence: a growing error shows that the last one was too confident.
+        # Estimates of one proposal form a sequence: a growing error shows that the last estimate was too confident.
         if best is None or not is_new or race.best.least_sum >= least_sum:
             best, least_sum, is_new = estimate, race.best.least_sum, False
         yield best._replace(upper=race.upper)

@@ -349,7 +349,7 @@ class _Estimator:
         )
         times = len(compared) / (len(compared) - 1)
         errors = times * np.mean([self._distances(marginals, median) for marginals in compared], axis=0)
-        # Orders with nearly the same trees differ by less than their errors, so the passes' errors are least ones.
+        # Orders with nearly the same trees differ by less than their errors, so the passes' errors are lower limits.
         errors = np.maximum(errors, np.mean([final.errors for final in finals], axis=0))
         log_z_error = times * float(np.mean([abs(marginals.log_z - median.log_z) for marginals in compared]))
         return self._estimate(median, errors, _LOG_RUNGS_TIMES * log_z_error, trees)

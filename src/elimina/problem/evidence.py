@@ -222,7 +222,7 @@ def values_there(model: Model, assignment: Mapping[int, int], rewritten: Model) 
     for v, value in assignment.items():
         variable, other_variable = model.variables[v], rewritten.variables[v]
         other_value = value if variable.size == other_variable.size else other_variable.find(variable.state(value))
-        # The last value represents the omitted ones.
+        # The last value represents the omitted values.
         values[v] = other_variable.size - 1 if other_value is None else other_value
     for v, tables in _defining_tables(model, rewritten).items():
         if all(values.keys() >= set(table.scope[:-1]) for table in tables):

@@ -75,7 +75,8 @@ def assign_layers(count: int, edges: Sequence[Edge], row_limit: int) -> list[int
                     ready.append(child)
         used.append(len(row_nodes))
     for v in sorted(range(count), key=lambda v: -layers[v]):
-        # If a node has more outgoing than incoming edges, each further layer down makes them shorter.
+        # If a node has more outgoing than incoming edges, each further layer down makes all of its edges together
+        # shorter.
         if len(children[v]) > len(parents[v]):
             lowest = min(layers[child] for child in children[v]) - 1
             free = [row for row in range(lowest, layers[v], -1) if used[row] < row_limit]
