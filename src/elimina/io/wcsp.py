@@ -132,7 +132,14 @@ class _WordReader:
 
 @dataclass(frozen=True)
 class Shared:
-    """The listed tuples and the default cost of a function, which later functions may share."""
+    """The listed tuples and the default cost of a function, which later functions may share.
+
+    Attributes:
+        sizes: Domain sizes of the scope.
+        default: Cost of unlisted tuples.
+        rows: The listed tuples.
+        costs: Cost of each of them.
+    """
 
     sizes: tuple[int, ...]
     default: int

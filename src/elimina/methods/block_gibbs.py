@@ -255,7 +255,14 @@ def estimated_errors(
 
 
 class _Answer(NamedTuple):
-    """Marginals of each chain and of all, and their errors by differences of chains and of halves of chains."""
+    """Marginals and their errors.
+
+    Attributes:
+        chain_shares: Marginals by each chain, shape ``(chains, states)``.
+        shares: Marginals by all chains.
+        by_chains: Error of each variable's marginal, by the differences of chains.
+        by_halves: Error of each variable's marginal, by the differences of halves of chains.
+    """
 
     chain_shares: NDArray[np.float64]
     shares: NDArray[np.float64]

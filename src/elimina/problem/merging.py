@@ -92,7 +92,12 @@ class Merged(NamedTuple):
 
 
 class MergedModel(NamedTuple):
-    """A model after merging, and those of its variables that have fewer values than before."""
+    """A model after merging.
+
+    Attributes:
+        model: The model.
+        merged: Variable with fewer values than before -> its values before and after.
+    """
 
     model: Model
     merged: dict[int, Merged]

@@ -14,7 +14,12 @@ from elimina.system import cached_property
 
 
 class Group(NamedTuple):
-    """Tables that are joined while they are copied into the arena, because one scope contains the others."""
+    """Tables that are joined while they are copied into the arena, because one scope contains the others.
+
+    Attributes:
+        scope: The scope that contains the others.
+        members: Numbers of the tables.
+    """
 
     scope: tuple[int, ...]
     members: tuple[int, ...]

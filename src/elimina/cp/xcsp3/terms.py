@@ -40,7 +40,13 @@ _COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 
 @dataclass
 class Terms:
-    """The variables of a problem, and the meaning of texts that refer to them."""
+    """The variables of a problem, and the meaning of texts that refer to them.
+
+    Attributes:
+        model: Model of the variables.
+        variables: Id of a variable outside arrays -> the variable.
+        arrays: Id of an array -> the array.
+    """
 
     model: Model
     variables: dict[str, Expression] = field(default_factory=dict)
@@ -286,7 +292,13 @@ class Terms:
 
 @dataclass
 class FunctionCall:
-    """A node of an expression: an operator and its arguments, or a name."""
+    """A node of an expression: an operator and its arguments, or a name.
+
+    Attributes:
+        operator: Name of the operator; empty for a name.
+        name: The name; empty for an operator.
+        arguments: Arguments of the operator.
+    """
 
     operator: str
     name: str
