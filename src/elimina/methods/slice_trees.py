@@ -154,7 +154,14 @@ class SliceTrees:
     def filtered(
         self, sequences: Sequences, limits: RunLimits, variables: Sequence[int], *, keeps_states: bool = True
     ) -> Iterator[SliceAnswers]:
-        """Yield the posteriors given the observations so far: see ``HiddenChain.filtered``."""
+        """Yield the posteriors given the observations so far, slice by slice.
+
+        Args:
+            sequences: Observations.
+            limits: Limits of the run, which a single message does not reach.
+            variables: Variables that are asked for.
+            keeps_states: False if only the probabilities of the observations are asked for.
+        """
         for first, last in sequences.ends:
             message: Message | None = None
             for row in range(first, last):
@@ -167,7 +174,18 @@ class SliceTrees:
     def advance(
         self, message: Message | None, sequences: Sequences, row: int, variables: Sequence[int]
     ) -> tuple[Message, float, dict[int, Floats]]:
-        """Filter one more slice: see ``HiddenChain.advance``."""
+        """Filter one more slice.
+
+        Args:
+            message: Message before the slice; None for the first one.
+            sequences: Observations.
+            row: The slice.
+            variables: Variables that are asked for.
+
+        Returns:
+            The message after the slice, the logarithm of the probability of its observations, and posteriors; zeros if
+            the observations are impossible.
+        """
         tree = self._tree_at(sequences, row, message, None)
         log_total = tree.log_sum
         if log_total == -math.inf:
@@ -184,7 +202,13 @@ class SliceTrees:
         return tree
 
     def smoothed(self, sequences: Sequences, limits: RunLimits, variables: Sequence[int]) -> Iterator[SliceAnswers]:
-        """Yield the posteriors given all observations: see ``HiddenChain.smoothed``."""
+        """Yield the posteriors given all observations; a later answer about a slice replaces earlier ones.
+
+        Args:
+            sequences: Observations.
+            limits: Limits of the run.
+            variables: Variables that are asked for.
+        """
         for first, last in sequences.ends:
             yield from self._smooth(sequences, first, last, limits, variables)
 
@@ -213,7 +237,7 @@ class SliceTrees:
                 ratio = tree.interface_marginal(before=True)
 
     def best_paths(self, sequences: Sequences, limits: RunLimits) -> tuple[dict[int, Ints], Floats]:
-        """Return the most probable states of the interface: see ``HiddenChain.best_paths``.
+        """Return the most probable states of the interface, and the log-probability of each sequence with them.
 
         Raises:
             MemoryLimitError: The table of pairs of joint states does not fit.
