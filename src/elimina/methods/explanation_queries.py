@@ -228,7 +228,7 @@ class ExplanationQueries(PosteriorQueries):
 
 
 def _checked_costs(model: Model, costs: Mapping[str, float] | None) -> dict[int, float]:
-    """Return the costs of observations by the indices of their variables.
+    """Return the costs of observations by the indices of their variables; empty for None.
 
     Raises:
         InputError: A cost is negative or not finite.

@@ -46,7 +46,10 @@ def divergence(table: Floats, other: Floats, rounding: float) -> float:
 
 
 def _divergence(table: Floats, other: Floats, log_other: Floats, rounding: float) -> float:
-    """Return the relative entropy; ``log_other`` holds probabilities of ``other`` that are below the least float."""
+    """Return the relative entropy in bits; infinity if ``other`` is 0 where ``table`` is not.
+
+    ``log_other`` has the logarithms of ``other``, also of probabilities below the least float.
+    """
     if (table[np.isneginf(log_other)] > 0).any():
         return math.inf
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):

@@ -377,7 +377,7 @@ def bounded_optimum(execution: Execution, seconds: Mapping[str, float], original
 
 
 def mini_bucket_statistics(plan: Plan) -> dict[str, int | str]:
-    """Return the figures of mini-buckets for ``Result.stats``."""
+    """Return the figures of mini-buckets for ``Result.stats``; empty for a plan without them."""
     if plan.minibuckets is None:
         return {}
     minibuckets = plan.minibuckets

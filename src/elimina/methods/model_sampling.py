@@ -68,7 +68,7 @@ class SampleQuestion(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        """Seconds until the deadline."""
+        """Seconds until the deadline; infinity without one."""
         return math.inf if self.deadline is None else self.deadline - time.monotonic()
 
 

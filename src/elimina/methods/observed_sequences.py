@@ -312,7 +312,7 @@ def _bare_column(model: Model, sole: int | None, rows: Any) -> dict[Any, Any]:
     """Return a sequence of states as the column of the one variable that it can be about.
 
     Raises:
-        InputError: It may be about several variables.
+        InputError: It has states, which may be about several variables; without states, the result is empty then.
     """
     if sole is None and not len(rows):
         return {}

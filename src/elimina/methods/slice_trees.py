@@ -257,7 +257,10 @@ class SliceTrees:
         return {v: s.astype(np.int32) for v, s in zip(self._network.interface, joint, strict=False)}, scores
 
     def _find_best_path(self, sequences: Sequences, first: int, last: int, limits: RunLimits, path: Ints) -> float:
-        """Write the best joint states of one sequence, and return the logarithm of their probability."""
+        """Write the best joint states of one sequence, and return the logarithm of their probability.
+
+        If all have probability 0, this is minus infinity, and nothing is written.
+        """
         messages = _Messages(first, last, self._states, limits)
         message: Message | None = None
         score = 0.0

@@ -116,7 +116,10 @@ class WeightStatistics:
         return Interval(low, high, level)
 
     def _low(self, logs: Floats, counts: Floats, empty: float, goal: float) -> float:
-        """Return the smallest mean not excluded by bets on a larger one; logarithms are rounded down."""
+        """Return the smallest mean not excluded by bets on a larger one, minus infinity if none is excluded.
+
+        Logarithms are rounded down.
+        """
         if not len(logs):
             return -math.inf
         lost = np.log1p(-_STAKES)

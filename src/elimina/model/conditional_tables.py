@@ -206,7 +206,7 @@ def _cells(names: Sequence[str], path: tuple[Any, ...], values: Any) -> Iterator
 
 
 def _checked_states(states: Any, families: Mapping[str, _Family]) -> Mapping[str, Any]:
-    """Return the listed states by name, after checking that each name has a distribution."""
+    """Return the listed states by name (empty for None), after checking that each name has a distribution."""
     if states is None:
         return {}
     if not isinstance(states, Mapping):
