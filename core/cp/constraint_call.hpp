@@ -24,6 +24,7 @@ class ConstraintCall {
   // A new Boolean without a counterpart in the model.
   View new_boolean() const { return solver_.new_variable(0, 1); }
   void add_order(const TaskOrder& order) const { solver_.add_order(order); }
+  void add_tasks(TaskGroup group) const { solver_.add_tasks(std::move(group)); }
 
   [[noreturn]] void refuse(const std::string& why) const { throw Refused(name_ + ": " + why); }
 
@@ -108,10 +109,7 @@ class ConstraintCall {
   const std::vector<Argument>& arguments_;
 };
 
-// Tasks that run one after another, except for those that take no time.
-void post_unary_resource(const ConstraintCall& call, const Views& starts, const Views& durations,
-                         const Views& presences);
-// The orders of such tasks as Booleans, if there are not too many. All durations are constants.
+// The orders of tasks that run one after another as Booleans, if there are not too many. All durations are constants.
 void post_task_orders(const ConstraintCall& call, const Views& starts, const Views& durations);
 // Tasks that share a capacity. Returns true if they were posted as tasks that run one after another: no two fit
 // together, each fits alone, and all durations and demands are fixed.

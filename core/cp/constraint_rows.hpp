@@ -14,12 +14,13 @@
   ROW("inverse", 2, false, post_inverse)                               \
   ROW("lex_less", 2, false, post_lex_less)                             \
   ROW("lex_lesseq", 2, false, post_lex_less_or_equal)                  \
-  ROW("no_overlap", 3, false, post_no_overlap)                         \
+  ROW("no_overlap", 3, false, post_optional_no_overlap)                \
   ROW("no_overlap_strict", 3, false, post_strict_no_overlap)           \
   ROW("nvalue", 2, false, post_distinct_values)                        \
   ROW("regular", 6, false, post_regular)                               \
   ROW("reservoir", 5, false, post_reservoir)                           \
   ROW("table_bool", 2, false, post_table)                              \
   ROW("table_int", 2, false, post_table)                               \
+  ROW("table_starred", 3, false, post_starred_table)                   \
   ROW("transition_times", 4, false, post_transition_times)             \
   ROW("weighted_circuit", 6, false, post_weighted_circuit)

@@ -30,6 +30,9 @@ void post_absolute(Engine& engine, View x, View z);
 void post_power(Engine& engine, View x, View y, View z);
 void post_maximum(Engine& engine, const Views& xs, View z);
 
+// Tasks with presences that run one after another, except for those that take no time.
+void post_no_overlap(Engine& engine, const Views& starts, const Views& durations, const Views& presences);
+
 // A disjunction of literals; b, which equals their conjunction; an odd number of true literals.
 void post_clause(Engine& engine, const Views& literals, Control control = {});
 void post_all_true(Engine& engine, const Views& literals, View b);

@@ -461,7 +461,7 @@ class Propagation {
       maximum(a[0][0], a[1], name == "array_int_minimum");
     } else if (name.starts_with("array_") && name.ends_with("_element")) {
       element(a[0][0], a[1], a[2][0]);
-    } else if (name.starts_with("table_")) {
+    } else if (name == "table_int" || name == "table_bool") {
       columns(a[0], a[1]);
     } else if (name == "regular") {
       within(a[0], 1, a[2][0].offset);

@@ -185,6 +185,23 @@ void Solver::post(const std::string& name, const std::vector<Argument>& argument
   if (reified) call.control = Control::reified(call.boolean(arguments.size() - 1));
   if (implied) call.control = Control::implied(call.boolean(arguments.size() - 1));
   entry->second.post(call);
+  if (name == "int_lin_le") note_difference(arguments);
+}
+
+// Takes note of x - y <= bound.
+void Solver::note_difference(const std::vector<Argument>& arguments) {
+  const Argument &coefficients = arguments[0], &xs = arguments[1];
+  if (xs.size() != 2 || xs[0].var < 0 || xs[1].var < 0) return;
+  const auto is_unit = [](Value factor) { return factor == 1 || factor == -1; };
+  if (!is_unit(coefficients[0].offset) || !is_unit(coefficients[1].offset) || !is_unit(xs[0].scale) ||
+      !is_unit(xs[1].scale))
+    return;
+  const Value a = coefficients[0].offset * xs[0].scale, b = coefficients[1].offset * xs[1].scale;
+  if (a == b) return;
+  const Value bound = std::clamp(arguments[2][0].offset, -kLimit, kLimit) - coefficients[0].offset * xs[0].offset -
+                      coefficients[1].offset * xs[1].offset;
+  if (a == 1) differences_.push_back({xs[0].var, -bound, xs[1].var});
+  else differences_.push_back({xs[1].var, -bound, xs[0].var});
 }
 
 std::vector<std::string> constraint_names() {

@@ -9,6 +9,7 @@
 
 #include "constraints.hpp"
 #include "device/batch.hpp"
+#include "task_neighbourhood.hpp"
 #include "task_orders.hpp"
 
 namespace elimina::cp {
@@ -46,6 +47,17 @@ class Solver final : public Sink {
   // Pairs of tasks with a Boolean for their order; searches decide these before the starts.
   void add_order(const TaskOrder& order) { orders_.push_back(order); }
   const std::vector<TaskOrder>& orders() const { return orders_; }
+  // Differences of two variables: the first one plus a distance is at most the second one.
+  struct Difference {
+    int before;
+    Value distance;
+    int after;
+  };
+  const std::vector<Difference>& differences() const { return differences_; }
+
+  // Tasks that share a capacity; neighbourhoods keep their order.
+  void add_tasks(TaskGroup group) { task_groups_.push_back(std::move(group)); }
+  const std::vector<TaskGroup>& task_groups() const { return task_groups_; }
 
   // Seconds of search before looking for a device: 0 if an AllDifferent asks for one, some if one is
   // large, infinitely many otherwise.
@@ -62,12 +74,16 @@ class Solver final : public Sink {
   const DeviceBatch* batch() const { return batch_.get(); }
 
  private:
+  void note_difference(const std::vector<Argument>& arguments);
+
   Engine engine_;
   std::unique_ptr<DeviceBatch> batch_;
   FindDevice find_;
   double next_look_ = 0;
   std::map<Value, View> fixed_;
   std::vector<TaskOrder> orders_;
+  std::vector<TaskGroup> task_groups_;
+  std::vector<Difference> differences_;
 };
 
 // All names of constraints, without suffixes.

@@ -168,7 +168,8 @@ def _table(rng: random.Random, domains: Domains) -> Data:
     xs = some(rng, domains, 1, 4)
     cells = list(itertools.product(*(domains[x] for x in xs)))
     rows = rng.sample(cells, rng.randint(0, len(cells)))
-    return [xs, [list(row) for row in rows]]
+    share = rng.choice([0, 0, 0.2, 0.6])
+    return [xs, [[None if rng.random() < share else cell for cell in row] for row in rows]]
 
 
 def _regular(rng: random.Random, domains: Domains) -> Data:
@@ -519,7 +520,9 @@ RULES: dict[str, Rule] = {
     "table": Rule(
         _table,
         lambda model, xs, data: model.table([xs[x] for x in data[0]], data[1]),
-        lambda values, data: [values[x] for x in data[0]] in data[1],
+        lambda values, data: any(
+            all(cell is None or values[x] == cell for x, cell in zip(data[0], row, strict=True)) for row in data[1]
+        ),
     ),
     "regular": Rule(
         _regular,

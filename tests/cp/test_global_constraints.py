@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import elimina
 from elimina import cp
 from elimina.errors import InputError
 
@@ -66,6 +67,39 @@ def test_table_is_domain_consistent() -> None:
         model.table(xs, rows)
         assert model.propagated() == supported(given, rows.__contains__), (given, rows)
         assert found(model, xs, seed=seed) == allowed(given, rows.__contains__)
+
+
+def test_starred_table_is_domain_consistent() -> None:
+    for seed in range(200):
+        rng = random.Random(seed)
+        given = domains(rng, rng.randint(1, 4), -2, 3)
+        share = rng.choice([0.1, 0.5, 0.9])
+        count = rng.choice([1, 2, 5, 30, 150])
+        rows = [[None if rng.random() < share else rng.randint(-3, 4) for _ in given] for _ in range(count)]
+
+        def check(values: tuple[int, ...], rows: list[list[int | None]] = rows) -> bool:
+            return any(all(cell in (None, x) for cell, x in zip(row, values, strict=True)) for row in rows)
+
+        model, xs = made(given)
+        model.table(xs, rows)
+        assert model.propagated() == supported(given, check), (given, rows)
+        assert found(model, xs, seed=seed) == allowed(given, check)
+        assert elimina.solve(model.to_model(), task="count").value == len(allowed(given, check))
+        condition, ys = made(given)
+        condition.add(cp.table(ys, rows))
+        assert found(condition, ys, seed=seed) == allowed(given, check)
+
+
+def test_stars_of_wide_domains_and_repeated_variables() -> None:
+    model = cp.Model()
+    x, y = model.int_var(0, 10**9), model.int_var(0, 9)
+    model.table([x, y], [(None, 3), (5, None)])
+    model.add(y != 3)
+    assert model.solve()[x] == 5
+    model = cp.Model()
+    x, y = model.int_vars(2, 0, 3)
+    model.table([x, x, y], [(1, None, 2), (None, 0, None)])
+    assert found(model, [x, y]) == {(1, 2), *((0, k) for k in range(4))}
 
 
 def test_table_far_values_and_repeated_variables() -> None:

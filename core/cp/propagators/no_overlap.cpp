@@ -284,6 +284,7 @@ void post(ConstraintCall& call, bool is_strict) {
   call.same_length(0, 2);
   const Views starts = call.views(0), durations = call.views(1);
   call.engine().post(std::make_unique<NoOverlap>(starts, durations, call.booleans(2), is_strict));
+  call.add_tasks({starts, durations, call.booleans(2), call.fixed(1)});
   const bool occur_all = call.is_constant(2) && std::ranges::all_of(call.values(2), [](Value x) { return x == 1; });
   if (occur_all && call.is_constant(1)) post_task_orders(call, starts, durations);
 }
@@ -292,12 +293,11 @@ void post(ConstraintCall& call, bool is_strict) {
 
 // Arguments: starts, durations, presences. Tasks that take no time overlap nothing; in the strict form, none of them
 // begins while another task runs.
-void post_no_overlap(ConstraintCall& call) { post(call, false); }
+void post_optional_no_overlap(ConstraintCall& call) { post(call, false); }
 void post_strict_no_overlap(ConstraintCall& call) { post(call, true); }
 
-void post_unary_resource(const ConstraintCall& call, const Views& starts, const Views& durations,
-                         const Views& presences) {
-  call.engine().post(std::make_unique<NoOverlap>(starts, durations, presences, false));
+void post_no_overlap(Engine& engine, const Views& starts, const Views& durations, const Views& presences) {
+  engine.post(std::make_unique<NoOverlap>(starts, durations, presences, false));
 }
 
 }  // namespace elimina::cp

@@ -1,4 +1,5 @@
-// Compact-table (Demeulenaere and others, CP 2016): possible tuples as bits, in a reversible sparse set of words.
+// Compact-table (Demeulenaere and others, CP 2016): possible tuples as bits, in a reversible sparse set of words. A cell may be a star,
+// which stands for all values (Verhaeghe, Lecoutre and Schaus, AAAI 2017).
 #include <algorithm>
 #include <bit>
 #include <memory>
@@ -15,10 +16,11 @@ constexpr std::size_t kMostWords = std::size_t{1} << 28;
 
 class Table final : public Propagator {
  public:
-  Table(Views xs, const Values& rows) : Propagator(Priority::quadratic), xs_(std::move(xs)) {
+  // `stars` has a bit for each cell; without any, no cell is a star.
+  Table(Views xs, const Values& rows, const Values& stars) : Propagator(Priority::quadratic), xs_(std::move(xs)) {
     count_ = rows.size() / xs_.size();
     words_ = (count_ + 63) / 64;
-    for (std::size_t i = 0; i < xs_.size(); ++i) index(i, rows);
+    for (std::size_t i = 0; i < xs_.size(); ++i) index(i, rows, stars);
     order_.resize(words_);
     std::iota(order_.begin(), order_.end(), std::size_t{0});
     mask_.resize(words_);
@@ -41,16 +43,22 @@ class Table final : public Propagator {
   }
 
  private:
-  // The sorted values of a column; for each, its tuples as bits, and the word of the latest support.
+  // The sorted values of a column; for each, its tuples as bits, and the word of the latest support. `stars`: tuples that support all
+  // values; none if the column has no star.
   struct Column {
     Values values;
-    std::vector<std::uint64_t> rows;
+    std::vector<std::uint64_t> rows, stars;
     std::vector<std::size_t> residue;
+    std::size_t star_residue = 0;
   };
 
-  void index(std::size_t i, const Values& rows) {
+  void index(std::size_t i, const Values& rows, const Values& stars) {
     Column c;
-    for (std::size_t r = 0; r < count_; ++r) c.values.push_back(rows[r * xs_.size() + i]);
+    const auto is_star = [&](std::size_t r) { return !stars.empty() && stars[r * xs_.size() + i] != 0; };
+    for (std::size_t r = 0; r < count_; ++r) {
+      if (!is_star(r)) c.values.push_back(rows[r * xs_.size() + i]);
+      else if (c.stars.empty()) c.stars.resize(words_, 0);
+    }
     std::sort(c.values.begin(), c.values.end());
     c.values.erase(std::unique(c.values.begin(), c.values.end()), c.values.end());
     if (used_ += c.values.size() * words_; used_ > kMostWords)
@@ -58,7 +66,8 @@ class Table final : public Propagator {
                     " rows with so many different values take more than 2 GiB: use fewer rows");
     c.rows.resize(c.values.size() * words_, 0);
     for (std::size_t r = 0; r < count_; ++r)
-      c.rows[rank(c, rows[r * xs_.size() + i]) * words_ + r / 64] |= std::uint64_t{1} << (r % 64);
+      (is_star(r) ? c.stars[r / 64] : c.rows[rank(c, rows[r * xs_.size() + i]) * words_ + r / 64]) |= std::uint64_t{1}
+                                                                                                      << (r % 64);
     c.residue.resize(c.values.size(), 0);
     columns_.push_back(std::move(c));
   }
@@ -77,7 +86,7 @@ class Table final : public Propagator {
     Trail& trail = engine.trail();
     const Column& c = columns_[i];
     std::size_t limit = trail.get(limit_);
-    for (std::size_t k = 0; k < limit; ++k) mask_[order_[k]] = 0;
+    for (std::size_t k = 0; k < limit; ++k) mask_[order_[k]] = c.stars.empty() ? 0 : c.stars[order_[k]];
     const auto keep = [&](std::size_t at) {
       const std::uint64_t* rows = c.rows.data() + at * words_;
       for (std::size_t k = 0; k < limit; ++k) mask_[order_[k]] |= rows[order_[k]];
@@ -106,9 +115,9 @@ class Table final : public Propagator {
   bool filter(Engine& engine, std::size_t i) {
     Domains& d = engine.domains();
     const Values& values = columns_[i].values;
-    const auto supported = [&](Value value) {
-      return d.has(xs_[i], value) && is_supported(engine.trail(), columns_[i], value);
-    };
+    Column& c = columns_[i];
+    if (!c.stars.empty() && has_possible(engine.trail(), c.stars.data(), c.star_residue)) return true;
+    const auto supported = [&](Value value) { return d.has(xs_[i], value) && is_supported(engine.trail(), c, value); };
     if (d.size(xs_[i]) > static_cast<Value>(values.size())) {
       const auto first = std::find_if(values.begin(), values.end(), supported);
       const auto last = std::find_if(values.rbegin(), values.rend(), supported);
@@ -117,7 +126,7 @@ class Table final : public Propagator {
     }
     bool alive = true;
     d.each(xs_[i], [&](Value value) {
-      if (alive && !is_supported(engine.trail(), columns_[i], value)) alive = d.remove(xs_[i], value);
+      if (alive && !is_supported(engine.trail(), c, value)) alive = d.remove(xs_[i], value);
     });
     return alive;
   }
@@ -125,12 +134,16 @@ class Table final : public Propagator {
   bool is_supported(const Trail& trail, Column& c, Value value) const {
     const std::size_t at = rank(c, value);
     if (at == c.values.size() || c.values[at] != value) return false;
-    const std::uint64_t* rows = c.rows.data() + at * words_;
-    if (rows[c.residue[at]] & trail.get(possible_ + c.residue[at])) return true;
+    return has_possible(trail, c.rows.data() + at * words_, c.residue[at]);
+  }
+
+  // True if one of the tuples is possible; tries the word of the latest one first.
+  bool has_possible(const Trail& trail, const std::uint64_t* rows, std::size_t& residue) const {
+    if (rows[residue] & trail.get(possible_ + residue)) return true;
     const std::size_t limit = trail.get(limit_);
     for (std::size_t k = 0; k < limit; ++k)
       if (rows[order_[k]] & trail.get(possible_ + order_[k])) {
-        c.residue[at] = order_[k];
+        residue = order_[k];
         return true;
       }
     return false;
@@ -151,7 +164,15 @@ class Table final : public Propagator {
 void post_table(ConstraintCall& call) {
   if (call.length(0) == 0 || call.length(1) % call.length(0) != 0)
     call.refuse("each row has a value for each variable");
-  call.engine().post(std::make_unique<Table>(call.views(0), call.values(1)));
+  call.engine().post(std::make_unique<Table>(call.views(0), call.values(1), Values{}));
+}
+
+// The same, and for each cell a 1 if it is a star, whose value does not count.
+void post_starred_table(ConstraintCall& call) {
+  call.same_length(1, 2);
+  if (call.length(0) == 0 || call.length(1) % call.length(0) != 0)
+    call.refuse("each row has a value for each variable");
+  call.engine().post(std::make_unique<Table>(call.views(0), call.values(1), call.values(2)));
 }
 
 }  // namespace elimina::cp

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Callable, Sequence
 from functools import partial, reduce
 
@@ -215,7 +217,30 @@ def _table(tables: ConstraintTables, arguments: Arguments, suffix: str) -> None:
         InputError: There are too many tuples.
     """
     xs, cells = arguments
-    rows = np.array([x.offset for x in cells], np.int64).reshape(-1, len(xs))
+    _keep_rows(tables, xs, np.array([x.offset for x in cells], np.int64).reshape(-1, len(xs)))
+
+
+def _starred_table(tables: ConstraintTables, arguments: Arguments, suffix: str) -> None:
+    """Restrict the variables to the listed tuples, with all values in the place of a star."""
+    xs, cells, stars = arguments
+    domains = [x.of(np.array(tables.domains[x.var])).tolist() if x.var >= 0 else [x.offset] for x in xs]
+    choices = [
+        [
+            domain if star.offset else [x.offset]
+            for domain, x, star in zip(
+                domains, cells[first : first + len(xs)], stars[first : first + len(xs)], strict=True
+            )
+        ]
+        for first in range(0, len(cells), len(xs))
+    ]
+    count = sum(math.prod(map(len, row)) for row in choices)
+    if count > tables.limit:
+        raise tables.too_large(f"has {count:,} tuples without stars, more than {tables.limit:,}")
+    rows = [full for row in choices for full in itertools.product(*row)]
+    _keep_rows(tables, xs, np.array(rows, np.int64).reshape(-1, len(xs)))
+
+
+def _keep_rows(tables: ConstraintTables, xs: Sequence[View], rows: Integers) -> None:
     columns: dict[int, Integers] = {}
     marks = np.ones(len(rows), bool)
     for x, column in zip(xs, rows.T, strict=True):
@@ -337,6 +362,7 @@ RULES: dict[str, Rule] = {
     **{f"all_different_{name}": _all_different for name in ("value", "bounds", "domain", "domain_cpu", "domain_gpu")},
     **{f"array_{kind}_element": _element for kind in ("int", "bool", "var_int", "var_bool")},
     **{f"table_{kind}": _table for kind in _KINDS},
+    "table_starred": _starred_table,
     "all_different_except_0": _all_different_except_0,
     "count_eq": _count,
     "global_cardinality": partial(_cardinality, closed=False),

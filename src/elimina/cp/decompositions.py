@@ -112,16 +112,19 @@ def _inverse(model: DerivedConstraints, xs: Sequence[Operand], ys: Sequence[Oper
     )
 
 
-def _table(model: DerivedConstraints, xs: Sequence[Operand], rows: Iterable[Sequence[int]]) -> Operand:
+def _table(model: DerivedConstraints, xs: Sequence[Operand], rows: Iterable[Sequence[int | None]]) -> Operand:
     expressions = _expressions(model, "table", xs)
     tuples = dict.fromkeys(rows_of(len(expressions), rows))
     # Tuples with the same value of a variable share its Boolean.
     are_equal = {
-        (column, row[column]): expressions[column] == whole(row[column], "a value of a row")
+        (column, value): expressions[column] == whole(value, "a value of a row")
         for row in tuples
-        for column in range(len(row))
+        for column, value in enumerate(row)
+        if value is not None
     }
-    return _any(_all(are_equal[cell] for cell in enumerate(row)) for row in tuples)
+    return _any(
+        _all(are_equal[column, value] for column, value in enumerate(row) if value is not None) for row in tuples
+    )
 
 
 def _regular(

@@ -83,7 +83,10 @@ _FORMS: dict[str, _Form] = {
     "diffn_nonstrict": _Form("fzn_diffn_nonstrict", ones=4),
     "no_overlap": _Form("fzn_disjunctive", ones=2, other_name="elimina_no_overlap"),
     "no_overlap_strict": _Form("fzn_disjunctive_strict", ones=2, other_name="elimina_no_overlap_strict"),
-    **{name: _Form(f"elimina_{name}") for name in ("reservoir", "transition_times", "weighted_circuit")},
+    **{
+        name: _Form(f"elimina_{name}")
+        for name in ("reservoir", "table_starred", "transition_times", "weighted_circuit")
+    },
     **{
         name: _Form(f"fzn_{name}")
         for name in (

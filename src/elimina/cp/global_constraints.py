@@ -150,8 +150,12 @@ class GlobalConstraints(SchedulingConstraints, SoftConstraints):
         )
         return length, has
 
-    def table(self, xs: Sequence[Operand], rows: Iterable[Sequence[int]]) -> None:
+    def table(self, xs: Sequence[Operand], rows: Iterable[Sequence[int | None]]) -> None:
         """Restrict the variables to listed tuples; domain consistent (Demeulenaere and others, CP 2016).
+
+        Args:
+            xs: Variables.
+            rows: Tuples with a value for each variable; None stands for any value.
 
         Raises:
             InputError: A row does not have a value for each variable.
@@ -165,7 +169,11 @@ class GlobalConstraints(SchedulingConstraints, SoftConstraints):
             [[0, 3], [2, 1]]
         """
         xs = several(xs, "table")
-        self.post("table_int", xs, [x for row in rows_of(len(xs), rows) for x in row])
+        cells = [x for row in rows_of(len(xs), rows) for x in row]
+        if None not in cells:
+            self.post("table_int", xs, cells)
+            return
+        self.post("table_starred", xs, [0 if x is None else x for x in cells], [int(x is None) for x in cells])
 
     def regular(
         self, xs: Sequence[Operand], transitions: Sequence[Mapping[int, int]], start: int, accepting: Iterable[int]
@@ -285,7 +293,7 @@ class GlobalConstraints(SchedulingConstraints, SoftConstraints):
         self.post("bin_packing_load", *(several(xs, "bin_packing_load") for xs in (loads, bins)), plain)
 
 
-def rows_of(count: int, rows: Iterable[Sequence[int]]) -> list[tuple[int, ...]]:
+def rows_of(count: int, rows: Iterable[Sequence[int | None]]) -> list[tuple[int | None, ...]]:
     """Return the rows of a table as tuples.
 
     Raises:

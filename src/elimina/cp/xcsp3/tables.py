@@ -8,7 +8,7 @@ import math
 import operator
 import re
 from collections.abc import Callable, Container, Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -121,8 +121,9 @@ def post_table(terms: Terms, xs: Sequence[Operand], rows: Sequence[Row], is_posi
     domains = [terms.model.domain(x) for x in xs]
     members = [domain if isinstance(domain, range) else frozenset(domain) for domain in domains]
     choices = [_choices(row, list(zip(domains, members, strict=True))) for row in rows]
-    if is_positive and sum(math.prod(map(len, each)) for each in choices) <= MAX_CELLS:
-        terms.model.table(xs, _expanded(rows, choices))
+    starred = [_starred(row, each) for row, each in zip(rows, choices, strict=True)]
+    if is_positive and sum(math.prod(map(len, each)) for each in starred) <= MAX_CELLS:
+        terms.model.table(xs, _expanded(rows, starred))
     elif is_positive:
         booleans = [terms.model.all_of(_truths(terms, xs, row)) for row in rows]
         terms.model.clause(booleans)
@@ -158,11 +159,18 @@ def _choices(row: Row, domains: Sequence[tuple[Sequence[int], Container[int]]]) 
     return choices
 
 
-def _expanded(rows: Sequence[Row], choices: Sequence[Sequence[Sequence[int]]]) -> list[tuple[int, ...]]:
-    def fulfils(row: Row, full: tuple[int, ...]) -> bool:
+def _starred(row: Row, choices: Sequence[Sequence[int]]) -> list[Sequence[int | None]]:
+    """Return the choices with a star for each cell that may have any value, if no cell is compared with others."""
+    if any(cell.columns for cell in row):
+        return list(choices)
+    return [[None] if cell.operator == "any" else each for cell, each in zip(row, choices, strict=True)]
+
+
+def _expanded(rows: Sequence[Row], choices: Sequence[Sequence[Sequence[Any]]]) -> list[tuple[Any, ...]]:
+    def fulfils(row: Row, full: tuple[Any, ...]) -> bool:
         return all(cell.holds(position, full) for position, cell in enumerate(row) if cell.columns)
 
-    full_rows: Iterable[tuple[int, ...]] = itertools.chain.from_iterable(
+    full_rows: Iterable[tuple[Any, ...]] = itertools.chain.from_iterable(
         (full for full in itertools.product(*each) if fulfils(row, full))
         for row, each in zip(rows, choices, strict=True)
     )

@@ -1,0 +1,12 @@
+// Tasks that pairwise exclude each other, on some resource or by precedences, run one after another: cliques of such tasks get a
+// constraint of their own (Baptiste and Le Pape, Constraints 5, 2000).
+#pragma once
+
+namespace elimina::cp {
+
+class Solver;
+
+// Call it at the root, before the search.
+void post_exclusive_tasks(Solver& solver);
+
+}  // namespace elimina::cp

@@ -1,0 +1,71 @@
+// Neighbourhoods of schedules: tasks outside keep their order on each resource, not their starts (partial order schedules: Policella,
+// Smith, Cesta and Oddi, ICAPS 2004; in large neighbourhood search: Godard, Laborie and Nuijten, ICAPS 2005).
+#pragma once
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include "branching.hpp"
+
+namespace elimina::cp {
+
+// Tasks that share a capacity.
+struct TaskGroup {
+  Views starts, durations, demands;
+  View capacity;
+};
+
+// Precedences that hold until they are replaced.
+class PartialOrder final : public Propagator {
+ public:
+  explicit PartialOrder(const std::vector<TaskGroup>& groups) : Propagator(Priority::linear), groups_(groups) {}
+
+  void attach(Engine& engine) override;
+  Outcome propagate(Engine& engine) override;
+
+ private:
+  friend class TaskNeighbourhood;
+  struct Precedence {
+    View before, duration, after;
+    Value key;  // start of the second task in the incumbent
+  };
+
+  const std::vector<TaskGroup>& groups_;
+  std::vector<Precedence> precedences_;
+};
+
+class TaskNeighbourhood {
+ public:
+  // Posts a propagator.
+  TaskNeighbourhood(Engine& engine, std::vector<TaskGroup> groups);
+
+  // Keeps the order of all tasks of `best` but those of a random window of time, or of a random set.
+  void fix(Engine& engine, const Values& best, Random& random);
+  void clear() { order_->precedences_.clear(); }
+
+  // The earliest start of a task that has none, with the tasks that are postponed left out; tasks are postponed as long as their earliest
+  // start is the one after the refuted one (Le Pape and others, 1994).
+  std::optional<Decision> earliest(const Domains& d, Random& random) const;
+  bool is_open(const Domains& d) const;
+  void postpone(View start, Value refuted) { refuted_[static_cast<std::size_t>(start.var)] = refuted; }
+  void forget(View start) { refuted_[static_cast<std::size_t>(start.var)] = kNone; }
+
+  void widen() { released_ = std::min(released_ * 1.1, 1.0); }
+  void narrow() { released_ = std::max(released_ * 0.95, 0.02); }
+
+ private:
+  static constexpr Value kNone = std::numeric_limits<Value>::min();
+
+  void release(const Values& best, Random& random);
+  void chain(const TaskGroup& group, const Values& best);
+
+  std::vector<TaskGroup> groups_;
+  PartialOrder* order_;
+  Views starts_;                   // of all groups, each variable once
+  std::vector<char> is_released_;  // by variable
+  Values refuted_;                 // by variable
+  double released_ = 0.3;          // share of the tasks
+};
+
+}  // namespace elimina::cp
