@@ -12,6 +12,7 @@
 #include <optional>
 #include <tuple>
 
+#include "cheapest_words.hpp"
 #include "cp/implied_bounds.hpp"
 #include "device_kind.hpp"
 #include "module.hpp"
@@ -190,20 +191,31 @@ Values sizes(const Model& model) {
   return result;
 }
 
-// Propagates to a fixpoint; nothing if the time passed before it was reached.
+// Propagates to a fixpoint; nothing if the time passed before it was reached. Raises what a signal's handler raised.
 std::optional<bool> propagate(Model& model, double seconds) {
   model.searched = true;
-  nb::gil_scoped_release release;
   Engine& engine = model.solver.engine();
   const auto start = std::chrono::steady_clock::now();
+  bool is_interrupted = false, is_consistent = false;
   // Bounds of wide domains may change by one at a time, so a fixpoint may take long.
-  engine.watch(
-      [=] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() <= seconds; });
-  const bool holds = engine.propagate();
+  engine.watch([&] {
+    const nb::gil_scoped_acquire gil;
+    is_interrupted = PyErr_CheckSignals() != 0;
+    return !is_interrupted &&
+           std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() <= seconds;
+  });
+  try {
+    const nb::gil_scoped_release release;
+    is_consistent = engine.propagate();
+  } catch (...) {
+    engine.watch({});
+    throw;
+  }
   const bool is_late = engine.stopped();
   engine.watch({});
+  if (is_interrupted) throw nb::python_error();
   if (is_late) return std::nullopt;
-  return holds;
+  return is_consistent;
 }
 
 // Decides and propagates on a new level; returns false if that fails, and the level stays.
@@ -235,6 +247,7 @@ Statements statements_of(std::vector<std::pair<Value, Value>> bounds, const std:
 }  // namespace
 
 void bind_cp(nb::module_& m) {
+  bind_cheapest_words(m);
   nb::register_exception_translator([](const std::exception_ptr& pointer, void*) {
     try {
       std::rethrow_exception(pointer);
@@ -322,6 +335,22 @@ void bind_cp(nb::module_& m) {
       .def("raise_bound", &Searching::raise_bound, "bound"_a, "Raise the lower bound, between calls of `next`.")
       .def("adopt", &Searching::adopt, "solution"_a,
            "Take over a solution, the values of all variables; later ones have to be better.")
+      .def(
+          "set_costs",
+          [](Searching& search, const Numbers& rows, Value unit, Value offset) {
+            if (rows.ndim() != 2 || rows.shape(1) != 3 || unit < 1)
+              throw nb::value_error("costs are k rows of variable, value and cost, in units above 0");
+            std::vector<ValueCosts::Entry> entries;
+            for (std::size_t i = 0; i < rows.shape(0); ++i) {
+              const std::int64_t* row = rows.data() + 3 * i;
+              if (row[0] < 0 || row[0] > kMostVariables) throw nb::index_error("there is no such variable");
+              entries.push_back({static_cast<int>(row[0]), row[1], row[2]});
+            }
+            search.set_costs(std::move(entries), unit, offset);
+          },
+          "rows"_a, "unit"_a, "offset"_a,
+          "Set costs of values: rows of variable, value and the least cost of solutions with it that are better than "
+          "the incumbent. Their objective is at least the cost over the unit, plus the offset.")
       .def("solution", &Searching::solution, "Return the values of all variables in the last solution.")
       .def("origin", &Searching::origin, "Return the name of the schedule's part that reached the solution.")
       .def("statistics", &Searching::statistics);

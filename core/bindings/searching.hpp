@@ -61,6 +61,11 @@ class Searching {
     search_->adopt(solution);
   }
 
+  void set_costs(std::vector<ValueCosts::Entry> entries, Value unit, Value offset) {
+    if (busy_) throw nanobind::value_error("the search goes on in another thread");
+    search_->set_costs(std::make_shared<const ValueCosts>(std::move(entries), unit, offset));
+  }
+
   nanobind::dict statistics() const {
     const Statistics s = search_->statistics();
     nanobind::dict result;

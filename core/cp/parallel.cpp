@@ -8,7 +8,8 @@ namespace elimina::cp {
 namespace {
 
 constexpr std::size_t kPartsEach = 30, kMostWaiting = 256;
-constexpr double kPauseSeconds = 0.1, kRaceSeconds = 2, kPollSeconds = 0.02;
+constexpr double kRaceSeconds = 2, kPollSeconds = 0.02;
+constexpr double kPauses[] = {0.1, 2};  // seconds
 
 Value value_of(View x, const Values& solution) {
   return x.scale * solution[static_cast<std::size_t>(x.var)] + x.offset;
@@ -20,23 +21,25 @@ ParallelSearch::ParallelSearch(const std::vector<Solver*>& copies, Options optio
   for (std::size_t i = 0; i < copies.size(); ++i) {
     workers_.push_back(std::make_unique<Worker>());
     Worker& worker = *workers_.back();
-    Options own = options_;
-    own.seed = options_.seed + i;
-    own.seconds = std::numeric_limits<double>::infinity();
-    own.nodes = own.failures = ~std::uint64_t{0};
-    own.shared_best = &best_;
-    own.shared_bound = &bound_;
-    own.pauses = false;
+    Options options_of_worker = options_;
+    options_of_worker.seed = options_.seed + i;
+    options_of_worker.seconds = std::numeric_limits<double>::infinity();
+    options_of_worker.nodes = options_of_worker.failures = ~std::uint64_t{0};
+    options_of_worker.shared_best = &best_;
+    options_of_worker.shared_bound = &bound_;
+    options_of_worker.shared_costs = &costs_;
+    options_of_worker.pauses = false;
     if (options_.portfolio) {
-      own.rows = rows_of_thread(portfolio_rows(options_.stretch_scale, options_.has_orderings), i, copies.size());
-      own.part_rows = portfolio_rows(options_.stretch_scale, options_.has_orderings);
+      options_of_worker.rows =
+          rows_of_thread(portfolio_rows(options_.stretch_scale, options_.has_orderings), i, copies.size());
+      options_of_worker.part_rows = portfolio_rows(options_.stretch_scale, options_.has_orderings);
     }
-    own.poll = [this, &worker] {
+    options_of_worker.poll = [this, &worker] {
       update_statistics(worker);
       if (is_splitting_ && has_ended()) stop_ = true;
       return !stop_ && !(is_racing_ && elapsed() > kRaceSeconds);
     };
-    worker.search = std::make_unique<Search>(*copies[i], std::move(own));
+    worker.search = std::make_unique<Search>(*copies[i], std::move(options_of_worker));
   }
 }
 
@@ -80,8 +83,8 @@ Finder::Status ParallelSearch::next() {
     if (!waiting_.empty()) break;
     lock.unlock();
     if (has_ended()) leave();
-    else if (options_.pauses && elapsed() > kPauseSeconds) {
-      options_.pauses = false;
+    else if (options_.pauses && pauses_ < std::size(kPauses) && elapsed() > kPauses[pauses_]) {
+      ++pauses_;
       return Status::paused;
     }
     lock.lock();

@@ -29,6 +29,7 @@ class ParallelSearch final : public Finder {
   Value bound() const override { return std::min(bound_.load(), best_.load()); }
   void raise_bound(Value bound) override;
   void adopt(const Values& solution) override;
+  void set_costs(std::shared_ptr<const ValueCosts> costs) override { costs_.set(std::move(costs)); }
 
  private:
   using Part = std::vector<Decision>;
@@ -66,10 +67,12 @@ class ParallelSearch final : public Finder {
   Status end_ = Status::complete;
   std::chrono::steady_clock::time_point start_;
   double seconds_ = 0, polled_ = 0;
+  std::size_t pauses_ = 0;
   bool begun_ = false, is_splitting_ = false;
 
   std::atomic<bool> stop_ = false, is_racing_ = false;
   std::atomic<Value> best_ = kNoValue, bound_ = kNoBound;
+  SharedValueCosts costs_;
   std::mutex mutex_;  // guards the members below
   std::condition_variable changed_, room_;
   std::deque<Offer> waiting_;

@@ -37,7 +37,7 @@ bool Schedule::has(Scope scope) const {
 }
 
 bool Schedule::has_free() const {
-  return std::any_of(rows_.begin(), rows_.end(), [](const Row& row) { return row.is_free; });
+  return std::any_of(rows_.begin(), rows_.end(), [](const Row& row) { return row.ordering != Ordering::model; });
 }
 
 bool Schedule::restarts() const {
@@ -50,23 +50,29 @@ std::vector<Row> portfolio_rows(double scale, bool has_orderings) {
   std::vector<Row> rows;
   // The model's ordering may be a good one, so it comes first. Its nogoods let it resume where it was cut off.
   if (has_orderings)
-    rows.push_back({Scope::tree, false, 0.125, {Restarts::Kind::geometric, std::max(1.0, 500 * scale), 1.5}});
+    rows.push_back({Scope::tree, Ordering::model, 0.125, {Restarts::Kind::geometric, std::max(1.0, 500 * scale), 1.5}});
   // The best row for proofs, and for models without orderings.
-  rows.push_back({Scope::tree, true, 0.375, pace});
+  rows.push_back({Scope::tree, Ordering::free, 0.375, pace});
   // Searches near the incumbent, with values that the model prefers, such as early starts of tasks.
-  rows.push_back({Scope::neighbourhood, true, 0.25, pace});
-  rows.push_back({Scope::neighbourhood, false, 0.25, pace});
+  rows.push_back({Scope::neighbourhood, Ordering::free, 0.25, pace});
+  rows.push_back({Scope::neighbourhood, Ordering::model, 0.25, pace});
+  // Starts of tasks that keep their values leave no room to shorten a schedule.
+  rows.push_back({Scope::task_neighbourhood, Ordering::model, 0.5, pace});
+  // Where a relaxation is close, its cheapest values are those of good solutions.
+  rows.push_back({Scope::tree, Ordering::costs, 0.125, pace});
+  rows.push_back({Scope::neighbourhood, Ordering::costs, 0.25, pace});
   // The bound often equals the optimum after a few hundred failures; later targets would then waste their share, so it
   // is small.
-  rows.push_back({Scope::target, true, 0.125, pace});
+  rows.push_back({Scope::target, Ordering::free, 0.125, pace});
   return rows;
 }
 
 std::vector<Row> forced_rows(const Restarts& restarts, bool free, bool relaxes) {
   const bool has_pace = restarts.kind != Restarts::Kind::none;
   const Restarts pace = has_pace || !(free || relaxes) ? restarts : kLuby;
-  if (!relaxes) return {{Scope::tree, free, 1, pace}};
-  return {{Scope::tree, free, 0.5, pace}, {Scope::neighbourhood, free, 0.5, pace}};
+  const Ordering ordering = free ? Ordering::free : Ordering::model;
+  if (!relaxes) return {{Scope::tree, ordering, 1, pace}};
+  return {{Scope::tree, ordering, 0.5, pace}, {Scope::neighbourhood, ordering, 0.5, pace}};
 }
 
 std::vector<Row> rows_of_thread(const std::vector<Row>& rows, std::size_t thread, std::size_t threads) {
@@ -75,7 +81,7 @@ std::vector<Row> rows_of_thread(const std::vector<Row>& rows, std::size_t thread
   std::vector<Row> result;
   for (std::size_t i = thread; i < rows.size(); i += threads) result.push_back(rows[i]);
   // Without an incumbent, only rows of the whole tree apply.
-  if (result.front().scope != Scope::tree) result.insert(result.begin(), {Scope::tree, true, 0.125, kLuby});
+  if (result.front().scope != Scope::tree) result.insert(result.begin(), {Scope::tree, Ordering::free, 0.125, kLuby});
   return result;
 }
 

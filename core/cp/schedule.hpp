@@ -15,14 +15,18 @@ struct Restarts {
   double cutoff(std::uint64_t round) const;
 };
 
-// Part of the tree that a stretch searches: all of it; assignments near the incumbent (large neighbourhood search); or
-// solutions with an objective of at most a target. Refuting a target gives a lower bound (destructive lower bounds,
-// Klein and Scholl, 1999).
-enum class Scope : std::uint8_t { tree, neighbourhood, target };
+// Part of the tree that a stretch searches: all of it; assignments near the incumbent (large neighbourhood search);
+// schedules near the incumbent; or solutions with an objective of at most a target. Refuting a target gives a lower
+// bound (destructive lower bounds, Klein and Scholl, 1999).
+enum class Scope : std::uint8_t { tree, neighbourhood, task_neighbourhood, target };
+
+// Orderings of a stretch: the model's; dom/wdeg with the last conflict and saved values; or the costs of values in a
+// relaxation.
+enum class Ordering : std::uint8_t { model, free, costs };
 
 struct Row {
   Scope scope;
-  bool is_free;       // dom/wdeg, the last conflict and saved values instead of the model's orderings
+  Ordering ordering;
   double share;       // share of the work, counted in calls of propagators, so that runs are equal on all machines
   Restarts restarts;  // rule for the failures after which a stretch ends
 };

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "exclusive_tasks.hpp"
+
 namespace elimina::cp {
 
 namespace {
@@ -18,11 +20,28 @@ Rule remaining(const Solver& solver, const std::vector<Rule>& rules) {
   return rest;
 }
 
+// Starts of tasks among the variables without a rule: the earliest one first, as schedules are built.
+Rule starts_of(const Solver& solver, const Rule& rest) {
+  std::vector<bool> is_start(static_cast<std::size_t>(solver.variables()), false);
+  for (const TaskGroup& group : solver.task_groups())
+    for (const View x : group.starts) is_start[static_cast<std::size_t>(x.var)] = true;
+  Rule starts{{}, VariableOrdering::smallest, ValueOrdering::min};
+  for (const View x : rest.xs)
+    if (is_start[static_cast<std::size_t>(x.var)]) starts.xs.push_back(x);
+  return starts;
+}
+
 // Factor by which a failure counts more than the previous one: one of a thousand failures ago counts about a third.
 constexpr double kWeightGrowth = 1.001;
 
 // Failures of the first stretches that try to refute a target; raised once even the smallest step is too hard.
 constexpr double kTargetFailures = 100;
+
+// Seconds of search after which it pauses for other methods.
+constexpr double kPauses[] = {0, 2};
+
+// Searches for a target halve larger intervals.
+constexpr Value kMaxTriedValues = 16;
 
 std::vector<Row> rows_of(const Options& options) {
   if (!options.rows.empty()) return options.rows;
@@ -74,12 +93,18 @@ void Search::leave() {
 // that is searched, and for restarts.
 void Search::begin() {
   begun_ = true;
-  failed_ = is_infeasible_ = !engine_.propagate();
+  failed_ = !engine_.propagate();
+  if (!failed_ && (options_.portfolio || schedule_.has_free())) {
+    post_exclusive_tasks(solver_);
+    failed_ = !engine_.propagate();
+  }
+  is_infeasible_ = failed_;
   if (options_.minimise && !failed_) raise_bound(engine_.domains().lo(*options_.minimise));
   ++statistics_.nodes;
   engine_.mark();
   const Rule rest = remaining(solver_, options_.rules);
   for (const Rule& rule : options_.rules) branchers_.emplace_back(engine_, rule);
+  if (const Rule starts = starts_of(solver_, rest); !starts.xs.empty()) branchers_.emplace_back(engine_, starts);
   branchers_.emplace_back(engine_, rest);
   if (options_.portfolio || schedule_.has_free()) {
     value_orderings_.resize(static_cast<std::size_t>(solver_.variables()));
@@ -93,6 +118,11 @@ void Search::begin() {
     if (!solver_.orders().empty()) order_brancher_.emplace(engine_, solver_.orders());
     if (neighbourhood_)
       free_neighbourhood_.emplace(order_brancher_ ? Relaxation{order_brancher_->variables(), {}} : *options_.relax);
+  }
+  if (neighbourhood_ && options_.portfolio) {
+    cost_neighbourhood_.emplace(*options_.relax);
+    // The orders of tasks in turn are variables, which the neighbourhoods above keep.
+    if (!order_brancher_ && !solver_.task_groups().empty()) task_neighbourhood_.emplace(engine_, solver_.task_groups());
   }
   if (options_.portfolio || schedule_.restarts()) {
     auto nogoods = std::make_unique<Nogoods>();
@@ -125,7 +155,28 @@ void Search::begin_hints() {
 
 // A free search keeps orders of tasks, if the model has any, so it has a neighbourhood with a size of its own.
 Neighbourhood& Search::neighbourhood() {
-  return schedule_.row().is_free && free_neighbourhood_ ? *free_neighbourhood_ : *neighbourhood_;
+  switch (schedule_.row().ordering) {
+    case Ordering::free: return free_neighbourhood_ ? *free_neighbourhood_ : *neighbourhood_;
+    case Ordering::costs: return *cost_neighbourhood_;
+    default: return *neighbourhood_;
+  }
+}
+
+void Search::widen() {
+  if (schedule_.row().scope == Scope::neighbourhood) neighbourhood().widen();
+  if (schedule_.row().scope == Scope::task_neighbourhood) task_neighbourhood_->widen();
+}
+
+void Search::narrow() {
+  if (schedule_.row().scope == Scope::neighbourhood) neighbourhood().narrow();
+  if (schedule_.row().scope == Scope::task_neighbourhood) task_neighbourhood_->narrow();
+}
+
+// Removes values with which no solution is better than the incumbent.
+bool Search::exclude_costs() {
+  if (!costs_ && options_.shared_costs) costs_ = options_.shared_costs->get();
+  const Value best = incumbent();
+  return !costs_ || best == kNoValue || costs_->filter(engine_.domains(), best, next_cost_);
 }
 
 void Search::unwind(std::size_t level) {
@@ -140,6 +191,8 @@ void Search::enter(const std::vector<Decision>& decisions) {
   refuted_.clear();
   conflict_.reset();
   hint_brancher_.reset();
+  if (task_neighbourhood_) task_neighbourhood_->clear();
+  next_cost_ = 0;
   at_solution_ = is_refuted_ = false;
   has_stretch_ = true;
   // Facts of a part do not hold outside it.
@@ -155,10 +208,21 @@ void Search::enter(const std::vector<Decision>& decisions) {
   engine_.mark();
 }
 
+// True if each task without a start was postponed, and nothing has changed its earliest start since.
+bool Search::is_dead_end() {
+  for (const Refuted& refuted : refuted_)
+    if (refuted.decision.test == Test::is) task_neighbourhood_->postpone(refuted.decision.x, refuted.decision.value);
+  earliest_ = task_neighbourhood_->earliest(engine_.domains(), random_);
+  const bool result = !earliest_ && task_neighbourhood_->is_open(engine_.domains());
+  for (const Refuted& refuted : refuted_) task_neighbourhood_->forget(refuted.decision.x);
+  return result;
+}
+
 std::optional<Decision> Search::decision() {
   Decision hint;
+  if (schedule_.row().scope == Scope::task_neighbourhood && earliest_) return *std::exchange(earliest_, {});
   if (hint_brancher_ && hint_brancher_->decide(engine_, hint)) return hint;
-  if (!schedule_.row().is_free) {
+  if (follows_orderings()) {
     const auto decision = chosen();
     return decision && !hinted_.empty() ? prefer(engine_.domains(), *decision, hinted_) : decision;
   }
@@ -166,6 +230,11 @@ std::optional<Decision> Search::decision() {
   // choice even after it got a value.
   const Domains& d = engine_.domains();
   std::optional<Decision> decision;
+  if (schedule_.row().ordering == Ordering::costs) {
+    if (conflict_ && !d.fixed(*conflict_)) decision = costs_->decide(d, *conflict_);
+    if (!decision) decision = costs_->decide(engine_);
+    if (decision) return decision;
+  }
   if (conflict_ && !d.fixed(*conflict_)) {
     if (order_brancher_) decision = order_brancher_->decide(d, *conflict_);
     if (!decision)
@@ -174,13 +243,17 @@ std::optional<Decision> Search::decision() {
     if (order_brancher_) decision = order_brancher_->decide(engine_);
     if (!decision) decision = chosen();
   }
+  // Half of a window is refuted as fast as a start, and excludes more.
+  if (decision && schedule_.row().scope == Scope::target && d.is_interval(decision->x) &&
+      d.size(decision->x) > kMaxTriedValues)
+    return Decision{decision->x, Test::at_most, floor_div(d.lo(decision->x) + d.hi(decision->x), 2)};
   if (!decision || phase_.empty() || (order_brancher_ && order_brancher_->is_start(decision->x))) return decision;
   return prefer(d, *decision, phase_);
 }
 
 std::optional<Decision> Search::chosen() {
   Decision decision;
-  for (Brancher& b : schedule_.row().is_free ? free_branchers_ : branchers_)
+  for (Brancher& b : follows_orderings() ? branchers_ : free_branchers_)
     if (b.decide(engine_, random_, decision)) return decision;
   return std::nullopt;
 }
@@ -230,6 +303,10 @@ Search::Turn Search::step() {
 }
 
 Search::Turn Search::descend() {
+  if (schedule_.row().scope == Scope::task_neighbourhood && is_dead_end()) {
+    failed_ = true;
+    return Turn::go_on;
+  }
   const auto chosen = decision();
   if (!chosen) return found();
   engine_.mark();
@@ -250,9 +327,10 @@ const char* Search::stretch() const {
   if (hint_brancher_) return "hints";
   const Row& row = schedule_.row();
   switch (row.scope) {
-    case Scope::neighbourhood: return "neighbourhood";
+    case Scope::neighbourhood:
+    case Scope::task_neighbourhood: return "neighbourhood";
     case Scope::target: return "target";
-    default: return row.is_free ? "free search" : "orderings";
+    default: return row.ordering == Ordering::model ? "orderings" : "free search";
   }
 }
 
@@ -324,11 +402,12 @@ bool Search::back() {
 Search::Turn Search::fail() {
   ++statistics_.failures;
   const Row& row = schedule_.row();
-  if (row.is_free && !path_.empty() && (!conflict_ || engine_.domains().fixed(*conflict_))) conflict_ = path_.back().x;
+  if (row.ordering != Ordering::model && !path_.empty() && (!conflict_ || engine_.domains().fixed(*conflict_)))
+    conflict_ = path_.back().x;
   const double failures = static_cast<double>(statistics_.failures - failures_at_restart_);
   const double cutoff = row.scope == Scope::target ? target_.failures() : schedule_.cutoff();
   if (path_.empty() || failures < cutoff) return go_back();
-  if (row.scope == Scope::neighbourhood) neighbourhood().narrow();
+  narrow();
   if (row.scope == Scope::target) target_.shrink();
   return restart();
 }
@@ -342,7 +421,7 @@ Search::Turn Search::go_back() {
     if (!is_part_ && incumbent() != kNoValue) raise_bound(incumbent());
     return Turn::complete;
   }
-  if (scope == Scope::neighbourhood) neighbourhood().widen();
+  widen();
   if (scope == Scope::target) {
     raise_bound(target_.value() + 1);
     target_.grow();
@@ -353,18 +432,21 @@ Search::Turn Search::go_back() {
 Search::Turn Search::restart() {
   ++statistics_.restarts;
   unwind(outside_ + 1);
+  if (task_neighbourhood_) task_neighbourhood_->clear();
   if (schedule_.row().scope == Scope::tree) record();
   path_.clear();
   refuted_.clear();
   failed_ = has_stretch_ = false;
   hint_brancher_.reset();
-  return std::exchange(options_.pauses, false) ? Turn::paused : Turn::go_on;
+  if (!options_.pauses || pauses_ == std::size(kPauses) || elapsed() < kPauses[pauses_]) return Turn::go_on;
+  ++pauses_;
+  return Turn::paused;
 }
 
 // Begins a stretch, on the level of facts that hold for all better solutions.
 void Search::start_stretch() {
   ++statistics_.nodes;
-  failed_ = is_refuted_ = !bounded() || !is_aimed() || !engine_.propagate();
+  failed_ = is_refuted_ = !bounded() || !is_aimed() || !exclude_costs() || !engine_.propagate();
   if (options_.minimise && !failed_ && !is_part_) raise_bound(engine_.domains().lo(*options_.minimise));
   engine_.mark();
   has_stretch_ = true;
@@ -378,6 +460,10 @@ void Search::start_stretch() {
   switch (schedule_.row().scope) {
     case Scope::tree: return;
     case Scope::neighbourhood: return neighbourhood().fix(engine_, solution_, random_);
+    case Scope::task_neighbourhood:
+      task_neighbourhood_->fix(engine_, solution_, random_);
+      failed_ = !engine_.propagate();
+      return;
     case Scope::target:
       target_.set(d.lo(*options_.minimise), d.hi(*options_.minimise));
       failed_ = !d.set_hi(*options_.minimise, target_.value()) || !engine_.propagate();
@@ -385,7 +471,9 @@ void Search::start_stretch() {
 }
 
 bool Search::applies(const Row& row) const {
+  if (row.ordering == Ordering::costs && !costs_) return false;
   if (row.scope == Scope::tree || failed_) return row.scope == Scope::tree;
+  if (row.scope == Scope::task_neighbourhood) return task_neighbourhood_ && !solution_.empty();
   if (row.scope == Scope::neighbourhood) return neighbourhood_ && !solution_.empty();
   const Domains& d = engine_.domains();
   return options_.minimise && !is_part_ && d.lo(*options_.minimise) < d.hi(*options_.minimise);

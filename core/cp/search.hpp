@@ -10,6 +10,7 @@
 #include "nogoods.hpp"
 #include "schedule.hpp"
 #include "solver.hpp"
+#include "value_costs.hpp"
 
 namespace elimina::cp {
 
@@ -32,7 +33,7 @@ struct Options {
   bool has_orderings = false;  // true if the model has orderings, which come first
   std::vector<Row> rows;       // rows of the search and of its parts (`enter`); empty: made from the options above
   std::vector<Row> part_rows;
-  // `next` returns `paused` once if the first stretch of the schedule does not end the search.
+  // `next` returns `paused` after the first stretch of the schedule, and once more after two seconds.
   bool pauses = false;
   std::uint64_t seed = 0;
   double seconds = std::numeric_limits<double>::infinity();
@@ -42,6 +43,7 @@ struct Options {
   // or kNoBound.
   const std::atomic<Value>* shared_best = nullptr;
   std::atomic<Value>* shared_bound = nullptr;
+  const SharedValueCosts* shared_costs = nullptr;
 };
 
 struct Statistics {
@@ -72,6 +74,8 @@ class Finder {
   virtual void raise_bound(Value bound) = 0;
   // Takes a better solution found elsewhere; later ones have to be better than this.
   virtual void adopt(const Values& solution) = 0;
+  // Takes costs of values, for solutions that are better than the incumbent.
+  virtual void set_costs(std::shared_ptr<const ValueCosts> costs) = 0;
 };
 
 // Targets: values of the objective for stretches to refute, in steps that grow with each refutation.
@@ -108,6 +112,7 @@ class Search final : public Finder {
   Value bound() const override;
   void raise_bound(Value bound) override;
   void adopt(const Values& solution) override;
+  void set_costs(std::shared_ptr<const ValueCosts> costs) override { costs_ = std::move(costs); }
 
   // Restarts below decisions: `next` then returns solutions below them. Unless `has_failed()`, `decision` is the next
   // decision, or none if all variables have values.
@@ -135,6 +140,11 @@ class Search final : public Finder {
   bool is_aimed();
   void unwind(std::size_t level);
   Neighbourhood& neighbourhood();
+  void widen();
+  void narrow();
+  bool exclude_costs();
+  bool is_dead_end();
+  bool follows_orderings() const { return schedule_.row().ordering == Ordering::model; }
   void record();
   Value incumbent() const;
   bool bounded();
@@ -159,7 +169,11 @@ class Search final : public Finder {
   std::optional<View> conflict_;                // variable of the last failed decision, kept until it has a value
   std::vector<ValueOrdering> value_orderings_;  // ordering of each variable, for free searches
   Random random_;
-  std::optional<Neighbourhood> neighbourhood_, free_neighbourhood_;
+  std::optional<Neighbourhood> neighbourhood_, free_neighbourhood_, cost_neighbourhood_;
+  std::optional<TaskNeighbourhood> task_neighbourhood_;
+  std::shared_ptr<const ValueCosts> costs_;
+  std::size_t next_cost_ = 0, pauses_ = 0;
+  std::optional<Decision> earliest_;  // decision of a neighbourhood of tasks
   // Values by variable; kNoValue: none. The model's orderings prefer hints, free searches prefer saved values.
   Values solution_, phase_, hinted_;
   std::optional<HintBrancher> hint_brancher_;  // used until the first restart

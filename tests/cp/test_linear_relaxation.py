@@ -120,3 +120,54 @@ def test_large_numbers_are_left_out() -> None:
     relaxation, bound = relaxed(model)
     assert len(relaxation.rows) == 1
     assert bound.lower_bound(None) == 1
+
+
+def spelled(rng: random.Random) -> tuple[cp.Model, list[cp.Expression], list[tuple[tuple[int, ...], int]]]:
+    """A model with automata, counts and costs; its variables, and all solutions with their values."""
+    model = cp.Model()
+    rows, days = rng.randint(1, 3), rng.randint(1, 3)
+    cells = [[model.int_var(sorted(rng.sample(range(3), rng.randint(1, 3)))) for _ in range(days)] for _ in range(rows)]
+    moves = [{s: rng.randrange(3) for s in range(3) if rng.random() < 0.8} for _ in range(3)]
+    ends = rng.sample(range(3), rng.randint(1, 3))
+    for row in cells:
+        if rng.random() < 0.8:
+            model.regular(row, moves, 0, ends)
+    for column in zip(*cells, strict=True):
+        model.cardinality(list(column), {rng.randrange(3): model.int_var(rng.randint(0, 1), rows)})
+    xs = list(itertools.chain.from_iterable(cells))
+    prices = [[rng.randint(-5, 9) for _ in range(3)] for _ in xs]
+    model.minimize(3 + model.sum(model.element(price, x) for price, x in zip(prices, xs, strict=True)))
+    plain = cp.Model()
+    plain._posts, plain._variables = model._posts, model._variables
+    copies = [cp.Expression(plain, x.terms, x.constant) for x in xs]
+    solutions = {tuple(s[copies]) for s in plain.solutions()}
+    return model, xs, [(s, 3 + sum(row[x] for row, x in zip(prices, s, strict=True))) for s in solutions]
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.integers(0, 10**9))
+def test_costs_of_values_are_never_above_the_best_solution_with_them(seed: int) -> None:
+    model, xs, solutions = spelled(random.Random(seed))
+    _, bound = relaxed(model)
+    value = bound.lower_bound(None)
+    costs = bound.value_costs()
+    best = min((value for _, value in solutions), default=None)
+    result = model.solve(options=cp.SearchOptions(restart_scale=1))
+    assert (result.status, result.value) == (("infeasible", None) if best is None else ("optimal", best))
+    if best is None or value is None or costs is None:
+        return
+    assert value + 3 <= best
+    places = {next(iter(x.terms)): place for place, x in enumerate(xs)}
+    for var, number, cost in costs.rows.tolist():
+        if var in places:
+            with_value = [v for s, v in solutions if s[places[var]] == number]
+            assert not with_value or -(-cost // costs.unit) + 3 <= min(with_value)
+
+
+def test_automata_are_part_of_the_relaxation() -> None:
+    model = cp.Model()
+    xs = model.int_vars(4, 0, 1)
+    model.regular(xs, [{0: 1, 1: 0}, {1: 0}], 0, [0, 1])  # no two 0 in a row
+    model.add(model.sum(xs) >= 1)
+    model.minimize(model.sum(xs))
+    assert relaxed(model)[1].lower_bound(None) == 2

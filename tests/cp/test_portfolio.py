@@ -59,7 +59,7 @@ def knapsack(rng: random.Random, count: int) -> tuple[cp.Model, int]:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_elimination_proves_knapsacks(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = tuple(row._replace(seconds=60.0) for row in bound_schedule.BOUND_ROWS)
+    rows = tuple(row._replace(seconds=(60.0, 60.0)) for row in bound_schedule.BOUND_ROWS)
     monkeypatch.setattr(bound_schedule, "BOUND_ROWS", rows)
     model, best = knapsack(random.Random(seed), 40)
     result = model.solve(options=cp.SearchOptions(fail_limit=10_000))
@@ -69,7 +69,7 @@ def test_elimination_proves_knapsacks(seed: int, monkeypatch: pytest.MonkeyPatch
 
 def test_the_gap_ends_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
     # The relaxation alone, with time on any machine: elimination may prove the optimum first.
-    monkeypatch.setattr(bound_schedule, "BOUND_ROWS", (bound_schedule.BOUND_ROWS[0]._replace(seconds=60.0),))
+    monkeypatch.setattr(bound_schedule, "BOUND_ROWS", (bound_schedule.BOUND_ROWS[0]._replace(seconds=(60.0, 60.0)),))
     model, _ = roster(random.Random(3), 8, 12, 2)
     result = calls.search(model, gap="20%")
     assert result.ended_by == "gap"

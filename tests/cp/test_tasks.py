@@ -390,3 +390,56 @@ def test_durations_in_any_sequence(post: Any, listed: Callable[[list[int]], Any]
     for wrong in ([], [1]):
         with pytest.raises(InputError):
             post(model, starts, listed(wrong))
+
+
+def random_project(rng: random.Random) -> tuple[cp.Model, int | None]:
+    """A model of tasks on two resources with precedences, and its least makespan by brute force."""
+    count = rng.randint(2, 5)
+    durations = [rng.randint(0, 3) for _ in range(count)]
+    windows = [sorted(rng.sample(range(8), 2)) for _ in range(count)]
+    demands = [[rng.randint(0, 4) for _ in range(count)] for _ in range(2)]
+    capacities = [rng.randint(3, 5) for _ in range(2)]
+    before = [(i, k, rng.randint(-1, 1)) for i, k in itertools.combinations(range(count), 2) if rng.random() < 0.4]
+    model = cp.Model()
+    starts = [model.int_var(lo, hi) for lo, hi in windows]
+    for i, k, gap in before:
+        model.add(starts[i] + durations[i] + gap <= starts[k])
+    for demand, capacity in zip(demands, capacities, strict=True):
+        model.cumulative(starts, durations, demand, capacity)
+    model.minimize(model.maximum([s + d for s, d in zip(starts, durations, strict=True)]))
+
+    def fits(v: tuple[int, ...]) -> bool:
+        loads = (
+            sum(d for s, t, d in zip(v, durations, demand, strict=True) if s <= time < s + t) <= capacity
+            for demand, capacity in zip(demands, capacities, strict=True)
+            for time in range(12)
+        )
+        return all(v[i] + durations[i] + gap <= v[k] for i, k, gap in before) and all(loads)
+
+    ends = [
+        max(s + d for s, d in zip(v, durations, strict=True))
+        for v in itertools.product(*(range(lo, hi + 1) for lo, hi in windows))
+        if fits(v)
+    ]
+    return model, min(ends, default=None)
+
+
+def test_projects_beside_brute_force() -> None:
+    for seed in range(150):
+        model, best = random_project(random.Random(seed))
+        for options in ({"restart_scale": 1}, {"free": True}, {"lns": True}, {"threads": 2, "restart_scale": 1}):
+            result = calls.search(model, seed=seed, **options)
+            expected = ("infeasible", None) if best is None else ("optimal", best)
+            assert (result.status, result.value) == expected, (seed, options)
+
+
+def test_exclusive_tasks_of_several_resources_bound_the_makespan() -> None:
+    # Each two of the tasks exclude each other on another resource, or by a precedence.
+    model = cp.Model()
+    starts = model.int_vars(4, 0, 40)
+    for pair in itertools.combinations(range(3), 2):
+        model.cumulative([starts[i] for i in (*pair, 3)], [5, 5, 2], [2, 2, 1], 3)
+    model.add(starts[0] + 5 <= starts[3])
+    model.minimize(model.maximum([s + 5 for s in starts[:3]]))
+    result = model.solve(options=cp.SearchOptions(fail_limit=0))
+    assert result.lower_bound == 15

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from elimina._core import CpSearch, CpSolver
 from elimina.cp.expressions import Expression
-from elimina.cp.lagrangian_bound import LagrangianBound
+from elimina.cp.lagrangian_bound import LagrangianBound, ValueCosts
 from elimina.cp.linear_relaxation import LinearRelaxation, TooLarge
 from elimina.cp.posting import Declaration, PostedModel, build_solver
 from elimina.cp.to_graphical import tabulate
@@ -62,12 +62,14 @@ class Finding(NamedTuple):
 
     Attributes:
         lower_bound: Lower bound of the objective times the sign; None if the method gives none.
+        value_costs: Costs of values without the objective's constant; None if the method gives none.
         solution: Values of all variables; None if the method gives none.
         is_refuted: True if there is no better solution.
         ended_by: Cause for the call to end; None if it continues.
     """
 
     lower_bound: int | None = None
+    value_costs: ValueCosts | None = None
     solution: npt.NDArray[np.int64] | None = None
     is_refuted: bool = False
     ended_by: EndedBy | None = None
@@ -81,7 +83,7 @@ class BoundRow(NamedTuple):
         reason: Reason of the row and of its figures.
         applies: Function that returns whether the method is worth its time.
         method: Function that yields the method's results within a number of seconds.
-        seconds: Time budget in seconds.
+        seconds: Time budgets in seconds of the first pause and of later ones: many searches end soon after the first.
         time_share: Largest share of the remaining time that the budget may take.
     """
 
@@ -89,14 +91,19 @@ class BoundRow(NamedTuple):
     reason: str
     applies: Callable[[PausedSearch], bool]
     method: Callable[[PausedSearch, float], Iterator[Finding]]
-    seconds: float
+    seconds: tuple[float, float]
     time_share: float
 
 
-def findings_of(search: PausedSearch) -> Iterator[Finding]:
-    """Run the rows that apply, in turn, and yield their results."""
+def findings_of(search: PausedSearch, pauses: int) -> Iterator[Finding]:
+    """Run the rows that apply, in turn, and yield their results.
+
+    Args:
+        search: The search.
+        pauses: Number of earlier pauses of the search.
+    """
     for row in BOUND_ROWS:
-        seconds = min(row.seconds, row.time_share * search.clock.seconds)
+        seconds = min(row.seconds[min(pauses, 1)], row.time_share * search.clock.seconds)
         if not row.applies(search):
             continue
         logger.info("next: %s, for %.3g s (%s)", row.name, seconds, row.reason)
@@ -118,7 +125,7 @@ def _relax(search: PausedSearch, seconds: float) -> Iterator[Finding]:
         return
     value = bound.lower_bound(None if search.incumbent is None else search.incumbent - aim.constant)
     if value is not None:
-        yield Finding(lower_bound=value + aim.constant)
+        yield Finding(lower_bound=value + aim.constant, value_costs=bound.value_costs())
 
 
 def _eliminate(search: PausedSearch, seconds: float) -> Iterator[Finding]:
@@ -165,11 +172,13 @@ _MAX_COMPLETION_FAILURES = 100
 
 
 def _may_relax(search: PausedSearch) -> bool:
-    return any(_is_linear(name) for name, _ in search.posted.constraints)
+    return any(_is_relaxed(name) for name, _ in search.posted.constraints)
 
 
-def _is_linear(name: str) -> bool:
-    return "_lin_" in name or name.startswith(("global_cardinality", "count_eq", "circuit", "all_different_"))
+def _is_relaxed(name: str) -> bool:
+    return "_lin_" in name or name.startswith(
+        ("global_cardinality", "count_eq", "circuit", "all_different_", "regular")
+    )
 
 
 def _may_tabulate(search: PausedSearch) -> bool:
@@ -184,10 +193,10 @@ def _may_tabulate(search: PausedSearch) -> bool:
 BOUND_ROWS: tuple[BoundRow, ...] = (
     BoundRow(
         "linear relaxation",
-        "it bounds sums of costs, and refutes rosters by counting, within some hundredths of a second",
+        "it bounds sums of costs, refutes rosters by counting, and finds the cheapest values, in tenths of a second",
         _may_relax,
         _relax,
-        seconds=0.5,
+        seconds=(0.5, 1.0),
         time_share=0.1,
     ),
     BoundRow(
@@ -195,7 +204,7 @@ BOUND_ROWS: tuple[BoundRow, ...] = (
         "knapsacks and chains have small tables; others are left after this time, with the bound by then",
         _may_tabulate,
         _eliminate,
-        seconds=1.0,
+        seconds=(0.1, 1.0),
         time_share=0.1,
     ),
 )

@@ -1,16 +1,20 @@
-"""Lower bounds of linear relaxations, by subgradient steps on the multipliers of their rows (Held and Karp, 1971)."""
+"""Lower bounds of relaxations, by subgradient steps on the multipliers of their rows (Held and Karp, 1971).
+
+Given the multipliers, each variable takes its cheapest value, and the variables of an automaton their cheapest word.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from elimina.cp.linear_relaxation import LinearRelaxation
-from elimina.cp.views import Integers
+from elimina._core import CpCheapestWords
+from elimina.cp.linear_relaxation import LinearRelaxation, WordSequence
+from elimina.cp.views import Integers, View
 
 Floats = npt.NDArray[np.float64]
 
@@ -23,7 +27,7 @@ _FIRST_LENGTH, _LAST_LENGTH = 1.0, 1e-3
 _PATIENCE = 15
 """Number of steps without a better bound after which steps become shorter."""
 _SHRINKAGE = 0.7
-_MAX_EXACT = 2.0**62
+_MAX_EXACT = 2.0**60
 
 
 class _Matrix(NamedTuple):
@@ -46,6 +50,28 @@ class _Matrix(NamedTuple):
     is_equation: npt.NDArray[np.bool_]
     costs: Integers
     starts: Integers
+    variables: Integers
+    values: Integers
+    is_listed: npt.NDArray[np.bool_]
+    words: CpCheapestWords | None
+    is_spelled: npt.NDArray[np.bool_]
+
+    @property
+    def sizes(self) -> Integers:
+        """Numbers of columns of the variables."""
+        return np.diff(np.append(self.starts, len(self.costs)))
+
+
+class ValueCosts(NamedTuple):
+    """Least costs of solutions with a value of a variable.
+
+    Attributes:
+        rows: Rows of variable, value, and cost in units.
+        unit: Number of units of a cost of 1.
+    """
+
+    rows: Integers
+    unit: int
 
 
 class LagrangianBound:
@@ -58,6 +84,7 @@ class LagrangianBound:
 
     def __init__(self, relaxation: LinearRelaxation, may_continue: Callable[[], bool]) -> None:
         self._matrix, self._may_continue = _arrays(relaxation), may_continue
+        self._units: Integers | None = None
 
     def proves_infeasibility(self) -> bool:
         """Return whether the multipliers prove that no assignment satisfies all rows."""
@@ -76,6 +103,18 @@ class LagrangianBound:
         target = math.inf if incumbent is None else float(incumbent)
         enough = math.inf if incumbent is None else incumbent
         return self._ascend(self._matrix, self._first_multipliers(), target, is_enough=lambda bound: bound >= enough)
+
+    def value_costs(self) -> ValueCosts | None:
+        """Return the costs of the values by the multipliers of the last bound; None without one."""
+        matrix = self._matrix
+        if self._units is None:
+            return None
+        total, reduced = _total_in_units(matrix, self._units)
+        excess = reduced - np.repeat(np.minimum.reduceat(reduced, matrix.starts), matrix.sizes)
+        if matrix.words is not None:
+            excess = np.where(matrix.is_spelled, matrix.words.excess(reduced), excess)
+        rows = np.column_stack([matrix.variables, matrix.values, total + excess])
+        return ValueCosts(np.ascontiguousarray(rows[matrix.is_listed]), MULTIPLIER_UNITS)
 
     def _first_multipliers(self) -> Floats:
         """Return multipliers that pass the cost of a defined sum to its terms."""
@@ -102,13 +141,23 @@ class LagrangianBound:
     ) -> int | None:
         best, best_multipliers, length, idle = -math.inf, multipliers, _FIRST_LENGTH, 0
         exact: int | None = None
+        self._units = None
+
+        def raise_exact(multipliers: Floats) -> None:
+            nonlocal exact
+            units = _rounded(matrix, multipliers)
+            if units is None:
+                return
+            bound = -(-_total_in_units(matrix, units)[0] // MULTIPLIER_UNITS)
+            if exact is None or bound > exact or multipliers is best_multipliers:
+                exact, self._units = bound if exact is None else max(exact, bound), units
+
         for step in range(MAX_STEPS):
             value, slacks = _evaluate(matrix, multipliers)
             if value > best + 1e-9 * max(1.0, abs(best) if best > -math.inf else 1.0):
                 best, best_multipliers, idle = value, multipliers, 0
-                if value > 0 or math.isfinite(target):
-                    bound_found = _exact_bound(matrix, multipliers)
-                    exact = bound_found if exact is None or (bound_found is not None and bound_found > exact) else exact
+                if (value > 0 or math.isfinite(target)) and (exact is None or value > exact):
+                    raise_exact(multipliers)
                     if exact is not None and is_enough(exact):
                         return exact
             else:
@@ -126,8 +175,8 @@ class LagrangianBound:
                 goal = best + max(1.0, 0.1 * abs(best))
             multipliers = multipliers + length * (goal - value) / size * slacks
             multipliers = np.where(matrix.is_equation, multipliers, np.maximum(multipliers, 0.0))
-        final = _exact_bound(matrix, best_multipliers)
-        return final if exact is None or (final is not None and final > exact) else exact
+        raise_exact(best_multipliers)
+        return exact
 
 
 def _evaluate(matrix: _Matrix, multipliers: Floats) -> tuple[float, Floats]:
@@ -136,36 +185,53 @@ def _evaluate(matrix: _Matrix, multipliers: Floats) -> tuple[float, Floats]:
         matrix.columns, weights=multipliers[matrix.rows] * matrix.numbers, minlength=len(matrix.costs)
     )
     least = np.minimum.reduceat(reduced, matrix.starts)
-    sizes = np.diff(np.append(matrix.starts, len(reduced)))
+    sizes = matrix.sizes
     is_least = reduced == np.repeat(least, sizes)
     # The first of equally good columns is chosen.
     ranks = np.cumsum(is_least) - np.repeat(np.cumsum(is_least)[matrix.starts] - is_least[matrix.starts], sizes)
     is_chosen = is_least & (ranks == 1)
+    value = float(multipliers @ matrix.least)
+    if matrix.words is not None:
+        is_chosen &= ~matrix.is_spelled
+        least = least[~matrix.is_spelled[matrix.starts]]
+        words = matrix.words.least(reduced)
+        if words is not None:
+            value += words[0]
+            is_chosen[words[1]] = True
     attained = np.bincount(matrix.rows, weights=is_chosen[matrix.columns] * matrix.numbers, minlength=len(matrix.least))
     slacks: Floats = matrix.least.astype(np.float64) - attained
-    return float(multipliers @ matrix.least + least.sum()), slacks
+    return value + float(least.sum()), slacks
 
 
-def _exact_bound(matrix: _Matrix, multipliers: Floats) -> int | None:
-    """Return the bound by rounded multipliers, in integers; None if its terms may exceed 64 bits."""
+def _rounded(matrix: _Matrix, multipliers: Floats) -> Integers | None:
+    """Return multipliers in units; None if terms with them may exceed 64 bits."""
     with np.errstate(all="ignore"):
         units = np.round(multipliers * MULTIPLIER_UNITS)
         sizes = np.abs(units[matrix.rows]) * np.abs(matrix.numbers)
         largest = float(sizes.sum() + np.abs(units * matrix.least).sum())
         largest += MULTIPLIER_UNITS * float(np.abs(matrix.costs.astype(float)).sum())
-    if not largest < _MAX_EXACT:
-        return None
-    whole = units.astype(np.int64)
+    return units.astype(np.int64) if largest < _MAX_EXACT else None
+
+
+def _total_in_units(matrix: _Matrix, units: Integers) -> tuple[int, Integers]:
+    """Return the bound by rounded multipliers, and the reduced costs of the columns, in units."""
     reduced = MULTIPLIER_UNITS * matrix.costs
-    np.subtract.at(reduced, matrix.columns, whole[matrix.rows] * matrix.numbers)
-    total = int(np.minimum.reduceat(reduced, matrix.starts).sum()) + int(whole @ matrix.least)
-    return -(-total // MULTIPLIER_UNITS)
+    np.subtract.at(reduced, matrix.columns, units[matrix.rows] * matrix.numbers)
+    least = np.minimum.reduceat(reduced, matrix.starts)
+    total = int(units @ matrix.least)
+    if matrix.words is not None:
+        least = least[~matrix.is_spelled[matrix.starts]]
+        words = matrix.words.least(reduced)
+        total += 0 if words is None else words[0]
+    return total + int(least.sum()), reduced
 
 
 def _arrays(relaxation: LinearRelaxation) -> _Matrix:
     used = dict.fromkeys(relaxation.costs)
     for row in relaxation.rows:
         used.update(dict.fromkeys(row.terms))
+    for sequence in relaxation.sequences:
+        used.update(dict.fromkeys(sequence.variables))
     sizes = [len(relaxation.columns[var]) for var in used]
     starts = np.cumsum([0, *sizes])[:-1].astype(np.int64)
     first = dict(zip(used, starts.tolist(), strict=True))
@@ -183,6 +249,11 @@ def _arrays(relaxation: LinearRelaxation) -> _Matrix:
     def joined(arrays: list[npt.NDArray[np.int64]]) -> Integers:
         return np.concatenate(arrays).astype(np.int64) if arrays else np.zeros(0, np.int64)
 
+    is_spelled = np.zeros(len(costs), bool)
+    for sequence in relaxation.sequences:
+        for var in sequence.variables:
+            is_spelled[first[var] : first[var] + len(relaxation.columns[var])] = True
+    words = [_word_arrays(sequence, first) for sequence in relaxation.sequences]
     return _Matrix(
         joined(rows),
         joined(columns),
@@ -191,4 +262,26 @@ def _arrays(relaxation: LinearRelaxation) -> _Matrix:
         np.array([row.is_equation for row in relaxation.rows], bool),
         costs,
         starts,
+        np.repeat(np.array(list(used), np.int64), sizes),
+        joined([relaxation.columns[var] for var in used]),
+        np.repeat(np.array([relaxation.is_listed(View(var, 1, 0)) for var in used], bool), sizes),
+        CpCheapestWords(words, len(costs)) if words else None,
+        is_spelled,
+    )
+
+
+def _word_arrays(sequence: WordSequence, first: Mapping[int, int]) -> tuple[Any, ...]:
+    """Return a sequence in the core's form."""
+    places = [np.flatnonzero(symbols >= 0) for symbols in sequence.symbols]
+    columns = [first[var] + place for var, place in zip(sequence.variables, places, strict=True)]
+    symbols = [symbols[place] for symbols, place in zip(sequence.symbols, places, strict=True)]
+    return (
+        np.cumsum([0, *map(len, places)]).astype(np.int64),
+        np.concatenate(columns).astype(np.int64),
+        np.concatenate(symbols).astype(np.int64),
+        sequence.states,
+        sequence.alphabet,
+        sequence.transitions,
+        sequence.start,
+        sequence.accepting,
     )

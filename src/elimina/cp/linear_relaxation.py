@@ -1,4 +1,4 @@
-"""Linear relaxation of a constraint model: sums, counts, elements and loads as sums of functions of one variable."""
+"""Relaxation of a constraint model: sums, counts, elements and loads as sums of functions of one variable; automata."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ _MAX_NUMBER = 1 << 30
 """Largest value and factor of a row: sums of a row's products stay within 64 bits."""
 
 Post = tuple[str, Sequence[npt.NDArray[Any]]]
+_Views = Sequence[Sequence[View]]
 
 
 class VariableDomains(Protocol):
@@ -47,6 +48,28 @@ class LinearRow(NamedTuple):
     is_equation: bool
 
 
+class WordSequence(NamedTuple):
+    """Variables whose values spell a word of an automaton.
+
+    Attributes:
+        variables: The variables, each once.
+        symbols: Symbols from 0 of each variable's columns; -1 for a value that is none.
+        states: Number of states.
+        alphabet: Number of symbols.
+        transitions: For each state, the next state by symbol; -1 where there is none.
+        start: First state.
+        accepting: Last states.
+    """
+
+    variables: list[int]
+    symbols: list[Integers]
+    states: int
+    alphabet: int
+    transitions: Integers
+    start: int
+    accepting: Integers
+
+
 class TooLarge(Exception):
     """The relaxation has too many entries."""
 
@@ -66,6 +89,7 @@ class LinearRelaxation:
     Attributes:
         columns: Values of each variable that has columns: all values, or the bounds.
         rows: Rows of the relaxation.
+        sequences: Automata that no two of share a variable.
         costs: Variable -> costs of its columns.
 
     Raises:
@@ -76,8 +100,12 @@ class LinearRelaxation:
         self._domains, self._sizes, self._entries = domains, domains.sizes(), 0
         self.columns: dict[int, Integers] = {}
         self.rows: list[LinearRow] = []
+        self.sequences: list[WordSequence] = []
+        self._spelled: set[int] = set()
         for name, arguments in posts:
             try:
+                if name == "regular":
+                    self._add_sequence([views_of(a) for a in arguments])
                 for terms, least, is_equation in _linear_forms(self, name, [views_of(a) for a in arguments]):
                     self._add_row(terms, least, is_equation)
             except _NumberTooLarge:
@@ -124,6 +152,30 @@ class LinearRelaxation:
             raise TooLarge
         self.rows.append(LinearRow(summed, least, is_equation))
 
+    def _add_sequence(self, arguments: _Views) -> None:
+        xs, (states,), (alphabet,), transitions, (start,), accepting = arguments
+        variables = [x.var for x in xs]
+        if not xs or len({*variables, -1}) != len(xs) + 1 or not self._spelled.isdisjoint(variables):
+            return
+        if not all(map(self.is_listed, xs)):
+            return
+        symbols = [self.values(x) - 1 for x in xs]
+        self._entries += states.offset * sum(map(len, symbols))
+        if self._entries > MAX_ENTRIES:
+            raise TooLarge
+        self._spelled.update(variables)
+        self.sequences.append(
+            WordSequence(
+                variables,
+                [np.where((s >= 0) & (s < alphabet.offset), s, -1) for s in symbols],
+                states.offset,
+                alphabet.offset,
+                np.array([x.offset - 1 for x in transitions], np.int64),
+                start.offset - 1,
+                np.array([x.offset - 1 for x in accepting], np.int64),
+            )
+        )
+
     def _substitute(self) -> None:
         """Replace variables that are functions of one other variable, such as elements, by these functions."""
         uses: dict[int, list[int]] = {}
@@ -137,7 +189,7 @@ class LinearRelaxation:
             if not row.is_equation or len(row.terms) != 2:
                 continue
             for y, x in (tuple(row.terms), tuple(row.terms)[::-1]):
-                columns = self._columns_of(row, y, x)
+                columns = None if y in self._spelled else self._columns_of(row, y, x)
                 if columns is None:
                     continue
                 if y in self.costs:
@@ -179,7 +231,6 @@ class LinearRelaxation:
 
 
 Form = tuple[list[tuple[View, Integers]], int, bool]
-_Views = Sequence[Sequence[View]]
 _FormRule = Callable[[LinearRelaxation, _Views], Iterator[Form]]
 
 

@@ -89,6 +89,7 @@ class SearchRun:
         self._last: Solution | None = None
         self._solutions: list[Solution] = []
         self._is_complete = False
+        self._pauses = 0
 
     @property
     def limits(self) -> tuple[float, float, float]:
@@ -154,6 +155,7 @@ class SearchRun:
             if state == "paused":
                 self._call.mark("search")
                 ended_by = self._add_findings(search, accept)
+                self._pauses += 1
                 self._call.mark("bounds")
                 if ended_by is not None or self._is_complete:
                     return ended_by
@@ -229,7 +231,7 @@ class SearchRun:
         posted = self._model.posted()
         signed = None if aim is None else sign * aim
         paused = PausedSearch(posted, self.domains, signed, sign, incumbent, self._call)
-        for finding in findings_of(paused):
+        for finding in findings_of(paused, self._pauses):
             if finding.solution is not None and aim is not None:
                 search.adopt(finding.solution.tolist())
                 solution = self._model.solution_of(finding.solution)
@@ -239,6 +241,8 @@ class SearchRun:
                     return "interrupt"
             if finding.lower_bound is not None:
                 search.raise_bound(finding.lower_bound)
+            if finding.value_costs is not None and signed is not None:
+                search.set_costs(*finding.value_costs, signed.constant)
             best = None if self._last is None or aim is None else sign * self._last[aim]
             is_proven = best is not None and finding.lower_bound is not None and finding.lower_bound >= best
             if finding.is_refuted or is_proven:

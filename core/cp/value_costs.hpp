@@ -1,0 +1,61 @@
+// Least costs of solutions with a value, from a relaxation: they order values, and exclude those that no better solution has
+// (reduced cost filtering: Focacci, Lodi and Milano, CP 1999).
+#pragma once
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "branching.hpp"
+
+namespace elimina::cp {
+
+class ValueCosts {
+ public:
+  // A value and the least cost of solutions with it, in units.
+  struct Entry {
+    int variable;
+    Value value, cost;
+  };
+
+  // The objective is at least the cost over the unit, rounded up, plus the offset.
+  ValueCosts(std::vector<Entry> entries, Value unit, Value offset);
+
+  // Removes values, from a position among the sorted entries on, with which the objective is at least `best`; advances the position.
+  [[nodiscard]] bool filter(Domains& d, Value best, std::size_t& position) const;
+
+  // The cheapest value of the variable that loses most without it; none if all variables with costs have values.
+  std::optional<Decision> decide(const Engine& engine) const;
+  // The cheapest value of a variable; none if it has no costs.
+  std::optional<Decision> decide(const Domains& d, View x) const;
+
+ private:
+  struct Variable {
+    int variable;
+    std::size_t first, last;  // its entries, the cheapest first
+  };
+
+  std::vector<Entry> entries_, by_cost_;  // by variable; the most expensive first
+  std::vector<Variable> variables_;
+  std::vector<std::size_t> ranks_;  // by variable: one more than its place in `variables_`, or 0
+  Value unit_, offset_;
+};
+
+// Costs that one thread hands to others.
+class SharedValueCosts {
+ public:
+  void set(std::shared_ptr<const ValueCosts> costs) {
+    const std::lock_guard lock(mutex_);
+    costs_ = std::move(costs);
+  }
+  std::shared_ptr<const ValueCosts> get() const {
+    const std::lock_guard lock(mutex_);
+    return costs_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::shared_ptr<const ValueCosts> costs_;
+};
+
+}  // namespace elimina::cp
