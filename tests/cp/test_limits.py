@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import signal
 import time
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 from elimina import cp
-from elimina.errors import InputError
+from elimina.errors import InputError, TimeLimitError
 from tests import calls
 
 
@@ -134,3 +135,41 @@ def test_tables_of_creeping_bounds_keep_the_time_limit():
     result = model.solve(threads=2, time_limit=1.0)
     assert time.process_time() - started < 20
     assert result.status in ("unknown", "infeasible")
+
+
+def creeping() -> cp.Model:
+    """A model without solutions whose bounds rise by one at a time, for minutes."""
+    model = cp.Model()
+    x, y = model.int_vars(2, 0, 2**40)
+    model.add(x < y)
+    model.add(y < x)
+    return model
+
+
+def test_propagation_keeps_the_time_limit() -> None:
+    begun = time.monotonic()
+    with pytest.raises(TimeLimitError, match="while the domains were propagated"):
+        creeping().propagated(time_limit=0.1)
+    assert time.monotonic() - begun < 2
+    model = cp.Model()
+    x, y = model.int_vars(2, 0, 3)
+    model.add(x < y)
+    assert model.propagated(time_limit=60) == [[0, 1, 2], [1, 2, 3]]
+    with pytest.raises(InputError, match="time_limit is -1"):
+        model.propagated(time_limit=-1)
+
+
+def test_an_interrupt_ends_propagation() -> None:
+    def interrupt(number: int, frame: Any) -> None:
+        raise KeyboardInterrupt
+
+    handler = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 0.1)
+    begun = time.monotonic()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            creeping().propagated()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, handler)
+    assert time.monotonic() - begun < 2

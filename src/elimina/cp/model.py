@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -35,6 +36,7 @@ from elimina.cp.unbounded import bounds_advice, missing_bounds_text, warn_of_mis
 from elimina.cp.views import ViewRows
 from elimina.errors import InputError, TimeLimitError
 from elimina.result import Result
+from elimina.strategies.clock import Clock
 
 if TYPE_CHECKING:
     from elimina.model.model import Model as GraphicalModel
@@ -317,15 +319,24 @@ class Model(DeclaredModel):
             warn_of_missing_bounds(self.unproven_limits(value))
 
     @memory_in_words()
-    def propagated(self) -> list[list[int]] | None:
+    def propagated(self, *, time_limit: float | None = None) -> list[list[int]] | None:
         """Return the domains after propagation alone; None if it proves infeasibility.
+
+        Args:
+            time_limit: Time limit in seconds.
 
         Raises:
             InputError: The domains have too many values to list; use `bounds` for their ends.
+            TimeLimitError: The time limit passed before propagation ended.
             MemoryLimitError: Memory ran out.
+            KeyboardInterrupt: Ctrl-C.
         """
-        solver, _ = self._build()
-        return PropagatedDomains(self._variables, solver).listed(self.name_of) if solver.propagate() else None
+        clock = Clock(None if (seconds := limit_of("time_limit", time_limit)) == math.inf else seconds)
+        solver, _ = self._build(clock.deadline)
+        is_consistent = solver.propagate(clock.seconds)
+        if is_consistent is None:
+            raise TimeLimitError("the time limit passed while the domains were propagated; allow more time")
+        return PropagatedDomains(self._variables, solver).listed(self.name_of) if is_consistent else None
 
     @memory_in_words()
     def to_model(self, *, rows: int = 1 << 18) -> GraphicalModel:
