@@ -68,13 +68,13 @@ def test_elimination_proves_knapsacks(seed: int, monkeypatch: pytest.MonkeyPatch
 
 
 def test_the_gap_ends_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
-    # The relaxation alone, with time on any machine: elimination may prove the optimum first.
-    monkeypatch.setattr(bound_schedule, "BOUND_ROWS", (bound_schedule.BOUND_ROWS[0]._replace(seconds=(60.0, 60.0)),))
-    model, _ = roster(random.Random(3), 8, 12, 2)
-    result = calls.search(model, gap="20%")
+    # Targets alone: other methods may prove the optimum first.
+    monkeypatch.setattr(bound_schedule, "BOUND_ROWS", ())
+    model, _ = golomb(8)
+    result = calls.search(model, gap="40%")
     assert result.ended_by == "gap"
     assert result.status == "feasible"
-    assert 0 < result.gap <= 0.2
+    assert 0 < result.gap <= 0.4
     assert "gap" not in (model.solve(options=cp.SearchOptions(fail_limit=50)).ended_by or "")
 
 

@@ -434,12 +434,14 @@ def test_projects_beside_brute_force() -> None:
 
 
 def test_exclusive_tasks_of_several_resources_bound_the_makespan() -> None:
-    # Each two of the tasks exclude each other on another resource, or by a precedence.
+    # Each two of the tasks exclude each other on another resource, which a small task shares; one pair by a precedence.
     model = cp.Model()
-    starts = model.int_vars(4, 0, 40)
-    for pair in itertools.combinations(range(3), 2):
-        model.cumulative([starts[i] for i in (*pair, 3)], [5, 5, 2], [2, 2, 1], 3)
-    model.add(starts[0] + 5 <= starts[3])
-    model.minimize(model.maximum([s + 5 for s in starts[:3]]))
-    result = model.solve(options=cp.SearchOptions(fail_limit=0))
-    assert result.lower_bound == 15
+    starts, small = model.int_vars(9, 0, 80), model.int_var(0, 80)
+    for pair in itertools.combinations(range(9), 2):
+        if pair == (0, 1):
+            model.add(starts[0] + 5 <= starts[1])
+        else:
+            model.cumulative([*(starts[i] for i in pair), small], [5, 5, 2], [2, 2, 1], 3)
+    model.minimize(model.maximum([s + 5 for s in starts]))
+    result = model.solve(options=cp.SearchOptions(fail_limit=1000))
+    assert (result.status, result.value) == ("optimal", 45)
