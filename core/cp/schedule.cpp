@@ -58,7 +58,7 @@ std::vector<Row> portfolio_rows(double scale, bool has_orderings) {
   rows.push_back({Scope::neighbourhood, Ordering::model, 0.25, pace});
   // Starts of tasks that keep their values leave no room to shorten a schedule.
   rows.push_back({Scope::task_neighbourhood, Ordering::model, 0.5, pace});
-  // Where a relaxation is close, its cheapest values are those of good solutions.
+  // The cheapest values of a close relaxation are those of good solutions.
   rows.push_back({Scope::tree, Ordering::costs, 0.125, pace});
   rows.push_back({Scope::neighbourhood, Ordering::costs, 0.25, pace});
   // The bound often equals the optimum after a few hundred failures; later targets would then waste their share, so it

@@ -44,8 +44,8 @@ class TaskNeighbourhood {
   void fix(Engine& engine, const Values& best, Random& random);
   void clear() { order_->precedences_.clear(); }
 
-  // The earliest start of a task that has none, with the tasks that are postponed left out; tasks are postponed as long as their earliest
-  // start is the one after the refuted one (Le Pape and others, 1994).
+  // Decides the earliest start among the tasks without one. A task is postponed while its earliest start directly
+  // follows a refuted one (Le Pape and others, 1994); none if all are.
   std::optional<Decision> earliest(const Domains& d, Random& random) const;
   bool is_open(const Domains& d) const;
   void postpone(View start, Value refuted) { refuted_[static_cast<std::size_t>(start.var)] = refuted; }

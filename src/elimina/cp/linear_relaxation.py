@@ -56,7 +56,7 @@ class WordSequence(NamedTuple):
         symbols: Symbols from 0 of each variable's columns; -1 for a value that is none.
         states: Number of states.
         alphabet: Number of symbols.
-        transitions: For each state, the next state by symbol; -1 where there is none.
+        transitions: Next state by symbol, state after state; -1 where there is none.
         start: First state.
         accepting: Last states.
     """
