@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from elimina import Bounds, InputError, _core, cp
 from elimina.cp import bound_schedule
 from tests import calls
-from tests.cp.test_linear_relaxation import roster
 from tests.cp.test_search import golomb, models
 
 
