@@ -14,7 +14,7 @@ namespace {
 
 // Beyond this many tasks the longest paths of precedences take too long.
 constexpr std::size_t kMaxTasks = 200;
-// Cliques with a constraint: the longest one gives the bound, and each costs a fifth of the nodes a second.
+// Most cliques with a constraint: the longest one gives the bound, and each further one slows the search.
 constexpr std::size_t kMaxCliques = 2;
 // Steps of the search for the longest clique: some milliseconds.
 constexpr std::size_t kMaxSteps = 20000;
