@@ -80,8 +80,9 @@ std::vector<Row> rows_of_thread(const std::vector<Row>& rows, std::size_t thread
   if (thread >= rows.size()) return rows;
   std::vector<Row> result;
   for (std::size_t i = thread; i < rows.size(); i += threads) result.push_back(rows[i]);
-  // Without an incumbent, only rows of the whole tree apply.
-  if (result.front().scope != Scope::tree) result.insert(result.begin(), {Scope::tree, Ordering::free, 0.125, kLuby});
+  // Only rows of the whole tree apply without an incumbent, and those that follow costs of values need these, too.
+  if (result.front().scope != Scope::tree || result.front().ordering == Ordering::costs)
+    result.insert(result.begin(), {Scope::tree, Ordering::free, 0.125, kLuby});
   return result;
 }
 
