@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -93,3 +94,17 @@ def test_a_first_answer_from_arrays_loads_little_of_the_library():
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     absent = {"pathlib", "json", "zlib", "array", "xml.parsers", "elimina.running.checkpoint"}
     assert not absent & set(done.stdout.split())
+
+
+def test_a_file_that_ends_too_early_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "scratch"
+    path.write_bytes(b"12345")
+    file = os.open(path, os.O_RDONLY)
+    try:
+        target = bytearray(4)
+        system.read_at(file, memoryview(target), 1)
+        assert target == b"2345"
+        with pytest.raises(OSError, match="the file ends 2 bytes too early"):
+            system.read_at(file, memoryview(target), 3)
+    finally:
+        os.close(file)

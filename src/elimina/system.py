@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import functools
 import math
 import operator
@@ -194,15 +195,22 @@ def reserve(file: int, size: int) -> None:
 
 
 def read_at(file: int, target: memoryview, offset: int) -> None:
-    """Fill a buffer from a file, from an offset on."""
+    """Fill a buffer from a file, from an offset on.
+
+    Raises:
+        OSError: The file cannot be read, or ends before the buffer is full.
+    """
     done = 0
     while done < len(target):
         if hasattr(os, "preadv"):
-            done += os.preadv(file, [target[done:]], offset + done)
+            count = os.preadv(file, [target[done:]], offset + done)
         else:
             block = os.pread(file, len(target) - done, offset + done)
-            target[done : done + len(block)] = block
-            done += len(block)
+            count = len(block)
+            target[done : done + count] = block
+        if count == 0:
+            raise OSError(errno.EIO, f"the file ends {len(target) - done:,} bytes too early")
+        done += count
 
 
 def write_at(file: int, source: memoryview, offset: int) -> None:

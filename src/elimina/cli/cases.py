@@ -99,7 +99,7 @@ def _write_marginals(question: _Question) -> None:
         model = rewritten_for_sums(Observed(model, {}), {*cases.columns, *asked}).model
     count = len(cases.values)
     variables = model.variables if asked is None else [model.variables[v] for v in asked]
-    rows = _CELLS_AT_ONCE // max(1, sum(v.size for v in variables))
+    rows = max(1, _CELLS_AT_ONCE // max(1, sum(v.size for v in variables)))
     batch: Batch | EstimatedBatch | ClusterBatch
     if client is not None:
         from elimina.distributed import ClusterBatch
