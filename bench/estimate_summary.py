@@ -44,9 +44,18 @@ def counts() -> str:
     """Return a table of the numbers of models that meet each criterion."""
     record = read("estimates-peers-summary")
     rows = {row[0]: row[2:] for row in record["rows"]}
-    lines = [f"| models with | {' | '.join(record['columns'][2:])} |", "|---|---|---|"]
+    lines = [f"| models with | {' | '.join(record['columns'][2:])} |", "|---|---|---|", _exact()]
     lines += [f"| {words} | {' | '.join(rows[criterion])} |" for criterion, words in _CRITERIA.items()]
     return "\n".join(lines) + "\n"
+
+
+def _exact() -> str:
+    """Return the row of the numbers of models that are answered exactly, by time limit."""
+    rows = read("estimates-peers")["rows"]
+    limits = sorted({row[_SECONDS] for row in rows}, key=float)
+    answers = [[row[_STATUS] for row in rows if row[_SECONDS] == limit] for limit in limits]
+    cells = (f"{statuses.count('exact')} of {len(statuses)}" for statuses in answers)
+    return f"| exact answers | {' | '.join(cells)} |"
 
 
 def extremes() -> str:
