@@ -18,7 +18,8 @@ from elimina.problem.tasks import TASKS, described
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 SIDE = 26
-MEMORY = "2MiB"
+MEMORY = {True: "2MiB", False: "16MiB"}
+"""Limits for the models of probabilities and of costs: their copies fit, their messages do not."""
 
 
 def spins(side: int = SIDE) -> elimina.Model:
@@ -38,11 +39,11 @@ def spins(side: int = SIDE) -> elimina.Model:
 def random_costs() -> elimina.Model:
     """Costs between random pairs of variables: search cannot prove the best worst cost of it, as it does on grids."""
     rng, scopes = np.random.default_rng(1), set()
-    while len(scopes) < 700:
-        scopes.add(tuple(sorted(rng.choice(120, 2, replace=False).tolist())))
-    costs = rng.integers(0, 100, (len(scopes), 6, 6))
+    while len(scopes) < 1600:
+        scopes.add(tuple(sorted(rng.choice(160, 2, replace=False).tolist())))
+    costs = rng.integers(0, 100, (len(scopes), 8, 8))
     costs[rng.random(costs.shape) < 0.03] = elimina.FORBIDDEN
-    return elimina.Model.from_arrays([6] * 120, list(zip(sorted(scopes), costs, strict=True)))
+    return elimina.Model.from_arrays([8] * 160, list(zip(sorted(scopes), costs, strict=True)))
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +63,7 @@ def test_a_model_beyond_memory_has_an_answer(task, models):
     model = models[description.is_sum]
     query = [v.name for v in model.variables[::9]] if description.keeps_query else None
 
-    result = elimina.solve(model, task, query=query, device="cpu", memory=MEMORY, time_limit=8)
+    result = elimina.solve(model, task, query=query, device="cpu", memory=MEMORY[description.is_sum], time_limit=8)
     assert result.status in ("bounded", "estimated")
     if result.status == "estimated":
         assert result.error is not None or result.interval is not None
@@ -82,14 +83,16 @@ def test_an_exact_answer_or_an_error(task, models):
     query = [v.name for v in model.variables[::9]] if description.keeps_query else None
     options = elimina.Options(exact=True)
     with pytest.raises((elimina.MemoryLimitError, elimina.TimeLimitError)):
-        elimina.solve(model, task, query=query, device="cpu", memory=MEMORY, time_limit=3, options=options)
+        elimina.solve(
+            model, task, query=query, device="cpu", memory=MEMORY[description.is_sum], time_limit=3, options=options
+        )
 
 
 def test_marginal_map_by_search_is_bounded(models):
     query = [v.name for v in models[True].variables[::9]]
     options = elimina.Options(method="search")
     result = elimina.solve(
-        models[True], "mmap", query=query, device="cpu", memory=MEMORY, time_limit=8, options=options
+        models[True], "mmap", query=query, device="cpu", memory=MEMORY[True], time_limit=8, options=options
     )
     assert result.status == "bounded"
     assert result.upper_bound is not None
@@ -266,7 +269,7 @@ def test_commands_answer_or_refuse(files, task, models):
     slices = ["--slices", "never"] if described(task).merges_slices else []
     model, limits = "grid.uai", [*files, "--time-limit", "5"]
     if not described(task).is_sum:
-        model, limits = "costs.wcsp", ["--memory", MEMORY, "--device", "cpu", "--time-limit", "3"]
+        model, limits = "costs.wcsp", ["--memory", MEMORY[False], "--device", "cpu", "--time-limit", "3"]
         elimina.write(models[False], model)
     command = ["solve", model, "--task", task, *query, *slices, *limits]
     ran = CliRunner().invoke(commands, [*command, "--json"])
@@ -290,11 +293,13 @@ def test_answers_are_shown_in_every_form(task, models):
     description = described(task)
     model = models[description.is_sum]
     query = [v.name for v in model.variables[::9]] if description.keeps_query else None
-    result = elimina.solve(model, task, query=query, device="cpu", memory=MEMORY, time_limit=2)
+    result = elimina.solve(model, task, query=query, device="cpu", memory=MEMORY[description.is_sum], time_limit=2)
     for text in (str(result), repr(result), result._repr_html_(), result.to_json()):
         assert result.status in text
     options = elimina.Options(device="cpu")
-    page = elimina.report(model, task, query=query, memory=MEMORY, time_limit=3, options=options)._repr_html_()
+    page = elimina.report(
+        model, task, query=query, memory=MEMORY[description.is_sum], time_limit=3, options=options
+    )._repr_html_()
     assert result.status in page
 
 

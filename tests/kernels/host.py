@@ -27,7 +27,7 @@ using i32 = std::int32_t;
 using std::exp, std::fabs, std::fmax, std::log;
 struct { int x = 0; } blockIdx, threadIdx;
 struct { int x = 1; } gridDim, blockDim;
-inline double __shfl_xor_sync(unsigned, double value, int) { return value; }
+inline double exchange_lanes(double value, int) { return value; }
 inline long long __double_as_longlong(double value) {
   long long bits;
   std::memcpy(&bits, &value, sizeof bits);

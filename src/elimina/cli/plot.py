@@ -160,7 +160,7 @@ _MODEL_OPTIONS = ("task", "evidence", "query")
 @option("--query", multiple=True, metavar="A,B|FILE", help="Variables to report. Repeatable.  [default: all]")
 @option("--title", metavar="TEXT", help="Heading of the page.  [default: the file's name]")
 @time_limit_option
-@memory_option("Memory limit, such as 8GiB.  [default: 80 % of what is free]")
+@memory_option("Limit, such as 8GiB.  [default: 80 % of free memory]")
 @threads_option("Number of CPU threads.  [default: all; 1 for constraints]")
 @source_option
 @reading_options

@@ -58,7 +58,7 @@ FORMATS = ("human", "json", "uai")
 @time_limit_option
 @format_options(*FORMATS)
 @output_option()
-@file_option("--cases", help="Table of cases, .csv or .parquet (mar, pr, mpe, mmap).")
+@file_option("--cases", help="Cases, .csv or .parquet (mar, pr, mpe, mmap).")
 @number_option(
     "--digits",
     help="Significant digits in the .csv file of --cases; by default as many as identify each number.",

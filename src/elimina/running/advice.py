@@ -23,8 +23,8 @@ _MIN_HELD_BYTES = 1 << 20
 MAX_MACHINE_BYTES = 2**46
 """Bytes of a plan above which more memory or a larger disk is not advised."""
 
-_UNITS, _MIN_UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")), 100
-"""Units of a limit that is advised, and least number of them: rounding up adds 1 % at most."""
+_UNITS = ((100 << 30, 1 << 30, "GiB"), (1 << 20, 1 << 20, "MiB"), (0, 1 << 10, "KiB"))
+"""Units of a limit that is advised, each with the bytes from which it is used."""
 
 
 def advice_on(plan: Plan) -> str | None:
@@ -105,7 +105,7 @@ def _memory_advice(plan: Plan) -> str:
     enough = plan.shortfall.enough
     if not enough or plan.whole.peak_bytes > MAX_MACHINE_BYTES:
         return ""
-    unit, name = next((unit, name) for unit, name in _UNITS if enough >= _MIN_UNITS * unit or name == "KiB")
+    unit, name = next((unit, name) for least, unit, name in _UNITS if enough >= least)
     return f"; {option('memory', f'{math.ceil(enough / unit)}{name}')} would be enough"
 
 
