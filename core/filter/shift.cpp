@@ -13,6 +13,7 @@ Shifter::Shifter(const Network& network)
       limit_(network.upper - 1), upper_(network.upper) {
   for (Var v = 0; v < network.count(); ++v) unary_[v].assign(size_[v], 0);
   for (const Function& f : network.functions) {
+    check_stop();
     if (f.arity() == 1) {
       for (int x = 0; x < size_[f.scope[0]]; ++x) unary_[f.scope[0]][x] = add(unary_[f.scope[0]][x], f.cost[x]);
       continue;
@@ -100,9 +101,11 @@ void Shifter::visit(Var v, bool forward) {
 }
 
 void Shifter::drop_cells() {
+  Looks looks(1 << 16);
   for (Function& f : functions_) {
     Cost* next = f.cost.data();
     for_each_cell(size_, f.scope, [&](const std::vector<int>& digit) {
+      looks.look();
       Cost& c = *next++;
       if (c >= forbidden) return;
       Cost total = constant_ + c;
@@ -140,8 +143,8 @@ Network Shifter::network() const {
 
 Network shift(const Network& network, double seconds, Cost least_gain, const Poll& poll) {
   const auto start = std::chrono::steady_clock::now();
-  const TimeLimit limit(seconds);
   Shifter shifter(network);
+  const TimeLimit limit(seconds);
   for (Cost before = -1; !shifter.infeasible();) {
     shifter.run(1, 0);
     if (shifter.bound() - before < least_gain) break;

@@ -67,17 +67,18 @@ Subproblem reorder(const Subproblem& subproblem, const std::vector<Var>& order) 
 
 class Solver {
  public:
-  Solver(const Network& network, const Options& options) : options_(options), network_(network) { absorb(network_); }
+  Solver(const Network& network, const Options& options) : options_(options), original_(network), network_(network) {
+    absorb(network_);
+  }
 
   Report run() {
-    const Network original = network_;
     const TimeLimit limit(options_.seconds);
     try {
       search();
     } catch (const Stopped&) {
       // An abandoned step has changed nothing, so bounds and solution hold.
     }
-    report_.cost = report_.value.empty() ? forbidden : original.at(report_.value);
+    report_.cost = report_.value.empty() ? forbidden : original_.at(report_.value);
     report_.bound = lower_;
     return report_;
   }
@@ -106,9 +107,15 @@ class Solver {
 
   // Shifts costs in fractions of the network's unit, as fine as the tables' type allows for the remaining gap.
   void prepare() {
-    const Network plain = network_;
-    for (unit_ = kUnit;; unit_ = std::max<Cost>(1, never / 4 / (upper_ - lower_))) {
-      network_ = plain;
+    unit_ = kUnit;
+    for (bool is_first = true;; is_first = false) {
+      if (!is_first) {
+        unit_ = std::max<Cost>(1, never / 4 / (upper_ - lower_));
+        network_ = original_;
+        absorb(network_);
+      }
+      // A copy of the tables may take a second, so a request to stop is obeyed between copies.
+      check_stop();
       scale(network_, unit_);
       double t = now();
       Shifter shifter(network_);
@@ -131,6 +138,7 @@ class Solver {
       const auto& unary = shifter.unary(v);
       start.push_back(static_cast<int>(std::min_element(unary.begin(), unary.end()) - unary.begin()));
     }
+    check_stop();
     const Network shifted = shifter.network();
     network::LocalSearch local(shifted.view(), options_.seed);
     local.start(start);
@@ -184,6 +192,7 @@ class Solver {
 
   bool shrink(const Subproblem& subproblem, Cost limit, Subproblem& reduced) {
     double t = now();
+    check_stop();
     reduced = subproblem;
     for (const Function& f : subproblem.network.functions) shifted_ += kPasses * double(f.cost.size());
     for (int round = 0; round < 4; ++round) {
@@ -195,6 +204,7 @@ class Solver {
         if (shifter.blamed() >= 0) ++blame_[reduced.name[shifter.blamed()]];
         return false;
       }
+      check_stop();
       const Network shifted = shifter.network();
       auto kept = shifter.kept();
       const std::size_t before =
@@ -217,6 +227,7 @@ class Solver {
 
   Attempt eliminate_subproblem(const Subproblem& reduced, Cost limit, std::size_t rows, std::uint64_t most_made) {
     double t = now();
+    check_stop();
     const Subproblem subproblem = reorder(reduced, min_fill(reduced.network, kOrders, options_.seed));
     Network network = subproblem.network;
     network.upper = limit * unit_ + 1;
@@ -330,6 +341,7 @@ class Solver {
     for (int s : network.size) out.emplace_back(s, 0.0);
     for (const Function& f : network.functions) {
       for (int p = f.arity(); p-- > 0;) {
+        check_stop();
         const Var v = f.scope[p];
         for (std::size_t c = 0; c < f.cost.size(); ++c)
           out[v][c / f.stride[p] % network.size[v]] +=
@@ -361,6 +373,7 @@ class Solver {
   }
 
   Options options_;
+  const Network& original_;
   Network network_;
   Report report_;
   std::vector<double> blame_;     // number of slices that each variable's costs closed
