@@ -256,8 +256,8 @@ int TreeBuilder::nearest(const CliqueForest& forest, std::span<const int> candid
   return *std::ranges::min_element(candidates, {}, key);
 }
 
-// Path from a clique to the nearest one with a variable; a component without edges is linked to `end`, which has the
-// variable.
+// Path from a clique to the nearest one with a variable. If no connected clique has it, the clique is linked to `end`,
+// which has the variable.
 std::vector<int> TreeBuilder::path(CliqueForest& forest, int start, int variable, int end) const {
   std::vector<int> way = forest.path(start, variable);
   if (!way.empty()) return way;

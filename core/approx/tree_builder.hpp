@@ -17,7 +17,8 @@ class GrowingTree : public CliqueForest {
   int add_front(Scope scope);
   void widen(int number, Scope scope);
   void add_factor(int factor, int clique) { factors_.push_back({factor, clique}); }
-  // Adds the cliques of an approximated front, the targets of a tree's output.
+  // Adds the cliques of an approximated front, and makes them the targets of `interface`, the output of the previous
+  // tree, whose number is `input`. `positions`: of the front's cliques in the interface.
   void begin(const CliqueFront& front, std::span<const int> positions, int input, Interface& interface);
   // Adds all cliques of another tree.
   void merge(const GrowingTree& other, std::vector<LinkedTree>& trees);

@@ -118,7 +118,8 @@ PlannedSteps make_steps(std::shared_ptr<PlannedTree> tree, const std::string& pa
   return made;
 }
 
-// Steps that bound the messages of others; for each node, the tables of its bounds, as starts and members.
+// `plan::RowBounds` for Python: for each node, the tables that bound its message (`upward`) and the cost outside its
+// subtree (`downward`), as starts and members.
 struct BoundSteps {
   PlannedSteps steps;
   nb::tuple upward, downward;

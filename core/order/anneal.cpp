@@ -145,7 +145,7 @@ class TreeAnnealer final : public Annealer {
     exchange_children(low, high, p);
   }
 
-  // The lower place now holds p: messages with p go there, the others go up.
+  // The lower place now holds p: children whose messages contain p hang below it, the others below the upper place.
   void exchange_children(Vertex low, Vertex high, Vertex p) {
     Vertex to_low = none, to_high = low;
     const auto distribute = [&](Vertex c) {

@@ -94,7 +94,7 @@ double Remainder::missing_around(Vertex v, const std::vector<Vertex>& some, bool
     std::uint64_t absent = 0;
     visit(words_ * some.size());
     for (Vertex u : some) absent += bits_outside(bits(v), bits(u), words_);
-    return static_cast<double>(absent - some.size());  // no vertex is its own neighbour
+    return static_cast<double>(absent - some.size());  // each of `some` has counted itself
   }
   ++stamp_;
   double all = 0, absent = 0;
@@ -294,7 +294,7 @@ class GreedyRun {
   }
 
  private:
-  static constexpr std::uint64_t push_visits = 40;  // visits as long as a push (VM of bench/RESULTS.md)
+  static constexpr std::uint64_t push_visits = 40;  // visits that take as long as a push (VM of bench/RESULTS.md)
 
   bool is_over(Clock& clock) {
     rest_.count_visits(clock);
@@ -313,7 +313,8 @@ class GreedyRun {
     queue_.push({key, tie, v});
   }
 
-  // Equal vertices of large graphs are eliminated in blocks of 4,096 consecutive numbers, and at random within these.
+  // Vertices of a large graph with equal keys are eliminated in blocks of 4,096 consecutive numbers, at random within a
+  // block.
   std::uint32_t random_tie(Vertex v) {
     constexpr int bits = 14;
     const auto drawn = static_cast<std::uint32_t>(random_.next() >> 32);

@@ -54,7 +54,7 @@ class Pieces {
     for (Vertex i = 0; i < patch.inner; ++i) {
       patch.order.push_back(i);
       join(patch, i, graph_.neighbours[names[i]]);
-      // The message of a subtree below the piece makes its variables neighbours.
+      // A subtree below the piece sends a message, whose variables become neighbours.
       for (Vertex child : children_[names[i]])
         if (local_[child] == none)
           for (Vertex u : tree_.separator(child))

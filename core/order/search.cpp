@@ -16,8 +16,8 @@
 namespace elimina::order {
 namespace {
 
-// With the run's time as a limit, a search ends after this multiple of the time of its last improvement, but not before
-// this many seconds.
+// With `patience`, a search ends once its time is this multiple of the time of its last improvement, but not before
+// `shortest_stagnation` seconds.
 constexpr double stagnation = 20;
 constexpr double shortest_stagnation = 0.1;
 constexpr double unbounded = std::numeric_limits<double>::infinity();
@@ -90,8 +90,8 @@ class ComponentSearch {
   static constexpr Vertex whole_first = 1000;
   static constexpr std::int64_t short_turns = 4, lone_turns = 2;
   static constexpr std::size_t elite_size = 2;
-  static constexpr double entry_seconds = 40e-9;  // for an entry of a separator and its cost (VM of bench/RESULTS.md)
-  static constexpr double exact_seconds = 60e-9;  // for a set and a vertex (VM of bench/RESULTS.md)
+  static constexpr double entry_seconds = 40e-9;  // of elimination for a separator's entry (VM of bench/RESULTS.md)
+  static constexpr double exact_seconds = 60e-9;  // for each pair of a set and a vertex (VM of bench/RESULTS.md)
 
   std::int64_t warm_up() const { return static_cast<std::int64_t>(options_.rules.size()); }
   // A turn is an annealing of the whole tree and two of pieces. The shortest turns of small graphs have no pieces,

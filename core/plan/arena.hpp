@@ -7,7 +7,7 @@
 namespace elimina::plan {
 
 // Computes the strides of a table's axes, slow to fast, and returns the number of elements; rows are padded to whole
-// vectors.
+// vectors, long ones to multiples of `kLongRowBytes`.
 // `rows`: position of the rows' first axis; -1: chosen by `row_axes`.
 i64 lay_out_table(std::span<const i64> sizes, i64 itemsize, int rows, std::span<i64> strides);
 
@@ -59,7 +59,7 @@ class Gaps {
 };
 
 // Allocator of spans of one block of memory, which reuses freed spans and records its peak. Small spans are contiguous,
-// so that a chain of small messages stays in few cache lines; others start at multiples of a vector's length.
+// so that a chain of small messages stays in few cache lines; others start at multiples of 256 bytes.
 class Arena {
  public:
   explicit Arena(i64 itemsize);

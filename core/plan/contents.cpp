@@ -55,7 +55,7 @@ Values message_of(const Values& table, int size) {
   return message;
 }
 
-// Offsets of the cells of two tables for each cell of their union without its first variable, which both have.
+// Offsets in two tables for each cell of their joint scope without its first variable, which both have.
 class Walk {
  public:
   Walk(std::span<const int> sizes, const std::vector<int>& scope, const std::vector<int>& first,
@@ -163,8 +163,8 @@ class ContentPartition {
   }
 
  private:
-  // Gain of joining two mini-buckets. Of equals, the pair comes first whose own variables share most tables with each
-  // other, then the one with fewer added variables.
+  // Gain of joining two mini-buckets. Of pairs with equal gains, the one comes first in which most pairs of a variable
+  // of only one mini-bucket and one of only the other are in a common table, then the one with fewer added variables.
   struct Pair {
     int first, other;
     double gain;
@@ -221,7 +221,7 @@ class ContentPartition {
     return holders_and_rest;
   }
 
-  // Joins the two mini-buckets with the largest gain, as long as any two may be joined.
+  // Joins the two mini-buckets with the largest gain, again and again until no two may be joined.
   std::vector<Joined> merged(std::vector<Joined> mini_buckets) const {
     std::vector<int> remaining(mini_buckets.size());
     std::iota(remaining.begin(), remaining.end(), 0);

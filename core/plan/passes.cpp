@@ -152,8 +152,8 @@ class Passes {
     if (!targets_.empty()) distribute(0, targets_);
   }
 
-  // Sends each target the product of the tables on the stack from `first` on and of all targets' messages except its
-  // own. Each half of the targets gets the messages of the other half, contracted to the variables that it keeps.
+  // Sends each target the product of the tables on the stack at `first` and above and of the messages of all other
+  // targets. Each half of the targets gets the messages of the other half, contracted to the variables that it keeps.
   void distribute(std::size_t first, Targets targets) {
     if (targets.size() == 1) {
       const auto [child, number] = targets.front();
@@ -197,8 +197,8 @@ class Passes {
     return writer_.eliminate(int(kJoin), writer_.scope(axes), chosen_).source;
   }
 
-  // Eliminates the variables that no target keeps from the tables on the stack from `first` on, the cheapest bucket
-  // first; `whole`: leaves at most one table.
+  // Takes the tables on the stack at `first` and above, and eliminates their variables that no target keeps, each time
+  // the one with the cheapest bucket; `whole`: leaves at most one table.
   void contract(std::size_t first, Targets targets, bool whole) {
     list_variables(first, targets);
     while (!gone_.empty()) {
@@ -260,7 +260,7 @@ class Passes {
         visit(variables_[word * 64 + std::size_t(std::countr_zero(bits))]);
   }
 
-  // The variable whose bucket has the fewest cells; of equals, one with most values, then the earliest in the order.
+  // The variable whose bucket has the fewest cells; of several, the one with the most values, then the earliest.
   int cheapest() {
     if (gone_.size() == 1) return gone_.front();
     int best = -1;

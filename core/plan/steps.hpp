@@ -25,7 +25,7 @@ struct Step {
   int axes;
   i64 domain;      // product of the numbers of values of all eliminated variables
   int scope;       // number in Steps::scopes of the output's scope, slow to fast
-  int outer, mid;  // numbers of slow and of middle axes
+  int outer, mid;  // how many axes are slow, and how many middle ones
   int tables_a, tables_b;
   int rows;  // position of the first axis of the output's rows; -1: where `row_axes` puts it
   double weight;

@@ -19,7 +19,7 @@ struct Tile {
 
 // A step as the split sees it: sizes, and for each table the output's axes that it has.
 struct StepShape {
-  i64 domain;                             // values of the eliminated variable
+  i64 domain;                             // number of combinations of values of the eliminated variables
   std::vector<i64> sizes;                 // sizes of the output's axes, slow to fast
   std::vector<std::vector<int>> members;  // axes of each table
 };

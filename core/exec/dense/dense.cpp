@@ -58,7 +58,7 @@ bool has_near_cells(StepView step, i64 first) {
   return farthest <= std::numeric_limits<i32>::max();
 }
 
-// Number of combinations; without tables, the values of a step are skipped.
+// Number of combinations; a step without tables does not visit the values of its variable.
 double step_work(StepView step) { return double(step.cells()) * (step[kTables] > 0 ? double(step[kDomain]) : 1.0); }
 
 // Calls `step`, which returns its work or kStopped, for each turn; calls `poll` in between. Returns false after a stop.

@@ -11,7 +11,7 @@ namespace elimina {
 constexpr int kWindows = 4;        // largest number of vectors out of which a block of cells is permuted
 constexpr i64 kMostStreamed = 17;  // largest number of tables of a row, its rhs included
 
-// Offsets of all cells of the axes [first, last) of a step, one axis after another.
+// Writes the offset of each combination of values of the axes [first, last) of a step, the last axis fastest.
 template <class T, class Stride>
 void fill_offsets(T* offsets, StepView step, i64 first, i64 last, Stride stride) {
   i64 cells = 1;

@@ -98,7 +98,7 @@ class ProductStep {
   i64 row_blocks() const { return (rows_ + block_rows_ - 1) / block_rows_; }
   i64 column_blocks() const { return (columns_ + block_columns_ - 1) / block_columns_; }
 
-  // Offsets of all cells of some axes, one axis after another.
+  // Sets the offset of each combination of values of some axes, the last axis fastest.
   template <class Stride>
   void fill(std::vector<i64>& offsets, const std::vector<i64>& axes, i64 count, Stride stride) const {
     offsets.assign(count, 0);

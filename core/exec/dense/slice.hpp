@@ -20,7 +20,7 @@ class Slices {
   // Sets the addresses of the records; call it before `fix`.
   void set_records(const i64* words, const i64* starts) { words_ = words, starts_ = starts; }
 
-  // Fixes variables: `values` has a value for each one, -1 for variables without one.
+  // Fixes variables. `values`: the value of each variable; -1: not fixed.
   void fix(const int* values, i64 variables);
 
   bool touches(i64 step) const { return !touched_.empty() && touched_[step] > 0; }

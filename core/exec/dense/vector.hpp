@@ -76,7 +76,7 @@ inline Vector<Index> lane_numbers(std::index_sequence<lane...>) {
   return Vector<Index>{Index(lane)...};
 }
 
-// The first `count` lanes of one vector, and the others of another one.
+// A vector with the first `count` lanes of `first`, and the remaining lanes of `rest`.
 template <class Vec>
 inline Vec first_lanes(int count, const Vec& first, const Vec& rest) {
   using V = std::remove_cvref_t<decltype(first[0])>;
@@ -129,7 +129,7 @@ struct Row {
   const V* tables[kMostStreamed];
   i64 strides[kMostStreamed];
   V scale[kMostStreamed];
-  const V* before;  // marginals over earlier values of d, or none
+  const V* before;  // marginals over earlier values of d, or nullptr
 };
 
 template <class R, int fixed_streamed>

@@ -32,7 +32,7 @@ class Sorter {
     return !out_of_order;
   }
 
-  // Values may have any type of the size of V.
+  // V stands for the type of the values: they are only moved, so any type of their size will do.
   template <class V>
   Made run(const V* values) const {
     Made made = room<V>(rows_);

@@ -362,7 +362,7 @@ class ClusterSearch(SearchState):
         self.raise_to(bound)
         is_done = not len(self._pool) and all(task.nodes is None for task in self._running.values())
         if is_done and self.chosen is None:
-            # The bound shows whether all remaining nodes are beyond the limits.
+            # A turn's assignment that was refused may be a solution but for rounding, unless costs are integers.
             self.end(turn.chosen is not None and not isinstance(turn.units.unit, int))
         if is_done and not self.is_over:
             # A better total permits finer units, in which bounds of floats may meet.

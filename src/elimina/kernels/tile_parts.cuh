@@ -131,7 +131,7 @@ constexpr int kAhead = 8;  // values of d whose loads are in flight together whi
 
 // Offsets in shared memory, in bytes; backends/cuda/stream_blocks.py, product_blocks.py and faces_blocks.py add up the same.
 struct Map {
-  int bases;   // of each table, then of the output: offsets at a slow cell; for each of the block's slow cells
+  int bases;   // offsets at the block's slow cells: [slow cell][tables, then the output]
   int scales;  // of each table
   int mids;    // offsets of the middle cells of a batch: [streamed tables, then the output][batch]
   int los;     // offsets of the fast cells, for any number of streamed tables: [streamed][pitch]

@@ -78,17 +78,17 @@ def exact_plan(problem: Problem, order: Sequence[int], options: Options, memory:
 
 
 def mini_bucket_plan(problem: Problem, order: Sequence[int], options: Options, memory: int, seconds: float) -> Plan:
-    """Plan the largest weighted mini-buckets within a memory limit and an estimated time.
+    """Plan weighted mini-buckets with the i-bound of the options, or the largest ones within the limits.
 
     Args:
         problem: Problem of the task ``pr``.
         order: The free variables in elimination order.
         options: Planning options.
         memory: Bytes that the mini-buckets may take.
-        seconds: Estimated seconds that the mini-buckets may take.
+        seconds: Estimated seconds that the mini-buckets may take, unless the options have an i-bound.
 
     Raises:
-        MemoryLimitError: Not even the smallest ones fit.
+        MemoryLimitError: Those with the given i-bound do not fit; without one, not even the smallest ones do.
     """
     machine, ibound = CpuBackend(options.threads).machine, "auto" if options.ibound is None else options.ibound
     plan = make_bounded_plan(

@@ -126,7 +126,7 @@ def _ignored(path: str, reason: str) -> Speeds:
     return Speeds()
 
 
-# Costs of the planner's estimates, relative or in seconds.
+# Constants of the planner's estimates of time: relative costs, seconds, and amounts a second.
 
 EXPONENTIAL = 20.0
 """Time of a combination with an exponential, relative to one without."""

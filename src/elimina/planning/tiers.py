@@ -262,7 +262,10 @@ def _orders(cut: tuple[int, ...], front: int) -> Iterator[tuple[int, ...]]:
 
 
 class _TiledTable(NamedTuple):
-    """A table of a step in a tile: its layout in a slot, a slot's elements, slots, and whether one holds all of it."""
+    """A table of a step in a tile: its layout in a slot, the elements of a slot, and the number of slots.
+
+    ``whole`` is True if tiles cut the table, but it is an input small enough to be loaded once as a whole.
+    """
 
     table: StreamedTable
     shape: BoxShape
