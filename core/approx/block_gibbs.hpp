@@ -16,16 +16,16 @@ class BlockGibbs {
   // `values`: values of all factors, positive and at most 1, one factor after another. Each chain has a replica for each
   // power of the product of all factors; the first power is 1. Neighbouring replicas exchange states (Geyer 1991,
   // "Markov chain Monte Carlo maximum likelihood"), by sums over the block instead of its states. Chains start at random
-  // states. `max_cells`: largest table of a variable and those that it is eliminated with.
+  // states. `max_cells`: largest number of cells of a table over a variable and its neighbours when it is eliminated.
   BlockGibbs(std::vector<std::int64_t> sizes, const ScopeList& scopes, const std::vector<double>& values,
              std::vector<double> powers, std::size_t chains, std::uint64_t seed, double max_cells);
 
   // Draws each variable of each chain at least once a sweep, and adds the marginals of each block given the other
   // variables (Rao and Blackwell) to the chain's sums. `sums`: sums of each chain, one variable after another; `draws`:
-  // number of draws of each chain and variable, both for the power 1. `moments`: for each chain and power, sums over the
-  // exchanges with the previous power of 1, of the logarithm of the quotient of the block's sums to the previous power
-  // and to its own, of its square, and of the quotient. Returns the number of sweeps of all chains, smaller when the
-  // thread is asked to stop.
+  // number of draws of each chain and variable, both for the power 1. `moments`: for each chain and power, the sums of
+  // 1, x, x^2 and exp(x) over the exchanges with the previous power, where x is the logarithm of the block's sum to the
+  // previous power minus that of its sum to its own power. Returns the number of complete sweeps, which is smaller than
+  // `sweeps` on a stop request.
   std::uint64_t run(std::uint64_t sweeps, std::span<double> sums, std::span<double> draws, std::span<double> moments);
 
   static constexpr std::size_t kMoments = 4;

@@ -24,14 +24,14 @@ class ConditionedTree {
   // factors, from 0 to 1, one factor after another; `states`: states of the variables that are conditioned on.
   double collect(std::span<const double> values, std::span<const std::int32_t> states, TreeTables& tables) const;
 
-  // Returns whether the last upward pass lost nothing that matters because it was below the range of floats.
+  // Returns true if all numbers below the range of floats that the last upward pass has lost do not matter.
   bool is_accurate(const TreeTables& tables) const;
 
   // Draws the states of the variables after an upward pass; `uniform` returns numbers from 0 to 1.
   void draw(std::span<std::int32_t> states, Call<double()> uniform, TreeTables& tables) const;
 
   // Downward pass, which overwrites the messages of the upward one: adds the marginals of the eliminated variables,
-  // times `weight`. `sums`: those of all variables.
+  // times `weight`. `sums`: sums of the marginals of all variables.
   void add_marginals(double weight, std::span<double> sums, TreeTables& tables) const;
 
   std::span<const std::int32_t> order() const { return order_; }

@@ -24,7 +24,8 @@ class RegionGraph {
   const std::vector<std::int64_t>& sizes() const { return sizes_; }
   const ScopeList& outer() const { return outer_; }
   const ScopeList& inner() const { return inner_; }
-  // Outer regions of each inner region.
+  // Outer regions with an edge to each inner region: all that contain it, or, if its counting number is 0, one of each
+  // set of them that agrees by other inner regions.
   const ScopeList& parents() const { return parents_; }
   // Counting number of each inner region's entropy; 1 for an outer region.
   const std::vector<double>& counting_numbers() const { return counting_numbers_; }

@@ -245,7 +245,7 @@ void TreeBuilder::shorten(CliqueFront& front, std::span<const int> shared) {
   }
 }
 
-// The clique with most of these variables; of equals, the smallest.
+// The clique with most of these variables; of several, the smallest.
 int TreeBuilder::nearest(const CliqueForest& forest, std::span<const int> candidates,
                          std::span<const int> shared) const {
   const auto key = [&](int number) {
@@ -265,7 +265,7 @@ std::vector<int> TreeBuilder::path(CliqueForest& forest, int start, int variable
   return {start, end};
 }
 
-// Scopes that carry a variable along a path to its first clique.
+// Scopes that carry a variable along a path to the path's first clique.
 std::vector<Scope> TreeBuilder::needs(const CliqueForest& forest, std::span<const int> path,
                                       std::span<const int> shared, int variable) const {
   std::vector<Scope> scopes;

@@ -8,7 +8,7 @@ namespace elimina::approx {
 // A growing tree: its front, which is the cliques with variables to eliminate, and the eliminated cliques below them.
 class GrowingTree : public CliqueForest {
  public:
-  // `holders`: cliques of the fronts with each variable, ascending.
+  // `holders`: for each variable, the cliques of fronts that have it, ascending.
   explicit GrowingTree(std::vector<std::vector<int>>& holders) : holders_(holders) {}
 
   bool is_front(int number) const { return is_front_[number]; }
@@ -24,7 +24,7 @@ class GrowingTree : public CliqueForest {
   void merge(const GrowingTree& other, std::vector<LinkedTree>& trees);
   // Joins the cliques with a variable, and leaves the join without it in the front.
   void eliminate(int variable, const Scope& scope);
-  // Carries a variable along a path of cliques to its first one. `needs`: for each clique but the last, the scope that
+  // Carries a variable along a path to the path's first clique. `needs`: for each clique but the last, the scope that
   // it gets, or that a new clique beside it gets.
   void widen_path(std::span<const int> path, std::span<const Scope> needs);
   // Returns the tree without spare memory, and the position of each clique.

@@ -6,7 +6,7 @@
 #include "stop.hpp"
 
 // Used in loops over many Python objects: lets other threads of the interpreter run, and checks for requests to stop,
-// once in so many calls. A waiting thread requests the lock only after 5 ms without a release, so releases every
+// once in `kItems` calls. A waiting thread requests the lock only after 5 ms without a release, so releases every
 // millisecond would starve it.
 class Turns {
  public:

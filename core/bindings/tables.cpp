@@ -42,7 +42,7 @@ nb::handle name_of(const char* name) {
   return interned;
 }
 
-// A view of a NumPy array. The buffer protocol would allocate a description for each array, freed only with it.
+// A view of a NumPy array. The buffer protocol would allocate a description, which is freed only with the array.
 class View {
  public:
   explicit View(nb::handle array) {

@@ -268,8 +268,8 @@ void Propagator::list_costs(std::size_t rank, std::vector<int>& value, std::vect
   }
 }
 
-// Returns the cost of an eliminated variable's value in the functions replaced by its message, or a part of it that
-// reaches the limit.
+// Returns the unary cost of an eliminated variable's value plus its costs in the functions that the message has
+// replaced; adds no more of them once the sum reaches the limit.
 Cost Propagator::cost_below(const Eliminated& eliminated, const std::vector<int>& value, Cost limit) const {
   Cost sum = state_.unary(eliminated.var)[value[eliminated.var]];
   for (std::size_t k = eliminated.first; k < eliminated.last && sum < limit; ++k) {

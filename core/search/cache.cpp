@@ -21,7 +21,7 @@ Word status_word(std::uint64_t nodes, bool solved, int best) {
 constexpr std::size_t first_buckets = 1 << 12;
 constexpr double min_entry_share = 0.25;  // share of the bytes that entries get, at least
 constexpr int most_tries = 1000;
-// Smallest number of buckets whose entries several threads move; one thread takes about a millisecond for it.
+// Smallest number of buckets whose entries several threads move; one thread moves fewer of them within a millisecond.
 constexpr std::size_t least_shared_buckets = 1 << 14;
 
 std::uint64_t nodes_of(Word word) { return word >> 33; }

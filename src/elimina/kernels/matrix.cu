@@ -42,7 +42,7 @@ __global__ void __launch_bounds__(kThreads) cells_range(const typename S::Value*
   publish_block(seen, range);
 }
 
-// Exponents of two that bound the values of a table as its reader scales them: 2^low <= value < 2^high.
+// Exponents of powers of two that bound the values of a table as its reader scales them: 2^low <= value < 2^high.
 template <class Value>
 __device__ void exponents_of(const u64* range, bool is_message, int& low, int& high) {
   const double largest = __longlong_as_double(i64(range[0]));

@@ -132,7 +132,7 @@ constexpr int kAhead = 8;  // values of d whose loads are in flight together whi
 // Offsets in shared memory, in bytes; backends/cuda/stream_blocks.py, product_blocks.py and faces_blocks.py add up the same.
 struct Map {
   int bases;   // offsets at the block's slow cells: [slow cell][tables, then the output]
-  int scales;  // of each table
+  int scales;  // scale of each table
   int mids;    // offsets of the middle cells of a batch: [streamed tables, then the output][batch]
   int los;     // offsets of the fast cells, for any number of streamed tables: [streamed][pitch]
   int a, b;    // lhs [slow cell][d][batch], rhs [slow cell][d][pitch]

@@ -84,7 +84,7 @@ struct Call {
   u32* barriers;  // one for each subset
   u32* arrived;   // number of finished stages of blocks and subsets, since the beginning
   u32* done;      // in the host's memory; becomes `ticket` when the call has finished
-  // `blocks`: of a subset's team; `rounds`: the maximum; `arrivals`: `arrived` before the call.
+  // `blocks`: number of blocks of a subset's team; `rounds`: largest number of rounds; `arrivals`: `arrived` before the call.
   u32 ticket, blocks, rounds, arrivals;
 };
 
@@ -95,8 +95,8 @@ inline ELIMINA_HD u64 board_words(u64 count, u64 words) {
   return 4 * words + 1 + (kCounters + words + 10 * count + 1) / 2;
 }
 
-// Writes changes to the device's copies; the threads of all blocks share the work. Reading the host's memory is slow, so each kind of
-// change begins at other threads, which then wait at the same time.
+// Writes changes to the device's copies; the threads of all blocks share the work. Reading the host's memory is slow, so the kinds
+// of changes are read by different threads, which wait at the same time.
 class Update {
  public:
   ELIMINA_HD Update(const Call& call, u64 thread, u64 threads) : call_(call), thread_(thread), threads_(threads) {}

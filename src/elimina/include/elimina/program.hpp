@@ -21,7 +21,7 @@ namespace elimina {
 
 enum StepWord : int {
   kWords,     // length of this record
-  kDomain,    // values of the eliminated variables together; 1 for a join or moment matching
+  kDomain,    // combinations of values of the eliminated variables; 1 for a join or moment matching
   kVariable,  // the eliminated variable, or the first one, kJoin or kMatching
   kAxes,      // axes of the output, in the order slow, middle, fast; slow to fast within each group
   kOuterAxes,
@@ -30,8 +30,8 @@ enum StepWord : int {
   kMidCells,
   kLoCells,  // below 2^31
   kTables,
-  kTablesA,  // the first tables
-  kTablesB,  // the next ones; the rest are streamed
+  kTablesA,  // number of lhs tables, which come first
+  kTablesB,  // number of rhs tables, which come next; the rest are streamed
   kOut,      // offset of the output in the arena, in elements
   kWeight,   // the bits of a double: LogSumExp's weight; unused in other semirings
   kHeader

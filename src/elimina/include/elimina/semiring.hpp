@@ -12,8 +12,8 @@ namespace elimina {
 template <class T>
 inline constexpr bool is_integer = T(1) / 2 == 0;
 
-// Integers never overflow: the planner picks a dtype that holds (tables in a step) x infinity, and a marginal starts at infinity,
-// so it never exceeds it.
+// Integers never overflow: the planner picks a dtype that holds (tables in a step) x infinity, and a marginal starts at `infinity`,
+// which it never exceeds.
 template <class T>
 struct MinSum {
   using Value = T;
