@@ -25,8 +25,9 @@ class CliqueFront : public CliqueForest {
   // Removes edges of a variable until its cliques can be joined to a table of at most `most_cells` cells.
   void separate(int variable, i64 most_cells);
 
-  // Removes the variable with the lowest price, except needed ones, from the clique at `position` and from all cliques
-  // on its side of the edge to a neighbour on the path that has the variable, too.
+  // Removes a variable, but no needed one, from the clique at `position` and from all cliques on its side of the edge
+  // to a neighbour on the path that has the variable, too: the variable with the least lost information over the
+  // logarithm of its number of values.
   void shorten(std::span<const int> path, std::size_t position, std::span<const int> needed);
 
  private:

@@ -24,7 +24,7 @@ class ConditionedTree {
   // factors, from 0 to 1, one factor after another; `states`: states of the variables that are conditioned on.
   double collect(std::span<const double> values, std::span<const std::int32_t> states, TreeTables& tables) const;
 
-  // Returns true if all numbers below the range of floats that the last upward pass has lost do not matter.
+  // Returns true if no number that the last upward pass lost below the range of floats matters.
   bool is_accurate(const TreeTables& tables) const;
 
   // Draws the states of the variables after an upward pass; `uniform` returns numbers from 0 to 1.

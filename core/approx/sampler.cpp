@@ -69,7 +69,7 @@ Sampler::Sampler(std::span<const double> arena, std::span<const i64> words, std:
   }
   last_uses_.resize(sizes_.size());
   std::iota(last_uses_.begin(), last_uses_.end(), i64{0});
-  // The strides of a message include all its variables, because its sender does not have the variable of its home.
+  // At its sender, a message has the stride of its home's variable, too: that variable has been drawn by then.
   const auto table_of = [&](std::size_t at, bool is_sent) {
     const i64 begin = i64(strides_.size());
     if (is_sent && words[at + 1] >= 0) strides_.push_back({words[at + 1], words[at + 2]});

@@ -20,14 +20,14 @@ class GrowingTree : public CliqueForest {
   // Adds the cliques of an approximated front, and makes them the targets of `interface`, the output of the previous
   // tree, whose number is `input`. `positions`: of the front's cliques in the interface.
   void begin(const CliqueFront& front, std::span<const int> positions, int input, Interface& interface);
-  // Adds all cliques of another tree.
+  // Adds the cliques, factors and inputs of another tree.
   void merge(const GrowingTree& other, std::vector<LinkedTree>& trees);
   // Joins the cliques with a variable, and leaves the join without it in the front.
   void eliminate(int variable, const Scope& scope);
   // Carries a variable along a path to the path's first clique. `needs`: for each clique but the last, the scope that
   // it gets, or that a new clique beside it gets.
   void widen_path(std::span<const int> path, std::span<const Scope> needs);
-  // Returns the tree without spare memory, and the position of each clique.
+  // Returns the finished tree; `positions` becomes the position of each clique in it, -1 for a removed clique.
   LinkedTree complete(std::span<const i64> sizes, int rank, std::vector<LinkedTree>& trees,
                       std::vector<int>& positions);
 

@@ -15,7 +15,7 @@ constexpr std::size_t most_steps = 1 << 12;
 
 }  // namespace
 
-// A function along a variable and its free neighbours; its other variables have values.
+// A function along a variable and its free neighbours; the function's other variables have values.
 struct Propagator::Term {
   const Cost* table;
   std::array<std::size_t, 1 + most_neighbours> stride;

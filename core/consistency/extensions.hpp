@@ -30,7 +30,7 @@ class Extensions {
   struct Deviation {
     std::shared_ptr<const std::vector<int>> value;  // of the earlier assignment
     std::size_t rank;                               // place of the variable among the eliminated ones
-    int other;                                      // its other value
+    int other;                                      // its other value; -1: no variable
   };
 
   void add(Cost cost, Deviation deviation);

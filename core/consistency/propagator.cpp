@@ -198,7 +198,7 @@ void Propagator::rise(Var v, int x, Cost by, int function) {
   suspect_[v] = function;
 }
 
-// The other variables of a function may have lost their supports.
+// Queues the free variables of a function, which may have lost their supports.
 void Propagator::wake_others(const Occurrence& occurrence) {
   for (const Var v : function(occurrence.function).scope)
     if (state_.is_free(v)) unsupported_.push(v);
@@ -261,8 +261,8 @@ bool Propagator::is_supported(Var v, int x) {
   return total <= slack_;
 }
 
-// Least cost of a function with a value; unary costs of its other variables count unless an earlier function counts
-// them.
+// Least cost of a function if its variable has a value; unary costs of its other variables count unless an earlier
+// function counts them.
 Cost Propagator::least(const Occurrence& occurrence, int x) {
   const Function& f = function(occurrence.function);
   int q;

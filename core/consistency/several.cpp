@@ -49,7 +49,7 @@ void Propagator::give_back(const Function& f, int k) {
   }
 }
 
-// Least costs of a function for each value, with or without the unary costs of the other variables.
+// Least costs of a function for each value, plus the unary costs of the variables whose positions `with_unary` has.
 void Propagator::marginal(const Function& f, int p, std::span<const int> values, std::uint64_t with_unary) {
   if (f.is_counted) return marginal_of_count(f, p, values, with_unary);
   int count = 0;
@@ -125,8 +125,8 @@ void Propagator::load(const Function& f, int position, std::uint64_t with_unary)
   tally_.rank();
 }
 
-// Called when variables of a counted function have lost values. Supports of the others are not checked: that takes half
-// of a node's time and saves no nodes.
+// Called when variables of a counted function have lost values. The supports of its other variables are not checked:
+// that takes half of a node's time and saves no nodes.
 bool Propagator::pull_all(int number) {
   const Function& f = function(number);
   const int target = first_free(f);

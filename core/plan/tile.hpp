@@ -28,8 +28,8 @@ struct StepShape {
 // axes behind the first one, or all axes of a small table.
 int row_axes(std::span<const i64> sizes);
 
-// The cheapest split: with few streamed tables, then with rows long enough. `rows`: position of the first axis of the
-// output's rows; -1: where `row_axes` puts it.
+// The split of least estimated cost. A step that is not worth a split gets slow and fast axes only. `rows`: position of
+// the first axis of the output's rows; -1: where `row_axes` puts it.
 Tile choose_tile(const StepShape& shape, int rows);
 
 // Sorts the tables into lhs, rhs and streamed ones by the tile's axes.

@@ -23,7 +23,7 @@ using Clock = std::chrono::steady_clock;
 constexpr double tolerance = 1e-9;
 constexpr std::uint64_t first_quantum = 8, last_quantum = 2048;
 constexpr double first_width_share = 1.0 / 32;  // first step of the root's limit, as a share of the gap
-// Dives may take the first share of the time so far, and always the second share of the time limit.
+// Dives may take `dived_share` of the time so far or, if that is more, `dived_first` of the time limit.
 constexpr double dived_share = 0.5, dived_first = 0.25;
 
 class Run {
@@ -97,7 +97,7 @@ class Run {
     }
   }
 
-  // A thread that uses the cache.
+  // Counts a thread as a user of the cache, as long as the object lives.
   class Inside {
    public:
     explicit Inside(Run& run) : run_(run) {

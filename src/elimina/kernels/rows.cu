@@ -157,7 +157,7 @@ struct Pairing {
   }
 };
 
-// Each block has kThreads * kRounds pairs, in the order of the joint table. First their rows are counted (kFill false), then,
+// Each block has kThreads * kRounds pairs of runs, in the order of the joint table. First their rows are counted (kFill false), then,
 // with the running sums of the counts, written.
 template <class R, int W, bool kMany, bool kFill>
 __global__ void __launch_bounds__(kThreads)
