@@ -61,7 +61,7 @@ std::optional<std::pair<Literal, Literal>> forbidden_pair(const network::Functio
   return std::pair{2 * f.scope[0] + static_cast<Literal>(cell / 2), 2 * f.scope[1] + static_cast<Literal>(cell % 2)};
 }
 
-// The same pair; none if another pair has a cost.
+// The pair of `forbidden_pair`; none if another pair has a cost.
 std::optional<std::pair<Literal, Literal>> only_pair(const network::Function& f, const std::vector<int>& size) {
   return std::count(f.cost.begin(), f.cost.end(), 0) == 3 ? forbidden_pair(f, size) : std::nullopt;
 }

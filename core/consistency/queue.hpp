@@ -1,4 +1,4 @@
-// A set of variables from which the first or the last one is taken.
+// A set of numbers (variables or functions) from which the first or the last one is taken.
 #pragma once
 #include <bit>
 #include <cstdint>

@@ -188,7 +188,7 @@ bool Cache::store(const Word* key, const Entry& entry, std::uint64_t nodes) {
     for (int way = 1; way < ways; ++way)
       if (nodes_of(load(last_of(way))) < nodes_of(load(last_of(least)))) least = way;
     is_more = !load(last_of(least));
-    // Old entries lose weight, so that they are replaced at last.
+    // Old entries lose weight, so that they are replaced in the end.
     for (int way = 0; way < ways && !is_more; ++way) {
       const Word last = load(last_of(way));
       save(last_of(way), status_word(nodes_of(last) / 2, solved_of(last), best_of(last)));

@@ -101,7 +101,7 @@ void Problem::check_table(const Table& table) const {
   std::int64_t last = table.offset;
   const auto reach = [&](Var v, std::int64_t stride) {
     if (stride < 0 || stride > arena.size) invalid(name + " has the stride " + std::to_string(stride));
-    // Both factors are below 2^31 or the arena's size, so larger products are refused before they overflow.
+    // Compares by division, because the product might overflow.
     if (stride && size[v] - 1 > (arena.size - 1 - last) / stride)
       throw std::out_of_range(name + " reaches beyond the arena");
     last += stride * (size[v] - 1);
