@@ -128,8 +128,8 @@ void LinkedTrees::calibrate_tree(const LinkedTree& tree) {
   log_z_ += log_z + log_scale;
 }
 
-// Returns the factors of the distribution that has the marginals of a calibrated tree on all cliques. Each clique lies
-// in a host clique.
+// Returns the factors of the distribution that has the marginals of a calibrated tree on all cliques of an interface.
+// `hosts`: for each of these cliques, a clique of the tree that contains it.
 std::vector<double> LinkedTrees::project(const Interface& interface, const LinkedTree& tree,
                                          std::span<const int> hosts) const {
   const RootedCliques& cliques = interface.cliques;

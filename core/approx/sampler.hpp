@@ -28,7 +28,7 @@ class Sampler {
   // resampled. The mean of a group's weights stays unbiased, and groups are independent. In groups of 1, samples are
   // independent. `states`: a row for each number; `logs`: the natural logarithm of each sample's weight is added to
   // these; minus infinity if no value was possible; `sizes`: for each group, the effective number of independent
-  // samples for the variables that were drawn first.
+  // samples for the variables that were drawn first; not written for groups of 1.
   void draw(u64 seed, u64 start, i64 group, std::span<std::int32_t> states, std::span<double> logs,
             std::span<double> sizes, int threads) const;
 

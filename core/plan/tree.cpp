@@ -61,7 +61,7 @@ class Builder {
     return item.factor >= 0 ? scopes_[item.factor] : tree_.separators[item.child];
   }
 
-  // Adds a node for the items of the bucket at these places.
+  // Adds a node of the variable at a position of the order. `members`: places of the node's items in the bucket.
   void add_node(int position, std::span<const int> members) {
     const int number = int(tree_.variables.size()), variable = tree_.order[position];
     marks_.clear();
@@ -213,8 +213,8 @@ PlannedTree plan_tree(Lists scopes, std::vector<i64> sizes, std::vector<int> ord
   return made;
 }
 
-// A bucket's clique is part of a child's clique exactly if the child's separator is as large as it (Blair and Peyton
-// 1993).
+// A bucket's clique is part of a child's clique exactly if the child's separator is as large as the bucket's clique
+// (Blair and Peyton 1993).
 Cliques junction_tree(const Tree& tree) {
   std::vector<int> clique_of(tree.size()), base, tops;
   for (int number = 0; number < int(tree.size()); ++number) {

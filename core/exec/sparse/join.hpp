@@ -272,7 +272,7 @@ class Join {
     writer.rows = rows;
   }
 
-  // All pairs of two ranges of rows: the number of a dense table's cell is the sum of two offsets, one for each key.
+  // All pairs of two ranges of rows: the address of a dense table's cell is the sum of two shares, one for each key.
   void product(Range l, Range r, std::vector<i64>& cells, Writer<W, Value>& writer) const {
     const std::size_t tables = std::size_t(stage_.tables());
     cells.resize(std::size_t(r.rows() + 1) * tables);

@@ -27,7 +27,7 @@ struct Subset {
   u32 members, count, words;
   i32 list;
   u32 free, has_free;      // begin of the mask of values without a member; 1 if there is such a value
-  u64 board, rows;         // begin of its scratch memory, in words of 64 bits
+  u64 board, rows;         // where its state and its rows begin in the scratch memory, in words of 64 bits
   u32 first_loss, losses;  // room for the losses
   u32 first_label;
 };
