@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <ranges>
 
-// Raises ValueError unless each variable has a value.
+// Raises ValueError unless each variable has at least one value.
 template <std::ranges::range Sizes>
 void check_sizes(const Sizes& sizes) {
   if (std::ranges::any_of(sizes, [](auto size) { return size < 1; }))

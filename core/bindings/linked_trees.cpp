@@ -36,7 +36,7 @@ std::shared_ptr<RankedFactors> make_factors(Words<const i64> sizes, Words<const 
   return unlocked([&] { return std::make_shared<RankedFactors>(std::move(states), scopes, span_of(values)); });
 }
 
-// Calls with a time limit in seconds.
+// Calls `work` without the interpreter's lock, with a time limit in seconds.
 template <class Work>
 auto limited(double seconds, const Work& work) {
   return unlocked([&] {

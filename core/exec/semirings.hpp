@@ -32,7 +32,7 @@ template <>
 inline constexpr ValueKind value_kind_of<u64> = ValueKind::uint64;
 
 // Calls a function with the semiring of a choice, whose members are semiring, value, parameter and integer_parameter.
-// Semirings whose values have fewer than `fewest_bytes` bytes are left out.
+// Throws std::invalid_argument if there is none; values of fewer than `fewest_bytes` bytes are left out.
 template <int fewest_bytes, class Choice, class Use>
 auto with_semiring(const Choice& choice, Use&& use) {
   const auto call = [&]<class R>() {

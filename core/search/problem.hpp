@@ -61,7 +61,7 @@ struct Problem {
   // Messages that pass a variable: those of `below` from other senders.
   std::span<const int> through(Var v) const { return below[v].subspan(static_cast<std::size_t>(sent_[v])); }
 
-  // The factors, for a local search; the root is not a variable of it.
+  // The factors except constants, for a local search, which does not have the root as a variable.
   network::View factors_view() const;
 
   // Cost of an assignment by the factors.

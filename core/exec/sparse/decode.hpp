@@ -24,8 +24,8 @@ struct Readable {
   i64 find(const std::array<u64, kMostWords>& address) const;
 };
 
-// The first best value of a step's variable, given the values of its tables' other variables. Visits the values of the
-// domain, or the tuples of the shortest sparse table if these are fewer.
+// The first best value of a step's variable, given the values of its tables' other variables; 0 if no value is allowed.
+// Visits the values of the domain, or the tuples of the shortest sparse table if these are fewer.
 i64 best_value(const Ring& ring, i64 variable, i64 domain, std::span<const Readable> tables, const int* assignment);
 
 }  // namespace elimina::sparse

@@ -20,7 +20,7 @@ __device__ S semiring_of(typename S::Value parameter, StepView step) {
   return weighed(semiring_of<S>(parameter), step.weight());
 }
 
-// sum (+)= a (x) b, in one or two instructions where the hardware has them. A comparison and a selection would cost one more.
+// sum (+)= a (x) b, in one or two instructions where the hardware has them. A comparison and a selection would take one instruction more.
 template <class S>
 __device__ __forceinline__ void fold(const S& s, typename S::Sum& sum, typename S::Value a, typename S::Value b) {
   if constexpr (same<S, MinSum<i32>>) {

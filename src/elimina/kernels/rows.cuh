@@ -1,4 +1,4 @@
-// The value of one row of a step (a cell and a value d) from a few tables, all loads in flight together.
+// The value of one combination of a step (an output cell and a value of d) from the values of its tables.
 #pragma once
 #include "common.cuh"
 
@@ -10,7 +10,7 @@ __device__ __forceinline__ typename S::Value join(const S& s, const typename S::
                                                   int tables_ab) {
   typename S::Value a = s.one(), b = s.one();
   if constexpr (typename S::Value(1) / 2 == 0) {
-    // Integer sums do not depend on the order of terms.
+    // Integers give the same result in any association.
 #pragma unroll
     for (int t = 0; t < kMost; ++t)
       if (t < tables) a = s.combine(a, v[t]);

@@ -3,7 +3,7 @@
 // decoding.
 //
 // `scaled`: the largest value of each message is recorded, and its readers divide it by 2^scale_exponent. `is_arithmetic`: the operations are plain arithmetic, which vector types
-// have. `is_empty_zero`: a marginal is the semiring's zero only if nothing was added to it.
+// have. `is_empty_zero`: a marginal is the semiring's zero only if nothing but zeros was added to it.
 #pragma once
 #include "config.hpp"
 
