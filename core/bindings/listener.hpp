@@ -19,7 +19,8 @@ inline nanobind::object as_argument(const std::vector<int>* value) {
   return value ? nanobind::cast(*value) : nanobind::none();
 }
 
-// Returns false if the call has to end: the listener returned False, or an exception was raised.
+// Returns false if the call has to end: the listener returned False, it or a signal's handler raised an exception, now
+// or earlier, or a stop was requested.
 template <class... Arguments>
 bool report(const nanobind::object& listener, Ended& ended, Arguments... arguments) {
   if (ended.raised || ended.interrupted || elimina::stopped()) return false;

@@ -79,7 +79,7 @@ __device__ i64 find_run(const Runs<W>& runs, i64 at, i64 end, const Key<W>& key,
   return at;
 }
 
-// First right run of each left run's group, and the number of right runs in the group.
+// First right run of each left run's group (unset if there is none), and the number of right runs in the group.
 template <int W>
 __global__ void __launch_bounds__(kThreads)
     rows_match(const Key<W>* left, const i64* left_starts, const i64* left_last, i64 left_rows, const Key<W>* right,
