@@ -11,7 +11,7 @@ namespace elimina::approx {
 
 namespace {
 
-// Number of divisions of the variables into blocks. Each sweep uses one of them, drawn at random.
+// Largest number of divisions of the variables into blocks. Each sweep uses one of them, drawn at random.
 constexpr std::size_t kCovers = 3;
 
 }  // namespace

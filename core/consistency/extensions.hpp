@@ -28,7 +28,7 @@ class Extensions {
 
  private:
   struct Deviation {
-    std::shared_ptr<const std::vector<int>> value;  // of the earlier assignment
+    std::shared_ptr<const std::vector<int>> value;  // values of the earlier assignment
     std::size_t rank;                               // place of the variable among the eliminated ones
     int other;                                      // its other value; -1: no variable
   };

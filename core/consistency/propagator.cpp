@@ -304,7 +304,7 @@ void Propagator::lay(const View& t, const Cost* added) {
   for (const int y : state_.values(t.other)) along_[y] = added[y] - t.other_shift[y];
 }
 
-// Least cost in a whole row plus the costs from `lay`.
+// Least cost in a whole row plus the costs from `lay`; at least 0.
 Cost Propagator::least_of_row(const View& t, int& hint, int x) {
   const int size = network_.size[t.other];
   const Cost* row = t.table + x * t.major;

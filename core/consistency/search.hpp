@@ -32,7 +32,7 @@ class Search {
   // `Propagator::propagate`; `count`: number of best solutions to find.
   Search(network::Network model, std::vector<Var> order, Cost step, Cost slack, int threads, std::size_t count = 1);
 
-  // Accepts only solutions better than a given one, and tries its values first.
+  // Takes a solution from elsewhere: only better ones count from now on, and its values are tried first.
   void update_incumbent(Cost cost, const std::vector<int>& value);
 
   // Continues to the limits; returns true if the search is complete.

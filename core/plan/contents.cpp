@@ -163,8 +163,8 @@ class ContentPartition {
   }
 
  private:
-  // Gain of joining two mini-buckets. Of pairs with equal gains, the one comes first in which most pairs of a variable
-  // of only one mini-bucket and one of only the other are in a common table, then the one with fewer added variables.
+  // Gain of joining two mini-buckets. Ties go to the larger `met`, then to fewer added variables. `met`: number of
+  // pairs of a variable of only the first and a variable of only the other one that are in a common table.
   struct Pair {
     int first, other;
     double gain;

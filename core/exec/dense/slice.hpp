@@ -53,7 +53,7 @@ class Slices {
 
   // State of the current step.
   std::vector<i64> axes_;
-  std::vector<i64> packed_strides_;  // strides along each variable of the message without a fixed value
+  std::vector<i64> packed_strides_;  // strides of the message along its variables without fixed values
   StepRecord record_;
   std::vector<i64> words_of_slice_;
 };

@@ -26,8 +26,8 @@ constexpr int kNapNanoseconds = 20;
 constexpr int kMostTables = 16;
 constexpr int kRecordWords = 2 * kThreads;  // the longest record; longer steps are launched alone
 
-// Adds up every group-th value of d, with kFlight loads in flight together. `mini_bucket`: its number in a moment-matching step
-// (only with kMatches); -1 in other steps.
+// Adds up every group-th value of d, with kFlight loads in flight together. `mini_bucket`: the number of the mini-bucket that a
+// moment-matching step (only with kMatches) corrects; -1 in other steps.
 template <int kFlight, bool kMatches, class S, int kMost>
 __device__ __forceinline__ void sum_up(const S& s, typename S::Sum& sum, const typename S::Value* (&from)[kMost],
                                        const int (&stride)[kMost], int domain, int lane, int group, int tables, int tables_a,
