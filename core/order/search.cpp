@@ -210,8 +210,8 @@ class ComponentSearch {
     return {std::move(order), cost_of(graph_, tree)};
   }
 
-  // An order made from an elite order replaces it if it is better; a fresh order takes a free place, or replaces the
-  // worst order if it is better.
+  // An order made from an elite order replaces that one if it is better; a fresh order takes a free place, or replaces
+  // the worst order if it is better.
   void keep(std::size_t slot, Candidate candidate_order) {
     const auto ahead = [&](const Candidate& a, const Candidate& b) { return better(a.cost, b.cost, options_.limit); };
     if (slot == elite_size && elite_.size() == elite_size)

@@ -227,7 +227,7 @@ __global__ void __launch_bounds__(kThreads)
   to_values[run] = ring.finish(marginal.sum);
 }
 
-// Keeps the rows at which the running sum grows.
+// Keeps the rows at which the running sum of marks grows.
 template <class V, int W>
 __global__ void __launch_bounds__(kThreads)
     rows_keep(const Key<W>* keys, const V* values, const i64* sums, i64 rows, Key<W>* to_keys, V* to_values) {
