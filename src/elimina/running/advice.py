@@ -24,7 +24,7 @@ MAX_MACHINE_BYTES = 2**46
 """Bytes of a plan above which more memory or a larger disk is not advised."""
 
 _UNITS = ((100 << 30, 1 << 30, "GiB"), (1 << 20, 1 << 20, "MiB"), (0, 1 << 10, "KiB"))
-"""Units of a limit that is advised, each with the bytes from which it is used."""
+"""Units of an advised limit: least number of bytes, bytes of the unit, and its name."""
 
 
 def advice_on(plan: Plan) -> str | None:
