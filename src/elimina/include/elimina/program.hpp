@@ -42,11 +42,8 @@ constexpr i64 kJoin = -1, kMatching = -2;
 // In records of small steps on a device, the upper half of kAxisVariable is 2^32 / size, rounded down, or 2^32 - 1 for size 1.
 enum AxisWord : int { kSize, kOutStride, kAxisVariable, kAxisWords };
 enum TableWord : int { kOffset, kDomainStride, kSource, kStrides };  // kSource: the step that wrote it; -1 for a factor
-enum OtherWord : int {
-  kOtherVariable,
-  kOtherValues,
-  kOtherWords
-};  // for each further variable that the step eliminates
+// For each further variable that the step eliminates.
+enum OtherWord : int { kOtherVariable, kOtherValues, kOtherWords };
 
 struct TableView {
   const i64* words;
