@@ -58,15 +58,16 @@ void BlockGibbs::draw(const ConditionedTree& block, std::size_t chain, std::size
 
 void BlockGibbs::exchange(const ConditionedTree& block, std::size_t chain, std::size_t power, const Counts& counts) {
   const std::size_t first = chain * powers() + power, second = first + 1;
-  const double kept = collect(block, power, first), gained = collect(block, power, second);
-  const double lost = collect(block, power + 1, first), left = collect(block, power + 1, second);
+  // Logarithms of the sums over the block: of each replica's state at each of the two powers.
+  const double first_at_first = collect(block, power, first), second_at_first = collect(block, power, second);
+  const double first_at_second = collect(block, power + 1, first), second_at_second = collect(block, power + 1, second);
   double* const moments = counts.moments.data() + (power + 1) * kMoments;
-  const double log = gained - left;
+  const double log = second_at_first - second_at_second;
   moments[0] += 1;
   moments[1] += log;
   moments[2] += log * log;
   moments[3] += std::exp(log);
-  const double gain = gained + lost - kept - left;
+  const double gain = second_at_first + first_at_second - first_at_first - second_at_second;
   const bool is_exchanged = gain >= 0 || uniform() < std::exp(gain);
   if (is_exchanged) {
     std::swap(states_[first], states_[second]);

@@ -93,11 +93,11 @@ ConditionedTree::ConditionedTree(std::vector<std::int64_t> sizes, const ScopeLis
     const auto add_table = [&](bool is_message, std::int64_t offset, std::span<const std::int32_t> scope) {
       const auto first = std::uint32_t(axes_.size());
       std::int64_t stride = cells_of(scope, sizes_);
-      const std::int64_t all = stride, own = stride /= sizes_[scope.front()];
+      const std::int64_t table_cells = stride, own_stride = stride /= sizes_[scope.front()];
       for (const std::int32_t v : scope.subspan(1)) axes_.push_back({v, stride /= sizes_[v]});
-      tables_.push_back(
-          {is_message, runs_number(separator, scope.subspan(1)), first, std::uint32_t(axes_.size()), offset, all, own});
-      if (is_message) sums += all;
+      tables_.push_back({is_message, runs_number(separator, scope.subspan(1)), first, std::uint32_t(axes_.size()),
+                         offset, table_cells, own_stride});
+      if (is_message) sums += table_cells;
     };
     node.first_table = std::uint32_t(tables_.size());
     for (const std::int32_t child : children[number]) {

@@ -30,8 +30,8 @@ class ConditionedTree {
   // Draws the states of the variables after an upward pass; `uniform` returns numbers from 0 to 1.
   void draw(std::span<std::int32_t> states, Call<double()> uniform, TreeTables& tables) const;
 
-  // Downward pass, which overwrites the messages of the upward one: adds the marginals of the eliminated variables,
-  // times `weight`. `sums`: sums of the marginals of all variables.
+  // Adds the marginals of the eliminated variables, times `weight`, to `sums`, which has a place for each value of all
+  // variables. The downward pass overwrites the messages of the upward one.
   void add_marginals(double weight, std::span<double> sums, TreeTables& tables) const;
 
   std::span<const std::int32_t> order() const { return order_; }

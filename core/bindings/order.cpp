@@ -246,8 +246,8 @@ void bind_order(nb::module_& m) {
         "are set; the first scope has the lowest bit of the first byte.");
   m.def("without_barren", &barren_removed, nb::arg("offsets"), nb::arg("members"), nb::arg("children"),
         nb::arg("wanted"),
-        "Return the numbers of the scopes that remain, ascending, after scopes have left one by one: a "
-        "scope leaves if its own variable is in no other remaining scope and is not wanted. A scope names "
+        "Return the numbers of the scopes that remain, ascending, after scopes are removed one by one: a "
+        "scope is removed if its own variable is in no other remaining scope and is not wanted. A scope names "
         "each variable once; `children` has the own variables, all different.");
 }
 

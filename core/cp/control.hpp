@@ -22,7 +22,7 @@ struct Control {
   // True if the constraint is half-reified and its Boolean is false.
   bool idle(const Domains& d) const { return mode == Mode::implies && d.hi(b) == 0; }
 
-  // Called once the truth of the constraint is known: sets the Boolean, if its value follows, and returns the outcome.
+  // Sets the Boolean of a constraint that is known to hold or not, if its value follows, and returns the outcome.
   Outcome settle(Domains& d, bool holds) const {
     if (mode == Mode::always) return holds ? Outcome::entailed : Outcome::failed;
     if (holds && mode == Mode::implies) return Outcome::entailed;

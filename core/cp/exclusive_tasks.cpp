@@ -90,8 +90,8 @@ class ExclusionGraph {
   }
 
   std::size_t number_of(View start) const {
-    const auto place = numbers_.find(start.var);
-    return place == numbers_.end() || tasks_[place->second].length == 0 ? tasks_.size() : place->second;
+    const auto entry = numbers_.find(start.var);
+    return entry == numbers_.end() || tasks_[entry->second].length == 0 ? tasks_.size() : entry->second;
   }
 
   void exclude(std::size_t a, std::size_t b) {
