@@ -49,6 +49,26 @@ def test_representations_are_short_and_in_lines(model):
         ET.fromstring(html.replace("&nbsp;", " "))
 
 
+def test_prints_of_large_answers_count_what_they_leave_out():
+    wide = Model.from_arrays([2**20, 3], [([0], np.ones(2**20)), ([1], [1.0, 2, 1])], sense="probability")
+    many, ranked = network(5000), elimina.Options(k=5)
+    answers = {
+        "and 1,047,576 more states of x0 and 1 more variable": elimina.solve(wide, "mar"),
+        "and 4,500 more variables": elimina.solve(many, "mar"),
+        "x999=0 and 4,000 more": elimina.solve(many),
+        "4 more assignments": elimina.solve(many, "kbest", options=ranked),
+        "state 999 0 to 1 and 1 more": elimina.Result(
+            "estimated", "mar", marginal_bounds={"x": {f"state {number}": (0.0, 1.0) for number in range(1001)}}
+        ),
+    }
+    for ending, answer in answers.items():
+        assert str(answer).endswith(ending)
+        assert len(str(answer)) < 60_000
+        assert len(repr(answer.marginals)) < 60_000
+    assert repr(elimina.solve(network(2), "mar").marginals) == "{'x0': {0: 0.5, 1: 0.5}, 'x1': {0: 0.5, 1: 0.5}}"
+    assert repr(elimina.solve(many, "mar").marginals).endswith("1: 0.5}, … and 4,500 more variables}")
+
+
 def test_what_they_say():
     model = network(3)
     assert "3 of up to 4 cells" in repr(model)

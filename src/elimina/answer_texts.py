@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from elimina.number_texts import number_text, probability_text
 
 if TYPE_CHECKING:
     from elimina.model.policy import Policy
+
+MAX_PRINTED_STATES = 1000
+"""Largest number of states that ``print`` shows of an answer in Python."""
 
 
 def labelled(rows: Sequence[tuple[str, str]]) -> str:
@@ -22,13 +26,44 @@ def policies_lines(policies: Mapping[str, Policy]) -> list[str]:
     return [line for name, policy in policies.items() for line in (f"policy of {name}:", *repr(policy).split("\n"))]
 
 
-def marginals_table(marginals: Mapping[str, Mapping[Any, float]], width: int | None = None) -> str:
+def leading_marginals(
+    marginals: Mapping[str, Mapping[Any, float]], max_states: int
+) -> tuple[dict[str, dict[Any, float]], str]:
+    """Return the first marginals with a number of states, and a text that counts what is left out; empty if nothing.
+
+    Args:
+        marginals: Variable name -> {state: probability}.
+        max_states: Largest number of states, of all variables together.
+    """
+    shown: dict[str, dict[Any, float]] = {}
+    remaining, others = max_states, []
+    for name, values in marginals.items():
+        if remaining <= 0:
+            break
+        shown[name] = dict(islice(values.items(), remaining))
+        remaining -= len(shown[name])
+        hidden = len(values) - len(shown[name])
+        if hidden:
+            others.append(f"{hidden:,} more state{'' if hidden == 1 else 's'} of {name}")
+    hidden = len(marginals) - len(shown)
+    if hidden:
+        others.append(f"{hidden:,} more variable{'' if hidden == 1 else 's'}")
+    return shown, f"and {' and '.join(others)}" if others else ""
+
+
+def marginals_table(
+    marginals: Mapping[str, Mapping[Any, float]], width: int | None = None, max_states: int | None = None
+) -> str:
     """Lay marginals out as text: a variable on each line, its states with their probabilities in columns.
 
     Args:
         marginals: Variable name -> {state: probability}.
         width: Characters in a line; a variable with more continues on the next one. None: the terminal's width.
+        max_states: Largest number of states; a last line counts the others. None: no limit.
     """
+    others = ""
+    if max_states is not None:
+        marginals, others = leading_marginals(marginals, max_states)
     if width is None:
         import shutil
 
@@ -45,12 +80,20 @@ def marginals_table(marginals: Mapping[str, Mapping[Any, float]], width: int | N
         texts = [f"  {state:<{state_width}} {text:<{text_width}}" for state, text in cells]
         starts = range(0, len(texts), across)
         lines += [f"{'' if i else name:<{name_width}}{''.join(texts[i : i + across])}".rstrip() for i in starts]
-    return "\n".join(lines)
+    return "\n".join([*lines, others] if others else lines)
 
 
-def assignment_text(assignment: Mapping[str, Any]) -> str:
-    """Return an assignment as text: ``A=yes B=no``."""
-    return " ".join(f"{name}={state}" for name, state in assignment.items())
+def assignment_text(assignment: Mapping[str, Any], max_states: int | None = None) -> str:
+    """Return an assignment as text: ``A=yes B=no``.
+
+    Args:
+        assignment: Variable name -> state.
+        max_states: Largest number of states; the others are counted. None: no limit.
+    """
+    pairs: Iterable[str] = (f"{name}={state}" for name, state in islice(assignment.items(), max_states))
+    if max_states is not None and len(assignment) > max_states:
+        pairs = (*pairs, f"and {len(assignment) - max_states:,} more")
+    return " ".join(pairs)
 
 
 def json_text(value: Any) -> str:

@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina.answer_texts import assignment_text, json_text, labelled, marginals_table, policies_lines
+from elimina.answer_texts import (
+    MAX_PRINTED_STATES,
+    assignment_text,
+    json_text,
+    labelled,
+    leading_marginals,
+    marginals_table,
+    policies_lines,
+)
 from elimina.display import Displayed, bars_of, escaped, sample, table_of
 from elimina.errors import InputError
 from elimina.model.model import Model
@@ -202,7 +210,8 @@ class Marginals(Mapping[str, dict[State, float]]):
         return len(self._variables)
 
     def __repr__(self) -> str:
-        return repr(dict(self))
+        shown, others = leading_marginals(self, MAX_PRINTED_STATES)
+        return f"{repr(shown)[:-1]}, … {others}}}" if others else repr(shown)
 
     @cached_property
     def _numbers(self) -> dict[str, int]:
@@ -498,21 +507,36 @@ class Result(Displayed):
             return []
         return [("optima", f"at least {least:,}" if most is None else f"{least:,} to {most:,}")]
 
-    def ranked_rows(self, is_shown: Callable[[str], bool] = bool) -> list[tuple[str, str]]:
-        """Return a row for each ranked assignment: its value, and the states of the variables that are shown."""
+    def ranked_rows(
+        self, is_shown: Callable[[str], bool] = bool, max_states: int | None = None
+    ) -> list[tuple[str, str]]:
+        """Return a row for each ranked assignment: its value, and the states of the variables that are shown.
+
+        Args:
+            is_shown: Function that returns whether a variable is shown.
+            max_states: Largest number of states in all rows; a last row counts the other assignments. None: no limit.
+        """
+        ranked, others = self.ranked, 0
+        if max_states is not None and ranked:
+            most = max(max_states // max(len(ranked[0].assignment), 1), 1)
+            ranked, others = ranked[:most], max(len(ranked) - most, 0)
         rows = []
-        for number, (value, assignment) in enumerate(self.ranked, 1):
+        for number, (value, assignment) in enumerate(ranked, 1):
             states = {name: state for name, state in assignment.items() if is_shown(name)}
-            rows.append((f"{number}", f"{number_text(value)}  {assignment_text(states)}"))
-        return rows
+            rows.append((f"{number}", f"{number_text(value)}  {assignment_text(states, max_states)}"))
+        return [*rows, ("others", f"{others:,} more assignment{'' if others == 1 else 's'}")] if others else rows
 
     def outcome(self) -> list[tuple[str, str]]:
         """Return the rows that texts of an answer begin with: status, error, value, bounds, cause of an early end."""
         ended = [] if self.ended_by is None else [("ended by", self.ended_by)]
         return [("status", self.status), *self.error_row(), *self._values(), *ended]
 
-    def error_row(self) -> list[tuple[str, str]]:
-        """Return the rows of an estimate: its error, and the bounds on marginals; none if nothing is estimated."""
+    def error_row(self, max_states: int | None = None) -> list[tuple[str, str]]:
+        """Return the rows of an estimate: its error, and the bounds on marginals; none if nothing is estimated.
+
+        Args:
+            max_states: Largest number of states of a variable with bounds; the others are counted. None: no limit.
+        """
         if self.status != "estimated":
             return []
         size = "unknown" if self.error is None else _error_text(self.error)
@@ -522,17 +546,21 @@ class Result(Displayed):
             ends = (
                 f"{state} {probability_text(low)} to {probability_text(high)}" for state, (low, high) in bounds.items()
             )
-            rows.append(("bounds", f"P({name}): {', '.join(ends)}"))
+            texts = ", ".join(itertools.islice(ends, max_states))
+            others = 0 if max_states is None else max(len(bounds) - max_states, 0)
+            rows.append(("bounds", f"P({name}): {texts}" + (f" and {others:,} more" if others else "")))
         return rows
 
     def __str__(self) -> str:
-        rows = [("task", self.task), ("status", self.status), *self.error_row(), *self._values(), *self.log10_z_rows()]
+        errors = self.error_row(MAX_PRINTED_STATES)
+        rows = [("task", self.task), ("status", self.status), *errors, *self._values(), *self.log10_z_rows()]
         if self.ranked:
-            rows += self.ranked_rows()
+            rows += self.ranked_rows(max_states=MAX_PRINTED_STATES)
         elif self.assignment:
-            rows.append(("assignment", assignment_text(self.assignment)))
+            rows.append(("assignment", assignment_text(self.assignment, MAX_PRINTED_STATES)))
         lines = [labelled(rows), *policies_lines(self.policies)]
-        return "\n".join([*lines, marginals_table(self.marginals)] if self.marginals else lines)
+        table = marginals_table(self.marginals, max_states=MAX_PRINTED_STATES) if self.marginals else ""
+        return "\n".join([*lines, table] if table else lines)
 
 
 def _error_text(error: float) -> str:
