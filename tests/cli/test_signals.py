@@ -71,3 +71,25 @@ def test_a_signal_that_comes_while_options_are_read_ends_the_command(monkeypatch
         flatzinc.main(["never.fzn"])
     assert ended.value.code == 128 + signal.SIGTERM
     assert "terminated" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("number", "line", "code"),
+    [(signal.SIGINT, "interrupted", 130), (signal.SIGTERM, "terminated", 143), (signal.SIGALRM, "time limit", 0)],
+)
+def test_each_signal_that_is_handled_has_a_word(number, line, code, monkeypatch, capfd, tmp_path) -> None:
+    """An alarm may come from outside, too."""
+    search = flatzinc._FlatZincRun._search
+
+    def interrupted(run, *arguments):
+        signal.raise_signal(number)
+        return search(run, *arguments)
+
+    monkeypatch.setattr(flatzinc._FlatZincRun, "_search", interrupted)
+    model = tmp_path / "pigeons.fzn"
+    holes = [f"var 1..11: x{pigeon};\n" for pigeon in range(12)]
+    pairs = [f"constraint int_ne(x{a}, x{b});\n" for a in range(12) for b in range(a)]
+    model.write_text("".join([*holes, *pairs, "solve satisfy;\n"]))
+    with pytest.raises(SystemExit) as ended:
+        flatzinc.main([str(model)])
+    assert (ended.value.code, capfd.readouterr().out) == (code, f"=====UNKNOWN=====\n% {line}\n")

@@ -280,10 +280,9 @@ class _FlatZincRun:
         """
         if not is_solved:
             self._write(b"=====UNKNOWN=====\n")
-        if not signals.came() and self._seconds_left() <= 0:
-            self._write(b"% time limit\n")
-        elif signals.came():
-            self._write(f"% {signals.word()}\n".encode())
+        if signals.came() or self._seconds_left() <= 0:
+            cause = signals.word() if signals.came() else "time limit"
+            self._write(f"% {cause}\n".encode())
         return FINISHED
 
     def _write(self, text: bytes) -> None:

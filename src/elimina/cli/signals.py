@@ -19,7 +19,12 @@ if TYPE_CHECKING:
 
     End = TypeVar("End", bound=str | None)
 
-_WORDS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
+_WORDS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated", signal.SIGALRM: "time limit"}
+"""Words for the signals that are handled."""
+
+_ENDS = (signal.SIGINT, signal.SIGTERM)
+"""Signals whose exit code a command has that they end; the alarm of a time limit has no code of its own."""
+
 _CAUSES: dict[int | None, EndedBy] = {signal.SIGTERM: "termination", signal.SIGALRM: "time-limit"}
 
 _MIN_SECONDS = 1e-3
@@ -68,13 +73,13 @@ def catch() -> None:
         KeyboardInterrupt: A signal came while Python started, and the launcher held it back.
     """
     _State.came, _State.deferred, _State.is_over, _State.is_dropped = None, 0, False, False
-    for number in (*_WORDS, signal.SIGALRM):
+    for number in _WORDS:
         try:
             _State.before += ((number, signal.signal(number, _handle)),)
         except ValueError:
             return  # not in the main thread, which alone handles signals
     _State.hook, sys.unraisablehook = sys.unraisablehook, _drop
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, _WORDS)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDS)
 
 
 def release() -> None:
@@ -170,7 +175,7 @@ def cause(ended_by: End) -> End | EndedBy:
 
 
 def word() -> str:
-    """Return ``interrupted`` or ``terminated``, for the line of a command that ends without an answer."""
+    """Return the word for the signal that came, for the line of a command that ends without an answer."""
     return _WORDS[signal.Signals(_State.came or signal.SIGINT)]
 
 
@@ -190,7 +195,7 @@ def finish(code: int, is_process: bool = False) -> Any:
         is_process: True if the process has nothing else to do.
     """
     end()
-    code = _SHELL + _State.came if _State.came in _WORDS else code
+    code = _SHELL + _State.came if _State.came in _ENDS else code
     if not is_process or sys.getprofile() is not None or sys.gettrace() is not None:
         sys.exit(code)
     # The interpreter's own exit takes a tenth of a short command's time, and waits for work that is no longer needed.
