@@ -314,6 +314,23 @@ def test_tours():
     assert f"Tour: {' '.join(map(str, report.result.tour))}" in page.texts
 
 
+@pytest.mark.parametrize("cities", [0, 1, 2])
+def test_tours_of_few_cities(cities):
+    points = np.arange(2.0 * cities).reshape(cities, 2)
+    report = elimina.report(cp.tour_problem.TourProblem("few", np.zeros((cities, cities), int), points))
+    page = Page(report.html)
+    assert page.sections == ["answer", "tour"] if cities else ["answer"]
+    assert any("not drawn: the problem has no coordinates, no cities" in text for text in page.texts) == (not cities)
+
+
+def test_cities_without_a_tour(monkeypatch):
+    unknown = elimina.Result("unknown", "tsp", stats={"seconds": {"total": 0.1}}, ended_by="time-limit")
+    monkeypatch.setattr(writer, "solve_tsp", lambda *_, **__: unknown)
+    page = Page(elimina.report(read_tsp(EXAMPLES / "towns.tsp")).html)
+    assert page.sections == ["answer", "tour"]
+    assert not page.drawings["tour"]["edges"]
+
+
 def test_saving_and_showing(tmp_path):
     report = elimina.report(PUMP, "mpe")
     report.save(tmp_path / "a.html")

@@ -20,14 +20,22 @@ _MAX_CITIES = 20_000
 _MAX_LISTED = 1000
 
 
-def shown_tour(problem: TourProblem, tour: Sequence[int]) -> Diagram | None:
-    """Return the tour (cities from 1 on) as a diagram; None if the problem has no coordinates or too many cities."""
-    if problem.points is None or problem.cities > _MAX_CITIES:
+def shown_tour(problem: TourProblem, tour: Sequence[int] | None) -> Diagram | None:
+    """Return the cities and their tour as a diagram; None without coordinates or cities, or with too many cities.
+
+    Args:
+        problem: Problem of the tour.
+        tour: Cities in turn, from 1 on; None if no tour is known.
+    """
+    if problem.points is None or not 0 < problem.cities <= _MAX_CITIES:
         return None
+    points = np.asarray(problem.points, dtype=np.float64)
+    if tour is None:
+        return tour_diagram(points, None)
     cities = [city - 1 for city in tour]
-    diagram = tour_diagram(np.asarray(problem.points, dtype=np.float64), cities, problem.length(cities))
+    diagram = tour_diagram(points, cities, problem.length(cities))
     lengths = [int(problem.distances[a, b]) for a, b in diagram.edges]
-    longest = max(lengths) or 1
+    longest = max(map(abs, lengths)) or 1
     details: list[list[tuple[str, float | None]]] = [[] for _ in range(problem.cities)]
     for (city, after), length in zip(diagram.edges, lengths, strict=True):
         details[city].append((f"to city {after + 1:,}: {length:,}", length / longest))

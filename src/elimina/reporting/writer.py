@@ -273,9 +273,9 @@ class _PageWriter:
         )
         if result is not None:
             self._add("answer", "Answer", lambda: tours.tour_section(problem, result, history))
-            diagram = tours.shown_tour(problem, result.tour or ())
+            diagram = tours.shown_tour(problem, result.tour)
             if diagram is None:
-                self._notes.append("The tour is not drawn: the file has no coordinates, or too many cities.")
+                self._notes.append("The tour is not drawn: the problem has no coordinates, no cities, or too many.")
             else:
                 self._draw("Tour", lambda: diagram)
         return self._page(title if title is not None else problem.name)
