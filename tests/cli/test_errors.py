@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import time
 
 import pytest
+
+from elimina.cli import signals
+from elimina.cli.options import naming_time_limit
+from elimina.errors import TimeLimitError
+from elimina.strategies.call import Call, InnerCall
 
 
 def one_line(ran, code=1):
@@ -208,3 +214,18 @@ def test_a_file_without_a_command(elimina, tmp_path):
     ran = elimina("m.wcsp", "--json")
     assert ran.code == 2
     assert "Error: No such command 'm.wcsp': to solve a file, write 'elimina solve m.wcsp'" in ran.err
+
+
+@pytest.mark.parametrize(("reading", "named"), [(0.0, "--time-limit 0.1"), (0.06, "60 ms of the 0.1 s of --time-limit")])
+@pytest.mark.parametrize("is_inner", [False, True])
+def test_an_error_about_a_time_limit_names_the_whole_limit(reading, named, is_inner):
+    """The call gets the rest of the limit, and a problem within it less than that."""
+    call = Call("count-optima", signals.remaining(0.1, reading))
+    if is_inner:
+        time.sleep(0.02)
+        call = InnerCall(call, lambda result: result, "inner")
+    with pytest.raises(TimeLimitError) as raised, naming_time_limit(0.1, reading):
+        call.result(lambda: time.sleep(0.3))
+    text = str(raised.value)
+    assert text.startswith("the time limit passed before anything was known; allow more time (")
+    assert text.endswith(f"{named})")

@@ -472,7 +472,9 @@ def naming_time_limit(time_limit: float | None, reading: float) -> Iterator[None
     try:
         yield
     except TimeLimitError as error:
-        if time_limit is None or reading < _NAMED_READING_SHARE * time_limit:
+        if time_limit is None:
             raise
-        shares = f"reading took {seconds_text(reading)} of the {time_limit:g} s of --time-limit"
-        raise TimeLimitError(f"{error} ({shares})") from error
+        limit = f"--time-limit {time_limit:g}"
+        if reading >= _NAMED_READING_SHARE * time_limit:
+            limit = f"reading took {seconds_text(reading)} of the {time_limit:g} s of --time-limit"
+        raise TimeLimitError(f"{error} ({limit})") from error

@@ -405,8 +405,8 @@ class Call(Clock):
             return KeyboardInterrupt()
         if isinstance(self._error, EliminaError):
             return self._error
-        limit = "" if self.deadline is None else f" of {self.deadline - self.started:.3g} s"
-        return TimeLimitError(f"the time limit{limit} passed before anything was known; allow more time")
+        # The limit is not named: it may be the rest of one that the caller of this call has, and names.
+        return TimeLimitError("the time limit passed before anything was known; allow more time")
 
     def _end_without_error(self, result: Result) -> EndedBy | None:
         """Return why work returned before its bounds met: the gap or the time limit; None for other reasons."""
