@@ -216,7 +216,9 @@ def test_a_file_without_a_command(elimina, tmp_path):
     assert "Error: No such command 'm.wcsp': to solve a file, write 'elimina solve m.wcsp'" in ran.err
 
 
-@pytest.mark.parametrize(("reading", "named"), [(0.0, "--time-limit 0.1"), (0.06, "60 ms of the 0.1 s of --time-limit")])
+@pytest.mark.parametrize(
+    ("reading", "named"), [(0.0, "--time-limit 0.1"), (0.06, "60 ms of the 0.1 s of --time-limit")]
+)
 @pytest.mark.parametrize("is_inner", [False, True])
 def test_an_error_about_a_time_limit_names_the_whole_limit(reading, named, is_inner):
     """The call gets the rest of the limit, and a problem within it less than that."""

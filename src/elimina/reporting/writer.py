@@ -45,6 +45,7 @@ from elimina.reporting.page import PageSection, page
 from elimina.reporting.parameters import can_vary, parameters_section
 from elimina.reporting.subject import Subject, read_subject
 from elimina.result import Bounds, Delivery, Result
+from elimina.strategies.call import Call
 from elimina.viz.diagram import Diagram, GraphLayout
 
 _LONG_SECTIONS = ("plan", "answer", "sensitivity", "parameters")
@@ -54,6 +55,9 @@ Made = TypeVar("Made")
 
 _ANSWER_SHARE, _SEARCH_SHARE = 0.6, 0.9
 """Shares of the remaining time for the answer: if diagrams and sensitivity follow, and if only charts follow."""
+
+_SECTION_SHARE = 0.15
+"""Share of the remaining time for the layout of a diagram, and for the plan."""
 
 _SENSITIVITY_SECONDS = 20.0
 """Largest number of seconds for each section on sensitivity."""
@@ -200,11 +204,12 @@ class _PageWriter:
         model = asked.model
         history: list[Bounds] = []
         observed = [model.index(name) for name in asked.evidence]
-        # Sections of predictable time come first, so that a time limit does not remove them.
+        # The answer may take all the time that it gets, so shorter sections come first.
         graph = self._graph(model, [model.index(name) for name in asked.query or ()], observed)
         plan = self._made(
             "plan",
             lambda: api.plan(model, task, evidence=asked.evidence, query=asked.query, options=asked.options),
+            _SECTION_SHARE,
         )
         rows: list[tuple[str, object]] = [*figures_of(model), *([] if plan is None else plan_rows(plan))]
         if observed:
@@ -295,7 +300,7 @@ class _PageWriter:
             diagram = shown_graph(model, queried, observed)
             return PageDiagram(diagram, page_layout(diagram))
 
-        return self._made("graph", placed) if model.variables else None
+        return self._made("graph", placed, _SECTION_SHARE) if model.variables else None
 
     def _add_graph(self, graph: PageDiagram | None, model: Model, result: Result | None) -> None:
         if graph is not None:
@@ -304,25 +309,29 @@ class _PageWriter:
     def _draw(self, title: str, describe: Callable[[], Diagram], layout: GraphLayout | None = None) -> None:
         """Add a section with a diagram, which is laid out if it has no layout."""
 
-        def drawn() -> PageSection:
+        def drawn() -> PageDiagram:
             diagram = describe()
-            drawing = PageDiagram(diagram, page_layout(diagram) if layout is None else layout)
-            self._diagrams.append(drawing)
-            return PageSection(diagram.key, title, drawing.markup())
+            return PageDiagram(diagram, page_layout(diagram) if layout is None else layout)
 
-        section = self._made(title.lower(), drawn)
-        if section is not None:
-            self._sections.append(section)
+        drawing = self._made(title.lower(), drawn, _SECTION_SHARE if layout is None else None)
+        if drawing is not None:
+            self._diagrams.append(drawing)
+            self._sections.append(PageSection(drawing.diagram.key, title, drawing.markup()))
 
     def _add(self, key: str, title: str, make: Callable[[], Markup]) -> None:
         body = self._made(title.lower(), make)
         if body is not None:
             self._sections.append(PageSection(key, title, body))
 
-    def _made(self, what: str, make: Callable[[], Made]) -> Made | None:
+    def _made(self, what: str, make: Callable[[], Made], share: float | None = None) -> Made | None:
         """Make a section, or a part of it; None if an error or an interrupt prevents it, which the page notes.
 
         After an interrupt, long sections are left out.
+
+        Args:
+            what: Name of the section, for the note.
+            make: Function that makes it.
+            share: Share of the remaining time that it may take; None if it is short, or keeps the time limit itself.
 
         Raises:
             InputError: The caller's input is wrong.
@@ -330,8 +339,9 @@ class _PageWriter:
         """
         if self._is_interrupted and what in _LONG_SECTIONS:
             return None
+        limit = None if share is None else self._seconds(share)
         try:
-            return make()
+            return make() if limit is None else Call(what, limit).result(make)
         except InputError:
             raise
         except EliminaError as error:
