@@ -70,7 +70,7 @@ def main() -> None:
         photograph(page, target / "report.png", 1400)
         seen = {f"x{v}": 0 for v in (250, 500, 700, 999)}
         elimina.report(network(1000, 3), evidence=seen).save(page)
-        photograph(page, target / "report-graph.png", 664, "graph")
+        photograph(page, target / "report-graph.png", 745, "graph")
 
 
 if __name__ == "__main__":
