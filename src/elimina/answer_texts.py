@@ -29,7 +29,7 @@ def policies_lines(policies: Mapping[str, Policy]) -> list[str]:
 def leading_marginals(
     marginals: Mapping[str, Mapping[Any, float]], max_states: int
 ) -> tuple[dict[str, dict[Any, float]], str]:
-    """Return the first marginals with a number of states, and a text that counts what is left out; empty if nothing.
+    """Return the first marginals with at most so many states, and a text that counts the others; empty without others.
 
     Args:
         marginals: Variable name -> {state: probability}.

@@ -23,7 +23,7 @@ _WORDS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated", signal.SIG
 """Words for the signals that are handled."""
 
 _ENDS = (signal.SIGINT, signal.SIGTERM)
-"""Signals whose exit code a command has that they end; the alarm of a time limit has no code of its own."""
+"""Signals with an exit code of their own; a command that the alarm ends has the code of its answer."""
 
 _CAUSES: dict[int | None, EndedBy] = {signal.SIGTERM: "termination", signal.SIGALRM: "time-limit"}
 
@@ -175,7 +175,7 @@ def cause(ended_by: End) -> End | EndedBy:
 
 
 def word() -> str:
-    """Return the word for the signal that came, for the line of a command that ends without an answer."""
+    """Return the word for the signal that came: the last line of a command without an answer."""
     return _WORDS[signal.Signals(_State.came or signal.SIGINT)]
 
 
