@@ -137,11 +137,11 @@ class DenseSession {
 
   void fix(Words<const int> values) { executor_->fix(values.data(), i64(values.size())); }
 
-  Array<int> decode(i64 variables) {
+  Array<int> decode(i64 variables, i64 first) {
     std::vector<int> assignment(static_cast<std::size_t>(variables));
     {
       nb::gil_scoped_release release;
-      executor_->decode(assignment.data());
+      executor_->decode(assignment.data(), std::max<i64>(first, 0));
     }
     return array_of(std::move(assignment));
   }
@@ -305,9 +305,9 @@ void bind_dense(nb::module_& m) {
       .def("fix", &DenseSession::fix, "values"_a,
            "Compute only cells with these values from now on (-1: no restriction). Steps that depend on a "
            "changed value must run again.")
-      .def("decode", &DenseSession::decode, "variables"_a,
-           nb::sig("def decode(self, variables: int) -> NDArray[numpy.int32]"),
-           "Return the best assignment of this many variables. Steps are visited from the roots to the leaves; "
+      .def("decode", &DenseSession::decode, "variables"_a, "first"_a,
+           nb::sig("def decode(self, variables: int, first: int) -> NDArray[numpy.int32]"),
+           "Return the best assignment of this many variables. Steps are visited from the roots down to `first`; "
            "each value is the first best one, given the values of the step's axes.")
       .def("run_cases", &DenseSession::run_cases, "variables"_a, "values"_a, "evidence"_a, "first"_a, "zones"_a,
            "peaks"_a,

@@ -135,7 +135,7 @@ PlannedSteps move_steps(const PlannedSteps& made, Words<const int> sequence) {
   return {made.tree, std::make_shared<Steps>(made.steps->moved({sequence.data(), sequence.size()}))};
 }
 
-LaidOutSteps lay_out_steps(const PlannedSteps& made, i64 itemsize, bool keep, Words<const int> levels,
+LaidOutSteps lay_out_steps(const PlannedSteps& made, i64 itemsize, i64 kept_from, Words<const int> levels,
                            Words<const double> runs, const Words<const double>& speed, i64 most_words,
                            i64 deferred_words) {
   if (speed.size() != 6) throw nb::value_error("a speed is six numbers");
@@ -147,7 +147,7 @@ LaidOutSteps lay_out_steps(const PlannedSteps& made, i64 itemsize, bool keep, Wo
   nb::gil_scoped_release release;
   check_stop();
   const i64 factors = made.tree->scopes.size();
-  LaidOutSteps laid_out{lay_out(*made.steps, factors, made.tree->sizes, itemsize, keep, level_list, times, figures,
+  LaidOutSteps laid_out{lay_out(*made.steps, factors, made.tree->sizes, itemsize, kept_from, level_list, times, figures,
                                 most_words, deferred_words),
                         {},
                         {},
@@ -264,9 +264,10 @@ void bind_plan(nb::module_& m) {
           "last.")
       .def_prop_ro("tables", &tables_of, nb::rv_policy::move, "Tables that each step reads.")
       .def("moved", &move_steps, "sequence"_a, "Return the same steps in another sequence.")
-      .def("lay_out", &lay_out_steps, "itemsize"_a, "keep"_a, "levels"_a, "runs"_a, "speed"_a, "most_words"_a,
+      .def("lay_out", &lay_out_steps, "itemsize"_a, "kept_from"_a, "levels"_a, "runs"_a, "speed"_a, "most_words"_a,
            "deferred_words"_a,
-           "Lay the steps' tables out in memory. `levels`: level of each step; empty: all 0. `runs`: number of "
+           "Lay the steps' tables out in memory. `kept_from`: first step whose tables stay after it has read them. "
+           "`levels`: level of each step; empty: all 0. `runs`: number of "
            "runs of each level's steps. `speed`: bytes and combinations a second, seconds of a step, bytes and "
            "combinations a second of one thread, and combinations of the smallest step that threads share. "
            "`most_words`: largest number of words of records; more are left out. `deferred_words`: smallest "

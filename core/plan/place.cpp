@@ -16,7 +16,8 @@ class Placer {
       : steps_(steps), factors_(factors), sizes_(sizes), itemsize_(itemsize), speed_(speed), arena_(itemsize),
         recorder_(steps, sizes, itemsize, layout_) {}
 
-  Layout run(bool keep, std::span<const int> levels, std::span<const double> runs, i64 most_words, i64 deferred_words) {
+  Layout run(i64 kept_from, std::span<const int> levels, std::span<const double> runs, i64 most_words,
+             i64 deferred_words) {
     place_factors();
     find_readers();
     for (i64 step = 0; step < count(); ++step) layout_.record_words += recorder_.words(step);
@@ -35,7 +36,7 @@ class Placer {
       if (last_reader_[number] >= 0) place_output(number);
       if (is_written) write(number);
       account(number, runs[levels.empty() ? 0 : levels[number]]);
-      if (!keep) make_room(number, levels);
+      if (number < kept_from) make_room(number, levels);
     }
     layout_.arena_cells = layout_.is_addressable ? double(arena_.height()) : largest_live_;
     if (!is_recorded) layout_.out_spans = {};
@@ -149,10 +150,10 @@ class Placer {
 
 }  // namespace
 
-Layout lay_out(const Steps& steps, i64 factors, std::span<const i64> sizes, i64 itemsize, bool keep,
+Layout lay_out(const Steps& steps, i64 factors, std::span<const i64> sizes, i64 itemsize, i64 kept_from,
                std::span<const int> levels, std::span<const double> runs, const Speed& speed, i64 most_words,
                i64 deferred_words) {
-  return Placer(steps, factors, sizes, itemsize, speed).run(keep, levels, runs, most_words, deferred_words);
+  return Placer(steps, factors, sizes, itemsize, speed).run(kept_from, levels, runs, most_words, deferred_words);
 }
 
 }  // namespace elimina::plan

@@ -1,4 +1,4 @@
-"""Optima in segments: against brute force wherever segments end, and plans that fit because of them."""
+"""Optima in segments: against brute force within any memory, and plans that fit because of them."""
 
 from __future__ import annotations
 
@@ -13,18 +13,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import elimina
-from elimina import Model
+from elimina import Model, Options
 from elimina.backends.registry import get_backend
 from elimina.errors import InputError, MemoryLimitError
 from elimina.methods.bucket_elimination import eliminate
+from elimina.planning.ordering import rough_order
 from elimina.planning.plan import RESIDENT
 from elimina.planning.planner import Elimination, make_plan
 from elimina.planning.segment_form import Segments
 from elimina.problem.preparation import prepare
 from elimina.running.execution import Execution
+from elimina.running.segment_plan import make_segmented_plan, restricted_bytes
 from elimina.strategies import conditions
 from tests import calls
 from tests.devices import on_devices
+from tests.methods.test_bottleneck import check as check_worst
 from tests.random_models import KINDS, models
 from tests.reference import brute
 
@@ -39,24 +42,77 @@ def grid(rows, columns, values=3, forbidden=0.0, seed=0):
     return Model.from_arrays([values] * (rows * columns), factors)
 
 
+def planned(problem, order, backend, missing):
+    """Return the plan in segments, with the given bytes less than all messages take; None if none fits."""
+    elimination = Elimination(problem, order, backend.machine, 1 << 30)
+    whole = make_plan(elimination)
+    memory = whole.peak_bytes + restricted_bytes(whole) - missing(whole)
+    options = Options(order=tuple(order), memory=memory)
+    plan = make_segmented_plan(elimination._replace(memory=memory), whole._replace(memory_limit=memory), options)
+    assert plan is None or plan.peak_bytes <= memory
+    return plan
+
+
+def message_bytes(plan):
+    return max(0, plan.arena_cells - plan.factor_cells) * plan.itemsize
+
+
 @on_devices
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("task", ["mpe", "bottleneck"])
 @given(data=st.data())
-@settings(max_examples=80, deadline=None)
-def test_segments_end_anywhere(device, kind, data):
-    model = data.draw(models(kind))
-    some = st.dictionaries(st.integers(0, len(model.sizes) - 1), st.just(0), max_size=2) if model.sizes else st.just({})
-    observed = data.draw(some)
-    problem = prepare(model, "mpe", observed)
+@settings(max_examples=60, deadline=None)
+def test_any_memory_gives_the_optimum(device, task, kind, data):
+    model = data.draw(models(kind).filter(lambda model: model.factors and model.sizes))
+    observed = data.draw(st.dictionaries(st.integers(0, len(model.sizes) - 1), st.just(0), max_size=2))
+    problem = prepare(model, task, observed)
     order = data.draw(st.permutations(problem.free))
-    backend = get_backend(device)
     try:
-        whole = make_plan(Elimination(problem, order, backend.machine, 1 << 30))
+        plan = planned(
+            problem, order, get_backend(device), lambda whole: data.draw(st.integers(0, message_bytes(whole)))
+        )
     except InputError:  # costs beyond 64 bits
         return
-    ends = data.draw(st.sets(st.integers(1, len(order)))) | {len(order)} if order else {0}
-    plan = whole._replace(form=Segments(ends=tuple(sorted(ends)), unsegmented=whole, dtype=None))
-    brute.check_optimum(model, eliminate(Execution(problem, plan, backend), {}), observed)
+    if plan is None:
+        return
+    result = eliminate(Execution(problem, plan, get_backend(device)), {})
+    if task == "mpe":
+        brute.check_optimum(model, result, observed)
+    else:
+        check_worst(model, result, observed)
+
+
+def near(rng, count):
+    """Return up to three variables whose numbers differ by less than five."""
+    first = int(rng.integers(0, count - 5))
+    return (first + rng.choice(5, rng.integers(1, 4), replace=False)).tolist()
+
+
+@on_devices
+@pytest.mark.parametrize("task", ["mpe", "bottleneck"])
+def test_random_graphs_in_many_segments(device, task):
+    """The values of all segments together are an optimum, whatever the order, the structure and the memory."""
+    backend, counts = get_backend(device), []
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        sizes = rng.integers(2, 5, 90).tolist()
+        scopes = [near(rng, len(sizes)) for _ in range(int(rng.integers(90, 250)))]
+        costs = [rng.integers(0, 50, [sizes[v] for v in scope]) for scope in scopes]
+        if seed % 2:
+            costs = [table / 7 for table in costs]
+        model = Model.from_arrays(sizes, list(zip(scopes, costs, strict=True)))
+        problem = prepare(model, task, {})
+        order, share = rough_order(problem, Options()).order, 1 - rng.random() ** 2
+        plan = planned(problem, order, backend, lambda whole, share=share: int(share * message_bytes(whole)))
+        if plan is None:
+            continue
+        counts.append(len(plan.form.orders))
+        found = eliminate(Execution(problem, plan, backend), {})
+        expected = calls.solve(model, task, device="cpu", method="eliminate")
+        assert found.status == expected.status == "optimal"
+        assert found.value == pytest.approx(expected.value, rel=1e-9)
+    assert len(counts) >= 20
+    assert max(counts) >= 3
 
 
 def plan_of(model, **options):
@@ -75,25 +131,25 @@ def test_a_plan_fits_in_segments(forbidden):
     assert isinstance(plan.form, Segments)
     assert whole.work < plan.work <= 2 * whole.work
     assert sorted(plan.order) == list(range(len(model.sizes)))
-    assert plan.form.ends[-1] == len(plan.order)
+    assert set().union(*plan.form.orders) == set(plan.order)
     assert plan.whole == whole._replace(memory_limit=memory)
     expected = calls.solve(model, device="cpu", method="eliminate")
     shares = []
     options = {"method": "eliminate", "memory": memory, "tables": "dense", "progress": shares.append}
     found = calls.solve(model, device="cpu", **options)
     assert (found.value, found.status) == (expected.value, "optimal")
-    assert found.stats["segments"] == len(plan.form.ends)
+    assert found.stats["segments"] == len(plan.form.orders)
     assert shares == sorted(shares)
     assert shares[-1] <= 1
-    assert f"segments:             {len(plan.form.ends)}; " in str(plan)
-    assert json.loads(plan.to_json())["segments"] == len(plan.form.ends)
+    assert f"segments:             {len(plan.form.orders)}; " in str(plan)
+    assert json.loads(plan.to_json())["segments"] == len(plan.form.orders)
 
 
 def test_more_segments_fit_less_memory():
     model = grid(10, 60)
     whole = plan_of(model)
     plans = [plan_of(model, memory=int(whole.peak_bytes * share)) for share in (0.8, 0.5, 0.3)]
-    counts = [len(plan.form.ends) for plan in plans]
+    counts = [len(plan.form.orders) for plan in plans]
     assert counts == sorted(counts)
     assert counts[0] < counts[-1]
     assert all(plan.fits and plan.peak_bytes <= plan.memory_limit for plan in plans)

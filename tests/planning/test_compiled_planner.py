@@ -61,11 +61,12 @@ def check(case, planned, steps, outputs, lasting):
     """Compare steps, their layout in a random type, and the figures."""
     assert planned.most_tables == max((len(step.reads) for step in steps), default=0)
     assert planned.outputs.reshape(-1, 2).tolist() == [list(output) for output in outputs]
-    itemsize, keep = case.draw.choice([2, 4, 8]), case.draw.random() < 0.5
-    stays = range(len(steps)) if keep else lasting
+    itemsize, kept_from = case.draw.choice([2, 4, 8]), case.draw.choice([0, case.draw.randint(0, len(steps)), 1 << 62])
+    last_reader = {read.source: number for number, step in enumerate(steps) for read in step.reads}
+    stays = {number for number in range(len(steps)) if number in lasting or last_reader.get(number, -1) >= kept_from}
     members = [(number,) for number in range(len(case.scopes))]
     factors, expected, factor_cells, cells = place(case.sizes, case.sorted, members, steps, itemsize, stays)
-    placed = place_steps(planned, itemsize, keep, MACHINE)
+    placed = place_steps(planned, itemsize, kept_from, MACHINE)
     found = Steps.of(placed)
     assert list(found) == list(expected)
     packed = Steps.packed(tuple(expected))
@@ -79,7 +80,7 @@ def check(case, planned, steps, outputs, lasting):
     assert placed.operations == sum(step.work * max(len(step.operands), 1) for step in expected)
     assert placed.largest == max([1, *(step.out_cells for step in expected), *(math.prod(f.sizes) for f in factors)])
     assert math.isclose(placed.seconds, MACHINE.seconds(expected, itemsize, 0), abs_tol=1e-15)
-    deferred = Steps.of(place_steps(planned, itemsize, keep, MACHINE, deferred_words=0))
+    deferred = Steps.of(place_steps(planned, itemsize, kept_from, MACHINE, deferred_words=0))
     assert isinstance(deferred, DeferredSteps)
     assert deferred == packed
     assert list(deferred) == list(expected)

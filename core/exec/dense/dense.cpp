@@ -175,9 +175,9 @@ bool DenseExecutor::run(const i64* sequence, i64 count, const DensePoll& poll) {
   });
 }
 
-void DenseExecutor::decode(int* assignment) {
+void DenseExecutor::decode(int* assignment, i64 first) {
   count_path(Path::decode);
-  for (i64 number = run_.steps - 1; number >= 0; --number) {
+  for (i64 number = run_.steps - 1; number >= first; --number) {
     const StepView step = view(number);
     if (step[kVariable] >= 0) step.assign(assignment, kernels_->best_value(step, run_.peaks, assignment));
   }

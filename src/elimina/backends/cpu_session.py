@@ -100,7 +100,8 @@ class CpuSession:
             self._core.run(steps, lambda done: progress(min(1.0, done / work)))
         upload, self._upload = self._upload, 0.0
         ran = time.perf_counter()
-        assignment = self._core.decode(self._program.variables) if self._program.decode else None
+        program = self._program
+        assignment = self._core.decode(program.variables, program.first_decoded) if program.decode else None
         seconds = {"upload": upload, "run": ran - started, "decode": time.perf_counter() - ran, "download": 0.0}
         return RunOutput(self._arena[self._zone].copy(), self._peaks.copy(), assignment, seconds)
 

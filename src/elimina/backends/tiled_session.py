@@ -81,7 +81,9 @@ class TiledSession(ABC):
         self.run_all(progress)
         ran = time.perf_counter()
         self.peaks[np.isinf(self.peaks[:, 1]), 1] = 0
-        assignment = self._host.decode(self.program.variables) if self.program.decode else None
+        assignment = (
+            self._host.decode(self.program.variables, self.program.first_decoded) if self.program.decode else None
+        )
         seconds = {"upload": self.upload_seconds, "run": ran - started, "decode": time.perf_counter() - ran}
         return RunOutput(self.arena[slice(*self.program.zone)].copy(), self.peaks.copy(), assignment, seconds)
 

@@ -78,7 +78,7 @@ def plan_bucket(
     tree = plan_tree(scopes, sizes, (0,), separator)
     made = plan_steps(tree, "lasting", MAX_OPERANDS, False, np.zeros(0), np.zeros(0, dtype=np.int32))
     itemsize = np.dtype(dtype).itemsize
-    placed = place_steps(made, itemsize, True, machine)
+    placed = place_steps(made, itemsize, 0, machine)
     steps, cells = Steps.of(placed), int(placed.arena_cells)
     return Plan(
         task="mpe",

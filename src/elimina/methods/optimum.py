@@ -74,15 +74,34 @@ def optimum(execution: Execution, clock: dict[str, float]) -> Result:
         stats["slices_skipped"] = state["skipped"]
     if best is None:
         return Result("infeasible", plan.task, stats=stats)
-    ring = SEMIRINGS[plan.semiring]
+    return checked_optimum(problem, plan, best, chosen, state["least"], state["slack"]).replace(stats=stats)
+
+
+def checked_optimum(
+    problem: Problem, plan: Plan, best: int | float, chosen: Sequence[int], least: float | None, slack: float
+) -> Result:
+    """Return the answer from the value found and an assignment, whose value on the model it has to be.
+
+    Args:
+        problem: Problem of the task.
+        plan: Plan that found the value.
+        best: The optimum as the plan found it.
+        chosen: Value index of each variable of the model.
+        least: Lower bound on the cost of any assignment, after rounding; None if nothing was rounded.
+        slack: Largest rounding error of the value.
+
+    Raises:
+        InternalError: The values differ by more than rounding.
+    """
+    ring, sign = SEMIRINGS[plan.semiring], problem.model.sign
     terms = problem.model.terms(chosen, ring.is_logarithmic)
     terms += [problem.model.constant] if ring.is_additive else []
     score = 0 + sign * ring.total([sign * term for term in terms])
-    check_value(plan.dtype, best, score, terms, state["slack"])
+    check_value(plan.dtype, best, score, terms, slack)
     if plan.dtype.startswith("int"):
-        return optimum_result(problem.model, score, chosen, score).replace(stats=stats)
-    bound = sign * score if state["least"] is None else min(sign * score, state["least"])
-    return optimum_result(problem.model, sign * bound, chosen, score, TOLERANCES[plan.dtype]).replace(stats=stats)
+        return optimum_result(problem.model, score, chosen, score)
+    bound = sign * score if least is None else min(sign * score, least)
+    return optimum_result(problem.model, sign * bound, chosen, score, TOLERANCES[plan.dtype])
 
 
 def decode_value(problem: Problem, plan: Plan, encoded: Encoded, roots: list[int | float]) -> int | float | None:

@@ -168,12 +168,6 @@ SLICE_SECONDS = 2e-4
 SLICED_TABLE_SECONDS = 5e-5
 """Cost of a slice besides its steps, and of each table that changes."""
 
-STORED_CELL_SECONDS = 2e-8
-"""Seconds of a cell passed between segments, on the host: copied, made a model's table and encoded twice.
-
-7 to 17 ns for one reading (int32, float64; int16) on a VM under load.
-"""
-
 # Tiers of memory.
 
 DISK = 2e9

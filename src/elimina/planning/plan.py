@@ -217,6 +217,7 @@ class Plan(NamedTuple):
             seconds are then predictions.
         minibuckets: Partition of the buckets; None: the plan is exact.
         planning_bytes: Bytes that planning and the records take, a part of the bytes on the host.
+        first_decoded: The first step whose variables are decoded; the messages that earlier steps read make room.
         shortfall: Figures for the error, where the plan does not fit.
 
     Examples:
@@ -251,6 +252,7 @@ class Plan(NamedTuple):
     sparse: Sparse | None = None
     minibuckets: MiniBuckets | None = None
     planning_bytes: int = 0
+    first_decoded: int = 0
     shortfall: Shortfall = Shortfall()
 
     @property

@@ -7,7 +7,7 @@ import itertools
 import operator
 import sys
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -65,7 +65,8 @@ class _PlacedPlan(NamedTuple):
         placed: Figures and records, made by the core.
         outputs: Step and variable (-1: none) of each output, in pairs.
         slices: Order of the sliced variables, and what depends on them.
-        keep: True if every message stays.
+        operands: Largest number of tables that a step may read.
+        kept_from: See ``program.place_steps``.
         seconds: Estimated time in seconds.
         planning_bytes: Bytes of the host that planning takes.
     """
@@ -74,7 +75,8 @@ class _PlacedPlan(NamedTuple):
     placed: PlannedLayout
     outputs: NDArray[np.int64]
     slices: _SliceVariables
-    keep: bool
+    operands: int
+    kept_from: int
     seconds: float
     planning_bytes: int
 
@@ -112,6 +114,9 @@ MIN_INCUMBENT_SECONDS = 0.5
 _HOPELESS_PLAN_SECONDS = 1e9
 """Estimated seconds above which a plan is made only for its figures."""
 
+_NONE_KEPT = sys.maxsize
+"""First step whose tables stay, if none do: see ``program.place_steps``."""
+
 _MAX_COUNTED = 1e300
 """Largest figure of a plan, so that bytes and their sums are finite floats."""
 
@@ -133,6 +138,8 @@ class Elimination(NamedTuple):
             number type.
         runs_once: True if marginals are computed once: no message is kept for a second run.
         keeps_messages: True if messages stay on the host until the end, as those of weighted mini-buckets do (``pr``).
+        decodes_part: True if only the last variables that fit are decoded, where the messages of all do not fit.
+        bound: A number above the cost of the optimum, as for forbidden costs; None: found from the tables.
     """
 
     problem: Problem
@@ -143,6 +150,8 @@ class Elimination(NamedTuple):
     is_hasty: bool = False
     runs_once: bool = False
     keeps_messages: bool = False
+    decodes_part: bool = False
+    bound: int | None = None
 
 
 class Conditioning(NamedTuple):
@@ -205,24 +214,27 @@ def make_plan(
 
     most_bytes = min(memory // PLANNING_BYTES_PER_RECORD_BYTE, MAX_BYTES) + MIN_RECORD_BYTES
 
-    lasting = elimination.keeps_messages or bool(weights)
+    lasting = None if elimination.decodes_part else elimination.keeps_messages or bool(weights)
 
     @functools.cache
     def steps_of(operands: int) -> tuple[PlannedSteps, _SliceVariables]:
         steps = _plan_steps(conditioned, tree, operands, matched, weights, single is not None, lasting)
         return _slice_steps(problem, conditioned, steps, sliced)
 
-    def lay_out(bound: int, operands: int = MAX_OPERANDS, keep: bool = keep) -> _PlacedPlan:
+    def lay_out(bound: int, operands: int = MAX_OPERANDS, kept_from: int = 0 if keep else _NONE_KEPT) -> _PlacedPlan:
         steps, slices = steps_of(operands)
         encoding = choose_encoding(problem, steps.most_tables, bound, dtype, bool(weights))
-        return _lay_out(conditioned, steps, slices, encoding, keep, machine, most_bytes)
+        placed = _lay_out(conditioned, steps, slices, encoding, kept_from, machine, most_bytes)
+        return placed._replace(operands=operands)
 
     # A bound on the costs of the whole problem holds for each slice.
-    bound = cost_bound(problem)
+    bound = cost_bound(problem) if elimination.bound is None else elimination.bound
     # The search for a solution runs once, whether it finds one or not: a reference plan has had it already.
     reference = single or unsliced
-    searched = elimination.is_hasty or (
-        reference is not None and reference.dtype in INTEGERS and reference.seconds < _HOPELESS_PLAN_SECONDS
+    searched = (
+        elimination.is_hasty
+        or elimination.bound is not None
+        or (reference is not None and reference.dtype in INTEGERS and reference.seconds < _HOPELESS_PLAN_SECONDS)
     )
     if reference is not None and reference.dtype in INTEGERS:
         bound = min(bound, int(reference.forbidden))
@@ -231,8 +243,8 @@ def make_plan(
         max_operands = min(MAX_OPERANDS, max(LARGEST[single.dtype] // bound, 2))
     # The cases of a batch change from run to run: kept messages only let a GPU's steps run in any order.
     reuse = not problem.described.is_marginal or ((elimination.runs_once or bool(problem.kept)) and machine.on_host)
-    chosen = lay_out(bound, max_operands, keep or not reuse)
-    if problem.described.is_marginal and chosen.keep and chosen.is_too_large(machine, memory):
+    chosen = lay_out(bound, max_operands, 0 if keep or not reuse else _NONE_KEPT)
+    if problem.described.is_marginal and chosen.kept_from == 0 and chosen.is_too_large(machine, memory):
         chosen = lay_out(bound)
     if dtype is None and chosen.encoding.dtype in INTEGERS[1:] and chosen.seconds < _HOPELESS_PLAN_SECONDS:
         is_slow = machine.cell_seconds(chosen.seconds, len(chosen.placed.out_spans)) > MIN_INCUMBENT_SECONDS
@@ -247,6 +259,13 @@ def make_plan(
                 layout.seconds,
                 INTEGERS.index(layout.encoding.dtype),
             ),
+        )
+    if elimination.decodes_part and decode and chosen.is_too_large(machine, memory):
+        encoded_bound, operands = bound, chosen.operands
+        chosen = _decoding_part(
+            lambda first: lay_out(encoded_bound, operands, first),
+            chosen,
+            lambda layout: layout.is_too_large(machine, memory),
         )
     form: Form = RESIDENT
     if unsliced is not None:
@@ -271,7 +290,7 @@ def make_plan(
         outputs=_outputs(steps, chosen.outputs, problem) if chosen.is_recorded else (),
         factor_cells=_counted(placed.factor_cells),
         arena_cells=_counted(placed.arena_cells),
-        keep=chosen.keep,
+        keep=chosen.kept_from == 0,
         decode=decode,
         device=machine.name,
         memory_limit=memory,
@@ -283,6 +302,7 @@ def make_plan(
         form=form,
         minibuckets=minibuckets,
         planning_bytes=chosen.planning_bytes if machine.on_host else 0,
+        first_decoded=chosen.kept_from if decode else 0,
     )
 
 
@@ -348,14 +368,14 @@ def _plan_steps(
     matched: bool,
     weights: Sequence[float],
     fused: bool,
-    lasting: bool,
+    lasting: bool | None,
 ) -> PlannedSteps:
-    """Return the steps of the passes that the task needs."""
+    """Return the steps of the passes that the task needs; ``lasting``: True if messages stay, None if some do."""
     passes = problem.described.passes
     if problem.kept:
         passes = {"lasting": "upward", "postorder": "both"}.get(passes, passes)
-    elif lasting and passes == "postorder":
-        passes = "lasting"
+    elif lasting is None or (lasting and passes == "postorder"):
+        passes = "lasting" if lasting else "postorder"
     wanted = problem.wanted if passes == "both" else ()
     arrays = np.array(weights, np.float64), np.array(wanted, np.int32)
     is_sum = problem.model.sense == "probability" and problem.described.is_sum
@@ -396,7 +416,7 @@ def _lay_out(
     steps: PlannedSteps,
     slices: _SliceVariables,
     encoding: Encoding,
-    keep: bool,
+    kept_from: int,
     machine: Machine,
     most_bytes: int,
 ) -> _PlacedPlan:
@@ -407,7 +427,7 @@ def _lay_out(
     most_deferred = most_bytes // _DEFERRED_BYTES if may_defer else 0
     most_words = max(most_bytes // 8, most_deferred if most_deferred >= DEFERRED_WORDS else 0)
     deferred_words = DEFERRED_WORDS if may_defer else sys.maxsize
-    placed = place_steps(steps, itemsize, keep, machine, slices.levels, runs, most_words, deferred_words)
+    placed = place_steps(steps, itemsize, kept_from, machine, slices.levels, runs, most_words, deferred_words)
     seconds = placed.arena_cells * itemsize / machine.fresh + placed.seconds
     if is_weighted:
         seconds *= EXPONENTIAL
@@ -416,7 +436,35 @@ def _lay_out(
         again = sum(runs[level] * (SLICED_TABLE_SECONDS + span / speeds().encoded) for span, level in changes if level)
         seconds += again + runs[-1] * SLICE_SECONDS
     planning = planning_bytes(placed.record_words * (_DEFERRED_BYTES if placed.record_words >= deferred_words else 8))
-    return _PlacedPlan(encoding, placed, steps.outputs, slices, keep, machine.start + seconds, planning)
+    return _PlacedPlan(
+        encoding, placed, steps.outputs, slices, MAX_OPERANDS, kept_from, machine.start + seconds, planning
+    )
+
+
+def _decoding_part(
+    lay_out: Callable[[int], _PlacedPlan], whole: _PlacedPlan, is_too_large: Callable[[_PlacedPlan], bool]
+) -> _PlacedPlan:
+    """Return the layout that decodes most of the last steps' variables and fits; if none fits, that of the last step.
+
+    Args:
+        lay_out: Function that returns the layout in which the tables of a step and of later ones stay.
+        whole: The layout in which all tables stay, which is too large.
+        is_too_large: Function that returns whether a layout does not fit.
+    """
+    first, last = 0, len(whole.placed.out_spans) - 1
+    if last < 0:
+        return whole
+    chosen = lay_out(last)
+    if is_too_large(chosen):
+        return chosen
+    while last - first > 1:
+        middle = (first + last) // 2
+        layout = lay_out(middle)
+        if is_too_large(layout):
+            first = middle
+        else:
+            last, chosen = middle, layout
+    return chosen
 
 
 def _outputs(steps: Steps, records: NDArray[np.int64], problem: Problem) -> Outputs:

@@ -47,6 +47,7 @@ class Program(NamedTuple):
         sparse: The steps if some of them are sparse, which are not packed then; None: all are dense.
         shards: Division among GPUs, each of which runs all steps; None: one device runs them.
         deferred: The steps if they are many and the host runs them from its memory: it packs each where it runs it.
+        first_decoded: The first step whose variables are decoded; the messages that it and later steps read stay.
     """
 
     semiring: str
@@ -66,6 +67,7 @@ class Program(NamedTuple):
     sparse: Sparse | None = None
     shards: Shards | None = None
     deferred: DeferredSteps | None = None
+    first_decoded: int = 0
 
     @property
     def steps(self) -> int:
@@ -110,6 +112,7 @@ def pack(plan: Plan, variables: int, semiring: str | None = None, parameter: flo
         words=steps.words if deferred is None else _NO_WORDS,
         starts=steps.starts if deferred is None else _NO_WORDS,
         deferred=deferred,
+        first_decoded=plan.first_decoded,
         variables=variables,
         factor_cells=plan.factor_cells,
         arena_cells=plan.arena_cells,
@@ -185,7 +188,7 @@ def _words(values: Sequence[int]) -> NDArray[np.int64]:
 def place_steps(
     steps: PlannedSteps,
     itemsize: int,
-    keep: bool,
+    kept_from: int,
     machine: Machine,
     levels: Sequence[int] = (),
     runs: Sequence[int] = (1,),
@@ -197,7 +200,7 @@ def place_steps(
     Args:
         steps: Steps of a plan.
         itemsize: Bytes of a cell.
-        keep: True if outputs stay after they have been read.
+        kept_from: The first step whose tables stay after it has read them; 0: all outputs stay.
         machine: Device whose cost model estimates the time.
         levels: Level of each step, ascending (``Form.levels``); empty: all are 0.
         runs: Number of runs of the steps of each level.
@@ -205,7 +208,7 @@ def place_steps(
         deferred_words: Least number of words of records with which these are written when they are read.
     """
     level_array, run_array = np.array(levels, dtype=np.int32), np.array(runs, dtype=np.float64)
-    return steps.lay_out(itemsize, keep, level_array, run_array, machine.speed, most_words, deferred_words)
+    return steps.lay_out(itemsize, kept_from, level_array, run_array, machine.speed, most_words, deferred_words)
 
 
 def library_steps(steps: Steps | Program) -> NDArray[np.bool_]:

@@ -1,4 +1,4 @@
-"""The form of an optimum's plan in segments of the order."""
+"""The form of an optimum's plan in segments of the bucket tree."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from elimina.planning.plan import Form, Plan
 
 
 class Segments(Form):
-    """An order in segments; one segment at a time keeps all of its messages (``methods.segments``).
+    """A bucket tree in segments, each decoded by a run of its own (``methods.segments``).
 
-    Bytes, work and seconds of the plan are estimates of all runs.
+    Bytes of the plan are the largest of any run; work and seconds are sums over all runs.
 
     Attributes:
-        ends: Position in the order after the last variable of each segment.
+        orders: Elimination order of each run.
         unsegmented: The plan with all messages, which is too large.
-        dtype: Override of the dtype of each segment's tables.
+        dtype: Override of the dtype of each run's tables.
         limits: Bytes that may be used on the host, if a GPU runs the plan.
-        is_replanned: True, because each run plans its segment.
+        is_replanned: True, because each run has a plan of its own.
     """
 
-    ends: tuple[int, ...]
+    orders: tuple[tuple[int, ...], ...]
     unsegmented: Plan
     dtype: str | None
     limits: tuple[tuple[str, int], ...] = ()
@@ -35,12 +35,12 @@ class Segments(Form):
         """Return the number of segments, and their cost."""
         whole = self.unsegmented
         cost = f"{times_text(plan.work, whole.work)} the work of one segment, which needs"
-        text = f"{len(self.ends)}; {cost} {bytes_text(whole.peak_bytes)} and {seconds_text(whole.seconds)}"
+        text = f"{len(self.orders)}; {cost} {bytes_text(whole.peak_bytes)} and {seconds_text(whole.seconds)}"
         return [("segments", text)]
 
     def figures(self) -> dict[str, Any]:
         """Return the number of segments."""
-        return {"segments": len(self.ends)}
+        return {"segments": len(self.orders)}
 
     def statistics(self, plan: Plan) -> dict[str, Any]:
         """Return the same as ``figures``."""

@@ -402,7 +402,7 @@ def outside(plan: Plan, sizes: Sequence[int]) -> OutsideBounds:
     tree = plan_tree([factor.scope for factor in plan.factors], sizes, plan.order)
     max_operands = int(np.iinfo(plan.dtype).max // max(1, int(plan.forbidden)))
     bounds = row_bounds(tree, min(MAX_OPERANDS, max_operands), CELLS)
-    placed = place_steps(bounds.steps, plan.itemsize, True, cpu_machine(1))
+    placed = place_steps(bounds.steps, plan.itemsize, 0, cpu_machine(1))
     steps = Steps.of(placed)
     where = _TablePlaces(plan.factors, steps)
     nodes = {variable: number for number, variable in enumerate(tree.variables.tolist())}

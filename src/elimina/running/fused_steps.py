@@ -26,12 +26,12 @@ def with_fused_steps(elimination: Elimination, plan: Plan) -> Plan:
         elimination: Problem, device and dtype of the plan.
         plan: Plan of any form.
     """
-    problem, _, machine, _, dtype = elimination[:5]
+    machine = elimination.machine
     seconds = plan.seconds - machine.start
     is_small = plan.largest_table < MIN_FUSED_CELLS or seconds < MIN_FUSED_SECONDS
     if is_small or not plan.fits or plan.sparse is not None or not plan.form.is_resident or plan.form.is_replanned:
         return plan
-    fused = Elimination(problem, plan.order, machine, plan.memory_limit, dtype)
+    fused = elimination._replace(order=plan.order, memory=plan.memory_limit, is_hasty=False, runs_once=False)
     if plan.is_plain:
         alternative = kept_plan(fused, single=plan)
     else:

@@ -22,7 +22,6 @@ from elimina.planning.planner import Conditioning, Elimination, kept_plan, make_
 from elimina.planning.slice_form import Slicing
 from elimina.planning.slicing import MAX_SLICED_SECONDS, make_sliced_plan
 from elimina.problem.preparation import restrict
-from elimina.problem.semirings import SEMIRINGS
 from elimina.running.fused_steps import with_fused_steps
 from elimina.running.sparse_plans import (
     MIN_WRITING_SECONDS,
@@ -137,10 +136,8 @@ def shared_seconds(plan: Plan, backend: Backend, count: int) -> float:
 
 
 def _may_have_segments(search: FormSearch) -> bool:
-    # A segment adds the costs of values decided in earlier segments to its tables, so costs must be summed.
-    adds = SEMIRINGS[search.whole.semiring].is_additive
     options = search.options
-    return search.lacks_dense and search.whole.decode and adds and not (options.keeps_tables or options.asks_for_slices)
+    return search.lacks_dense and search.whole.decode and not (options.keeps_tables or options.asks_for_slices)
 
 
 def _in_segments(search: FormSearch) -> Plan | None:

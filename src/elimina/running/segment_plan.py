@@ -1,128 +1,219 @@
-"""Plans of an optimum in segments of the order."""
+"""Plans of an optimum in segments of the bucket tree: see ``methods.segments``."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
 
-import numpy as np
-
-from elimina.planning.machine import STORED_CELL_SECONDS
+from elimina.model.model import Model
+from elimina.model.table import Tables
+from elimina.planning.machine import Machine
 from elimina.planning.options import Options
+from elimina.planning.ordering import quick_order
 from elimina.planning.plan import Plan
-from elimina.planning.planner import Elimination
+from elimina.planning.planner import Elimination, make_plan
 from elimina.planning.segment_form import Segments
 from elimina.planning.slicing import MAX_SLICED_SECONDS
 from elimina.planning.tree import plan_tree
-from elimina.problem.preparation import Problem
+from elimina.problem.preparation import Problem, restrict
+from elimina.problem.semirings import FLOATS
+from elimina.problem.table_groups import Group, TableGroups
+from elimina.running.fused_steps import with_fused_steps
 from elimina.running.host import host_memory
 
-_SEGMENT_COUNTS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
-"""Numbers of segments to try."""
+_MAX_SEGMENTS = 4096
+"""Largest number of segments, for the sake of planning."""
 
-_STORED_CELL_BYTES = 8
-"""Bytes of a cell of a message while it becomes a table of a model."""
+_RESTRICTED_CELL_BYTES = 8
+"""Bytes of a cell of the model's tables, which are copied where they are restricted to decoded values."""
 
-_PADDING_FACTOR = 1.05
-"""Memory of tables in an arena, relative to that of their cells."""
+_ORDER_SHARE = 1 / 16
+"""Time to search for the order of a segment, relative to that for the whole order."""
 
-_END_WINDOW_SHARE = 0.25
-"""Largest shift of a segment's end, as a share of its messages: it ends where the fewest messages coexist."""
+_MIN_ORDER_SECONDS = 0.05
+"""Least estimated seconds of a run for which an order of its own is searched for."""
 
 
-class _Profile:
-    """The messages of an order in which subtrees of the bucket tree are completed one after another.
+def restricted_bytes(plan: Plan) -> int:
+    """Return the bytes of the host that tables restricted to decoded values take, beside a segment's plan."""
+    return int(plan.factor_cells) * _RESTRICTED_CELL_BYTES
+
+
+def segment_problem(problem: Problem, values: Mapping[int, int], variables: Collection[int]) -> Problem:
+    """Return the problem of some variables, given the values of all others that share a table with them.
+
+    Args:
+        problem: The whole problem.
+        values: Decoded variable -> value index.
+        variables: Variables that no table links to other undecoded ones.
+    """
+    groups = [group for group in problem.groups if not variables.isdisjoint(group.scope)]
+    numbers = {member: number for number, member in enumerate(m for group in groups for m in group.members)}
+    tables = [problem.tables[member] for member in numbers]
+    # The constant and the upper bound are those of all tables, and only values of the others are asked for.
+    part = problem._replace(
+        model=Model(problem.model.variables, tables, sense=problem.model.sense, check=False),
+        free=tuple(sorted({v for group in groups for v in group.scope})),
+        tables=Tables(tables),
+        groups=TableGroups.of(Group(group.scope, tuple(numbers[m] for m in group.members)) for group in groups),
+        constants=(),
+    )
+    return restrict(part, {v: values[v] for v in part.free if v not in variables})
+
+
+def segment_plan(
+    machine: Machine, memory: int, whole: Plan, dtype: str | None, problem: Problem, order: Sequence[int]
+) -> Plan:
+    """Plan a run that decodes as many variables as fit, those next to the root.
+
+    Args:
+        machine: Cost model of the device.
+        memory: Bytes that the plan may use.
+        whole: The plan that keeps all messages.
+        dtype: Override of the dtype.
+        problem: Problem of the run.
+        order: Its elimination order.
+    """
+    is_float = whole.dtype in FLOATS
+    # A bound on the optimum of all tables is one on that of some, given the values of the others in this optimum.
+    bound = None if is_float else int(whole.forbidden)
+    elimination = Elimination(
+        problem, order, machine, memory, whole.dtype if is_float else dtype, decodes_part=True, bound=bound
+    )
+    return with_fused_steps(elimination, make_plan(elimination))
+
+
+def decoded_variables(plan: Plan) -> list[int]:
+    """Return the variables that a plan decodes."""
+    steps = (plan.steps[number] for number in range(plan.first_decoded, len(plan.steps)))
+    return [v for step in steps if step.variable >= 0 for v in (step.variable, *(other for other, _ in step.others))]
+
+
+class _Subtree(NamedTuple):
+    """The variables of a subtree that is not decoded, and the cells of its messages given the decoded values."""
+
+    variables: list[int]
+    cells: int
+
+
+def _subtrees(plan: Plan) -> list[_Subtree]:
+    """Return the largest subtrees without a decoded variable."""
+    decoded = frozenset(decoded_variables(plan))
+    number_of = [-1] * plan.first_decoded
+    variables: list[list[int]] = []
+    cells: list[int] = []
+    for number in range(plan.first_decoded - 1, -1, -1):
+        step = plan.steps[number]
+        reader = min(step.readers, default=plan.first_decoded)
+        if reader < plan.first_decoded:
+            number_of[number] = number_of[reader]
+        else:
+            number_of[number] = len(variables)
+            variables.append([])
+            cells.append(0)
+        subtree = number_of[number]
+        cells[subtree] += math.prod(size for v, size in zip(step.axes, step.sizes, strict=True) if v not in decoded)
+        if step.variable >= 0:
+            variables[subtree] += [step.variable, *(other for other, _ in step.others)]
+    return list(map(_Subtree, variables, cells))
+
+
+def _gathered(subtrees: Sequence[_Subtree], cells: float) -> list[frozenset[int]]:
+    """Return the subtrees' variables, those of small ones together as far as all messages fit."""
+    gathered: list[frozenset[int]] = []
+    room = 0.0
+    for subtree in sorted(subtrees, key=lambda subtree: subtree.cells):
+        if subtree.cells > room:
+            gathered.append(frozenset())
+            room = cells
+        gathered[-1] |= frozenset(subtree.variables)
+        room -= subtree.cells
+    return gathered
+
+
+def _central_order(problem: Problem, order: Sequence[int]) -> tuple[int, ...]:
+    """Return an order with the same cliques whose root is in the middle, so that no subtree is larger than need be."""
+    return tuple(plan_tree(problem.groups.scopes, problem.model.sizes, order).central_order())
+
+
+class _Planner:
+    """Plans of all runs.
+
+    Args:
+        elimination: Elimination of the whole problem.
+        whole: The plan that keeps all messages.
+        options: Planning options.
 
     Attributes:
-        order: The variables in this order.
+        plans: Plans of the runs so far.
     """
 
-    def __init__(self, problem: Problem, order: Sequence[int], itemsize: int) -> None:
-        sizes = np.array(problem.model.sizes, dtype=np.float64)
-        tree = plan_tree(problem.groups.scopes, problem.model.sizes, order)
-        sequence = tree.postorder.astype(np.int64)
-        position = np.empty_like(sequence)
-        position[sequence] = np.arange(len(sequence))
-        self.order = tree.variables[sequence].astype(np.int64)
-        starts, separators = tree.separators
-        logs = np.append(0.0, np.cumsum(np.log(sizes[separators])))
-        self._cells = np.exp(logs[starts[1:]] - logs[starts[:-1]])[sequence]
-        parents = tree.parents[sequence]
-        self._readers = np.where(parents < 0, np.arange(len(sequence)), position[parents])
-        self._spans = _PADDING_FACTOR * itemsize * self._cells
-        self._work = self._cells * sizes[self.order]
-        self._read = np.bincount(self._readers, self._spans, minlength=len(sequence))
-        self._after = np.cumsum(self._spans) - np.cumsum(self._read)
+    def __init__(self, elimination: Elimination, whole: Plan, options: Options) -> None:
+        self._elimination, self._whole, self._options = elimination, whole, options
+        machine = elimination.machine
+        self._memory = elimination.memory - (restricted_bytes(whole) if machine.on_host else 0)
+        self.plans: list[Plan] = []
+        self.seconds = machine.start
 
-    def ends(self, count: int) -> list[int]:
-        """Return the ends of segments with about equal messages, each end where few messages wait for later readers."""
-        filled = np.cumsum(self._spans)
-        ends = {len(filled)}
-        for number in range(1, count):
-            near = filled[-1] * (number + np.array([-_END_WINDOW_SHARE, _END_WINDOW_SHARE])) / count
-            first, last = np.searchsorted(filled, near).tolist()
-            ends.add(1 + first + int(self._after[first : last + 1].argmin()))
-        return sorted(ends)
+    def is_made(self) -> bool:
+        """Plan all runs; return False if one does not fit, or if they take too long."""
+        problem = self._elimination.problem
+        values = dict.fromkeys(problem.free, 0)
+        pending = [frozenset(problem.free)]
+        order: Sequence[int] = self._elimination.order
+        while pending:
+            variables = pending.pop()
+            part = segment_problem(problem, values, variables) if self.plans else problem
+            plan = self._plan(part, [v for v in order if v in variables])
+            self.plans.append(plan)
+            self.seconds += plan.seconds - self._elimination.machine.start
+            if not plan.fits or self.seconds > MAX_SLICED_SECONDS or len(self.plans) > _MAX_SEGMENTS:
+                return False
+            pending += _gathered(_subtrees(plan), (self._memory // plan.itemsize) - plan.factor_cells)
+        return True
 
-    def bytes(self, ends: Sequence[int]) -> tuple[float, float, float]:
-        """Return the most bytes of a run's messages, of messages stored on the host, and of those that a run reads."""
-        owners = np.searchsorted(ends, np.arange(len(self.order)), side="right")
-        readers = owners[self._readers]
-        crossing = self._spans * (readers > owners)
-        message_bytes, read_bytes, stored_bytes = (
-            np.bincount(numbers, spans, minlength=len(ends))
-            for numbers, spans in ((owners, self._spans), (readers, crossing), (owners, crossing))
-        )
-        starts = np.array([0, *ends[:-1]])
-        peaks = np.maximum.reduceat(self._after + self._read, starts)
-        before = np.append(0.0, self._after[starts[1:] - 1])
-        first = (peaks - before + read_bytes)[:-1].max(initial=0.0)
-        return (
-            max(first, float((message_bytes + read_bytes).max())),
-            float(crossing.sum() + stored_bytes.max()),
-            float(read_bytes.max()),
-        )
+    def _plan(self, problem: Problem, order: Sequence[int]) -> Plan:
+        """Return the plan of a run, in the given order or in one of its own."""
+        plan = self._plan_in(problem, order)
+        machine = self._elimination.machine
+        if self.plans and isinstance(self._options.order, str) and plan.seconds - machine.start > _MIN_ORDER_SECONDS:
+            fresh = quick_order(problem, self._options, self._options.order_seconds * _ORDER_SHARE)
+            plan = min(plan, self._plan_in(problem, fresh.order), key=lambda plan: (not plan.fits, plan.seconds))
+        return plan
 
-    def crossing(self, ends: Sequence[int]) -> float:
-        """Return the number of cells of the messages between segments."""
-        owners = np.searchsorted(ends, np.arange(len(self.order)), side="right")
-        return float(self._cells[owners[self._readers] > owners].sum())
-
-    def work(self, ends: Sequence[int]) -> float:
-        """Return the work of the runs of all segments, relative to one run without segments."""
-        return 1 + float(self._work[: ends[-2]].sum() / self._work.sum())
+    def _plan_in(self, problem: Problem, order: Sequence[int]) -> Plan:
+        elimination, whole = self._elimination, self._whole
+        central = _central_order(problem, order)
+        return segment_plan(elimination.machine, self._memory, whole, elimination.dtype, problem, central)
 
 
 def make_segmented_plan(elimination: Elimination, whole: Plan, options: Options) -> Plan | None:
-    """Plan an optimum in the fewest segments that fit; None if none fit, or if elimination takes too long.
+    """Plan an optimum in segments that fit; None if some segment does not fit, or if they take too long.
 
     Args:
-        elimination: Elimination of the task ``mpe``.
+        elimination: Elimination of an optimum.
         whole: The plan that keeps all messages.
         options: Planning options.
     """
     if whole.seconds > MAX_SLICED_SECONDS:
         return None
-    machine = elimination.machine
-    profile = _Profile(elimination.problem, elimination.order, whole.itemsize)
-    limits = () if machine.on_host else (("host", host_memory(options)),)
-    running = whole.seconds - machine.start
-    plan = whole._replace(order=tuple(profile.order.tolist()))
-    for ends in map(profile.ends, _SEGMENT_COUNTS):
-        if len(ends) < 2:
-            continue
-        arena, stored, read = profile.bytes(ends)
-        factors = whole.factor_cells * whole.itemsize
-        tiers = machine.tiers(int(arena) + factors, factors, whole.planning_bytes)
-        wide = _STORED_CELL_BYTES / whole.itemsize
-        tiers["host"] = tiers.get("host", 0) + int(stored + read * wide) + whole.factor_cells * _STORED_CELL_BYTES
-        times = profile.work(ends)
-        plan = plan._replace(
-            bytes=tiers,
-            seconds=machine.start + times * running + STORED_CELL_SECONDS * profile.crossing(ends),
-            work=int(times * whole.work),
-            operations=int(times * whole.operations),
-            form=Segments(ends=tuple(ends), unsegmented=whole, dtype=options.dtype, limits=limits),
-        )
-        if plan.fits:
-            return plan if plan.seconds <= MAX_SLICED_SECONDS else None
-    return None
+    planner = _Planner(elimination, whole, options)
+    if not planner.is_made():
+        return None
+    plans, machine = planner.plans, elimination.machine
+    tiers = {tier: max(plan.bytes.get(tier, 0) for plan in plans) for tier in whole.bytes}
+    tiers["host"] = tiers.get("host", 0) + restricted_bytes(whole)
+    plan = whole._replace(
+        bytes=tiers,
+        seconds=planner.seconds,
+        work=sum(plan.work for plan in plans),
+        operations=sum(plan.operations for plan in plans),
+        form=Segments(
+            orders=tuple(plan.order for plan in plans),
+            unsegmented=whole,
+            dtype=elimination.dtype,
+            limits=() if machine.on_host else (("host", host_memory(options)),),
+        ),
+    )
+    return plan if plan.fits else None

@@ -28,8 +28,10 @@ def kept_layout(program: Program, multiprocessors: int, shared_bytes: int, libra
     """Return the layout of a whole program, from an earlier call with the same steps if there was one."""
     if program.words.nbytes > MAX_KEPT_WORDS_BYTES:
         return lay_out(program, multiprocessors, shared_bytes, None, library)
-    kind = program.semiring, program.dtype.name, program.keep, program.decode, program.variables, program.arena_cells
-    digest = hashlib.blake2b(repr((kind, multiprocessors, shared_bytes, library, steps_on_their_own(program))).encode())
+    kind = program.semiring, program.dtype.name, program.keep, program.decode, program.first_decoded, program.variables
+    digest = hashlib.blake2b(
+        repr((kind, program.arena_cells, multiprocessors, shared_bytes, library, steps_on_their_own(program))).encode()
+    )
     for array in (program.starts, program.outputs):
         digest.update(repr(array.shape).encode())
         digest.update(array.tobytes())

@@ -101,7 +101,8 @@ def lay_out(
     entries_at = len(words) + lists.links.size + len(lists.waits)
     sequence_at = entries_at + len(lists.entries)
     decode_at = sequence_at + len(numbers)
-    decoded = np.flatnonzero(steps.headers[:, VARIABLE] >= 0)[::-1] if program.decode else np.zeros(0, np.int64)
+    is_decoded = (steps.headers[:, VARIABLE] >= 0) & (np.arange(count) >= program.first_decoded) & program.decode
+    decoded = np.flatnonzero(is_decoded)[::-1]
     longest = int(steps.headers[decoded, WORDS].max()) if len(decoded) else 0
     records_at = decode_at + 1 + len(decoded)
     launches, records = _launches(
