@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
 import time
@@ -30,6 +31,7 @@ from tests.devices import on_devices
 from tests.methods.test_bottleneck import check as check_worst
 from tests.random_models import KINDS, models
 from tests.reference import brute
+from tests.simulated import simulate
 
 
 def grid(rows, columns, values=3, forbidden=0.0, seed=0):
@@ -40,6 +42,22 @@ def grid(rows, columns, values=3, forbidden=0.0, seed=0):
             costs = rng.integers(0, 100, (values, values))
             factors.append(((v, u), np.where(rng.random(costs.shape) < forbidden, elimina.FORBIDDEN, costs)))
     return Model.from_arrays([values] * (rows * columns), factors)
+
+
+def box(sides, values, seed=0):
+    """Return a grid of any number of dimensions, with costs between neighbours."""
+    rng = np.random.default_rng(seed)
+    numbers = np.arange(math.prod(sides)).reshape(sides)
+    pairs = [
+        pair
+        for axis in range(len(sides))
+        for pair in zip(
+            np.delete(numbers, -1, axis).ravel().tolist(), np.delete(numbers, 0, axis).ravel().tolist(), strict=True
+        )
+    ]
+    return Model.from_arrays(
+        [values] * numbers.size, [(pair, rng.integers(0, 100, (values, values))) for pair in pairs]
+    )
 
 
 def planned(problem, order, backend, missing):
@@ -153,6 +171,33 @@ def test_more_segments_fit_less_memory():
     assert counts == sorted(counts)
     assert counts[0] < counts[-1]
     assert all(plan.fits and plan.peak_bytes <= plan.memory_limit for plan in plans)
+
+
+@pytest.mark.parametrize("share", [0.3, 0.1])
+def test_a_gpu_decodes_within_its_memory(monkeypatch, share):
+    model = grid(8, 60)
+    expected = calls.solve(model, device="cpu")
+    limit = int(plan_of(model).peak_bytes * share)
+    simulate(monkeypatch, limit)
+    plan = calls.plan(model, "mpe", device="cuda", tables="dense")
+    assert isinstance(plan.form, Segments)
+    assert plan.peak_bytes == plan.bytes["device"] <= limit
+    assert plan.bytes["host"] <= dict(plan.form.limits)["host"]
+    found = calls.solve(model, device="cuda", method="eliminate", tables="dense")
+    assert (found.value, found.status) == (expected.value, "optimal")
+    assert found.stats["segments"] == len(plan.form.orders) > 1
+
+
+def test_a_box_within_a_small_share_of_its_messages():
+    """A twelfth of all messages takes less than twice the work: conditioning on decoded values narrows the rest."""
+    model = box([3, 3, 12], 3)
+    expected = calls.solve(model, device="cpu", method="eliminate")
+    memory = plan_of(model).peak_bytes // 12
+    plan = plan_of(model, memory=memory)
+    assert isinstance(plan.form, Segments)
+    assert plan.work < 2 * plan.whole.work
+    found = calls.solve(model, device="cpu", method="eliminate", memory=memory)
+    assert (found.value, found.status) == (expected.value, "optimal")
 
 
 @pytest.mark.parametrize("asked", [{"slices": 100_000}, {"scratch": "."}])

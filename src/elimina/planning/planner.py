@@ -138,7 +138,7 @@ class Elimination(NamedTuple):
             number type.
         runs_once: True if marginals are computed once: no message is kept for a second run.
         keeps_messages: True if messages stay on the host until the end, as those of weighted mini-buckets do (``pr``).
-        decodes_part: True if only the last variables that fit are decoded, where the messages of all do not fit.
+        decodes_part: True to decode only the last variables, as many as fit, if not all messages fit.
         bound: A number above the cost of the optimum, as for forbidden costs; None: found from the tables.
     """
 
@@ -448,7 +448,7 @@ def _decoding_part(
 
     Args:
         lay_out: Function that returns the layout in which the tables of a step and of later ones stay.
-        whole: The layout in which all tables stay, which is too large.
+        whole: The layout of all messages, which is too large.
         is_too_large: Function that returns whether a layout does not fit.
     """
     first, last = 0, len(whole.placed.out_spans) - 1

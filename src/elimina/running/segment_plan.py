@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from elimina.model.model import Model
@@ -26,7 +26,7 @@ _MAX_SEGMENTS = 4096
 """Largest number of segments, for the sake of planning."""
 
 _RESTRICTED_CELL_BYTES = 8
-"""Bytes of a cell of the model's tables, which are copied where they are restricted to decoded values."""
+"""Bytes of a cell of the model's tables, copied and restricted to decoded values."""
 
 _ORDER_SHARE = 1 / 16
 """Time to search for the order of a segment, relative to that for the whole order."""
@@ -40,7 +40,7 @@ def restricted_bytes(plan: Plan) -> int:
     return int(plan.factor_cells) * _RESTRICTED_CELL_BYTES
 
 
-def segment_problem(problem: Problem, values: Mapping[int, int], variables: Collection[int]) -> Problem:
+def segment_problem(problem: Problem, values: Mapping[int, int], variables: frozenset[int]) -> Problem:
     """Return the problem of some variables, given the values of all others that share a table with them.
 
     Args:

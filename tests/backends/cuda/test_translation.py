@@ -11,7 +11,7 @@ from elimina.backends.cuda.layout_cache import kept_layout
 from elimina.backends.cuda.moment_matching import choose_level
 from elimina.backends.cuda.translation import lay_out
 from elimina.errors import DeviceError
-from elimina.planning.record import AXES, HEADER, TABLES
+from elimina.planning.record import AXES, HEADER, TABLES, VARIABLE
 from tests.reference.random_programs import Builder, one_levelling, padded_bucket, random_program
 
 
@@ -63,6 +63,15 @@ class Blocks:
             if self.pending[following]:
                 return -1
         return following
+
+
+def test_decoding_ends_at_the_first_decoded_step():
+    program, _ = random_program(np.random.default_rng(3), "min-sum", "int32")
+    for first in range(len(program.starts) + 1):
+        layout = lay_out(program._replace(decode=True, first_decoded=first), 132, 227 << 10)
+        decoded = layout.words[layout.decode_at + 1 :][: layout.decode_steps].tolist()
+        eliminating = [start for start in program.starts[first:].tolist() if program.words[start + VARIABLE] >= 0]
+        assert decoded == eliminating[::-1]
 
 
 @pytest.mark.parametrize(("chunk", "small"), [(10, 100), (50, 50), (200, 5000), (1 << 14, 1 << 22), (1, 0)])
