@@ -199,7 +199,7 @@ def test_marginal_map_is_bounded_where_the_summation_does_not_fit(monkeypatch, d
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 @pytest.mark.parametrize("kind", ["integer", "float", "probability"])
 def test_optima_are_searched_for_where_nothing_fits(monkeypatch, device, kind):
-    bytes = 8_000 if kind == "integer" else 20_000
+    bytes = 6_000 if kind == "integer" else 20_000
     simulate(monkeypatch, bytes, bytes)
     monkeypatch.setattr(planning_options, "MAX_SLICES", 1)
     result = solved(clique(kind=kind), "mpe", device=device, memory=bytes)
