@@ -245,7 +245,7 @@ def test_agents_start_again_where_a_gpu_is_lost(two, every_bucket, monkeypatch, 
 LOST = """
 import cupy, numpy
 from elimina import DeviceError
-from elimina.backends.cuda import backend, session
+from elimina.backends.cuda import peer_session, session
 from tests.backends.cuda.test_peer_session import GPUS
 from tests.behaviour.test_several_devices import costs, same, sliced
 from tests.planning.test_shards import divide, random_model, solved
@@ -299,7 +299,7 @@ else:
     model = random_model(numpy.random.default_rng(1), 12, 24)
     expected = solved(model, "pr", "cuda:0")
     divide(patch)
-    break_at(backend.CardSession, "queue", 2)
+    break_at(peer_session.PeerSession, "queue", 2)
     try:
         found = solved(model, "pr", GPUS)
     except DeviceError as error:
