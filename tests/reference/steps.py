@@ -39,6 +39,9 @@ Form = dict[str, Any]
 SIZES = (1, 2, 2, 2, 3, 4, 4, 5, 6, 8, 7, 9, 12, 16, 17, 24, 31, 32, 40)
 """Sizes of variables: small ones, numbers of lanes of vectors and panels, and what lies beside these."""
 
+LONG_SIZES = (128, 131, 250, 1000, 2048)
+"""Sizes of eliminated variables that a GPU may divide."""
+
 MOST_WORK = 1 << 18
 """Combinations of one step."""
 
@@ -76,7 +79,11 @@ def draw_form(rng: random.Random, semiring: str, dtype: str, most_orders: int = 
     if is_product:
         sizes, outer, mid = _draw_product(rng, large)
     else:
-        while math.prod(sizes := [rng.choice(SIZES) for _ in range(rng.randint(2, 5))]) > MOST_WORK:
+        domains = LONG_SIZES if rng.random() < 0.1 else SIZES
+        while (
+            math.prod(sizes := [rng.choice(domains), *(rng.choice(SIZES) for _ in range(rng.randint(1, 4)))])
+            > MOST_WORK
+        ):
             pass
         outer, end = sorted(rng.randint(0, len(sizes) - 1) for _ in range(2))
         mid = end - outer

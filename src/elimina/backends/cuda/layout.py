@@ -35,7 +35,7 @@ class DeviceLayout(NamedTuple):
 
     Attributes:
         launches: Launches in the order of their execution.
-        larges: Steps of the launches of one large step each.
+        larges: The step of each launch of one large step, or of a part of its sums.
         decode_at: Start of the decoding order in the words.
         decode_steps: Number of steps to decode.
         decode_shared: Bytes of shared memory for decoding.

@@ -28,6 +28,7 @@ class TileLaunch(NamedTuple):
         threads: Threads of each block.
         shared: Bytes of shared memory of a block.
         work: Rows of the step.
+        is_partial: True if it sums over parts of the eliminated variable's values only (``partial_sums.py``).
     """
 
     kernel: TileKernel | ProductKernel | FacesKernel | MatchingKernel
@@ -37,6 +38,7 @@ class TileLaunch(NamedTuple):
     threads: int
     shared: int
     work: int
+    is_partial: bool = False
 
     def kernel_names(self, semiring: str, dtype: np.dtype[np.generic]) -> tuple[str]:
         """Return the name of its kernel for a semiring and a dtype."""
@@ -45,4 +47,4 @@ class TileLaunch(NamedTuple):
     @property
     def path(self) -> str:
         """Name of its executor path (``core/exec/paths.hpp``)."""
-        return _PATHS[type(self.kernel)]
+        return "cuda-partial-sums" if self.is_partial else _PATHS[type(self.kernel)]

@@ -14,11 +14,11 @@ from elimina.backends.cuda.forest import (
     forest_lists,
     write_reciprocals,
 )
-from elimina.backends.cuda.large_steps import choose_large
 from elimina.backends.cuda.layout import DeviceLayout
-from elimina.backends.cuda.matrix_launch import MatrixLaunch, choose_matrix
-from elimina.backends.cuda.moment_matching import choose_level
+from elimina.backends.cuda.matrix_launch import MatrixLaunch
+from elimina.backends.cuda.partial_sums import ALIGNED_CELLS
 from elimina.backends.cuda.step_arrays import StepArrays, step_arrays, tables_from
+from elimina.backends.cuda.step_launches import LargeLaunches, launches_of
 from elimina.backends.cuda.tile_launch import TileLaunch
 from elimina.errors import DeviceError
 from elimina.planning.program import Program
@@ -79,7 +79,8 @@ def lay_out(
     own_bytes = _place_compact(words, program, steps, compact)
     assignment_at = own_bytes
     peaks_at = assignment_at + _aligned(4 * program.variables)
-    arena_at = peaks_at + _aligned(16 * count)
+    # Behind the steps' output ranges is one that partial sums write and nothing reads.
+    arena_at = peaks_at + _aligned(16 * (count + 1))
     _move(words, steps, starts, compact, arena_at // item)
 
     # Large joins and moment matching are not parts of chains of small steps, and the tile kernels are faster.
@@ -105,18 +106,21 @@ def lay_out(
     decoded = np.flatnonzero(is_decoded)[::-1]
     longest = int(steps.headers[decoded, WORDS].max()) if len(decoded) else 0
     records_at = decode_at + 1 + len(decoded)
-    launches, records = _launches(
-        program, words, steps, phases, larges, small, lists, records_at, multiprocessors, shared_bytes, library
-    )
+    scratch_at = -(-program.arena_cells // ALIGNED_CELLS) * ALIGNED_CELLS
+    large_launches = [
+        launches_of(program, words, step, scratch_at, multiprocessors, shared_bytes, library) for step in larges
+    ]
+    launches, records = _launches(steps, phases, small, lists, records_at, large_launches)
     flags = np.zeros(1 + sum(isinstance(launch, ForestLaunch) for launch in launches), dtype=np.int32)
     state = np.zeros(_aligned(4 * (len(flags) + 2 * count)), dtype=np.uint8)
     state[4 * len(flags) :][: 8 * count].view(np.int32)[:] = np.concatenate([lists.children, lists.unfinished])
     pieces = [words, lists.links.reshape(-1), lists.waits, lists.entries, numbers]
     pieces += [np.array([longest], np.int64), starts[decoded], records]
-    size = arena_at + _aligned(program.arena_cells * item) + ALIGNMENT
+    arena_cells = max([program.arena_cells, *(scratch_at + large.scratch_cells for large in large_launches)])
+    size = arena_at + _aligned(arena_cells * item) + ALIGNMENT
     return DeviceLayout(
         launches=tuple(launches),
-        larges=tuple(larges),
+        larges=tuple(step for step, large in zip(larges, large_launches, strict=True) for _ in large.launches),
         decode_at=decode_at,
         decode_steps=len(decoded),
         decode_shared=16 * longest,
@@ -202,17 +206,12 @@ def _phases(
 
 
 def _launches(
-    program: Program,
-    words: NDArray[np.int64],
     steps: StepArrays,
     phases: NDArray[np.int64],
-    larges: list[int],
     small: NDArray[np.bool_],
     lists: ForestLists,
     records_at: int,
-    multiprocessors: int,
-    shared_bytes: int,
-    library: bool,
+    larges: list[LargeLaunches],
 ) -> tuple[list[ForestLaunch | TileLaunch | MatrixLaunch], NDArray[np.int64]]:
     """Return the launches, and the records of large steps, which will be at `records_at`."""
     is_single = (lists.links[:, 0] != AWAITED) & (lists.links[:, 4] == 1)
@@ -229,15 +228,13 @@ def _launches(
             levels, work = bool((steps.headers[members, VARIABLE] == MATCHING).any()), int(steps.work[members].sum())
             first, end = lists.bounds[phase : phase + 2].tolist()
             launches.append(ForestLaunch(first, end - first, forests, bool(is_single[members].all()), levels, work))
-        if phase < len(larges):
-            begin, length = int(program.starts[larges[phase]]), int(steps.headers[larges[phase], WORDS])
-            record = words[begin : begin + length].tolist()
-            if record[VARIABLE] == MATCHING:
-                launches.append(choose_level(program, begin, record, multiprocessors))
-                continue
-            at = records_at + len(records)
-            launch = choose_matrix(program, larges[phase], at, record, 1 + products) if library else None
-            launches.append(launch or choose_large(program, larges[phase], at, record, multiprocessors, shared_bytes))
-            products += launch is not None
+        if phase == len(larges):
+            break
+        for launch, record in zip(larges[phase].launches, larges[phase].records, strict=True):
+            placed = launch._replace(record_at=records_at + len(records)) if record else launch
+            if isinstance(placed, MatrixLaunch):
+                products += 1
+                placed = placed._replace(scalar=products)
+            launches.append(placed)
             records += record
     return launches, np.array(records, dtype=np.int64)
