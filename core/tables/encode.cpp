@@ -17,6 +17,18 @@ constexpr i64 kLookCells = 1 << 20, kFactorCells = 256;
 // The library's logarithm of 0 is slow, and most values of some networks are 0.
 double log_of(double value) { return value == 0 ? -kInfinity : std::log(value); }
 
+// Least number of cells of a factor whose order of visits matters: smaller ones stay in the nearest cache.
+constexpr i64 kTransposedCells = 1 << 12;
+// Cells along the neighbours of a table, and of an arena, that are visited together in a factor whose order matters:
+// about a cache line of one, and no more pages than a processor remembers of the other.
+constexpr i64 kLineCells = 8, kRows = 128;
+
+// An axis of a factor, or a part of one: `size` states, `step` states apart.
+struct Digit {
+  int axis;
+  i64 size, step;
+};
+
 // A table to be read in blocks of its factor, whose scope contains the table's.
 struct Member {
   i64 number;
@@ -36,15 +48,16 @@ class Encoder {
   }
 
   void write(i64 factor, Written& written) {
-    sizes_ = factors_.sizes.subspan(factors_.starts[factor], factors_.starts[factor + 1] - factors_.starts[factor]);
-    const auto strides = factors_.strides.subspan(factors_.starts[factor], sizes_.size());
-    out_count_ = joined(sizes_, strides, out_.data());
-    at_ = factors_.offsets[factor];
+    const i64 start = factors_.starts[factor], axes = factors_.starts[factor + 1] - start;
+    const auto scope = factors_.scopes.subspan(start, axes);
+    const auto sizes = factors_.sizes.subspan(start, axes), strides = factors_.strides.subspan(start, axes);
     const i64 first = factors_.member_starts[factor];
-    members_.resize(factors_.member_starts[factor + 1] - first);
-    for (std::size_t m = 0; m < members_.size(); ++m)
-      begin(members_[m], factors_.members[first + i64(m)],
-            factors_.scopes.subspan(factors_.starts[factor], sizes_.size()));
+    const auto numbers = factors_.members.subspan(first, factors_.member_starts[factor + 1] - first);
+    order(scope, sizes, strides, numbers);
+    out_count_ = join_digits(strides, out_.data());
+    at_ = factors_.offsets[factor];
+    members_.resize(numbers.size());
+    for (std::size_t m = 0; m < members_.size(); ++m) begin(members_[m], numbers[m], scope);
     if (rule_ == Rule::products) {
       write_product(written);
     } else if (rule_ == Rule::logs || (rule_ == Rule::distances && (type_ == Number::f32 || type_ == Number::f64))) {
@@ -62,6 +75,65 @@ class Encoder {
 
  private:
   std::span<const Axis> out() const { return {out_.data(), std::size_t(out_count_)}; }
+
+  // Chooses the order in which a factor's cells are visited.
+  //
+  // If the axis along which the table's cells are neighbours is not the one along which the arena's are, a few states
+  // of the first one are taken at a time, for all states of the other: whole cache lines are read and written.
+  void order(std::span<const int> scope, std::span<const i64> sizes, std::span<const i64> strides,
+             std::span<const int> numbers) {
+    digits_.clear();
+    i64 cells = 1;
+    for (std::size_t a = 0; a < sizes.size(); ++a) {
+      digits_.push_back({int(a), sizes[a], 1});
+      cells *= sizes[a];
+    }
+    const bool lists =
+        std::any_of(numbers.begin(), numbers.end(), [&](int number) { return bool(tables_.source(number).listing); });
+    const int read = lists || cells < kTransposedCells ? -1 : axis_of_neighbours(scope, sizes, numbers[0]);
+    const int written = read < 0 ? -1 : nearest(sizes, strides);
+    if (read != written) {
+      std::erase_if(digits_, [&](const Digit& digit) { return digit.axis == read || digit.axis == written; });
+      const i64 runs = divisor(sizes[read], kLineCells), rows = divisor(sizes[written], kRows);
+      digits_.push_back({written, sizes[written] / rows, rows});
+      digits_.push_back({read, sizes[read] / runs, runs});
+      digits_.push_back({written, rows, 1});
+      digits_.push_back({read, runs, 1});
+    }
+    digit_sizes_.clear();
+    for (const Digit& digit : digits_) digit_sizes_.push_back(digit.size);
+  }
+
+  // The axis of the scope along which a table's cells are nearest to each other.
+  int axis_of_neighbours(std::span<const int> scope, std::span<const i64> sizes, int number) {
+    strides_.assign(scope.size(), 0);
+    const auto axes = tables_.scope(number);
+    for (std::size_t a = 0; a < axes.size(); ++a)
+      strides_[std::find(scope.begin(), scope.end(), axes[a]) - scope.begin()] = tables_.strides(number)[a];
+    return nearest(sizes, strides_);
+  }
+
+  // The axis with the smallest stride; -1 if there is none.
+  static int nearest(std::span<const i64> sizes, std::span<const i64> strides) {
+    int axis = -1;
+    for (int a = 0; a < int(sizes.size()); ++a)
+      if (sizes[a] > 1 && strides[a] != 0 && (axis < 0 || std::abs(strides[a]) <= std::abs(strides[axis]))) axis = a;
+    return axis;
+  }
+
+  // The largest divisor of a size that is a fourth of a limit to the limit; the size itself if there is none.
+  static i64 divisor(i64 size, i64 limit) {
+    for (i64 number = limit; number >= limit / 4; --number)
+      if (size % number == 0) return number;
+    return size;
+  }
+
+  // Writes the axes of these strides along the digits; returns their number.
+  int join_digits(std::span<const i64> strides, Axis* axes) {
+    digit_strides_.clear();
+    for (const Digit& digit : digits_) digit_strides_.push_back(strides[digit.axis] * digit.step);
+    return joined(digit_sizes_, digit_strides_, axes);
+  }
 
   void begin(Member& member, i64 number, std::span<const int> scope) {
     member.number = number;
@@ -94,7 +166,7 @@ class Encoder {
       }
       std::sort(member.cells.begin(), member.cells.end());
     }
-    member.count = joined(sizes_, strides, member.axes.data());
+    member.count = join_digits(strides, member.axes.data());
   }
 
   // Reads a block of a member's original numbers into a buffer.
@@ -363,16 +435,16 @@ class Encoder {
   template <class Visit>
   void each_block(Visit visit) {
     i64 cells = 1;
-    for (const i64 size : sizes_) cells *= size;
+    for (const i64 size : digit_sizes_) cells *= size;
     if (cells <= block_) {
       look(cells);
       visit(i64{0}, cells);
       return;
     }
-    int axis = int(sizes_.size()) - 1;
+    int digit = int(digit_sizes_.size()) - 1;
     i64 inner = 1;
-    while (inner * sizes_[axis] <= block_) inner *= sizes_[axis--];
-    const i64 whole = inner * sizes_[axis], step = block_ / inner * inner;
+    while (inner * digit_sizes_[digit] <= block_) inner *= digit_sizes_[digit--];
+    const i64 whole = inner * digit_sizes_[digit], step = block_ / inner * inner;
     for (i64 start = 0; start < cells; start += whole)
       for (i64 at = 0; at < whole; at += step) {
         const i64 count = std::min(step, whole - at);
@@ -445,7 +517,8 @@ class Encoder {
   char* arena_;
   i64 block_;
 
-  std::span<const i64> sizes_;
+  std::vector<Digit> digits_;
+  std::vector<i64> digit_sizes_, digit_strides_;
   std::array<Axis, kMostAxes> out_;
   int out_count_ = 0;
   i64 at_ = 0;

@@ -24,6 +24,7 @@ from tests import calls
 from tests.random_models import KINDS, models
 from tests.reference import brute
 from tests.reference import encode as plain
+from tests.seeds import run_seed
 
 
 def solve(model, *arguments, **options):
@@ -84,6 +85,25 @@ def test_the_core_encodes_as_plain_numpy_does(kind, data):
     )
     np.testing.assert_allclose(found.ranges, expected.ranges, rtol=1e-14 * ("float" in kind or is_logarithm))
     assert (found.impossible, found.exact, found.offset) == (expected.impossible, expected.exact, expected.offset)
+
+
+@pytest.mark.parametrize("sense", ["min-cost", "probability"])
+@pytest.mark.parametrize("sizes", [(128, 136), (67, 131), (64, 3, 80), (5, 7, 11, 24), (2, 2, 4096), (250, 16, 2)])
+def test_large_tables_are_written_whole_in_any_order_of_their_axes(sense, sizes):
+    """Cells of large tables are visited in an order of their own, by parts of two axes."""
+    rng = np.random.default_rng([run_seed(), *sizes])
+    axes = range(len(sizes))
+    for _ in range(6):
+        order, layout = rng.permutation(len(sizes)), rng.permutation(len(sizes))
+        values = rng.integers(0, 100, [sizes[axis] for axis in layout])
+        whole = values.transpose(np.argsort(layout))[:: rng.choice([1, -1])]
+        part = rng.integers(1, 50, sizes[-1])
+        tables = [(tuple(axes), whole), ((len(sizes) - 1,), part)]
+        if sense == "probability":
+            tables = [(scope, values / 64) for scope, values in tables]
+        problem = prepare(Model.from_arrays(sizes, tables, sense=sense), "mpe" if sense == "min-cost" else "pr", {})
+        plan = make_plan(Elimination(problem, order.tolist(), cpu_machine(1), 1 << 40))
+        np.testing.assert_array_equal(encode(problem, plan).arena, plain.encode(problem, plan).arena)
 
 
 @pytest.mark.parametrize(("block", "exact"), [(1, True), (3, False)])
