@@ -10,11 +10,14 @@ import pytest
 from elimina import Options
 from elimina.backends.cpu import CpuBackend
 from elimina.model.model import Model
+from elimina.planning.machine import cpu_machine
 from elimina.planning.packed_steps import Steps
 from elimina.planning.planner import make_plan
+from elimina.planning.segment_form import Segments
 from elimina.problem.preparation import prepare
 from elimina.running.fused_steps import with_fused_steps
 from elimina.running.host import elimination_on
+from elimina.running.segment_plan import decoded_variables, segment_plan
 from tests import calls
 from tests.devices import on_devices
 
@@ -168,3 +171,22 @@ def test_logarithms_where_products_leave_the_range():
     result = calls.solve(model, "pr", order=list(range(len(model.sizes))), **own)
     assert result.log10_z == pytest.approx(calls.solve(model, "pr", order=along_columns, **own).log10_z, rel=1e-12)
     assert result.log10_z < -300
+
+
+def test_segments_with_steps_of_several_variables():
+    """Each run decodes all variables of its last steps, and all runs together all variables."""
+    model, _ = ladder(3, 14, 13, "min-cost")
+    expected = calls.solve(model, device="cpu", method="eliminate")
+    memory = calls.plan(model, "mpe", device="cpu").peak_bytes // 2
+    plan = calls.plan(model, "mpe", device="cpu", memory=memory)
+    assert isinstance(plan.form, Segments)
+    first = segment_plan(cpu_machine(2), memory, plan.whole, None, prepare(model, "mpe", {}), plan.form.orders[0])
+    decoded = first.steps[first.first_decoded :]
+    assert any(step.others for step in decoded)
+    eliminated = {v for step in decoded for v in (step.variable, *(other for other, _ in step.others)) if v >= 0}
+    variables = decoded_variables(first)
+    assert len(variables) == len(eliminated) < len(model.sizes)
+    assert set(variables) == eliminated
+    found = calls.solve(model, device="cpu", method="eliminate", memory=memory)
+    assert (found.value, found.status) == (expected.value, "optimal")
+    assert found.stats["segments"] == len(plan.form.orders)

@@ -48,6 +48,8 @@ def test_steps_are_the_same_however_they_are_unpacked(task, size) -> None:
         assert steps.scope_of(number) == (list(step.axes), list(step.out_strides))
         assert list(steps.reads_of(number)) == [(operand.factor, operand.source) for operand in step.operands]
         assert step.readers == tuple(readers[number])
+    for first in range(len(steps) + 1):
+        assert steps.eliminated_from(first) == [step.variable for step in unpacked[first:] if step.variable >= 0]
     with pytest.raises(IndexError):
         steps[len(steps)]
 

@@ -25,7 +25,7 @@ from elimina.running.advice import check_fits
 from elimina.running.execution import Execution
 from elimina.running.rounding import rounding
 from elimina.running.scales import roots
-from elimina.running.segment_plan import decoded_variables, restricted_bytes, segment_plan, segment_problem
+from elimina.running.segment_plan import SegmentProblems, decoded_variables, restricted_bytes, segment_plan
 from elimina.running.sweep import Slice, Sweep
 
 
@@ -48,12 +48,12 @@ def optimum_in_segments(execution: Execution, clock: dict[str, float]) -> Result
     backend = devices_of(execution.backend)[0]
     memory = execution.plan.memory_limit - (restricted_bytes(whole) if whole.on_host else 0)
     is_rounded = not whole.dtype.startswith("int") and SEMIRINGS[whole.semiring].is_additive
-    values: dict[int, int] = {}
+    problems, values = SegmentProblems(problem), dict[int, int]()
     best: int | float | None = None
     slacks: list[float] = []
     done = 0
     for order in form.orders:
-        part = segment_problem(problem, values, frozenset(order)) if values else problem
+        part = problems.given(values, order) if values else problem
         plan = segment_plan(backend.machine, memory, whole, form.dtype, part, order)
         check_fits(plan)
         slice_ = _run(execution, part, plan, done)

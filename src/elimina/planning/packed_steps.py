@@ -18,6 +18,7 @@ from elimina.planning.record import (
     AXIS_VARIABLE,
     AXIS_WORDS,
     HEADER,
+    OTHER_WORDS,
     OUT,
     TABLE_SOURCE,
     TABLE_STRIDES,
@@ -161,6 +162,17 @@ class Steps(Sequence[Step]):
     def variables(self) -> Integers:
         """Variable that each step eliminates, the first one of several; negative as in ``Step.variable``."""
         return self.words[self.starts + VARIABLE]
+
+    def eliminated_from(self, first: int) -> list[int]:
+        """Return the variables that a step and all later ones eliminate."""
+        starts = self.starts[first:]
+        axes, tables, words = (self.words[starts + field] for field in (AXES, TABLES, WORDS))
+        ends = HEADER + AXIS_WORDS * axes + tables * (TABLE_STRIDES + axes)
+        result = self.variables[first:][self.variables[first:] >= 0].tolist()
+        for number in np.flatnonzero(words > ends).tolist():
+            start = int(starts[number])
+            result += self.words[start + int(ends[number]) : start + int(words[number]) : OTHER_WORDS].tolist()
+        return result
 
     @cached_property
     def additions(self) -> int:

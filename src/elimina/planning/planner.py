@@ -117,6 +117,9 @@ _HOPELESS_PLAN_SECONDS = 1e9
 _NONE_KEPT = sys.maxsize
 """First step whose tables stay, if none do: see ``program.place_steps``."""
 
+_DECODED_STEPS_TOLERANCE = 0.01
+"""Share of the steps up to which fewer than possible are decoded, because each layout that is tried takes time."""
+
 _MAX_COUNTED = 1e300
 """Largest figure of a plan, so that bytes and their sums are finite floats."""
 
@@ -261,9 +264,9 @@ def make_plan(
             ),
         )
     if elimination.decodes_part and decode and chosen.is_too_large(machine, memory):
-        encoded_bound, operands = bound, chosen.operands
+        planned, encoding = steps_of(chosen.operands), chosen.encoding
         chosen = _decoding_part(
-            lambda first: lay_out(encoded_bound, operands, first),
+            lambda first: _lay_out(conditioned, *planned, encoding, first, machine, most_bytes),
             chosen,
             lambda layout: layout.is_too_large(machine, memory),
         )
@@ -457,7 +460,7 @@ def _decoding_part(
     chosen = lay_out(last)
     if is_too_large(chosen):
         return chosen
-    while last - first > 1:
+    while last - first > max(1, int(_DECODED_STEPS_TOLERANCE * len(chosen.placed.out_spans))):
         middle = (first + last) // 2
         layout = lay_out(middle)
         if is_too_large(layout):

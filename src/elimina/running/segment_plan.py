@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from elimina.model.model import Model
-from elimina.model.table import Tables
 from elimina.planning.machine import Machine
 from elimina.planning.options import Options
 from elimina.planning.ordering import quick_order
+from elimina.planning.packed_steps import Steps
 from elimina.planning.plan import Plan
 from elimina.planning.planner import Elimination, make_plan
 from elimina.planning.segment_form import Segments
@@ -31,7 +32,7 @@ _RESTRICTED_CELL_BYTES = 8
 _ORDER_SHARE = 1 / 16
 """Time to search for the order of a segment, relative to that for the whole order."""
 
-_MIN_ORDER_SECONDS = 0.05
+_MIN_ORDER_SECONDS = 0.2
 """Least estimated seconds of a run for which an order of its own is searched for."""
 
 
@@ -40,26 +41,41 @@ def restricted_bytes(plan: Plan) -> int:
     return int(plan.factor_cells) * _RESTRICTED_CELL_BYTES
 
 
-def segment_problem(problem: Problem, values: Mapping[int, int], variables: frozenset[int]) -> Problem:
-    """Return the problem of some variables, given the values of all others that share a table with them.
+class SegmentProblems:
+    """The problems of segments, each given the values decoded before.
 
     Args:
         problem: The whole problem.
-        values: Decoded variable -> value index.
-        variables: Variables that no table links to other undecoded ones.
     """
-    groups = [group for group in problem.groups if not variables.isdisjoint(group.scope)]
-    numbers = {member: number for number, member in enumerate(m for group in groups for m in group.members)}
-    tables = [problem.tables[member] for member in numbers]
-    # The constant and the upper bound are those of all tables, and only values of the others are asked for.
-    part = problem._replace(
-        model=Model(problem.model.variables, tables, sense=problem.model.sense, check=False),
-        free=tuple(sorted({v for group in groups for v in group.scope})),
-        tables=Tables(tables),
-        groups=TableGroups.of(Group(group.scope, tuple(numbers[m] for m in group.members)) for group in groups),
-        constants=(),
-    )
-    return restrict(part, {v: values[v] for v in part.free if v not in variables})
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem, model = problem, problem.model
+        # The constant and the upper bound are those of the whole model, and segments only ask for values.
+        self._model = Model(model.variables, model.factors, sense=model.sense, check=False)
+
+    def given(self, values: Mapping[int, int], variables: Sequence[int]) -> Problem:
+        """Return the problem of some variables; no table links them to other undecoded ones.
+
+        Args:
+            values: Decoded variable -> value index.
+            variables: The variables.
+        """
+        problem = self._problem
+        inside = np.zeros(len(problem.model.sizes), dtype=bool)
+        inside[list(variables)] = True
+        starts, members = problem.groups.scopes
+        touched = np.flatnonzero(np.logical_or.reduceat(inside[members], starts[:-1]))
+        groups = [problem.groups[number] for number in touched.tolist()]
+        numbers = sorted(member for group in groups for member in group.members)
+        place = {member: number for number, member in enumerate(numbers)}
+        part = problem._replace(
+            model=self._model,
+            free=tuple(sorted({v for group in groups for v in group.scope})),
+            tables=problem.tables.chosen(np.array(numbers, dtype=np.int64)),
+            groups=TableGroups.of(Group(group.scope, tuple(place[m] for m in group.members)) for group in groups),
+            constants=(),
+        )
+        return restrict(part, {v: values[v] for v in part.free if not inside[v]})
 
 
 def segment_plan(
@@ -86,48 +102,54 @@ def segment_plan(
 
 def decoded_variables(plan: Plan) -> list[int]:
     """Return the variables that a plan decodes."""
-    steps = (plan.steps[number] for number in range(plan.first_decoded, len(plan.steps)))
-    return [v for step in steps if step.variable >= 0 for v in (step.variable, *(other for other, _ in step.others))]
+    return Steps.packed(plan.steps).eliminated_from(plan.first_decoded)
 
 
 class _Subtree(NamedTuple):
     """The variables of a subtree that is not decoded, and the cells of its messages given the decoded values."""
 
     variables: list[int]
-    cells: int
+    cells: float
 
 
-def _subtrees(plan: Plan) -> list[_Subtree]:
+def _subtrees(problem: Problem, plan: Plan) -> list[_Subtree]:
     """Return the largest subtrees without a decoded variable."""
-    decoded = frozenset(decoded_variables(plan))
-    number_of = [-1] * plan.first_decoded
-    variables: list[list[int]] = []
-    cells: list[int] = []
-    for number in range(plan.first_decoded - 1, -1, -1):
-        step = plan.steps[number]
-        reader = min(step.readers, default=plan.first_decoded)
-        if reader < plan.first_decoded:
-            number_of[number] = number_of[reader]
-        else:
-            number_of[number] = len(variables)
-            variables.append([])
-            cells.append(0)
-        subtree = number_of[number]
-        cells[subtree] += math.prod(size for v, size in zip(step.axes, step.sizes, strict=True) if v not in decoded)
-        if step.variable >= 0:
-            variables[subtree] += [step.variable, *(other for other, _ in step.others)]
-    return list(map(_Subtree, variables, cells))
+    sizes = np.array(problem.model.sizes, dtype=np.float64)
+    sizes[decoded_variables(plan)] = 1
+    tree = plan_tree(problem.groups.scopes, problem.model.sizes, plan.order)
+    starts, separators = tree.separators
+    logs = np.append(0.0, np.cumsum(np.log(sizes[separators])))
+    cells = np.exp(logs[starts[1:]] - logs[starts[:-1]]).tolist()
+    is_decoded, variables, parents = (
+        (sizes[tree.variables] == 1).tolist(),
+        tree.variables.tolist(),
+        tree.parents.tolist(),
+    )
+    subtrees: list[_Subtree] = []
+    number_of = [-1] * len(parents)
+    for node in range(len(parents) - 1, -1, -1):
+        if is_decoded[node]:
+            continue
+        number = number_of[parents[node]] if parents[node] >= 0 else -1
+        if number < 0:
+            number = len(subtrees)
+            subtrees.append(_Subtree([], 0.0))
+        number_of[node] = number
+        variables_of_subtree, subtree_cells = subtrees[number]
+        variables_of_subtree.append(variables[node])
+        subtrees[number] = _Subtree(variables_of_subtree, subtree_cells + cells[node])
+    return subtrees
 
 
-def _gathered(subtrees: Sequence[_Subtree], cells: float) -> list[frozenset[int]]:
+def _gathered(subtrees: Sequence[_Subtree], cells: float) -> list[list[int]]:
     """Return the subtrees' variables, those of small ones together as far as all messages fit."""
-    gathered: list[frozenset[int]] = []
+    gathered: list[list[int]] = []
     room = 0.0
     for subtree in sorted(subtrees, key=lambda subtree: subtree.cells):
         if subtree.cells > room:
-            gathered.append(frozenset())
+            gathered.append([])
             room = cells
-        gathered[-1] |= frozenset(subtree.variables)
+        gathered[-1] += subtree.variables
         room -= subtree.cells
     return gathered
 
@@ -160,17 +182,18 @@ class _Planner:
         """Plan all runs; return False if one does not fit, or if they take too long."""
         problem = self._elimination.problem
         values = dict.fromkeys(problem.free, 0)
-        pending = [frozenset(problem.free)]
-        order: Sequence[int] = self._elimination.order
+        problems = SegmentProblems(problem)
+        position = {v: number for number, v in enumerate(self._elimination.order)}
+        pending: list[list[int]] = [list(problem.free)]
         while pending:
             variables = pending.pop()
-            part = segment_problem(problem, values, variables) if self.plans else problem
-            plan = self._plan(part, [v for v in order if v in variables])
+            part = problems.given(values, variables) if self.plans else problem
+            plan = self._plan(part, sorted(variables, key=position.__getitem__))
             self.plans.append(plan)
             self.seconds += plan.seconds - self._elimination.machine.start
             if not plan.fits or self.seconds > MAX_SLICED_SECONDS or len(self.plans) > _MAX_SEGMENTS:
                 return False
-            pending += _gathered(_subtrees(plan), (self._memory // plan.itemsize) - plan.factor_cells)
+            pending += _gathered(_subtrees(part, plan), (self._memory // plan.itemsize) - plan.factor_cells)
         return True
 
     def _plan(self, problem: Problem, order: Sequence[int]) -> Plan:
