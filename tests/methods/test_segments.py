@@ -22,9 +22,11 @@ from elimina.planning.ordering import rough_order
 from elimina.planning.plan import RESIDENT
 from elimina.planning.planner import Elimination, make_plan
 from elimina.planning.segment_form import Segments
+from elimina.planning.tiers import in_tiers
 from elimina.problem.preparation import prepare
 from elimina.running.execution import Execution
-from elimina.running.segment_plan import make_segmented_plan, restricted_bytes
+from elimina.running.segment_plan import decoded_variables, make_segmented_plan, restricted_bytes
+from elimina.running.sweep import Sweep
 from elimina.strategies import conditions
 from tests import calls
 from tests.devices import on_devices
@@ -186,6 +188,43 @@ def test_a_gpu_decodes_within_its_memory(monkeypatch, share):
     found = calls.solve(model, device="cuda", method="eliminate", tables="dense")
     assert (found.value, found.status) == (expected.value, "optimal")
     assert found.stats["segments"] == len(plan.form.orders) > 1
+
+
+@pytest.mark.parametrize("device_bytes", [150_000, 80_000])
+def test_tables_of_segments_pass_through_a_small_gpu(monkeypatch, device_bytes):
+    """Neither the device holds the tables of a segment, nor the host all messages."""
+    model = grid(8, 60)
+    expected = calls.solve(model, device="cpu")
+    host = plan_of(model).peak_bytes // 2
+    simulate(monkeypatch, device_bytes, host)
+    plan = calls.plan(model, "mpe", device="cuda", tables="dense")
+    assert isinstance(plan.form, Segments)
+    assert plan.form.is_streamed
+    assert f"segments:             {len(plan.form.orders)} in tiles; " in str(plan)
+    assert plan.bytes["device"] <= device_bytes
+    assert device_bytes < plan.bytes["host"] <= host
+    found = calls.solve(model, device="cuda", method="eliminate", tables="dense")
+    assert (found.value, found.status) == (expected.value, "optimal")
+    assert found.stats["segments"] == len(plan.form.orders) > 1
+
+
+def test_tiles_keep_the_messages_of_decoded_steps(tmp_path):
+    """A run in tiles decodes the same values as one in memory, whatever part of the steps they belong to."""
+    model, backend = grid(11, 14, seed=3), get_backend("cpu")
+    problem = prepare(model, "mpe", {})
+    elimination = Elimination(problem, range(154), backend.machine, 1 << 30, "int32")
+    whole = make_plan(elimination)
+    for share in (0.9, 0.6, 0.4):
+        memory = int(whole.peak_bytes * share)
+        part = make_plan(elimination._replace(memory=memory, decodes_part=True))
+        assert 0 < part.first_decoded < len(part.steps)
+        tiled = in_tiers(part._replace(memory_limit=4 << 20), 0, str(tmp_path))
+        assert tiled.fits
+        assert len(tiled.form.program_fields()["stream"].steps) > 50
+        runs = [Sweep(Execution(problem, plan, backend), {}).run([0]) for plan in (part, tiled)]
+        (in_memory,), (in_tiles,) = runs
+        assert in_tiles.run.assignment.tolist() == in_memory.run.assignment.tolist()
+        assert any(in_memory.run.assignment[decoded_variables(part)])
 
 
 def test_a_box_within_a_small_share_of_its_messages():

@@ -17,7 +17,7 @@ from elimina.planning.segment_form import Segments
 from elimina.problem.preparation import prepare
 from elimina.running.fused_steps import with_fused_steps
 from elimina.running.host import elimination_on
-from elimina.running.segment_plan import decoded_variables, segment_plan
+from elimina.running.segment_plan import SegmentLimits, decoded_variables, segment_plan
 from tests import calls
 from tests.devices import on_devices
 
@@ -180,7 +180,8 @@ def test_segments_with_steps_of_several_variables():
     memory = calls.plan(model, "mpe", device="cpu").peak_bytes // 2
     plan = calls.plan(model, "mpe", device="cpu", memory=memory)
     assert isinstance(plan.form, Segments)
-    first = segment_plan(cpu_machine(2), memory, plan.whole, None, prepare(model, "mpe", {}), plan.form.orders[0])
+    limits = SegmentLimits(cpu_machine(2), memory, 0, None)
+    first = segment_plan(limits, plan.whole, prepare(model, "mpe", {}), plan.form.orders[0])
     decoded = first.steps[first.first_decoded :]
     assert any(step.others for step in decoded)
     eliminated = {v for step in decoded for v in (step.variable, *(other for other, _ in step.others)) if v >= 0}

@@ -39,7 +39,7 @@ def grid(rng, rows, columns, size, sense):
 def all_streamed(monkeypatch):
     """Even the smallest step passes through the device, and nothing else is planned that would fit."""
     monkeypatch.setattr(tiers, "HOST_WORK", 0)
-    monkeypatch.setattr(segment_plan, "make_segmented_plan", lambda *_: None)
+    monkeypatch.setattr(segment_plan, "make_segmented_plan", lambda *_, **__: None)
 
 
 @pytest.mark.parametrize(

@@ -303,7 +303,9 @@ def random_streamed(rng, semiring, dtype, budget, *, decode=False, host_work=0, 
     program, factors = builder.program(decode)
     item = program.dtype.itemsize
     outputs = set(program.outputs[:, 0].tolist())
-    stream = plan_stream(builder.placed(), outputs, item, budget // item, decode, host_work)
+    stream = plan_stream(
+        builder.placed(), outputs, item, budget // item, 0 if decode else len(builder.placed()), host_work
+    )
     return program._replace(stream=stream), factors
 
 

@@ -25,7 +25,7 @@ from elimina.running.advice import check_fits
 from elimina.running.execution import Execution
 from elimina.running.rounding import rounding
 from elimina.running.scales import roots
-from elimina.running.segment_plan import SegmentProblems, decoded_variables, restricted_bytes, segment_plan
+from elimina.running.segment_plan import SegmentLimits, SegmentProblems, decoded_variables, segment_plan
 from elimina.running.sweep import Slice, Sweep
 
 
@@ -46,7 +46,7 @@ def optimum_in_segments(execution: Execution, clock: dict[str, float]) -> Result
     started = time.perf_counter()
     count_path("segments")
     backend = devices_of(execution.backend)[0]
-    memory = execution.plan.memory_limit - (restricted_bytes(whole) if whole.on_host else 0)
+    limits = SegmentLimits.of(backend.machine, execution.plan, form)
     is_rounded = not whole.dtype.startswith("int") and SEMIRINGS[whole.semiring].is_additive
     problems, values = SegmentProblems(problem), dict[int, int]()
     best: int | float | None = None
@@ -54,7 +54,7 @@ def optimum_in_segments(execution: Execution, clock: dict[str, float]) -> Result
     done = 0
     for order in form.orders:
         part = problems.given(values, order) if values else problem
-        plan = segment_plan(backend.machine, memory, whole, form.dtype, part, order)
+        plan = segment_plan(limits, whole, part, order)
         check_fits(plan)
         slice_ = _run(execution, part, plan, done)
         done += plan.work

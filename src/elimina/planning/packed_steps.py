@@ -168,7 +168,8 @@ class Steps(Sequence[Step]):
         starts = self.starts[first:]
         axes, tables, words = (self.words[starts + field] for field in (AXES, TABLES, WORDS))
         ends = HEADER + AXIS_WORDS * axes + tables * (TABLE_STRIDES + axes)
-        result = self.variables[first:][self.variables[first:] >= 0].tolist()
+        variables = self.variables[first:]
+        result: list[int] = variables[variables >= 0].tolist()
         for number in np.flatnonzero(words > ends).tolist():
             start = int(starts[number])
             result += self.words[start + int(ends[number]) : start + int(words[number]) : OTHER_WORDS].tolist()

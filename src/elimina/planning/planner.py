@@ -118,7 +118,7 @@ _NONE_KEPT = sys.maxsize
 """First step whose tables stay, if none do: see ``program.place_steps``."""
 
 _DECODED_STEPS_TOLERANCE = 0.01
-"""Share of the steps up to which fewer than possible are decoded, because each layout that is tried takes time."""
+"""Share of the steps by which the decoded ones may be fewer than possible, because trying layouts takes time."""
 
 _MAX_COUNTED = 1e300
 """Largest figure of a plan, so that bytes and their sums are finite floats."""

@@ -18,6 +18,7 @@ class Segments(Form):
         unsegmented: The plan with all messages, which is too large.
         dtype: Override of the dtype of each run's tables.
         limits: Bytes that may be used on the host, if a GPU runs the plan.
+        is_streamed: True if tables lie in the host's memory and pass through a GPU in tiles, where a run's do not fit.
         is_replanned: True, because each run has a plan of its own.
     """
 
@@ -25,6 +26,7 @@ class Segments(Form):
     unsegmented: Plan
     dtype: str | None
     limits: tuple[tuple[str, int], ...] = ()
+    is_streamed: bool = False
     is_replanned: bool = True
 
     def whole(self, plan: Plan) -> Plan:
@@ -35,7 +37,8 @@ class Segments(Form):
         """Return the number of segments, and their cost."""
         whole = self.unsegmented
         cost = f"{times_text(plan.work, whole.work)} the work of one segment, which needs"
-        text = f"{len(self.orders)}; {cost} {bytes_text(whole.peak_bytes)} and {seconds_text(whole.seconds)}"
+        where = " in tiles" if self.is_streamed else ""
+        text = f"{len(self.orders)}{where}; {cost} {bytes_text(whole.peak_bytes)} and {seconds_text(whole.seconds)}"
         return [("segments", text)]
 
     def figures(self) -> dict[str, Any]:

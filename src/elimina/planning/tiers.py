@@ -53,7 +53,7 @@ def plan_stream(
     outputs: Collection[int],
     itemsize: int,
     cells: int,
-    decode: bool,
+    decoded_from: int,
     host_work: int,
 ) -> Stream | None:
     """Plan the passage of a program through a device of limited size; None if a step does not fit.
@@ -66,7 +66,7 @@ def plan_stream(
         outputs: Steps that are part of the answer.
         itemsize: Bytes of an element.
         cells: Elements that the device holds.
-        decode: True if decoding reads the messages.
+        decoded_from: First step whose messages decoding reads; the number of steps if none are decoded.
         host_work: Combinations of the largest step that the host does.
     """
     unit = _UNIT // itemsize
@@ -74,7 +74,13 @@ def plan_stream(
     room = _MessageArea(max(0, cells - staging) // unit * unit, unit)
     on_device = {n for n, step in enumerate(steps) if step.work > host_work}
     made: list[StreamedStep] = []
-    wanted = {n for n in on_device if decode or n in outputs or not on_device.issuperset(steps[n].readers)}
+    wanted = {
+        n
+        for n in on_device
+        if n in outputs
+        or not on_device.issuperset(steps[n].readers)
+        or max(steps[n].readers, default=-1) >= decoded_from
+    }
     seconds, up = 0.0, 0
     choices: dict[tuple[Any, ...], _Tiling | None] = {}
     for number in sorted(on_device):
@@ -396,8 +402,9 @@ def in_tiers(plan: Plan, host: int, scratch: str | None) -> Plan:
     item = plan.itemsize
     arena, factors = plan.arena_cells * item, plan.factor_cells * item
     outputs = {output.step for output in plan.outputs}
+    decoded_from = plan.first_decoded if plan.decode else len(plan.steps)
     if plan.on_host:
-        return plan if scratch is None else _from_disk(plan, outputs, scratch)
+        return plan if scratch is None else _from_disk(plan, outputs, decoded_from, scratch)
     limits = (("host", host),)
     if arena + factors > host and scratch is None:
         return plan._replace(
@@ -406,7 +413,7 @@ def in_tiers(plan: Plan, host: int, scratch: str | None) -> Plan:
     if arena + factors > host and scratch is not None and arena > _free(scratch):
         return _on_disk(plan, {**plan.bytes, "disk": arena}, scratch, 0.0)
     fixed = fixed_bytes(len(plan.steps))
-    stream = plan_stream(plan.steps, outputs, item, (plan.memory_limit - fixed) // item, plan.decode, HOST_WORK)
+    stream = plan_stream(plan.steps, outputs, item, (plan.memory_limit - fixed) // item, decoded_from, HOST_WORK)
     if stream is None:
         return plan
     device = stream.cells * item + fixed
@@ -418,14 +425,14 @@ def in_tiers(plan: Plan, host: int, scratch: str | None) -> Plan:
     return _on_disk(streamed, tiers, scratch, max(stream.up, stream.down) * item / DISK)
 
 
-def _from_disk(plan: Plan, outputs: set[int], scratch: str) -> Plan:
+def _from_disk(plan: Plan, outputs: set[int], decoded_from: int, scratch: str) -> Plan:
     """Return a plan for the CPU whose arena lies in a file; if one of its steps does not fit, the given plan."""
     item = plan.itemsize
     arena, fixed = plan.arena_cells * item, plan.factor_cells * item + plan.planning_bytes
     if arena > _free(scratch):
         return _on_disk(plan, {"host": fixed, "disk": arena}, scratch, 0.0)
     room = max(0, plan.memory_limit - fixed) // item
-    stream = plan_stream(plan.steps, outputs, item, room, plan.decode, HOST_WORK)
+    stream = plan_stream(plan.steps, outputs, item, room, decoded_from, HOST_WORK)
     if stream is None:
         return plan
     moved = max(stream.up, stream.down) * item / DISK

@@ -146,6 +146,16 @@ def _in_segments(search: FormSearch) -> Plan | None:
     return make_segmented_plan(search.elimination, search.whole, search.options)
 
 
+def _may_have_streamed_segments(search: FormSearch) -> bool:
+    return search.lacks_quick and not search.elimination.machine.on_host and _may_have_segments(search)
+
+
+def _in_streamed_segments(search: FormSearch) -> Plan | None:
+    from elimina.running.segment_plan import make_segmented_plan
+
+    return make_segmented_plan(search.elimination, search.whole, search.options, is_streamed=True)
+
+
 def _in_tiers(search: FormSearch) -> Plan:
     from elimina.planning.tiers import in_tiers
 
@@ -196,6 +206,7 @@ FORMS: tuple[FormRow[FormSearch], ...] = (
         _in_sparse_slices,
     ),
     FormRow("segments", _may_have_segments, _in_segments),
+    FormRow("segments in tiers", _may_have_streamed_segments, _in_streamed_segments),
     FormRow("tiers", lambda search: search.lacks_quick and not search.options.keeps_tables, _in_tiers),
     FormRow("slices", lambda search: search.lacks_quick and _may_have_slices(search), _in_slices),
 )

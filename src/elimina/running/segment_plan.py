@@ -78,26 +78,50 @@ class SegmentProblems:
         return restrict(part, {v: values[v] for v in part.free if not inside[v]})
 
 
-def segment_plan(
-    machine: Machine, memory: int, whole: Plan, dtype: str | None, problem: Problem, order: Sequence[int]
-) -> Plan:
+class SegmentLimits(NamedTuple):
+    """Device and memory of the runs of segments.
+
+    Attributes:
+        machine: Cost model of the device.
+        memory: Bytes that a run may use there.
+        host: Bytes of the host for tables that pass through a GPU in tiles; 0: all tables lie on the device.
+        dtype: Override of the dtype.
+    """
+
+    machine: Machine
+    memory: int
+    host: int
+    dtype: str | None
+
+    @classmethod
+    def of(cls, machine: Machine, plan: Plan, form: Segments) -> SegmentLimits:
+        """Return the limits of the runs of a plan."""
+        restricted = restricted_bytes(form.unsegmented)
+        memory = plan.memory_limit - (restricted if machine.on_host else 0)
+        return cls(machine, memory, dict(form.limits)["host"] - restricted if form.is_streamed else 0, form.dtype)
+
+
+def segment_plan(limits: SegmentLimits, whole: Plan, problem: Problem, order: Sequence[int]) -> Plan:
     """Plan a run that decodes as many variables as fit, those next to the root.
 
     Args:
-        machine: Cost model of the device.
-        memory: Bytes that the plan may use.
+        limits: Device and memory of the run.
         whole: The plan that keeps all messages.
-        dtype: Override of the dtype.
         problem: Problem of the run.
         order: Its elimination order.
     """
     is_float = whole.dtype in FLOATS
     # A bound on the optimum of all tables is one on that of some, given the values of the others in this optimum.
     bound = None if is_float else int(whole.forbidden)
-    elimination = Elimination(
-        problem, order, machine, memory, whole.dtype if is_float else dtype, decodes_part=True, bound=bound
-    )
-    return with_fused_steps(elimination, make_plan(elimination))
+    dtype = whole.dtype if is_float else limits.dtype
+    elimination = Elimination(problem, order, limits.machine, limits.memory, dtype, decodes_part=True, bound=bound)
+    plan = make_plan(elimination)
+    if plan.fits or not limits.host:
+        return with_fused_steps(elimination, plan)
+    from elimina.planning.tiers import in_tiers
+
+    in_host = make_plan(elimination._replace(memory=limits.host))
+    return in_tiers(in_host._replace(memory_limit=limits.memory), limits.host, None)
 
 
 def decoded_variables(plan: Plan) -> list[int]:
@@ -164,19 +188,20 @@ class _Planner:
 
     Args:
         elimination: Elimination of the whole problem.
-        whole: The plan that keeps all messages.
         options: Planning options.
+        whole: The plan that keeps all messages.
+        form: Form of the plan, with its limits but without orders.
 
     Attributes:
         plans: Plans of the runs so far.
+        seconds: Estimated seconds of these runs.
     """
 
-    def __init__(self, elimination: Elimination, whole: Plan, options: Options) -> None:
-        self._elimination, self._whole, self._options = elimination, whole, options
-        machine = elimination.machine
-        self._memory = elimination.memory - (restricted_bytes(whole) if machine.on_host else 0)
+    def __init__(self, elimination: Elimination, options: Options, whole: Plan, form: Segments) -> None:
+        self._elimination, self._options, self._whole = elimination, options, whole
+        self._limits = SegmentLimits.of(elimination.machine, whole, form)
         self.plans: list[Plan] = []
-        self.seconds = machine.start
+        self.seconds = elimination.machine.start
 
     def is_made(self) -> bool:
         """Plan all runs; return False if one does not fit, or if they take too long."""
@@ -193,38 +218,47 @@ class _Planner:
             self.seconds += plan.seconds - self._elimination.machine.start
             if not plan.fits or self.seconds > MAX_SLICED_SECONDS or len(self.plans) > _MAX_SEGMENTS:
                 return False
-            pending += _gathered(_subtrees(part, plan), (self._memory // plan.itemsize) - plan.factor_cells)
+            pending += _gathered(_subtrees(part, plan), self._limits.memory // plan.itemsize - plan.factor_cells)
         return True
 
     def _plan(self, problem: Problem, order: Sequence[int]) -> Plan:
         """Return the plan of a run, in the given order or in one of its own."""
         plan = self._plan_in(problem, order)
-        machine = self._elimination.machine
-        if self.plans and isinstance(self._options.order, str) and plan.seconds - machine.start > _MIN_ORDER_SECONDS:
+        running = plan.seconds - self._elimination.machine.start
+        if self.plans and isinstance(self._options.order, str) and running > _MIN_ORDER_SECONDS:
             fresh = quick_order(problem, self._options, self._options.order_seconds * _ORDER_SHARE)
             plan = min(plan, self._plan_in(problem, fresh.order), key=lambda plan: (not plan.fits, plan.seconds))
         return plan
 
     def _plan_in(self, problem: Problem, order: Sequence[int]) -> Plan:
-        elimination, whole = self._elimination, self._whole
-        central = _central_order(problem, order)
-        return segment_plan(elimination.machine, self._memory, whole, elimination.dtype, problem, central)
+        return segment_plan(self._limits, self._whole, problem, _central_order(problem, order))
 
 
-def make_segmented_plan(elimination: Elimination, whole: Plan, options: Options) -> Plan | None:
+def make_segmented_plan(
+    elimination: Elimination, whole: Plan, options: Options, is_streamed: bool = False
+) -> Plan | None:
     """Plan an optimum in segments that fit; None if some segment does not fit, or if they take too long.
 
     Args:
         elimination: Elimination of an optimum.
         whole: The plan that keeps all messages.
         options: Planning options.
+        is_streamed: See ``Segments``.
     """
     if whole.seconds > MAX_SLICED_SECONDS:
         return None
-    planner = _Planner(elimination, whole, options)
+    machine = elimination.machine
+    form = Segments(
+        orders=(),
+        unsegmented=whole,
+        dtype=elimination.dtype,
+        limits=() if machine.on_host else (("host", host_memory(options)),),
+        is_streamed=is_streamed,
+    )
+    planner = _Planner(elimination, options, whole, form)
     if not planner.is_made():
         return None
-    plans, machine = planner.plans, elimination.machine
+    plans = planner.plans
     tiers = {tier: max(plan.bytes.get(tier, 0) for plan in plans) for tier in whole.bytes}
     tiers["host"] = tiers.get("host", 0) + restricted_bytes(whole)
     plan = whole._replace(
@@ -232,11 +266,6 @@ def make_segmented_plan(elimination: Elimination, whole: Plan, options: Options)
         seconds=planner.seconds,
         work=sum(plan.work for plan in plans),
         operations=sum(plan.operations for plan in plans),
-        form=Segments(
-            orders=tuple(plan.order for plan in plans),
-            unsegmented=whole,
-            dtype=elimination.dtype,
-            limits=() if machine.on_host else (("host", host_memory(options)),),
-        ),
+        form=form.replace(orders=tuple(plan.order for plan in plans)),
     )
     return plan if plan.fits else None
