@@ -43,7 +43,7 @@ def plan(
             network); ``pr`` or ``partition``: the partition function, or the probability of the evidence; ``mar`` or
             ``marginals``: the posterior marginals; ``mmap``: the most probable states of the variables in the query,
             all others summed out; ``count``: the number of allowed assignments; ``count-optima``: the number of optimal
-            ones; ``kbest``: the ``k`` best ones (``Options(k=10)``); ``bottleneck``: the assignment whose worst table
+            ones; ``kbest``: the ``k`` best ones; ``bottleneck``: the assignment whose worst table
             is best (the largest cost is minimised, the smallest utility or degree of satisfaction maximised). Case is
             ignored.
         evidence: Variable (name or index) -> its state, or in probability models its likelihoods: an array with one for
@@ -96,6 +96,7 @@ def solve(
     *,
     evidence: EvidenceLike | None = None,
     query: Sequence[str | int] | None = None,
+    k: int | None = None,
     device: str | Sequence[str] | None = None,
     memory: int | str | None = None,
     time_limit: float | None = None,
@@ -117,6 +118,7 @@ def solve(
         evidence: See ``plan``. If the evidence has probability 0, the answer is ``infeasible``. A contradiction in a
             part of the evidence that the query does not depend on goes unnoticed.
         query: Variables to report, as in ``plan``.
+        k: Number of assignments (``kbest``). None: the number of the options, which is 10 by default.
         device: Device, as in ``plan``.
         memory: Memory limit, as in ``plan``.
         time_limit: Time limit of the whole call, in seconds. A call that reaches it returns the bounds or the estimate
@@ -140,12 +142,14 @@ def solve(
         >>> result = elimina.solve("examples/pump.bif", "mar", evidence={"Alarm": "on", "Noise": "loud"})
         >>> round(result.marginals["Bearing"]["worn"], 3)
         0.853
+        >>> [value for value, _ in elimina.solve("examples/radio.wcsp", "kbest", k=3).ranked]
+        [1352, 1353, 1353]
         >>> elimina.solve("examples/radio.wcsp", "count").value
         2689226840840601600
     """
     chosen = task_of(task)
     time_limit = arguments.seconds("time_limit", time_limit)
-    checked = options_of(options, device, memory).checked(chosen, is_run=True)
+    checked = options_of(options, device, memory, k).checked(chosen, is_run=True)
     with _shown(checked) if checked.progress is True else contextlib.nullcontext(checked) as options_with_listeners:
         return answer_question(model, chosen, evidence, _listed(query), time_limit, options_with_listeners)
 

@@ -20,7 +20,7 @@ def test_the_best_assignments(seed, sense, k):
     model = random_model(seed, sense)
     evidence = {f"x{seed % 6}": 0} if seed % 3 else {}
     expected = allowed(model, {seed % 6: 0} if evidence else {})
-    result = elimina.solve(model, "kbest", evidence=evidence, options=Options(k=k))
+    result = elimina.solve(model, "kbest", evidence=evidence, k=k)
     assert [value for value, _ in result.ranked] == pytest.approx(list(expected.values())[:k], abs=1e-8)
     if not expected:
         assert (result.status, result.assignment, result.value) == ("infeasible", None, None)
@@ -38,7 +38,7 @@ def test_branch_and_bound_has_the_first_turns_where_elimination_is_long(seed, se
     expected = list(allowed(model).values())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(conditions, "SHORT_ELIMINATION_SECONDS", 0.0)
-        result = elimina.solve(model, "kbest", options=Options(k=k))
+        result = elimina.solve(model, "kbest", k=k)
     assert [value for value, _ in result.ranked] == pytest.approx(expected[:k], abs=1e-8)
     assert result.status == ("optimal" if expected else "infeasible")
 
@@ -48,7 +48,7 @@ def test_a_model_whose_messages_do_not_fit():
     tables = [((v,), [0, 1, 3, 9]) for v in range(900)]
     edges = [(v, v + 1) for v in range(900) if v % 30 < 29] + [(v, v + 30) for v in range(870)]
     tables += [(edge, np.diag([0, 1, 1, 1])) for edge in edges]
-    result = elimina.solve(Model.from_arrays([4] * 900, tables), "kbest", options=Options(k=10), memory="64MiB")
+    result = elimina.solve(Model.from_arrays([4] * 900, tables), "kbest", k=10, memory="64MiB")
     assert result.status == "optimal"
     assert result.stats["method"] == "search"
     assert [value for value, _ in result.ranked] == [0, *[1] * 9]
@@ -59,7 +59,7 @@ def test_an_end_of_branch_and_bound_leaves_the_best_assignment():
     rng = np.random.default_rng(1)
     edges = [(int(a), int(b)) for a, b in rng.integers(0, 200, (800, 2)) if a != b]
     model = Model.from_arrays([4] * 200, [(edge, rng.integers(0, 100, (4, 4))) for edge in edges])
-    result = elimina.solve(model, "kbest", options=Options(k=10), time_limit=1.0)
+    result = elimina.solve(model, "kbest", k=10, time_limit=1.0)
     assert (result.status, result.ended_by) == ("bounded", "time-limit")
     assert result.lower_bound < result.upper_bound == model.score(model.indices_of(result.assignment))
     assert result.ranked == ()
@@ -70,14 +70,14 @@ def test_values_that_no_table_tells_apart_are_all_listed():
     rows = np.array([[0, 0], [1, 1]])
     factor = Table([0, 1], np.array([1, 2]), sizes=(5000, 5000), rows=rows, default=9)
     model = Model([Variable("a", 5000), Variable("b", 5000)], [factor])
-    result = elimina.solve(model, "kbest", options=Options(k=6))
+    result = elimina.solve(model, "kbest", k=6)
     assert [value for value, _ in result.ranked] == [1, 2, 9, 9, 9, 9]
     assert len({tuple(assignment.items()) for _, assignment in result.ranked}) == 6
 
 
 def test_a_limit_leaves_the_best_ones():
     model = Model.from_arrays([4] * 60, [((v, v + 1), np.eye(4, dtype=int)) for v in range(59)])
-    result = elimina.solve(model, "kbest", time_limit=1.0, options=Options(k=10**9))
+    result = elimina.solve(model, "kbest", time_limit=1.0, k=10**9)
     assert (result.status, result.ended_by) == ("bounded", "time-limit")
     values = [value for value, _ in result.ranked]
     assert values == sorted(values)
@@ -87,24 +87,35 @@ def test_a_limit_leaves_the_best_ones():
 def test_memory_leaves_the_best_ones(monkeypatch):
     monkeypatch.setattr(best_assignments, "host_memory", lambda options: 40_000)
     model = Model.from_arrays([4] * 30, [((v, v + 1), np.eye(4, dtype=int)) for v in range(29)])
-    result = elimina.solve(model, "kbest", options=Options(k=10**6))
+    result = elimina.solve(model, "kbest", k=10**6)
     assert (result.status, result.ended_by) == ("bounded", "memory-limit")
     assert len(result.ranked) > 1
     assert {value for value, _ in result.ranked} == {0}
 
 
+def test_the_number_is_an_argument_or_an_option():
+    model = Model.from_arrays([6, 6], [((0, 1), np.arange(36).reshape(6, 6))])
+    for expected, arguments in ((3, {"k": 3}), (3, {"options": Options(k=3)}), (4, {"k": 4, "options": Options(k=3)})):
+        result = elimina.solve(model, "kbest", **arguments)
+        assert [value for value, _ in result.ranked] == list(range(expected))
+    assert len(elimina.solve(model, "kbest").ranked) == 10
+
+
 def test_frames_have_a_row_for_each():
     pytest.importorskip("pandas")
     model = Model.from_arrays({"a": ["x", "y"], "b": 2}, [(("a", "b"), [[3, 1], [0, 2]])])
-    result = elimina.solve(model, "kbest", options=Options(k=3))
+    result = elimina.solve(model, "kbest", k=3)
     frame = result.to_frame()
     assert frame.to_dict("list") == {"a": ["y", "x", "y"], "b": [0, 1, 1], "value": [0, 1, 2]}
     assert str(result).splitlines()[-1].split() == ["3:", "2", "a=y", "b=1"]
 
 
-def test_other_tasks_take_no_number_of_assignments():
+@pytest.mark.parametrize("k", [3, 10])
+def test_other_tasks_take_no_number_of_assignments(k):
     model = Model.from_arrays([2], [((0,), [1, 2])])
     with pytest.raises(InputError, match="a number of assignments is for the task kbest: leave it out for mpe"):
-        elimina.solve(model, options=Options(k=3))
+        elimina.solve(model, k=k)
+    with pytest.raises(InputError, match="a number of assignments is for the task kbest"):
+        elimina.solve(model, options=Options(k=k))
     with pytest.raises(InputError, match="k is 0"):
-        elimina.solve(model, "kbest", options=Options(k=0))
+        elimina.solve(model, "kbest", k=0)

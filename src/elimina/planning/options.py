@@ -25,6 +25,9 @@ from elimina.system import available_threads
 MAX_ASSIGNMENTS = 10**9
 """Largest number of assignments of a call."""
 
+USUAL_ASSIGNMENTS = 10
+"""Number of assignments of a call that names none."""
+
 MAX_THREADS = 1024
 """Largest number of threads and of workers of a call, beyond any machine's but not too many to start."""
 
@@ -109,7 +112,7 @@ class Options(NamedTuple):
             costs with decimals: this cost).
         hint: An assignment to start from (``mpe``): variable (name or index) -> its state. If it leaves variables out,
             local search completes it. Evidence overrides it. The answer is never worse than the hint.
-        k: Number of assignments (``kbest``).
+        k: Number of assignments (``kbest``), unless the call's argument gives one; None for 10.
         gap: Relative distance of the bounds (to the one closer to 0) at which filtering and search end (``bounded``); a
             number, or text such as ``1%``.
         checkpoint: A directory that keeps the progress of a long run (``mpe``, ``pr``, ``count``). However the process
@@ -144,7 +147,7 @@ class Options(NamedTuple):
     exact: bool = False
     upper_bound: float | None = None
     hint: Evidence | None = None
-    k: int = 10
+    k: int | None = None
     gap: float | str = 0.0
     checkpoint: str | os.PathLike[str] | None = None
     on_plan: Callable[[Plan], None] | None = None
@@ -231,6 +234,11 @@ class Options(NamedTuple):
     def is_shared(self) -> bool:
         """True if the host's memory is limited, and the limit is large enough to include the call's other memory."""
         return self.room is not None and not self.needs_gpu and self.room >= _MIN_SHARED_BYTES
+
+    @property
+    def assignments(self) -> int:
+        """Number of assignments to find."""
+        return USUAL_ASSIGNMENTS if self.k is None else self.k
 
     @property
     def host_threads(self) -> int:
@@ -347,7 +355,12 @@ def _checked_before(task: Task | None, is_run: bool, *fields: Any) -> Options:
     return Options(*fields)._checked(task, is_run)
 
 
-def options_of(options: Options, device: str | Sequence[str] | None = None, memory: int | str | None = None) -> Options:
+def options_of(
+    options: Options,
+    device: str | Sequence[str] | None = None,
+    memory: int | str | None = None,
+    k: int | None = None,
+) -> Options:
     """Return a call's options, with its arguments where these are given.
 
     Raises:
@@ -355,7 +368,7 @@ def options_of(options: Options, device: str | Sequence[str] | None = None, memo
     """
     if not isinstance(options, Options):
         raise arguments.wrong_type("options", options, "elimina.Options")
-    arguments_of_call: dict[str, Any] = {"device": device, "memory": memory}
+    arguments_of_call: dict[str, Any] = {"device": device, "memory": memory, "k": k}
     return options._replace(**{name: value for name, value in arguments_of_call.items() if value is not None})
 
 
@@ -677,10 +690,11 @@ OPTIONS: tuple[OptionRecord, ...] = (
     ),
     OptionRecord(
         "k",
-        values.integer_in(1, MAX_ASSIGNMENTS),
-        10,
+        values.integer_in(1, MAX_ASSIGNMENTS, is_optional=True),
+        None,
         "run",
         "Number of assignments (kbest).",
+        default_text=f"{USUAL_ASSIGNMENTS}",
         flags=("-k",),
         metavar="N",
         noun="a number of assignments",

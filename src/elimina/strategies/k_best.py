@@ -41,7 +41,7 @@ def k_best_by_search(facts: Facts, row: Row) -> Strategy:
     def work(budget: Budget) -> Result:
         if solver.k_best_search is None:
             memory = host_memory(options.beside(budget.held))
-            solver.k_best_search = KBestSearch(problem, order, options.k, options.host_threads, memory)
+            solver.k_best_search = KBestSearch(problem, order, options.assignments, options.host_threads, memory)
         search = solver.k_best_search
         if not search.is_possible:
             raise UnsupportedError("branch and bound does not take the costs, or its copies of the tables do not fit")
@@ -76,13 +76,13 @@ def k_best(facts: Facts, _: Row) -> Strategy:
         try:
             for value, chosen in search:
                 ranked.append(RankedAssignment(value, model.states_at(chosen)))
-                if len(ranked) == options.k:
+                if len(ranked) == options.assignments:
                     break
         except MemoryLimitError as error:
             failure = error
         seconds = {**search.statistics["seconds"], "search": time.monotonic() - started}
         stats = {**search.statistics, "seconds": seconds}
-        if search.is_complete or len(ranked) == options.k:
+        if search.is_complete or len(ranked) == options.assignments:
             return _complete(ranked, stats)
         if ranked:
             best = ranked[0]
