@@ -172,6 +172,13 @@ void bind_consistency(nb::module_& m) {
           },
           "cost"_a, "value"_a, "Accept only solutions better than a given one, and try its values first.")
       .def(
+          "add_solution",
+          [](Search& search, const std::vector<int>& value) {
+            check_value(search.network(), value);
+            search.add_solution(value);
+          },
+          "value"_a, "Keep a solution as one of the best, and cheap ones near it.")
+      .def(
           "at_root",
           [](const Search& search, const std::vector<int>& value) {
             check_value(search.network(), value);

@@ -261,7 +261,6 @@ void Propagator::extend(std::vector<int>& value) const {
 
 void Propagator::list_costs(std::size_t rank, std::vector<int>& value, std::vector<std::pair<int, Cost>>& costs) const {
   const Eliminated& eliminated = eliminated_[rank];
-  costs.clear();
   for (const int x : state_.values(eliminated.var)) {
     value[eliminated.var] = x;
     costs.emplace_back(x, cost_below(eliminated, value, forbidden));

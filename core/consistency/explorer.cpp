@@ -64,7 +64,7 @@ bool Explorer::run(const Limits& limits, std::uint64_t nodes) {
         back({std::min(limits.top, state.constant()), limits.slack, limits.stop});
         return true;
       }
-      if (!extensions_.is_started()) extensions_.start(propagator_, solution_);
+      if (!extensions_.is_started()) extensions_.start(propagator_, state.constant(), solution_);
       if (extensions_.next(propagator_, limits.top, solution_)) return true;
       extensions_.end();
       back(limits);

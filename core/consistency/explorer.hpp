@@ -4,7 +4,8 @@
 #include <memory>
 #include <vector>
 
-#include "extensions.hpp"
+#include "network/extensions.hpp"
+#include "propagator.hpp"
 
 namespace elimina::consistency {
 
@@ -71,7 +72,7 @@ class Explorer {
 
   const Network& network_;
   Propagator propagator_;
-  Extensions extensions_;
+  network::Extensions<Propagator> extensions_;
   bool finds_one_;
   std::vector<Decision> path_;
   std::vector<Frame> frames_;

@@ -92,6 +92,17 @@ Cost Network::at(const std::vector<int>& value) const {
   return total;
 }
 
+void Network::list_costs(std::vector<int>& value, Var v, std::vector<Cost>& costs) const {
+  const int kept = value[v];
+  for (value[v] = 0; value[v] < size[v]; ++value[v]) {
+    Cost cost = cells[first[v] + value[v]];
+    for (const Occurrence& occurrence : touching[v])
+      cost = std::min(forbidden, cost + functions[occurrence.function].at(value));
+    costs.push_back(cost);
+  }
+  value[v] = kept;
+}
+
 std::vector<int> Network::outer(const std::vector<int>& value) const {
   std::vector<int> result(value.size());
   for (std::size_t i = 0; i < value.size(); ++i) result[order[i]] = value[i];

@@ -48,6 +48,9 @@ struct Network {
   // Cost of an assignment, constant included; at least `forbidden` if it is not allowed.
   Cost at(const std::vector<int>& value) const;
 
+  // Appends the costs of a variable's values in its functions, while all other variables keep their values.
+  void list_costs(std::vector<int>& value, Var v, std::vector<Cost>& costs) const;
+
   // Values of the model's variables from those of this network's, and the reverse.
   std::vector<int> outer(const std::vector<int>& value) const;
   std::vector<int> inner(const std::vector<int>& value) const;

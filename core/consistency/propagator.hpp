@@ -43,7 +43,7 @@ class Propagator {
 
   // The eliminated variables in the sequence of their elimination, and the cost of each value of one of them, for given
   // values of all variables but those that were eliminated before it. The costs of two values differ by as much as
-  // those of the best assignments with them. `list_costs` overwrites the variable's value.
+  // those of the best assignments with them. `list_costs` appends the costs, and overwrites the variable's value.
   std::size_t eliminated_count() const { return eliminated_.size(); }
   Var eliminated(std::size_t rank) const { return eliminated_[rank].var; }
   void list_costs(std::size_t rank, std::vector<int>& value, std::vector<std::pair<int, Cost>>& costs) const;

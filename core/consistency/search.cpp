@@ -18,8 +18,8 @@ constexpr double most_seconds = 1e9;
 }  // namespace
 
 Search::Search(network::Network model, std::vector<Var> order, Cost step, Cost slack, int threads, std::size_t count)
-    : network_(std::move(model), std::move(order)), step_(step), slack_(slack), count_(count),
-      active_(static_cast<std::size_t>(threads), forbidden), top_(network_.upper) {
+    : network_(std::move(model), std::move(order)), step_(step), slack_(slack),
+      active_(static_cast<std::size_t>(threads), forbidden), best_(count), top_(network_.upper) {
   Explorer root(network_, count);
   is_possible_ = root.prepare(limits());
   if (is_possible_) {
@@ -35,6 +35,18 @@ Search::Search(network::Network model, std::vector<Var> order, Cost step, Cost s
 void Search::update_incumbent(Cost cost, const std::vector<int>& value) {
   top_ = std::min(top_.load(), cost - step_ + 1);
   preferred_ = network_.inner(value);
+  note_bound();
+}
+
+void Search::add_solution(const std::vector<int>& value) {
+  std::vector<int> known = network_.inner(value);
+  const Cost cost = network_.at(known);
+  if (cost < top_) best_.offer(cost, known);
+  if (!has_solution()) return;
+  network::add_nearby(best_, network_.size, top_, [&](std::vector<int>& near, Var v, std::vector<Cost>& costs) {
+    network_.list_costs(near, v, costs);
+  });
+  note_solutions();
   note_bound();
 }
 
@@ -75,7 +87,7 @@ bool Search::report(const Limits& limits) {
   {
     const std::lock_guard lock(mutex_);
     cost = cost_;
-    if (!best_.empty() && cost < reported_) value = best();
+    if (has_solution() && cost < reported_) value = best();
     reported_ = cost;
   }
   return limits.poll(lower_, cost, nodes_, value.empty() ? nullptr : &value);
@@ -158,19 +170,14 @@ void Search::adapt(const Explorer& explorer) {
 void Search::offer(const std::vector<int>& value) {
   const Cost cost = network_.at(value);
   const std::lock_guard lock(mutex_);
-  if (cost >= top_) return;
-  // A search that resumes at a solution finds its extensions again.
-  if (count_ > 1 && !known_.insert(value).second) return;
-  const auto after = std::upper_bound(best_.begin(), best_.end(), cost,
-                                      [](Cost bound, const Solution& other) { return bound < other.cost; });
-  const bool is_best = after == best_.begin();
-  best_.insert(after, {cost, value});
-  if (best_.size() > count_) {
-    known_.erase(best_.back().value);
-    best_.pop_back();
-  }
-  if (is_best) preferred_ = value, cost_ = cost;
-  if (best_.size() == count_) top_ = std::min(top_.load(), best_.back().cost - step_ + 1);
+  // A search that resumes at a solution finds its extensions again: these are not new.
+  if (cost < top_ && best_.offer(cost, value)) note_solutions();
+}
+
+void Search::note_solutions() {
+  const network::Solution& first = best_.solutions().front();
+  if (first.cost < cost_) preferred_ = first.value, cost_ = first.cost;
+  if (best_.is_full()) top_ = std::min(top_.load(), best_.limit() - step_ + 1);
 }
 
 void Search::note_bound() {

@@ -6,11 +6,11 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
-#include <set>
 #include <utility>
 #include <vector>
 
 #include "explorer.hpp"
+#include "network/solutions.hpp"
 
 namespace elimina::consistency {
 
@@ -35,6 +35,9 @@ class Search {
   // Takes a solution from elsewhere: only better ones count from now on, and its values are tried first.
   void update_incumbent(Cost cost, const std::vector<int>& value);
 
+  // Takes a solution that counts as one of the best, and cheap ones near it.
+  void add_solution(const std::vector<int>& value);
+
   // Continues to the limits; returns true if the search is complete.
   bool run(const Limits& limits);
 
@@ -42,13 +45,13 @@ class Search {
   std::vector<Open> take_open() { return std::exchange(open_, {}); }
   void replace_open(std::vector<Open> open);
 
-  bool has_solution() const { return !best_.empty(); }
+  bool has_solution() const { return solution_count() > 0; }
   std::vector<int> best() const { return solution(0); }
   Cost cost() const { return cost_; }  // cost of the best solution; a forbidden cost if there is none
 
   // One of the best solutions so far; 0 is the best.
-  std::vector<int> solution(std::size_t rank) const { return network_.outer(best_[rank].value); }
-  std::size_t solution_count() const { return best_.size(); }
+  std::vector<int> solution(std::size_t rank) const { return network_.outer(best_.solutions()[rank].value); }
+  std::size_t solution_count() const { return best_.solutions().size(); }
   Cost bound() const { return lower_; }
 
   // Share of the tree that is searched, if both sides of a decision were equally large (P. Kilby and others,
@@ -62,11 +65,6 @@ class Search {
   const Propagator& root() const { return explorers_[0].propagator(); }
 
  private:
-  struct Solution {
-    Cost cost;
-    std::vector<int> value;
-  };
-
   struct Later {
     bool operator()(const Open& a, const Open& b) const {
       return a.bound != b.bound ? a.bound > b.bound : a.length < b.length;
@@ -80,6 +78,7 @@ class Search {
   void explore(Explorer& explorer, const Open& node);
   void push_nodes(std::size_t number, std::vector<Open> nodes);
   void offer(const std::vector<int>& value);
+  void note_solutions();
   bool report(const Limits& limits);
   void note_bound();
   void adapt(const Explorer& explorer);
@@ -88,14 +87,12 @@ class Search {
 
   const Network network_;
   const Cost step_, slack_;
-  const std::size_t count_;
   std::vector<Explorer> explorers_;
-  std::vector<Open> open_;            // a heap
-  bool is_possible_ = true;           // true if a solution below the top is possible at the root
-  std::vector<double> weights_;       // weights of the functions, learned by all threads
-  std::vector<Cost> active_;          // bound of each thread's node; `forbidden` if it has none
-  std::vector<Solution> best_;        // at most `count_` solutions, ordered by cost
-  std::set<std::vector<int>> known_;  // the values of the best solutions, if several are to be found
+  std::vector<Open> open_;       // a heap
+  bool is_possible_ = true;      // true if a solution below the top is possible at the root
+  std::vector<double> weights_;  // weights of the functions, learned by all threads
+  std::vector<Cost> active_;     // bound of each thread's node; `forbidden` if it has none
+  network::BestSolutions best_;
   std::vector<int> preferred_;
   std::atomic<Cost> cost_ = network::forbidden, top_, lower_ = 0;
   std::atomic<std::uint64_t> nodes_ = 0, failures_ = 1;

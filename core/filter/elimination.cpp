@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "exec/sparse/decode.hpp"
+#include "network/extensions.hpp"
 #include "stop.hpp"
 
 namespace elimina::filter {
@@ -76,8 +77,28 @@ class Elimination {
     }
     Value total = 0;
     for (int c : tree_.nodes[root].children) total = clamp(total + message_[c].costs()[0]);
-    if (total <= tree_.budget) find_assignment();
+    if (total <= tree_.budget) find_assignments(total);
     return out_;
+  }
+
+  // The functions that `Extensions` calls; bucket `rank` eliminates the variable `rank`.
+  std::size_t eliminated_count() const { return static_cast<std::size_t>(tree_.root()); }
+  Var eliminated(std::size_t rank) const { return static_cast<Var>(rank); }
+  void list_costs(std::size_t rank, std::vector<int>& value, std::vector<std::pair<int, Cost>>& costs) const {
+    const Var b = eliminated(rank);
+    for (int x = 0; x < fields_.size(b); ++x) {
+      value[rank] = x;
+      Cost sum = 0;
+      for (const sparse::Readable& table : decoded_[rank]) {
+        std::array<u64, sparse::kMostWords> address{};
+        for (const auto& [v, word, stride] : table.fields)
+          address[std::size_t(word)] += u64(stride) * u64(value[std::size_t(v)]);
+        const i64 at = table.find(address);
+        sum += at < 0 ? never : static_cast<const Value*>(table.values)[at];
+        if (sum >= never) break;
+      }
+      if (sum < never) costs.emplace_back(x, sum);
+    }
   }
 
  private:
@@ -301,21 +322,28 @@ class Elimination {
     out_.unseen = std::min(out_.unseen, limit);
   }
 
-  // Decodes an assignment. It may cost less than the last message says, because a cut row may be better than a kept
-  // one.
-  void find_assignment() {
+  // Decodes assignments. They may cost less than the messages say, because a cut row may be better than a kept one.
+  void find_assignments(Value total) {
     std::vector<int> value(tree_.root());
+    decoded_.resize(value.size());
     for (int b = tree_.root() - 1; b >= 0; --b) {
-      std::vector<sparse::Readable> tables;
+      std::vector<sparse::Readable>& tables = decoded_[b];
       for (const TablePtr& f : tree_.nodes[b].factors)
         tables.push_back({fields_of(f->scope), nullptr, 1, 0, f->value.data()});
       for (int c : tree_.nodes[b].children) {
         const Rows& rows = message_[c];
         tables.push_back({fields_of(rows.order), rows.keys(), 1, rows.made.rows, rows.costs()});
       }
-      value[b] = static_cast<int>(sparse::best_value(kRing, b, fields_.size(b), tables, value.data()));
+      if (filter_.count == 1)
+        value[b] = static_cast<int>(sparse::best_value(kRing, b, fields_.size(b), tables, value.data()));
     }
-    out_.value = std::move(value);
+    if (filter_.count == 1) {
+      out_.values.push_back(std::move(value));
+      return;
+    }
+    network::Extensions<Elimination> extensions(filter_.count);
+    extensions.start(*this, total, value);
+    while (filter_.goes_on() && extensions.next(*this, Cost{tree_.budget} + 1, value)) out_.values.push_back(value);
   }
 
   std::vector<sparse::Readable::Field> fields_of(const Scope& order) const {
@@ -330,6 +358,7 @@ class Elimination {
   Filter filter_;
   const sparse::RowsFunctions& functions_ = *sparse::rows_functions(1);
   std::vector<Rows> message_;
+  std::vector<std::vector<sparse::Readable>> decoded_;  // factors and messages of each bucket
   const Scope* cluster_ = nullptr;
   Tables factors_, held_;
   std::vector<int> waiting_;

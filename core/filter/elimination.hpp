@@ -1,7 +1,6 @@
 // Bucket elimination with sparse tables; rows that cannot be part of a solution within the budget are never stored.
 #pragma once
 #include <functional>
-#include <optional>
 
 #include "tree.hpp"
 
@@ -12,13 +11,14 @@ struct Filter {
   std::size_t max_rows = SIZE_MAX;       // largest number of rows of a message; those with the least bounds are kept
   std::uint64_t most_made = UINT64_MAX;  // largest number of candidate rows
   std::size_t most_stored = SIZE_MAX;    // largest number of rows of a table under construction
+  std::size_t count = 1;                 // number of assignments to find
   std::function<bool()> goes_on;         // called regularly; false: stop
 };
 
 struct Outcome {
-  std::optional<std::vector<int>> value;  // an assignment of least cost among those found
-  Value unseen = never;                   // lower bound on the cost of all dropped assignments
-  bool aborted = false;                   // stopped, or too many rows were made or stored
+  std::vector<std::vector<int>> values;  // assignments of least cost among those of the rows
+  Value unseen = never;                  // lower bound on the cost of all dropped assignments
+  bool aborted = false;                  // stopped, or too many rows were made or stored
   std::uint64_t made = 0, kept = 0;
   std::size_t largest = 0;
   std::size_t bytes = 0;  // largest number of bytes of rows

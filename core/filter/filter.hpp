@@ -3,13 +3,14 @@
 #pragma once
 #include <functional>
 
-#include "network/network.hpp"
+#include "network/solutions.hpp"
 
 namespace elimina::filter {
 
 using namespace network;
 
-// Called regularly with bounds on the optimum, and with the best solution if it is new (else null); false: stop.
+// Called regularly with a bound on all solutions that are not kept, the cost of the best solution, and its values if
+// they are new (else null); false: stop.
 using Poll = std::function<bool(Cost lower, Cost upper, const std::vector<int>* value)>;
 
 struct Options {
@@ -17,19 +18,21 @@ struct Options {
   std::size_t most_rows;  // largest number of rows of a table, by memory
   std::uint64_t seed;
   Poll poll;
+  std::size_t count = 1;   // number of best solutions to find
+  std::vector<int> start;  // values of a known solution; none: one is searched for
 };
 
 struct Report {
-  std::vector<int> value;  // values of the best solution; empty: none
-  Cost cost = forbidden, bound = 0;
+  std::vector<Solution> solutions;  // the best ones
+  Cost bound = 0;                   // lower bound on the cost of all other solutions
   std::uint64_t made = 0, kept = 0, slices = 0, eliminations = 0;
   std::size_t largest = 0;                                           // largest number of rows of a message
   std::size_t bytes = 0;                                             // largest number of bytes of rows
   double shifting = 0, climbing = 0, bounding = 0, eliminating = 0;  // seconds of each phase
 };
 
-// Costs are at least 0; the sum of all finite costs is below 2^38. The optimum is proven if the bound is at least its
-// cost (or the model's upper bound, if there is no solution).
+// Costs are at least 0; the sum of all finite costs is below 2^38. The solutions are proven if the bound is at least the
+// cost of the last one (or the model's upper bound, if there are fewer than `count`).
 Report minimise(const Network& network, const Options& options);
 
 // An equivalent model whose constant is a strong lower bound, with unary costs as its last factors. Solutions that cost

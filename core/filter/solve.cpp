@@ -67,7 +67,8 @@ Subproblem reorder(const Subproblem& subproblem, const std::vector<Var>& order) 
 
 class Solver {
  public:
-  Solver(const Network& network, const Options& options) : options_(options), original_(network), network_(network) {
+  Solver(const Network& network, const Options& options)
+      : options_(options), original_(network), network_(network), best_(options.count) {
     absorb(network_);
   }
 
@@ -78,7 +79,7 @@ class Solver {
     } catch (const Stopped&) {
       // An abandoned step has changed nothing, so bounds and solution hold.
     }
-    report_.cost = report_.value.empty() ? forbidden : original_.at(report_.value);
+    report_.solutions = best_.solutions();
     report_.bound = lower_;
     return report_;
   }
@@ -100,9 +101,11 @@ class Solver {
   double timed(double& total, double since) const { return total += now() - since, now(); }
 
   bool goes_on() {
-    const bool is_new = reported_ != upper_ && !report_.value.empty();
-    reported_ = upper_;
-    return now() < options_.seconds && options_.poll(lower_, upper_, is_new ? &report_.value : nullptr);
+    const Solution* first = best_.solutions().empty() ? nullptr : &best_.solutions().front();
+    const bool is_new = first && reported_ != first->cost;
+    if (first) reported_ = first->cost;
+    return now() < options_.seconds &&
+           options_.poll(lower_, first ? first->cost : upper_, is_new ? &first->value : nullptr);
   }
 
   // Shifts costs in fractions of the network's unit, as fine as the tables' type allows for the remaining gap.
@@ -122,7 +125,7 @@ class Solver {
       shifter.run(100, unit_ / 20);
       lower_ = (shifter.bound() + unit_ - 1) / unit_;
       t = timed(report_.shifting, t);
-      if (report_.value.empty()) {
+      if (is_first) {
         find_incumbent(shifter);
         timed(report_.climbing, t);
         if (!goes_on()) throw Stopped{};
@@ -133,6 +136,18 @@ class Solver {
   }
 
   void find_incumbent(const Shifter& shifter) {
+    upper_ = original_.upper;
+    if (options_.start.empty()) search_locally(shifter);
+    else offer(options_.start);
+    if (options_.count == 1) return;
+    const auto touching = original_.touching();
+    add_nearby(best_, original_.size, upper_, [&](std::vector<int>& value, Var v, std::vector<Cost>& costs) {
+      original_.list_costs(value, v, touching[v], costs);
+    });
+    upper_ = std::min(upper_, best_.limit());
+  }
+
+  void search_locally(const Shifter& shifter) {
     std::vector<int> start;
     for (Var v = 0; v < network_.count(); ++v) {
       const auto& unary = shifter.unary(v);
@@ -144,11 +159,7 @@ class Solver {
     local.start(start);
     const auto values = std::accumulate(shifted.size.begin(), shifted.size.end(), std::uint64_t{0});
     local.run(std::min(kMostVisits, kVisits * values));
-    const Cost cost = shifted.at(local.best());
-    upper_ = network_.upper == forbidden ? forbidden : network_.upper / unit_;
-    if (cost >= upper_ * unit_) return;
-    upper_ = cost / unit_;
-    report_.value = local.best();
+    offer(local.best());
   }
 
   void solve_subproblem(const Subproblem& subproblem) {
@@ -215,7 +226,8 @@ class Solver {
         strong[v].resize(next.network.size[v]);
         std::iota(strong[v].begin(), strong[v].end(), 0);
       }
-      const bool dropped = drop_dominated(next.network, strong);
+      // A dominated value is part of no better solution, but it may be part of the next best one.
+      const bool dropped = options_.count == 1 && drop_dominated(next.network, strong);
       reduced = dropped ? narrow(next, next.network, strong) : std::move(next);
       const std::size_t after =
           std::accumulate(reduced.network.size.begin(), reduced.network.size.end(), std::size_t{0});
@@ -248,6 +260,7 @@ class Solver {
     filter.most_made = most_made;
     const std::size_t held = open_bytes_ + bounds.bytes;
     filter.most_stored = (memory() - std::min(memory(), held)) / kTupleBytes;
+    filter.count = options_.count;
     filter.goes_on = [this] { return goes_on(); };
     const Outcome out = filtered_elimination(tree, bounds, filter);
     timed(report_.eliminating, t);
@@ -256,8 +269,8 @@ class Solver {
     report_.kept += out.kept;
     report_.bytes = std::max(report_.bytes, out.bytes);
     report_.largest = std::max(report_.largest, out.largest);
-    const Cost cost = out.value ? network.at(*out.value) / unit_ : limit + 1;
-    if (out.value) update_incumbent(subproblem, *out.value, cost);
+    const Cost cost = out.values.empty() ? limit + 1 : network.at(out.values.front()) / unit_;
+    for (const std::vector<int>& value : out.values) offer_part(subproblem, value);
     const Cost unseen =
         (network.constant + std::min(out.unseen, bounds.total > out.unseen ? bounds.total : out.unseen) + unit_ - 1) /
         unit_;
@@ -265,11 +278,17 @@ class Solver {
     return {true, false, std::min(limit + 1, std::min(unseen, cost))};
   }
 
-  void update_incumbent(const Subproblem& subproblem, const std::vector<int>& value, Cost cost) {
-    if (cost >= upper_) return;
-    upper_ = cost;
-    report_.value = subproblem.fixed;
-    for (std::size_t v = 0; v < value.size(); ++v) report_.value[subproblem.name[v]] = subproblem.values[v][value[v]];
+  // Keeps a solution if it is one of the best.
+  void offer(const std::vector<int>& value) {
+    const Cost cost = original_.at(value);
+    if (cost < upper_ && best_.offer(cost, value)) upper_ = std::min(upper_, best_.limit());
+  }
+
+  // The same for a solution of a part of the problem.
+  void offer_part(const Subproblem& subproblem, const std::vector<int>& value) {
+    std::vector<int> whole = subproblem.fixed;
+    for (std::size_t v = 0; v < value.size(); ++v) whole[subproblem.name[v]] = subproblem.values[v][value[v]];
+    offer(whole);
   }
 
   // Counts work, not time, so that every run gives the same answer.
@@ -302,7 +321,7 @@ class Solver {
       Subproblem reduced;
       if (!shrink(subproblem, upper_ - 1, reduced)) continue;
       if (reduced.network.count() == 0) {
-        update_incumbent(reduced, {}, reduced.network.constant / unit_);
+        offer_part(reduced, {});
         continue;
       }
       if (cells(reduced.network) <= kSliceCells &&
@@ -381,7 +400,8 @@ class Solver {
   std::size_t open_bytes_ = 0;
   double shifted_ = 0;  // number of cells that cost shifting visited
   Cost unit_ = 1, upper_ = forbidden, lower_ = 0;
-  Cost reported_ = forbidden;  // upper bound of the last report
+  BestSolutions best_;
+  Cost reported_ = forbidden;  // best cost in the last report
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 

@@ -24,6 +24,18 @@ Cost Network::at(const std::vector<int>& value) const {
   return total;
 }
 
+void Network::list_costs(const std::vector<int>& value, Var v, const std::vector<Occurrence>& places,
+                         std::vector<Cost>& costs) const {
+  const std::size_t from = costs.size();
+  costs.resize(from + static_cast<std::size_t>(size[v]), 0);
+  for (const auto& [number, position] : places) {
+    const Function& f = functions[number];
+    const std::size_t stride = f.stride[position];
+    const Cost* cell = f.cost.data() + (f.cell(value) - stride * static_cast<std::size_t>(value[v]));
+    for (std::size_t x = from; x < costs.size(); ++x, cell += stride) costs[x] = add(costs[x], *cell);
+  }
+}
+
 std::vector<std::vector<Occurrence>> Network::touching() const {
   std::vector<std::vector<Occurrence>> occurrences(size.size());
   for (int i = 0; i < static_cast<int>(functions.size()); ++i)

@@ -45,6 +45,11 @@ struct Network {
   // The cost of an assignment.
   Cost at(const std::vector<int>& value) const;
 
+  // Appends the costs of a variable's values in its functions, while all other variables keep their values. `places`:
+  // functions and positions of the variable.
+  void list_costs(const std::vector<int>& value, Var v, const std::vector<Occurrence>& places,
+                  std::vector<Cost>& costs) const;
+
   // Functions and positions of each variable.
   std::vector<std::vector<Occurrence>> touching() const;
 

@@ -18,10 +18,12 @@ from elimina import InputError, MemoryLimitError, Model, UnsupportedError
 from elimina._core import minimise_costs
 from elimina.generate import random_model
 from elimina.methods import filtering
-from elimina.methods.filtering import filtered_optimum
+from elimina.methods.filtering import filtered_optimum, filtered_solutions
+from elimina.methods.k_best_search import ranked_solutions
 from elimina.methods.search_state import SearchLimits
 from elimina.problem.preparation import prepare
 from tests import calls
+from tests.methods.test_best_assignments import allowed
 from tests.methods.test_bucket_elimination import some_evidence
 from tests.random_models import models
 from tests.reference import brute
@@ -94,6 +96,54 @@ def test_few_rows_cut_and_slice(rows, seed):
     assert (result.status, result.value) == (expected.status, expected.value)
     if rows == 3 and result.stats["eliminations"] > 3:
         assert result.stats["largest_table"] <= 3
+
+
+def check_best(model, k, evidence=None, start=None):
+    """Compare the best assignments with those of brute force; return their values."""
+    problem = prepare(model, "mpe", evidence or {})
+    expected = allowed(model, evidence)
+    if not problem.free:
+        return
+    solutions = filtered_solutions(problem, k, SearchLimits(), ROOM, 0, start)
+    assert solutions.is_complete
+    ranked, _ = ranked_solutions(problem, k, solutions.values)
+    assert [value for value, _ in ranked] == list(expected.values())[:k]
+    assert len({tuple(chosen) for _, chosen in ranked}) == len(ranked)
+    assert all(expected[tuple(chosen)] == value for value, chosen in ranked)
+
+
+@pytest.mark.parametrize("kind", ["integer", "max-integer"])
+@settings(max_examples=200, deadline=None)
+@given(data=st.data(), k=st.integers(2, 30), knows_one=st.booleans())
+def test_best_assignments(kind, data, k, knows_one):
+    """A known assignment, of any value, changes nothing."""
+    model = data.draw(models(kind))
+    evidence = some_evidence(data, model)
+    known = list(allowed(model, evidence))
+    start = list(data.draw(st.sampled_from(known))) if known and knows_one else None
+    check_best(model, k, evidence, start)
+
+
+@pytest.mark.parametrize("rows", [3, 40])
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 2**32), k=st.integers(2, 60))
+def test_best_assignments_of_slices(rows, seed, k):
+    rng = np.random.default_rng(seed)
+    model = network(rng, 9, 3, int(rng.integers(2, 4)), int(rng.integers(9, 20)), rng.random() * 0.5)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(filtering, "_MIN_TUPLES", rows)
+        patch.setattr(filtering, "_TUPLE_BYTES", ROOM)
+        check_best(model, k)
+
+
+def test_time_that_is_up_leaves_bounds_on_the_other_assignments():
+    model = random_model(40, 10, 0.5, 0.0, seed=3)
+    problem = prepare(model, "mpe", {})
+    solutions = filtered_solutions(problem, 5, SearchLimits(time.monotonic() + 0.3), ROOM, 0, None)
+    assert not solutions.is_complete
+    ranked, _ = ranked_solutions(problem, 5, solutions.values)
+    assert len(ranked) == 5
+    assert solutions.bound < ranked[0][0]
 
 
 def test_time_that_is_up_leaves_bounds():

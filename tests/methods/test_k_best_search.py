@@ -28,16 +28,22 @@ def values_of(search: KBestSearch) -> list[float]:
     sense=st.sampled_from(["min-cost", "max-cost", "probability"]),
     k=st.integers(1, 40),
     threads=st.integers(1, 3),
+    shift_seconds=st.sampled_from([0.0, 1.0]),
+    known=st.integers(0, 20),
 )
-@settings(max_examples=150, deadline=None)
-def test_the_best_assignments(seed, sense, k, threads):
+@settings(max_examples=200, deadline=None)
+def test_the_best_assignments(seed, sense, k, threads, shift_seconds, known):
+    """Shifted costs and a known assignment, of any value, change nothing."""
     model = random_model(seed, sense)
-    expected = list(allowed(model).values())[:k]
+    every = allowed(model)
+    expected = list(every.values())[:k]
     problem = prepare(model, "mpe", {})
-    search = KBestSearch(problem, problem.free, k, threads, MEMORY)
+    search = KBestSearch(problem, problem.free, k, threads, MEMORY, shift_seconds=shift_seconds)
     if not search.is_possible:
         assert not expected or not problem.free
         return
+    if known < len(every):
+        search.add_assignment(list(every)[known])
     search.run(60)
     assert search.is_complete
     assert values_of(search) == pytest.approx(expected, abs=1e-8)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import elimina
 from elimina import InputError, Model, Options, Table, Variable
 from elimina.methods import best_assignments
-from elimina.strategies import conditions
+from elimina.strategies import conditions, k_best
 from tests.methods.test_best_assignments import allowed, random_model
 
 
@@ -31,13 +31,15 @@ def test_the_best_assignments(seed, sense, k):
     assert result.lower_bound == result.upper_bound == result.value
 
 
+@pytest.mark.parametrize("left_out", [(), ("filter",), ("optimum first", "filter"), ("branch and bound at once",)])
 @given(seed=st.integers(0, 10**6), sense=st.sampled_from(["min-cost", "max-cost", "probability"]), k=st.integers(1, 40))
-@settings(max_examples=60, deadline=None)
-def test_branch_and_bound_has_the_first_turns_where_elimination_is_long(seed, sense, k):
+@settings(max_examples=40, deadline=None)
+def test_the_methods_before_an_elimination_that_is_long(left_out, seed, sense, k):
     model = random_model(seed, sense)
     expected = list(allowed(model).values())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(conditions, "SHORT_ELIMINATION_SECONDS", 0.0)
+        patch.setattr(k_best, "ROWS", tuple(row for row in k_best.ROWS if row.name not in left_out))
         result = elimina.solve(model, "kbest", k=k)
     assert [value for value, _ in result.ranked] == pytest.approx(expected[:k], abs=1e-8)
     assert result.status == ("optimal" if expected else "infeasible")
@@ -50,7 +52,7 @@ def test_a_model_whose_messages_do_not_fit():
     tables += [(edge, np.diag([0, 1, 1, 1])) for edge in edges]
     result = elimina.solve(Model.from_arrays([4] * 900, tables), "kbest", k=10, memory="64MiB")
     assert result.status == "optimal"
-    assert result.stats["method"] == "search"
+    assert result.stats["method"] == "filter"
     assert [value for value, _ in result.ranked] == [0, *[1] * 9]
     assert len({tuple(assignment.values()) for _, assignment in result.ranked}) == 10
 
@@ -63,6 +65,16 @@ def test_an_end_of_branch_and_bound_leaves_the_best_assignment():
     assert (result.status, result.ended_by) == ("bounded", "time-limit")
     assert result.lower_bound < result.upper_bound == model.score(model.indices_of(result.assignment))
     assert result.ranked == ()
+
+
+def test_an_end_after_the_optimum_leaves_it_as_the_first_assignment(monkeypatch):
+    monkeypatch.setattr(conditions, "SHORT_ELIMINATION_SECONDS", 0.0)
+    rows = [row._replace(method=None) if row.name != "optimum first" else row for row in k_best.ROWS]
+    monkeypatch.setattr(k_best, "ROWS", tuple(rows))
+    model = Model.from_arrays([3, 3], [((0, 1), [[2, 1, 3], [4, 5, 6], [7, 8, 9]])])
+    result = elimina.solve(model, "kbest", k=3)
+    assert (result.status, result.lower_bound, result.upper_bound) == ("bounded", 1, 1)
+    assert [value for value, _ in result.ranked] == [1]
 
 
 def test_values_that_no_table_tells_apart_are_all_listed():

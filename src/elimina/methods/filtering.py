@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from elimina._core import FORBIDDEN_COST, minimise_costs
+from elimina._core import FORBIDDEN_COST, minimise_costs, stopped
 from elimina.backends.protocols import Backend
 from elimina.errors import InternalError, MemoryLimitError, TimeLimitError, UnsupportedError
 from elimina.methods.and_or_search import MAX_COST_SUM as MAX_SEARCHED
@@ -116,15 +116,7 @@ def filtered_optimum(
         MemoryLimitError: Copies of its tables do not fit.
         InternalError: The assignment's value, recomputed on the model, is not the value found.
     """
-    reason = reason_unsupported(problem)
-    if reason is not None:
-        way = f"use {option('method', 'eliminate')}"
-        if limits.upper_bound is not None:
-            way = f"use {option('method', 'search')}, or give no upper bound"
-        raise UnsupportedError(f"{reason}; {way}")
-    large = reason_too_large(problem, memory)
-    if large is not None:
-        raise MemoryLimitError(f"{large}; give more memory ({option('memory')}), or use {option('method', 'search')}")
+    _check(problem, limits, memory)
     started = time.perf_counter()
     model, cost_distances = problem.model, distances(problem, FORBIDDEN_COST)
     units = CoreUnits(model.sign, cost_distances.offset, 1)
@@ -156,18 +148,19 @@ def filtered_optimum(
 
     clock = {"encode": time.perf_counter() - started}
     if upper <= 0 or not cost_distances.possible:
-        figures: dict[str, Any] = {"value": [], "cost": FORBIDDEN_COST, "bound": FORBIDDEN_COST}
+        figures: dict[str, Any] = {"solutions": [], "bound": FORBIDDEN_COST}
     elif not problem.free:
-        figures = {"value": [], "cost": 0, "bound": 0}
+        figures = {"solutions": [(0, [])], "bound": 0}
     else:
         rows = max(_MIN_TUPLES, memory // _TUPLE_BYTES)
         figures = minimise_costs(*problem.network, cost_distances.costs, upper, limits.seconds, rows, seed, poll)
     clock.update(figures.get("seconds", {}))
     if figures.get("interrupted"):
         raise KeyboardInterrupt
-    if figures["cost"] < FORBIDDEN_COST:
-        keep_solution(figures["value"], figures["cost"])
-        result = result_at(min(figures["bound"], figures["cost"]))
+    if figures["solutions"]:
+        cost, values = figures["solutions"][0]
+        keep_solution(values, cost)
+        result = result_at(min(figures["bound"], cost))
     elif figures["bound"] < upper:
         result = result_at(figures["bound"])
     else:
@@ -175,6 +168,81 @@ def filtered_optimum(
         ends = (None, None) if reached is None else bounds_beyond(reached, model.sign)
         result = Result("infeasible", "mpe", None, *ends)
     return result.replace(stats=_statistics(figures, clock))
+
+
+class FilteredSolutions(NamedTuple):
+    """The best assignments of the free variables.
+
+    Attributes:
+        values: Values of the free variables in each assignment.
+        bound: Bound on the values of all other assignments, in the model's units.
+        is_complete: True if no better assignments are left.
+        statistics: Figures of filtering, as in ``Result.stats``.
+    """
+
+    values: list[list[int]]
+    bound: int | float
+    is_complete: bool
+    statistics: dict[str, Any]
+
+
+def filtered_solutions(
+    problem: Problem, k: int, limits: SearchLimits, memory: int, seed: int, start: Sequence[int] | None
+) -> FilteredSolutions:
+    """Find the best assignments by eliminations that drop the tuples of all worse ones.
+
+    Args:
+        problem: Problem of the task ``mpe`` with free variables, and with all values of all variables.
+        k: Number of assignments.
+        limits: Limit of time.
+        memory: Bytes that tuples may take.
+        seed: Random seed of the search for a first solution, and of orders.
+        start: Value of each variable of the model in a known assignment; None: one is searched for.
+
+    Raises:
+        UnsupportedError: The problem has other than integer costs, too large ones, or too many cells.
+        MemoryLimitError: Copies of its tables do not fit.
+    """
+    _check(problem, limits, memory)
+    started = time.perf_counter()
+    cost_distances = distances(problem, FORBIDDEN_COST)
+    units = CoreUnits(problem.model.sign, cost_distances.offset, 1)
+    upper = _upper(problem, units, limits.upper_bound)
+    clock = {"encode": time.perf_counter() - started}
+    if upper <= 0 or not cost_distances.possible:
+        return FilteredSolutions([], units.total(max(0, upper)), True, _statistics({}, clock))
+    known = [] if start is None else [start[v] for v in problem.free]
+    rows = max(_MIN_TUPLES, memory // _TUPLE_BYTES)
+    figures = minimise_costs(
+        *problem.network,
+        cost_distances.costs,
+        upper,
+        limits.seconds,
+        rows,
+        seed,
+        lambda *_: not stopped(),
+        k,
+        known,
+    )
+    solutions, bound = figures["solutions"], figures["bound"]
+    clock.update(figures["seconds"])
+    last = solutions[-1][0] if len(solutions) == k else upper
+    return FilteredSolutions(
+        [values for _, values in solutions], units.total(bound), bound >= last, _statistics(figures, clock)
+    )
+
+
+def _check(problem: Problem, limits: SearchLimits, memory: int) -> None:
+    """Raise an error if the problem cannot be filtered, or the copies of its tables do not fit."""
+    reason = reason_unsupported(problem)
+    if reason is not None:
+        way = f"use {option('method', 'eliminate')}"
+        if limits.upper_bound is not None:
+            way = f"use {option('method', 'search')}, or give no upper bound"
+        raise UnsupportedError(f"{reason}; {way}")
+    large = reason_too_large(problem, memory)
+    if large is not None:
+        raise MemoryLimitError(f"{large}; give more memory ({option('memory')}), or use {option('method', 'search')}")
 
 
 def _upper(problem: Problem, units: CoreUnits, total: int | float | None) -> int:

@@ -1,7 +1,7 @@
 """The k best assignments by branch and bound with soft local consistency, for models too wide for exact messages.
 
 The search is that of ``soft_consistency``, but the upper bound is the k-th best assignment so far. Nothing is
-eliminated, because an elimination keeps only one of the best values.
+eliminated before it, because an elimination keeps only one of the best values.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from elimina._core import ConsistencySearch, stopped
-from elimina.methods.soft_consistency import core_costs_of, slack_of
+from elimina.methods.soft_consistency import core_costs_of, shifted_costs, slack_of
 from elimina.problem.preparation import Problem
 from elimina.running.memory_shares import threads_within
 
@@ -31,6 +31,10 @@ def largest_k(problem: Problem, memory: int) -> int:
     return int(_SOLUTIONS_MEMORY_SHARE * memory) // (_SOLUTION_BYTES + _VALUE_BYTES * len(problem.free))
 
 
+Ranked = tuple[list[tuple[int | float, list[int]]], bool]
+"""Values and assignments, the best first; and True if these are all that were asked for."""
+
+
 class KBestSearch:
     """A resumable search for the k best assignments.
 
@@ -41,6 +45,7 @@ class KBestSearch:
         threads: Largest number of CPU threads.
         memory: Bytes that the search may take.
         total: Value of a known assignment; worse assignments are left out. None: none are.
+        shift_seconds: Seconds after which no further pass of cost shifting is begun; 0: costs are not shifted.
 
     Attributes:
         is_possible: False if ``k``, the tables or the costs are too large, or the tables forbid everything.
@@ -50,25 +55,33 @@ class KBestSearch:
     """
 
     def __init__(
-        self, problem: Problem, order: Sequence[int], k: int, threads: int, memory: int, total: int | None = None
+        self,
+        problem: Problem,
+        order: Sequence[int],
+        k: int,
+        threads: int,
+        memory: int,
+        total: int | None = None,
+        shift_seconds: float = 0.0,
     ) -> None:
         self._problem, self._k, self._memory = problem, k, memory
         self.is_complete, self.nodes, self.seconds = False, 0, 0.0
         is_within = k <= largest_k(problem, memory)
-        core_costs = core_costs_of(problem, total, False, False, memory) if is_within else None
+        core_costs = core_costs_of(problem, total, False, shift_seconds > 0, memory) if is_within else None
         self.is_possible = core_costs is not None
         if core_costs is None:
             return
         number = {v: n for n, v in enumerate(problem.free)}
-        sizes, starts, members = problem.network
+        network, constant = (*problem.network, core_costs.costs), 0
+        if shift_seconds > 0:
+            shifted = shifted_costs(network, constant, core_costs.spread, core_costs.top, shift_seconds)
+            network = (shifted.sizes, shifted.starts, shifted.members, shifted.costs)
+            constant = shifted.constant
         self._units = core_costs.units
         self._core = ConsistencySearch(
-            sizes,
-            starts,
-            members,
-            core_costs.costs,
+            *network,
             [number[v] for v in order],
-            0,
+            constant,
             core_costs.top,
             core_costs.step,
             slack_of(problem, core_costs.top),
@@ -80,6 +93,10 @@ class KBestSearch:
     def bound(self) -> int | float:
         """Bound on the values of all assignments that are not among the ranked ones, in the model's units."""
         return self._units.total(self._core.bound)
+
+    def add_assignment(self, chosen: Sequence[int]) -> None:
+        """Take the value of each variable in a known assignment; it and others near it may be among the best."""
+        self._core.add_solution([chosen[v] for v in self._problem.free])
 
     def run(self, seconds: float) -> None:
         """Search for some time, to the end, or until the call ends."""
@@ -96,37 +113,47 @@ class KBestSearch:
     @property
     def count(self) -> int:
         """Number of the assignments so far, with all values of the variables in no table."""
-        return self.solutions * math.prod(self._problem.model.sizes[v] for v in self._idle())
+        return self.solutions * math.prod(self._problem.model.sizes[v] for v in _idle(self._problem))
 
-    def ranked(self, is_over: Callable[[], bool] = lambda: False) -> tuple[list[tuple[int | float, list[int]]], bool]:
-        """Return the best assignments so far, and whether these are all of them: a late call evaluates only some.
+    def ranked(self, is_over: Callable[[], bool] = lambda: False) -> Ranked:
+        """Return the best assignments so far: see ``ranked_solutions``."""
+        return ranked_solutions(self._problem, self._k, map(self._core.solution, range(self.solutions)), is_over)
 
-        Args:
-            is_over: Function that returns whether the call is to end.
 
-        Returns:
-            Values and a value index for each variable, the best first; and True if all were evaluated.
-        """
-        model, latest = self._problem.model, time.monotonic() + _RANKING_SECONDS
-        ranked: list[tuple[int | float, list[int]]] = []
-        is_whole = True
-        for assignment in itertools.islice(self._assignments(), self._k):
-            if ranked and time.monotonic() > latest and is_over():
-                is_whole = False
-                break
-            ranked.append((model.score(assignment), assignment))
-        allowed = [row for row in ranked if not model.is_beyond_bound(row[0])]
-        return sorted(allowed, key=lambda row: model.sign * row[0]), is_whole
+def ranked_solutions(
+    problem: Problem, k: int, solutions: Iterable[Sequence[int]], is_over: Callable[[], bool] = lambda: False
+) -> Ranked:
+    """Return the best assignments, and whether these are all of them: a late call evaluates only some.
 
-    def _assignments(self) -> Iterator[list[int]]:
-        """Yield the best solutions with all values of the variables in no table, which are equally good."""
-        problem, sizes, idle = self._problem, self._problem.model.sizes, self._idle()
-        for rank in range(self.solutions):
-            values = self._core.solution(rank)
-            for others in itertools.product(*(range(sizes[v]) for v in idle)):
-                yield problem.complete((*problem.free, *idle), (*values, *others))
+    Args:
+        problem: Problem of the task ``mpe``, with all values of all variables.
+        k: Number of assignments.
+        solutions: Values of the free variables in the best assignments of these, the best first.
+        is_over: Function that returns whether the call is to end.
 
-    def _idle(self) -> list[int]:
-        """Return the variables that are neither free nor fixed, because they are in no table."""
-        everything = range(len(self._problem.model.sizes))
-        return sorted(set(everything).difference(self._problem.free, self._problem.fixed))
+    Returns:
+        Values and a value index for each variable, the best first; and True if all were evaluated.
+    """
+    model, latest = problem.model, time.monotonic() + _RANKING_SECONDS
+    ranked: list[tuple[int | float, list[int]]] = []
+    is_whole = True
+    for assignment in itertools.islice(_completed(problem, solutions), k):
+        if ranked and time.monotonic() > latest and is_over():
+            is_whole = False
+            break
+        ranked.append((model.score(assignment), assignment))
+    allowed = [row for row in ranked if not model.is_beyond_bound(row[0])]
+    return sorted(allowed, key=lambda row: model.sign * row[0]), is_whole
+
+
+def _completed(problem: Problem, solutions: Iterable[Sequence[int]]) -> Iterator[list[int]]:
+    """Yield solutions with all values of the variables in no table, which are equally good."""
+    sizes, idle = problem.model.sizes, _idle(problem)
+    for values in solutions:
+        for others in itertools.product(*(range(sizes[v]) for v in idle)):
+            yield problem.complete((*problem.free, *idle), (*values, *others))
+
+
+def _idle(problem: Problem) -> list[int]:
+    """Return the variables that are neither free nor fixed, because they are in no table."""
+    return sorted(set(range(len(problem.model.sizes))).difference(problem.free, problem.fixed))

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina._core import FORBIDDEN_COST, ConsistencySearch, Reduction, shift_costs
+from elimina._core import FORBIDDEN_COST, ConsistencySearch, CostArrays, Reduction, shift_costs
 from elimina.methods.cost_shifting import MIN_SHIFT_GAIN, parts_of
 from elimina.model.table import BLOCK_CELLS
 from elimina.problem.preparation import Problem
@@ -147,6 +147,22 @@ def core_costs_of(
     return CoreCosts(CoreUnits(sign, offset, unit), _in_units(flat, unit, limit, top), spread * unit, top, step)
 
 
+def shifted_costs(
+    network: tuple[Sequence[int], Array, Array, Array], constant: int, spread: float, top: int, seconds: float
+) -> CostArrays:
+    """Return equivalent costs whose constant is a strong bound; if it is not below the top, no solution is.
+
+    Args:
+        network: Domain sizes, starts of the scopes, their variables, and the costs of all cells.
+        constant: Constant cost.
+        spread: Largest sum of allowed costs, of which a pass has to gain a share.
+        top: Upper bound on the costs of solutions.
+        seconds: Seconds after which no further pass is begun.
+    """
+    gain = max(1, int(MIN_SHIFT_GAIN * spread))
+    return shift_costs(*network, constant, top, seconds, gain, _gains_enough())
+
+
 def slack_of(problem: Problem, top: int) -> int:
     """Return the cost below which a search with the upper bound ``top`` shifts nothing more."""
     return 0 if problem.model.is_integer else int(_SLACK * top)
@@ -207,11 +223,8 @@ class SoftConsistency:
         rest = reduction.rest
         # A packing forbids pairs of values. Cliques of these give a better bound than shifts, which would hide them.
         if shift_seconds > 0 and not reduction.is_packing:
-            gain = max(1, int(MIN_SHIFT_GAIN * spread))
-            shifted = shift_costs(
-                rest.sizes, rest.starts, rest.members, rest.costs, rest.constant, top, shift_seconds, gain,
-                _gains_enough(),
-            )  # fmt: skip
+            network = rest.sizes, rest.starts, rest.members, rest.costs
+            shifted = shifted_costs(network, rest.constant, spread, top, shift_seconds)
             if shifted.constant < top:
                 rest = shifted
         core = ConsistencySearch(

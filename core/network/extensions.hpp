@@ -1,0 +1,87 @@
+// The best ways to give eliminated variables values, once all other variables have values.
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "network/network.hpp"
+
+namespace elimina::network {
+
+// Assignments in the order of their costs (Lawler, 1972). Each differs from an earlier one in the value of an eliminated
+// variable; all variables eliminated before it get their best values.
+//
+// `Elimination` has the eliminated variables in the sequence of their elimination (`eliminated_count()`,
+// `eliminated(rank)`), and the cost of each value of one of them for given values of all variables but those that were
+// eliminated before it (`list_costs(rank, value, costs)`, which may overwrite the variable's value). The costs of two
+// values differ by as much as those of the best assignments with them.
+template <class Elimination>
+class Extensions {
+ public:
+  // `count`: most assignments to find.
+  explicit Extensions(std::size_t count) : count_(count) {}
+
+  // Begins with the values of all variables that are not eliminated, and the cost of the best assignment with them. The
+  // elimination must not change before `end`.
+  void start(const Elimination& elimination, Cost cost, const std::vector<int>& value) {
+    open_.clear();
+    remaining_ = count_;
+    is_started_ = true;
+    add(cost, {std::make_shared<std::vector<int>>(value), elimination.eliminated_count(), -1});
+  }
+
+  // Finds the next assignment that is cheaper than the top; false: there is none.
+  bool next(const Elimination& elimination, Cost top, std::vector<int>& value) {
+    if (remaining_ == 0 || open_.empty() || open_.begin()->first >= top) return false;
+    const auto [cost, deviation] = std::move(*open_.begin());
+    open_.erase(open_.begin());
+    --remaining_;
+    value = *deviation.value;
+    if (deviation.other >= 0) value[elimination.eliminated(deviation.rank)] = deviation.other;
+    const auto shared = std::make_shared<std::vector<int>>();
+    for (std::size_t rank = deviation.rank; rank-- > 0;) {
+      costs_.clear();
+      elimination.list_costs(rank, value, costs_);
+      const auto best = *std::min_element(costs_.begin(), costs_.end(),
+                                          [](const auto& one, const auto& other) { return one.second < other.second; });
+      value[elimination.eliminated(rank)] = best.first;
+      for (const auto& [other, other_cost] : costs_)
+        if (other != best.first && cost + (other_cost - best.second) < top)
+          add(cost + (other_cost - best.second), {shared, rank, other});
+    }
+    *shared = value;
+    return true;
+  }
+
+  void end() {
+    open_.clear();
+    is_started_ = false;
+  }
+  bool is_started() const { return is_started_; }
+
+ private:
+  struct Deviation {
+    std::shared_ptr<const std::vector<int>> value;  // values of the earlier assignment
+    std::size_t rank;                               // place of the variable among the eliminated ones
+    int other;                                      // its other value; -1: no variable
+  };
+
+  void add(Cost cost, Deviation deviation) {
+    if (open_.size() == remaining_) {
+      if (remaining_ == 0 || std::prev(open_.end())->first <= cost) return;
+      open_.erase(std::prev(open_.end()));
+    }
+    open_.emplace(cost, std::move(deviation));
+  }
+
+  std::size_t count_, remaining_ = 0;
+  bool is_started_ = false;
+  std::multimap<Cost, Deviation> open_;  // `remaining_` at most
+  std::vector<std::pair<int, Cost>> costs_;
+};
+
+}  // namespace elimina::network
