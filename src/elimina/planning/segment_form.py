@@ -19,6 +19,7 @@ class Segments(Form):
         dtype: Override of the dtype of each run's tables.
         limits: Bytes that may be used on the host, if a GPU runs the plan.
         is_streamed: True if tables lie in the host's memory and pass through a GPU in tiles, where a run's do not fit.
+        is_resident: False if tables may lie in the host's memory.
         is_replanned: True, because each run has a plan of its own.
     """
 
@@ -27,6 +28,7 @@ class Segments(Form):
     dtype: str | None
     limits: tuple[tuple[str, int], ...] = ()
     is_streamed: bool = False
+    is_resident: bool = True
     is_replanned: bool = True
 
     def whole(self, plan: Plan) -> Plan:

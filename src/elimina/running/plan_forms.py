@@ -147,7 +147,9 @@ def _in_segments(search: FormSearch) -> Plan | None:
 
 
 def _may_have_streamed_segments(search: FormSearch) -> bool:
-    return search.lacks_quick and not search.elimination.machine.on_host and _may_have_segments(search)
+    # The last plan is the one in tiers: if it fits, nothing has to be computed again.
+    is_open = search.lacks_quick and not search.plans[-1].fits
+    return is_open and not search.elimination.machine.on_host and _may_have_segments(search)
 
 
 def _in_streamed_segments(search: FormSearch) -> Plan | None:
@@ -206,8 +208,8 @@ FORMS: tuple[FormRow[FormSearch], ...] = (
         _in_sparse_slices,
     ),
     FormRow("segments", _may_have_segments, _in_segments),
-    FormRow("segments in tiers", _may_have_streamed_segments, _in_streamed_segments),
     FormRow("tiers", lambda search: search.lacks_quick and not search.options.keeps_tables, _in_tiers),
+    FormRow("segments in tiers", _may_have_streamed_segments, _in_streamed_segments),
     FormRow("slices", lambda search: search.lacks_quick and _may_have_slices(search), _in_slices),
 )
 """The forms on one device. Slices are last: an error quotes the last plan, and theirs is the most informative."""

@@ -16,6 +16,7 @@ from elimina.planning.plan import Plan
 from elimina.planning.planner import Elimination, make_plan
 from elimina.planning.segment_form import Segments
 from elimina.planning.slicing import MAX_SLICED_SECONDS
+from elimina.planning.tiers import in_tiers
 from elimina.planning.tree import plan_tree
 from elimina.problem.preparation import Problem, restrict
 from elimina.problem.semirings import FLOATS
@@ -118,8 +119,6 @@ def segment_plan(limits: SegmentLimits, whole: Plan, problem: Problem, order: Se
     plan = make_plan(elimination)
     if plan.fits or not limits.host:
         return with_fused_steps(elimination, plan)
-    from elimina.planning.tiers import in_tiers
-
     in_host = make_plan(elimination._replace(memory=limits.host))
     return in_tiers(in_host._replace(memory_limit=limits.memory), limits.host, None)
 
@@ -183,7 +182,7 @@ def _central_order(problem: Problem, order: Sequence[int]) -> tuple[int, ...]:
     return tuple(plan_tree(problem.groups.scopes, problem.model.sizes, order).central_order())
 
 
-class _Planner:
+class _SegmentPlanner:
     """Plans of all runs.
 
     Args:
@@ -254,8 +253,9 @@ def make_segmented_plan(
         dtype=elimination.dtype,
         limits=() if machine.on_host else (("host", host_memory(options)),),
         is_streamed=is_streamed,
+        is_resident=not is_streamed,
     )
-    planner = _Planner(elimination, options, whole, form)
+    planner = _SegmentPlanner(elimination, options, whole, form)
     if not planner.is_made():
         return None
     plans = planner.plans
