@@ -11,7 +11,8 @@ namespace elimina::approx {
 
 namespace {
 
-// Largest number of divisions of the variables into blocks. Each sweep uses one of them, drawn at random.
+// Largest number of covers: sets of blocks that together contain all variables. Each sweep uses a cover drawn at
+// random.
 constexpr std::size_t kCovers = 3;
 
 }  // namespace
@@ -37,7 +38,7 @@ BlockGibbs::BlockGibbs(std::vector<std::int64_t> sizes, const ScopeList& scopes,
       for (const std::int32_t v : order) is_drawn[v] = true;
       blocks.emplace_back(sizes_, scopes, order);
     }
-    // Other divisions only repeat a block of all variables.
+    // A block of all variables is a cover by itself; further covers would repeat it.
     if (blocks.size() == 1) break;
   }
 }
@@ -58,7 +59,7 @@ void BlockGibbs::draw(const ConditionedTree& block, std::size_t chain, std::size
 
 void BlockGibbs::exchange(const ConditionedTree& block, std::size_t chain, std::size_t power, const Counts& counts) {
   const std::size_t first = chain * powers() + power, second = first + 1;
-  // Logarithms of the sums over the block: of each replica's state at each of the two powers.
+  // Logarithms of the sum over the block, given each replica's state, at both powers.
   const double first_at_first = collect(block, power, first), second_at_first = collect(block, power, second);
   const double first_at_second = collect(block, power + 1, first), second_at_second = collect(block, power + 1, second);
   double* const moments = counts.moments.data() + (power + 1) * kMoments;

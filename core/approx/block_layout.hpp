@@ -1,4 +1,4 @@
-// Addition between a block of a table's columns and a table over some of its axes.
+// Additions between a block, which is some columns of a table, and a second table over some of the first one's axes.
 #pragma once
 #include <span>
 #include <vector>
@@ -7,8 +7,8 @@
 
 namespace elimina::approx {
 
-// Cells of another table that correspond to those of a block. The block's last axes are runs: consecutive cells of the
-// other table, too, or one cell for all.
+// Maps the cells of a block to cells of another table. The block consists of runs: consecutive cells that correspond to
+// consecutive cells of the other table, or all to the same one.
 class BlockLayout {
  public:
   // `sizes`: sizes of the block's axes; `strides`: strides of the other table along them, 0 along an axis that it
@@ -24,7 +24,7 @@ class BlockLayout {
  private:
   i64 run_ = 1;
   bool is_repeated_ = false;
-  std::vector<int> offsets_;  // offset of each run
+  std::vector<int> offsets_;  // offset of each run in the other table
 };
 
 }  // namespace elimina::approx

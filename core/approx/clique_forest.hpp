@@ -31,7 +31,8 @@ class CliqueForest {
   // Removes a clique; its heir, if any, inherits the edges.
   void remove_clique(int number, int heir = -1);
   Scope separator(int clique, int other) const { return shared(scope(clique), scope(other)); }
-  // Path of cliques from one to the nearest clique with a variable; empty: no connected clique has it.
+  // Path of cliques from `start` to the nearest clique with the variable; empty if no connected clique has the
+  // variable.
   std::vector<int> path(int start, int variable);
 
  private:
@@ -39,7 +40,7 @@ class CliqueForest {
     Scope scope;
     std::vector<int> neighbours;  // ascending
     int came_from = -1;
-    int visit = 0;  // number of the last path search that reached it
+    int visit = 0;  // number of the last path search that reached the clique
     bool is_alive = true;
   };
   std::vector<Clique> cliques_;
@@ -53,7 +54,7 @@ struct RootedCliques {
   std::vector<int> parents;    // position of each clique's parent; -1: none
   std::vector<i64> firsts{0};  // first cell of each table, and the number of all cells at the end
 
-  // Also sets for each clique of the forest its position here; -1: a removed clique.
+  // Sets `positions` to the position here of each clique of the forest; -1 for a removed clique.
   RootedCliques(const CliqueForest& forest, std::span<const i64> sizes, std::vector<int>& positions);
 
   std::size_t size() const { return parents.size(); }
@@ -63,15 +64,15 @@ struct RootedCliques {
   Scope separator(std::size_t number) const { return shared(scope(number), scope(parents[number])); }
 };
 
-// Checks for a stop request once in many cells.
+// Checks for a stop request after about every 2^17 cells of work. `cells`: cells since the last call.
 void look(i64 cells);
 
 // Passes messages up and down, after which the tables are normalised beliefs. Returns the natural logarithm of the sum
-// of the tables' product; minus infinity if it is 0, and the beliefs are then meaningless.
+// of the tables' product. If that sum is 0, the result is minus infinity, and the beliefs are meaningless.
 double calibrate(const RootedCliques& cliques, std::span<const i64> sizes, double* tables);
 
-// Replaces calibrated beliefs by each clique's distribution given its separator; their product is the joint
-// distribution.
+// Replaces each clique's calibrated belief by its distribution given the separator to the parent. The product of these
+// distributions is the joint distribution.
 void condition(const RootedCliques& cliques, std::span<const i64> sizes, double* beliefs);
 
 // Marginal of a table over some of its variables.

@@ -53,7 +53,7 @@ double CliqueFront::price(double information, int variable) const {
   return std::round(steps * information / std::log(double(sizes_[variable]))) / steps;
 }
 
-// Mutual information of two sets of a clique's variables, given its other variables.
+// Mutual information of two sets of a clique's variables, given the clique's other variables.
 double CliqueFront::information(int clique, std::span<const int> first, std::span<const int> second) const {
   if (second.empty()) return 0;
   Scope inner, outer, rest;

@@ -5,15 +5,15 @@
 namespace elimina::approx {
 
 // A calibrated tree of cliques, from which the weakest dependences are removed first.
-//
 // Removing the edge of two variables that only one clique has together costs their conditional mutual information given
-// its other variables: the Kullback-Leibler divergence grows by this amount, and the marginals of the remaining cliques
-// do not change (Deshpande, Garofalakis and Jordan 2001, "Efficient stepwise selection in decomposable models").
+// the clique's other variables: the Kullback-Leibler divergence grows by this amount, and the marginals of the
+// remaining cliques do not change (Deshpande, Garofalakis and Jordan 2001, "Efficient stepwise selection in
+// decomposable models").
 class CliqueFront : public CliqueForest {
  public:
   explicit CliqueFront(std::span<const i64> sizes) : sizes_(sizes) {}
 
-  // Adds a clique with its belief. `source`: the clique of the finished tree that contains it.
+  // Adds a clique with its belief. `source`: the clique of the finished tree that contains the new one.
   int add(Scope scope, std::vector<double> belief, int source);
   int source(int number) const { return sources_[number]; }
   // Total mutual information of the removed edges, in nats.
@@ -25,9 +25,9 @@ class CliqueFront : public CliqueForest {
   // Removes edges of a variable until its cliques can be joined to a table of at most `most_cells` cells.
   void separate(int variable, i64 most_cells);
 
-  // Removes a variable, but no needed one, from the clique at `position` and from all cliques on its side of the edge
-  // to a neighbour on the path that has the variable, too: the variable with the least lost information over the
-  // logarithm of its number of values.
+  // Removes a variable from the clique at `position`, and from all cliques on that clique's side of an edge to a
+  // neighbour on the path that has the variable, too. The variable is not in `needed`; its loss of information over the
+  // logarithm of its number of states is the least.
   void shorten(std::span<const int> path, std::size_t position, std::span<const int> needed);
 
  private:

@@ -18,8 +18,8 @@ constexpr double kUnlimited = std::numeric_limits<double>::infinity();
 // Products below this may leave the range of floats.
 constexpr double kLeastProduct = 1e-290;
 
-// A product below the range of floats is at most 1e-308 times the scales of the nodes above it; if these scales multiply
-// to more than this limit, its loss does not matter.
+// A product that underflows is below 1e-308. If the scales of the node and of its ancestors multiply to more than the
+// exponential of this limit, such a product contributes less than 1e-90 of the sum.
 constexpr double kLeastLogScales = -500;
 
 }  // namespace
@@ -187,7 +187,8 @@ bool ConditionedTree::is_accurate(const TreeTables& tables) const {
   const auto unfinished = std::ranges::find(tables.log_scales, -kUnlimited) - tables.log_scales.begin();
   const bool is_zero = std::size_t(unfinished) < nodes_.size();
   const std::size_t joined = std::size_t(unfinished) + is_zero;
-  std::vector<double> paths(nodes_.size());  // logarithms of the product of the scales from each node to its root
+  // logarithms of the product of the scales below 1 from each node to its root
+  std::vector<double> paths(nodes_.size());
   for (std::size_t number = joined; number-- > 0;) {
     const Node& node = nodes_[number];
     if (!is_zero) {
@@ -222,7 +223,7 @@ void ConditionedTree::draw(std::span<std::int32_t> states, Call<double()> unifor
     }
     double remaining = uniform() * sum_of(shares);
     std::int32_t state = std::int32_t(std::ranges::max_element(shares) - shares.begin());
-    // Rounding may leave a remainder beyond the last possible state: then the most likely one is taken.
+    // Rounding may leave a remainder beyond the last possible state: then the most likely state is taken.
     for (std::int64_t x = 0; x < size; ++x) {
       if (!(shares[std::size_t(x)] > 0) || (remaining -= shares[std::size_t(x)]) >= 0) continue;
       state = std::int32_t(x);

@@ -10,7 +10,7 @@
 
 namespace elimina::approx {
 
-// Tables of a conditioned tree; trees may share them.
+// Working memory of a conditioned tree. Trees may use it in turn: each `collect` overwrites it.
 struct TreeTables {
   std::vector<double> factors, messages, row, sums, log_scales;
 };
@@ -20,22 +20,23 @@ class ConditionedTree {
   // `order`: the variables that are eliminated, each once; all others are conditioned on.
   ConditionedTree(std::vector<std::int64_t> sizes, const ScopeList& scopes, std::vector<std::int32_t> order);
 
-  // Upward pass: returns the natural logarithm of the sum of products, minus infinity if it is 0. `values`: values of all
-  // factors, from 0 to 1, one factor after another; `states`: states of the variables that are conditioned on.
+  // Upward pass: returns the natural logarithm of the sum of products, minus infinity if the sum is 0. `values`: values
+  // of all factors, from 0 to 1, one factor after another; `states`: states of the variables that are conditioned on.
   double collect(std::span<const double> values, std::span<const std::int32_t> states, TreeTables& tables) const;
 
-  // Returns true if no number that the last upward pass lost below the range of floats matters.
+  // Returns false if numbers that underflowed in the last upward pass may matter.
   bool is_accurate(const TreeTables& tables) const;
 
-  // Draws the states of the variables after an upward pass; `uniform` returns numbers from 0 to 1.
+  // Draws the states of the eliminated variables; call it after an upward pass. `uniform` returns random numbers from 0
+  // to 1.
   void draw(std::span<std::int32_t> states, Call<double()> uniform, TreeTables& tables) const;
 
-  // Adds the marginals of the eliminated variables, times `weight`, to `sums`, which has a place for each value of all
+  // Adds the marginals of the eliminated variables, times `weight`, to `sums`, which has a cell for each state of all
   // variables. The downward pass overwrites the messages of the upward one.
   void add_marginals(double weight, std::span<double> sums, TreeTables& tables) const;
 
   std::span<const std::int32_t> order() const { return order_; }
-  // Number of cells of the tables, and of all joined tables.
+  // Number of cells of the working memory; number of cells of all cliques, which are never stored whole.
   std::int64_t table_cells() const { return factor_cells_ + message_cells_ + largest_row_ + largest_sums_; }
   std::int64_t joined_cells() const { return joined_cells_; }
 
@@ -54,7 +55,7 @@ class ConditionedTree {
     std::uint32_t first_table, last_table;
     std::int64_t message, cells;  // offset and cells of its message
   };
-  struct Source {  // a factor as the model has it
+  struct Source {  // a factor before conditioning
     std::uint32_t first_free, last_free, last_given;
     std::int64_t begin, target, cells;
   };
@@ -72,7 +73,7 @@ class ConditionedTree {
   std::vector<Table> tables_;
   std::vector<Axis> axes_;
   std::vector<Source> sources_;
-  std::vector<Axis> source_axes_;  // free axes of each factor as in its table, slow to fast, then the other ones
+  std::vector<Axis> source_axes_;  // for each factor: its free axes, slow to fast, then the other ones
   std::vector<Runs> runs_;
   std::int64_t factor_cells_ = 0, message_cells_ = 0, joined_cells_ = 0, largest_row_ = 1, largest_sums_ = 1;
   std::size_t constants_ = 0;  // factors without free variables, which come first in the reduced tables

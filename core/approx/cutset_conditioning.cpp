@@ -11,7 +11,7 @@ namespace elimina::approx {
 
 namespace {
 
-// Logarithm of a slice's sum relative to the largest one, below which its marginals do not matter.
+// A slice is left out of the sum and of the marginals if log(its sum / the largest slice's sum) is below this.
 constexpr double kLeastLogShare = -60;
 
 }  // namespace

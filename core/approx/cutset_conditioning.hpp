@@ -10,19 +10,19 @@ namespace elimina::approx {
 
 class CutsetConditioning {
  public:
-  // `values`: values of all factors, from 0 to 1; `order`: the variables that are eliminated in each slice. Slices condition
-  // on all others.
+  // `values`: values of all factors, from 0 to 1; `order`: the variables that are eliminated in each slice. A slice
+  // fixes the states of all other variables.
   CutsetConditioning(std::vector<std::int64_t> sizes, const ScopeList& scopes, std::vector<double> values,
                      std::vector<std::int32_t> order);
 
-  // Adds up slices until all are done, or the thread is asked to stop; returns whether all are.
+  // Adds up slices until all are done, or the thread is asked to stop; returns true if all are done.
   bool run();
 
   // Share of the slices that are done.
   double progress() const;
   // Number of cells of all tables.
   std::int64_t cells() const { return tree_.table_cells() + std::int64_t(values_.size() + sums_.size()); }
-  // Natural logarithm of the sum of the slices so far, and their marginals.
+  // Natural logarithm of the sum of the slices so far, and the marginals of this sum.
   double log_sum() const;
   std::vector<double> marginals() const;
   // False if numbers below the range of floats may have mattered.
@@ -36,7 +36,7 @@ class CutsetConditioning {
   std::vector<std::int64_t> sizes_, begins_;
   std::vector<double> values_;
   std::vector<std::int32_t> cutset_, states_;  // states of all variables: 0 if they are eliminated
-  std::vector<double> sums_;                   // marginals of slices, weighted by the slices' sums over the largest
+  std::vector<double> sums_;                   // marginals of slices, each weighted by its sum over the largest
   double log_peak_, total_ = 0;
   bool is_done_ = false, is_accurate_ = true;
 };

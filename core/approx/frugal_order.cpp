@@ -9,7 +9,8 @@ std::vector<int> frugal_order(const plan::PlannedTree& planned) {
   const plan::Tree& tree = planned.tree;
   const auto bits_of = [&](int variable) { return std::log2(double(planned.sizes[variable])); };
   plan::Lists children;
-  std::vector<double> bits, peaks;  // log2 of the sizes of messages; largest sum of them held at a time in each subtree
+  // log2 of the cells of each node's message; largest sum of these that its subtree holds at a time
+  std::vector<double> bits, peaks;
   std::vector<int> stack;
   for (int node = 0; node < int(tree.size()); ++node) {
     bits.push_back(0);
@@ -25,7 +26,7 @@ std::vector<int> frugal_order(const plan::PlannedTree& planned) {
     children.append(sorted);
     if (tree.parents[node] < 0) stack.push_back(node);
   }
-  // Parents before children, the last children first; the reverse is the order.
+  // Collects parents before children, and the last child first; the reverse is the order.
   std::vector<int> order;
   while (!stack.empty()) {
     const int node = stack.back();

@@ -6,8 +6,8 @@
 
 namespace elimina::approx {
 
-// Elimination order with the same buckets, which finishes one subtree before it begins the next. Subtrees come by the
-// excess of their memory over their message, the largest excess first.
+// Returns an elimination order with the same buckets that finishes one subtree before it begins the next. Of several
+// subtrees, the one whose peak of memory exceeds its message most comes first, both counted in log2 of cells.
 std::vector<int> frugal_order(const plan::PlannedTree& planned);
 
 }  // namespace elimina::approx

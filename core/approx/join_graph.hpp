@@ -25,9 +25,9 @@ class JoinGraph {
   // 0. Returns false if a factor does not fit its cluster, or the number of values is wrong.
   bool multiply(std::span<const std::int64_t> clusters, const ScopeList& scopes, std::span<const double> values);
 
-  // Updates clusters until no message changes by more than `tolerance`, or `updates` times; returns true if all have
-  // converged. `damping`: share of the old message in a new one. Ends early, with complete messages, when the thread is
-  // asked to stop.
+  // Updates clusters until no message changes by more than `tolerance`, or `updates` times; returns true if all
+  // messages have converged. `damping`: share of the old message in a new one. Ends early, with complete messages, when
+  // the thread is asked to stop.
   bool run(double tolerance, double damping, std::uint64_t updates);
 
   // Bethe's approximation of the natural logarithm of the sum; minus infinity if the messages show that the sum is 0.
@@ -60,7 +60,8 @@ class JoinGraph {
     return {ports_.data() + port_starts_[cluster], ports_.data() + port_starts_[cluster + 1]};
   }
   std::int64_t cells(std::size_t cluster) const { return firsts_[cluster + 1] - firsts_[cluster]; }
-  double join(std::size_t cluster);  // multiplies into belief_; returns the logarithm of the scale that was divided out
+  // sets belief_ to the product; returns the logarithm of the scale that was divided out
+  double join(std::size_t cluster);
   void update(std::size_t cluster, double damping);
   void await(std::size_t cluster, double residual);
 
@@ -77,7 +78,7 @@ class JoinGraph {
   std::priority_queue<Waiting> queue_;
   std::vector<std::size_t> smallest_;  // smallest cluster of each variable
   Cells belief_, sum_;
-  std::size_t swept_ = 0;  // number of clusters already updated in the first two sweeps
+  std::size_t swept_ = 0;  // number of updates done of the two first sweeps, one forward and one backward
   double residual_ = 1;
   bool impossible_ = false;
 };

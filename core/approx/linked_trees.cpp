@@ -129,7 +129,7 @@ void LinkedTrees::calibrate_tree(const LinkedTree& tree) {
 }
 
 // Returns the factors of the distribution that has the marginals of a calibrated tree on all cliques of an interface.
-// `hosts`: for each of these cliques, a clique of the tree that contains it.
+// `hosts`: for each clique of the interface, a clique of the tree that contains it.
 std::vector<double> LinkedTrees::project(const Interface& interface, const LinkedTree& tree,
                                          std::span<const int> hosts) const {
   const RootedCliques& cliques = interface.cliques;

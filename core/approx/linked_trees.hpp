@@ -23,7 +23,7 @@ class RankedFactors {
   std::span<const int> scope(int factor) const { return scopes_[factor]; }
   const double* table(int factor) const { return tables_.data() + firsts_[factor]; }
   std::span<const int> bucket(int rank) const { return buckets_[rank]; }
-  // Number of cells of the largest factor, or of values of a variable if that is larger.
+  // Largest number of cells of a factor, or of states of a variable.
   i64 most_cells() const { return most_cells_; }
 
  private:
@@ -33,7 +33,7 @@ class RankedFactors {
   i64 most_cells_ = 1;
 };
 
-// Weights of variables' states from later factors.
+// Weights of states, for some variables: a forecast of the effect of later factors.
 class Forecasts {
  public:
   explicit Forecasts(std::size_t variables) : entries_(variables) {}
@@ -42,7 +42,7 @@ class Forecasts {
     entries_[variable].emplace_back(rank, std::move(weights));
   }
   bool has(int variable) const { return !entries_[variable].empty(); }
-  // Weights of the forecast that is nearest to a rank.
+  // Weights of the variable's forecast whose rank is nearest to `rank`.
   std::span<const double> at(int variable, int rank) const;
 
  private:
@@ -59,12 +59,13 @@ struct Interface {
   std::vector<double> forward, backward;
   double forward_scale = 0, backward_scale = 0;
 
-  // Sets the factors of one direction to `smoothed` over those of the other one, so that both multiply to `smoothed`.
+  // Divides `smoothed` by the factors of the other direction and keeps the quotient, so that both directions multiply
+  // to `smoothed`.
   void set_forward(std::vector<double> smoothed);
   void set_backward(std::vector<double> smoothed);
 };
 
-// A finished tree of cliques. Interfaces have the number of the tree before them.
+// A finished tree of cliques. `inputs`: numbers of the trees whose outputs are its inputs.
 struct LinkedTree {
   struct Member {  // a factor or a variable, and its clique
     int number, clique;
@@ -72,7 +73,7 @@ struct LinkedTree {
   RootedCliques cliques;
   int rank;  // rank of the elimination that ended the tree
   std::vector<Member> factors, eliminated;
-  std::vector<Member> weighted;  // variables with forecasts in the place of later trees
+  std::vector<Member> weighted;  // variables whose forecasts stand for later trees
   std::vector<int> inputs;
   std::unique_ptr<Interface> output;  // null: the last tree
 };
@@ -87,7 +88,8 @@ struct TreesTooLarge : std::runtime_error {
 // The trees and the approximate distributions between them.
 class LinkedTrees {
  public:
-  // `forecasts`: weights from other trees for the approximations; nullptr: earlier factors alone.
+  // `forecasts`: weights, from another sequence of trees, by which fronts are approximated; nullptr if earlier factors
+  // alone count.
   LinkedTrees(std::shared_ptr<const RankedFactors> factors, i64 most_cells, double most_bytes,
               std::shared_ptr<const Forecasts> forecasts);
 

@@ -8,28 +8,29 @@
 
 namespace elimina::approx {
 
-// Numbers of variables are drawn from the highest down. A row holds the samples' states of one variable.
+// Variables are drawn from the highest number down. A row holds the samples' states of one variable.
 class Particles {
  public:
-  // `max_samples`: size of a group. `last_uses`: for each number, the lowest bucket that reads its states, or the
-  // number itself.
+  // `max_samples`: largest number of samples of a group. `last_uses`: for each variable, the lowest bucket that reads
+  // its states; its own number if none does.
   Particles(std::span<const i64> last_uses, i64 max_samples)
       : last_uses_(last_uses), shares_(std::size_t(max_samples)) {}
 
-  // Begins a group: states of the first row, distance of rows, and natural logarithms of the weights.
+  // Begins a group. `states`: the first row; `row`: distance of rows; `logs`: natural logarithms of the weights.
   void begin(std::int32_t* states, i64 row, std::span<double> logs);
 
-  // Notes that a number was drawn.
+  // Notes that the variable with this number was drawn.
   void add(i64 number) { read_.push_back(number); }
-  // Resamples if few samples have most of the weight; all weights are equal afterwards. `point`: a random number of at
-  // least 0 and below 1.
+  // Resamples if few samples have most of the weight; then all weights are equal. `number`: the variable drawn last;
+  // `point`: a random number of at least 0 and below 1.
   void resample_if_uneven(i64 number, double point);
-  // Gives each sample the states of its ancestors, and its whole weight. Returns the effective number of independent
-  // samples for the numbers drawn first.
+  // Replaces each sample's states by those of its ancestors, and multiplies its weight by the mean weight of past
+  // resamplings. Returns the effective number of independent samples for the variables drawn first.
   double finish();
 
  private:
-  // Writes shares of the weight to `shares_`. Returns the effective number of samples; 0 if all weights are 0.
+  // Writes each sample's share of the weights to `shares_`. Returns the effective number of samples; 0 if all weights
+  // are 0.
   double share_out();
   std::int32_t* row_of(i64 number) { return states_ + number * row_; }
 

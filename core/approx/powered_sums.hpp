@@ -1,4 +1,4 @@
-// Sums of powers of logarithms, over the columns of a block of a table: weight * log(sum exp(term / weight)).
+// Powered sums of logarithms, down each column of a block of a table: weight * log(sum exp(term / weight)).
 #pragma once
 #include <cstdint>
 #include <limits>
@@ -13,13 +13,14 @@ constexpr Share kWhole = 2147483647;
 
 constexpr double kLogOfZero = -std::numeric_limits<double>::infinity();
 
-// Sums the powers of each column of a block with `rows` rows, and overwrites the terms. A weight of 0 takes the largest
-// term. `shares`: shares of rows 1 and later, `share_stride` apart; nullptr: not wanted. `magnitudes`: raised to the
-// largest finite absolute value of each column's terms.
+// Writes the powered sum of each column of a block with `rows` rows to `sums`, and may overwrite the terms. For weight
+// 0, the sum is the largest term. `shares`: gets the share of each term in its column's sum, for rows 1 and later,
+// `share_stride` apart; nullptr if not wanted. `magnitudes`: raised to the largest finite absolute value of each
+// column's terms.
 void sum_powers(double* terms, i64 rows, i64 columns, double weight, double* sums, Share* shares, i64 share_stride,
                 double* magnitudes);
 
-// Splits the belief above each column into the rows' beliefs, by the shares of rows 1 and later.
+// Splits the belief `above` each column among its rows by the shares of rows 1 and later; row 0 gets the rest.
 void split_by_shares(const double* above, const Share* shares, i64 share_stride, i64 rows, i64 columns,
                      double* beliefs);
 

@@ -13,7 +13,6 @@ namespace {
 
 using Scope = std::vector<std::int32_t>;
 
-// Scopes without repetitions.
 using ScopeSet = std::set<Scope>;
 
 bool contains(std::span<const std::int32_t> whole, std::span<const std::int32_t> subset) {
@@ -43,7 +42,8 @@ class DisjointSets {
   std::size_t sets_;
 };
 
-// Sets `shared` to the variables that two scopes share; returns true if the first two of them are the given ones.
+// Sets `shared` to the variables that two scopes share; returns true if `first` and `second` are the first two of
+// these.
 bool intersect(std::span<const std::int32_t> scope, std::span<const std::int32_t> other, std::int32_t first,
                std::int32_t second, Scope& shared) {
   shared.clear();
@@ -260,7 +260,7 @@ ScopeList short_loops(std::size_t variables, const ScopeList& scopes, std::size_
     });
   };
   const auto is_full = [&] { return loops.count() >= max_loops; };
-  // Loops by their smallest variable: of three variables, u < v < w; of four, u is opposite to w, and v < x.
+  // Finds each loop from its smallest variable u: triangles u < v < w, and squares whose corner opposite to u is w.
   std::vector<Scope> between(variables);
   Scope opposite;
   for (std::int32_t u = 0; u < std::int32_t(variables) && !is_full() && !stopped(); ++u) {

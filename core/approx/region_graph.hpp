@@ -16,7 +16,7 @@ class RegionGraph {
   // 1, the regions are those of Bethe's approximation. Inner regions that change nothing are left out: their counting
   // number is 0, and the outer regions agree on them if they agree on the other inner regions. The graph stays
   // incomplete if regions and edges would have more than `max_members` variables in total, or when the thread is asked
-  // to stop. Scopes are sorted.
+  // to stop. The scopes of clusters must be sorted.
   RegionGraph(std::vector<std::int64_t> sizes, const ScopeList& clusters, std::size_t largest,
               std::int64_t max_members);
 
@@ -24,21 +24,21 @@ class RegionGraph {
   const std::vector<std::int64_t>& sizes() const { return sizes_; }
   const ScopeList& outer() const { return outer_; }
   const ScopeList& inner() const { return inner_; }
-  // Outer regions with an edge to each inner region: all that contain it, or, if its counting number is 0, one of each
-  // set of them that agrees by other inner regions.
+  // Outer regions with an edge to each inner region: all that contain it. If its counting number is 0, the other inner
+  // regions already make some of these agree; of each such set, one region has an edge.
   const ScopeList& parents() const { return parents_; }
   // Counting number of each inner region's entropy; 1 for an outer region.
   const std::vector<double>& counting_numbers() const { return counting_numbers_; }
 
-  // First outer region with all of these variables; -1: none.
+  // Number of the first outer region that contains the scope; -1 if none does.
   std::int64_t holder(std::span<const std::int32_t> scope) const;
 
-  // Numbers of cells of the outer regions, and of messages.
+  // Number of cells of the outer regions, and of all messages.
   double outer_cells() const;
   double message_cells() const;
 
-  // Larger clusters: unions of the outer regions around each inner region with at most `max_cells` cells, and the outer
-  // regions.
+  // Larger clusters: all outer regions; and the union of the outer regions around each inner region, if its counting
+  // number is not 0 and the union has at most `max_cells` cells.
   ScopeList grow(double max_cells) const;
 
  private:
@@ -56,8 +56,8 @@ class RegionGraph {
   std::vector<std::vector<std::int32_t>> intersections_;  // candidates for inner regions
 };
 
-// Variables of the chordless loops of three or four variables in the graph of pairs that share a scope, unless one
-// scope contains the loop; at most `max_loops` of them.
+// Chordless loops of three or four variables in the graph with an edge between any two variables of a scope, without
+// loops inside a scope; at most `max_loops` of them.
 ScopeList short_loops(std::size_t variables, const ScopeList& scopes, std::size_t max_loops);
 
 }  // namespace elimina::approx

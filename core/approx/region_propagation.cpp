@@ -175,11 +175,11 @@ double RegionPropagation::update(std::size_t number, double damping) {
   const std::int64_t cells = inner.cells, count = std::int64_t(inner.last - inner.first);
   double* belief = inner_logs_.data() + inner.begin;
   const double* tangent = is_tangent_ ? tangents_.data() + inner.begin : belief;
-  // The sum of the logarithms below is divided by at least 1; where the weight is smaller, the previous belief makes up
-  // the difference.
+  // The sum of logarithms below is divided by `weight`, at least 1. Its excess over `plain_weight` goes to `tangent`:
+  // the previous belief or, in the double loop, the tangent point.
   const double plain_weight = double(count) + inner.number;
   const double weight = std::max(1.0, is_tangent_ ? double(count) + inner.convex_number() : plain_weight);
-  // Marginals of the outer regions, and their logarithms.
+  // Marginals of the outer regions over the inner one's variables, and the logarithms of their inverses.
   margins_.assign(count * cells, 0.0);
   margin_logs_.resize(count * cells);
   for (std::int64_t k = 0; k < count; ++k) {
@@ -193,7 +193,8 @@ double RegionPropagation::update(std::size_t number, double damping) {
   }
   for (std::int64_t i = 0; i < count * cells; ++i) margin_logs_[i] = 1 / std::max(margins_[i], kLeastProbability);
   logarithms(margin_logs_.data(), count * cells);
-  // The belief's logarithm is a weighted mean of the marginals' logarithms minus those of the messages.
+  // The belief's logarithm: log marginal minus log message, summed over the outer regions, plus the share of `tangent`,
+  // all divided by `weight`.
   sums_.assign(cells, 0.0);
   for (std::int64_t k = 0; k < count; ++k) {
     const double* message = messages_.data() + edges_[inner.first + k].begin;
@@ -211,7 +212,8 @@ double RegionPropagation::update(std::size_t number, double damping) {
     belief[i] -= log_total;
     sums_[i] /= total;
   }
-  // The outer regions' marginals are replaced by the belief.
+  // Multiplies the outer regions' beliefs so that their marginals become the new belief or, with damping, move towards
+  // it.
   double change = 0;
   for (std::int64_t k = 0; k < count; ++k) {
     const Edge& edge = edges_[inner.first + k];

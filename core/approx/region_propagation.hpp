@@ -30,9 +30,9 @@ class RegionPropagation {
   bool run(double tolerance, double damping, std::uint64_t sweeps);
 
   // The double loop, which always converges: a tangent replaces the concave part of the free energy, and sweeps
-  // minimise the convex rest until regions agree within `precision` times the tangent's last move, or for at most
-  // `inner_sweeps`. The first call resets all messages. Returns true if all regions agree within `tolerance`, and false
-  // after about `sweeps` sweeps in total.
+  // minimise the convex sum until regions agree within `precision` times the last move of the tangent point, or for at
+  // most `inner_sweeps` sweeps. The first call resets all messages. Returns true if all regions agree within
+  // `tolerance`, and false after about `sweeps` sweeps in total.
   bool run_double_loop(double tolerance, double precision, std::uint64_t inner_sweeps, std::uint64_t sweeps);
 
   // Kikuchi's approximation of the sum's natural logarithm.
@@ -88,7 +88,7 @@ class RegionPropagation {
   std::vector<double> logs_;                   // logarithms of the factors
   std::vector<double> beliefs_;                // beliefs of the outer regions
   std::vector<double> messages_;               // logarithms; minus infinity: forbidden
-  std::vector<double> inner_logs_, tangents_;  // logarithms of beliefs and tangent points
+  std::vector<double> inner_logs_, tangents_;  // logarithms of the inner regions' beliefs; tangent points
   std::vector<double> margins_, margin_logs_, sums_, table_;
   double residual_ = 1;
   std::uint64_t sweeps_ = 0;

@@ -69,7 +69,7 @@ Sampler::Sampler(std::span<const double> arena, std::span<const i64> words, std:
   }
   last_uses_.resize(sizes_.size());
   std::iota(last_uses_.begin(), last_uses_.end(), i64{0});
-  // At its sender, a message has the stride of its home's variable, too: that variable has been drawn by then.
+  // A sent message also has a stride along its home's variable, because that variable is drawn before the sender's.
   const auto table_of = [&](std::size_t at, bool is_sent) {
     const i64 begin = i64(strides_.size());
     if (is_sent && words[at + 1] >= 0) strides_.push_back({words[at + 1], words[at + 2]});
@@ -143,7 +143,7 @@ void Sampler::draw_bucket(i64 number, Block& block) const {
     const double total = block.totals[std::size_t(lane)];
     if (!(total > 0)) continue;
     double remaining = total * unit_interval(mixed(block.keys[std::size_t(lane)] + kOdd * u64(number + 1)));
-    // Rounding may leave a remainder beyond the last possible value, which is then taken.
+    // Rounding may leave a remainder after the last possible state, which is then taken.
     for (i64 x = 0; x < sizes_[std::size_t(number)]; ++x) {
       const double share = block.values[std::size_t(x * block.count + lane)];
       if (!(share > 0)) continue;

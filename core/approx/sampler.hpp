@@ -10,10 +10,9 @@ namespace elimina::approx {
 
 // A bucket's tables are over its variable and variables with higher numbers, and the highest number is drawn first. A
 // variable is drawn in proportion to the product of its bucket's tables, which hold natural logarithms.
-//
-// A weighted bucket multiplies the sample's weight by the sum of that product over its variable, and divides it by the
-// messages of the bucket. If these are messages of weighted mini-buckets, the quotient is at most 1 (Hoelder's
-// inequality). The bucket of a variable that was eliminated exactly needs no weight: the sum is its message.
+// A weighted bucket multiplies the sample's weight by (sum of that product over its variable) / (product of the
+// messages that the bucket has sent). If weighted mini-buckets sent them, this quotient is at most 1 (Hoelder's
+// inequality). The bucket of a variable that was eliminated exactly needs no weight: the quotient is 1.
 class Sampler {
  public:
   // `words`: for each table its offset in the arena, its home (the number of the bucket that reads it; -1: a constant),
@@ -26,8 +25,8 @@ class Sampler {
   // Draws samples in groups of `group`. Random numbers depend only on the seed, the sample's number (from `start` on)
   // and the variable. The samples of a group are a particle filter: if few of them have most of the weight, they are
   // resampled. The mean of a group's weights stays unbiased, and groups are independent. In groups of 1, samples are
-  // independent. `states`: a row for each number; `logs`: the natural logarithm of each sample's weight is added to
-  // these; minus infinity if no value was possible; `sizes`: for each group, the effective number of independent
+  // independent. `states`: a row for each variable. `logs`: the natural logarithm of each sample's weight is added; it
+  // is minus infinity if a variable had no possible state. `sizes`: for each group, the effective number of independent
   // samples for the variables that were drawn first; not written for groups of 1.
   void draw(u64 seed, u64 start, i64 group, std::span<std::int32_t> states, std::span<double> logs,
             std::span<double> sizes, int threads) const;
@@ -51,13 +50,14 @@ class Sampler {
   };
   struct Block;
 
-  // Calls `work(block, number of its first sample, is_to_end)` for blocks of at most `block_samples` samples, until it
-  // returns false. The function `is_to_end` returns true on a stop request.
+  // Calls `work(block, number of its first sample, is_to_end)` for blocks of at most `block_samples` samples. A thread
+  // ends when `work` returns false. The function `is_to_end` returns true on a stop request, after which Stopped is
+  // thrown.
   template <class Work>
   void for_blocks(std::span<std::int32_t> states, std::span<double> logs, i64 block_samples, int threads,
                   Work work) const;
-  // Distribution of the bucket for each sample of a block: values over the largest one, their sum, and the logarithm of
-  // the weight.
+  // Computes the bucket's distribution for each sample of a block: values over the largest one, their sum, and the
+  // logarithm of that sum's factor of the weight (0 if the bucket is not weighted).
   void share_out(i64 number, Block& block) const;
   void draw_bucket(i64 number, Block& block) const;
   void weigh_bucket(i64 number, Block& block) const;
@@ -68,7 +68,7 @@ class Sampler {
   std::vector<i64> sizes_;
   i64 first_, last_, largest_ = 1;
   std::vector<Bucket> buckets_;  // buckets from `first_` on
-  std::vector<i64> last_uses_;   // for each number, the lowest bucket that reads it, or the number itself
+  std::vector<i64> last_uses_;   // for each variable, the lowest bucket that reads its state, or its number
   std::vector<Table> tables_, messages_;
   std::vector<Stride> strides_;
 };
@@ -76,12 +76,12 @@ class Sampler {
 // Sums of samples' weights by the states of variables, one variable after another.
 struct StateSums {
   std::span<double> weights;   // sum of the weights of samples with the state, for one fold after another
-  std::span<double> squares;   // sum of squares of a group's weight with the state
-  std::span<double> products;  // sum of products of a group's weight with the state and its whole weight
+  std::span<double> squares;   // sum over groups of the squared weight of samples with the state
+  std::span<double> products;  // sum over groups of that weight times the group's whole weight
 };
 
-// Adds the weights of samples in groups of `group`, each group to the next fold. `starts`: position of the first state
-// of each row of `states`; `first`: number of the first group.
+// Adds the weights of samples in groups of `group`, each group to the next fold. `starts`: position in the sums of the
+// first state of each variable, that is, row of `states`; `first`: number of the first group.
 void add_weights(std::span<const std::int32_t> states, std::span<const double> weights, i64 group, i64 first,
                  std::span<const i64> starts, StateSums sums);
 

@@ -22,7 +22,7 @@ void set_runs(Runs& runs, std::span<const std::int32_t> whole, std::span<const s
   std::int64_t stride = 1;
   std::size_t axis = whole.size();
   for (std::size_t i = subscope.size(); i-- > 0;) {
-    // In most calls, both have the same order, so the search for an axis begins where the last one ended.
+    // In most calls, both scopes have the same order, so the search for an axis begins where the last one ended.
     do axis = (axis == 0 ? whole.size() : axis) - 1;
     while (whole[axis] != subscope[i]);
     strides[axis] = stride;

@@ -24,23 +24,24 @@ struct ScopeList {
   }
 };
 
-// A table with merged runs of axes: the other table has all axes of a run, or none.
+// Axes of a table, merged into runs: another table over some of its variables has all axes of a run, or none.
 struct Runs {
   std::vector<std::int64_t> sizes, strides;  // slow to fast; strides in the other table, 0 where it lacks the axes
 
   auto operator<=>(const Runs&) const = default;
 };
 
-// Number of cells of a table; at most 2^62.
+// Number of cells of a table, capped at 2^62.
 std::int64_t cells_of(std::span<const std::int32_t> scope, std::span<const std::int64_t> sizes);
 
-// Runs of a table over `whole`, slow to fast, for a table over some of its variables.
+// Runs of a table over `whole`, slow to fast, with the other table over `subscope`, some of these variables.
 void set_runs(Runs& runs, std::span<const std::int32_t> whole, std::span<const std::int32_t> subscope,
               std::span<const std::int64_t> sizes);
 Runs runs_of(std::span<const std::int32_t> whole, std::span<const std::int32_t> subscope,
              std::span<const std::int64_t> sizes);
 
-// Calls work(first cell of a fast run, its cell in the other table) for each run; a run has `runs.sizes.back()` cells.
+// Calls work(first cell of a fast run, the corresponding cell of the other table) for each fast run; a fast run has
+// `runs.sizes.back()` cells.
 template <class Work>
 [[gnu::always_inline]] inline void for_rows(const Runs& runs, Work work) {
   const std::size_t axes = runs.sizes.size();
@@ -63,7 +64,7 @@ template <class Work>
   }
 }
 
-// Overwrites a table with another one, repeated along its other axes.
+// Overwrites a table with another one, repeated along the axes that the other one lacks.
 void set_to(double* table, const Runs& runs, const double* factor);
 
 // Multiplies a table by another one.
@@ -72,13 +73,13 @@ void multiply_by(double* table, const Runs& runs, const double* factor);
 // Adds another table to a table.
 void add_to(double* table, const Runs& runs, const double* term);
 
-// Adds the sums of a table's cells to another table.
+// Sums a table over the axes that another table lacks, and adds the sums to that table.
 void add_up(const double* table, const Runs& runs, double* sums);
 
 // Multiplies a table by another one without prepared runs, for tables that are combined only once.
 void multiply_by(double* table, std::span<const std::int32_t> whole, const double* factor,
                  std::span<const std::int32_t> subscope, std::span<const std::int64_t> sizes);
-// Overwrites a table with another one, repeated along its other axes.
+// Overwrites a table with another one, repeated along the axes that the other one lacks.
 void spread(double* table, std::span<const std::int32_t> whole, const double* factor,
             std::span<const std::int32_t> axes, std::span<const std::int64_t> sizes);
 void add_up(const double* table, std::span<const std::int32_t> whole, double* sums,

@@ -7,14 +7,14 @@
 
 namespace elimina::approx {
 
-// Below this value, an exponential counts as 0: it would not change a sum, and products of larger ones stay normal
-// numbers.
+// Below this value, an exponential counts as 0: it would not change a sum. The product of two exponentials above it is
+// a normal number.
 constexpr double kLeastExponent = -300;
 
 // ln(2) in two parts; the first ends with zero bits, so that its product with an exponent is exact.
 constexpr double kLogOfTwo = 6.93147180369123816490e-01, kLogOfTwoRest = 1.90821492927058770002e-10;
 
-// exp(x) for x <= 0 within a few units in the last place; 0 up to the least exponent.
+// exp(x) for x <= 0 within a few units in the last place; 0 for x <= kLeastExponent.
 inline double exponential(double x) {
   constexpr double shift = 6755399441055744.0;                     // 1.5 * 2^52: adding it rounds to an integer
   const double bounded = x > kLeastExponent ? x : kLeastExponent;  // also replaces NaN
@@ -75,7 +75,7 @@ inline double logarithm_of_successor(double x) {
   return (is_large ? kLogOfTwo : 0) + (logarithm_of_ratio(s) + (is_large ? kLogOfTwoRest : 0));
 }
 
-// exp of numbers up to 0, and log of numbers of at least 1, in place.
+// Replace values of at most 0 by their exponentials, and values of at least 1 by their logarithms.
 void exponentials(double* values, i64 count);
 void logarithms(double* values, i64 count);
 

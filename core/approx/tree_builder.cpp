@@ -190,7 +190,7 @@ TreeBuilder::Growing TreeBuilder::home(std::span<const int> scope) {
   for (const int v : scope)
     if (homes_[v] && std::ranges::find(trees, homes_[v]) == trees.end()) trees.push_back(homes_[v]);
   if (trees.empty()) return std::make_shared<GrowingTree>(holders_);
-  // The largest one stays, so that each clique moves only a few times.
+  // The largest tree stays, so that each clique moves only a few times.
   const Growing heir = *std::ranges::max_element(trees, {}, [](const Growing& tree) { return tree->size(); });
   for (const Growing& other : trees) {
     if (other == heir) continue;
@@ -206,8 +206,8 @@ void TreeBuilder::move(const GrowingTree& cliques, const Growing& home) {
       for (const int v : cliques.scope(number)) homes_[v] = home;
 }
 
-// Returns a clique of the front with these variables, in `tree` or, if this would be too large, in a next tree; `tree`
-// then becomes the next one.
+// Returns a clique of the front with these variables. If that clique would be too large, `tree` becomes the next tree,
+// and the clique belongs to it.
 int TreeBuilder::gather(Growing& tree, std::span<const int> shared) {
   for (;;) {
     std::vector<int> candidates;
@@ -227,8 +227,8 @@ int TreeBuilder::gather(Growing& tree, std::span<const int> shared) {
   }
 }
 
-// Removes dependences from a front until the clique with most of these variables can get another of them, if it lacks
-// some.
+// Removes dependences from a front until the clique with most of the variables `shared` lacks none of them, or can get
+// one that it lacks.
 void TreeBuilder::shorten(CliqueFront& front, std::span<const int> shared) {
   for (;;) {
     std::vector<int> candidates;
@@ -285,7 +285,7 @@ int TreeBuilder::oversized(std::span<const Scope> scopes) const {
   return first == scopes.end() ? -1 : int(first - scopes.begin());
 }
 
-// Sums out a variable; all its factors are in its tree.
+// Eliminates a variable; its tree has all its factors.
 void TreeBuilder::eliminate(int variable) {
   Growing tree = homes_[variable];
   if (!tree) {
@@ -310,7 +310,7 @@ void TreeBuilder::eliminate(int variable) {
   if (!tree->has_front()) complete(*tree, positions, false);
 }
 
-// Calibrates a finished tree, and returns its number.
+// Adds a growing tree to the finished ones, calibrates it, and returns its number.
 int TreeBuilder::complete(GrowingTree& growing, std::vector<int>& positions, bool is_closed) {
   std::vector<std::pair<int, int>> weighted;  // variables of the front, each with its last clique
   if (is_closed && result_.forecasts_) {

@@ -18,11 +18,11 @@ class GrowingTree : public CliqueForest {
   void widen(int number, Scope scope);
   void add_factor(int factor, int clique) { factors_.push_back({factor, clique}); }
   // Adds the cliques of an approximated front, and makes them the targets of `interface`, the output of the previous
-  // tree, whose number is `input`. `positions`: of the front's cliques in the interface.
+  // tree, whose number is `input`. `positions`: position in the interface of each clique of the front.
   void begin(const CliqueFront& front, std::span<const int> positions, int input, Interface& interface);
   // Adds the cliques, factors and inputs of another tree.
   void merge(const GrowingTree& other, std::vector<LinkedTree>& trees);
-  // Joins the cliques with a variable, and leaves the join without it in the front.
+  // Joins the cliques with the variable; the front keeps the join without the variable.
   void eliminate(int variable, const Scope& scope);
   // Carries a variable along a path to the path's first clique. `needs`: for each clique but the last, the scope that
   // it gets, or that a new clique beside it gets.

@@ -12,13 +12,14 @@
 namespace elimina::approx {
 namespace {
 
-// Largest number of cells in a block, which then fits the first cache; a block has at least one axis.
+// Largest number of cells in a block, which then fits the first cache; blocks with a single axis of columns may have
+// more.
 constexpr i64 kBlockCells = 1024;
 
 // Largest error of a term of a sum, and of a logarithm of a sum of exponentials, in units in the last place.
 constexpr double kUlps = 8;
 
-// Limits on the logarithm of a weight's size: beyond them the bound hardly changes, and rounding grows.
+// Limits on the logarithm of a weight's absolute value: beyond them the bound hardly changes, and rounding grows.
 constexpr double kLeastLog = -9, kMostLog = 6;
 
 // Offsets of the messages; each one lives from its node to the node's parent.
@@ -353,7 +354,8 @@ void WeightedMiniBuckets::build(int node, i64 row) {
   }
 }
 
-// Eliminates a node's variable.
+// Eliminates a node's variable; keeps the shares of its states or, without `keeps_shares`, its message in single
+// precision.
 void WeightedMiniBuckets::send(int node, bool keeps_shares) {
   const i64 columns = blocks_[node].columns, size = sizes_[variables_[node]];
   const double weight = weights_[node];

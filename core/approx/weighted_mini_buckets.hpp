@@ -10,11 +10,10 @@
 
 namespace elimina::approx {
 
-// Bounds log sum prod f by Hoelder's inequality: each mini-bucket r of a variable sums the powers 1 / w_r, where the
-// weights of a variable's mini-buckets add up to its total weight (1; for a maximised variable, a small number or 0).
-// If all weights are positive, the bound is an upper one; if one is positive and the others negative, a lower one.
-// Shifts move costs between the mini-buckets of a variable.
-//
+// Bounds log sum prod f by Hoelder's inequality: mini-bucket r of a variable x sends (sum_x prod f^(1 / w_r))^w_r,
+// where the weights of a variable's mini-buckets add up to its total weight (1; for a maximised variable, a small
+// number or 0). If all weights are positive, the bound is an upper one; if one is positive and the others negative, a
+// lower one. Shifts move costs between the mini-buckets of a variable.
 // Messages of the upward pass, and beliefs of separators in the downward pass, live only from a node to its parent. For
 // each node, the shares of its variable's states are kept between the passes.
 class WeightedMiniBuckets {
@@ -24,30 +23,31 @@ class WeightedMiniBuckets {
   WeightedMiniBuckets(const plan::PlannedTree& tree, std::vector<double> values, std::vector<double> weights,
                       int shared);
 
-  // Parameters: the shifts of all mini-buckets of partitioned buckets, then the logarithms of the sizes of their
-  // weights.
+  // Parameters: the shifts of all mini-buckets of partitioned buckets, then the logarithms of the absolute values of
+  // their weights (if all of a bucket's weights are positive, before division by their sum).
   i64 parameters() const { return shifts_ + i64(divided_.size()); }
   std::size_t variables() const { return sizes_.size(); }
   i64 shifts() const { return shifts_; }
   std::vector<double> initial() const;
 
-  // Parameters from mini-buckets along the same order with another i-bound: shifts and weights go to the mini-buckets
-  // that share most variables.
+  // Parameters from mini-buckets along the same order with another i-bound: each shift and weight goes to the
+  // mini-bucket that shares most variables with its own.
   std::vector<double> continued(const WeightedMiniBuckets& other, std::span<const double> parameters) const;
 
   // Sets the total weight of each variable, by position in the order.
   void set_totals(std::span<const double> totals);
 
-  // Fixes variables, by position in the order (-1: summed out); the bound then holds for a part of the sum.
+  // Conditions on variables, by position in the order (-1: summed out): the bound then holds for the sum over the other
+  // variables.
   void fix(std::span<const int> values) { fixed_.assign(values.begin(), values.end()); }
 
-  // Assignments, by position in the order, decoded from the messages of the last evaluation without gradient, the
-  // variable eliminated last first. The first one has the best values, the others are drawn in proportion to their
-  // shares.
+  // Assignments, by position in the order, decoded from the messages of the last evaluation without gradient, from the
+  // variable eliminated last to the first. The first assignment has the best values, the others are drawn in proportion
+  // to their shares.
   std::vector<int> decode(int count, std::uint64_t seed) const;
 
-  // Bound at some parameters (shifts of a bucket are unrestricted: their mean is subtracted). `gradient`: nullptr: not
-  // wanted.
+  // Bound at some parameters (shifts of a bucket are unrestricted: their mean is subtracted). `gradient`: nullptr if
+  // not wanted.
   double evaluate(std::span<const double> parameters, std::vector<double>* gradient);
 
   // Marginals of each variable of the order after an evaluation with gradient: mean of its mini-buckets' beliefs, one
@@ -110,7 +110,7 @@ class WeightedMiniBuckets {
   std::vector<double> totals_;         // total weight of each group
   std::vector<double> shifted_;        // the shifts minus their means
   std::vector<double> initial_sizes_;  // initial logarithms of the sizes of weights
-  std::vector<int> positive_;          // number of each group's positive weight; -1: all are positive
+  std::vector<int> positive_;          // position in divided_ of each group's positive weight; -1: all are positive
   std::vector<double> marginals_;
   std::vector<i64> marginal_begin_;
   std::vector<int> copies_;
