@@ -8,19 +8,21 @@ namespace elimina::network {
 
 namespace {
 
-// Sizes of level 0, and factors from each level to the next. A neighbourhood visits at most some millions of cells.
+// Largest number of cells of a table, and number of variables, at level 0; factors of both from each level to the next.
+// Even a neighbourhood of the last level visits only some millions of cells.
 constexpr double first_cells = 1 << 6, more_cells = 4;
 constexpr double first_variables = 32, more_variables = 2, most_variables = 1024;
 constexpr int last_level = 5;
 constexpr int patience = 8;  // neighbourhoods of a level without a better solution
 
-// A message in a cluster's table, or a factor: strides along the cluster's variables, and the first cell.
+// Layout of a message or of a factor in a cluster's table: its strides along the cluster's variables, and its first
+// cell.
 struct Strided {
   std::vector<std::int64_t> strides;  // stride along each variable of the cluster
   std::int64_t at;
 };
 
-// Calls a function with each cell of a table of these sizes, and with the offset by the strides.
+// Calls a function with each cell of a table of these sizes, and with the corresponding offset of `from`.
 template <class Visit>
 void for_each_offset(const std::vector<int>& sizes, const Strided& from, Visit visit) {
   std::vector<int> digit(sizes.size(), 0);
@@ -41,8 +43,8 @@ void for_each_offset(const std::vector<int>& sizes, const Strided& from, Visit v
 
 }  // namespace
 
-// Gives the neighbourhood's variables their best values, while all others keep theirs. Ties are broken at random, so
-// that the search moves between solutions of one cost. Returns false if it was stopped.
+// Gives the neighbourhood's variables the best values for the current values of all others. Ties are broken at random,
+// so that the search moves between solutions of equal cost. Returns false on a stop request.
 bool LocalSearch::solve(const Neighbourhood& neighbourhood) {
   const auto& [order, separators] = neighbourhood;
   const std::size_t length = order.size();

@@ -9,7 +9,7 @@ namespace elimina::network {
 
 namespace {
 
-// A graph whose vertices are eliminated or removed, with a row of bits for each.
+// A graph from which vertices are eliminated or taken out. The neighbours of each vertex are a row of bits.
 class Shrinking {
  public:
   Shrinking(std::vector<double> logs)
@@ -79,7 +79,7 @@ Neighbourhoods::Neighbourhoods(const View& view) : neighbours_(view.sizes.size()
   }
 }
 
-// Draws connected variables around a random one, and around further ones if its component is too small.
+// Draws connected variables around a random one, and around further ones while components are too small.
 std::vector<Var> Neighbourhoods::connected(std::size_t variables, std::mt19937_64& random) {
   std::vector<Var> region, waiting;
   const std::size_t wanted = std::min(variables, logs_.size());

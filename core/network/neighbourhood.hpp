@@ -20,8 +20,8 @@ class Neighbourhoods {
  public:
   explicit Neighbourhoods(const View& view);
 
-  // Draws a neighbourhood from a connected part of the graph with `variables` variables. Random variables leave it
-  // while elimination needs a table of more than `cells` cells.
+  // Draws `variables` variables, connected where possible. While elimination needs a table of more than `cells` cells,
+  // one of them is dropped at random; those with many neighbours are likelier.
   Neighbourhood draw(std::size_t variables, double cells, std::mt19937_64& random);
 
  private:
@@ -29,7 +29,7 @@ class Neighbourhoods {
 
   std::vector<double> logs_;  // logarithms of the sizes
   std::vector<std::vector<Var>> neighbours_;
-  std::vector<int> position_;  // position in the region; -1: outside
+  std::vector<int> position_;  // position of each variable in the region; -1: outside
 };
 
 }  // namespace elimina::network

@@ -53,7 +53,6 @@ struct Network {
   // Functions and positions of each variable.
   std::vector<std::vector<Occurrence>> touching() const;
 
-  // View of the functions.
   View view() const;
 };
 

@@ -15,7 +15,7 @@ constexpr std::size_t most_neighbours = 3;
 constexpr std::size_t most_cells = 1 << 18;  // largest number of cells of a bucket, which take about a millisecond
 // Largest number of cells of a function to which variables are added: soft local consistency reads no larger ones.
 constexpr std::size_t most_joined = 1 << 12;
-constexpr std::size_t most_functions = 64;  // largest number of functions of a variable that another one may determine
+constexpr std::size_t most_functions = 64;  // largest number of functions of a variable to be assigned or replaced
 
 std::size_t cells_of(const std::vector<int>& size, const std::vector<Var>& scope) {
   std::size_t cells = 1;
@@ -39,7 +39,7 @@ std::size_t offset(const std::vector<int>& digit, const std::vector<std::size_t>
   return std::inner_product(digit.begin(), digit.end(), stride.begin(), std::size_t{0});
 }
 
-// True if the function is the same for all values of a position.
+// True if the function does not depend on the variable at position `p`.
 bool is_independent(const Function& f, int p, int size) {
   const std::size_t step = f.stride[p], block = step * static_cast<std::size_t>(size);
   for (std::size_t start = 0; start < f.cost.size(); start += block)
@@ -102,7 +102,7 @@ class Reduction::Work {
     return sum_out(v);
   }
 
-  // Eliminates a variable with one allowed value; none if it has several, or too many functions.
+  // Eliminates a variable with exactly one allowed value; nullopt if it has none or several, or too many functions.
   std::optional<Eliminated> assign(Var v) {
     int value = -1;
     for (int x = 0; x < network_.size[v]; ++x) {
@@ -116,8 +116,8 @@ class Reduction::Work {
     return Eliminated{v, {}, {value}};
   }
 
-  // Replaces a variable by a neighbour that determines it; none if no neighbour does, or the variable has too many
-  // functions.
+  // Replaces a variable by a neighbour that determines it; nullopt if no neighbour does, a function would become too
+  // large, or the variable has too many functions.
   std::optional<Eliminated> replace(Var v) {
     if (functions(v).size() > most_functions) return std::nullopt;
     for (const int i : functions(v)) {
@@ -160,7 +160,7 @@ class Reduction::Work {
     return true;
   }
 
-  // A scope with another variable, or none (-1), in the place of v.
+  // The scope with u in the place of v; without v if u is -1 or already in the scope.
   static std::vector<Var> replaced(const std::vector<Var>& scope, Var v, Var u) {
     std::vector<Var> result;
     const bool is_there = u < 0 || std::find(scope.begin(), scope.end(), u) != scope.end();
@@ -170,7 +170,7 @@ class Reduction::Work {
     return result;
   }
 
-  // Adds a function in which v is replaced by its value for each u (or by one value, u = -1).
+  // Adds a function in which v takes `value[y]` for each value y of u, or `value[0]` if u is -1.
   void put(Var v, Var u, const std::vector<int>& value, const Function& f) {
     const std::vector<Var> scope = replaced(f.scope, v, u);
     const auto stride = strides(f, scope);
@@ -188,8 +188,8 @@ class Reduction::Work {
     else add(std::move(single.functions[0]));
   }
 
-  // Eliminates a variable with few neighbours: the minimum over its values is a function of the neighbours. None if it
-  // has more neighbours, or the bucket too many cells.
+  // Eliminates a variable with few neighbours: the minimum over its values is a function of the neighbours. Returns
+  // nullopt if the variable has more neighbours, or the bucket too many cells.
   std::optional<Eliminated> sum_out(Var v) {
     const std::vector<Var> scope = neighbours(v);
     const auto size = static_cast<std::size_t>(network_.size[v]);
@@ -242,10 +242,10 @@ class Reduction::Work {
     return result;
   }
 
-  // Functions of a variable with other variables; removed functions leave the list one by one.
+  // Functions of a variable with others. Each call drops removed functions from the front of the list.
   const std::vector<int>& functions(Var v) {
     auto& list = touching_[v];
-    // Only the front of a long list is read, so only that loses removed functions.
+    // Only the front of a long list is read, so the rest may keep removed functions.
     const std::size_t max_visited = most_functions + most_neighbours;
     for (std::size_t k = 0; k < std::min(list.size(), max_visited);) {
       if (!network_.functions[list[k]].cost.empty()) {
@@ -302,7 +302,7 @@ class Reduction::Work {
     return std::move(single.functions[0]);
   }
 
-  // Forbids values without an allowed cell.
+  // Forbids values that have no allowed cell in the function.
   void forbid(const Function& f) {
     for (int p = 0; p < f.arity(); ++p) {
       std::vector<Cost> low(static_cast<std::size_t>(network_.size[f.scope[p]]), forbidden);

@@ -16,7 +16,7 @@ struct Numbers {
   Type type;
   double forbidden;
 
-  // Calls a function with a pointer to cells of their type.
+  // Calls a function with `cells` as a pointer to numbers of their type.
   template <class Visit>
   auto as_cells(const void* cells, Visit visit) const {
     switch (type) {
