@@ -15,7 +15,7 @@ namespace {
 // Tables of fewer variables are read directly.
 constexpr int least_counted = 5;
 
-// Positions are bits of a word.
+// Largest number of members of a clique: positions are bits of a word.
 constexpr std::size_t most_members = 64;
 
 // Largest number of values that a clique is chosen from, and of steps to choose all cliques (about half a second).
@@ -24,8 +24,8 @@ constexpr std::size_t most_candidates = 512, most_choices = std::size_t{1} << 28
 // A value of a variable with two values: twice the variable plus the value.
 using Literal = int;
 
-// True if exchanging the values of the first variable and of that at position `p` (or their opposites) does not change
-// the function.
+// True if the costs of (0, 1) and (1, 0) for the first variable and that at position `p` are always equal; with
+// `is_opposite`, those of (0, 0) and (1, 1).
 bool is_exchangeable(const Function& f, int p, bool is_opposite) {
   const std::size_t first = f.stride[0], other = f.stride[p], both = first + other;
   for (std::size_t cell = 0; cell < f.cost.size(); ++cell) {
@@ -114,7 +114,8 @@ class Cover {
       steps_ += others.size() + count;
     }
     while (clique.size() < most_members) {
-      // The next member conflicts with the most remaining candidates, because only these remain.
+      // The next member conflicts with the most remaining candidates, because only candidates in conflict with it
+      // remain.
       int max_shared = -1;
       std::size_t best = 0;
       for (std::size_t i = 0; i < count; ++i) {

@@ -6,14 +6,15 @@
 
 namespace elimina::consistency {
 
-// True if most functions forbid one pair of values of two two-valued variables, and nothing else.
+// True if most functions forbid one pair of values of two two-valued variables, and cost nothing otherwise.
 bool is_packing(const network::Network& model);
 
-// Replaces the table of all cells by a table of counts, if the function depends on a count alone.
+// Replaces the table of all cells by a table of counts if the function has at least five variables, all of them
+// two-valued, and depends on a count alone.
 void count(Function& f, const std::vector<int>& size);
 
-// Replaces functions that forbid one pair of values each: a function over a clique of such pairs allows at most one of
-// its values.
+// Replaces functions that forbid one pair of values each: for a clique of three or more values, all pairs of which are
+// forbidden, one function allows at most one of the values.
 void join_pairs(std::vector<Function>& functions, const std::vector<int>& size);
 
 }  // namespace elimina::consistency

@@ -9,8 +9,8 @@ namespace elimina::consistency {
 
 namespace {
 
-// Largest number of steps of a minimum over a variable's values for all values of its neighbours; more would take
-// longer than a node.
+// Largest number of steps of an elimination, one for each combination of values of the variable and its neighbours;
+// more would take longer than a node.
 constexpr std::size_t most_steps = 1 << 12;
 
 }  // namespace

@@ -9,7 +9,8 @@
 
 namespace elimina::consistency {
 
-// An open node: the first `length` decisions of a path, and one more. Its subtree is still to be searched.
+// An open node: the first `length` decisions of a path and, unless its variable is -1, the decision `last`. The node's
+// subtree is still to be searched.
 struct Open {
   Cost bound = 0;
   std::shared_ptr<const std::vector<Decision>> path;
@@ -19,7 +20,7 @@ struct Open {
 
 class Explorer {
  public:
-  // `count`: number of best solutions to find; if it is 1, a solution is followed by better ones only.
+  // `count`: number of best solutions to find; if it is 1, each solution must cost less than the one before.
   explicit Explorer(const Network& network, std::size_t count = 1)
       : network_(network), propagator_(network), extensions_(count), finds_one_(count == 1) {}
 
@@ -40,7 +41,7 @@ class Explorer {
 
   const std::vector<int>& solution() const { return solution_; }
 
-  // Returns to the root; returns the open nodes below the node, none if its subtree is complete.
+  // Goes back to the root. Returns the open nodes of the subtree that was searched; none if it is complete.
   std::vector<Open> release_open();
 
   // Tries these values first, wherever they have cost 0.
@@ -61,7 +62,7 @@ class Explorer {
  private:
   struct Frame {
     Decision decision;
-    std::size_t length;  // length of the common path
+    std::size_t length;  // length of the path before the decision
     Cost bound;
   };
 

@@ -9,7 +9,7 @@ namespace elimina::consistency {
 
 namespace {
 
-// Positions are bits of a word.
+// Largest number of variables of a function: positions are bits of a word.
 constexpr int most_arity = 64;
 
 Cost stored(Cost cost) { return cost < network::forbidden ? cost : forbidden; }

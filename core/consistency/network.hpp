@@ -39,8 +39,8 @@ struct Occurrence : network::Occurrence {
 
 // Variables are numbered by an order; costs are shifted towards the first ones.
 struct Network {
-  // Costs of the model are at least 0, and its variables are eliminated in the order. Throws std::invalid_argument if
-  // the order is incomplete, or a variable occurs twice in a scope.
+  // Costs of the model must be at least 0; `order` is its elimination order. Throws std::invalid_argument if the order
+  // is not a permutation of the variables, or a scope has a variable twice or more than 64 variables.
   Network(network::Network model, std::vector<Var> order);
 
   int count() const { return static_cast<int>(size.size()); }

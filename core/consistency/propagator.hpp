@@ -55,7 +55,7 @@ class Propagator {
   // An upper bound on `weight`, in constant time.
   double most_weight(Var v) const;
 
-  // Adds the weights learned since the last exchange to those of all threads, and takes over the sums.
+  // Adds the weights learned since the last exchange to `of_all`, the weights of all threads, and takes over the sums.
   void exchange_weights(std::vector<double>& of_all);
 
   // Cost of an assignment of remaining values, by the equivalent costs of the current state.
@@ -183,7 +183,7 @@ class Propagator {
   // A message: the minimum over the values of an eliminated variable, as a function of its neighbours.
   struct Message {
     Function function;
-    int origin = 0;  // function of the network that gets its conflicts
+    int origin = 0;  // function of the network whose weight rises with the message's conflicts
   };
   struct Mark {
     std::size_t eliminated, killed, messages, cells, lowered;

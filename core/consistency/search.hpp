@@ -18,8 +18,8 @@ struct Limits {
   double seconds;
   std::uint64_t nodes;
   std::size_t memory;  // approximate bytes of open nodes
-  // Called about five times a second from the calling thread, with the best solution if it is new (else null); false:
-  // stop.
+  // Called about five times a second from the calling thread, with the best solution if it is new (else null). Returns
+  // false to stop the search.
   std::function<bool(Cost lower, Cost best, std::uint64_t nodes, const std::vector<int>* value)> poll;
 };
 
@@ -54,7 +54,7 @@ class Search {
   std::size_t solution_count() const { return best_.solutions().size(); }
   Cost bound() const { return lower_; }
 
-  // Share of the tree that is searched, if both sides of a decision were equally large (P. Kilby and others,
+  // Share of the tree that has been searched, if the two sides of each decision are equally large (P. Kilby and others,
   // "Estimating search tree size", AAAI 2006).
   double progress() const;
   Cost top() const { return top_; }  // only cheaper solutions count

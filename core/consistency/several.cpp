@@ -5,8 +5,8 @@
 
 namespace elimina::consistency {
 
-// Moves all unary costs into the function, and moves back what remains after the amounts are taken. Returns false, and
-// moves nothing, if a shift would become too large.
+// Moves the unary costs of all other free variables into the function, and moves back what remains after the amounts
+// are taken. Returns false, and moves nothing, if a shift would become too large.
 bool Propagator::lend_all(const Occurrence& occurrence) {
   const Function& f = function(occurrence.function);
   for (int k = 0; k < f.arity(); ++k) {
@@ -49,7 +49,8 @@ void Propagator::give_back(const Function& f, int k) {
   }
 }
 
-// Least costs of a function for each value, plus the unary costs of the variables whose positions `with_unary` has.
+// Least cost of a function with each of the values, plus the unary costs of the variables at the positions in
+// `with_unary`.
 void Propagator::marginal(const Function& f, int p, std::span<const int> values, std::uint64_t with_unary) {
   if (f.is_counted) return marginal_of_count(f, p, values, with_unary);
   int count = 0;

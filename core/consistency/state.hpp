@@ -36,7 +36,7 @@ class State {
   void remove(Var v, int x);
   void assign(Var v, int x);
 
-  // Retires a variable, which keeps its values.
+  // Makes a variable no longer free, although it keeps its values.
   void retire(Var v);
 
   // Adds cells of cost 0, or removes the last ones.

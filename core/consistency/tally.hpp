@@ -9,7 +9,8 @@
 
 namespace elimina::consistency {
 
-// All free variables take their uncounted value, except those with the least differences, as many as the count needs.
+// The least cost with each count: the free variables with the least differences take their counted value, and all
+// others their other one. A difference is the cost of the counted value minus that of the other.
 class Tally {
  public:
   void start(const Function& f) {
@@ -25,7 +26,7 @@ class Tally {
     sum_ += cost;
   }
 
-  // Adds a free variable by the costs of its values.
+  // Adds a free variable. `with`: cost of its counted value; `without`: cost of its other value.
   void add(Cost with, Cost without) {
     sum_ += without;
     entries_.push_back({without, with - without});
@@ -41,7 +42,8 @@ class Tally {
     std::partial_sort(ranked_.begin(), ranked_.begin() + static_cast<std::ptrdiff_t>(kept_), ranked_.end());
   }
 
-  // Least cost of the function and all other variables, if this variable has its counted value, or the other one.
+  // Least cost of the function and of all variables but the i-th free one, which has its counted value if `counts` is
+  // true, else its other value.
   Cost least(std::size_t i, bool counts) const {
     Cost low = 4 * forbidden, sum = sum_ - entries_[i].without;
     std::size_t count = counted_ + counts;
