@@ -1,6 +1,6 @@
-// Numbers of threads that search below an assignment, so that other threads choose another one (M. Weill, "The ABDADA
-// distributed minimax search algorithm", ICCA Journal 19, 1996). Assignments that share a counter only make the choice
-// worse, not wrong.
+// Numbers of threads that search below an assignment, so that other threads choose another assignment (M. Weill, "The
+// ABDADA distributed minimax search algorithm", ICCA Journal 19, 1996). Assignments that share a counter only make the
+// choice worse, not wrong.
 #pragma once
 #include <array>
 #include <atomic>

@@ -103,8 +103,8 @@ std::size_t Cache::bucket_number(const Word* key) const {
   return static_cast<std::size_t>(static_cast<unsigned __int128>(hash) * active_ >> 64);
 }
 
-// The entries of a bucket move to two neighbours at the same or a later place. Going from the last bucket down
-// overwrites nothing. Entries of the upper half go beyond it, so that several threads may move them.
+// The entries of bucket i move to the buckets 2 i and 2 i + 1. Going from the last bucket down overwrites nothing.
+// Those of the upper half move beyond the old end, so that several threads may move them.
 void Cache::grow(int threads) {
   const std::size_t old = active_;
   active_ *= 2;

@@ -12,11 +12,12 @@ class Diver {
  public:
   Diver(const Problem& problem, const Cache& cache, std::uint64_t seed);
 
-  // True if the search has done enough for another dive, so that dives take a small part of its time.
+  // True if the search has done enough for another dive, so that dives take a small part of the search's time.
   bool is_due(std::uint64_t nodes) const { return nodes >= next_; }
 
-  // Returns the best solution of a local search. It starts with a new dive in every other call and in the first four,
-  // and continues in the others. Every other dive is random, the more so the wider the gap.
+  // Returns the best solution of a local search. It starts with a new dive in the first four calls and in every other
+  // call after these, and continues in the rest. Every other dive is random, the more so the wider the gap between the
+  // bounds.
   std::vector<int> solution(double gap);
 
  private:

@@ -10,7 +10,8 @@ class Path {
  public:
   explicit Path(const Problem& problem);
 
-  // Cost of the bucket's factors and a bound on the subtree, for each value of a variable with assigned ancestors.
+  // Sets, for each value of a variable with assigned ancestors, the cost of the bucket's factors and a bound on the
+  // subtree.
   void expand(Var v, double* cost, double* bound);
 
   // Gives a value to an expanded variable.

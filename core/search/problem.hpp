@@ -27,8 +27,8 @@ struct Arena : network::Numbers {
   }
 };
 
-// A factor, or a message of the variable `origin`, over its home and ancestors of the home; its home is the root if it
-// has no variables.
+// A factor, or a message that the variable `origin` sends. Its variables are its home and ancestors of the home; the
+// root is the home of a table without variables.
 struct Table {
   Var home, origin;  // origin -1: a factor
   std::int64_t offset, stride;

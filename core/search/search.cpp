@@ -127,7 +127,7 @@ class Run {
     changed_.notify_all();
   }
 
-  // The root is solved: its value is the optimum, or no solution is below the limit.
+  // Called when the root is decided: its bound is the optimum, or no solution is below the limit.
   void finish(Searcher& searcher, double below) {
     const double upper = upper_;
     if (searcher.lower() >= limit(upper)) {
@@ -151,7 +151,7 @@ class Run {
     return std::min(limit(upper_), lower_ + width_);
   }
 
-  // Doubles the step, unless the iteration was most of the work so far: the next one would be most of it again.
+  // Doubles the step unless the iteration took most nodes so far: the next one would take most of them again.
   void widen(double below) {
     const std::lock_guard lock(mutex_);
     if (below <= last_limit_) return;

@@ -12,7 +12,7 @@ namespace elimina::search {
 using Poll = std::function<bool(double lower, double upper, std::uint64_t nodes, const std::vector<int>* value)>;
 
 struct Options {
-  double upper;            // only solutions below it count
+  double upper;            // only solutions below this cost count
   std::vector<int> start;  // an initial solution; may be empty
   double seconds;
   std::uint64_t nodes;  // number of expanded OR nodes and entered AND nodes

@@ -10,7 +10,8 @@ namespace {
 // Relative error of sums of fractions.
 constexpr double rounding = 1e-9;
 
-// Threads divide the values of a variable between them if its searches take at least so many nodes on average.
+// Least average number of nodes of the searches below a variable with which threads divide the variable's values among
+// themselves.
 constexpr std::uint64_t least_shared = 256;
 
 }  // namespace
@@ -101,7 +102,7 @@ bool Searcher::is_shared(Var v) const {
   return busy_ && !problem_.children[v].empty() && load_[v].nodes >= least_shared * load_[v].times;
 }
 
-// The value with the least bound among those that the fewest threads search.
+// The value with the least bound among those below the target that the fewest threads search.
 int Searcher::pick(Var v, double target) {
   const double* bounds = bound(v);
   Node& node = node_[v];

@@ -15,7 +15,7 @@ namespace elimina::search {
 // its values) are stored with the variable. No stack is needed: a return goes to the parent.
 class Searcher {
  public:
-  // Searches with a common cache divide the work by these counters; null: a single search.
+  // `busy`: counters by which searches with a common cache divide the work; null for a single search.
   Searcher(const Problem& problem, Cache& cache, Busy* busy);
   Searcher(const Searcher&) = delete;
   Searcher& operator=(const Searcher&) = delete;
@@ -26,17 +26,17 @@ class Searcher {
   // Continues for up to `nodes` further nodes; returns true once the search has ended.
   bool run(std::uint64_t nodes);
 
-  // At the end: true if a solution is below the limit; lower() is its cost.
+  // At the end: true if a solution is below the limit; its cost is then lower().
   bool solved() const { return node_[top_].solved; }
   int best() const { return node_[top_].best; }
 
   // Leaves subtrees that other searches have decided in the meantime.
   void skip();
 
-  // A lower bound on the first node, valid at any time.
+  // A lower bound on the node at which the search began, valid at any time.
   double lower() const;
 
-  // Stores the bounds along the path in the cache, and takes back this search's marks.
+  // Stores the bounds along the path in the cache, and no longer counts as busy with any value.
   void release_nodes();
 
   // Reads the values of the best solution from the cache, and searches again for entries that the cache has lost.
@@ -59,7 +59,7 @@ class Searcher {
     std::size_t mark;
   };
 
-  // Number of nodes below a variable so far, and of searches that took them.
+  // Number of nodes of the searches below a variable so far, and number of these searches.
   struct Load {
     std::uint64_t nodes, times;
   };
