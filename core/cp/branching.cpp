@@ -22,7 +22,7 @@ Value nth(const Domains& d, View x, Value steps) {
   return value;
 }
 
-// The value closest to the middle of the bounds; of two, the variable's smaller one.
+// The value closest to the middle of the bounds; of two, the one with the smaller value of the variable.
 Value middle(const Domains& d, View x) {
   const Value goal = floor_div(d.lo(x.var) + d.hi(x.var), 2);
   const auto outer = [&](Value inner) { return x.scale * inner + x.offset; };

@@ -87,7 +87,7 @@ class Brancher {
   double rank(const Engine& engine, View x) const;
 
   Rule rule_;
-  std::size_t first_;  // trailed word: the first variable that may be open; with groups, the current one plus 1
+  std::size_t first_;  // trailed word: the first variable that may be open; with groups, the current group plus 1
   std::vector<std::vector<Brancher>> groups_;
 };
 

@@ -26,7 +26,8 @@ class CheapestWords {
  public:
   explicit CheapestWords(std::vector<WordSequence> sequences) : sequences_(std::move(sequences)) {}
 
-  // Sum of the least costs of all sequences, and the columns that attain it, one for each position; none if an automaton has no word.
+  // Sum of the least costs of all sequences; nullopt if a sequence has no word. `chosen`: the columns that attain the
+  // sum, one for each position.
   template <class T>
   std::optional<T> least(const T* costs, std::vector<std::int64_t>& chosen) {
     chosen.clear();
@@ -46,7 +47,8 @@ class CheapestWords {
     return sum;
   }
 
-  // Writes how much more than the cheapest word of its sequence the cheapest word with each column costs; infinite: none.
+  // result[column] = cost of the cheapest word with the column - cost of the cheapest word of its sequence; infinite if
+  // no word has the column.
   template <class T>
   void excess(const T* costs, T* result) {
     for (const WordSequence& sequence : sequences_) {

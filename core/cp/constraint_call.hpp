@@ -109,7 +109,8 @@ class ConstraintCall {
   const std::vector<Argument>& arguments_;
 };
 
-// The orders of tasks that run one after another as Booleans, if there are not too many. All durations are constants.
+// Posts a Boolean for the order of each two tasks that run one after another, unless there are too many tasks, or one
+// takes no time. All durations must be constants.
 void post_task_orders(const ConstraintCall& call, const Views& starts, const Views& durations);
 // Tasks that share a capacity. Returns true if they were posted as tasks that run one after another: no two fit
 // together, each fits alone, and all durations and demands are fixed.

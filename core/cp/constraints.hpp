@@ -15,7 +15,7 @@ enum class Relation : std::uint8_t { equal, different, at_most };
 void post_linear(Engine& engine, Relation relation, const Values& coefficients, const Views& xs, Value bound,
                  Control control = {});
 
-// Adds propagation of domains, besides that of bounds, to an equation: its terms add up to 0. Adds nothing unless three
+// Adds propagation of domains, besides that of bounds, to the equation of a sum and 0. Adds nothing unless three
 // variables are open; has no effect while the two smaller domains have more than 4,096 pairs of values.
 void post_sum_of_domains(Engine& engine, const Values& coefficients, const Views& xs);
 

@@ -45,7 +45,7 @@ class Domains {
   int make(Value lo, Value hi);
   int count() const { return static_cast<int>(domains_.size()); }
 
-  // Builds the row of bits, which then stays, unless the range is huge. Call it only at the root.
+  // Builds the row of bits, which then stays. Does nothing if the range is huge. Call it only at the root.
   void materialise(int v);
 
   bool has(int v, Value x) const;
@@ -123,8 +123,8 @@ class Domains {
   // Writes the domain as bits: bit k of `words` is set if `base + k` is a value.
   void read_row(View x, Value base, std::span<std::uint64_t> words) const;
 
-  // The 64 numbers from `base` on as bits, set for values of x; and true if `words`, whose bit k stands for `base + k`,
-  // has a bit of a value.
+  // `row_word`: the 64 numbers from `base` on as bits, set for values of x. `meets`: true if bit k of `words` is set
+  // for a value `base + k` of x.
   std::uint64_t row_word(View x, Value base) const {
     const Domain& d = domains_[x.var];
     return x.scale == 1 && d.row != kNoRow ? shifted(d, base - x.offset - d.base) : listed_word(x, base);

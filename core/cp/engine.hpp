@@ -14,7 +14,7 @@ class Engine;
 
 // Outcome of a propagator's call. `fixpoint`: another call would change nothing; `again`: another call may change
 // something; `entailed`: the constraint holds for all remaining values below this node; `settled`: `begin` and `settle`
-// have processed it and the propagators that it took from the queue.
+// have processed this propagator and those that it took from the queue.
 enum class Outcome { failed, fixpoint, again, entailed, settled };
 
 // Priorities by the cost of a call: cheap propagators run first.
@@ -81,9 +81,9 @@ class Engine {
   void undo();
   std::size_t level() const { return trail_.level(); }
 
-  // The urgency of a variable, if `weigh` has set it; otherwise the weights of the failures of its constraints, plus
-  // the number of these. After `weigh_active`, only constraints that are not entailed count (Boussemart et al., 2004);
-  // this takes up to a fifth of a search's time.
+  // The urgency of a variable, if `weigh` has set it; otherwise the number of its constraints plus the weights of their
+  // failures. After `weigh_active`, only constraints that are not entailed count (Boussemart et al., 2004); this takes
+  // up to a fifth of a search's time.
   double weight(int v) const { return urgencies_[v] < 0 ? weights_[v] : urgencies_[v]; }
   void weigh_active();
   // Multiplies the weight of further failures by `growth` after each failure, so that old failures fade.

@@ -46,7 +46,7 @@ class ExclusionGraph {
   // The longest cliques that are found, without those of one resource alone.
   std::vector<Clique> cliques() {
     std::vector<Clique> result;
-    // The orders of tasks in turn already make the search of shops.
+    // If each resource runs its tasks one after another, as in shops, searches decide the orders of tasks anyway.
     if (tasks_.size() > kMaxTasks || unary_.size() == solver_.task_groups().size()) return result;
     for (std::size_t seed = 0; seed < tasks_.size(); ++seed) result.push_back(grow(seed));
     std::sort(result.begin(), result.end(), [&](const Clique& a, const Clique& b) {
@@ -151,7 +151,7 @@ class ExclusionGraph {
     return sum;
   }
 
-  // Adds the task with the longest remaining candidates until there is none.
+  // Adds the task with the longest remaining candidates, itself included, until no candidate remains.
   Clique grow(std::size_t seed) const {
     Clique result{seed};
     Bits candidates = exclusive_[seed];
@@ -176,7 +176,7 @@ class ExclusionGraph {
     return result;
   }
 
-  // Branch and bound: tasks that exclude all of the clique come next.
+  // Branch and bound. `open`: tasks that exclude every task of the clique.
   void extend(Clique& clique, Value clique_length, const Clique& open) {
     if (clique_length > best_length_) {
       best_ = clique;
@@ -211,7 +211,7 @@ class ExclusionGraph {
   const Solver& solver_;
   const Domains& d_;
   std::vector<Task> tasks_;
-  std::unordered_map<int, std::size_t> numbers_;  // of the task with a start
+  std::unordered_map<int, std::size_t> numbers_;  // number of the task with each start
   std::vector<Bits> exclusive_,
       ordered_;              // by task: the tasks that it excludes, and those that come before or after it
   std::vector<Bits> unary_;  // tasks of the resources on which each two exclude each other

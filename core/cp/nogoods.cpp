@@ -60,8 +60,8 @@ bool Nogoods::revise(Engine& engine, const Branch& branch) {
   return is_over || look_ahead(engine, branch, i);
 }
 
-// If a refuted decision and all decisions above it but the first open one hold, that one is impossible: applies its
-// negation. Returns false if its domain becomes empty.
+// If a refuted decision and all decisions above it but `first` hold, `first` is impossible: applies its negation.
+// Returns false if the domain becomes empty.
 bool Nogoods::look_ahead(Engine& engine, const Branch& branch, std::size_t first) {
   Domains& d = engine.domains();
   watch(branch, first);

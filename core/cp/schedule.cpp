@@ -56,13 +56,13 @@ std::vector<Row> portfolio_rows(double scale, bool has_orderings) {
   // Searches near the incumbent, with values that the model prefers, such as early starts of tasks.
   rows.push_back({Scope::neighbourhood, Ordering::free, 0.25, pace});
   rows.push_back({Scope::neighbourhood, Ordering::model, 0.25, pace});
-  // Starts of tasks that keep their values leave no room to shorten a schedule.
+  // A schedule cannot be shortened while tasks keep their starts, so this row keeps the orders of tasks.
   rows.push_back({Scope::task_neighbourhood, Ordering::model, 0.5, pace});
   // The cheapest values of a close relaxation are those of good solutions.
   rows.push_back({Scope::tree, Ordering::costs, 0.125, pace});
   rows.push_back({Scope::neighbourhood, Ordering::costs, 0.25, pace});
-  // The bound often equals the optimum after a few hundred failures; later targets would then waste their share, so it
-  // is small.
+  // The bound often equals the optimum after a few hundred failures; later targets would then waste the share of this
+  // row, so the share is small.
   rows.push_back({Scope::target, Ordering::free, 0.125, pace});
   return rows;
 }

@@ -23,8 +23,8 @@ struct Options {
   std::optional<Relaxation> relax;
   // Values to try first. A search with restarts begins by deciding these views; wrong hints cost it one stretch.
   std::vector<Hint> hints;
-  // dom/wdeg, the last conflict's variable first, values of the last solution first, restarts by Luby's sequence unless
-  // others are given.
+  // True for a search by dom/wdeg that decides the last conflict's variable first, tries values of the last solution
+  // first, and restarts by Luby's sequence unless other restarts are given.
   bool free = false;
   // A schedule of complete, free and neighbourhood searches and of lower bounds; `relax`: the variables of
   // neighbourhoods.

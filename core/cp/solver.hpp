@@ -47,7 +47,7 @@ class Solver final : public Sink {
   // Pairs of tasks with a Boolean for their order; searches decide these before the starts.
   void add_order(const TaskOrder& order) { orders_.push_back(order); }
   const std::vector<TaskOrder>& orders() const { return orders_; }
-  // Differences of two variables: the first one plus a distance is at most the second one.
+  // before + distance <= after, for two variables.
   struct Difference {
     int before;
     Value distance;
@@ -59,7 +59,7 @@ class Solver final : public Sink {
   void add_tasks(TaskGroup group) { task_groups_.push_back(std::move(group)); }
   const std::vector<TaskGroup>& task_groups() const { return task_groups_; }
 
-  // Seconds of search before looking for a device: 0 if an AllDifferent asks for one, some if one is
+  // Seconds of search before looking for a device: 0 if an AllDifferent requests a device, a few if an AllDifferent is
   // large, infinitely many otherwise.
   double device_delay();
 

@@ -19,7 +19,8 @@ void PartialOrder::attach(Engine& engine) {
       for (const View x : *views) engine.subscribe(*this, x, kBounds);
 }
 
-// Precedences are sorted by the second task, so that one pass forward and one back reach the fixpoint unless two views share a variable.
+// Precedences are sorted by the second task, so that one pass forward and one back reach the fixpoint unless two views
+// share a variable.
 Outcome PartialOrder::propagate(Engine& engine) {
   Domains& d = engine.domains();
   for (const auto& [before, duration, after, key] : precedences_)
@@ -63,8 +64,8 @@ void TaskNeighbourhood::release(const Values& best, Random& random) {
   for (std::size_t i = first; i < first + share; ++i) is_released_[static_cast<std::size_t>(order[i].var)] = 1;
 }
 
-// Gives units of the capacity to the tasks in the order of their starts; a task comes after the last ones on its units. Units of a task
-// that is already before it come first, so that there are few precedences.
+// Gives units of the capacity to the tasks in the order of their starts; each task follows the last tasks on its units.
+// Units of a task that is already before it come first, so that there are few precedences.
 void TaskNeighbourhood::chain(const TaskGroup& group, const Values& best) {
   struct Unit {
     Value end;

@@ -1,5 +1,6 @@
-// Neighbourhoods of schedules: tasks outside keep their order on each resource, not their starts (partial order schedules: Policella,
-// Smith, Cesta and Oddi, ICAPS 2004; in large neighbourhood search: Godard, Laborie and Nuijten, ICAPS 2005).
+// Neighbourhoods of schedules: tasks outside keep their order on each resource, not their starts (partial order
+// schedules: Policella, Smith, Cesta and Oddi, ICAPS 2004; in large neighbourhood search: Godard, Laborie and Nuijten,
+// ICAPS 2005).
 #pragma once
 #include <algorithm>
 #include <limits>
@@ -44,8 +45,8 @@ class TaskNeighbourhood {
   void fix(Engine& engine, const Values& best, Random& random);
   void clear() { order_->precedences_.clear(); }
 
-  // Decides the earliest start among the tasks without one. A task is postponed while its earliest start directly
-  // follows a refuted one (Le Pape and others, 1994); none if all are.
+  // Decides the earliest start among the tasks without a start. A task is postponed while its earliest start directly
+  // follows a refuted start (Le Pape and others, 1994). Returns nullopt if all are postponed.
   std::optional<Decision> earliest(const Domains& d, Random& random) const;
   bool is_open(const Domains& d) const;
   void postpone(View start, Value refuted) { refuted_[static_cast<std::size_t>(start.var)] = refuted; }

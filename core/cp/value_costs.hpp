@@ -1,5 +1,5 @@
-// Least costs of solutions with a value, from a relaxation: they order values, and exclude those that no better solution has
-// (reduced cost filtering: Focacci, Lodi and Milano, CP 1999).
+// Least costs of solutions with a value, from a relaxation: they order values, and exclude those that no better
+// solution has (reduced cost filtering: Focacci, Lodi and Milano, CP 1999).
 #pragma once
 #include <memory>
 #include <mutex>
@@ -18,10 +18,11 @@ class ValueCosts {
     Value value, cost;
   };
 
-  // The objective is at least the cost over the unit, rounded up, plus the offset.
+  // objective >= ceil(cost / unit) + offset
   ValueCosts(std::vector<Entry> entries, Value unit, Value offset);
 
-  // Removes values, from a position among the sorted entries on, with which the objective is at least `best`; advances the position.
+  // Removes values with which the objective is at least `best`, from a position among the sorted entries on; advances
+  // the position.
   [[nodiscard]] bool filter(Domains& d, Value best, std::size_t& position) const;
 
   // The cheapest value of the variable that loses most without it; none if all variables with costs have values.

@@ -24,8 +24,8 @@ class DeviceBatch {
   DeviceBatch(const DeviceBatch&) = delete;
   DeviceBatch& operator=(const DeviceBatch&) = delete;
 
-  // Divides the subsets of a prepared propagator: on the CPU, or on the device together with the subsets of all waiting
-  // ones.
+  // Splits the subsets of a prepared propagator: on the CPU, or on the device together with those of all waiting
+  // propagators.
   Outcome divide(Engine& engine, Matching& matching);
 
   // True if the copies are kept up to date; false once the CPU has been faster for long.

@@ -20,8 +20,8 @@ class Choice {
   }
 
  private:
-  // Calls of a trial; calls between trials; how much faster the device has to be, since its calls wake other
-  // propagators again.
+  // Number of calls of a trial; least and greatest number of calls between trials; factor by which the device has to be
+  // faster, because its calls wake other propagators again.
   static constexpr std::uint32_t kTrial = 4, kShortest = 256, kLongest = 4096;
   static constexpr double kMargin = 1.25;
 

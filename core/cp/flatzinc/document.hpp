@@ -134,7 +134,7 @@ struct Document {
                                                                : t.value)];
   }
 
-  // Reserves memory for a file of so many bytes; unused pages are never touched.
+  // Reserves memory for a file of `bytes` bytes; unused pages are never touched.
   void reserve(std::size_t bytes);
 
   Term text_term(Kind kind, std::string_view text);

@@ -322,7 +322,7 @@ void Floats::read_comparison(const Constraint& c, std::string_view name) {
   add(std::move(result));
 }
 
-// Numbers among the summands go to the other side, and a variable has one summand.
+// Adds a constraint, after moving numbers among the summands to the bound and adding up the summands of each variable.
 void Floats::add(FloatConstraint c) {
   std::vector<FloatConstraint::Summand> summands;
   std::unordered_map<std::int64_t, std::size_t> positions;

@@ -1,6 +1,6 @@
 // Float variables as integers: multiples of a power of ten. Floats that follow from integers by sums, products,
-// extremes and elements are exact; the others are on a grid, and constraints on them leave room for its rounding, so
-// that no solution is lost.
+// extremes and elements are exact; the others are on a grid, and constraints on these leave room for the grid's
+// rounding, so that no solution is lost.
 #pragma once
 #include <limits>
 #include <optional>
@@ -45,7 +45,8 @@ struct FloatConstraint {
 
 class Floats {
  public:
-  // `views` and `bounds` have those of the integers and Booleans of the document; the views of floats are set.
+  // `views` and `bounds` must hold the document's integers and Booleans; `make_variables` adds the views of floats.
+  // `free`: limit of a variable without bounds.
   Floats(const Document& document, Sink& sink, std::vector<View>& views,
          const std::vector<std::pair<Value, Value>>& bounds, Value free);
 

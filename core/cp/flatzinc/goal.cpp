@@ -258,7 +258,8 @@ void Instance::add_default_rules(const std::optional<View>& objective) {
   rules_.push_back(std::move(decided));
   rules_.push_back(std::move(unbounded));
   if (objective) rules_.push_back({{*objective}, VariableOrdering::input_order, ValueOrdering::split});
-  // The objective's best value takes a float there in a few steps, where values of a grid would take one each.
+  // Floats follow the objective: once that has a value, halving fixes a float in a few steps, instead of one for each
+  // value of the grid.
   rules_.push_back(std::move(floats));
   rules_.push_back(std::move(defined));
 }

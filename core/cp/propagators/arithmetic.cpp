@@ -68,7 +68,7 @@ class Times final : public Ternary {
     return (d.lo(x_) <= -least || d.set_lo(x_, least)) && (d.hi(x_) >= least || d.set_hi(x_, -least));
   }
 
-  // The largest integer whose square is at most z, from 0 to 2^62.
+  // The largest integer whose square is at most z, for z from 0 to 2^62.
   static Value root(Value z) {
     auto r = static_cast<Value>(std::sqrt(static_cast<double>(z)));
     while (r * r > z) --r;
@@ -177,7 +177,7 @@ class Remainder final : public Ternary {
   }
 
  private:
-  // x = q y + z, none of them below 0, by bounds of q.
+  // Narrows x, y and z of x = q y + z by the bounds of q; x, z >= 0 and y > 0.
   static bool by_quotient(Domains& d, View x, View y, View z) {
     const Value largest_value = std::min(d.hi(x), d.hi(x) - d.lo(z)) / d.lo(y);
     const Value least = std::max(d.lo(x) / d.hi(y), ceil_div(d.lo(x) - d.hi(z), d.hi(y)));

@@ -94,8 +94,8 @@ class AtMostOneCycle final : public Propagator {
   std::size_t next(const Domains& d, std::size_t i) const { return static_cast<std::size_t>(d.lo(xs_[i])); }
   bool has_left(const Domains& d, std::size_t i) const { return d.fixed(xs_[i]) && next(d, i) != i; }
 
-  // Keeps a path from closing before it contains all nodes that cannot be their own successors; returns false if it
-  // has.
+  // Keeps a path from closing before it contains all nodes that cannot be their own successors; returns false if the
+  // path has closed, or would have to.
   bool follow(Domains& d, std::size_t first, std::size_t inside) {
     std::size_t last = first, nodes = 1;
     for (; has_left(d, last); ++nodes) {
@@ -108,7 +108,7 @@ class AtMostOneCycle final : public Propagator {
   }
 
   // Entered nodes that are on no path form a cycle: if there is one, all other nodes are left out. Returns false if one
-  // of them cannot be.
+  // of these nodes cannot be left out.
   bool close(Domains& d) {
     std::size_t start = 0;
     while (start < xs_.size() && !(has_left(d, start) && is_entered_[start] == 1)) ++start;

@@ -12,13 +12,12 @@ namespace elimina::cp {
 namespace {
 
 // One cycle visits all required nodes. One of them is the root. Without the root, the cycle passes the strongly
-// connected components one after another: from the root into the first one, from the last one back to it, skipping no
-// component with a required node (Francis and Stuckey, Constraints 2014, with components instead of subtrees of one
-// search).
-//
+// connected components one after another: from the root into the first one, and from the last one back to the root,
+// skipping no component with a required node (Francis and Stuckey, Constraints 2014, with components instead of
+// subtrees of one search).
 // Successors with a value join nodes to paths. A path is one node here, named by its last node; its row has the values
 // of that node's successor: once AllDifferent has run, these are first nodes of paths. In most cases all paths but the
-// root form one component. Two searches from one of them confirm this; only otherwise are the components computed.
+// root form one component. Two searches from one path confirm this; only otherwise are the components computed.
 class Connected final : public Propagator {
  public:
   explicit Connected(Views xs)
@@ -87,7 +86,7 @@ class Connected final : public Propagator {
     return first_[i] != i || !d.has(xs_[i], static_cast<Value>(i));
   }
 
-  // True if two paths lead to the root, two lead from it, and all others to each other.
+  // True if two paths or more lead to the root, and all paths but the root lead to each other.
   bool leaves_nothing_out(const Domains& d) {
     int doors = 0;
     for (std::size_t k = 0; k < nodes_.size() && doors < 2; ++k)
@@ -192,7 +191,8 @@ class Connected final : public Propagator {
   }
 
   // Filters the nodes of component c; returns false if that fails. `passed_`: impossible next steps, because a required
-  // node lies between; `pending_`: nodes after the next such component; `leading_`: nodes that lead to the root.
+  // node lies between; `pending_`: nodes to be added to `passed_` at the next component with a required node;
+  // `leading_`: nodes that lead to the root.
   bool pass(Domains& d, int c) {
     bool leads = false;
     for (const std::size_t i : members(c)) {

@@ -1,5 +1,6 @@
-// Boxes in the plane that do not overlap. Each pair is filtered by the sides of each other on which the two may lie;
-// each direction by the lengths of boxes that lie beside each other (Beldiceanu and Contejean, 1994).
+// Boxes in the plane that do not overlap. Each pair is filtered by the sides (left, right, below or above) on which one
+// box may lie of the other; each direction by the lengths of boxes that lie beside each other (Beldiceanu and
+// Contejean, 1994).
 #include <algorithm>
 #include <array>
 #include <memory>

@@ -119,7 +119,8 @@ class Linear final : public Propagator {
     index_of_[static_cast<std::size_t>(t.position)] = first_++;
   }
 
-  // `first_`: terms before it are fixed; `rest_`: bounds `lo_` and `hi_` of the sum of the others.
+  // Sets `first_` (the terms before it are fixed), `lo_` and `hi_` (bounds of the sum of the other terms) and `rest_`
+  // (the bound minus the sum of the fixed terms).
   void sum_all(Engine& engine) {
     Trail& trail = engine.trail();
     const Domains& d = engine.domains();

@@ -1,5 +1,5 @@
-// Tasks in turn, some of which may be absent: overload checking, detectable precedences, not-first and not-last, edge
-// finding (Vilim, PhD thesis 2007; with absent tasks: Vilim, Bartak and Cepek, Constraints 10, 2005).
+// Tasks that run one after another and may be absent: overload checking, detectable precedences, not-first and
+// not-last, edge finding (Vilim, PhD thesis 2007; with absent tasks: Vilim, Bartak and Cepek, Constraints 10, 2005).
 #include <algorithm>
 #include <memory>
 #include <utility>

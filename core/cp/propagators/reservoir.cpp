@@ -58,7 +58,7 @@ class Reservoir final : public Propagator {
     return true;
   }
 
-  // Lets an event happen in time if the level would be too low without it; returns false if it cannot.
+  // Lets an event happen in time if the level would be too low without it; returns false if the event cannot.
   bool hasten(Domains& d, std::size_t i, Value change, Value limit) {
     const Value first = d.lo(times_[i]);
     for (const Step& step : steps_) {
@@ -68,7 +68,7 @@ class Reservoir final : public Propagator {
     return true;
   }
 
-  // Delays an event, or makes it absent, if the level would be too low with it; returns false if it cannot.
+  // Delays an event, or makes it absent, if the level would be too low with it; returns false if neither is possible.
   bool delay(Domains& d, std::size_t i, Value change, Value limit) {
     const bool is_sure = d.lo(presences_[i]) == 1;
     const Value last = d.hi(times_[i]);

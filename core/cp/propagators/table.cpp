@@ -1,5 +1,5 @@
-// Compact-table (Demeulenaere and others, CP 2016): possible tuples as bits, in a reversible sparse set of words. A cell may be a star,
-// which stands for all values (Verhaeghe, Lecoutre and Schaus, AAAI 2017).
+// Compact-table (Demeulenaere and others, CP 2016): possible tuples as bits, in a reversible sparse set of words. A
+// cell may be a star, which stands for all values (Verhaeghe, Lecoutre and Schaus, AAAI 2017).
 #include <algorithm>
 #include <bit>
 #include <memory>
@@ -43,8 +43,8 @@ class Table final : public Propagator {
   }
 
  private:
-  // The sorted values of a column; for each, its tuples as bits, and the word of the latest support. `stars`: tuples that support all
-  // values; none if the column has no star.
+  // The sorted values of a column; for each, its tuples as bits, and the word of the latest support. `stars`: tuples
+  // with a star in the column, which support all values; empty if there is none.
   struct Column {
     Values values;
     std::vector<std::uint64_t> rows, stars;
@@ -137,7 +137,7 @@ class Table final : public Propagator {
     return has_possible(trail, c.rows.data() + at * words_, c.residue[at]);
   }
 
-  // True if one of the tuples is possible; tries the word of the latest one first.
+  // True if one of the tuples is possible; tries the word of the latest possible one first.
   bool has_possible(const Trail& trail, const std::uint64_t* rows, std::size_t& residue) const {
     if (rows[residue] & trail.get(possible_ + residue)) return true;
     const std::size_t limit = trail.get(limit_);
