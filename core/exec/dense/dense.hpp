@@ -31,7 +31,7 @@ struct DenseRun {
   RecordWriter* writer = nullptr;  // writes the records in place of `words` and `starts`
 };
 
-// Called regularly on the calling thread, with the work done so far; false: stop.
+// Called regularly on the calling thread, with the work done so far; returns false to stop.
 using DensePoll = std::function<bool(double)>;
 
 class StepKernels;
@@ -49,8 +49,8 @@ class DenseExecutor {
   void fix(const int* values, i64 variables);
   // Runs the steps with these numbers, ascending (nullptr: the first steps). Returns false if `poll` stopped it.
   bool run(const i64* sequence, i64 count, const DensePoll& poll);
-  // Writes the best values of the variables eliminated by step `first` and later ones, from the messages they read and
-  // the output ranges.
+  // Writes the best values of the variables eliminated by step `first` and later ones, from the messages that these
+  // steps read and the output ranges.
   void decode(int* assignment, i64 first);
   // Runs the steps of another program over the same arena, unknown to `run`; writes their output ranges.
   bool run_other(const i64* words, const i64* starts, i64 count, double* peaks, const DensePoll& poll);

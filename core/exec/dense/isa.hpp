@@ -50,7 +50,7 @@ constexpr bool kBaselineHasVectors = false;
 constexpr bool kBaselineHasVectors = true;
 #endif
 
-// Sums of logarithms exist in the baseline only: most of their time goes to `exp`.
+// The semiring LogSumExp is compiled for the baseline only: most of its time goes to `exp`.
 namespace baseline {
 constexpr bool kHasVectors = kBaselineHasVectors, kHasLogSums = true;
 std::unique_ptr<StepKernels> make_kernels(const DenseRun& run);

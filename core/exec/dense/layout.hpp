@@ -30,8 +30,8 @@ void fill_offsets(T* offsets, StepView step, i64 first, i64 last, Stride stride)
 struct CellIndex {
   std::vector<i32> offsets;
   i64 run;  // length of contiguous runs of cells, which begin at its multiples
-  // The lowest offset of each vector-sized block of cells, and the number of elements up to the highest one; 0: more
-  // than `kWindows` vectors have.
+  // The lowest offset of each vector-sized block of cells, and the number of elements up to the highest one; 0 if
+  // `kWindows` vectors cannot hold these.
   std::vector<i32> window_first;
   std::vector<i32> window_cells;
 
