@@ -6,9 +6,9 @@
 
 namespace elimina::plan {
 
-// Computes the strides of a table's axes, slow to fast, and returns the number of elements; rows are padded to whole
-// vectors, long ones to multiples of `kLongRowBytes`.
-// `rows`: position of the rows' first axis; -1: chosen by `row_axes`.
+// Computes the strides of a table's axes, slow to fast, and returns the number of elements. Rows are padded to whole
+// vectors, long rows to multiples of `kLongRowBytes`. `rows`: position of the rows' first axis; -1: chosen by
+// `row_axes`.
 i64 lay_out_table(std::span<const i64> sizes, i64 itemsize, int rows, std::span<i64> strides);
 
 // A free span.
@@ -25,7 +25,7 @@ class Gaps {
     std::size_t chunk, at;
   };
 
-  // `unit`: wide spans start at multiples of it, a power of two; others start at the beginning of a gap.
+  // `unit`: a power of two. Wide spans start at its multiples, others at the beginning of a gap.
   explicit Gaps(i64 unit) : unit_(unit) {}
 
   bool empty() const { return chunks_.empty(); }

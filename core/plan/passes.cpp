@@ -116,7 +116,7 @@ class Passes {
     }
   }
 
-  // Node at whose separator each variable's marginal is read, the smallest one with the variable; -1: in its own
+  // Node at whose separator each variable's marginal is read: the smallest separator with the variable; -1: its own
   // bucket.
   std::vector<int> sites() const {
     std::vector<int> best(sizes_.size(), -1);
@@ -303,7 +303,7 @@ class Passes {
     live_.push_back(writer_.eliminate(variables_[variable], writer_.scope(axes_), chosen_));
   }
 
-  // Joins the tables of a scope that has more than `kMostAlike`, because each of several targets would read all of
+  // Joins tables of equal scope if there are more than `kMostAlike`, because each of several targets would read all of
   // them.
   void join_alike(std::size_t first) {
     if (live_.size() - first <= kMostAlike) return;

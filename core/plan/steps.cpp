@@ -224,7 +224,8 @@ Tile Writer::tile(i64 domain, int scope, std::span<const Read> reads, int rows) 
   return choose_tile(shape_, rows);
 }
 
-// Replaces the chosen tables by their join. `scope`: its scope; -1: all their variables, in elimination order.
+// Replaces the chosen tables by their join. `scope`: scope of the join; -1: all variables of the tables, in elimination
+// order.
 void Writer::join(std::vector<Read>& reads, const std::vector<Read>& chosen, int scope, int rows) {
   if (scope < 0) scope = scope_of_all(chosen);
   remove(reads, chosen);
@@ -336,9 +337,9 @@ Tile Writer::join_streamed(const Bucket& bucket, std::vector<Read>& reads) {
   }
 }
 
-// Joins the tables of lhs, and those of rhs, to matrices [variable][cell] if that is cheap compared with the bucket.
-// Tables with the same slow axes are joined, or all of a side. Slow axes without an rhs table are middle axes for lhs.
-// A single table is copied if its cells are not contiguous.
+// Joins the tables of lhs, and those of rhs, to matrices [variable][cell] if that is cheap compared with the bucket. A
+// side's tables are joined in groups with the same slow axes, or all together. Slow axes without an rhs table are
+// middle axes for lhs. A single table is copied if its cells are not contiguous.
 void Writer::pack_sides(const Bucket& bucket, std::vector<Read>& reads, const Tile& tile) {
   std::vector<Read> a, b;
   for (const int t : tile.tables_a) a.push_back(reads[t]);
@@ -395,7 +396,7 @@ bool Writer::is_cheap(const Bucket& bucket, const std::vector<int>& key, const s
   return times(made, gain) <= bucket.work;
 }
 
-// True if the table has none of these cells' axes, or is a matrix whose rows of these cells are contiguous and start at
+// True if the table has none of the variables `cells`, or its cells over these are contiguous rows that start at
 // multiples of four elements.
 bool Writer::is_packed(const Bucket& bucket, const Read& read, const std::vector<int>& key,
                        const std::vector<int>& cells) const {

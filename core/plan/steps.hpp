@@ -119,7 +119,7 @@ class Writer {
   Read project(int variable, std::span<const int> separator, std::vector<Read> reads, const std::vector<int>& axes,
                double weight);
   // Appends the moment matching of mini-buckets; returns a table for each, over the scope of their marginals.
-  // `weights`: each one's share of the mean.
+  // `weights`: share of each mini-bucket in the mean.
   std::vector<Read> match(const std::vector<Read>& marginals, std::span<const double> weights);
 
  private:
