@@ -19,7 +19,7 @@ double log_of(double value) { return value == 0 ? -kInfinity : std::log(value); 
 
 // Least number of cells of a factor whose order of visits matters: smaller ones stay in the nearest cache.
 constexpr i64 kTransposedCells = 1 << 12;
-// Cells along the neighbours of a table, and of an arena, that are visited together in a factor whose order matters:
+// Number of cells along the table's neighbours, and along the arena's, to visit together if a factor's order matters:
 // about a cache line of one, and no more pages than a processor remembers of the other.
 constexpr i64 kLineCells = 8, kRows = 128;
 
@@ -77,9 +77,8 @@ class Encoder {
   std::span<const Axis> out() const { return {out_.data(), std::size_t(out_count_)}; }
 
   // Chooses the order in which a factor's cells are visited.
-  //
-  // If the axis along which the table's cells are neighbours is not the one along which the arena's are, a few states
-  // of the first one are taken at a time, for all states of the other: whole cache lines are read and written.
+  // If neighbouring cells differ by one axis in the table and by another axis in the arena, a few states of the first
+  // axis are taken at a time, for all states of the other: whole cache lines are read and written.
   void order(std::span<const int> scope, std::span<const i64> sizes, std::span<const i64> strides,
              std::span<const int> numbers) {
     digits_.clear();
