@@ -73,7 +73,7 @@ void multiply_by(double* table, const Runs& runs, const double* factor);
 // Adds another table to a table.
 void add_to(double* table, const Runs& runs, const double* term);
 
-// Sums a table over the axes that another table lacks, and adds the sums to that table.
+// Sums a table over the axes that `sums` lacks, and adds the result to `sums`.
 void add_up(const double* table, const Runs& runs, double* sums);
 
 // Multiplies a table by another one without prepared runs, for tables that are combined only once.
