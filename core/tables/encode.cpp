@@ -82,25 +82,24 @@ class Encoder {
   void order(std::span<const int> scope, std::span<const i64> sizes, std::span<const i64> strides,
              std::span<const int> numbers) {
     digits_.clear();
+    sizes_ = sizes;
     i64 cells = 1;
-    for (std::size_t a = 0; a < sizes.size(); ++a) {
-      digits_.push_back({int(a), sizes[a], 1});
-      cells *= sizes[a];
-    }
-    const bool lists =
-        std::any_of(numbers.begin(), numbers.end(), [&](int number) { return bool(tables_.source(number).listing); });
-    const int read = lists || cells < kTransposedCells ? -1 : axis_of_neighbours(scope, sizes, numbers[0]);
-    const int written = read < 0 ? -1 : nearest(sizes, strides);
-    if (read != written) {
-      std::erase_if(digits_, [&](const Digit& digit) { return digit.axis == read || digit.axis == written; });
-      const i64 runs = divisor(sizes[read], kLineCells), rows = divisor(sizes[written], kRows);
-      digits_.push_back({written, sizes[written] / rows, rows});
-      digits_.push_back({read, sizes[read] / runs, runs});
-      digits_.push_back({written, rows, 1});
-      digits_.push_back({read, runs, 1});
-    }
+    for (const i64 size : sizes) cells *= size;
+    if (cells < kTransposedCells) return;
+    for (const int number : numbers)
+      if (tables_.source(number).listing) return;
+    const int read = axis_of_neighbours(scope, sizes, numbers[0]), written = nearest(sizes, strides);
+    if (read < 0 || read == written) return;
+    for (int axis = 0; axis < int(sizes.size()); ++axis)
+      if (axis != read && axis != written) digits_.push_back({axis, sizes[axis], 1});
+    const i64 runs = divisor(sizes[read], kLineCells), rows = divisor(sizes[written], kRows);
+    digits_.push_back({written, sizes[written] / rows, rows});
+    digits_.push_back({read, sizes[read] / runs, runs});
+    digits_.push_back({written, rows, 1});
+    digits_.push_back({read, runs, 1});
     digit_sizes_.clear();
     for (const Digit& digit : digits_) digit_sizes_.push_back(digit.size);
+    sizes_ = digit_sizes_;
   }
 
   // The axis of the scope along which a table's cells are nearest to each other.
@@ -129,9 +128,10 @@ class Encoder {
 
   // Writes the axes of these strides along the digits; returns their number.
   int join_digits(std::span<const i64> strides, Axis* axes) {
+    if (digits_.empty()) return joined(sizes_, strides, axes);
     digit_strides_.clear();
     for (const Digit& digit : digits_) digit_strides_.push_back(strides[digit.axis] * digit.step);
-    return joined(digit_sizes_, digit_strides_, axes);
+    return joined(sizes_, digit_strides_, axes);
   }
 
   void begin(Member& member, i64 number, std::span<const int> scope) {
@@ -434,16 +434,16 @@ class Encoder {
   template <class Visit>
   void each_block(Visit visit) {
     i64 cells = 1;
-    for (const i64 size : digit_sizes_) cells *= size;
+    for (const i64 size : sizes_) cells *= size;
     if (cells <= block_) {
       look(cells);
       visit(i64{0}, cells);
       return;
     }
-    int digit = int(digit_sizes_.size()) - 1;
+    int digit = int(sizes_.size()) - 1;
     i64 inner = 1;
-    while (inner * digit_sizes_[digit] <= block_) inner *= digit_sizes_[digit--];
-    const i64 whole = inner * digit_sizes_[digit], step = block_ / inner * inner;
+    while (inner * sizes_[digit] <= block_) inner *= sizes_[digit--];
+    const i64 whole = inner * sizes_[digit], step = block_ / inner * inner;
     for (i64 start = 0; start < cells; start += whole)
       for (i64 at = 0; at < whole; at += step) {
         const i64 count = std::min(step, whole - at);
@@ -516,7 +516,8 @@ class Encoder {
   char* arena_;
   i64 block_;
 
-  std::vector<Digit> digits_;
+  std::vector<Digit> digits_;   // none: the axes in the order of the scope
+  std::span<const i64> sizes_;  // of the digits
   std::vector<i64> digit_sizes_, digit_strides_;
   std::array<Axis, kMostAxes> out_;
   int out_count_ = 0;
