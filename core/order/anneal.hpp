@@ -21,9 +21,9 @@ struct Schedule {
 
 inline constexpr Vertex largest_patch = 2048;
 
-// Simulated annealing whose moves swap a vertex of the elimination tree with its parent. Only the two buckets change:
-// the upper one exchanges its own variable, and the lower one is the union of its new children's messages. This is the
-// elimination-tree form of local rotations of contraction trees (Kalachev, Panteleev, Yung, 2021, "Multi-tensor
+// Simulated annealing. A move swaps a vertex of the elimination tree with its parent. Only these two buckets change:
+// the upper one exchanges its own variable, and the lower one becomes the union of its new children's messages. This is
+// the elimination-tree form of local rotations of contraction trees (Kalachev, Panteleev, Yung, 2021, "Multi-tensor
 // contraction for XEB verification of quantum circuits").
 class Annealer {
  public:
@@ -33,7 +33,7 @@ class Annealer {
   virtual const Order& best() const = 0;
 };
 
-// `limit`: log2 of the largest table that is wanted; above it, costs rise steeply.
+// `limit`: log2 of the largest wanted table; above it, costs rise steeply.
 std::unique_ptr<Annealer> make_annealer(const Patch& patch, double limit);
 
 // Cuts the order's elimination tree into connected pieces of at most `piece` vertices, anneals each piece, and joins

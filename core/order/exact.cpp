@@ -17,8 +17,8 @@ class Exact {
       for (Vertex u : graph.neighbours[v]) adjacent_[v] |= Set{1} << u;
   }
 
-  // Cells of v's message if the vertices `gone` are eliminated before it: the product over all vertices that v reaches
-  // through `gone`.
+  // Number of cells of v's message if the vertices `gone` are eliminated before it: the product of the sizes of all
+  // remaining vertices to which a path from v leads through `gone`.
   double message(Vertex v, Set gone) const {
     Set reached = adjacent_[v], open = reached & gone;
     while (open) {
@@ -34,8 +34,8 @@ class Exact {
   }
 
   // Least cost of eliminating all vertices: the cost of a set follows from smaller sets by the vertex that is
-  // eliminated last. `extend(cost, cells, vertex)`: cost after this vertex, with a message of so many cells, is
-  // eliminated, too.
+  // eliminated last. `extend(cost, cells, vertex)`: cost after this vertex is eliminated, too, with a message of
+  // `cells` cells.
   double solve(const std::function<double(double, double, Vertex)>& extend) {
     const Vertex count = graph_.count();
     cost_.assign(std::size_t{1} << count, std::numeric_limits<double>::infinity());

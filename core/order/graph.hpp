@@ -35,7 +35,7 @@ Graph induced(const Graph& graph, const std::vector<Vertex>& keep);
 
 std::vector<std::vector<Vertex>> components(const Graph& graph);
 
-// Numbers of the scopes that remain, ascending, after scopes have left one by one: a scope leaves if its own variable
+// Numbers of the remaining scopes, ascending, after scopes have left one by one: a scope leaves if its own variable
 // (`children`) is in no other remaining scope and is not wanted. `wanted`: a mark for each variable.
 std::vector<Vertex> without_barren(const std::vector<std::int64_t>& offsets, const std::vector<Vertex>& members,
                                    const std::vector<Vertex>& children, const std::vector<char>& wanted);
@@ -67,7 +67,8 @@ Cost cost_of(const Graph& graph, const Order& order);
 // log2(2^a + 2^b)
 double log2_sum(double a, double b);
 
-// True if `a` is better: a smaller largest table comes first, where all within the limit are equal, then less work.
+// True if `a` is better: its largest table is smaller (tables within the limit count as equal) or, if these are equal,
+// its work is less.
 inline bool better(const Cost& a, const Cost& b, double limit) {
   const double excess_a = a.largest > limit ? a.largest : limit, excess_b = b.largest > limit ? b.largest : limit;
   return excess_a != excess_b ? excess_a < excess_b : a.total < b.total;

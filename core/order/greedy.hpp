@@ -23,17 +23,19 @@ class Remainder {
     find_fill(v);
     return join(v);
   }
-  // The two halves of an elimination: the first lists `fill()`, the second adds it.
+  // The two halves of `eliminate`: `find_fill` lists the new edges in `fill()`, `join` adds them and removes v.
   void find_fill(Vertex v);
   std::vector<Vertex> join(Vertex v);
   const std::vector<std::pair<Vertex, Vertex>>& fill() const { return fill_; }
-  // Pairs of v's neighbours without an edge: their number, or the sum of the products of their sizes.
+  // Pairs of v's neighbours without an edge: the number of these pairs or, if `weighted`, the sum of the products of
+  // their sizes.
   double missing(Vertex v, bool weighted) { return missing_around(v, adjacent_[v], weighted) / 2; }
   // Pairs without an edge between one of v's neighbours `some` and any neighbour of v; pairs within `some` count twice.
   double missing_around(Vertex v, const std::vector<Vertex>& some, bool weighted);
   // Appends the common neighbours of two vertices.
   void common(Vertex a, Vertex b, std::vector<Vertex>& result) const;
-  // The neighbour without which the others form a clique; v itself if all form one; none if there is no such vertex.
+  // The neighbour without which the others form a clique; v itself if all of v's neighbours form one; `none` if there
+  // is neither.
   Vertex odd_neighbour(Vertex v);
   // Remaining graph, and the original numbers of its vertices.
   std::pair<Graph, std::vector<Vertex>> graph() &&;
@@ -42,7 +44,7 @@ class Remainder {
   void visit(std::uint64_t entries) const { visits_ += entries; }
 
  private:
-  // seconds for an entry of a list or a word of bits, on the machine VM of bench/RESULTS.md
+  // Seconds for an entry of a list or a word of bits, on the machine VM of bench/RESULTS.md.
   static constexpr double visit_seconds = 2.2e-9;
   std::vector<double> size_, log_size_;
   std::vector<std::vector<Vertex>> adjacent_;
@@ -64,7 +66,7 @@ class Remainder {
 enum class Rule { min_fill, weighted_min_fill, min_degree, min_weight, sweep };
 
 // Runs one greedy elimination. Keys are multiplied by 2^(noise * g) with g Gumbel-distributed; ties are broken at
-// random. Returns no order if the work passes 2^bound. When the clock expires, the remaining vertices follow by their
+// random. Returns nullopt if the work passes 2^bound. When the clock expires, the remaining vertices follow by their
 // current degree.
 std::optional<Order> greedy(const Graph& graph, Rule rule, double noise, double bound, Random& random, Clock& clock);
 

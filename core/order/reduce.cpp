@@ -9,8 +9,8 @@
 namespace elimina::order {
 namespace {
 
-// Every order has a bucket of at least this many cells (log2): the weighted degeneracy, from repeatedly removing the
-// vertex with the smallest bucket.
+// Every order has a bucket of at least this many cells (log2): the weighted degeneracy, found by removing the vertex
+// with the smallest bucket again and again.
 double largest_bucket_bound(const Remainder& rest, Vertex count) {
   using Entry = std::pair<double, Vertex>;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> heap;

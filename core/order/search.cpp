@@ -16,7 +16,7 @@
 namespace elimina::order {
 namespace {
 
-// With `patience`, a search ends once its time is this multiple of the time of its last improvement, but not before
+// With `patience`, a search ends once it has taken this multiple of its time up to the last improvement, but not before
 // `shortest_stagnation` seconds.
 constexpr double stagnation = 20;
 constexpr double shortest_stagnation = 0.1;
@@ -90,8 +90,9 @@ class ComponentSearch {
   static constexpr Vertex whole_first = 1000;
   static constexpr std::int64_t short_turns = 4, lone_turns = 2;
   static constexpr std::size_t elite_size = 2;
-  static constexpr double entry_seconds = 40e-9;  // of elimination for a separator's entry (VM of bench/RESULTS.md)
-  static constexpr double exact_seconds = 60e-9;  // for each pair of a set and a vertex (VM of bench/RESULTS.md)
+  static constexpr double entry_seconds = 40e-9;  // seconds for an entry of a separator (VM of bench/RESULTS.md)
+  // seconds for each pair of a set and a vertex (VM of bench/RESULTS.md)
+  static constexpr double exact_seconds = 60e-9;
 
   std::int64_t warm_up() const { return static_cast<std::int64_t>(options_.rules.size()); }
   // A turn is an annealing of the whole tree and two of pieces. The shortest turns of small graphs have no pieces,
@@ -210,8 +211,8 @@ class ComponentSearch {
     return {std::move(order), cost_of(graph_, tree)};
   }
 
-  // An order made from an elite order replaces that one if it is better; a fresh order takes a free place, or replaces
-  // the worst order if it is better.
+  // An order made from an elite order replaces that one if the new order is better; a fresh order takes a free place,
+  // or replaces the worst elite order if the fresh one is better.
   void keep(std::size_t slot, Candidate candidate_order) {
     const auto ahead = [&](const Candidate& a, const Candidate& b) { return better(a.cost, b.cost, options_.limit); };
     if (slot == elite_size && elite_.size() == elite_size)
@@ -304,7 +305,7 @@ class Search::Work {
     return order;
   }
 
-  // The next round goes to the component with the most work for each of its rounds so far.
+  // The next round goes to the component with the largest work over its number of rounds so far.
   void improve_parts(Clock& clock) {
     double least = unbounded, improved = 0;
     for (auto& component : components_) component.solve(search_share / 2 * run_seconds(component.cost()), clock);

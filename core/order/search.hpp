@@ -11,7 +11,9 @@ struct Options {
   std::vector<Rule> rules;   // rules of the greedy runs
   bool anneal = true;        // improve by local search
   std::int64_t rounds = -1;  // number of greedy runs and annealings; -1: until the time is up
-  double patience = 0;  // seconds of a run for each cell of its buckets, to compare the search with; 0: no comparison
+  // Seconds of a run for each cell of its buckets; the search takes at most a share of the run's time. 0: no such
+  // limit.
+  double patience = 0;
   double limit = std::numeric_limits<double>::infinity();  // log2 of the largest table that is wanted
   std::uint64_t seed = 0;
   int threads = 1;
@@ -31,7 +33,7 @@ class Search {
   ~Search();
   // The order after reductions and a greedy run of each component.
   Order begin(Clock& clock);
-  // The order after further greedy runs and annealings; its clock continues the one of `begin`.
+  // The order after further greedy runs and annealings. `clock` must already count the time of `begin`.
   Order improve(Clock& clock);
 
  private:
