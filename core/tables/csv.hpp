@@ -6,8 +6,8 @@
 
 namespace elimina {
 
-// Lines with a number for each column and one more from `ends`; an empty cell for each NaN. `values`: row after row.
-// `digits`: number of significant digits; 0: as few as identify the number, as Python writes it.
+// Lines with a number for each column and one more from `ends`; a cell is empty if its number is NaN. `values`: row
+// after row. `digits`: number of significant digits; 0: as few as identify the number, as Python writes it.
 std::string csv_lines(std::span<const double> values, std::span<const double> ends, int digits);
 
 }  // namespace elimina

@@ -119,7 +119,7 @@ class Encoder {
     return axis;
   }
 
-  // The largest divisor of a size that is a fourth of a limit to the limit; the size itself if there is none.
+  // The largest divisor of a size between limit / 4 and limit; the size itself if there is none.
   static i64 divisor(i64 size, i64 limit) {
     for (i64 number = limit; number >= limit / 4; --number)
       if (size % number == 0) return number;
@@ -196,7 +196,8 @@ class Encoder {
   void read_listed(const Member& member, i64 start, i64 count, T* to) {
     const Source& source = tables_.source(member.number);
     const std::span<const Axis> axes{member.axes.data(), std::size_t(member.count)};
-    // Axes have one order, so the first cell of a block has the lowest cell of the table, and the last one the highest.
+    // Factor and table have their axes in one order, so the first cell of a block has the lowest cell of the table, and
+    // the last one the highest.
     i64 low = 0, high = 0;
     walk(axes, start, 1, [&](i64 offset, i64, i64) { low = offset; });
     walk(axes, start + count - 1, 1, [&](i64 offset, i64, i64) { high = offset; });

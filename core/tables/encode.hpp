@@ -1,5 +1,5 @@
-// Writes tables into the factor part of an arena, in a semiring's encoding; tables are joined if the scope of one
-// contains the others.
+// Writes tables into the factor part of an arena, in a semiring's encoding. Tables are joined if the scope of one
+// contains those of the others.
 #pragma once
 #include "elimina/semiring.hpp"
 #include "tables/tables.hpp"

@@ -83,7 +83,7 @@ class Tables {
   const char* at(i64 number, std::span<const i64> assignment) const;
 
   // Groups of tables with nested scopes: each table with a scope goes to the smallest group whose scope contains its
-  // own.
+  // variables.
   Lists groups() const;
 
  private:

@@ -60,8 +60,8 @@ class Scanner {
   void tuples(std::span<const std::int64_t> sizes, std::span<std::int32_t> rows, std::span<std::int64_t> costs);
   // Reads up to `max_functions` cost functions, each "arity i1 .. ik default count" and then `count` tuples, as dense
   // tables; costs from `bound` on are forbidden. Ends before the first function with an error, with over 32 variables,
-  // or better kept as a list: with more than `dense` cells, and more than `ratio` for each tuple. Shared and global
-  // functions end it, too.
+  // or better kept as a list: with more than `dense` cells, and more than `ratio` cells for each tuple. Shared and
+  // global functions end the reading, too.
   struct Functions {
     std::vector<std::int64_t> starts{0}, members;  // starts and members of the scopes
     std::vector<std::int64_t> costs;
