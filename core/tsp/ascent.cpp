@@ -98,8 +98,8 @@ double Ascent::value(const std::vector<double>& multipliers) {
   return result;
 }
 
-// Sets the step from the degrees and a share of the previous degrees; cities at the same place get equal steps. Returns
-// false if the 1-tree is a tour, or all degrees are balanced.
+// Sets the step of each city from its degree and a share of its previous degree; cities at the same site get equal
+// steps. Returns false if the 1-tree is a tour, or all degrees are balanced.
 bool Ascent::find_direction() {
   constexpr double kBefore = 0.3;
   sums_at_site_.assign(cities_at_.size(), 0);

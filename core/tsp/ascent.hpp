@@ -1,6 +1,6 @@
 // Held and Karp's multipliers of cities (Mathematical Programming 1, 1971), improved by subgradient steps on a graph
-// with a few edges for each city. Floating-point numbers suffice, because only the bound of a complete 1-tree in whole
-// numbers counts.
+// with a few edges for each city. Floating-point numbers suffice: only the bound of a complete 1-tree is reported, and
+// that is computed in whole numbers.
 #pragma once
 #include <cstdint>
 #include <utility>
@@ -17,11 +17,12 @@ class Ascent {
   // get equal ones.
   Ascent(const Graph& graph, std::vector<int> site);
 
-  // Length of the minimum 1-tree.
+  // Held and Karp's value of multipliers: the changed length of a 1-tree that is minimum up to the rounding of keys,
+  // minus twice their sum.
   double value(const std::vector<double>& multipliers);
 
-  // Makes steps from `tried` on, with lengths that shrink geometrically from `first` to `last`. Ends early when the
-  // value is above `enough`.
+  // Makes steps from `tried` on, with lengths that shrink geometrically from `first` to `last`, and keeps the
+  // multipliers of the largest value in `best`. Ends early when the value is above `enough`.
   void climb(std::vector<double>& best, std::vector<double>& tried, double first, double last, int steps,
              double enough);
 

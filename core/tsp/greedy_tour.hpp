@@ -1,4 +1,5 @@
-// A greedy tour: short edges between neighbours that form paths, then edges between the paths' ends.
+// A greedy tour: first the shortest edges between neighbours, as far as they form paths, then edges between the paths'
+// ends.
 #pragma once
 #include <vector>
 

@@ -20,8 +20,8 @@ class Finder {
 
   int each() const { return each_; }
 
-  // Equal distances are ordered by numbers, starting at the city, so that cities at the same site have different
-  // neighbours.
+  // Cities at equal distance are ordered by their numbers, counted from this city on, so that cities at the same site
+  // have different neighbours.
   void find(int city, std::vector<int>& result) {
     const std::int32_t* row = distances_.row(city);
     const auto closer = [this, row, city](int a, int b) {

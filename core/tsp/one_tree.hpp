@@ -22,8 +22,8 @@ struct Graph {
 
 enum class Use : std::uint8_t { out, open, in };
 
-// Lengths and multipliers are whole numbers of parts of a unit, so that bounds are exact. Nothing overflows if the
-// lengths and the number of cities allow a scale of 1 (`scale_of`).
+// Lengths and multipliers are whole numbers of parts of a unit, so that bounds are exact. Nothing overflows if
+// `scale_of` the graph is at least 1.
 class OneTree {
  public:
   // City outside of the spanning tree.

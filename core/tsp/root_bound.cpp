@@ -91,7 +91,8 @@ std::optional<RootBound::Tree> RootBound::complete_tree(const std::vector<Length
   return tree;
 }
 
-// Returns the bound of multipliers, in parts, and adds the edges of its tree to the graph; none after a stop request.
+// Returns the bound of multipliers, in parts, and adds the edges of the bound's 1-tree to the graph; nullopt after a
+// stop request.
 std::optional<Length> RootBound::adopt(const std::vector<double>& multipliers) {
   std::vector<Length> whole(multipliers.size());
   const auto limit = static_cast<double>(2 * largest_ * scale_);
@@ -111,7 +112,7 @@ std::optional<Length> RootBound::adopt(const std::vector<double>& multipliers) {
 }
 
 // Initial multipliers. On a tree metric, the negative distance of a city from the special one is the best multiplier,
-// and subgradient steps need very long to reach it, because it is about as large as the tour. So fractions of the
+// and subgradient steps take very long to reach it, because it is about as large as the tour. So fractions of the
 // distances along a spanning tree are tried, and of the distances along its long edges only, which connect clusters.
 void RootBound::begin(Length upper) {
   constexpr double kShares[] = {1, 0.98, 0.95, 0.9, 0.85, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1};

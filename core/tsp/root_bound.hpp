@@ -8,7 +8,7 @@
 namespace elimina::tsp {
 
 // Multipliers are improved on a graph with few edges for each city. The bound is that of a 1-tree of the complete
-// graph, whose edges are added to the graph, so that both agree in the end.
+// graph; the edges of this tree are added to the small graph, so that the bounds of both graphs agree in the end.
 class RootBound {
  public:
   // Needs at least three cities, and initial edges that connect all. Throws `std::invalid_argument` if the distances
@@ -22,7 +22,7 @@ class RootBound {
   std::optional<Length> bound() const;
   std::size_t edges() const { return graph_.edges(); }
 
-  // Multipliers of the best bound, in parts of a unit.
+  // Multipliers of the best bound, in parts (`scale()` to a unit of length).
   const std::vector<Length>& multipliers() const { return best_multipliers_; }
   Length scale() const { return scale_; }
 

@@ -216,7 +216,7 @@ bool TourSearch::chain(int t1) {
   return false;
 }
 
-// The first move to a shorter tour; else the move that leaves the shortest path.
+// The first move found that closes to a shorter tour; else the move that leaves the shortest path.
 TourSearch::Move TourSearch::find_move(int t1, int t2, Length open) const {
   Move best;
   const int* near = neighbours_.of(t2);
@@ -230,7 +230,7 @@ TourSearch::Move TourSearch::find_move(int t1, int t2, Length open) const {
     const Move two{Move::Kind::two, t3, before, -1, -1, without, gain};
     if (gain > 0) return two;
     if (extend(two, t1, t2, best)) return best;
-    // A cycle from t2 to t3, and a path from the city after it to t1: t5 has to open the cycle.
+    // A cycle from t2 to t3, and a path from the city after t3 to t1: t5 has to open the cycle.
     const int after = next(t3);
     if (extend({Move::Kind::exchange, t3, after, -1, -1, balance + distances_.between(t3, after), 0}, t1, t2, best))
       return best;

@@ -11,14 +11,15 @@
 
 namespace elimina::tsp {
 
-// A tour is an array whose sections are reversed. Cities with changed edges wait in a queue for the local search.
+// A tour is an array with sections that moves reverse. Cities with changed edges wait in a queue for the local search.
 // Cities at the same site are consecutive and count as one.
 class TourSearch {
  public:
   // Needs at least three cities. The first tour is greedy.
   TourSearch(Distances distances, std::uint64_t seed);
 
-  // Makes double bridges, each of which is repaired by local search, and undone if the tour is longer than before.
+  // Makes `count` double bridges. Local search repairs each one; if the tour is then longer than before, both are
+  // undone.
   void kick(std::uint64_t count);
   // Continues from another tour.
   void start(const std::vector<int>& tour);
@@ -32,8 +33,8 @@ class TourSearch {
   struct Reversal {
     int from, to;  // range of positions
   };
-  // A move on the path that remains of the tour without its edge from t1 to t2: edges t2-t3 and t4-t5 are added, t3-t4
-  // and t5-t6 removed, so that a path from t6 to t1 remains. Without t5: a path from t4.
+  // A move on a path: the tour without its edge from t1 to t2. The move adds edges t2-t3 and t4-t5 and removes t3-t4
+  // and t5-t6, so that a path from t6 to t1 remains. Without t5, a path from t4 to t1 remains.
   struct Move {
     enum class Kind : std::uint8_t { none, two, two_twice, exchange, exchange_reversed };
     Kind kind = Kind::none;
