@@ -15,10 +15,9 @@ struct Agreement {
   std::vector<double> clocks;  // time at which each agent has processed its last message of the kind, in seconds
 };
 
-// Runs the traversals of all variables to their end. Only messages between agents count.
-//
-// `traversals`: one for each variable, not started. `owners`: agent of each variable. `agents`: their number. `poll`:
-// see `Network`.
+// Runs the traversals of all variables to their end. Messages between variables of one agent are not counted.
+// `traversals`: one for each variable, not started. `owners`: agent of each variable. `agents`: number of agents.
+// `poll`: see `Network`.
 Agreement agree(std::span<Traversal* const> traversals, std::span<const int> owners, int agents,
                 const Delivery& delivery, const std::function<void()>& poll);
 

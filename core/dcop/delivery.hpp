@@ -52,7 +52,7 @@ class Network {
   }
 
   // Delivers messages until none remains. `receive`: processes a packet, after its agent's clock was set to the
-  // packet's time, and may send others. `poll`: called now and then; an exception of it ends the run.
+  // packet's time or later, and may send others. `poll`: called now and then; an exception that it throws ends the run.
   template <class Receive>
   void run(const Receive& receive, const std::function<void()>& poll) {
     for (i64 count = 1; !first_.empty() || !any_.empty(); ++count) {

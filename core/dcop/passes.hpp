@@ -1,4 +1,5 @@
-// Both passes of agents on their pseudo-tree with known work: UTIL messages go up, VALUE messages down.
+// Both passes of agents on their pseudo-tree, if the work of each elimination is known: UTIL messages go up, VALUE
+// messages down.
 #pragma once
 #include <functional>
 #include <span>

@@ -92,7 +92,8 @@ void Traversal::join_wave(Key key, int source, std::vector<Sent>& out) {
   }
 }
 
-// Processes a wave or its echo. It ends here if it cannot win: it is lower than the best so far, or than a neighbour.
+// Processes a wave or its echo. The wave ends here if it cannot win: it is lower than the best so far, or than a
+// neighbour.
 void Traversal::hear(int source, Key key, std::vector<Sent>& out) {
   if (is_lower(key, highest_) || (waves_ && is_lower(key, wave_))) return;
   if (!waves_ || is_lower(wave_, key)) {
@@ -134,7 +135,7 @@ void Traversal::add_untried(int source, Body body, std::vector<Sent>& out) {
   if (!--unknown_) pass_on(out);
 }
 
-// Sends the token to the last neighbour that has not had it, or back.
+// Sends the token to the preferred neighbour without a visit, the last of `untried_`, or back to the parent.
 void Traversal::pass_on(std::vector<Sent>& out) {
   while (!untried_.empty()) {
     const int next = untried_.back().second.second;
@@ -149,7 +150,7 @@ void Traversal::pass_on(std::vector<Sent>& out) {
 
 namespace {
 
-// Numbers written one after another, or read in the same order.
+// Function objects that write numbers one after another, or read them in the same order.
 struct Writer {
   std::vector<i64> numbers;
 
