@@ -12,9 +12,8 @@
 
 namespace elimina::network {
 
-// Assignments in the order of their costs (Lawler, 1972). Each differs from an earlier one in the value of an eliminated
-// variable; all variables eliminated before it get their best values.
-//
+// Assignments in the order of their costs (Lawler, 1972). Each differs from an earlier one in the value of an
+// eliminated variable; all variables eliminated before that one get their best values.
 // `Elimination` has the eliminated variables in the sequence of their elimination (`eliminated_count()`,
 // `eliminated(rank)`), and the cost of each value of one of them for given values of all variables but those that were
 // eliminated before it (`list_costs(rank, value, costs)`, which may overwrite the variable's value). The costs of two
@@ -34,7 +33,7 @@ class Extensions {
     add(cost, {std::make_shared<std::vector<int>>(value), elimination.eliminated_count(), -1});
   }
 
-  // Finds the next assignment that is cheaper than the top; false: there is none.
+  // Finds the next assignment that is cheaper than the top; returns false if there is none.
   bool next(const Elimination& elimination, Cost top, std::vector<int>& value) {
     if (remaining_ == 0 || open_.empty() || open_.begin()->first >= top) return false;
     const auto [cost, deviation] = std::move(*open_.begin());
@@ -67,7 +66,7 @@ class Extensions {
   struct Deviation {
     std::shared_ptr<const std::vector<int>> value;  // values of the earlier assignment
     std::size_t rank;                               // place of the variable among the eliminated ones
-    int other;                                      // its other value; -1: no variable
+    int other;                                      // the variable's value in the new assignment; -1: no variable
   };
 
   void add(Cost cost, Deviation deviation) {

@@ -33,7 +33,7 @@ class BestSolutions {
  private:
   std::size_t count_;
   std::vector<Solution> solutions_;
-  std::set<std::vector<int>> values_;  // of the solutions, if several are kept
+  std::set<std::vector<int>> values_;  // values of the solutions, if several are kept
 };
 
 // Adds cheap solutions that differ from those kept in one variable, as long as there are better ones.
