@@ -13,7 +13,7 @@ inline constexpr double kSafeTotal = 1e-280;
 struct ColumnTable {
   const double* cells;
   i64 size;
-  // Distances of two values, and of two cases: 0 if all cases have the same column.
+  // `step`: distance of two values. `next`: distance of two cases; 0 if all cases have the same column.
   i64 step, next;
 };
 

@@ -32,8 +32,8 @@ class CaseNetwork {
   // If a plan is kept, its steps are restricted to the unobserved variables.
   std::optional<CasePosteriors> answer(const int* values, const DensePoll& poll);
 
-  // Keeps the plan of an order of all variables for all later answers. Returns false if it does not fit: each answer
-  // still makes its own plan then.
+  // Keeps the plan of an order of all variables for all later answers. Returns false if the plan does not fit: each
+  // answer still makes its own plan then.
   bool keep(const std::vector<int>& order);
 
   const std::vector<i64>& sizes() const { return sizes_; }
