@@ -129,7 +129,7 @@ class Elimination {
     message_[b] = std::move(message);
   }
 
-  // The table that adds the fewest bits to the scope; the largest table breaks ties.
+  // The table that adds the fewest bits to the scope; of several, the largest.
   int next_child(const Scope& scope) const {
     int best = -1;
     std::pair<int, std::size_t> least{};
@@ -176,7 +176,7 @@ class Elimination {
     const u64 group = ~((u64{1} << fields_.bits(order)) - 1);
     std::copy_if(left.order.begin(), left.order.end(), std::back_inserter(order), holds_in(right.order));
     const std::vector<i64> stage = prepare(order, left.count(), b);
-    // Messages stay in memory until the assignment is found: the new table may take what they leave of `most_stored`.
+    // Messages stay in memory until the assignment is found, so the new table may take only the rest of `most_stored`.
     const std::size_t max_rows =
         std::max(kLeastStored, filter_.most_stored - std::min(filter_.most_stored, held_bytes_ / kMakingBytes));
     const auto goes_on = [this](i64 candidates) { return counts(candidates); };

@@ -36,8 +36,9 @@ struct Report {
 Report minimise(const Network& network, const Options& options);
 
 // An equivalent model whose constant is a strong lower bound, with unary costs as its last factors. Solutions that cost
-// at least the model's upper bound are lost; if there are no others, the constant is above it. Ends when a pass gains
-// less than `least_gain`, after `seconds`, or when `poll` (with the bound, and the model's upper bound) returns false.
+// at least the model's upper bound are lost; if no other solution exists, the constant is above this upper bound. Ends
+// when a pass gains less than `least_gain`, after `seconds`, or when `poll` (with the bound, and the model's upper
+// bound) returns false.
 Network shift(const Network& network, double seconds, Cost least_gain, const Poll& poll);
 
 }  // namespace elimina::filter

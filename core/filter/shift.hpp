@@ -12,7 +12,7 @@ class Shifter {
 
   // Runs passes (forward and backward) until one gains less than `least_gain`, or until a stop request.
   void run(int passes, Cost least_gain);
-  // Values and cells of solutions that cost more than this are removed.
+  // Values and cells are removed if all solutions with them cost more than this.
   void set_limit(Cost limit) { limit_ = limit; }
 
   Cost bound() const { return constant_; }
