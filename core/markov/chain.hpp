@@ -82,9 +82,9 @@ class BestPath {
 
   i64 states() const { return panels_.states(); }
 
-  // `start`: logarithms before the first observation. `states`: state at each step of the best path. `scores`: its
-  // logarithm for each sequence. Messages of more than `cells` numbers on a thread are computed twice, from
-  // checkpoints.
+  // `start`: logarithms before the first observation. `states`: state at each step of the best path. `scores`:
+  // logarithm of the best path for each sequence. Messages of more than `cells` numbers on a thread are computed twice,
+  // from checkpoints.
   void run(const Steps& steps, std::span<const double> start, int* states, double* scores, i64 cells, int threads,
            Poll poll) const;
 
