@@ -19,8 +19,8 @@ namespace elimina::cp {
 namespace {
 
 using ColumnNumbers = Words<const std::int64_t>;
-// Starts of the positions in the list of columns, and its end; that list; each column's symbol; numbers of states and
-// of symbols; transitions [state][symbol] (-1: none); first state; accepting states.
+// Starts of the positions in the list of columns, and the list's end; the columns; the symbol of each column; numbers
+// of states and of symbols; transitions [state][symbol] (-1: none); first state; accepting states.
 using SequenceArrays = std::tuple<ColumnNumbers, ColumnNumbers, ColumnNumbers, std::size_t, std::size_t, ColumnNumbers,
                                   std::size_t, ColumnNumbers>;
 

@@ -191,7 +191,7 @@ Values sizes(const Model& model) {
   return result;
 }
 
-// Propagates to a fixpoint; nothing if the time passed before it was reached. Raises what a signal's handler raised.
+// Propagates to a fixpoint; returns nullopt if the time passes before. Raises the exception of a signal's handler.
 std::optional<bool> propagate(Model& model, double seconds) {
   model.searched = true;
   Engine& engine = model.solver.engine();
@@ -218,7 +218,7 @@ std::optional<bool> propagate(Model& model, double seconds) {
   return is_consistent;
 }
 
-// Decides and propagates on a new level; returns false if that fails, and the level stays.
+// Decides and propagates on a new level; returns false if that fails. The new level stays in any case.
 bool decide(Model& model, int var, Value value, bool is) {
   model.searched = true;
   const View x = model.known({var < 0 ? INT32_MAX : var});

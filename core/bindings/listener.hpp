@@ -5,7 +5,7 @@
 
 #include "stop.hpp"
 
-// Cause of the call's end: a Python exception (then set), or Ctrl-C.
+// Cause of the call's end: a Python exception, which is then set, or Ctrl-C.
 struct Ended {
   bool raised = false, interrupted = false;
 };
@@ -14,13 +14,13 @@ template <class Argument>
 Argument as_argument(Argument argument) {
   return argument;
 }
-// A solution as a list; None without a new one.
+// A solution as a list; None if there is no new one.
 inline nanobind::object as_argument(const std::vector<int>* value) {
   return value ? nanobind::cast(*value) : nanobind::none();
 }
 
-// Returns false if the call has to end: the listener returned False, it or a signal's handler raised an exception, now
-// or earlier, or a stop was requested.
+// Returns false if the call has to end: a stop was requested, the listener returned False, or the listener or a
+// signal's handler has raised an exception, now or earlier.
 template <class... Arguments>
 bool report(const nanobind::object& listener, Ended& ended, Arguments... arguments) {
   if (ended.raised || ended.interrupted || elimina::stopped()) return false;
