@@ -1,5 +1,5 @@
-// The best assignment: one block walks the steps from the roots to the leaves; each value is the first best one, given those
-// of the step's axes, from the same tables in the same association as the value was computed from.
+// The best assignment: one block walks the steps from the roots to the leaves. Each value is the first best one, given
+// the values of the step's axes; it is computed from the same tables in the same association as the step's message.
 #include "rows.cuh"
 
 namespace elimina {

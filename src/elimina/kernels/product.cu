@@ -64,9 +64,9 @@ __device__ __forceinline__ void fill_slots(const typename P::Cell* (&from)[kTabl
   }
 }
 
-// slots[d - d_first][i] = product of kTables tables from `first` on, each a matrix [d][cell] of consecutive cells, at cells from
-// `cell_first` on. Reads whole words, even past the last cell. It has few instructions, as they are what limits small
-// tables.
+// slots[d - d_first][i] = product of kTables tables from `first` on, each a matrix [d][cell] of consecutive cells, at
+// cells from `cell_first` on. Reads whole words, even past the last cell. It has few instructions, because these limit
+// the speed with small tables.
 template <class P, class Slot, class Word, int kTables>
 __device__ __forceinline__ void fill_few(int slots_at, int pitch, int count, i64 cell_first, int first, i64 d_first, int depth,
                                          const typename P::Cell* arena, Map map, P policy) {

@@ -5,7 +5,7 @@
 
 namespace elimina {
 
-// Layout of cells in a thread's registers. Single: one a register.
+// Layout of cells in a thread's registers. Single: one cell a register.
 template <class S, class Stored = typename S::Value>
 struct Single {
   using Semiring = S;

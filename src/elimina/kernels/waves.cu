@@ -61,8 +61,8 @@ struct WaveFactor {
   __device__ i64 at(i64 offset) const { return offset * count + number; }
   __device__ double& room_at(i64 slot) const { return room[slot * step]; }
 
-  // Writes the product of the messages that each axis's variable receives from its other factors, and of its bias, divided
-  // by the largest one of its states; returns the logarithm of the product of these largest ones.
+  // Writes, for each axis, the product of the bias of the axis's variable and of the messages from the variable's other
+  // factors, divided by the product's largest value; returns the logarithm of the product of these largest values.
   __device__ double set_cavities() const {
     double log_scale = 0;
     i64 offset = 0;
