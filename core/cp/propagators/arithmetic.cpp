@@ -1,4 +1,4 @@
-// Products, quotients, remainders, powers and maxima, by bounds.
+// Products, quotients, remainders, powers, absolute values and maxima, by bounds.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -27,6 +27,12 @@ Range range(const Domains& d, View x) { return {d.lo(x), d.hi(x)}; }
 bool narrow(Domains& d, View x, Range to) { return d.set_lo(x, to.lo) && d.set_hi(x, to.hi); }
 Value largest(Range x) { return std::max(std::abs(x.lo), std::abs(x.hi)); }
 Value smallest(Range x) { return x.holds(0) ? 0 : std::min(std::abs(x.lo), std::abs(x.hi)); }
+
+// Narrows x to numbers with an absolute value in a range, by bounds.
+bool narrow_absolute(Domains& d, View x, Range to) {
+  if (!narrow(d, x, {-to.hi, to.hi})) return false;
+  return (d.lo(x) <= -to.lo || d.set_lo(x, to.lo)) && (d.hi(x) >= to.lo || d.set_hi(x, -to.lo));
+}
 
 Range product(Range x, Range y) {
   const std::array<Value, 4> corners{product(x.lo, y.lo), product(x.lo, y.hi), product(x.hi, y.lo),
@@ -63,9 +69,7 @@ class Times final : public Ternary {
   bool square(Domains& d) const {
     const Range x = range(d, x_);
     if (!narrow(d, z_, {product(smallest(x), smallest(x)), product(largest(x), largest(x))})) return false;
-    const Value largest_value = root(d.hi(z_)), least = d.lo(z_) > 0 ? root(d.lo(z_) - 1) + 1 : 0;
-    if (!narrow(d, x_, {-largest_value, largest_value})) return false;
-    return (d.lo(x_) <= -least || d.set_lo(x_, least)) && (d.hi(x_) >= least || d.set_hi(x_, -least));
+    return narrow_absolute(d, x_, {d.lo(z_) > 0 ? root(d.lo(z_) - 1) + 1 : 0, root(d.hi(z_))});
   }
 
   // The largest integer whose square is at most z, for z from 0 to 2^62.
@@ -295,13 +299,32 @@ class Maximum final : public Propagator {
   View z_;
 };
 
+class Absolute final : public Propagator {
+ public:
+  Absolute(View x, View z) : Propagator(Priority::binary), x_(x), z_(z) {}
+
+  void attach(Engine& engine) override {
+    for (const View v : {x_, z_}) engine.subscribe(*this, v, kBounds);
+  }
+
+  Outcome propagate(Engine& engine) override {
+    Domains& d = engine.domains();
+    const Range x = range(d, x_);
+    if (!narrow(d, z_, {smallest(x), largest(x)}) || !narrow_absolute(d, x_, range(d, z_))) return Outcome::failed;
+    return Outcome::again;
+  }
+
+ private:
+  View x_, z_;
+};
+
 }  // namespace
 
 void post_times(Engine& engine, View x, View y, View z) { engine.post(std::make_unique<Times>(x, y, z)); }
 void post_divide(Engine& engine, View x, View y, View z) { engine.post(std::make_unique<Divide>(x, y, z)); }
 void post_remainder(Engine& engine, View x, View y, View z) { engine.post(std::make_unique<Remainder>(x, y, z)); }
 void post_power(Engine& engine, View x, View y, View z) { engine.post(std::make_unique<Power>(x, y, z)); }
-void post_absolute(Engine& engine, View x, View z) { post_maximum(engine, {x, -x}, z); }
+void post_absolute(Engine& engine, View x, View z) { engine.post(std::make_unique<Absolute>(x, z)); }
 void post_maximum(Engine& engine, const Views& xs, View z) { engine.post(std::make_unique<Maximum>(xs, z)); }
 
 }  // namespace elimina::cp

@@ -106,6 +106,11 @@ def _extreme(
     tables.define([last], lambda a: a, to=result)
 
 
+def _absolute(tables: ConstraintTables, arguments: Arguments, suffix: str) -> None:
+    (x,), (result,) = arguments
+    tables.define([x], np.abs, to=result)
+
+
 def _any(tables: ConstraintTables, literals: Sequence[View]) -> View:
     return reduce(lambda a, x: tables.define([a, x], lambda p, q: p | q), literals, constant(0))
 
@@ -368,6 +373,7 @@ RULES: dict[str, Rule] = {
     "global_cardinality": partial(_cardinality, closed=False),
     "global_cardinality_closed": partial(_cardinality, closed=True),
     "nvalue": _distinct_values,
+    "int_abs": _absolute,
     "array_int_maximum": partial(_extreme, of=np.maximum),
     "array_int_minimum": partial(_extreme, of=np.minimum),
     "bool_clause": _clause,

@@ -83,6 +83,13 @@ class ExpressionFunctions(ABC):
         self.post("int_pow", x, y, z)
         return z
 
+    def absolute(self, x: Operand) -> Expression:
+        """Return a new variable for the absolute value of an expression, bounds consistent."""
+        lo, hi = self.bounds(x)
+        z = self.result_var(max(lo, -hi, 0), max(-lo, hi), (x,))
+        self.post("int_abs", x, z)
+        return z
+
     def maximum(self, xs: Iterable[Operand]) -> Expression:
         """Return a new variable that is the greatest of several expressions, bounds consistent."""
         return self._extreme("array_int_maximum", several(xs, "maximum"), max)

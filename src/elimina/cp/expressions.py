@@ -160,7 +160,7 @@ class Expression(Slotted):
         return self.model.whole_power(other, self)
 
     def __abs__(self) -> Expression:
-        return self.model.maximum([self, -self])
+        return self.model.absolute(self)
 
     def __invert__(self) -> Expression:
         return 1 - self

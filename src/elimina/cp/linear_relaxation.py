@@ -384,6 +384,15 @@ def _extreme(relaxation: LinearRelaxation, arguments: _Views, *, sign: int) -> I
         yield _affine(relaxation, [(sign, result), (-sign, x)]), 0, False
 
 
+def _absolute(relaxation: LinearRelaxation, arguments: _Views) -> Iterator[Form]:
+    (x,), (result,) = arguments
+    if relaxation.is_listed(x):
+        yield [(x, np.abs(relaxation.values(x))), (result, -relaxation.values(result))], 0, True
+        return
+    for sign in (-1, 1):
+        yield _affine(relaxation, [(1, result), (sign, x)]), 0, False
+
+
 def _plus(relaxation: LinearRelaxation, arguments: _Views, *, sign: int) -> Iterator[Form]:
     (x,), (y,), (z,) = arguments
     yield _affine(relaxation, [(1, x), (sign, y), (-1, z)]), 0, True
@@ -407,6 +416,7 @@ _FORMS: dict[str, _FormRule] = {
     "global_cardinality": _cardinality,
     "global_cardinality_closed": _cardinality,
     "count_eq": _count,
+    "int_abs": _absolute,
     "array_int_maximum": _named(_extreme, sign=1),
     "array_int_minimum": _named(_extreme, sign=-1),
     "bin_packing_load": _bin_packing,
