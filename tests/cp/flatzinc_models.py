@@ -185,7 +185,7 @@ class Maker:
             "c": lambda: str(rng.randint(-3, 4)),
             "k": lambda: rng.choice(("true", "false")),
             "n": lambda: str(rng.randint(0, 3)),
-            "s": lambda: rng.choice(("0..2", "{0,2,3}", "{}", "2..1", "-1..9999999", "{1}")),
+            "s": lambda: rng.choice(("0..2", "{0,2,3}", "{}", "2..1", "-1..9999999", "-1..999999999999", "{1}")),
         }[letter]()
 
     def domain(self) -> str:

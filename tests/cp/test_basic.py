@@ -112,6 +112,26 @@ def test_remainders_of_a_constant_are_bounds_consistent() -> None:
             assert [(d[0], d[-1]) for d in after] == [(d[0], d[-1]) for d in expected], (by, given)
 
 
+def test_absolute_values_are_bounds_consistent() -> None:
+    for seed in range(300):
+        rng = random.Random(seed)
+        given = [
+            list(range(lo, hi + 1))
+            for lo, hi in (sorted(rng.choices(range(-9, 10), k=2)), sorted(rng.choices(range(-3, 12), k=2)))
+        ]
+        model = cp.Model()
+        x, z = (model.int_var(d) for d in given)
+        model.post("int_abs", x, z)
+        after, expected = model.propagated(), supported(given, lambda v: abs(v[0]) == v[1])
+        assert (after is None) == (expected is None), given
+        if after and expected:
+            assert [(d[0], d[-1]) for d in after] == [(d[0], d[-1]) for d in expected], given
+    model = cp.Model()
+    x = model.int_var(-9, 4)
+    assert model.bounds(abs(x)) == (0, 9)
+    assert model.bounds(abs(x - 7)) == (3, 16)
+
+
 def test_squares_have_the_roots_of_their_bounds() -> None:
     for seed in range(200):
         rng = random.Random(seed)

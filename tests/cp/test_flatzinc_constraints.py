@@ -37,6 +37,11 @@ class Narrow(Maker):
         return super().one_of("xxxy" if "x" in names else "aab", constants)
 
 
+def test_a_range_is_not_listed() -> None:
+    text = "var -3..3: x :: output_var; constraint among(2, [x, -7, 5], -1..999999999999); solve satisfy;"
+    assert [s["x"] for s in solved(text)] == [-1, 0, 1, 2, 3]
+
+
 def test_every_translated_name_is_tested() -> None:
     prefixes = ("", "fzn_", "elimina_", "jacop_", "gecode_", "chuffed_", "ortools_", "minicpp_")
     missing = [name for name in flatzinc_translated_names() if not any(p + name in SIGNATURES for p in prefixes)]

@@ -110,6 +110,19 @@ def test_elements_are_replaced_by_functions() -> None:
     assert bound.lower_bound(None) >= sum(map(min, costs))
 
 
+def test_absolute_values_are_replaced_by_functions() -> None:
+    model = cp.Model()
+    x, y, z = *model.int_vars(2, 0, 9), model.int_var(-500, 500)
+    model.add(x + y >= 17)
+    model.minimize(2 * abs(x - 3) + abs(y - 5))
+    relaxation, bound = relaxed(model)
+    assert len(relaxation.rows) == 1
+    assert bound.lower_bound(None) == 14
+    # The values of z are too many for columns.
+    model.minimize(2 * abs(x - 3) + abs(y - 5) + abs(z))
+    assert len(relaxed(model)[0].rows) == 3
+
+
 def test_large_numbers_are_left_out() -> None:
     model = cp.Model()
     x, y = model.int_vars(2, -(2**50), 2**50)

@@ -1,6 +1,5 @@
 // Translation of items to variables and constraints of the solver.
 #include "instance.hpp"
-#include "translations.hpp"
 
 #include <algorithm>
 #include <unordered_map>
@@ -266,8 +265,14 @@ void Instance::post(const Constraint& c) {
   if (!translate && !is_constraint(name)) unsupported(c.position, "the constraint " + name.substr(0, 80) + kCompile);
   if (name.starts_with("set_in")) return post_member(c);
   std::vector<Argument> arguments;
-  for (const Term& t : document_.items(c.arguments)) arguments.push_back(argument(t, c.position, "an argument"));
-  if (translate) return translate(Translation(solver_, std::move(arguments), consistency(c), side(c)));
+  std::vector<std::optional<Ends>> ranges;
+  for (const Term& t : document_.items(c.arguments)) {
+    const bool is_kept = translate && t.kind == Kind::range;
+    arguments.push_back(is_kept ? Argument{} : argument(t, c.position, "an argument"));
+    ranges.push_back(is_kept ? std::optional(ends_of(t, c.position)) : std::nullopt);
+  }
+  if (translate)
+    return translate(Translation(solver_, std::move(arguments), std::move(ranges), consistency(c), side(c)));
   post_named(name == "int_lin_eq" ? name + first_of(c, {{"domain", "_domain"}}) : name, arguments);
 }
 
@@ -297,8 +302,8 @@ void Instance::post_member(const Constraint& c) {
   };
   if (terms[1].kind == Kind::set) return post("set_in", {x, argument(terms[1], c.position, "a set")});
   if (terms[1].kind != Kind::range) throw Refused("the second argument is a set of integers");
-  const auto bounds = document_.values(terms[1]);
-  const Argument lo{constant(within_limits(bounds[0], c.position))}, hi{constant(within_limits(bounds[1], c.position))};
+  const auto [first, last] = ends_of(terms[1], c.position);
+  const Argument lo{constant(first)}, hi{constant(last)};
   if (suffix == "_reif") {
     const Argument above{solver_.new_variable(0, 1)}, below{solver_.new_variable(0, 1)};
     solver_.post("int_le_reif", {lo, x, above});
@@ -343,6 +348,11 @@ View Instance::view(const Term& t, Position position, const char* what) const {
   }
 }
 
+Ends Instance::ends_of(const Term& range, Position position) const {
+  const auto ends = document_.values(range);
+  return {within_limits(ends[0], position), within_limits(ends[1], position)};
+}
+
 Argument Instance::argument(const Term& t, Position position, const char* what) const {
   Argument result;
   if (t.kind == Kind::array) {
@@ -350,11 +360,11 @@ Argument Instance::argument(const Term& t, Position position, const char* what) 
   } else if (t.kind == Kind::set) {
     for (const Value value : document_.values(t)) result.push_back(constant(within_limits(value, position)));
   } else if (t.kind == Kind::range) {
-    constexpr Value kMost = 1 << 24;
-    const auto bounds = document_.values(t);
-    const Value first = within_limits(bounds[0], position), last = within_limits(bounds[1], position);
-    if (last - first >= kMost) unsupported(position, "a range of more than 2^24 values as " + std::string(what));
-    for (Value value = first; value <= last; ++value) result.push_back(constant(value));
+    try {
+      return listed(ends_of(t, position));
+    } catch (const Refused& error) {
+      unsupported(position, std::string(error.what()) + ", as " + what);
+    }
   } else {
     result.push_back(view(t, position, what));
   }

@@ -9,6 +9,7 @@
 #include "disjoint_sets.hpp"
 #include "document.hpp"
 #include "floats.hpp"
+#include "translations.hpp"
 
 namespace elimina::cp::flatzinc {
 
@@ -76,6 +77,7 @@ class Instance {
   std::string consistency(const Constraint& c) const;
   std::string side(const Constraint& c) const;
   Argument argument(const Term& t, Position position, const char* what) const;
+  Ends ends_of(const Term& range, Position position) const;
   // The items of a record that this instance was posted to.
   Statements recorded(Record& record) const;
   std::vector<std::string> beyond_limits(std::optional<Value> value) const;

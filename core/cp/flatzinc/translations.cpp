@@ -6,14 +6,37 @@
 
 namespace elimina::cp::flatzinc {
 
+Argument listed(const Ends& range) {
+  constexpr Value kMost = 1 << 24;
+  const auto [first, last] = range;
+  if (last - first >= kMost) throw Refused("a range has at most 2^24 values, not " + std::to_string(last - first + 1));
+  Argument result;
+  for (Value value = first; value <= last; ++value) result.push_back(constant(value));
+  return result;
+}
+
+const Argument& Translation::list(std::size_t i) const {
+  if (ranges_[i] && arguments_[i].empty()) arguments_[i] = listed(*ranges_[i]);
+  return arguments_[i];
+}
+
+std::optional<Ends> Translation::range(std::size_t i) const {
+  if (ranges_[i]) return ranges_[i];
+  const Argument& values = arguments_[i];
+  if (values.empty()) return Ends{1, 0};
+  const Ends ends{values.front().offset, values.back().offset};
+  const bool has_gaps = ends.second - ends.first + 1 != static_cast<Value>(values.size());
+  return has_gaps ? std::nullopt : std::optional(ends);
+}
+
 void Translation::expect(std::size_t count) const {
   if (arguments_.size() != count)
     throw Refused("expected " + std::to_string(count) + " arguments, found " + std::to_string(arguments_.size()));
 }
 
 View Translation::view(std::size_t i) const {
-  if (arguments_[i].size() != 1) throw Refused("argument " + std::to_string(i + 1) + " is one value");
-  return arguments_[i][0];
+  if (list(i).size() != 1) throw Refused("argument " + std::to_string(i + 1) + " is one value");
+  return list(i)[0];
 }
 
 Value Translation::value(std::size_t i) const {
@@ -23,7 +46,7 @@ Value Translation::value(std::size_t i) const {
 }
 
 Argument Translation::shifted(std::size_t i, Value by) const {
-  Argument result = arguments_[i];
+  Argument result = list(i);
   for (View& x : result) x = x + by;
   return result;
 }
@@ -126,10 +149,11 @@ View is_one_of(T t, View x, const Argument& values) {
 }
 
 // Membership of a view in a sorted set; in a range by two comparisons, since a range may be long.
-View is_in(T t, View x, const Argument& values) {
-  if (values.empty()) return constant(0);
-  const Value first = values.front().offset, last = values.back().offset;
-  if (last - first + 1 != static_cast<Value>(values.size())) return t.truth("set_in", {single(x), values});
+View is_in(T t, View x, std::size_t values) {
+  const std::optional<Ends> range = t.range(values);
+  if (!range) return t.truth("set_in", {single(x), t.list(values)});
+  const auto [first, last] = *range;
+  if (first > last) return constant(0);
   const View b = t.boolean();
   t.post("bool_and", {single(t.truth("int_le", {single(first), single(x)})),
                       single(t.truth("int_le", {single(x), single(last)})), single(b)});
@@ -138,7 +162,7 @@ View is_in(T t, View x, const Argument& values) {
 
 void among(T t, std::size_t n, std::size_t xs, std::size_t values) {
   Argument inside;
-  for (const View x : t.list(xs)) inside.push_back(is_in(t, x, t.list(values)));
+  for (const View x : t.list(xs)) inside.push_back(is_in(t, x, values));
   t.post("bool_lin_eq", {ones(inside.size()), inside, t.list(n)});
 }
 

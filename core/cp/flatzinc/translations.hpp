@@ -1,26 +1,39 @@
 // Translations of constraints from MiniZinc's library and other solvers to this solver's names and arguments, or to
 // several constraints.
 #pragma once
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cp/solver.hpp"
 
 namespace elimina::cp::flatzinc {
 
-// A constraint of the file, and the sink to post it to.
+// First and last integer of a set argument that the file writes as a range.
+using Ends = std::pair<Value, Value>;
+
+// The integers of a range. Throws `Refused` if there are more than 2^24.
+Argument listed(const Ends& range);
+
+// A constraint of the file, and the sink to post it to. Ranges among its arguments may have millions of values, so they
+// are listed only by request; the argument is empty till then.
 class Translation {
  public:
-  Translation(Sink& sink, std::vector<Argument> arguments, std::string consistency, std::string side)
-      : sink_(sink), arguments_(std::move(arguments)), consistency_(std::move(consistency)), side_(std::move(side)) {}
+  Translation(Sink& sink, std::vector<Argument> arguments, std::vector<std::optional<Ends>> ranges,
+              std::string consistency, std::string side)
+      : sink_(sink), arguments_(std::move(arguments)), ranges_(std::move(ranges)),
+        consistency_(std::move(consistency)), side_(std::move(side)) {}
 
   // Suffixes of names: consistency of an all_different, and where to filter a circuit.
   const std::string& consistency() const { return consistency_; }
   const std::string& side() const { return side_; }
 
   void expect(std::size_t count) const;
-  const Argument& list(std::size_t i) const { return arguments_[i]; }
+  const Argument& list(std::size_t i) const;
+  // Ends of an argument that is a range of integers, or a set without gaps; none if it is another set.
+  std::optional<Ends> range(std::size_t i) const;
   View view(std::size_t i) const;
   Value value(std::size_t i) const;
   Argument shifted(std::size_t i, Value by) const;
@@ -33,7 +46,8 @@ class Translation {
 
  private:
   Sink& sink_;
-  std::vector<Argument> arguments_;
+  mutable std::vector<Argument> arguments_;
+  std::vector<std::optional<Ends>> ranges_;
   std::string consistency_, side_;
 };
 
