@@ -23,8 +23,8 @@ class Translation {
  public:
   Translation(Sink& sink, std::vector<Argument> arguments, std::vector<std::optional<Ends>> ranges,
               std::string consistency, std::string side)
-      : sink_(sink), arguments_(std::move(arguments)), ranges_(std::move(ranges)),
-        consistency_(std::move(consistency)), side_(std::move(side)) {}
+      : sink_(sink), arguments_(std::move(arguments)), ranges_(std::move(ranges)), consistency_(std::move(consistency)),
+        side_(std::move(side)) {}
 
   // Suffixes of names: consistency of an all_different, and where to filter a circuit.
   const std::string& consistency() const { return consistency_; }
