@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -445,3 +446,32 @@ def test_exclusive_tasks_of_several_resources_bound_the_makespan() -> None:
     model.minimize(model.maximum([s + 5 for s in starts]))
     result = model.solve(options=cp.SearchOptions(fail_limit=1000))
     assert (result.status, result.value) == ("optimal", 45)
+
+
+@pytest.mark.data
+def test_job_shops_of_the_literature_are_proven(data_dir: Path) -> None:
+    folder = data_dir / "jobshop"
+    if not folder.exists():
+        pytest.skip(f"the job shops are not in {folder}")
+    for line in (folder / "optima.tsv").read_text().splitlines()[1:]:
+        name, _, _, optimum = line.split("\t")
+        if name == "ft10":  # takes 47,000 failures
+            continue
+        rows = [row.split() for row in (folder / name).read_text().splitlines() if not row.startswith("#")][1:]
+        jobs = [list(zip(map(int, row[::2]), map(int, row[1::2]), strict=True)) for row in rows]
+        horizon = sum(length for job in jobs for _, length in job)
+        model = cp.Model()
+        ends, users = [], {}
+        for job in jobs:
+            end = model.expression(0)
+            for machine, length in job:
+                start = model.int_var(0, horizon - length)
+                model.add(start >= end)
+                users.setdefault(machine, []).append((start, length))
+                end = start + length
+            ends.append(end)
+        for tasks in users.values():
+            model.no_overlap([start for start, _ in tasks], [length for _, length in tasks])
+        model.minimize(model.maximum(ends))
+        result = model.solve(options=cp.SearchOptions(fail_limit=20_000))
+        assert (result.status, result.value) == ("optimal", int(optimum)), name
