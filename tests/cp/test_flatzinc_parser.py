@@ -93,6 +93,11 @@ def test_solutions_are_written_as_flatzinc_says() -> None:
             "var 1..3: x; constraint int_le(x); solve satisfy;",
             "1:25: constraint int_le: takes 2 arguments, found 1",
         ),
+        (
+            "var 1..3: x; var 1..3: y; constraint fzn_on_restart_sol_int(x, y); solve satisfy;",
+            "unsupported: the constraint fzn_on_restart_sol_int; no function runs at restarts: to search near the best",
+        ),
+        ("constraint fzn_blackbox([], [], [], []); solve satisfy;", "fzn_blackbox; functions outside the model"),
         ("var 1..3: x; constraint int_le(x, 0.5); solve satisfy;", "1:25: unsupported: a float as an argument"),
         ("array [1..2] of int: a = [1]; solve satisfy;", "1:26: expected 2 elements of a, found 1"),
         ("array [1..1] of int: a = [true]; solve satisfy;", "1:26: expected an integer as element 1 of a"),

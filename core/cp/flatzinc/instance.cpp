@@ -45,6 +45,16 @@ constexpr const char* kCompile =
     "; compile the MiniZinc model for this solver: elimina install-minizinc, then minizinc -c --solver elimina "
     "MODEL.mzn";
 
+// Advice for a constraint without a counterpart in the solver. MiniZinc's library does not replace those that run code
+// during the search.
+std::string advice_for(std::string_view name) {
+  if (name.starts_with("on_restart_"))
+    return "; no function runs at restarts: to search near the best solution, use the annotation relax_and_reconstruct "
+           "or the option --lns";
+  if (name.starts_with("blackbox")) return "; functions outside the model are not called";
+  return kCompile;
+}
+
 // Bounds of a variable; empty if the lower one is greater.
 struct Bounds {
   Value lo = -kFree, hi = kFree;
@@ -262,7 +272,7 @@ void Instance::post(const Constraint& c) {
   const std::string_view plain = without_prefix(c.name);
   const Translate special = translation_of(c.name), translate = special ? special : translation_of(plain);
   const std::string name(is_constraint(plain) ? plain : c.name);
-  if (!translate && !is_constraint(name)) unsupported(c.position, "the constraint " + name.substr(0, 80) + kCompile);
+  if (!translate && !is_constraint(name)) unsupported(c.position, "the constraint " + name.substr(0, 80) + advice_for(plain));
   if (name.starts_with("set_in")) return post_member(c);
   std::vector<Argument> arguments;
   std::vector<std::optional<Ends>> ranges;
