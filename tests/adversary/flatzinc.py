@@ -33,8 +33,8 @@ SMALL, LARGE = 6, 2**44
 SECONDS = 2.0
 """Time of a search; models without bounds may need more than anyone has."""
 
-LATE_SECONDS = 5.0
-"""Seconds beyond that time that a loaded machine may take."""
+LATE_SECONDS = 1.0
+"""Seconds of processor time beyond that time, for work that is not interrupted."""
 
 _NOISE = (":: var_is_introduced", ':: mzn_path("a;b")', ":: is_defined_var", ":: odd([1, x2, f(3)])")
 _ARITHMETIC = [
@@ -111,11 +111,12 @@ class _Answer:
     is_unbounded: bool
 
     def __init__(self, case: Case, text: str, door: str) -> None:
-        started = time.monotonic()
+        # Processor time: a loaded machine may stop the process for seconds.
+        started = time.process_time()
         {"core": self._ask_core, "python": self._ask_python, "program": self._ask_program}[door](case, text)
-        seconds = time.monotonic() - started
-        if seconds > SECONDS + LATE_SECONDS:
-            raise Defect(f"the search took {seconds:.1f} s of {SECONDS} s")
+        seconds = time.process_time() - started
+        if seconds > SECONDS * case["threads"] + LATE_SECONDS:
+            raise Defect(f"the search took {seconds:.1f} s of the processor, not {SECONDS} s")
 
     def _ask_core(self, case: Case, text: str) -> None:
         model = FlatZinc(text.encode(), lambda: True)
