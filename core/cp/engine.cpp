@@ -126,13 +126,17 @@ void Engine::begin(Propagator& propagator) {
 }
 
 void Engine::fail() {
+  if (counts_failures_) weigh_failure();
+  running_->forget_touched();
+  while (nonempty_) pop()->forget_touched();
+  domains_.forget();
+}
+
+void Engine::weigh_failure() {
   for (const int v : running_->scope_) weights_[v] += failure_weight_;
   running_->weight_ += failure_weight_;
   failure_weight_ *= growth_;
   if (failure_weight_ > kHeaviestFailure) rescale_weights();
-  running_->forget_touched();
-  while (nonempty_) pop()->forget_touched();
-  domains_.forget();
 }
 
 void Engine::rescale_weights() {

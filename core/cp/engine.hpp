@@ -88,6 +88,8 @@ class Engine {
   void weigh_active();
   // Multiplies the weight of further failures by `growth` after each failure, so that old failures fade.
   void age_weights(double growth) { growth_ = growth; }
+  // Whether failures count as weights from now on.
+  void count_failures(bool counts) { counts_failures_ = counts; }
   // Sets the urgency of a variable's decision, 0 or more, which replaces its weight.
   void weigh(View x, double urgency) { urgencies_[x.var] = urgency; }
   int degree(int v) const { return degrees_[v]; }
@@ -126,6 +128,7 @@ class Engine {
   void fail();
   bool may_go_on();
   void retire(Propagator& propagator);
+  void weigh_failure();
   void rescale_weights();
   void lighten(const Propagator& propagator, double sign);
 
@@ -146,7 +149,7 @@ class Engine {
   Propagator* running_ = nullptr;
   std::function<bool()> watcher_;
   std::chrono::steady_clock::time_point next_look_{};
-  bool stopped_ = false, is_weighed_ = false;
+  bool stopped_ = false, is_weighed_ = false, counts_failures_ = true;
 };
 
 }  // namespace elimina::cp

@@ -198,6 +198,7 @@ void Search::enter(const std::vector<Decision>& decisions) {
   // Facts of a part do not hold outside it.
   is_part_ = true;
   schedule_ = Schedule(options_.part_rows.empty() ? rows_of(options_) : options_.part_rows);
+  engine_.count_failures(true);
   failures_at_restart_ = statistics_.failures;
   calls_at_restart_ = engine_.calls();
   ++statistics_.nodes;
@@ -455,9 +456,12 @@ void Search::start_stretch() {
                     [this](const Row& row) { return applies(row); });
   calls_at_restart_ = calls;
   failures_at_restart_ = statistics_.failures;
+  // Kept values cause the failures of a neighbourhood, which would mislead searches of the tree.
+  const Scope scope = schedule_.row().scope;
+  engine_.count_failures(scope == Scope::tree || scope == Scope::target);
   if (failed_) return;
   Domains& d = engine_.domains();
-  switch (schedule_.row().scope) {
+  switch (scope) {
     case Scope::tree: return;
     case Scope::neighbourhood: return neighbourhood().fix(engine_, solution_, random_);
     case Scope::task_neighbourhood:

@@ -38,8 +38,8 @@ class ExpressionModel(Protocol):
     def holds(self, condition: Condition) -> Expression:
         """Return a new Boolean that is 1 exactly if a condition holds."""
 
-    def maximum(self, xs: Iterable[Operand]) -> Expression:
-        """Return a new variable that is the greatest of several expressions."""
+    def absolute(self, x: Operand) -> Expression:
+        """Return a new variable for the absolute value of an expression."""
 
     def all_of(self, booleans: Iterable[Operand]) -> Expression:
         """Return a new Boolean that is 1 exactly if all Booleans of a list are 1."""
