@@ -88,7 +88,7 @@ class Engine {
   void weigh_active();
   // Multiplies the weight of further failures by `growth` after each failure, so that old failures fade.
   void age_weights(double growth) { growth_ = growth; }
-  // Whether failures count as weights from now on.
+  // Sets whether failures count as weights from now on.
   void count_failures(bool counts) { counts_failures_ = counts; }
   // Sets the urgency of a variable's decision, 0 or more, which replaces its weight.
   void weigh(View x, double urgency) { urgencies_[x.var] = urgency; }

@@ -272,7 +272,8 @@ void Instance::post(const Constraint& c) {
   const std::string_view plain = without_prefix(c.name);
   const Translate special = translation_of(c.name), translate = special ? special : translation_of(plain);
   const std::string name(is_constraint(plain) ? plain : c.name);
-  if (!translate && !is_constraint(name)) unsupported(c.position, "the constraint " + name.substr(0, 80) + advice_for(plain));
+  if (!translate && !is_constraint(name))
+    unsupported(c.position, "the constraint " + name.substr(0, 80) + advice_for(plain));
   if (name.starts_with("set_in")) return post_member(c);
   std::vector<Argument> arguments;
   std::vector<std::optional<Ends>> ranges;
