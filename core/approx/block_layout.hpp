@@ -11,8 +11,8 @@ namespace elimina::approx {
 // consecutive cells of the other table, or all to the same one.
 class BlockLayout {
  public:
-  // `sizes`: sizes of the block's axes; `strides`: strides of the other table along them, 0 along an axis that it
-  // lacks.
+  // `sizes`: sizes of the block's axes; `strides`: strides of the other table along these axes, 0 along an axis that
+  // the other table lacks.
   void set(std::span<const i64> sizes, std::span<const i64> strides);
 
   // Adds the other table's cells to the block's, or overwrites the block's cells with them.

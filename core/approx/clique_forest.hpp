@@ -28,7 +28,7 @@ class CliqueForest {
   void set_scope(int number, Scope scope) { cliques_[number].scope = std::move(scope); }
   void link(int clique, int other);
   void unlink(int clique, int other);
-  // Removes a clique; its heir, if any, inherits the edges.
+  // Removes a clique, and links its neighbours to `heir` unless that is -1.
   void remove_clique(int number, int heir = -1);
   Scope separator(int clique, int other) const { return shared(scope(clique), scope(other)); }
   // Path of cliques from `start` to the nearest clique with the variable; empty if no connected clique has the
@@ -48,7 +48,7 @@ class CliqueForest {
   int visits_ = 0;
 };
 
-// Cliques of a forest, parents first, and the offsets of their tables if these are consecutive.
+// Cliques of a forest, parents first, and the offsets of their tables, which lie one after another.
 struct RootedCliques {
   ScopeList scopes{{0}, {}};
   std::vector<int> parents;    // position of each clique's parent; -1: none

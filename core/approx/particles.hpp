@@ -12,7 +12,7 @@ namespace elimina::approx {
 class Particles {
  public:
   // `max_samples`: largest number of samples of a group. `last_uses`: for each variable, the lowest bucket that reads
-  // its states; its own number if none does.
+  // its states, or the variable itself if no bucket does.
   Particles(std::span<const i64> last_uses, i64 max_samples)
       : last_uses_(last_uses), shares_(std::size_t(max_samples)) {}
 

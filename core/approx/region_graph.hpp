@@ -24,8 +24,8 @@ class RegionGraph {
   const std::vector<std::int64_t>& sizes() const { return sizes_; }
   const ScopeList& outer() const { return outer_; }
   const ScopeList& inner() const { return inner_; }
-  // Outer regions with an edge to each inner region: all that contain it. If its counting number is 0, the other inner
-  // regions already make some of these agree; of each such set, one region has an edge.
+  // Outer regions with an edge to each inner region: all outer regions around it. If its counting number is 0, one
+  // outer region of each set suffices whose members agree by way of other inner regions.
   const ScopeList& parents() const { return parents_; }
   // Counting number of each inner region's entropy; 1 for an outer region.
   const std::vector<double>& counting_numbers() const { return counting_numbers_; }

@@ -227,8 +227,8 @@ int TreeBuilder::gather(Growing& tree, std::span<const int> shared) {
   }
 }
 
-// Removes dependences from a front until the clique with most of the variables `shared` lacks none of them, or can get
-// one that it lacks.
+// Removes dependences from a front until the clique with most of the variables `shared` has all of them, or can get
+// another one.
 void TreeBuilder::shorten(CliqueFront& front, std::span<const int> shared) {
   for (;;) {
     std::vector<int> candidates;
@@ -285,7 +285,7 @@ int TreeBuilder::oversized(std::span<const Scope> scopes) const {
   return first == scopes.end() ? -1 : int(first - scopes.begin());
 }
 
-// Eliminates a variable; its tree has all its factors.
+// Eliminates a variable after all its factors have been added.
 void TreeBuilder::eliminate(int variable) {
   Growing tree = homes_[variable];
   if (!tree) {
