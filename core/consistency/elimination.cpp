@@ -268,7 +268,7 @@ void Propagator::list_costs(std::size_t rank, std::vector<int>& value, std::vect
 }
 
 // Returns the unary cost of an eliminated variable's value plus its costs in the functions that the message has
-// replaced; adds no more of them once the sum reaches the limit.
+// replaced; stops adding once the sum reaches the limit.
 Cost Propagator::cost_below(const Eliminated& eliminated, const std::vector<int>& value, Cost limit) const {
   Cost sum = state_.unary(eliminated.var)[value[eliminated.var]];
   for (std::size_t k = eliminated.first; k < eliminated.last && sum < limit; ++k) {

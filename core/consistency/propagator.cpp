@@ -245,7 +245,7 @@ bool Propagator::exist(Var v) {
       return true;
     }
   }
-  // The number of such shifts is limited, because the constant may rise very slowly.
+  // The number of these shifts is limited, because the constant may rise very slowly.
   if (patience_ == 0) return true;
   --patience_;
   for (const int x : state_.values(v))
@@ -358,8 +358,8 @@ bool Propagator::pull(const Occurrence& occurrence) {
   return projection != Found::conflict;
 }
 
-// Shifts the needed part of the other variables' unary costs into the function, and then its costs to the variable;
-// returns false after a conflict.
+// Shifts the needed part of the other variables' unary costs into the function, and then the function's costs to the
+// variable; returns false after a conflict.
 bool Propagator::gather(const Occurrence& occurrence) {
   const Found projection = find(occurrence, true);
   const Function& f = function(occurrence.function);

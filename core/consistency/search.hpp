@@ -96,7 +96,7 @@ class Search {
   std::vector<int> preferred_;
   std::atomic<Cost> cost_ = network::forbidden, top_, lower_ = 0;
   std::atomic<std::uint64_t> nodes_ = 0, failures_ = 1;
-  std::atomic<int> waiting_ = 0;        // number of threads without a node; the others then return theirs soon
+  std::atomic<int> waiting_ = 0;        // threads without a node; if there are any, the others soon return their nodes
   Cost reported_ = network::forbidden;  // best cost in the last report
   std::uint64_t most_nodes_ = 0;
   std::chrono::time_point<Clock, std::chrono::duration<double>> deadline_;
