@@ -16,8 +16,8 @@ class Diver {
   bool is_due(std::uint64_t nodes) const { return nodes >= next_; }
 
   // Returns the best solution of a local search. It starts with a new dive in the first four calls and in every other
-  // call after these, and continues in the rest. Every other dive is random, the more so the wider the gap between the
-  // bounds.
+  // call after these; in all other calls, it continues. Every other dive is random, the more so the wider the gap
+  // between the bounds.
   std::vector<int> solution(double gap);
 
  private:
