@@ -95,9 +95,10 @@ class Engine {
   int degree(int v) const { return degrees_[v]; }
   std::uint64_t calls() const { return calls_; }
 
-  // Used by a propagator that batches calls of others with its own. In order: takes waiting propagators that `takes`
-  // accepts from the queue; begins the call of one; names the one that failures count for; clears the events that one
-  // got; and reports the changes of one to the others, and to itself if it has to be called again.
+  // Used by a propagator that batches calls of others with its own. `take_waiting` removes the waiting propagators that
+  // `accept` selects from the queue; `begin` begins a propagator's call; `run_as` names the propagator to blame for
+  // failures; `forget` clears a propagator's events; `settle` reports a propagator's changes to the others, and to
+  // itself if it has to be called again.
   void take_waiting(Priority priority, const std::function<bool(Propagator&)>& accept);
   void begin(Propagator& propagator);
   void run_as(Propagator& propagator) { running_ = &propagator; }

@@ -80,7 +80,7 @@ class ExclusionGraph {
       const auto [place, is_new] = numbers_.try_emplace(start.var, tasks_.size());
       if (is_new) tasks_.push_back({start, duration, length});
       Task& task = tasks_[place->second];
-      // A task with several durations counts with the least one, and with none if they vary.
+      // If a task has several durations, the least one counts; if one of them is not fixed, the task does not count.
       const bool is_same = duration.var == task.duration.var && duration.offset == task.duration.offset &&
                            duration.scale == task.duration.scale && start.offset == task.start.offset;
       if (is_same) continue;

@@ -304,7 +304,7 @@ class Propagation {
   }
 
   // A disjunction of literals, and the Boolean that equals or implies it, if there is one. A conjunction becomes the
-  // disjunction of its negated literals; none for other constraints.
+  // disjunction of its negated literals; nullopt for other constraints.
   struct Disjunction {
     Views literals;
     std::optional<View> value;

@@ -9,7 +9,7 @@ namespace elimina::cp {
 
 namespace {
 
-// A rule for the variables that have none, in their order; it comes last.
+// The last rule: all variables without another rule, in the order of their numbers.
 Rule remaining(const Solver& solver, const std::vector<Rule>& rules) {
   std::vector<bool> has_rule(static_cast<std::size_t>(solver.variables()), false);
   for (const Rule& rule : rules)

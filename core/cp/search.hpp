@@ -114,8 +114,8 @@ class Search final : public Finder {
   void adopt(const Values& solution) override;
   void set_costs(std::shared_ptr<const ValueCosts> costs) override { costs_ = std::move(costs); }
 
-  // Restarts below decisions: `next` then returns solutions below them. Unless `has_failed()`, `decision` is the next
-  // decision, or none if all variables have values.
+  // Restarts below decisions: `next` then returns solutions below them. Unless `has_failed()`, `decision` returns the
+  // next decision, or nullopt if all variables have values.
   void enter(const std::vector<Decision>& decisions);
   bool has_failed() const { return failed_; }
   std::optional<Decision> decision();

@@ -21,10 +21,11 @@ class OrderBrancher {
   // Reserves a trailed word, so construct it before the search's first level.
   OrderBrancher(Engine& engine, std::vector<TaskOrder> orders);
 
-  // Decides the order of two tasks with little room and many failures, the order with more room first. None if all are
-  // decided.
+  // Decides the order of two tasks with little room and many failures, the order with more room first. Returns nullopt
+  // if all orders are decided.
   std::optional<Decision> decide(Engine& engine);
-  // Decides one order by its Boolean, whether it is decided or not. None if the variable is not such a Boolean.
+  // Decides one order by its Boolean, even if it is decided already. Returns nullopt if the variable is not the Boolean
+  // of an order.
   std::optional<Decision> decide(const Domains& d, View x) const;
 
   // True if the variable is a start: orders decide it, so its saved value is useless.

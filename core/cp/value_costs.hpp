@@ -25,9 +25,9 @@ class ValueCosts {
   // the position.
   [[nodiscard]] bool filter(Domains& d, Value best, std::size_t& position) const;
 
-  // The cheapest value of the variable that loses most without it; none if all variables with costs have values.
+  // The cheapest value of the variable that loses most without it; nullopt if all variables with costs have values.
   std::optional<Decision> decide(const Engine& engine) const;
-  // The cheapest value of a variable; none if it has no costs.
+  // The cheapest value of a variable; nullopt if the variable has no costs.
   std::optional<Decision> decide(const Domains& d, View x) const;
 
  private:

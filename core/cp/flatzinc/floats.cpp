@@ -358,7 +358,7 @@ bool Floats::is_unknown(const Term& t) const {
   return document_.variables[i].type == Type::real && !quantities_[i];
 }
 
-// The variable that a constraint defines by known quantities; none if it defines no variable.
+// The variable that a constraint defines by known quantities; nullopt if it defines no variable.
 std::optional<std::size_t> Floats::definable(const FloatConstraint& c) const {
   if (c.form != Form::linear) {
     if (!is_unknown(c.result) ||

@@ -183,7 +183,7 @@ class EdgeFinding final : public Propagator {
     }
   };
 
-  // Orders two exclusive tasks: if one cannot end before the other begins, it is the second one.
+  // Orders two exclusive tasks: a task that cannot end before the other begins is the second one.
   bool order_pairs(Domains& d) {
     const Value capacity = d.hi(tasks_.capacity);
     large_.clear();
