@@ -120,7 +120,7 @@ struct Wide<R<T>> {
 };
 
 // Operands of a row: for each d, a scalar and the rows of the tables, the first of which may be the rhs. More than
-// kStreams values of d are taken in several turns, since memory serves only so many streams at once.
+// kStreams values of d are taken in several turns, since memory serves only a limited number of streams at once.
 template <class V>
 struct Row {
   const V* a;
