@@ -8,7 +8,7 @@ namespace {
 // Constants tuned on the CPU and on an H200 (bench/fused.py). The first is the smallest number of cells of a message
 // that a wider step avoids.
 constexpr i64 kFusedCells = i64{1} << 20;
-constexpr i64 kFusedDomain = 16;  // largest number of values of all variables that one step eliminates
+constexpr i64 kFusedDomain = 16;  // largest number of combinations of values that one step eliminates
 constexpr i64 kFusedWork = 4;     // combinations that may be spent to save a cell of a message
 constexpr i64 kSpreadGain = 256;  // smallest ratio of the message to a table that is spread over all variables
 

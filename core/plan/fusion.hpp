@@ -21,7 +21,7 @@ class Fusion {
   void wait(int number, std::vector<Read> reads);
   // True if the node's bucket waits for its parent's bucket.
   bool waits(int number) const;
-  // Takes the tables of the buckets that wait for a node's bucket; none if no bucket waits.
+  // Takes the tables of the buckets that wait for a node's bucket; returns no tables if no bucket waits.
   std::vector<Read> remove(int number);
   // Variables of the buckets that waited for a node's bucket, and its own.
   std::vector<int> variables(int number) const;

@@ -113,7 +113,8 @@ class Writer {
   // Appends the steps that eliminate a variable from tables and use these up; returns the message over a scope.
   // `variable`: kJoin for a join.
   Read eliminate(int variable, int scope, std::vector<Read>& reads, double weight = 1);
-  // Appends a step that eliminates several variables, the earliest first; it must be able to read all tables at once.
+  // Appends a step that eliminates several variables, the earliest first; the number of tables must be within the limit
+  // of a step.
   Read eliminate_all(std::span<const int> variables, int scope, std::vector<Read> reads);
   // Appends the steps that eliminate all variables of a bucket except `axes`, the earliest first.
   Read project(int variable, std::span<const int> separator, std::vector<Read> reads, const std::vector<int>& axes,
