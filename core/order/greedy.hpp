@@ -75,7 +75,7 @@ std::optional<Order> greedy(const Graph& graph, Rule rule, double noise, double 
 // of them would take too long.
 struct PartialOrder {
   Order order;
-  Vertex widest = none;             // vertex of that bucket; none: no bucket is as large
+  Vertex widest = none;             // vertex of this bucket; `none` if no bucket is that large
   std::vector<Vertex> separator{};  // neighbours of `widest` at that time
 };
 PartialOrder greedy_up_to(Graph graph, double log_cells, Random& random, Clock& clock);
