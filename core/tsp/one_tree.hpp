@@ -1,5 +1,5 @@
 // Minimum 1-trees (Held and Karp, Operations Research 18, 1970): a spanning tree of all cities but one, and two edges
-// of that one. No tour is shorter. If multipliers change the lengths, all tours change by the same constant.
+// of the remaining city. No tour is shorter. If multipliers change the lengths, all tours change by the same constant.
 #pragma once
 #include <cstdint>
 #include <utility>
