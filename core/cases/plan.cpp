@@ -16,8 +16,8 @@ constexpr double kTryShare = 0.1;        // share of a run's time that the searc
 constexpr i64 kMostTries = 64, kFewTries = 3;
 constexpr double kTryGain = 16;  // largest factor by which more tries may reduce the work of the first order
 
-// Returns the best of a few greedy orders of the reduced graph: more of them if the work is larger. Messages have at
-// most `cells` cells. Empty if a plan within the limit on work is out of reach.
+// Returns the best of a few greedy orders of the reduced graph; the larger the work, the more orders are tried.
+// Messages have at most `cells` cells. Returns nullopt if a plan within the limit on work is out of reach.
 std::optional<order::Order> find_order(order::Graph whole, i64 cells, double most_work) {
   using namespace order;
   constexpr Rule rules[] = {Rule::weighted_min_fill, Rule::min_weight, Rule::min_fill};

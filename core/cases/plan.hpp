@@ -40,7 +40,7 @@ struct CaseProgram {
   std::vector<i64> constants;  // offsets of the values of factors with observed variables only
   i64 upward = 0;              // number of steps of the upward pass, which come first
   i64 width = 0, largest = 1;  // induced width, and number of cells of the largest table
-  double work = 0;             // combinations; those that read several large tables count more
+  double work = 0;             // number of combinations; reading several large tables counts more
   i64 end = 0;                 // end of the messages in the arena
   i64 steps() const { return i64(starts.size()); }
 };
