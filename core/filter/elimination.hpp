@@ -8,7 +8,7 @@ namespace elimina::filter {
 
 struct Filter {
   int bits = 14;                         // tables of bounds have at most 2^bits cells
-  std::size_t max_rows = SIZE_MAX;       // largest number of rows of a message; those with the least bounds are kept
+  std::size_t max_rows = SIZE_MAX;       // largest number of rows of a message; the rows of least bounds stay
   std::uint64_t most_made = UINT64_MAX;  // largest number of candidate rows
   std::size_t most_stored = SIZE_MAX;    // largest number of rows of a table under construction
   std::size_t count = 1;                 // number of assignments to find

@@ -19,7 +19,7 @@ struct Options {
   std::uint64_t seed;
   Poll poll;
   std::size_t count = 1;   // number of best solutions to find
-  std::vector<int> start;  // values of a known solution; none: one is searched for
+  std::vector<int> start;  // values of a known solution; if empty, a solution is searched for
 };
 
 struct Report {

@@ -28,8 +28,8 @@ plan::Tree plan_tree(const Network& network);
 Tree tables_in_tree(const Network& network);
 
 // Bounds from mini-buckets of at most 2^bits cells. The tables of `up[b]` and of `down[b]` are over subsets of b's
-// separator; their sums are lower bounds on the costs of b's subtree and of the rest of the tree. Empty if they take
-// more than `most_bytes`.
+// separator; the sum of `up[b]` is a lower bound on the costs of b's subtree, that of `down[b]` on the rest of the
+// tree. Returns nullopt if the tables take more than `most_bytes`.
 struct Bounds {
   std::vector<Tables> up, down;
   Value total = 0;
