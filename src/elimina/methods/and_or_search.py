@@ -188,7 +188,7 @@ class _AlternatingSearch(SearchState):
         return Shares(*map(min, now, self.shares))
 
     def threads_for(self, guide: PseudoTreeTables) -> int:
-        """Return the number of threads whose data fit into the remaining memory; 0 if not even those of one thread do.
+        """Return the number of threads whose data fit into the remaining memory; 0 if the data of one do not fit.
 
         Each thread keeps some bytes for each table: sixteen threads may need more than the tables of a large problem.
 
@@ -315,7 +315,7 @@ class _AlternatingSearch(SearchState):
 
     @property
     def closeness(self) -> float:
-        """The gap as a share of soft local consistency's own, at least ``MIN_TURN_SHARE``; 1 if either is unknown."""
+        """Gap as a share of the gap to soft local consistency's bound, at least ``MIN_TURN_SHARE``; 1 if unknown."""
         search = self.paused.consistency
         if search is None or self.score is None or self.bound is None:
             return 1.0
@@ -402,7 +402,7 @@ class _AlternatingSearch(SearchState):
     def begin_rival(self, search: SoftConsistency) -> SoftConsistency | None:
         """Search briefly with another order; return the new search if it is far enough ahead.
 
-        None also if the order is prescribed, or if time or memory are short.
+        Return None also if the order is prescribed, nodes are limited, or time or memory is short.
         """
         share = PACKING_RIVAL_SHARE if search.reduction.is_packing else RIVAL_SHARE
         seconds = share * search.seconds - search.setup

@@ -61,7 +61,7 @@ _SAMPLED_CASES = 64
 
 
 class CaseByCase:
-    """A method that answers each case alone, on the steps of one plan without the axes of observed variables.
+    """A method that answers each case alone: it runs the steps of one plan, without the axes of observed variables.
 
     Args:
         planned: A plan without cases, for the CPU.
@@ -242,7 +242,7 @@ def with_observations(columns: Sequence[int], values: Codes, evidence: Mapping[i
 
 
 class Batch:
-    """A plan for cases that observe the same variables, or some of these, and its runs.
+    """A plan for cases that observe the same variables, or some of these; ``run`` answers the cases.
 
     On the CPU, each thread has a chunk of cases, small enough for its cache, or runs one case after another, on one
     plan or each on a plan of its own: the method with the least estimated time is taken. On a GPU, a chunk is as large

@@ -94,7 +94,7 @@ def beam_search(
         arrays: The tables' library: NumPy or CuPy.
 
     Returns:
-        The best assignment; None: no time remained, or no kept assignment is allowed.
+        The best assignment; None if the time was up, or no kept assignment is allowed.
 
     Raises:
         Stopped: The work is to end.

@@ -99,7 +99,7 @@ def arrays_of(factors: FactorList, sizes: NDArray[np.int64]) -> _Arrays:
 
 
 def belief_waves(problem: Problem, options: Options, limits: Limits) -> Iterator[SumEstimate]:
-    """Yield estimates of belief propagation; none if tables are too large, or no GPU may be used or is worth its start.
+    """Yield estimates of belief propagation; none if tables are too large, or a GPU is excluded or not worth its start.
 
     Args:
         problem: Problem of a sum of products.

@@ -230,7 +230,7 @@ class BestAssignments:
 
 
 def _messages(problem: Problem, options: Options) -> tuple[Heuristic, dict[str, Any]]:
-    """Run an elimination with all messages, or mini-buckets if they do not fit; return it with its figures."""
+    """Run an elimination, by mini-buckets if exact messages do not fit; return its heuristic and its statistics."""
     order = elimination_order(problem, options)
     backend = backend_of(options)
     # The tables of each variable's own bucket are needed, so no step may eliminate several.

@@ -196,11 +196,11 @@ class _Chains:
         return np.concatenate([half.sums / np.repeat(half.draws, self._sizes, axis=1) for half in halves])
 
     def _settled(self) -> list[_Round]:
-        """Return the rounds after burn-in; all rounds if none is."""
+        """Return the rounds after burn-in; all rounds if there are none after it."""
         return self.rounds[math.ceil(BURN_IN_SHARE * len(self.rounds)) :] or self.rounds
 
     def log_z(self) -> tuple[float | None, float]:
-        """Return the estimated logarithm of the sum, and its standard error; None if chains cannot estimate it.
+        """Return the estimated logarithm of the sum, and its standard error; None and infinity if there is no estimate.
 
         An estimate needs the power 0, and powers so close that each ratio of sums is within the range of floats.
         """

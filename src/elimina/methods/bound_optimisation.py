@@ -272,7 +272,7 @@ class BoundOptimisation:
                 yield order
 
     def _tree(self, least: int, share: float) -> MiniBucketTree | None:
-        """Return the mini-buckets of the largest i-bound within the memory and a share of the time; None if none is.
+        """Return the mini-buckets of the largest i-bound within the memory and a share of the time; None if none fit.
 
         If both sides do not fit at the same time, one of them is kept in the memory from then on.
         """

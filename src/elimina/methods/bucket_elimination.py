@@ -58,7 +58,7 @@ def _run_of(plan: Plan) -> Run:
 
 
 def _resumed(execution: Execution) -> dict[str, int]:
-    """Return the numbers of slices and of an unfinished slice's steps from a checkpoint; empty without one."""
+    """Return the numbers of slices and of an unfinished slice's steps from a checkpoint; empty if there is none."""
     if execution.checkpoint is None:
         return {}
     steps = execution.checkpoint.steps.get("done", 0)

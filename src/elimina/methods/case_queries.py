@@ -74,7 +74,7 @@ class CaseQueries(CompiledTree):
             ignore_extra: Ignore columns that are not variables of the model.
 
         Raises:
-            InputError: A column is not a variable, or a cell is not a state of its variable or may be one of several.
+            InputError: A column is not a variable, or a cell is not a state of its variable, or fits several states.
             MemoryLimitError: Not even a few cases fit, and the options ask for exact answers or a GPU.
         """
         from elimina.methods.estimated_batch import batch_of

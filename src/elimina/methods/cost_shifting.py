@@ -227,7 +227,7 @@ def parts_of(problem: Problem) -> int:
 
 
 def shift(problem: Problem, seconds: float, memory: int) -> ShiftedTables | None:
-    """Shift costs between tables; return None if they or their costs are too large for it, or forbid everything.
+    """Shift costs between tables; return None if tables or costs are too large for that, or everything is forbidden.
 
     Args:
         problem: Problem of the task ``mpe``.

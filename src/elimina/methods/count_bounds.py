@@ -78,7 +78,8 @@ def _tilted(problem: Problem, total: float, rate: float) -> tuple[Problem, float
     for table, cells, best in zip(problem.tables, costs, least, strict=True):
         is_allowed = cells < FORBIDDEN
         distances = np.where(is_allowed, np.where(is_allowed, cells, best) - best, math.inf)
-        # Assignments within the total have no larger distance. An exponent is raised, not lost to underflow.
+        # No table's distance exceeds the surplus in an assignment within the total. Exponents are raised to the least
+        # one, because terms that underflow to 0 would lower the bound.
         exponents = np.where(distances > float(surplus), -math.inf, np.maximum(-rate * distances, _LEAST_EXPONENT))
         tables.append(Table(table.scope, np.exp(exponents)))
     tilted = prepare(Model(model.variables, tables, sense="probability"), "pr", problem.fixed)

@@ -49,7 +49,7 @@ class Candidate(NamedTuple):
 
 
 def choose_estimate(candidates: Sequence[Candidate], sizes: NDArray[np.int64]) -> SumEstimate | None:
-    """Return the estimate with the least estimated distance from the truth, its new error; None if no estimate is left.
+    """Return the estimate of least error, as measured by samples where these are reliable; None if none is left.
 
     Args:
         candidates: The best estimates of several methods.
@@ -179,7 +179,7 @@ def _doubted(estimate: SumEstimate, others: Sequence[SumEstimate], sizes: NDArra
 
 
 def _with_error(estimate: SumEstimate, error: float) -> SumEstimate:
-    """Return an estimate with another mean error: variables keep their shares of it, or get equal ones without any."""
+    """Return an estimate with another mean error: errors are scaled, or all equal if they were 0 or unknown."""
     assert estimate.errors is not None
     if error == estimate.error:
         return estimate

@@ -31,8 +31,8 @@ class ExplanationQueries(PosteriorQueries):
     def impacts(self, query: str | int) -> Impacts:
         """Return the impact of each observation on the posterior of a variable, the largest one first.
 
-        Each observation is measured in two ways: all observations are compared with all others, and the observation
-        alone with none.
+        Each observation is measured in two ways: the posterior given all observations is compared with that given all
+        but this one, and the posterior given this one alone with the prior.
 
         Args:
             query: Name or index of a variable that is not observed.
@@ -128,8 +128,7 @@ class ExplanationQueries(PosteriorQueries):
         Raises:
             ImpossibleEvidenceError: The evidence has probability 0.
             InputError: The query is empty, there is no such variable or state, a variable is observed, or the model is
-                not
-                a Bayesian network.
+                not a Bayesian network.
             MemoryLimitError: The messages, or the posteriors of the families, do not fit into memory.
 
         Examples:
@@ -228,7 +227,7 @@ class ExplanationQueries(PosteriorQueries):
 
 
 def _checked_costs(model: Model, costs: Mapping[str, float] | None) -> dict[int, float]:
-    """Return the costs of observations by the indices of their variables; empty for None.
+    """Return the costs of observations by the indices of their variables; empty if ``costs`` is None.
 
     Raises:
         InputError: A cost is negative or not finite.

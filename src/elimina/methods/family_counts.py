@@ -152,7 +152,7 @@ def _pseudo_counts(title: str, counts: Any, shape: tuple[int, ...]) -> Floats:
 
     Raises:
         InputError: A pseudo-count is negative or not finite, or the array has another shape.
-        TypeError: They are neither a number nor an array.
+        TypeError: The pseudo-counts are neither a number nor an array.
     """
     if not isinstance(counts, np.ndarray | list | tuple):
         counts = arguments.real(title, counts, "a number, or an array of the table's shape")

@@ -113,7 +113,7 @@ def filtered_optimum(
 
     Raises:
         UnsupportedError: The problem has other than integer costs, too large ones, or too many cells.
-        MemoryLimitError: Copies of its tables do not fit.
+        MemoryLimitError: Copies of the tables do not fit.
         InternalError: The assignment's value, recomputed on the model, is not the value found.
     """
     _check(problem, limits, memory)
@@ -282,7 +282,7 @@ class FilterBounds(NamedTuple):
 
     Attributes:
         result: Bounds, and the best solution so far.
-        upper_bound: A total that some assignment is known to reach; None without one.
+        upper_bound: A total that some assignment is known to reach; None if there is none.
         original: The problem, and the one with its costs shifted.
         order: Elimination order.
     """

@@ -70,7 +70,7 @@ def bounds_before_preparation(
     query: Sequence[str | int] | None = None,
     upper_bound: float | None = None,
 ) -> Result | None:
-    """Bound an answer by the best value of each table of the unprepared model; None without bounds.
+    """Bound an answer by the best value of each table of the unprepared model; return None if there are no bounds.
 
     The bounds are for a call that ends at its start.
 
@@ -106,7 +106,7 @@ def bounds_before_preparation(
 
 
 def bounds_of_task(task: Task, result: Result) -> Result:
-    """Return bounds on an optimum as bounds for a task about optima; unchanged if they are for that task already."""
+    """Return bounds on an optimum as bounds for a task about optima; unchanged if the result is for that task."""
     if result.task == task:
         return result
     # An optimum is not yet the answer to a question about optima.

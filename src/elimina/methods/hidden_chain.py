@@ -91,7 +91,7 @@ class _Group(NamedTuple):
 
 
 def is_hidden_chain(network: DynamicNetwork) -> bool:
-    """Return whether all parents are in the interface, and those of variables outside it in the same slice."""
+    """Return whether all parents are in the interface, and variables outside it have parents in their slice only."""
     count, interface = len(network.variables), set(network.interface)
     for v in range(count):
         first = set(network.initial.factors[v].scope) - {v}
@@ -458,7 +458,7 @@ class HiddenChain:
     ) -> tuple[Floats, Floats]:
         """Return logarithms of filtered distributions, and of the probability of each slice's observations.
 
-        From an impossible slice on, they are minus infinity.
+        From an impossible slice on, both are minus infinity.
         """
         firsts = np.zeros(rows.stop - rows.start, dtype=bool)
         firsts[0] = is_first

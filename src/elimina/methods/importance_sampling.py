@@ -162,8 +162,8 @@ class Estimator:
         sizes = np.array(problem.model.sizes, dtype=np.int64)
         rows = sizes[list(form.proposal.variables)]
         self._starts = np.cumsum(rows) - rows
-        # Rows, with a cell for each state: weights of the samples in each fold; squares of groups' weights; products of
-        # groups' weights with a state and in all.
+        # Rows, with a cell for each state: weights of each fold's samples with it; squares of the groups' weights with
+        # it; products of these weights and the groups' total weights.
         self._sums = np.zeros((_FOLDS + 2, int(rows.sum())))
         # Sum over groups: the squared weight, divided by the effective number of independent samples.
         self._unevenness = 0.0
@@ -204,7 +204,7 @@ class Estimator:
 
     @property
     def greatest_sum(self) -> float:
-        """Logarithm of a probable upper limit of the sum, unless samples miss a part; infinity without an error."""
+        """Logarithm of a probable upper limit of the sum, unless samples miss a part; infinity for an unknown error."""
         error = self.weights.log_error
         return math.inf if error == math.inf else self.weights.log_mean + _DEVIATIONS * error
 
@@ -339,7 +339,7 @@ class _Race:
 
     @property
     def best(self) -> Estimator:
-        """The estimator with the largest probable lower limit: weights are unbiased, so smaller means miss some."""
+        """The estimator with the largest probable lower limit: weights are unbiased, so smaller means miss more."""
         return max(self.estimators, key=lambda estimator: estimator.least_sum)
 
     def draw(self, seconds: float) -> None:

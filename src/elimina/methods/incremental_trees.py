@@ -178,7 +178,7 @@ class _Estimator:
         limits: Limits of time and memory.
 
     Attributes:
-        latest: Latest estimate; without numbers before the first one.
+        latest: Latest estimate; before the first pass, one without a sum and marginals.
     """
 
     def __init__(self, problem: Problem, factors: FactorList, limits: Limits) -> None:

@@ -203,7 +203,7 @@ class _StructureSearch:
     def _merged(self, groups: Sequence[tuple[int, tuple[int, ...]]]) -> list[_QueryGroup]:
         """Merge each group with the one that needs the fewest additional factors, if the estimate is lower.
 
-        Groups that go to the same one are estimated together, twice as many after each success.
+        Consecutive groups with the same nearest group are estimated together, twice as many after each merge.
         """
         merged = [_QueryGroup(*groups[0], self._seconds(groups[0][0]))]
         done = together = 1
@@ -251,7 +251,12 @@ def _nearest(factors: int, groups: Sequence[_QueryGroup]) -> int:
 
 
 def _maximal(marks: Mapping[int, int]) -> list[int]:
-    """Return the maximal sets, the largest first: a set contains each set whose mark, one of its factors, it has."""
+    """Return the maximal sets, the largest first.
+
+    Args:
+        marks: Set of factors -> one factor of it, its mark (-1: none). Each set that has the mark contains the whole
+            set.
+    """
     once = twice = 0
     for factors in marks:
         twice |= once & factors

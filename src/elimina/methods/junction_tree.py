@@ -49,9 +49,10 @@ class _MergedTree(NamedTuple):
 class JunctionTree(ExplanationQueries, CaseQueries):
     """A compiled model that answers one set of evidence after another.
 
-    Both passes run over the bucket tree of one elimination order. After a change of evidence, only the messages that
-    change are computed again, and for a query of a few variables only the messages that it needs. On a GPU, the first
-    query of a set of variables computes all messages, because a partial run takes longer to prepare than a full one.
+    Messages are passed up and down the bucket tree of one elimination order. After a change of evidence, only the
+    messages that change are computed again. A query of a few variables computes only the messages that it needs. On a
+    GPU, the first query of a set of variables computes all messages, because a partial run takes longer to prepare than
+    a full one.
 
     If the messages do not fit into memory, a warning says so, and ``is_exact`` is False: posteriors, joint
     distributions, entropies and the evidence's probability are estimated for about a second, once for each set of

@@ -44,7 +44,7 @@ class KBestSearch:
         k: Number of assignments.
         threads: Largest number of CPU threads.
         memory: Bytes that the search may take.
-        total: Value of a known assignment; worse assignments are left out. None: none are.
+        total: Value of a known assignment; worse assignments are left out. None: no assignment is left out.
         shift_seconds: Seconds after which no further pass of cost shifting is begun; 0: costs are not shifted.
 
     Attributes:

@@ -46,7 +46,7 @@ def shares_between(lower: NDArray[np.float64], upper: NDArray[np.float64]) -> ND
 
     Args:
         lower: Lower bounds on the natural logarithms of the numbers.
-        upper: Upper bounds on these.
+        upper: Upper bounds on the same logarithms.
 
     Examples:
         >>> shares_between(np.log([1.0, 2.0]), np.log([2.0, 3.0])).round(6)

@@ -44,7 +44,7 @@ def improve_marginal_map(
 
     Args:
         joint: Problem of the task ``pr`` with variables that are maximised.
-        order: The free variables in elimination order, those that are maximised last.
+        order: The free variables in elimination order; those that are maximised come last.
         options: Options with the seed of orders.
         memory_bytes: Bytes that tables and parameters may take.
         deadline: Deadline by ``time.monotonic``.

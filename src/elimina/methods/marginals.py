@@ -213,7 +213,9 @@ def _check_room(variables: Sequence[Variable]) -> None:
 def joint_table(
     model: Model, evidence: Mapping[int, int], variables: Sequence[int], options: Options
 ) -> NDArray[np.float64]:
-    """Return the normalised joint posterior of variables, by elimination of the others; observed ones have length 1.
+    """Return the normalised joint posterior of variables, by elimination of the others.
+
+    The axis of an observed variable has length 1.
 
     Raises:
         MemoryLimitError: The plan does not fit.

@@ -51,7 +51,7 @@ class PseudoTreeTables(NamedTuple):
             -1: a factor), the number of its other variables, and each one's number and stride.
         sizes: Domain sizes.
         parents: Parent of each variable; -1 for a root.
-        starts: int64, position of each variable's first ancestor in ``contexts``, and the number of all.
+        starts: int64, position of each variable's first ancestor in ``contexts``, and the length of ``contexts``.
         contexts: int32, for each variable the ancestors that its subtree depends on.
     """
 
@@ -62,7 +62,7 @@ class PseudoTreeTables(NamedTuple):
     contexts: NDArray[np.int32]
 
     def threads_within(self, memory: int, max_threads: int) -> int:
-        """Return the number of threads whose data fit into memory; 0 if not even one thread's do."""
+        """Return the number of threads whose data fit into memory; 0 if the data of one do not fit."""
         shared, bytes_of_thread = self.bytes()
         return max(0, min(max_threads, (memory - shared) // max(1, bytes_of_thread)))
 
@@ -377,7 +377,7 @@ def bounded_optimum(execution: Execution, seconds: Mapping[str, float], original
 
 
 def mini_bucket_statistics(plan: Plan) -> dict[str, int | str]:
-    """Return the figures of mini-buckets for ``Result.stats``; empty for a plan without them."""
+    """Return the figures of mini-buckets for ``Result.stats``; empty if the plan has none."""
     if plan.minibuckets is None:
         return {}
     minibuckets = plan.minibuckets

@@ -244,7 +244,7 @@ def _columns(model: Model, sole: int | None, observations: Any) -> Any:
 
     Raises:
         InputError: An array has another number of axes than one or two.
-        TypeError: They are something else.
+        TypeError: ``observations`` is something else.
     """
     if isinstance(observations, Mapping) or hasattr(observations, "columns"):
         return observations
@@ -288,7 +288,7 @@ def _named_column(model: Model, sole: int | None, column: Any) -> dict[Any, Any]
 
 
 def _check_one_sequence(rows: Sequence[Any], *, is_of_states: bool) -> None:
-    """Refuse a list of sequences, and mixed rows: all are states, or all lists of likelihoods or of one state."""
+    """Refuse a list of sequences, and mixed rows: they must all be states, or lists of likelihoods or of one state."""
     if not any(hasattr(kind, "__len__") and not issubclass(kind, str | bytes) for kind in set(map(type, rows))):
         return
     lengths = [len(row) for row in rows if _is_list(row)]
@@ -312,7 +312,7 @@ def _bare_column(model: Model, sole: int | None, rows: Any) -> dict[Any, Any]:
     """Return a sequence of states as the column of the one variable that it can be about.
 
     Raises:
-        InputError: It has states, which may be about several variables; without states, the result is empty then.
+        InputError: There is no such variable (``sole`` is None); for an empty sequence, the result is empty instead.
     """
     if sole is None and not len(rows):
         return {}
@@ -329,7 +329,7 @@ def _logs(model: Model, name: Any, column: Any) -> Floats:
     """Return log-likelihoods as an array.
 
     Raises:
-        InputError: They are not numbers, have the wrong shape, or are NaN or infinite.
+        InputError: The log-likelihoods are not numbers, have the wrong shape, or are NaN or plus infinity.
     """
     variable = model.variables[variable_index(model, name)]
     try:
@@ -355,7 +355,7 @@ def _starts(lengths: Any, count: int) -> NDArray[np.int64]:
 
     Raises:
         InputError: The lengths do not sum to the number of slices.
-        TypeError: They are not a sequence.
+        TypeError: ``lengths`` is not a sequence.
     """
     if lengths is None:
         return np.array([0, count], dtype=np.int64)

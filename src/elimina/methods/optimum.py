@@ -80,7 +80,7 @@ def optimum(execution: Execution, clock: dict[str, float]) -> Result:
 def checked_optimum(
     problem: Problem, plan: Plan, best: int | float, chosen: Sequence[int], least: float | None, slack: float
 ) -> Result:
-    """Return the answer from the value found and an assignment, whose value on the model it has to be.
+    """Return the answer with an assignment, after a check that its value on the model is the value found.
 
     Args:
         problem: Problem of the task.
@@ -153,9 +153,10 @@ def initial_state(execution: Execution) -> State:
 
 
 def _slice_bounds(execution: Execution, state: State) -> SliceBounds | None:
-    """Return the bounds of the slices; None without any.
+    """Return the bounds of the slices; None if there are none.
 
-    They are computed once, together with a first solution, and kept in the state, because they decide the sequence.
+    Bounds are computed once, together with a first solution, and kept in the state, because the sequence of the slices
+    follows from them.
     """
     from elimina.methods.slice_bounds import SliceBounds, bound_slices
 

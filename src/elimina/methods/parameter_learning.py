@@ -46,9 +46,9 @@ class Fit(Displayed, Generic[Fitted]):
     Attributes:
         model: Network, or dynamic model, with the fitted distributions.
         log_likelihoods: Natural logarithm of the probability of all rows under the starting tables, and after each
-            iteration. Without a prior none is less than the one before.
-        log_posteriors: ``log_likelihoods``, plus the logarithm of each probability times its pseudo-count. None is less
-            than the one before.
+            iteration. Without a prior, no number is less than the one before it.
+        log_posteriors: ``log_likelihoods``, plus the logarithm of each probability times its pseudo-count. No number is
+            less than the one before it.
         iterations: Number of iterations; 0 if no cell is missing.
         ended_by: ``converged``, ``max-iterations``, ``time-limit`` or ``interrupt``.
         rows: Number of rows of the data, those of all sequences.
@@ -215,7 +215,7 @@ def rows_of(frame: Any, model: Model, *, ignore_extra: bool) -> Cases:
     """Return the rows of a frame, or of a file.
 
     Raises:
-        InputError: There is no row, or see ``cases_from_frame``.
+        InputError: There is no row, or ``cases_from_frame`` refuses the frame.
     """
     if isinstance(frame, str | os.PathLike):
         cases = read_cases(frame, model, ignore_extra=ignore_extra)

@@ -1,8 +1,9 @@
 """Sensitivity of a posterior to the numbers of a network's tables.
 
 A posterior is a quotient of two linear functions of a parameter, if the other numbers of its row change in proportion
-(Castillo, Gutiérrez and Hadi 1997; Darwiche 2003, "A Differential Approach to Inference in Bayesian Networks"). Their
-coefficients follow from the posteriors of the families with and without the query as evidence.
+(Castillo, Gutiérrez and Hadi 1997; Darwiche 2003, "A Differential Approach to Inference in Bayesian Networks"). The
+coefficients of both functions follow from the posteriors of the families (each variable with its parents), with and
+without the query as evidence.
 """
 
 from __future__ import annotations
@@ -103,8 +104,8 @@ def parameter_sensitivities(
         model: A Bayesian network.
         query: Variable index -> value index of the event that is asked about.
         posterior: Its probability given the evidence.
-        families: Names of each factor's scope -> its posteriors given the evidence, and given the query, too; zeros if
-            the query has probability 0.
+        families: Names of each factor's scope -> the scope's joint posteriors in two cases: given the evidence, and
+            given the evidence and the query (zeros if the query has probability 0).
         rounding: Relative difference of derivatives that counts as none.
     """
     rows: list[Sensitivity] = []

@@ -26,7 +26,7 @@ class PausedSearch:
         original: The problem with its costs shifted.
         improvement: Local search where it stopped; None: it was not begun, or its tables are too large.
         consistency: Soft local consistency where it stopped; None: it was not begun, or is to begin again.
-        first_order: Elimination order that was found quickly; None: none was.
+        first_order: Elimination order that was found quickly; None: there is none.
         order: Number of the order of soft local consistency (``consistency_order``).
         orders: Number of the last order that was tried.
         is_spent: True if soft local consistency has finished.

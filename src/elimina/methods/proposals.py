@@ -88,7 +88,7 @@ def mini_bucket_plan(problem: Problem, order: Sequence[int], options: Options, m
         seconds: Estimated seconds that the mini-buckets may take, unless the options have an i-bound.
 
     Raises:
-        MemoryLimitError: Those with the given i-bound do not fit; without one, not even the smallest ones do.
+        MemoryLimitError: Mini-buckets of the given i-bound do not fit or, if none is given, not even the smallest ones.
     """
     machine, ibound = CpuBackend(options.threads).machine, "auto" if options.ibound is None else options.ibound
     plan = make_bounded_plan(
@@ -224,7 +224,7 @@ def forward_proposal(problem: Problem, memory: int) -> Proposal | None:
     """Return the proposal that draws a network's parents before their children.
 
     It is likelihood weighting (Fung and Chang 1990), except that an observation already affects the draw of the last of
-    its parents. There is no proposal (None) without a network, if the tables do not fit, or if a constant is 0.
+    its parents. There is no proposal (None) if the model is not a network, the tables do not fit, or a constant is 0.
 
     Args:
         problem: Problem of the task ``pr``.

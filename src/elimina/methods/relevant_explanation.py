@@ -78,8 +78,8 @@ def check_target_count(targets: Sequence[Variable]) -> None:
 def relevant_explanations(targets: Sequence[Variable], posterior: Floats, prior: Floats, count: int) -> Explanations:
     """Return the explanations with the largest Bayes factors; ties are ordered by the number of variables.
 
-    All make the evidence more probable. One that is a part of a better one, or has a better one as a part, is dominated
-    by it, and left out.
+    Each of them makes the evidence more probable. An explanation that contains a better one, or is contained in one, is
+    left out.
 
     Args:
         targets: Variables that may explain the evidence.

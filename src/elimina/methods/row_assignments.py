@@ -103,7 +103,7 @@ class RowAssignments(NamedTuple):
 def most_probable_joint(
     variables: Sequence[Variable], joint: Floats, log10_evidence: Floats, labels: Any = None
 ) -> RowAssignments:
-    """Return the most probable states of some variables in each row: the first ones of several that are equal.
+    """Return the most probable states of some variables in each row; of equally probable ones, the first.
 
     Args:
         variables: The variables.
@@ -183,7 +183,7 @@ class RowDecoder:
         return self._batch.cases * self._batch.threads
 
     def suits(self, model: Model, columns: Sequence[int], count: int, *, is_drawn: bool) -> bool:
-        """Return whether this decoder has the model, columns and kind of assignments, and chunks for the count."""
+        """Return whether this decoder has the model, columns and kind of assignments, and is made for as many rows."""
         is_same = self._model is model and self._is_drawn == is_drawn
         return is_same and self._batch.suits(columns, (), count, self._scopes)
 

@@ -32,7 +32,7 @@ class Samples(Displayed, Mapping[str, NDArray[Any]]):
         log_weights: Natural logarithm of each sample's weight. Weights are relative to each other: divide by their sum.
             All are 0 if the samples are exact.
         is_exact: True if each sample was drawn from the posterior itself; else averages need the weights.
-        effective_size: Number of exact samples that would tell about as much. It is an estimate, and too large
+        effective_size: Number of exact samples with about as much information. It is an estimate, and too large
             where the proposal misses likely assignments.
         log10_z: Base-10 logarithm of the model's sum given the evidence; an unbiased estimate of the sum if the samples
             are weighted.
@@ -79,7 +79,7 @@ class Samples(Displayed, Mapping[str, NDArray[Any]]):
 
     @property
     def weights(self) -> NDArray[np.float64]:
-        """Weights that add up to 1; none without samples."""
+        """Weights that add up to 1; empty if there are no samples."""
         if not self.count:
             return np.zeros(0)
         weights: NDArray[np.float64] = np.exp(self.log_weights - self.log_weights.max())

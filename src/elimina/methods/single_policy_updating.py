@@ -46,7 +46,7 @@ class DecisionQuestion(NamedTuple):
     Attributes:
         diagram: The diagram.
         evidence: Index of an observed variable -> index of its state; no decision affects it.
-        policies: Policies of the decisions that follow one already, by their indices.
+        policies: Index of a decision -> its given policy; the other decisions have none yet.
         restarts: Number of further, random starts where the diagram is not soluble.
         seed: Random seed of the starts.
     """
@@ -192,7 +192,7 @@ class PolicyUpdates:
                 return
 
     def _update(self, policies: dict[int, Table], decision: int) -> bool:
-        """Replace a decision's policy by the best one given the others; return whether it is better."""
+        """Replace a decision's policy by the best one given the others; return whether the policy changed."""
         self._updates += 1
         scope = (*self.order.observed[decision], decision)
         weighted, slack = self.weighted_utilities(policies, decision, scope, self.graph)
@@ -211,7 +211,7 @@ class PolicyUpdates:
     def weighted_utilities(
         self, policies: Mapping[int, Table], decision: int, scope: Sequence[int], graph: DecisionGraph
     ) -> tuple[Floats, Floats]:
-        """Return the expected utility above the least at each combination of observations and state.
+        """Return the weighted expected utility at each combination of observations and state of the decision.
 
         Args:
             policies: Policies of other decisions; those without one have equal probabilities.
@@ -220,7 +220,8 @@ class PolicyUpdates:
             graph: Graph of these observations.
 
         Returns:
-            These numbers times the probabilities of the observations, and differences of them that count as none.
+            Expected utilities above the least ones, times the probabilities of the observations; and the differences
+            of these products that count as none.
         """
         count = len(self._question.diagram.variables)
         shape = [self._question.diagram.variables[v].size for v in scope]

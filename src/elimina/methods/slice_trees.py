@@ -63,7 +63,7 @@ class SliceTree:
 
     @staticmethod
     def _join(variables: list[Variable], factors: list[Table], members: Sequence[int], name: str) -> int | None:
-        """Return the variable with the joint states of others: a single one itself, else a new one; None if none."""
+        """Return a variable with the joint states of the members; for one, the member itself, and for none, None."""
         if len(members) < 2:
             return members[0] if members else None
         sizes = [variables[v].size for v in members]

@@ -53,7 +53,7 @@ class ConsistencyState(NamedTuple):
         bound: Bound on all assignments that are better than the best known one.
         chosen: The value of each variable of the model in the best assignment found; None if there is none.
         nodes: Nodes searched in this time budget.
-        interrupted: True if the user ended it.
+        interrupted: True if the user interrupted the search.
     """
 
     bound: int | float
@@ -109,7 +109,9 @@ class CoreCosts(NamedTuple):
 def core_costs_of(
     problem: Problem, total: int | float | None, is_found: bool, is_shifted: bool, memory: int
 ) -> CoreCosts | None:
-    """Return a problem's costs as the core reads them; None without free variables, or if too large or all forbidden.
+    """Return a problem's costs as the core reads them.
+
+    There are none (None) if no variable is free, costs or their copies are too large, or everything is forbidden.
 
     Args:
         problem: Problem of the task ``mpe``.

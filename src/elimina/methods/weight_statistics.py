@@ -2,8 +2,8 @@
 
 The interval is a confidence sequence by betting (Waudby-Smith and Ramdas 2024, "Estimating means of bounded random
 variables by betting"): bets against a mean that is too small or too large multiply the capital, and bets against the
-true one hardly ever do, at any time. So the interval covers the mean whenever the call stops. From below it needs
-nothing but weights that are not negative, from above a bound on them.
+true one hardly ever do, at any time. So the interval covers the mean with its probability, whenever the call stops. Its
+lower end needs nothing but weights that are not negative, its upper end a bound on the weights.
 """
 
 from __future__ import annotations

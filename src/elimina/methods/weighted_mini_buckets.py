@@ -235,7 +235,7 @@ def bounded_marginal_map(
 
     Args:
         planned: Plan of the task ``mmap``, which need not fit.
-        options: Options of mini-buckets; without an i-bound, it is ``affordable``.
+        options: Options of mini-buckets; if they have no i-bound, ``affordable_ibounds`` gives it.
         progress: Called now and then with the share of the bound that is done.
         deadline: Deadline by ``time.monotonic``.
         learn: Called with each bound as soon as it is known.
