@@ -19,7 +19,7 @@ from elimina.strategies.strategy import Strategy
 
 
 def by_thresholds(facts: Facts, row: Row) -> Strategy:
-    """Return a strategy for finding the best threshold that all tables of an assignment keep."""
+    """Return a strategy that finds the best threshold such that no table of some assignment is worse than it."""
     solver, options, order, task = facts.solver, facts.options, facts.searched_order.order, facts.task
     problem, model = solver.problem, solver.question.model
 

@@ -52,7 +52,7 @@ _LISTENER_SECONDS = 5.0
 
 
 class _Event(NamedTuple):
-    """A call of a listener; its lock, if it has one, is released when the listener has returned."""
+    """A call of a listener. The event's lock, if there is one, is released when the listener has returned."""
 
     listener: Callable[..., None]
     arguments: tuple[Any, ...]
@@ -405,7 +405,7 @@ class Call(Clock):
             return KeyboardInterrupt()
         if isinstance(self._error, EliminaError):
             return self._error
-        # The limit is not named: it may be the rest of one that the caller of this call has, and names.
+        # The limit is not named: it may be the rest of a longer limit, which the caller names.
         return TimeLimitError("the time limit passed before anything was known; allow more time")
 
     def _end_without_error(self, result: Result) -> EndedBy | None:

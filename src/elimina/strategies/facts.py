@@ -152,7 +152,7 @@ class Facts:
 
     @cached_property
     def glance_order(self) -> Order:
-        """Order after a search of `GLANCE_ORDER_SECONDS`; the quick order, if that cannot make elimination short."""
+        """Order after a search of `GLANCE_ORDER_SECONDS`; the quick order if no search makes elimination short."""
         if self.is_hopeless:
             return self.quick_order
         return self.solver.quick_order(GLANCE_ORDER_SECONDS)

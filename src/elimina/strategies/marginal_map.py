@@ -74,7 +74,7 @@ def marginal_map(facts: Facts, _: Row) -> Portfolio:
 
 
 class Summed(NamedTuple):
-    """Model over the query to be maximised, when all other variables are summed out; None: nothing is possible."""
+    """Model over the query when all other variables are summed out (None: the sum is 0), and the run's statistics."""
 
     rest: Model | None
     stats: dict[str, Any]

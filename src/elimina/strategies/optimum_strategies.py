@@ -85,7 +85,7 @@ def by_search(
 
 
 def requested_search(facts: Facts, row: Row) -> Strategy:
-    """Return the requested search."""
+    """Return the search that the user asks for by the option ``method``."""
     if facts.options.needs_gpu:
         logger.info("soft local consistency first, on the CPU; the GPU eliminates the mini-buckets that follow")
     return by_search(facts.problem, facts.options, facts.call, facts.paused, row.budget(facts))
@@ -189,7 +189,7 @@ def filtered_elimination(facts: Facts, row: Row) -> Strategy:
 
 
 def clusters(facts: Facts, row: Row) -> Strategy | Attempt:
-    """Return passes over clusters of tables on a GPU; an empty outcome without a GPU, or without time to start it."""
+    """Return passes over clusters of tables on a GPU; an empty outcome if there is no GPU, or no time to start it."""
     options, seconds = facts.options, row.budget(facts)
     if not outlasts_gpu_start(seconds):
         return Attempt()
@@ -213,7 +213,7 @@ def clusters(facts: Facts, row: Row) -> Strategy | Attempt:
     return Strategy(facts.call, "clusters", work, seconds=seconds)
 
 
-# Until the end.
+# Search until the call ends.
 
 
 def search_to_the_end(facts: Facts, row: Row) -> Portfolio:

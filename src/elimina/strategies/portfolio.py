@@ -113,7 +113,7 @@ class Solver:
     def provide_bounds(self, memory_share: float) -> None:
         """Provide first bounds for a call that ends without better ones.
 
-        They are computed at its end or, if many tables and a time limit would make that late, now.
+        Bounds are computed at the call's end or, if many tables and a time limit would make that late, now.
 
         Args:
             memory_share: Share of the host's memory that the bounds' copies of tables may take.
@@ -189,7 +189,7 @@ class Solver:
         return affordable_ibounds(planned.problem, order, options.beside(self.run.held), self.run.deadline)[-1]
 
     def rough_order(self) -> Order:
-        """Return a quick order of the problem, which is found once; after ``quick_order``, its order."""
+        """Return a quick order of the problem, which is found once; after ``quick_order``, the order that it kept."""
         assert self._first is not None
         if self._first.rough is None:
             with self.run.phase("order"), self._for_planning():
@@ -198,7 +198,7 @@ class Solver:
         return self._first.rough
 
     def quick_order(self, seconds: float) -> Order:
-        """Search for a better order for a short time; keep and return the better one of it and the quick one."""
+        """Search for an order for a short time; keep and return the better one of this order and the rough one."""
         rough = self.rough_order()
         if is_settled(rough):
             return rough
@@ -212,7 +212,7 @@ class Solver:
         return order
 
     def planned_order(self) -> tuple[int, ...] | None:
-        """Return the order of an earlier plan, after the variables without a table of shifted costs; None: no plan."""
+        """Return the order of an earlier plan (None if there is none), after variables without a table in that plan."""
         if self._first is None or self._first.order is None:
             return None
         order = tuple(self._first.order)
@@ -240,7 +240,7 @@ class Solver:
         return self._explained(prepared, options, held)
 
     def _explained(self, prepared: PlannedCall, options: Options, held: int) -> PlannedCall:
-        """Return a plan; if it exceeds the memory limit, with a limit that would be enough."""
+        """Return a plan; if it exceeds the memory limit, ``shortfall`` names a limit with which it would fit."""
         plan = prepared.planned.plan
         if plan.fits or options.room is None or not plan.on_host:
             return prepared

@@ -20,7 +20,7 @@ MEMORY_SHARE = 0.5
 
 
 def posterior_bounds(facts: Facts, row: Row) -> Strategy | Attempt:
-    """Return a strategy that bounds the estimated posterior so far, by bounds on the sum given each state.
+    """Return a strategy that adds bounds to the estimated posterior so far, from bounds on the sum given each state.
 
     The outcome is empty if there is no estimate yet, or the variable has too many states.
     """

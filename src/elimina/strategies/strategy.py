@@ -43,7 +43,7 @@ class Strategy(NamedTuple):
 
 
 class Attempt(NamedTuple):
-    """Result of a strategy, or its failure: too little memory or time of its own, or a model that it cannot take."""
+    """Outcome of a strategy: its result, its failure (too little memory or time, an unsupported model), or neither."""
 
     result: Result | None = None
     failure: EliminaError | None = None
