@@ -45,8 +45,8 @@ def make_bounded_plan(
     Args:
         elimination: Elimination of the task ``mpe`` or ``pr``.
         ibound: I-bound; ``auto``: the largest one that fits the memory.
-        matched: True for moment matching between the mini-buckets of a variable; ``auto`` goes without it where its
-            records would not fit.
+        matched: True for moment matching between the mini-buckets of a variable. The i-bound ``auto`` drops it where
+            the records of the matching would not fit.
         seconds: Estimated time that ``auto`` may take besides the device's start.
         side: Side of the bound on a sum; None for the task ``mpe``.
         divide: Function that returns the mini-buckets for an i-bound, or None to make them by scopes; None: always by

@@ -53,7 +53,7 @@ def word_of(words: tuple[str, ...]) -> Values:
 
 
 def integer_in(smallest: int, largest: int, is_optional: bool = False) -> Values:
-    """Describe values that are whole numbers within limits, or None if it is allowed."""
+    """Describe values that are whole numbers within limits, or None if ``is_optional`` is set."""
 
     def check(name: str, value: Any) -> int | None:
         return None if is_optional and value is None else arguments.integer(name, value, smallest, largest)
@@ -126,7 +126,7 @@ def read_seconds(text: str | float) -> float:
 
 
 def check_cost(name: str, cost: Any) -> int | float | None:
-    """Return the cost of a solution, or None."""
+    """Check that an option is a cost within the range of a float, or None, and return it."""
     if cost is None:
         return None
     checked = arguments.number(name, cost, "the cost of a known solution, or None")
@@ -185,18 +185,18 @@ def check_assignment(name: str, assignment: Any) -> Any:
 
 
 def check_function(name: str, function: Any) -> Any:
-    """Return a function, or None."""
+    """Check that an option is a function or None, and return it."""
     arguments.function(name, function)
     return function
 
 
 def check_progress(name: str, progress: Any) -> Any:
-    """Return a function, a Boolean or None."""
+    """Check that an option is a function, a Boolean or None, and return it."""
     return progress if isinstance(progress, bool) else check_function(name, progress)
 
 
 def check_truth(name: str, value: Any) -> bool:
-    """Return a Boolean."""
+    """Check that an option is a Boolean, and return it."""
     if not isinstance(value, bool):
         raise arguments.wrong_type(name, value, "True or False")
     return value

@@ -417,12 +417,12 @@ class OptionRecord(NamedTuple):
         help: Description, as short as a help page needs.
         default_text: Description of a default that is None.
         group: Group in the help.
-        flags: Names on the command line; None: the name with dashes; none: only programs set it.
+        flags: Names on the command line; None: the name with dashes; empty: only programs set it.
         metavar: Placeholder of the value in the help; None: the words that the option takes.
         noun: The option in an error, with its article.
         tasks: Function of a task's description that returns true if the option goes with the task; None: with all.
         tasks_note: Reason why it goes with these tasks only, after a comma.
-        methods: Methods that it goes with; none: all.
+        methods: Methods that it goes with; empty: all.
         engines: Other algorithms that take it.
         is_of_checkpoint: True if a checkpoint continues with the same value only.
         clashes: Conditions in which it does not go with other options, or a value of it with the task.

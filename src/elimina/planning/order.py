@@ -102,7 +102,7 @@ def find_order(
         seconds: Time limit; by default 2 s for ``auto`` where `iterations` is not given either. It is counted by the
             work, so that the result is the same on every run. The clock ends the search after ten times as long.
         iterations: Rounds of the search (each a greedy run or an annealing). The result is then the same for a seed on
-            every run, whatever ends it but the clock.
+            every run, unless the clock ends the search.
         seed: Random seed.
         max_table_cells: Prefer orders whose messages all have at most this many cells, at any cost in work.
         threads: Threads that share the work; the order is the same for any number.
@@ -111,7 +111,7 @@ def find_order(
 
     Raises:
         TypeError: An option has the wrong type.
-        InputError: A size is below 1 or absurd, a scope names no variable, or an option makes no sense.
+        InputError: A size is below 1 or above 2^53, a scope names no variable, or an option makes no sense.
     """
     flat = _flat(sizes, scopes)
     _check_options(method, seconds, iterations, seed, max_table_cells, threads, cells_per_second)
@@ -143,7 +143,8 @@ def find_partial_order(
     """Find an elimination order by fill-in quickly, unless an elimination takes too many cells.
 
     From such an elimination on, variables are only listed, because it takes much time even to count the cells of
-    further ones. Of large problems, a part is ordered first. The figures then say how large that elimination is.
+    further ones. Of large problems, a part is ordered first. The figures are then those of the elimination that takes
+    too many cells.
 
     Args:
         sizes: Domain size of each variable.

@@ -121,12 +121,12 @@ class Steps(Sequence[Step]):
 
     @cached_property
     def readers(self) -> Integers:
-        """The step that reads each table, over all steps."""
+        """Number of the step that reads each table, for the tables of all steps one after another."""
         return np.repeat(np.arange(len(self)), self.tables)
 
     @cached_property
     def sources(self) -> Integers:
-        """Step that wrote each input table, over all steps; -1: a factor."""
+        """Number of the step that wrote each table (-1: a factor), for the tables of all steps one after another."""
         axes = self.words[self.starts + AXES]
         tables = self.starts + HEADER + AXIS_WORDS * axes
         operand = np.arange(self.firsts[-1]) - self.firsts[self.readers]

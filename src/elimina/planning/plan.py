@@ -40,7 +40,7 @@ class Sparse(NamedTuple):
         forms: Storage of each step's output.
         memory: Bytes that all tables together may take.
         outside: Bounds on the rest of the problem for each step: tuples that can be part of no solution are dropped.
-            None: tuples are only dropped for their own values.
+            None: only tuples whose own value is forbidden are dropped.
         lasting: Steps whose outputs stay, because they are read again in other slices.
     """
 

@@ -142,7 +142,7 @@ class Elimination(NamedTuple):
         runs_once: True if marginals are computed once: no message is kept for a second run.
         keeps_messages: True if messages stay on the host until the end, as those of weighted mini-buckets do (``pr``).
         decodes_part: True to decode only the last variables, as many as fit, if not all messages fit.
-        bound: A number above the cost of the optimum, as for forbidden costs; None: found from the tables.
+        bound: A number above the cost of the optimum, which stands for 'forbidden'; None: computed from the tables.
     """
 
     problem: Problem

@@ -156,7 +156,7 @@ def _check_minibuckets(plan: Plan, semiring: str) -> None:
 
 
 def case_planner(plan: Plan, program: Program, sizes: Sequence[int], least: NDArray[np.float64]) -> CasePlanner:
-    """Return a planner of cases on a plan's factors; their messages replace the plan's own messages in its arena.
+    """Return a planner of cases on a plan's factors; a case's messages replace the plan's messages in its arena.
 
     Args:
         plan: Plan of the task ``mar`` without kept variables.
@@ -205,7 +205,7 @@ def place_steps(
         levels: Level of each step, ascending (``Form.levels``); empty: all are 0.
         runs: Number of runs of the steps of each level.
         most_words: Largest number of words of records; a layout that needs more has figures only.
-        deferred_words: Least number of words of records with which these are written when they are read.
+        deferred_words: Number of words of records from which on a record is written when it is first read.
     """
     level_array, run_array = np.array(levels, dtype=np.int32), np.array(runs, dtype=np.float64)
     return steps.lay_out(itemsize, kept_from, level_array, run_array, machine.speed, most_words, deferred_words)

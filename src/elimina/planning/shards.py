@@ -46,8 +46,8 @@ _LARGE_OUTPUT_SHARE = 0.125
 def make_shards(plan: Plan, machine: Machine, gpus: int, memory: int) -> Plan | None:
     """Divide a plan among GPUs.
 
-    None if the plan's form does not allow it, no step is long enough, or a divided table would have no single stride
-    for the variables that a step eliminates.
+    The result is None if the plan's form does not allow it, no step is long enough, or a divided table would have no
+    single stride for the variables that a step eliminates.
 
     Args:
         plan: Dense plan without slices, which need not fit.

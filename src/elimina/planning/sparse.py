@@ -71,7 +71,7 @@ def densities(
 ) -> list[Density]:
     """Return the density of each factor, for the first variable of its scope.
 
-    Those of large and listed factors are estimated from the densities of their members.
+    The densities of large and listed factors are estimated from those of their members.
 
     Args:
         problem: Problem without slices.
@@ -127,7 +127,7 @@ def log_cells(step: Step) -> float:
 
 
 def predicted_shares(domain: int, tables: Sequence[Density]) -> tuple[float, float]:
-    """Return the logarithms of two shares: of allowed combinations of a step, and of output cells with one of these.
+    """Return the logarithms of two shares: of a step's allowed combinations, and of its output's allowed cells.
 
     The second is exact for one table among full ones. Else it lies halfway between two guesses. The first guess treats
     all cells as independent; it is too low if tables make variables functions of others. In the second, the table that
@@ -466,7 +466,7 @@ class _TablePlaces:
 
 
 def blocks(sizes: Sequence[int]) -> Iterator[tuple[slice, ...]]:
-    """Yield boxes of at most ``BLOCK_CELLS`` cells that make up a table of such sizes, in the order of its cells."""
+    """Yield boxes of at most ``BLOCK_CELLS`` cells that make up a table of these sizes, in the order of its cells."""
     whole = (slice(None),) * len(sizes)
     max_cells = tables_of_models.BLOCK_CELLS
     if math.prod(sizes) <= max_cells:

@@ -64,7 +64,7 @@ class Step(NamedTuple):
     """One fused aggregation and elimination; or a join, or a moment matching of mini-buckets, with ``domain`` 1.
 
     The output's axes come in the order slow, middle, fast (see ``include/elimina/program.hpp``); operands in the order
-    lhs, rhs, streamed. Those of a moment-matching step are the marginals of all mini-buckets.
+    lhs, rhs, streamed. The operands of a moment-matching step are the marginals of all mini-buckets.
 
     Attributes:
         variable: The eliminated variable, the first one of several, or ``JOIN`` or ``MATCHING``.
@@ -211,7 +211,7 @@ class Output(NamedTuple):
 
     Attributes:
         step: The step that writes it.
-        scope: The variables whose unnormalised marginal it is, in the order of its axes; none: a factor of the answer.
+        scope: The variables whose unnormalised marginal it is, in the order of its axes; empty: a factor of the answer.
     """
 
     step: int

@@ -133,10 +133,13 @@ Bound = Literal["upper", "lower"]
 def node_weights(tree: Tree, bound: Bound, zeros: Sequence[bool], maximised: Collection[int] = ()) -> list[float]:
     """Return the weight of each node's elimination, for bounds on sums by Hölder's inequality.
 
-    For positive weights w_r of a bucket's parts that add up to 1, the sum over x of the product of f_r(x) is at most
-    that of (sum over x of f_r(x)^(1 / w_r))^w_r; it is at least that if one weight is positive (above 1, then) and the
-    others are negative. A weight of 0 is the limit: the largest value (Liu and Ihler 2011, "Bounding the partition
-    function using Hölder's inequality").
+    For positive weights w_r of a bucket's parts that add up to 1::
+
+        sum_x prod_r f_r(x) <= prod_r (sum_x f_r(x)^(1 / w_r))^w_r
+
+    The right side is a lower bound instead if one weight is positive (above 1, then) and the others are negative. A
+    weight of 0 is the limit: the largest value (Liu and Ihler 2011, "Bounding the partition function using Hölder's
+    inequality").
 
     In upper bounds, weights are in proportion to the parts' numbers of variables. A lower bound is 0 wherever a part of
     negative weight is 0, so the positive weight goes to a part that may be 0; among several, to the one with most

@@ -25,7 +25,7 @@ class Statistics(NamedTuple):
         levels: Cliques on the longest way from a root.
         total_cells: Cells of all cliques.
         largest_clique, average_clique, smallest_clique: Cells of a clique's table.
-        largest_separator, average_separator, smallest_separator: Cells of a separator's table; 0 without separators.
+        largest_separator, average_separator, smallest_separator: Cells of a separator's table; 0 if there are none.
     """
 
     cliques: int
