@@ -27,8 +27,8 @@ def prepare_batch(
     Args:
         model: A probability model, each variable in a factor.
         observed: The variables that some case may observe.
-        query: Variables of the marginals; None for all. Variables that are irrelevant to them and to the observed ones
-            are left out.
+        query: Variables of the marginals; None for all. Variables on which neither the marginals nor the probability
+            of the evidence depend are left out.
         cases: Number of cases; 1 for a problem without a variable that numbers them.
         families: Scopes of further joint marginals. Each is part of a factor's scope, and has several variables, all of
             several states.

@@ -65,7 +65,7 @@ def with_leaves(model: Model, evidence: Mapping[int, int | Array]) -> Observed:
 
     Args:
         model: A probability model.
-        evidence: Variable -> index of its state, or likelihoods; if only one of these is positive, its state is
+        evidence: Variable -> index of its state, or likelihoods; if only one likelihood is positive, its state is
             observed.
     """
     variables, factors = list(model.variables), list(model.factors)
@@ -151,7 +151,7 @@ def indices_asked(model: Model, task: Task, query: Sequence[str | int] | None) -
 
 
 def known_total(model: Model, upper_bound: float | None) -> int | float | None:
-    """Return the cost of a known solution, None without one; if costs are integers, the next one that is no worse.
+    """Return the cost of a known solution, rounded to an integer no worse if costs are integers; None if there is none.
 
     Raises:
         UnsupportedError: The model is one of probabilities.

@@ -73,7 +73,7 @@ class Merged(NamedTuple):
     def drawn(self, numbers: NDArray[np.int64], random: np.random.Generator) -> NDArray[np.int64]:
         """Return original values for values of the smaller variable.
 
-        Where the latter stands for the unlisted values, one of them is drawn by their weights.
+        For the value that stands for the unlisted ones, one of these is drawn by their weights.
         """
         values = self.indices[numbers]
         if self.others is None:

@@ -64,7 +64,7 @@ def _without_missing(states: dict[int, Any]) -> dict[int, Any]:
 
 
 def _by_index(model: Model, states: Evidence, argument: str, read: Callable[[Variable, Any], Any]) -> dict[int, Any]:
-    """Return the observation of each variable, None if it is missing; ``read`` converts other values than names."""
+    """Return the observation of each variable, None if it is missing; ``read`` converts all but names of states."""
     check_mapping(argument, states)
     values: dict[int, Any] = {}
     for name, state in states.items():

@@ -116,7 +116,8 @@ def prepare(model: Model, task: Task, evidence: Mapping[int, int], query: Collec
     kept: Sequence[int] = range(len(model.factors))
     relevant: Collection[int] = range(len(sizes))
     if model.children is not None and described.is_sum and (query is not None or not described.is_distribution):
-        # If scaling factors are part of the answer, a query is treated as an observation here.
+        # Factors that only scale the answer are kept unless it is a distribution: queried variables then count as
+        # observed.
         asked = query if described.is_distribution else None
         kept = relevant_factors(
             model, model.children, {*evidence, *(query or ())} if asked is None else evidence, asked
@@ -177,7 +178,10 @@ def check_sense(model: Model, task: str) -> None:
 
 
 def _narrowed(tables: Tables) -> Tables:
-    """Return the tables without axes on which their numbers do not depend, unless few have any: the width may fall."""
+    """Return the tables without axes on which their numbers do not depend; unchanged if few tables have such axes.
+
+    Narrower tables may lower the induced width.
+    """
     idle = tables.listed.idle()
     if len(idle) < _MIN_NARROWED_SHARE * len(tables):
         return tables

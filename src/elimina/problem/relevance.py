@@ -22,11 +22,11 @@ def prune_barren(
 
     A variable is barren if it is neither observed nor queried and all its children are barren: its conditional
     distribution sums to 1 and is removed (Shachter, 1986, "Evaluating influence diagrams"). For a query,
-    d-separated factors are removed, too: no path of unobserved variables joins them to it (Lauritzen et al., 1990,
-    "Independence properties of directed Markov fields": separation in the moral graph of the ancestral set).
+    d-separated factors are removed, too: no path of unobserved variables joins them to the query (Lauritzen et al.,
+    1990, "Independence properties of directed Markov fields": separation in the moral graph of the ancestral set).
 
-    Both need conditional distributions that sum to 1; neither holds for maximisation or counting. Evidence of
-    probability 0 shows in P(evidence) only: a query may not depend on the part where it contradicts itself.
+    Both removals need conditional distributions that sum to 1; neither is valid for maximisation or counting. Evidence
+    of probability 0 shows in P(evidence) only: a query may not depend on the factors that the evidence contradicts.
 
     Args:
         scopes: Scopes of the factors.
@@ -150,9 +150,9 @@ class Relevance:
         return factors
 
     def _find_components(self) -> list[set[int]]:
-        """Group the evidence's factors that paths of unobserved variables join.
+        """Group the factors of the evidence and its ancestors: paths of unobserved variables join a group's factors.
 
-        ``_component_of`` then has the number of the group of each of these variables.
+        Sets ``_component_of``, the number of each such variable's group.
         """
         components: list[set[int]] = []
         touching: dict[int, list[int]] = {}

@@ -75,7 +75,8 @@ def _spread(contents: Contents) -> int:
 def _best_values(contents: Contents) -> tuple[int | float, ...]:
     """Return numbers that add up to the constant and the tables' best values.
 
-    Integers have one exact sum. Otherwise there are several finite floats; logarithms, for probabilities.
+    For integers, this is their exact sum alone. Otherwise, there are several finite floats (logarithms of
+    probabilities).
     """
     constant, ends, is_highest = contents.constant, contents.ends, contents.sign == -1
     if contents.is_integer:
@@ -174,7 +175,7 @@ class Semiring(NamedTuple):
         return forbidden if math.isinf(self.zero) and np.dtype(dtype).kind == "i" else self.zero
 
     def one_of(self, dtype: str | np.dtype[Any]) -> float:
-        """Return the number that changes no product in a dtype; integers have their least one for minus infinity."""
+        """Return the number that changes no product in a dtype; for integers, minus infinity is their least number."""
         return int(np.iinfo(dtype).min) if math.isinf(self.one) and np.dtype(dtype).kind == "i" else self.one
 
 
