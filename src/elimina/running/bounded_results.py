@@ -15,7 +15,7 @@ _SUM_TOLERANCE = 1e-12
 
 
 def bounds_meet(bound: int | float, score: int | float, tolerance: float = TOLERANCES["float64"]) -> bool:
-    """Return whether a bound and an assignment's total are equal, up to rounding unless the total is an int."""
+    """Return whether a bound and an assignment's total are equal: exactly for an int, otherwise up to rounding."""
     return bound == score or (not isinstance(score, int) and abs(bound - score) <= tolerance * max(1.0, abs(score)))
 
 

@@ -88,7 +88,7 @@ class CallThread(threading.Thread):
                     return None
 
     def _retire(self) -> bool:
-        """Stop waiting for calls; return whether no call has arrived before that."""
+        """Stop waiting for calls; return True unless a call has arrived in the meantime."""
         with _hiring_lock:
             if self in idle_threads:
                 idle_threads.remove(self)

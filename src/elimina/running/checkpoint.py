@@ -133,7 +133,7 @@ class Checkpoint:
         self.state = self._contents["state"]
 
     def save(self, state: State) -> None:
-        """Store the state so far. It is written at most once a second, and less often if a write takes long."""
+        """Store the state so far. The state is written at most once a second, and less often if a write takes long."""
         self._waiting = state
         if time.monotonic() - self._saved > max(SAVE_SECONDS, self._writing_seconds / WRITING_SHARE):
             self.flush()

@@ -24,7 +24,7 @@ NO_PLAN: dict[str, Any] = {
 def combine(previous: Result | None, newer: Result, sign: int) -> Result:
     """Return the combination of two answers to one question.
 
-    Its figures are the newer one's; if both are estimates, those of the estimate that is kept.
+    Its statistics are those of the newer answer or, if both are estimates, of the estimate that is kept.
 
     Args:
         previous: Result so far; None if there is none.

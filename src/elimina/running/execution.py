@@ -64,7 +64,7 @@ class Execution(NamedTuple):
 
     @property
     def state(self) -> State:
-        """State to resume from; ``done`` is the number of slices that have run in all sweeps."""
+        """State to resume from; its item ``done`` is the number of slices that have run in all sweeps."""
         state = self.start_state or {} if self.checkpoint is None else self.checkpoint.state
         return {"done": 0, **{key: value for key, value in state.items() if key != "steps"}}
 
@@ -74,7 +74,7 @@ class Execution(NamedTuple):
             self.checkpoint.save(state)
 
     def report(self, share: float) -> None:
-        """Tell the listener the share of all runs that is done; ``share`` is that of this run.
+        """Report the share of all runs that is done to the listener; ``share``: share of this run that is done.
 
         Raises:
             TimeLimitError: The deadline has passed.

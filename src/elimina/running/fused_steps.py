@@ -20,7 +20,8 @@ charge each combination the same, although combinations of one cell share their 
 def with_fused_steps(elimination: Elimination, plan: Plan) -> Plan:
     """Return a plan whose steps may eliminate several variables, if it fits and its estimated time is short enough.
 
-    Otherwise, return the given plan; also if that is small, sparse, or does not lie in the device's memory as a whole.
+    Otherwise, return the given plan. A plan that is small, sparse, or not in the device's memory as a whole is also
+    returned as it is.
 
     Args:
         elimination: Problem, device and dtype of the plan.

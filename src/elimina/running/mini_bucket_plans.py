@@ -56,7 +56,7 @@ def plan_within(
 
 
 def bounding_plan(elimination: Elimination, options: Options, side: Bound | None) -> Plan:
-    """Plan mini-buckets by the options; ``side``: Side of the bound on a sum, None for an optimum."""
+    """Plan mini-buckets by the options; ``side``: side of the bound on a sum, None for an optimum."""
     ibound = "auto" if options.ibound is None else options.ibound
     divide = _content_partition(elimination.problem, elimination.order, options)
     plan = make_bounded_plan(elimination, ibound, options.matches_moments, side=side, divide=divide)
@@ -68,8 +68,8 @@ def _content_partition(
 ) -> Callable[[int], Partition | None] | None:
     """Return a function that partitions by content at an i-bound; None if that is not requested or not possible.
 
-    The function returns None as ``partition_by_content`` does; if the partition was requested by name, it ignores
-    ``seconds``.
+    The function returns the result of ``partition_by_content``, which may be None. A partition that was requested by
+    name has no limit of ``seconds``.
     """
     if options.partition == "scope" or not problem.described.is_optimum:
         return None

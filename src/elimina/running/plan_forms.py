@@ -39,7 +39,7 @@ MIN_COMPARED_FORMS_SECONDS = 2.0
 
 
 class PlanSearch(Protocol):
-    """A search for a plan; ``plans``: the plans made so far."""
+    """A search for a plan, with the plans made so far (``plans``)."""
 
     plans: list[Plan]
 

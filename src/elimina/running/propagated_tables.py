@@ -73,7 +73,7 @@ class OutputLayout:
 
     @cached_property
     def vectors(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """Offset of each element of outputs with one axis, start of each output, and the elements' output numbers."""
+        """Offset of each element, start of each output, and output of each element, for outputs with one axis."""
         at, sizes, starts = self.ends
         owners = np.repeat(np.arange(len(sizes)), sizes)
         return np.arange(len(owners)) + (at - starts)[owners], starts, owners

@@ -331,7 +331,7 @@ class Propagator:
         return np.asarray(total + math.log(2) * exponents)
 
     def factor_table(self, number: int) -> tuple[tuple[int, ...], Array]:
-        """Return a factor with the present evidence, up to a constant: its scope and values."""
+        """Return the scope and the values of a factor with the present evidence, up to a constant."""
         factor = self._plan.factors[number]
         if isinstance(self._session, KeepingSession):
             return factor.scope, self._session.factor_table(number)
@@ -352,7 +352,7 @@ class Propagator:
         return self._ring.is_logarithmic
 
     def message(self, number: int) -> tuple[tuple[int, ...], Array]:
-        """Return the output of a step of the last run, up to a constant: its scope and values."""
+        """Return the scope and the values of a step's output in the last run, up to a constant."""
         step = self._plan.steps[number]
         if isinstance(self._session, KeepingSession):
             return step.axes, self._session.message_table(number)
@@ -483,7 +483,7 @@ class Resident:
 
 
 def _smallest_factors(plan: Plan) -> dict[int, int]:
-    """Return, for each variable, the number of the smallest factor with it, of those with all kept variables if any."""
+    """Return, for each variable, the number of its smallest factor; if some have all kept variables, of these."""
     smallest: dict[int, tuple[bool, int, int]] = {}
     for number, factor in enumerate(plan.factors):
         key = not set(plan.kept).issubset(factor.scope), factor.cells, number

@@ -135,7 +135,7 @@ def root_places(plan: Plan) -> NDArray[np.int64]:
 
 
 def log2_lows(smallest: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the base-2 logarithms, rounded down, of tables' smallest positive values; infinity if all values are 0."""
+    """Return the base-2 logarithms of tables' smallest positive values, rounded down; infinity for a table of zeros."""
     lows = np.frexp(smallest)[1] - 1.0
     lows[smallest == 0] = np.inf
     return lows

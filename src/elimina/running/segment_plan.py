@@ -112,7 +112,7 @@ def segment_plan(limits: SegmentLimits, whole: Plan, problem: Problem, order: Se
         order: Its elimination order.
     """
     is_float = whole.dtype in FLOATS
-    # A bound on the optimum of all tables is one on that of some, given the values of the others in this optimum.
+    # A bound on the optimum of all tables also bounds that of some tables, given the optimal values of the others.
     bound = None if is_float else int(whole.forbidden)
     dtype = whole.dtype if is_float else limits.dtype
     elimination = Elimination(problem, order, limits.machine, limits.memory, dtype, decodes_part=True, bound=bound)

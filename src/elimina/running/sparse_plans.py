@@ -75,7 +75,7 @@ def sparse_plan_in_fine_slices(
 
 
 def with_sparse_fit(elimination: Elimination, options: Options, plan: Plan) -> Plan:
-    """Return a dense plan; if it does not fit, with a note whether an exact plan on sparse tables would."""
+    """Return a dense plan; if it does not fit, ``shortfall`` says whether an exact plan on sparse tables would."""
     if plan.fits or reason_for_dense(elimination.problem) is not None:
         return plan
     exact = elimination._replace(memory=plan.memory_limit, is_hasty=False, runs_once=False)
