@@ -16,7 +16,7 @@ class DeviceGroup:
     """Devices of one kind as one backend: plans are made for each single device, and independent work is divided.
 
     Args:
-        members: Backends of the devices, which share nothing; the first one runs all work that cannot be divided.
+        members: Backends of the devices, which share no memory; the first one runs all work that cannot be divided.
     """
 
     def __init__(self, members: Sequence[Backend]) -> None:

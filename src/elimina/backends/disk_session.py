@@ -120,7 +120,7 @@ class DiskSession(TiledSession):
 
 
 class _TileProgram:
-    """A tile as a program of one step; its first peak is the output's, the others are its operands'."""
+    """A tile as a program of one step; its first output range is that of the output, the others are the operands'."""
 
     def __init__(self, program: Program, record: list[int], slots: NDArray[np.generic], threads: int) -> None:
         axes, tables = record[AXES], record[TABLES]

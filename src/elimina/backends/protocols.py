@@ -61,7 +61,10 @@ class Session(Protocol):
         ...
 
     def fetch(self, offset: int, span: int) -> NDArray[np.generic]:
-        """Return elements of the arena after a run of a program that keeps its messages; valid until the next run."""
+        """Return elements of the arena after a run of a program that keeps its messages.
+
+        The result is valid until the next run.
+        """
         ...
 
     def load_peaks(self, peaks: NDArray[np.float64], first: int = 0) -> None:
@@ -121,7 +124,8 @@ class SlicingSession(Session, Protocol):
 
         Returns:
             ``RunOutput.zone`` of each case without the roots of the program, the natural logarithm of the sum of
-            everything, and whether both can be relied on: a plan fitted the arena, and no product can have become 0.
+            everything, and whether both can be relied on: the case's plan fitted the arena, and no positive product can
+            have become 0.
         """
         ...
 
@@ -172,7 +176,7 @@ class KeepingSession(Session, Protocol):
         ...
 
     def message_table(self, number: int) -> NDArray[np.generic]:
-        """Return the output of a step as a dense table, after a run of it, with the step's axes."""
+        """Return a step's output as a dense table with the step's axes, after the step has run."""
         ...
 
     def factor_table(self, number: int) -> NDArray[np.generic]:

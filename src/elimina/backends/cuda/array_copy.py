@@ -32,7 +32,7 @@ class CellRows(NamedTuple):
 
 
 def cell_rows(sizes: Sequence[int], strides: Sequence[int]) -> CellRows | None:
-    """Return a table as rows, the longest that its strides (in cells) allow; None if their distances differ."""
+    """Return a table as rows, the longest that its strides (in cells) allow; None if the rows' distances differ."""
     columns, axis = 1, len(sizes)
     while axis > 0 and (strides[axis - 1] == columns or sizes[axis - 1] == 1):
         axis -= 1
@@ -62,7 +62,7 @@ def copy_array(
         forbidden: A number of the other dtype.
 
     Returns:
-        True if the array was copied; False if this copy does not suit its size, its strides or its dtypes.
+        True if the array was copied; False if no kernel suits the arrays' size, strides or dtypes.
     """
     ends = [
         cell_rows(array.shape, [stride // array.itemsize for stride in array.strides]) if array.ndim else None

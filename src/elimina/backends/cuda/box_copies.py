@@ -15,7 +15,7 @@ CopyRows = Sequence[tuple[int, int, int]]
 
 
 def copy_box(runtime: Any, to: int, source: int, run: int, rows: CopyRows, stream: int) -> None:
-    """Queue the copies of runs of bytes; ``rows``: count, stride in the target and in the source, fastest first."""
+    """Queue copies of runs of bytes; ``rows``: count, stride in the target and in the source of each, fastest first."""
     if not rows:
         runtime.memcpyAsync(to, source, run, runtime.memcpyDefault, stream)
         return

@@ -28,7 +28,7 @@ def source(name: str) -> str:
 
 @functools.cache
 def compile_options() -> tuple[str, ...]:
-    """Return the compiler's options; their digest of all sources tells one version's kernels from another's."""
+    """Return the compiler's options; one has a digest of all sources, which tells the kernels of versions apart."""
     digest = hashlib.sha256()
     for path in sorted([*KERNELS.glob("*.cu*"), *INCLUDE.rglob("*.hpp")]):
         digest.update(path.read_bytes())

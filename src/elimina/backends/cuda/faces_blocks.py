@@ -41,7 +41,7 @@ STREAMED_BYTES_PER_CYCLE = 9.0
 
 
 class FacesShape(NamedTuple):
-    """A step: its eliminated variable's values, its cells, the words of its record, and its numbers of lhs and rhs."""
+    """A step: numbers of its eliminated variable's values, of its cells, of its record's words, of lhs and of rhs."""
 
     domain: int
     outer_cells: int

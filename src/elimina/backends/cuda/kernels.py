@@ -233,7 +233,7 @@ def tile_kernel(
 def forest_kernel(semiring: str, dtype: np.dtype[np.generic], tree: bool, levels: bool = False) -> str:
     """Return the name expression of the kernel for small steps.
 
-    ``tree``: they have one chunk and one reader each, at most. ``levels``: some are moment-matching steps.
+    ``tree``: each step has at most one chunk and one reader. ``levels``: some are moment-matching steps.
     """
     return f"elimina::forest<{semiring_type(semiring, dtype)}, {str(tree).lower()}, {str(levels).lower()}>"
 

@@ -14,11 +14,11 @@ from elimina.backends.cuda.tile_launch import TileLaunch
 
 
 class LaunchRecording:
-    """A graph of the launches of some steps: if short steps are launched one by one, they wait for the host.
+    """A CUDA graph of the launches of some steps, which spares short steps the wait for the host.
 
     Attributes:
         graph: Function that launches the graph; None until the launches are repeated.
-        runs: Number of times that they were launched one by one.
+        runs: Number of times that the steps were launched one by one.
     """
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class DeviceLayout(NamedTuple):
         decode_shared: Bytes of shared memory for decoding.
         links_at: Start of the links of small steps in the words.
         entries_at: Start of the entries of all launches of small steps in the words.
-        sequence_at: Start of the numbers of the steps that run in the words.
+        sequence_at: Start in the words of the numbers of the steps that run.
         sequence: Number of these steps.
         words: Words that the kernels read.
         state: Counters as they are before a run, as bytes: the stop flag; one for each launch of small steps; for each

@@ -52,7 +52,7 @@ class MatrixQueue:
         self._ranges_at, self._unseen_at, self._scalars_at = at, at + self._span, at + 2 * self._span
 
     def find_ranges(self, arena: int) -> None:
-        """Queue the search for the ranges of factors, unless they are known; ``arena``: Address of the arena."""
+        """Queue the search for the ranges of factors, unless they are known; ``arena``: address of the arena."""
         if self.are_ranges_known or not self._matrices:
             return
         runtime, stream = self._backend.cupy.cuda.runtime, self._backend.stream

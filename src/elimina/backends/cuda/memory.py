@@ -66,8 +66,8 @@ class DeviceMemory:
     """The memory of one GPU that this process has; all methods are called on that GPU.
 
     CuPy's pools cut small allocations from large idle blocks, which can then not be given back: a tree of a megabyte
-    would keep the 64 GiB that an earlier program has left. They also keep each stream's memory from the others.
-    So large allocations are blocks of their own here, and memory of programs is apart from that of temporary arrays.
+    would keep the 64 GiB that an earlier program has left. The pools also keep each stream's memory from the others.
+    So large allocations are separate blocks here, and memory of programs is apart from that of temporary arrays.
 
     Args:
         cupy: The package.

@@ -24,7 +24,13 @@ Floats = NDArray[np.float64]
 
 
 class _Edges(NamedTuple):
-    """Messages that each variable receives: the first cell of each, and the step to its next one."""
+    """Messages in the order of their receivers.
+
+    Attributes:
+        starts: Number of each variable's first message, and of all at the end.
+        firsts: First cell of each message.
+        strides: Distance of a message's cells.
+    """
 
     starts: NDArray[np.int32]
     firsts: NDArray[np.int32]

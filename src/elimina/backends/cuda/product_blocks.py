@@ -67,7 +67,7 @@ class ProductCut(NamedTuple):
 
 
 class ProductStepShape(NamedTuple):
-    """A step: its eliminated variable's values, its cells, the words of its record, and its lhs and rhs tables."""
+    """A step: numbers of its eliminated variable's values, cells and record's words, and its lhs and rhs tables."""
 
     domain: int
     outer_cells: int
@@ -84,8 +84,8 @@ def product_side(
     """Return the way in which the tables of one side may be read.
 
     Args:
-        tables: Offset, domain stride, source and strides of each.
-        first: Number of the first one in the step.
+        tables: Offset, domain stride, source and strides of each table.
+        first: Number of the first of these tables in the step.
         sizes: Sizes of all axes.
         axes: Axes of the side.
         outer: Number of slow axes.

@@ -40,7 +40,7 @@ def launches_of(
     shared_bytes: int,
     library: bool,
 ) -> LargeLaunches:
-    """Return the launches of a large step; ``record_at`` and ``scalar`` of those with records are still 0."""
+    """Return the launches of a large step; in launches with records, ``record_at`` and ``scalar`` are still 0."""
     begin, length = int(program.starts[step]), int(words[program.starts[step] + WORDS])
     record = words[begin : begin + length].tolist()
     if record[VARIABLE] == MATCHING:

@@ -79,7 +79,7 @@ def combinations(shape: StreamStepShape) -> int:
 
 
 def cut_streams(shape: StreamStepShape, kernel: TileKernel) -> StreamCut:
-    """Choose long rows of fast cells, since that is how memory is read; shorter ones if the rhs would not fit."""
+    """Choose long rows of fast cells, because memory is read in such rows; shorter ones if the rhs would not fit."""
     max_columns = MAX_COLUMNS if kernel.outers > 1 else _max_columns(shape)
     widest = max_columns * kernel.cells
     line = max(kernel.cells, 128 // shape.itemsize)

@@ -97,7 +97,7 @@ class BoundFilters:
         under: Tables that bound each joined table, by its ``id``.
         dense: Tables that are joined as soon as the tuples have all of their variables.
         others: Bound of all factors that are not connected to the step.
-        cells: Largest number of cells of a table to which bounds are joined. None: ``CELLS``.
+        cells: Largest number of cells of a table that bounds are joined to; None: ``CELLS``.
     """
 
     def __init__(

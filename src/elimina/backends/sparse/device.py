@@ -17,7 +17,7 @@ class SparseTable(NamedTuple):
 
     Attributes:
         layout: Layout of the keys.
-        keys: uint64 of shape (tuples, ``layout.words``), ascending as numbers of that many words; all different.
+        keys: uint64 of shape (tuples, ``layout.words``), ascending as numbers of ``layout.words`` words; all different.
         values: Shape (tuples,), of the semiring's dtype; none is the semiring's zero. Integer costs are not negative,
             and a sum that reaches the forbidden cost is forbidden.
     """

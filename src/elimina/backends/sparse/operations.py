@@ -146,7 +146,10 @@ class SparseTables:
         return JoinResult(SparseTable(rows.layout.without_last(), keys, values), len(rows.values))
 
     def semi_join(self, lhs: SparseTable, rhs: SparseTable) -> SparseTable:
-        """Return the left table's tuples that match one of the right table; its variables may change their order."""
+        """Return the left table's tuples that match one of the right table.
+
+        The order of the left table's variables may change.
+        """
         layout = join_layout(lhs, rhs, None)
         shared = [v for v in lhs.layout.scope if v in rhs.layout.scope]
         lhs_axes = tuple(at for at, v in enumerate(layout.scope) if v in lhs.layout.scope)
@@ -215,8 +218,8 @@ class SparseTables:
     ) -> JoinResult:
         """Join one or more tables, and eliminate a variable in the last join: a bucket.
 
-        The largest table comes first, without tuples that another table has no match for; the next one is always that
-        which adds the fewest bits to the tuples. A dense table is joined as soon as the tuples have its variables.
+        The largest table comes first, without tuples that another table has no match for. The next table is always the
+        one that adds the fewest bits to the tuples. A dense table is joined as soon as the tuples have its variables.
 
         Args:
             inputs: Tables in any layouts.
@@ -317,7 +320,7 @@ def _expected_runs(rows: SparseTable, variable: int) -> float:
 def join_layout(lhs: SparseTable, rhs: SparseTable, last: int | None) -> KeyLayout:
     """Return the layout of a join: shared variables, the left table's own, the right one's own, and ``last``.
 
-    Each of these groups keeps the order of the larger table, so that this one seldom needs sorting.
+    Each of these groups keeps the order of the larger table, so that the larger table seldom needs sorting.
     """
     sizes = dict(zip(lhs.layout.scope + rhs.layout.scope, lhs.layout.sizes + rhs.layout.sizes, strict=True))
     larger, smaller = (lhs, rhs) if len(lhs.values) >= len(rhs.values) else (rhs, lhs)

@@ -52,7 +52,7 @@ class DenseTable(NamedTuple):
 
 
 class SparseSession:
-    """A program with ``sparse``: see ``Session``. Dense steps run on the backend itself, as programs of their own.
+    """A program with ``sparse``: see ``Session``. Dense steps run on the backend itself, as separate programs.
 
     The plan chooses the steps that work on tuples, by its predictions of the messages. A step becomes a dense one if
     its input tables turn out to be so full that dense cells take less memory.
@@ -372,7 +372,7 @@ class SparseSession:
         self._taken -= 0 if table is None else _size(table)
 
     def _forget(self, numbers: Sequence[int]) -> None:
-        """Drop the tables that only these steps still had to read."""
+        """Drop the messages that no step after these ones reads."""
         if not self._program.keep:
             for source in (source for number in numbers for source in self._read_last[number]):
                 self._drop(source)
