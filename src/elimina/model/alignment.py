@@ -78,7 +78,7 @@ def order_of_levels(table: LabelledTable, names: Sequence[str]) -> list[int]:
 
 
 def _states(variable: Variable, axis: LabelledAxis) -> NDArray[np.intp]:
-    """Return the index of the state of each row or column; refuse labels that lack a state."""
+    """Return the index of the state of each row or column; raise InputError if a state has no label."""
     indices = indices_of_labels(variable, axis.labels)
     if len(indices) < variable.size:
         present = set(indices)

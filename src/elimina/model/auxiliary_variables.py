@@ -1,4 +1,4 @@
-"""Auxiliary variables: those that a conversion adds, which no file names and no answer shows."""
+"""Auxiliary variables: a conversion adds them, no file names them, and no answer shows them."""
 
 from __future__ import annotations
 

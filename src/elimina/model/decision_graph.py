@@ -16,9 +16,9 @@ class SolutionOrder(NamedTuple):
 
     Attributes:
         extremal: Decisions, each with the same best policy whatever the policies of the decisions solved after it.
-        others: The other decisions, whose policies depend on each other. Without any, the diagram is soluble: a policy
-            for each decision in turn is optimal.
-        observed: The variables that each decision needs to observe; its other observations change nothing.
+        others: The other decisions, whose policies depend on each other. If there are none, the diagram is soluble: a
+            policy for each decision in turn is optimal.
+        observed: The variables that each decision needs to observe; the decision's other observations change nothing.
     """
 
     extremal: tuple[int, ...]
@@ -89,7 +89,7 @@ class DecisionGraph(DirectedGraph):
     def remove_idle_arcs(
         self, decisions: Collection[int], evidence: Set[int], kept: Mapping[int, Collection[int]] | None = None
     ) -> None:
-        """Remove arcs from observations that tell a decision nothing about the utilities it affects, until all do.
+        """Remove arcs from observations that tell a decision nothing about the utilities it affects.
 
         Args:
             decisions: Decisions without a policy.
@@ -109,7 +109,7 @@ class DecisionGraph(DirectedGraph):
                         is_reduced = True
 
     def is_extremal(self, decision: int, pending: Iterable[int], evidence: Set[int]) -> bool:
-        """Return whether other pending decisions' policies are irrelevant to the utilities that a decision affects."""
+        """Return whether the policies of other pending decisions do not matter to a decision's best policy."""
         utilities = self.later_utilities(decision)
         others = {v for other in pending if other != decision for v in (other, *self.parents[other])}
         return not others & self.reachable(utilities, {decision, *self.parents[decision]} | evidence)

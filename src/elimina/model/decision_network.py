@@ -174,7 +174,7 @@ class DecisionNetwork(Displayed):
 
         Raises:
             TypeError: An argument has the wrong type.
-            InputError: The states of a decision are missing, a name is unknown, or see the class.
+            InputError: The states of a decision are missing, a name is unknown, or the class refuses the parts.
         """
         _check_mappings(chance=chance, decisions=decisions, utilities=utilities, states=states)
         missing = next((decision for decision in decisions if decision not in states), None)

@@ -41,7 +41,7 @@ class Named(Protocol):
 
 
 def find_cycle(scopes: Mapping[int, Sequence[int]]) -> list[int]:
-    """Return a cycle: each variable has the next one as a parent, and the first is repeated at the end; [] if none."""
+    """Return a cycle, with its first variable again at the end: each variable has the next one as a parent; or []."""
     # Parents without a distribution have no parents, so they are in no cycle.
     parents = {child: [v for v in scope if v != child and v in scopes] for child, scope in scopes.items()}
     pending_parents = {child: len(parents_of_child) for child, parents_of_child in parents.items()}
@@ -101,8 +101,8 @@ def checked(
         variables: Variables of the model.
         factors: Tables of finite, non-negative numbers.
         children: Factor i is the distribution of variable ``children[i]`` given the rest of its scope.
-        strict: True if a row that misses 1 by more is an error; if not, a warning is logged, and the factors are
-            returned as they are.
+        strict: True if a row that misses 1 by more than ``ROUNDING`` is an error; if not, a warning is logged, and the
+            factors are returned as they are.
         in_place: True if dense tables may be written to, because no other object shares their arrays.
 
     Returns:
@@ -139,10 +139,10 @@ def unnormalised(factors: Sequence[Table], children: Sequence[int]) -> frozenset
 
 
 class _Sums(NamedTuple):
-    """Sums of a factor's rows: 1.0 where they differ from it by the rounding of additions alone.
+    """Sums of a factor's rows; a sum that differs from 1 by the rounding of additions alone is given as 1.0.
 
     Attributes:
-        totals: One for each assignment of the parents, in the order of a dense table or of ``parents``.
+        totals: Sum of each row: at each assignment of the parents, in the order of a dense table or of ``parents``.
         parents: States of the parents at each sum of a sparse factor; -1 stands for all states that no tuple has. None
             for a dense factor.
     """
@@ -209,7 +209,7 @@ def _off_together(factors: Sequence[Table], numbers: Sequence[int], size: int) -
 
 
 def _snapped(totals: NDArray[np.float64], slack: Any) -> NDArray[np.float64]:
-    """Return the sums, with 1.0 for those that differ from it by rounding alone."""
+    """Return the sums, with 1.0 for each that differs from 1 by rounding alone."""
     return np.where(np.abs(totals - 1.0) <= slack, 1.0, totals)
 
 

@@ -192,7 +192,7 @@ def _ordered_by_child(initial: Model) -> Model:
 
 
 def _aligned_transition(initial: Model, transition: Model) -> Model:
-    """Return the network ``DynamicNetwork.transition``, with distributions of the first slice where it has none."""
+    """Return ``DynamicNetwork.transition``: the transition, completed by distributions of the first slice."""
     if transition.sense != "probability" or transition.children is None:
         raise InputError("transition is not a Bayesian network: give children, or use DynamicModel.from_cpds")
     count = len(initial.variables)

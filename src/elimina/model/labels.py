@@ -42,7 +42,7 @@ class LabelledTable(NamedTuple):
 
     Attributes:
         rows: Levels of the rows' labels.
-        columns: Levels of the columns' labels; none of a Series.
+        columns: Levels of the columns' labels; empty for a Series.
         values: The cells, of shape (rows, columns).
     """
 

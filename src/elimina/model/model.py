@@ -75,7 +75,7 @@ class Model(Displayed):
             upper_bound: See the attributes.
             children: See the attributes; no variable may be the child of two factors, or its own ancestor.
             name: See the attributes.
-            check: True if the rows of factors with children have to sum to 1: those that miss it by at most 0.001, the
+            check: True if the rows of factors with children have to sum to 1: rows that miss 1 by at most 0.001, the
                 rounding of decimals, are normalised. False: all numbers are taken as they are.
 
         Raises:
@@ -218,7 +218,7 @@ class Model(Displayed):
         Raises:
             TypeError: An argument has the wrong type.
             InputError: A scope names an unknown variable, or one twice; an array's shape is not that of its scope; the
-                labels of a Series or DataFrame are not those of its scope and states; or see ``Model``.
+                labels of a Series or DataFrame are not those of its scope and states; or ``Model`` refuses the parts.
         """
         if isinstance(sizes, str) or not isinstance(sizes, Iterable):
             raise arguments.wrong_type("sizes", sizes, "a sequence of numbers, or a mapping from names to numbers")
@@ -398,8 +398,8 @@ class Model(Displayed):
     def markov_blanket(self, variable: str | int) -> list[str]:
         """Return the names of the variables that separate a variable from all others.
 
-        They are those that share a factor with it; in a Bayesian network, its parents, its children, and the other
-        parents of these.
+        These are the variables that share a factor with it; in a Bayesian network, its parents, its children, and the
+        other parents of its children.
 
         Raises:
             InputError: There is no such variable.
@@ -532,7 +532,7 @@ class Model(Displayed):
         return 1 if self.sense == "min-cost" else -1
 
     def ends(self, bound: float | None, total: float | None) -> tuple[float | None, float | None]:
-        """Return the lower and the upper bound on the optimum, given an optimistic bound and an assignment's total."""
+        """Return the lower and the upper bound on the optimum, from a bound on all totals and an assignment's total."""
         return (bound, total) if self.sign == 1 else (total, bound)
 
     def states_at(self, indices: Iterable[int]) -> dict[str, State]:
@@ -551,7 +551,7 @@ class Model(Displayed):
         return [v.index(assignment[v.name]) for v in self.variables]
 
     def is_beyond_bound(self, value: float) -> bool:
-        """Return whether ``upper_bound`` rules a total out, as it does those that reach it (floats: up to rounding)."""
+        """Return whether a total reaches or exceeds ``upper_bound`` (floats: up to rounding), and so is forbidden."""
         if self.upper_bound is None:
             return False
         exact = isinstance(value, int) and isinstance(self.upper_bound, int)
@@ -584,7 +584,7 @@ def _number(name: str, number: float) -> int | float:
 
 
 def added(terms: Sequence[int | float]) -> int | float:
-    """Return a sum: exact for integers, rounded once for floats; with infinite terms, the first of these."""
+    """Return a sum: exact for integers, rounded once for floats; the first infinite term if there is one."""
     # Checks each type once, since a million terms have a few types.
     if all(issubclass(kind, int) for kind in set(map(type, terms))):
         return sum(terms)

@@ -226,7 +226,7 @@ class NamedTables(_NumbersOfStates, Mapping[str, NamedTable]):
 def states_frame(states: Mapping[str, Sequence[Any]], numbers: Mapping[str, Any], library: Library) -> Any:
     """Return a data frame of columns of states, and columns of numbers.
 
-    Columns of states of different types hold text, where the library knows columns of one type only.
+    States of different types in one column become text if the library has only columns of one type.
 
     Args:
         states: Name -> states.

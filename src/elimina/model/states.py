@@ -66,8 +66,8 @@ def checked_states(name: str, size: int, states: Iterable[Any]) -> tuple[State, 
     """Check the states of a variable, and return them as Python objects.
 
     Raises:
-        InputError: There are more or fewer than ``size``, one is not a str, int or bool, or two of them are equal or
-            read the same as text.
+        InputError: There are more or fewer than ``size`` states, one is not a str, int or bool, or two of them are
+            equal or have the same text.
         TypeError: ``states`` is not a sequence.
     """
     if isinstance(states, str | bytes | Set) or not isinstance(states, Iterable):

@@ -172,7 +172,7 @@ class Table(Slotted):
         return self.default
 
     def restrict(self, fixed: Mapping[int, int]) -> Table:
-        """Return the table at fixed values of variables; this table itself if its scope has none of them.
+        """Return the table at fixed values of variables; this table itself if its scope has none of these variables.
 
         Raises:
             InputError: A value is outside its variable's domain.
@@ -377,7 +377,7 @@ def misfit(table: Table, sense: Sense) -> str | None:
 
 
 def _false_sentinel(table: Table, sense: Sense) -> str | None:
-    """Describe a value that looks like a forbidden cost changed by arithmetic, a sign or a dtype; None without one."""
+    """Describe a value that looks like a forbidden cost changed by arithmetic, a sign or a dtype; None if none does."""
     values = table.values if table.default is None else np.append(table.values, table.default)
     integral = table.values.dtype.kind == "i"
     if sense == "probability":
@@ -480,7 +480,7 @@ def unmasked(what: str, values: ArrayLike) -> Values:
         values: Numbers.
 
     Raises:
-        InputError: They are not an array, or some are masked.
+        InputError: The values are not an array, or some are masked.
     """
     if "numpy.ma" in sys.modules and isinstance(values, np.ma.MaskedArray):  # loading numpy.ma takes 7 ms
         if masked := int(np.count_nonzero(np.ma.getmaskarray(values))):
