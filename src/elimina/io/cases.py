@@ -53,7 +53,7 @@ class Cases(NamedTuple):
 
     Attributes:
         columns: Indices of the variables, one for each column.
-        values: int32 array of shape ``(cases, columns)``: indices of the observed values, -1 for none.
+        values: int32 array of shape ``(cases, columns)``: indices of the observed values, -1 where there is none.
     """
 
     columns: tuple[int, ...]
@@ -156,7 +156,8 @@ def _columns(header: Sequence[str], model: Model, ignore_extra: bool) -> dict[in
     """Return the variables named by the columns of a file: place of the column -> variable.
 
     Raises:
-        InputError: The first line is empty, a column has no name or the name of another one, or see ``_variables``.
+        InputError: The first line is empty, a column has no name or the name of another one, or ``_variables`` refuses
+            the names.
     """
     if not header:
         raise InputError("expected the names of variables in the first line, found nothing")
@@ -173,8 +174,8 @@ def _variables(names: Sequence[Any], model: Model, ignore_extra: bool) -> dict[i
     """Return the variables named by columns: place of the column -> variable; extra columns are left out.
 
     Raises:
-        InputError: A column is not a variable and must not be ignored, no column is a variable, or two are the same
-            one.
+        InputError: A column is not a variable and must not be ignored, no column is a variable, or two columns are the
+            same variable.
     """
     extra = [column for column, name in enumerate(names) if is_extra(name, model)]
     if extra and not ignore_extra:
@@ -243,7 +244,7 @@ def cases_from_frame(frame: Any, model: Model, *, indices: bool = False, ignore_
     Args:
         frame: A data frame (pandas, Polars, Arrow, or another with Arrow's streams or the protocol of
             ``__dataframe__``), a mapping from names to sequences of one length, a sequence of mappings (one for each
-            case; variables that it lacks are unobserved), a structured NumPy array, or an array of shape ``(cases,
+            case; variables without a key are unobserved), a structured NumPy array, or an array of shape ``(cases,
             variables)`` with a column for each variable of the model.
         model: Model of the cases.
         indices: Read the cells as indices of states instead, with -1 for unobserved ones.
@@ -377,7 +378,7 @@ def as_cases(cases: Any, model: Model, *, indices: bool = False, ignore_extra: b
     """Take cases from a table in memory, or check ``Cases``: see ``cases_from_frame``.
 
     Raises:
-        InputError: The table is invalid (see ``cases_from_frame``), or the columns or indices of ``Cases`` are.
+        InputError: The table is invalid (see ``cases_from_frame``), or ``Cases`` have invalid columns or indices.
         TypeError: ``cases`` is something else.
     """
     if not isinstance(cases, Cases):

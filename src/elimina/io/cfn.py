@@ -220,7 +220,7 @@ class _NamedFunctionReader:
         """Give a table to the earlier functions that share its costs.
 
         Raises:
-            TextError: One of them has other domain sizes.
+            TextError: One of these functions has other domain sizes.
         """
         for number, scope in self.waiting.pop(name, ()) if name else ():
             if tuple(self.variables[v].size for v in scope) != table.sizes:
@@ -428,7 +428,7 @@ def _finite(table: Table) -> _Values:
 
 
 def _longest(costs: _Values) -> str:
-    """Return the text of the cost with the most decimals; empty for integers, and without costs."""
+    """Return the text of the cost with the most decimals; empty for integers, or if there are no costs."""
     if costs.dtype.kind == "i":
         return ""
     return max((_plain(c) for c in costs.tolist()), key=lambda text: len(text.partition(".")[2]), default="")

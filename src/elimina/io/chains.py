@@ -29,7 +29,7 @@ class Chain:
     final: Callable[[Any], int]
 
     def cost(self, values: Sequence[int]) -> int:
-        """Return the cost of one assignment of the scope: that of its cheapest run, or ``FORBIDDEN`` without a run."""
+        """Return the cost of an assignment of the scope: that of its cheapest run; ``FORBIDDEN`` if it has no run."""
         best: dict[State, int] = dict(self.starts)
         for position, value in enumerate(values):
             following: dict[State, int] = {}
@@ -41,5 +41,5 @@ class Chain:
 
 
 def sum_of_costs(*costs: int) -> int:
-    """Add costs; the sum with a forbidden one is forbidden, even if others are negative."""
+    """Add costs; the sum is forbidden if one of the costs is, even if others are negative."""
     return FORBIDDEN if max(costs, default=0) >= FORBIDDEN else sum(costs)

@@ -52,7 +52,7 @@ class Lines:
         return not any(text.split() for text in self._lines)
 
     def peek(self) -> bytes:
-        """Return the first word of the lines that are left; empty if there is none."""
+        """Return the first word of the remaining lines; empty if there is none."""
         return next((words[0] for text in self._lines if (words := text.split())), b"")
 
 

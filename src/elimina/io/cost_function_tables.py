@@ -240,7 +240,7 @@ class CostFunctionTables:
         self.add_dense(scope, np.array([min(cost * n, FORBIDDEN) for n in range(int(gap.max(initial=0)) + 1)])[gap])
 
     def same(self, first: Sequence[int], second: Sequence[int], cost: Callable[[int], int]) -> None:
-        """Add a cost of each value: it depends on its occurrences in one list of variables minus those in the other.
+        """Add a cost for each value: ``cost`` of its occurrences in one list of variables minus those in the other.
 
         Raises:
             UnsupportedError: There are too many values.
@@ -289,7 +289,8 @@ class CostFunctionTables:
             change: Cost of reading a value as another one, for each variable.
 
         Raises:
-            UnsupportedError: The function's cells, the rules and the scope are too many for each other.
+            UnsupportedError: The product of the numbers of the function's cells, of the rules and of the variables is
+                too large.
         """
         sizes = [self.sizes[v] for v in scope]
         if math.prod(sizes) * (1 + len(pairs)) * len(sizes) > _MAX_DERIVATION_STEPS:
@@ -331,8 +332,9 @@ class CostFunctionTables:
     ) -> None:
         """Add a weighted automaton.
 
-        Its transitions are (state, value, next state, cost); ``starts`` and ``ends`` have the costs of starting and of
-        ending in a state. ``change`` is the cost of taking a transition with another value; None: this is forbidden.
+        Transitions are (state, value, next state, cost); ``starts`` and ``ends`` have the costs of starting and of
+        ending in a state. ``change`` is the additional cost of taking a transition with another value; None: this is
+        forbidden.
         """
         table: dict[int, list[tuple[int, int, int]]] = {}
         for source, value, target, cost in transitions:

@@ -78,7 +78,7 @@ def _check_agreement(what: str, name: str, first: tuple[str, Any], second: tuple
 
 
 def parse_names(text: str, model: Model) -> list[int]:
-    """Read ``name,name``; a name with a comma or a quotation mark goes between quotation marks, a mark in it doubled.
+    """Read ``name,name``. A name with a comma or a quotation mark is quoted, and a quotation mark in it is doubled.
 
     Raises:
         InputError: The model has no such variable, or none is named.

@@ -43,7 +43,7 @@ def load(path: Path) -> bytes:
 
 
 def unpacked(path: Path, data: bytes) -> bytes:
-    """Return a file's data, decompressed if its name ends in .gz or .xz, or if they begin as gzip or xz data.
+    """Return a file's data, decompressed if its name ends in .gz or .xz, or if the data begin as gzip or xz data do.
 
     A byte order mark is removed, and UTF-16 becomes UTF-8.
 

@@ -37,8 +37,8 @@ class _Library(NamedTuple):
 def filled_frame(frame: Any, model: Model, cases: Cases, indices: NDArray[np.int32]) -> Any:
     """Return a frame with states in the missing cells of the variables' columns, and columns for other variables.
 
-    A state has the form of the column's other cells: it becomes 1.0 or True if a reader of files made these of its
-    text.
+    A state has the form of the column's other cells: its text becomes 1.0 or True if a reader of files has turned the
+    same text in other cells into these values.
 
     Args:
         frame: A data frame of pandas, Polars or Arrow, or a mapping from names to sequences, which gives a dict; it is

@@ -1,8 +1,8 @@
 """Formats of all files in one table: their suffixes, contents, and the marks that tell equal suffixes apart.
 
-The package of a content reads and writes its formats. The module of ``elimina.io`` named like the format has the
-``CODEC`` of models, and ``DIAGRAMS`` for influence diagrams. The module of ``elimina.dcop.formats`` has the
-``CODEC`` of distributed problems. ``elimina.cp`` reads constraint models and tours.
+For models, the module of ``elimina.io`` with the format's name has a ``CODEC``, and ``DIAGRAMS`` for influence
+diagrams. For distributed problems, the module of ``elimina.dcop.formats`` has it. ``elimina.cp`` reads constraint
+models and tours.
 """
 
 from __future__ import annotations

@@ -24,12 +24,12 @@ class DiagramBuilder(NetworkBuilder):
         self._utilities: dict[str, Table | None] = {}
 
     def add_decision(self, name: str, states: Sequence[str]) -> None:
-        """Declare a decision, so far without observations."""
+        """Add a decision without observations, whose name must be new."""
         self.add_variable(name, states)
         self._observed[self.index(name)] = []
 
     def add_utility(self, name: str) -> None:
-        """Declare a utility."""
+        """Add a utility, whose name must differ from those of other utilities."""
         if self.is_utility(name):
             raise TextError(f"a second utility is named {name!r}")
         self._utilities[name] = None

@@ -22,7 +22,7 @@ _MAX_AXES = 32
 def table_of_tuples(
     scope: Sequence[int], sizes: Sequence[int], default: float, rows: NDArray[np.int32], costs: NDArray[Any]
 ) -> Table:
-    """Build a dense table, or a sparse one: with over 32 axes, or over 4096 cells and over four cells for each tuple.
+    """Build a table: sparse if it has over 32 axes, or over 4096 cells and over four cells for each tuple; else dense.
 
     Args:
         scope: Variables of the table.

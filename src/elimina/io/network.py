@@ -54,7 +54,7 @@ class NetworkBuilder:
         )
 
     def add_variable(self, name: str, states: Sequence[str]) -> None:
-        """Declare a variable."""
+        """Add a variable with at least one state, whose name must be new."""
         if name in self._index:
             raise TextError(f"a second variable is named {name!r}")
         if not states:

@@ -261,7 +261,8 @@ def open_posteriors(
         digits: Number of significant digits in CSV files, from 1 to 17. None: as many as identify each number.
 
     Raises:
-        InputError: The suffix is unknown or has no digits, a package is missing, or the file cannot be written.
+        InputError: The suffix is unknown or takes no ``digits``, ``digits`` is out of range, a package is missing, or
+            the file cannot be written.
         TypeError: ``digits`` is not an integer.
     """
     path = arguments.file("path", path)

@@ -82,7 +82,7 @@ def numbered(sizes: Sequence[int]) -> list[Variable]:
 
 
 def read_count(text: Text, what: str) -> int:
-    """Read a count of items, each of which needs at least one more token."""
+    """Read a number of items, each of which needs at least one more token."""
     count = text.integer(what)
     if count < 0:
         raise TextError(f"expected {what}, found {count}")

@@ -271,7 +271,8 @@ def make_table(scope: Sequence[int], function: Shared, bound: int) -> Table:
 def render(model: Model) -> Iterator[str]:
     """Yield the file's text.
 
-    Forbidden entries are written as the upper bound; without one, it is one more than all the largest costs together.
+    Forbidden entries are written as the upper bound. If the model has none, the sum of all largest costs, plus one, is
+    written as the bound.
     Other costs than integers are multiplied by the smallest power of ten that makes them integers; the problem's name
     then ends in "*1e" and the exponent. The model's constant becomes a function of arity 0.
 

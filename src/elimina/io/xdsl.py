@@ -107,7 +107,7 @@ def _read_sum(document: Document, node: Element) -> dict[str, float]:
 
 
 def _weights_of_utilities(sums: dict[str, dict[str, float]], utilities: list[str]) -> dict[str, float]:
-    """Return the weight of each utility in the total of all utilities and sums that are in no other sum.
+    """Return the weight of each utility in the total: the sum of all utilities and sums that are in no other sum.
 
     Raises:
         TextError: A sum has an unknown term, or contains itself.
