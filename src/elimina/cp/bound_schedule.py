@@ -43,9 +43,9 @@ class PausedSearch(NamedTuple):
     Attributes:
         posted: The model.
         domains: Solver whose domains contain all better solutions.
-        aim: Objective to be minimised; None without one.
+        aim: Objective to be minimised; None if there is none.
         sign: 1 if the model's objective is minimised, -1 if it is maximised, so that ``aim`` is its negation.
-        incumbent: Value of the best solution times the sign; None without one.
+        incumbent: Value of the best solution times the sign; None if there is no solution.
         clock: The clock of the call.
     """
 

@@ -23,7 +23,7 @@ def search_rules(
     Args:
         model_rules: Rules that the model sets.
         variables: Views of all variables of the model.
-        objective: View of the objective; None without one.
+        objective: View of the objective; None if there is none.
     """
     ruled = np.concatenate([xs for xs, _, _ in model_rules])[:, 0] if model_rules else variables[:0, 0]
     if objective is None or objective[0, 0] in ruled or objective[0, 0] not in variables[:, 0]:

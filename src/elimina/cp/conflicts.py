@@ -13,7 +13,8 @@ class Conflict(NamedTuple):
 
     Attributes:
         names: Names of the constraints, in the order in which they were posted.
-        is_minimal: True if there is a solution without any one of them; False if the time was too short to find out.
+        is_minimal: True if there is a solution when any single one is left out; False if the time was too short to
+            find out.
 
     Examples:
         >>> from elimina import cp
@@ -32,7 +33,7 @@ class Conflict(NamedTuple):
 
 
 def minimal_conflict(names: Sequence[Name], is_infeasible: Callable[[Sequence[Name]], bool]) -> list[Name]:
-    """Return a minimal subset of names with infeasible constraints, given that those of all names are infeasible.
+    """Return a minimal subset of names with infeasible constraints, if the constraints of all names are infeasible.
 
     The subset is empty if the constraints without a name are infeasible. The names are halved again and again
     (QuickXplain; Junker, AAAI 2004).

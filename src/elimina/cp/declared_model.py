@@ -52,7 +52,7 @@ class DeclaredModel(CopyableModel, DerivedConstraints, Displayed):
         # The most important objective comes first.
         self._aims: list[Aim] = []
         self._hints: Hints = {}
-        # Variables without bounds in a file, and variables with bounds derived from theirs.
+        # Variables without bounds in a file, and variables whose bounds follow from those of such variables.
         self._unbounded: set[int] = set()
 
     def _figures(self) -> list[tuple[str, str]]:
@@ -222,7 +222,7 @@ class DeclaredModel(CopyableModel, DerivedConstraints, Displayed):
         return sorted(factor * value + x.constant for value in values)
 
     def add(self, condition: Operand, *, iff: Operand | None = None, only_if: Operand | None = None) -> None:
-        """Post a comparison of expressions, or a condition made of some.
+        """Post a comparison of expressions, or a condition made of comparisons and Booleans.
 
         Propagation makes sums bounds consistent, and relations of two variables domain consistent.
 

@@ -85,7 +85,7 @@ def _subcircuit(model: DerivedConstraints, successors: Sequence[Operand], _side:
     xs = _expressions(model, "subcircuit", successors)
     count = len(xs)
     are_inside = [(x != node).truth for node, x in enumerate(xs)]
-    # The walk begins at the first node that is not its own successor; without one, at an extra node after the last.
+    # The walk begins at the first node that is not its own successor or, if there is none, at an extra node at the end.
     start = model.arg_max([*are_inside, 1])
     nodes = _walk(model, [*xs, model.expression(count)], start, count)
     are_visited = [_any(node == number for node in nodes) for number in range(count)]

@@ -124,7 +124,7 @@ class DerivedConstraints(GlobalConstraints):
     def value_precede(self, values: Sequence[int], xs: Iterable[Operand]) -> None:
         """Require each value of a list to come in the variables only after the value before it in the list.
 
-        It breaks the symmetry of values that can be exchanged (Law and Lee, CP 2004).
+        This breaks the symmetry of values that can be exchanged (Law and Lee, CP 2004).
 
         Args:
             values: The values, in their order.

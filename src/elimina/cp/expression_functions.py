@@ -132,7 +132,7 @@ class ExpressionFunctions(ABC):
         self.post("bool_clause", several(positive, "clause"), several(negative, "clause"))
 
     def holds_member(self, x: Operand, values: Sequence[int]) -> Expression:
-        """Return a new Boolean that is 1 exactly if an expression has one of some values; 0 without values."""
+        """Return a new Boolean that is 1 exactly if an expression has one of some values; 0 if there are no values."""
         if not values:
             return self.expression(0)
         b = self.bool_var()

@@ -27,7 +27,7 @@ class WrittenModel(NamedTuple):
         variables: Declarations.
         names: Number of a variable -> its name.
         posts: Constraints.
-        objective: Expression that is minimised or maximised; None without one.
+        objective: Expression that is minimised or maximised; None if there is none.
         sign: 1 if it is minimised, -1 if it is maximised.
         rules: Rules of the search.
         hints: Values that are tried first.

@@ -24,7 +24,7 @@ class CostFunctions(NamedTuple):
     Attributes:
         variables: Variables of the constraint model, in the graphical model's order.
         total: Sum of the costs, to be minimised.
-        max_total: Largest total that the graphical model's upper bound allows; None without one.
+        max_total: Largest total that the graphical model's upper bound allows; None if there is no bound.
     """
 
     variables: list[Expression]

@@ -217,7 +217,7 @@ class GlobalConstraints(SchedulingConstraints, SoftConstraints):
 
         Args:
             xs: Variables or expressions.
-            counts: Value -> how many of the variables have it.
+            counts: Value -> number of variables that have it.
             closed: True if the variables may have no other values.
 
         Examples:

@@ -34,8 +34,9 @@ def accelerate(solver: CpSolver | FlatZinc, device: str, threads: int = 1) -> No
 
     Args:
         solver: Solver to which everything has been posted.
-        device: ``cpu``: a GPU filters none. ``cuda``: it filters all it can. ``auto``: if there is a GPU, it filters
-            those with an annotation for it, and after some seconds of search also those that it filters faster.
+        device: ``cpu``: a GPU filters no constraint. ``cuda``: it filters all that it can. ``auto``: if there is a GPU,
+            it filters constraints with an annotation for it, and after some seconds of search also those that it
+            filters faster.
         threads: Number of threads of the search; a GPU filters for one thread only.
 
     Raises:

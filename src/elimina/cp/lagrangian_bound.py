@@ -105,7 +105,7 @@ class LagrangianBound:
         return self._ascend(self._matrix, self._first_multipliers(), target, is_enough=lambda bound: bound >= enough)
 
     def value_costs(self) -> ValueCosts | None:
-        """Return the costs of the values by the multipliers of the last bound; None without one."""
+        """Return the costs of the values by the multipliers of the last bound; None if there was no bound."""
         matrix = self._matrix
         if self._units is None:
             return None

@@ -89,7 +89,7 @@ class LinearRelaxation:
     Attributes:
         columns: Values of each variable that has columns: all values, or the bounds.
         rows: Rows of the relaxation.
-        sequences: Automata that no two of share a variable.
+        sequences: Automata, no two of which share a variable.
         costs: Variable -> costs of its columns.
 
     Raises:
@@ -203,7 +203,7 @@ class LinearRelaxation:
                 break
 
     def _columns_of(self, row: LinearRow, y: int, x: int) -> Integers | None:
-        """Return the values of y implied by x's; None if the row does not define y, or x or y lacks columns."""
+        """Return the values of y implied by those of x; None if the row does not define y, or x or y lacks columns."""
         function, columns = row.terms[y], self.columns[y]
         if not self.is_listed(View(x, 1, 0)) or len(columns) < 2:
             return None
@@ -285,7 +285,7 @@ def _relation(relaxation: LinearRelaxation, arguments: _Views, *, name: str) -> 
 
 
 def _reified(relaxation: LinearRelaxation, name: str, arguments: _Views, is_equivalence: bool) -> Iterator[Form]:
-    """Yield the rows that bind a Boolean to a relation: one over one variable, or an upper bound of a sum."""
+    """Yield rows that bind a Boolean to a relation of one variable or an upper bound of a sum; none otherwise."""
     *related, (boolean,) = arguments
     terms_of, kind, sign = _RELATIONS[name]
     terms = [(sign * factor, x) for factor, x in terms_of(related) if factor]
@@ -298,8 +298,8 @@ def _reified(relaxation: LinearRelaxation, name: str, arguments: _Views, is_equi
         return
     if kind not in ("le", "lt"):
         return
-    # The sum is at most 0 if the Boolean is 1, and at most its greatest value if it is 0. An equivalence also needs a
-    # row for the opposite relation and the opposite Boolean.
+    # If the Boolean is 1, the sum is at most 0 (below 0 for "lt"); if the Boolean is 0, at most the sum's greatest
+    # value. An equivalence also needs a row for the opposite relation and the opposite Boolean.
     functions = _affine(relaxation, terms)
     greatest = sum(int(function.max()) for _, function in functions) + (kind == "lt")
     least = sum(int(function.min()) for _, function in functions) + (kind == "lt")

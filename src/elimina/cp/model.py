@@ -159,7 +159,7 @@ class Model(DeclaredModel):
         Args:
             aim: The objective.
             bounds: Other objectives, and the worst value that each of them may have.
-            start: Solution whose values are tried first; None without one.
+            start: Solution whose values are tried first; None if there is none.
         """
         limits = [post_of(expression * sign <= value * sign) for (expression, sign), value in bounds]
         model = self._variant([*self._posts, *limits], [aim])
@@ -344,7 +344,7 @@ class Model(DeclaredModel):
 
         Each constraint becomes a table of its allowed tuples. Sums, counts, automata and others over many variables
         become several tables over few variables, with auxiliary variables that the others determine. Variables keep
-        their names (``_3`` without one), and their values become states. A variable that only names the sum of an
+        their names (``_3`` if they have none), and their values become states. A variable that only names the sum of an
         objective is left out.
 
         Args:

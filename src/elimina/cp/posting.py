@@ -41,7 +41,7 @@ class PostedModel(NamedTuple):
         variables: Bounds of each variable, and its values where the domain has holes.
         names: Names of the variables that have one.
         constraints: Names in the core, and their arguments.
-        objective: Variable -> factor; None without one.
+        objective: Variable -> factor; None if there is none.
         constant: Constant term of the objective.
         sense: ``min-cost`` or ``max-cost``.
     """
@@ -75,12 +75,12 @@ def build_solver(
     objective: Expression | None,
     deadline: float | None,
 ) -> tuple[CpSolver, ViewRows | None]:
-    """Return the solver and a view of the objective: for a sum, of a new variable of the solver; None without one.
+    """Return the solver and a view of the objective (None if there is none): for a sum, of a new variable.
 
     Args:
         variables: Variables of the model.
         posts: Names of constraints in the core, and their arguments.
-        objective: Objective to be minimised; None without one.
+        objective: Objective to be minimised; None if there is none.
         deadline: Deadline by ``time.monotonic``; None: there is none.
 
     Raises:

@@ -277,10 +277,11 @@ def boxes_of(
     heights: Sequence[Operand] | None = None,
     presences: Sequence[Operand] | None = None,
 ) -> dict[str, list[Any]]:
-    """Return the sides, the sizes and the presences of boxes.
+    """Return the left and lower sides, the sizes and the presences of boxes.
 
     Raises:
-        InputError: The lists differ in length, or a size is negative.
+        InputError: The lists differ in length, a size is negative or missing, or intervals are mixed with numbers or
+            presences.
     """
     lefts, widths, present_in_x = split_intervals("no_overlap_2d", xs, widths)
     lows, heights, present_in_y = split_intervals("no_overlap_2d", ys, heights)

@@ -116,7 +116,7 @@ class SearchRun:
             limit: Number of solutions to end after; None if there is no limit.
             keep_all: True if all solutions are part of the answer.
             on_solution: Function to call with each solution; it ends the search by returning False.
-            is_enough: True if the task asks for no more than this number of solutions.
+            is_enough: True if the task asks for no more than ``limit`` solutions.
 
         Raises:
             MemoryError: Memory ran out before there was a solution.

@@ -22,9 +22,9 @@ class SoftConstraints(ExpressionFunctions):
     def add_cost(self, xs: Sequence[Operand], costs: ArrayLike | Mapping[tuple[int, ...], float]) -> Expression:
         """Return the cost of a cost function (soft constraint) as a new variable, for use in an objective.
 
-        It is a domain-consistent table with a column for the cost, so the cost's bounds are those of the rows that are
-        still possible. A sum of costs is thus bounded by the least possible cost of each function, decided or not, as
-        by partial forward checking (Freuder and Wallace, Artificial Intelligence 58, 1992).
+        The function becomes a domain-consistent table with a column for the cost, so the cost's bounds are those of the
+        rows that are still possible. A sum of costs is thus bounded by the least possible cost of each function,
+        decided or not, as by partial forward checking (Freuder and Wallace, Artificial Intelligence 58, 1992).
 
         Args:
             xs: Variables or expressions.

@@ -27,7 +27,8 @@ class TourProblem:
 
     Raises:
         TypeError: The distances are not an array of integers.
-        InputError: They are not a symmetric matrix, reach 2^31 in absolute value, or a fixed edge names no city.
+        InputError: The distances are not a symmetric matrix, or reach 2^31 in absolute value, or a fixed edge is not a
+            pair of different cities.
     """
 
     name: str

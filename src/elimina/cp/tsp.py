@@ -262,7 +262,7 @@ class _TourRun:
         return is_complete
 
     def _shifts(self) -> tuple[int, list[int]]:
-        """Return into how many parts a unit of length is divided, and the multipliers of the cities in these parts.
+        """Return the number of parts that a unit of length is divided into, and the cities' multipliers in these parts.
 
         There are as many parts as the solver's arithmetic allows.
         """

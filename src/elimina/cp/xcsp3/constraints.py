@@ -66,7 +66,7 @@ class Arguments:
 
 
 def _start(child: ElementContents, attribute: str = "startIndex") -> int:
-    """Return the index of a list's first item: the value of the attribute; 0 without it."""
+    """Return the index of a list's first item: the value of the attribute, or 0 if there is none."""
     return number(child.attribute(attribute, "0"))
 
 

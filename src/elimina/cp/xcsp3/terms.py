@@ -155,7 +155,7 @@ class Terms:
         return relation
 
     def is_in(self, x: Operand, values: Sequence[int]) -> Operand:
-        """Return a Boolean that is 1 exactly if an operand is among some values; 0 without values."""
+        """Return a Boolean that is 1 exactly if an operand is among some values; 0 if there are no values."""
         if not values:
             return 0
         runs = list(_runs(values))
