@@ -1,4 +1,4 @@
-"""Distributed constraint optimisation: problems, with an agent as owner of each variable, and the agents."""
+"""Distributed constraint optimisation: problems whose variables belong to agents, and agents to solve them."""
 
 from elimina.dcop.agent import Agent
 from elimina.dcop.formats import read, write

@@ -38,7 +38,7 @@ class Finished(Protocol):
 
     @property
     def values(self) -> Mapping[int, int | None]:
-        """The value of each of its variables."""
+        """The value of each of the agent's variables."""
 
     @property
     def bounds(self) -> Mapping[int, int | float]:
@@ -150,12 +150,12 @@ class Agent:
 
     @property
     def values(self) -> dict[int, int | None]:
-        """The value of each of its variables; None if it is unknown, or no value is allowed."""
+        """The value of each of the agent's variables; None if the value is unknown, or no value is allowed."""
         return {variable: bucket.value for variable, bucket in self._buckets.items()}
 
     @property
     def bounds(self) -> dict[int, int | float]:
-        """Lower bound on the cost of the tree of each root among its variables; costs are minimised."""
+        """Lower bound on the cost of the tree of each root among the agent's variables; costs are minimised."""
         return {v: bucket.bound for v, bucket in self._buckets.items() if bucket.bound is not None}
 
     @property
@@ -169,7 +169,7 @@ class Agent:
         return [bucket.effort for bucket in self._buckets.values()]
 
     def _finish_turn(self) -> list[Message]:
-        """Handle messages between its own variables; return those for other agents."""
+        """Handle messages between the agent's variables; return the messages for other agents."""
         while self._inside:
             self._handle(*self._inside.popleft())
         outgoing, self._outgoing = self._outgoing, []
@@ -403,7 +403,7 @@ def look_ahead(problem: Problem, settings: Settings, threads: int, is_limited: b
 
 
 def _again(tree: Tree, cuts: Sequence[set[int]], sizes: Sequence[int], number: int) -> int:
-    """Return the largest number of tables to repeat once an ancestor knows its value; the last ones are stored."""
+    """Return the largest number of tables to repeat once an ancestor knows its value; the last tables are stored."""
     count, ancestor = 0, tree.nodes[number].parent if cuts[number] else -1
     while ancestor >= 0:
         if cuts[ancestor]:

@@ -39,7 +39,7 @@ class Effort(NamedTuple):
         operations: Number of tables read, counted for each combination of their variables.
         bytes: Memory of the largest step, with all tables held.
         width: Largest number of variables of a table in a message; tables that are only passed on do not count.
-        cells: Largest number of cells of such a table.
+        cells: Largest number of cells of a table that counts for ``width``.
         mini_buckets: Number of mini-buckets.
         dtypes: Number types of the messages.
         rows: Number of rows sent, with filtering.
@@ -243,7 +243,10 @@ class Bucket:
         return cells if settings.most_cells is None else min(cells, settings.most_cells * self._sizes[variable])
 
     def _own_costs(self) -> tuple[list[Utility], int | float, bool]:
-        """Return the functions that only ancestors share, their best costs, and whether they allow anything."""
+        """Return the functions over the variable and its ancestors alone, with the sum of their best costs.
+
+        The third result is False if one of the functions allows nothing.
+        """
         if self._own_functions is None:
             self._own_functions = self._joined_functions()
         return self._own_functions
@@ -400,7 +403,7 @@ class CycleBucket(Bucket):
             super().decide(self._final, send)
 
     def decide(self, value: Value, send: Send) -> None:
-        """Choose the variable's value if the tables are those of the ancestors' values; otherwise request these."""
+        """Choose the variable's value if the tables are for the ancestors' values; otherwise request such tables."""
         context = None if value.values is None else {v: x for v, x in value.values if v in (self._cuts or ())}
         if context is None or context == self._context:
             super().decide(value, send)

@@ -40,7 +40,7 @@ def bucket_dtype(tables: int, spread: int | float) -> Dtype:
 
     Args:
         tables: Number of tables.
-        spread: Their largest allowed sum.
+        spread: Largest allowed sum of the tables' costs.
 
     Raises:
         InputError: No integers are wide enough.
@@ -336,7 +336,7 @@ class _GpuWork:
         self.work, self.tables, self.then = work, tables, then
 
     def bytes_on(self, engine: Engine) -> int:
-        """Return the bytes of its tables that are already on a GPU."""
+        """Return the bytes of the work's tables that are already on a GPU."""
         return sum(int(values.nbytes) for values in self.tables if engine.holds(values))
 
 
@@ -364,7 +364,7 @@ class GpuPool:
         return combinations >= LEAST_WORK
 
     def submit(self, work: Callable[[Engine], Any], tables: Sequence[Any], then: Callable[[Any], None]) -> None:
-        """Give work to the first idle engine; among several, to the one with most of its tables.
+        """Give work to the first idle engine; among several, to the one that holds most bytes of the work's tables.
 
         Args:
             work: Work of an engine.

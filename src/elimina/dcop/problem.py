@@ -23,7 +23,7 @@ class CostsError(InputError):
     """Error about costs too far apart for their number type.
 
     Args:
-        owner: ``variable``, or a part of the problem named after one, such as ``the subtree of variable``.
+        owner: ``variable``, or a part of the problem named after a variable, such as ``the subtree of variable``.
         variable: Index of the variable: agents know no names.
         problem: Description of the error, and advice.
     """
@@ -178,9 +178,9 @@ class AgentView(NamedTuple):
         name: Name of the agent.
         settings: Settings of all agents.
         variables: Variables of the agent.
-        owners: Name of the owner of each own variable, and of each variable that shares a cost function with one.
-        sizes: Number of values of each of these variables.
-        constraints: The cost functions in which own variables take part.
+        owners: Name of the owner of each of these variables, and of each variable that shares a cost function with one.
+        sizes: Number of values of each variable in ``owners``.
+        constraints: The cost functions that depend on the agent's variables.
     """
 
     name: str
@@ -311,7 +311,7 @@ class Util(NamedTuple):
 
 
 class Value(NamedTuple):
-    """The values of those variables that a subtree depends on, for a child; None: nothing is allowed."""
+    """The values of the variables that a child's subtree depends on; None: nothing is allowed."""
 
     values: tuple[tuple[int, int], ...] | None
 
@@ -330,7 +330,7 @@ class Label(NamedTuple):
 
     Attributes:
         separator: Ancestors, each with its visit and its number of values.
-        cuts: Those of them that have to be fixed before the subtree is eliminated.
+        cuts: Ancestors that have to be fixed before the subtree is eliminated.
     """
 
     separator: tuple[tuple[int, int, int], ...]

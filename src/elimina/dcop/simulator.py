@@ -73,7 +73,7 @@ class Network(NamedTuple):
         return not (self.loss or self.duplicate or self.crashes)
 
     def delay_from(self, generator: random.Random) -> float:
-        """Return how long a message takes, in seconds."""
+        """Return the delay of a message, in seconds."""
         return self.delay + (generator.uniform(0, self.jitter) if self.jitter else 0.0)
 
     @property
@@ -241,7 +241,7 @@ class _Host:
         seen: Senders and numbers of received messages.
         log: Messages received, in order. The log survives crashes, and ``seen`` is made from it.
         is_busy: True while the agent works on one of several GPUs.
-        late: Messages that have arrived meanwhile, and their times.
+        late: Messages that have arrived while the agent is busy, and their times.
     """
 
     def __init__(self, agent: Agent) -> None:
@@ -261,13 +261,13 @@ class Simulation:
     """A run of agents.
 
     Args:
-        agents: All of them, none started.
+        agents: All agents, none of them started.
         network: Network between the agents.
         timer: Clock, in seconds, for measuring how long an agent works.
         revive: Function that makes an agent again after a crash, by its name.
         listener: Function to call with each delivery.
         watch: Function to call with the operations of each elimination.
-        gpus: GPUs that agents share; while an agent works on one, others go on. None: all work one after another.
+        gpus: GPUs that agents share; while an agent works on one, others continue. None: agents work one after another.
         agreement: The pseudo-tree, if the agents have their places in it. None: they build it by messages.
     """
 

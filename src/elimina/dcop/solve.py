@@ -71,7 +71,7 @@ def early_answer(problem: Problem, agents: Iterable[Finished] = ()) -> Result:
 
 
 def _bound_of_roots(model: Model, agents: Sequence[Finished]) -> int | float | None:
-    """Return the bound by the roots of the pseudo-trees; None unless all of them have a finite one."""
+    """Return the bound by the roots of the pseudo-trees; None unless each root has a finite bound."""
     traversals = {v: traversal for agent in agents for v, traversal in agent.traversals.items()}
     roots = {v: bound for agent in agents for v, bound in agent.bounds.items()}
     if len(traversals) < len(model.variables) or not all(traversal.is_done for traversal in traversals.values()):
@@ -360,7 +360,7 @@ class _SimulatedRun:
     def early_result(self, cause: EndedBy) -> Result | None:
         """Return the result of a run that the user or the time limit ended; None if it ended for another reason.
 
-        It has the bounds, the assignment and the work so far.
+        The result has the bounds, the assignment and the work so far.
         """
         if cause not in ("interrupt", "time-limit"):
             return None

@@ -79,7 +79,7 @@ class _Scale(NamedTuple):
 
 
 class FilterBucket(Bucket):
-    """A ``Bucket`` in two phases: tables within the i-bound give bounds, then it sends the tuples within these."""
+    """A ``Bucket`` in two phases: tables within the i-bound give bounds, then tuples within the bounds are sent."""
 
     def _set_up(self) -> None:
         self._spent: int | None = None

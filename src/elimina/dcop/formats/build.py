@@ -105,7 +105,7 @@ class Builder:
         name: Name of the problem.
         sense: ``min-cost`` or ``max-cost``.
         constant: Cost to add to that of every assignment.
-        upper_bound: Total that is forbidden, as all worse ones are; None: there is none.
+        upper_bound: Best forbidden total: it and all worse totals are forbidden. None: no total is forbidden.
         domains: Mapping from names to domains.
         variables: Variables in the order of the file.
         index: Index of each variable, by name.
@@ -126,7 +126,7 @@ class Builder:
         self._values = 0
 
     def add_domain(self, domain: Domain) -> None:
-        """Declare a domain."""
+        """Add a domain, whose name must be new."""
         if domain.name in self.domains:
             raise TextError(f"a second domain is named {domain.name!r}")
         self._values += len(domain.values)
@@ -143,7 +143,7 @@ class Builder:
         return self.domains[name]
 
     def add_variable(self, name: str, domain: Domain) -> None:
-        """Declare a variable."""
+        """Add a variable, whose name must be new."""
         if name in self.index:
             raise TextError(f"a second variable is named {name!r}")
         self.index[name] = len(self.variables)
@@ -229,7 +229,7 @@ class Builder:
         """Return the number of cells of a table that is about to be filled.
 
         Raises:
-            MemoryLimitError: The table, or all such tables of the file together, would be too large.
+            MemoryLimitError: The table, or all tables of the file together, would be too large.
         """
         sizes = [self.variables[v].size for v in scope]
         cells = math.prod(sizes)

@@ -359,7 +359,7 @@ class Expressions:
         Args:
             owner: The constraint, or the variable, whose costs they are.
             text: The expression.
-            only: The one variable that it may read, if not None.
+            only: The one variable that the expression may read; None: any variable.
 
         Raises:
             TextError: The text is not an expression, or names something else than a variable.

@@ -22,7 +22,7 @@ def owners(
 
     A variable that an agent must host belongs to it. Variables that are to be hosted together belong to the agent of
     the first of them that already has one. Each other variable (with those that are to be hosted with it) belongs, in
-    turn, to the agent with the fewest variables, the first such one: with enough agents, one agent a variable.
+    turn, to the first of the agents with the fewest variables: with enough agents, each variable gets one.
 
     Args:
         variables: Variables in the order of the file.
