@@ -83,7 +83,7 @@ def number_option(
     maximum: int | None = None,
     group: Group = "common",
 ) -> Callable[[Decorated], Decorated]:
-    """Return an option whose value is a whole number, or None without a default."""
+    """Return an option whose value is a whole number; None if it is not given and ``default`` is None."""
     kind = WholeNumber(min=minimum, max=maximum)
     return option(*names, type=kind, default=default, show_default=True, metavar="N", group=group, help=help)
 
@@ -302,7 +302,7 @@ cluster_options = together(
 
 @contextmanager
 def cluster_of(address: str | None, local: int | None, device: str) -> Iterator[Client | None]:
-    """Yield a client of the cluster of ``--cluster`` or ``--local``; None without both.
+    """Yield a client of the cluster of ``--cluster`` or ``--local``; None if neither is given.
 
     Raises:
         UsageError: Both are given.
@@ -333,7 +333,7 @@ def reject_given(names: tuple[str, ...], what: str, reason: str) -> None:
         reason: Cause, or what to do instead.
 
     Raises:
-        UsageError: One of them was given.
+        UsageError: One of these options was given.
     """
     context = click.get_current_context()
     parameters = [p for p in context.command.params if p.name in names]
@@ -397,7 +397,7 @@ def _as_utf8(text: str) -> str:
 
 
 def query_of(sources: Sequence[str], model: Model) -> list[str] | None:
-    """Read the variables of ``--query``, from names and from files of the competitions; None without any.
+    """Read the variables of ``--query`` from names and ``.query`` files of the UAI competitions; None if there is none.
 
     Raises:
         InputError: A file cannot be read, or the model has no such variable.
@@ -437,7 +437,7 @@ def call_options(parameters: dict[str, Any], model: Model) -> Options:
 
 
 def _hint_of(sources: Sequence[str], model: Model) -> NamedEvidence | None:
-    """Return the combined assignment of files and texts; None without any."""
+    """Return the combined assignment of files and texts; None if there are none."""
     return merge(((source, _one_hint(source, model)) for source in sources), "the hint") or None
 
 

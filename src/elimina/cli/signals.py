@@ -105,7 +105,7 @@ def alarm(seconds: float) -> None:
 
 
 def remaining(time_limit: float | None, seconds: float) -> float | None:
-    """Return the rest of a time limit after some seconds: never 0, so that a call can return; None without a limit."""
+    """Return the rest of a time limit after some seconds: never 0, so that a call can return; None if there is none."""
     return None if time_limit is None else max(time_limit - seconds, _MIN_SECONDS)
 
 
