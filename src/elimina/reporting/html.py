@@ -45,7 +45,7 @@ def paragraph(text: object, kind: str = "note") -> Markup:
 
 
 def bar(share: float, text: object = "") -> Markup:
-    """Return a horizontal bar, filled up to a share, with its text beside it."""
+    """Return a horizontal bar, filled up to a share, with a text beside it."""
     width = 100 * min(max(share, 0.0), 1.0)
     return Markup(
         f'<span class="bar" aria-hidden="true"><i style="width:{width:.1f}%"></i></span>'

@@ -87,5 +87,5 @@ def shown_pseudotree(problem: Problem, deliveries: Sequence[Delivery]) -> Diagra
 
 
 def can_draw(problem: Problem) -> bool:
-    """Return whether there is a pseudo-tree, small enough to make and draw quickly."""
+    """Return whether the problem has variables, and few enough to make and draw the pseudo-tree quickly."""
     return 0 < len(problem.model.variables) <= _MAX_NODES

@@ -71,7 +71,7 @@ def solve(model: Model, profile: Profile, time_limit: float | None, threads: int
 
 
 def search_section(result: Result, profile: Profile) -> Markup:
-    """Return the search's figures, and charts of their course over time; or a note if the search was too short."""
+    """Return the search's figures, and charts of them over time; a note if the search was too short for charts."""
     stats = result.stats
     rows = [(label, f"{stats[name]:,}") for name, label in _FIGURES.items() if name in stats]
     seconds = stats["seconds"]["total"]

@@ -21,7 +21,7 @@ _MAX_LISTED = 1000
 
 
 def shown_tour(problem: TourProblem, tour: Sequence[int] | None) -> Diagram | None:
-    """Return the cities and their tour as a diagram; None without coordinates or cities, or with too many cities.
+    """Return the cities and their tour as a diagram; None if there are no coordinates, no cities or too many cities.
 
     Args:
         problem: Problem of the tour.

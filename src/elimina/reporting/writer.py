@@ -331,7 +331,8 @@ class _PageWriter:
         Args:
             what: Name of the section, for the note.
             make: Function that makes it.
-            share: Share of the remaining time that it may take; None if it is short, or keeps the time limit itself.
+            share: Share of the remaining time that the section may take; None if it is short, or checks the time
+                limit itself.
 
         Raises:
             InputError: The caller's input is wrong.
