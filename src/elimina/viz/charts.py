@@ -90,7 +90,7 @@ class StepChart(NamedTuple):
 def bounds_chart(
     bounds: Sequence[Bounds], title: str, seconds: float | None = None, unit: str = "value"
 ) -> StepChart | None:
-    """Return the chart of the bounds of a run over its time; None without finite bounds.
+    """Return the chart of the bounds of a run over its time; None if there are no finite bounds.
 
     Args:
         bounds: Bounds over time.

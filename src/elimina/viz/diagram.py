@@ -61,8 +61,8 @@ class Diagram:
         parents: Each node's parent in a tree, which comes before it, or -1; None if the graph is not drawn as a tree.
         points: Positions on a map, a float array of shape ``(nodes, 2)`` with y growing upwards; None if positions are
             to be computed.
-        sizes: Radii of the nodes, relative to one another; none if all are equal.
-        weights: Widths of the edges, relative to one another; none if all are equal.
+        sizes: Radii of the nodes, relative to one another; empty if all are equal.
+        weights: Widths of the edges, relative to one another; empty if all are equal.
         counts: Text inside each node instead of its name.
         captions: Lines below each node.
         bars: Rows inside each node, below its name: a text, and a share of a bar.
@@ -71,7 +71,7 @@ class Diagram:
         details: Lines that describe each node: a text, and a share for a bar or None.
         members: Further search terms for each node.
         colourings: Choices of colours; the first one is shown first.
-        size_key: Key to the sizes, if they need one.
+        size_key: Key to the sizes; None if they need no key.
         remarks: Remarks on omissions, or on the meaning of marks.
         noun: Word for a node.
     """

@@ -96,7 +96,7 @@ class Marks(NamedTuple):
     Attributes:
         extents: Size of each node.
         radii: Radii of circles; None for boxes.
-        labels: Texts inside boxes; none for circles.
+        labels: Texts inside boxes; empty for circles.
         style: Style for the number of nodes.
     """
 
@@ -311,7 +311,12 @@ def _draw_arrows(
 
 
 def _port(towards: float, width: float) -> float:
-    """Return how far from the middle of a box's side an edge meets it, in the direction of the edge's other end."""
+    """Return the distance from the middle of a box's side to the point of the side where an edge meets the box.
+
+    Args:
+        towards: Distance from the box to the edge's other end, along the side.
+        width: Width of the box.
+    """
     return float(np.clip(towards * 0.2, -0.35 * width, 0.35 * width))
 
 

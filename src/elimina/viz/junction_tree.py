@@ -92,7 +92,7 @@ def junction_tree_diagram(
 
 
 def breadth_first(cliques: Sequence[Clique], max_cliques: int | None = None) -> list[Clique]:
-    """Return the cliques from the roots on, parents before their children, with the parents' new numbers.
+    """Return the cliques from the roots on, parents before their children; parents are renumbered accordingly.
 
     Args:
         cliques: Cliques in any order.

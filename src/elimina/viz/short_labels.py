@@ -11,7 +11,7 @@ _GAP = "…"
 
 
 def short_labels(names: Sequence[str], letters: int) -> list[str]:
-    """Return the names, cut to a length. Names that would become equal are cut in the middle, and less if necessary.
+    """Return the names, cut to a length. Names that would become equal are cut in the middle, or cut less if necessary.
 
     Args:
         names: Names, all different.

@@ -21,10 +21,10 @@ _MAX_CHECKS = 300_000
 
 
 def arc_bends(edges: Sequence[Edge], positions: Points, levels: Sequence[int], halves: Points) -> list[Points]:
-    """Return the bend of each edge, which is further away the more levels the arc passes.
+    """Return the bend of each edge, which is further from the edge the more levels the arc passes.
 
-    An arc takes the side and the distance with the fewest boxes in its way, and the nearest of equal ones. With more
-    than `_MAX_CHECKS` pairs of an arc and a box, all arcs take the nearest.
+    An arc takes the side and the distance with the fewest boxes in its way, and of equally good ones the nearest. With
+    more than `_MAX_CHECKS` pairs of an arc and a box, all arcs take the nearest side and distance.
 
     Args:
         edges: Pairs of nodes, the lower one first.

@@ -97,7 +97,7 @@ def _heights(children: Sequence[set[int]]) -> list[int]:
 
 
 def _with_bends(layers: Sequence[int], edges: Sequence[Edge]) -> tuple[list[list[int]], list[int]]:
-    """Return the nodes and bends along each edge, and the layer of each bend (bends are numbered after the nodes)."""
+    """Return the nodes and bends along each edge, and the layer of each node and bend; bends' numbers follow nodes'."""
     levels: list[int] = []
     chains = []
     for tail, head in edges:
