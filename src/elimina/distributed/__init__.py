@@ -55,12 +55,12 @@ def solve_optimum(
         time_limit: Time limit of the whole call, in seconds. A call that reaches it returns the bounds so far.
         options: Options, as in ``solve_slices``, and ``method``. ``search``: search only (also if an upper bound is
             given). ``auto``: slices if the plan takes an estimated 2 s or less. Otherwise search, for as long as the
-            workers would take to run the plan, or for a minute if it does not fit; then slices, or the same search
-            again. ``on_bounds`` is called whenever a task of the search ends.
+            workers would take to run the plan, or for a minute if it does not fit. Then slices or, if the plan does not
+            fit, the same search again. ``on_bounds`` is called whenever a task of the search ends.
 
     Returns:
-        The result, as of ``elimina.solve``; ``stats`` has ``workers``, ``tasks``, ``lost_workers``, ``joined_workers``
-        besides.
+        The result, as of ``elimina.solve``; ``stats`` also has ``workers``, ``tasks``, ``lost_workers`` and
+        ``joined_workers``.
 
     Raises:
         InputError: An option does not fit the model.

@@ -1,9 +1,9 @@
 """A worker's agents, as one Dask actor: it runs them, and passes messages to the agent hosts of other workers.
 
-Messages go from worker to worker. Those of UTIL and VALUE are kept by their sender, for agents that are started again
-after a worker was lost (sender-based message logging: D. Johnson and W. Zwaenepoel, FTCS 1987). That works because each
-message depends only on those that its sender received before, and because a receiver recognises a repeated message by
-its number.
+Messages go from worker to worker. UTIL and VALUE messages are kept by their sender, for agents that are started again
+after a worker was lost (sender-based message logging: D. Johnson and W. Zwaenepoel, FTCS 1987). This works because each
+message depends only on messages that its sender received before, and because a receiver recognises a repeated message
+by its number.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ class Outcome(NamedTuple):
     """Results of an agent that has finished.
 
     Attributes:
-        values: The value of each of its variables; None if no value is allowed.
-        bounds: Lower bound on the cost of the tree of each root among its variables.
-        traversals: Places of its variables in the pseudo-tree.
+        values: The value of each of the agent's variables; None if no value is allowed.
+        bounds: Lower bound on the cost of the tree of each root among these variables.
+        traversals: Places of these variables in the pseudo-tree.
         efforts: Work of eliminating each variable.
     """
 

@@ -39,10 +39,11 @@ if TYPE_CHECKING:
 
 
 def in_sequence(problem: Problem) -> list[int]:
-    """Return the agents' indices, depth first through the graph of those that share cost functions.
+    """Return the agents' indices, depth first through the graph with edges between agents that share cost functions.
 
-    In each component, it begins with the agent with most neighbours, and visits such agents first, as the agents' token
-    does by default. So agents that are next to each other in the sequence are mostly close in the pseudo-tree.
+    In each component, the agent with most neighbours comes first, and of an agent's neighbours the one with most
+    neighbours, as by the agents' token by default. So agents that are next to each other in the sequence are mostly
+    close in the pseudo-tree.
     """
     scopes = [sorted({problem.owners[v] for v in table.scope}) for table in problem.model.factors]
     return list(pseudo_tree_order([1] * len(problem.agents), scopes)[::-1])
@@ -104,8 +105,8 @@ def solve_agents(
         memory: Memory limit of each agent, as in ``elimina.dcop.solve``.
         threads: Number of CPU threads of an agent, as in ``elimina.dcop.solve``.
         time_limit: Time limit in seconds, as in ``elimina.dcop.solve``.
-        options: Options, as in ``elimina.dcop.solve``: ``ibound``, ``agents`` (``cuda`` only where a worker announces
-            it), ``heuristic``, ``seed``.
+        options: Options, as in ``elimina.dcop.solve``: ``ibound``, ``agents`` (``cpu``, or ``cuda`` on workers that
+            announce GPUs), ``heuristic``, ``seed``.
 
     Returns:
         The result, as of ``elimina.dcop.solve`` but without simulated clocks. Besides, ``stats`` has ``workers``,
@@ -273,7 +274,7 @@ class _ClusterRun:
         return post.outcomes
 
     def _open(self) -> list[int]:
-        """Make an agent host on each worker without one; return their numbers."""
+        """Make an agent host on each worker that has none; return the numbers of the new ones."""
         addresses, numbers = {post.address for post in self._posts.values()}, []
         for worker in workers_for(self._client, self._device):
             if worker.address in addresses:

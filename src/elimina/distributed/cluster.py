@@ -180,7 +180,7 @@ def visible_gpus(count: int) -> list[str]:
 
 
 def gpu_count() -> int:
-    """Return the number of CUDA devices that the driver shows to this process; 0 without a driver."""
+    """Return the number of CUDA devices that the driver shows to this process; 0 if there is no driver."""
     try:
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError:
@@ -218,7 +218,7 @@ def workers_for(client: Client, device: str) -> list[Worker]:
         device: ``cuda``: only those with GPUs.
 
     Raises:
-        InputError: The device names GPUs by number; each worker has GPUs of its own.
+        InputError: The device names GPUs by number, which differ from worker to worker.
         ClusterError: There are no workers, or a worker lacks elimina, or has another release of it or of Python.
         DeviceError: No worker has a GPU.
     """

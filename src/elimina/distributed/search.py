@@ -94,7 +94,7 @@ class Pool:
             heapq.heappush(self._heap, (bound, -length, next(self._numbers), words.copy()))
 
     def pop_nodes(self, max_nodes: int, stride: int) -> Nodes:
-        """Remove and return every ``stride``-th of the best nodes, so that others as good remain for other workers."""
+        """Remove and return every ``stride``-th of the best nodes: equally good ones remain for other workers."""
         candidates = [heapq.heappop(self._heap) for _ in range(min(len(self._heap), max_nodes * stride))]
         for number, node in enumerate(candidates):
             if number % stride:
@@ -180,7 +180,7 @@ class _Turn(NamedTuple):
 
 
 class _Running(NamedTuple):
-    """A task: since when it runs, and the open nodes that it has; None: a round of mini-buckets."""
+    """A running task: its start, and its open nodes (None: it is a round of mini-buckets)."""
 
     since: float
     nodes: Nodes | None

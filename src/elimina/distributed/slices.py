@@ -106,7 +106,7 @@ def solve_slices(
             at a time. ``threads`` is per task.
 
     Returns:
-        The result, as of ``elimina.solve``; ``stats`` has ``workers``, ``tasks`` and ``lost_workers`` besides.
+        The result, as of ``elimina.solve``; ``stats`` also has ``workers``, ``tasks`` and ``lost_workers``.
 
     Raises:
         InputError: The task cannot be divided, or an option does not fit the model.
@@ -243,7 +243,7 @@ def task_number(slices: int, seconds: float, lanes: int) -> int:
 
     Args:
         slices: Slices of the plan.
-        seconds: Estimated time of them all, one after the other.
+        seconds: Estimated time of all slices, one after another.
         lanes: Tasks that run at the same time.
     """
     # With many workers, tasks are larger, so that no worker waits for the client.
@@ -252,7 +252,7 @@ def task_number(slices: int, seconds: float, lanes: int) -> int:
 
 
 class _Shares:
-    """Slices of a plan as tasks, and the answer merged from theirs.
+    """Slices of a plan as tasks, and the answer combined from those of the tasks.
 
     Args:
         tasks: Tasks on the workers.
@@ -347,7 +347,7 @@ class _Shares:
         return {"best": self._best.value, "chosen": chosen}
 
     def _bounded(self, best: Result) -> Result:
-        """Return the best answer with the bound of all shares: rounding of floats may keep it from the best value."""
+        """Return the best answer with the bound of all shares, which may differ from the best value by rounding."""
         model = self._job.problem.model
         if model.is_integer or best.assignment is None:
             return best
