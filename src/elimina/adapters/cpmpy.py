@@ -158,7 +158,7 @@ class CPM_elimina(_interface.SolverInterface):  # type: ignore[misc]
         (self._model.minimize if minimize else self._model.maximize)(self._number(aim))
 
     def solver_var(self, cpm_var: Any) -> Expression | int:
-        """Return the variable of ``elimina.cp`` that stands for one of CPMpy; of a number, the number."""
+        """Return the variable of ``elimina.cp`` that stands for a variable of CPMpy; for a number, the number."""
         if not isinstance(cpm_var, _variables._NumVarImpl):
             return int(cpm_var)
         if isinstance(cpm_var, _variables.NegBoolView):

@@ -44,10 +44,10 @@ def from_networkx(graph: Any) -> Model:
     """Build a model from a graph with tables.
 
     Args:
-        graph: A ``DiGraph`` whose nodes have the attributes ``states`` and ``table`` (and ``parents``, the order of the
-            table's axes, by default that of the edges): a Bayesian network. Or a ``Graph`` whose nodes have ``states``,
-            and whose nodes and edges may have ``costs``: costs to be minimised, an axis for each node of an edge in the
-            order of the model's variables.
+        graph: A ``DiGraph`` is a Bayesian network: its nodes have the attributes ``states`` and ``table``, and may have
+            ``parents``, the order of the table's axes, by default that of the edges. A ``Graph`` has nodes with
+            ``states``, and nodes and edges that may have ``costs`` to be minimised; an edge's array has an axis for
+            each of its nodes, in the order of the model's variables.
 
     Raises:
         TypeError: ``graph`` is something else.

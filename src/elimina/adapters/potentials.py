@@ -50,7 +50,7 @@ class LogPartition:
         memory: Memory limit: bytes, or text such as ``8GiB``; None for what is free.
 
     Raises:
-        InputError: A scope is empty or names a variable that does not exist, or one twice.
+        InputError: A scope is empty, names a variable that does not exist, or names a variable twice.
         MemoryLimitError: The junction tree does not fit.
     """
 

@@ -77,8 +77,8 @@ class VariableElimination:
             evidence: Mapping from variables to observed states.
             virtual_evidence: Distributions of pgmpy over one variable each, as likelihoods. Those of one variable are
                 multiplied, also with its observed state.
-            elimination_order: One of pgmpy's heuristics, or a list of all variables that have to be eliminated. It is
-                checked and not used: elimina searches for an order, and none changes the answer.
+            elimination_order: One of pgmpy's heuristics, or a list of all variables that have to be eliminated. The
+                order is checked and not used: elimina searches for an order itself, and no order changes the answer.
             joint: True for the joint distribution, False for a dictionary of distributions.
             show_progress: Accepted for pgmpy's sake.
 
@@ -156,8 +156,8 @@ class VariableElimination:
         """Return the largest max-marginal of variables: all others are maximised out.
 
         As in pgmpy, a network's max-marginals are normalised over the variables' states, and variables that are
-        neither ancestors of these nor of the evidence are left out first. If there are several, each combination of the
-        states of all but one takes a propagation.
+        ancestors neither of the query nor of the evidence are left out first. For a query of several variables, each
+        combination of the states of all but one takes a propagation.
 
         Args:
             variables: Variables of the query; None for the best joint probability of all variables and the evidence.
@@ -322,7 +322,7 @@ class VariableElimination:
         return pandas.DataFrame(columns, index=data.index)
 
     def predict(self, data: Any) -> Any:
-        """Return the data with the most probable joint states of the variables that they lack.
+        """Return the data, completed by the most probable joint states of the variables that are not observed.
 
         Rows with the same observations are answered once.
 

@@ -74,7 +74,7 @@ class LazyPropagation:
         return len(self._evidence)
 
     def hardEvidenceNodes(self) -> set[int]:
-        """Return the ids of variables whose state is observed, or has the only likelihood above 0."""
+        """Return the ids of variables with an observed state, or with a single likelihood above 0."""
         return {self._network.idFromName(name) for name, what in self._evidence.items() if _is_hard(what)}
 
     def softEvidenceNodes(self) -> set[int]:
@@ -93,7 +93,7 @@ class LazyPropagation:
         self._targets = self._ids(variables)
 
     def addJointTarget(self, variables: Iterable[Name]) -> None:
-        """Add a joint target. Before the first target, all variables are targets; other sets have posteriors, too."""
+        """Add a joint target. Before the first target, all variables are targets; all sets have joint posteriors."""
         self._ids(variables)
         self._targets = set() if self._targets is None else self._targets
 
