@@ -29,7 +29,7 @@ def policies_lines(policies: Mapping[str, Policy]) -> list[str]:
 def leading_marginals(
     marginals: Mapping[str, Mapping[Any, float]], max_states: int
 ) -> tuple[dict[str, dict[Any, float]], str]:
-    """Return the first marginals with at most so many states, and a text that counts the others; empty without others.
+    """Return the first marginals, of up to ``max_states`` states, and a text that counts the rest (empty if none).
 
     Args:
         marginals: Variable name -> {state: probability}.
@@ -122,7 +122,7 @@ def improvement_line(seconds: float, value: float | None, bound: float | None, g
 
     Args:
         seconds: Time since the call began.
-        value: Value of the best solution; None without one.
+        value: Value of the best solution; None if there is none.
         bound: Bound that no solution is beyond; None if it is unknown.
         gap: Distance between value and bound, relative to the one that is closer to 0.
         origin: Part of the search that improved the value or the bound.

@@ -104,7 +104,7 @@ def with_options(
 
 
 def names_like(name: str, existing: Iterable[str]) -> str:
-    """Return the hint of an error about a wrong name: existing names close to it or, without any, a few of them all."""
+    """Return the hint of an error about a wrong name: existing names close to it or, if none is, the first ones."""
     from difflib import get_close_matches
 
     by_folded: dict[str, str] = {}

@@ -66,7 +66,7 @@ class Measured(NamedTuple):
 
 
 def measure() -> Iterator[Measured]:
-    """Yield the speeds of this machine's CPU, then those of its GPU if one can be used; takes a few seconds."""
+    """Yield the speeds of this machine's CPU, then those of its GPU if it can be used, within a few seconds."""
     yield from _measured_cpu()
     if util.find_spec("cupy") is not None:
         try:

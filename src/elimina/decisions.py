@@ -131,8 +131,8 @@ class InfluenceDiagram(DecisionNetwork):
             check: See ``elimina.read``.
 
         Raises:
-            FormatError: The file is truncated or malformed, its diagram is wrong (see the class), or see
-                ``elimina.read``.
+            FormatError: The file is truncated or malformed, its diagram is wrong (see the class), or ``elimina.read``
+                would raise this error.
             UnsupportedError: The file uses a feature that elimina does not handle.
             InputError: The format is unknown, or the file cannot be read.
         """
@@ -171,9 +171,9 @@ class InfluenceDiagram(DecisionNetwork):
 
         The diagram is solved one decision after another (single policy updating). The answer is optimal if the diagram
         is soluble; diagrams without forgetting always are. Otherwise, the updates are repeated until no single policy
-        can be improved. Branch and bound, with the upper bounds of decisions that see more, then looks for better ones
-        until the answer is optimal, the time limit passes, or without one after some seconds. The status is then
-        ``bounded``.
+        can be improved. Branch and bound, with the upper bounds of decisions that see more, then looks for better
+        policies until the answer is optimal. It ends early, with the status ``bounded``, at the time limit or, if there
+        is none, after a number of eliminations.
 
         Args:
             evidence: Observed variables, as in ``elimina.plan``, which no decision affects.
@@ -264,7 +264,8 @@ class InfluenceDiagram(DecisionNetwork):
         Raises:
             TypeError: An argument has the wrong type.
             ImpossibleEvidenceError: The evidence has probability 0.
-            InputError: There is no such decision or variable, the decision affects a candidate, or see ``solve``.
+            InputError: There is no such decision or variable, the decision affects a candidate, or an argument is
+                invalid as in ``solve``.
             MemoryLimitError: See ``solve``.
             DeviceError: The device is missing or cannot be used.
             TimeLimitError: The time limit passed.

@@ -56,7 +56,7 @@ class FormatError(InputError):
         super().__init__(f"{where}: {problem}")
 
     def __reduce__(self) -> tuple[type[FormatError], tuple[str, int | None, str]]:
-        """Make the error again from its parts, as process pools do with what a worker raises."""
+        """Return the error's parts, from which process pools make a worker's error again."""
         return type(self), (self.path, self.line, self.problem)
 
 
@@ -90,7 +90,7 @@ class ImpossibleEvidenceError(EliminaError, ValueError):
 
 # Unpickling on clusters uses the first base, which has to be the one with a different memory layout.
 class MemoryLimitError(MemoryError, EliminaError):
-    """A lack of memory: a plan needs more than it may use, and nothing was allocated; or the process ran out of it.
+    """A lack of memory: a plan needs more than it may use (nothing was allocated), or the process ran out of memory.
 
     Examples:
         >>> import elimina

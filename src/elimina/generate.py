@@ -30,13 +30,14 @@ Edge = tuple[int, int]
 def random_model(n: int, d: int, p1: float, p2: float = 0.5, seed: int = 0) -> Model:
     """Return a random network: a uniform random spanning tree and uniform random further edges.
 
-    It has floor(p1 * n * (n - 1) / 2) + 1 edges, at most all of them. The paper prints floor(p1 * n * (n - 1)), about
-    twice as many; but the authors' own instance for n = 10 and p1 = 0.3 has 14 functions, and the widths of their
+    The graph has floor(p1 * n * (n - 1) / 2) + 1 edges, but at most one for each pair. The paper prints
+    floor(p1 * n * (n - 1)), about twice as many; but the authors' own instance for n = 10 and p1 = 0.3 has 14
+    functions, and the widths of their
     Table 1 fit this count and no other (at n = 10 and p1 = 0.2 all have width 2, while 9 edges would be a tree).
 
     Args:
         n: Number of variables.
-        d: Number of values of each.
+        d: Number of values of each variable.
         p1: Density of the graph, from 0 to 1.
         p2: Tightness: the share of forbidden entries in each table, from 0 to 1.
         seed: Random seed; equal seeds give equal models.
@@ -73,7 +74,7 @@ def scale_free_model(n: int, d: int, p2: float = 0.5, seed: int = 0) -> Model:
 
     Args:
         n: Number of variables, at least 2.
-        d: Number of values of each.
+        d: Number of values of each variable.
         p2: Tightness: the share of forbidden entries in each table, from 0 to 1.
         seed: Random seed.
 
@@ -126,7 +127,7 @@ def coloring_model(n: int, colors: int, p1: float, seed: int = 0) -> Model:
 
     Args:
         n: Number of variables.
-        colors: Number of values of each.
+        colors: Number of values of each variable.
         p1: Density of the graph, from 0 to 1.
         seed: Random seed.
 

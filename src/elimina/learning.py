@@ -51,7 +51,7 @@ def fit(
             its column, or the categories of a categorical column.
         prior: Pseudo-count added to each cell's count (Dirichlet prior), 0 for maximum likelihood; or a mapping from
             variables to pseudo-counts (a number, or an array of the table's shape; 0 for other variables). If all
-            counts are 0, a distribution is uniform, or in EM that of the previous iteration. Variables of a
+            counts of a distribution are 0, it is uniform or, in EM, that of the previous iteration. Variables of a
             ``DynamicModel`` are ``rain[0]`` in the first slice, and ``rain[1]`` in later ones.
         tied: Groups of variables whose families share one table. Their tables need the same shape.
         lengths: Numbers of slices of several sequences, whose rows follow each other.

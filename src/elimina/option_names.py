@@ -35,7 +35,7 @@ def option(name: str, value: str | int | Sequence[str] | None = None) -> str:
 
     Args:
         name: Name of the option in Python.
-        value: Value of the option, or whether a switch is on; None: the option alone is named.
+        value: Value of the option (True or False for a switch); None: the option alone is named.
 
     Examples:
         >>> option("memory"), option("memory", "500MB"), option("query", ["A", "B"])

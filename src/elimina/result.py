@@ -466,7 +466,7 @@ class Result(Displayed):
         return rows
 
     def _values(self) -> list[tuple[str, str]]:
-        """Return rows of the value and, unless it is proven, of its bounds; ``log10_z_rows`` has those of estimates."""
+        """Return rows of the value and, unless it is proven, of its bounds; for estimates see ``log10_z_rows``."""
         rows = [] if self.value is None else [("value", number_text(self.value))]
         is_between = self.status == "bounded" or (
             self.status == "feasible" and None not in (self.lower_bound, self.upper_bound)

@@ -429,7 +429,7 @@ def _group_memory(level: Level) -> int | None:
 
 
 def _processors(level: Level) -> float | None:
-    """Return the processors' worth of time that a control group may use; None if it has or reports no quota."""
+    """Return the number of processors whose time a control group may use; None if it has or reports no quota."""
     if level.unified:
         words = (_figures(f"{level.folder}/cpu.max") or "").split()
         quota, period = (*words, "", "")[:2]
@@ -528,7 +528,7 @@ def _keeps_files() -> bool:
 
 @functools.cache
 def _opened(process: int, path: str) -> int | None:
-    """Open a file that stays open, because opening takes longer than reading; return its descriptor, None without it.
+    """Open a file that stays open, because opening takes longer than reading; return its descriptor, None on failure.
 
     If it were opened for each reading, an interrupt could leave a descriptor open. A forked process, which may have
     closed its files, opens them again. A missing file stays missing: the system's version decides which files exist.
