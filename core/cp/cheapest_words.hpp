@@ -12,7 +12,7 @@ namespace elimina::cp {
 
 // A sequence of variables whose values spell a word of an automaton. A column is a value of a variable.
 struct WordSequence {
-  std::vector<std::size_t> firsts;  // first column of each position among `columns`, and their number
+  std::vector<std::size_t> firsts;  // start of each position's columns in `columns`, and the end
   std::vector<std::int64_t> columns, symbols;
   std::size_t states, alphabet;
   std::vector<std::int64_t> next;  // a state for each state and symbol, or -1

@@ -1,4 +1,5 @@
-// The Boolean of a reified (b <-> c) or half-reified (b -> c) constraint; or none: the constraint has to hold.
+// The Boolean of a reified (b <-> c) or half-reified (b -> c) constraint. Without a Boolean, the constraint has to
+// hold.
 #pragma once
 #include "engine.hpp"
 
@@ -22,7 +23,8 @@ struct Control {
   // True if the constraint is half-reified and its Boolean is false.
   bool idle(const Domains& d) const { return mode == Mode::implies && d.hi(b) == 0; }
 
-  // Sets the Boolean of a constraint that is known to hold or not, if its value follows, and returns the outcome.
+  // `holds`: true if the constraint holds, false if it is violated. Sets the Boolean if its value follows, and returns
+  // the outcome.
   Outcome settle(Domains& d, bool holds) const {
     if (mode == Mode::always) return holds ? Outcome::entailed : Outcome::failed;
     if (holds && mode == Mode::implies) return Outcome::entailed;

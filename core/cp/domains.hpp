@@ -141,7 +141,7 @@ class Domains {
     if (bit >= 0) __builtin_prefetch(rows_.data() + d.row + bit / 64);
   }
 
-  // Variables that changed since the last `forget`, and how.
+  // Variables that changed since the last `forget`, and the events of each.
   std::span<const int> changed() const { return changed_; }
   Events events(int v) const { return events_[v]; }
   void forget() {

@@ -214,7 +214,7 @@ class ExclusionGraph {
   std::unordered_map<int, std::size_t> numbers_;  // number of the task with each start
   std::vector<Bits> exclusive_,
       ordered_;              // by task: the tasks that it excludes, and those that come before or after it
-  std::vector<Bits> unary_;  // tasks of the resources on which each two exclude each other
+  std::vector<Bits> unary_;  // for each resource whose tasks exclude each other, these tasks
   Clique best_;
   Value best_length_ = 0;
   std::size_t steps_ = 0;

@@ -1,4 +1,4 @@
-// Interval propagation that begins with ranges from minus to plus infinity, and then in each case of a clause or of a
+// Interval propagation from infinite ranges on: first of all constraints, then in each case of a clause or of a
 // Boolean.
 #include "implied_bounds.hpp"
 
@@ -282,7 +282,8 @@ class Propagation {
     if (value == 1 && control == Control::reified) raise(b, 1);
   }
 
-  // Propagates a disjunction. The Boolean equals or implies it; nullptr if the disjunction has to hold.
+  // Propagates a disjunction. `b`: Boolean that equals or implies the disjunction; nullptr if the disjunction has to
+  // hold.
   void clause(const Views& literals, const View* b, Control control) {
     const bool any = std::any_of(literals.begin(), literals.end(), [&](View x) { return is_true(x); });
     Views open;

@@ -19,8 +19,8 @@ class Neighbourhood {
   // Assigns values of `best`, each on a new level, and propagates.
   void fix(Engine& engine, const Values& best, Random& random);
 
-  // Grows the next neighbourhoods, after one was searched completely within its limit of failures; `narrow` shrinks
-  // them, after one was not.
+  // `widen` enlarges the next neighbourhoods, after one was searched completely within its limit of failures; `narrow`
+  // shrinks the next ones, after one was not.
   void widen();
   void narrow();
 
@@ -32,7 +32,7 @@ class Neighbourhood {
   double total(const Domains& d) const;
 
   Relaxation relaxation_;
-  double free_ = 0.25;  // of the logarithm of the number of assignments, the share that stays open
+  double free_ = 0.25;  // share of the logarithm of the number of assignments that stays open
 };
 
 }  // namespace elimina::cp

@@ -21,7 +21,7 @@ class ParallelSearch final : public Finder {
   ParallelSearch(const ParallelSearch&) = delete;
   ParallelSearch& operator=(const ParallelSearch&) = delete;
 
-  // Threads continue between calls, until a number of solutions wait.
+  // Threads continue between calls, until a limited number of solutions wait.
   Status next() override;
   const Values& solution() const override { return solution_.values; }
   const char* origin() const override { return solution_.origin; }

@@ -80,7 +80,7 @@ std::vector<Row> rows_of_thread(const std::vector<Row>& rows, std::size_t thread
   if (thread >= rows.size()) return rows;
   std::vector<Row> result;
   for (std::size_t i = thread; i < rows.size(); i += threads) result.push_back(rows[i]);
-  // Only rows of the whole tree apply without an incumbent, and those that follow costs of values need these, too.
+  // Only rows of the whole tree apply without an incumbent, and rows that follow costs of values also need these costs.
   if (result.front().scope != Scope::tree || result.front().ordering == Ordering::costs)
     result.insert(result.begin(), {Scope::tree, Ordering::free, 0.125, kLuby});
   return result;

@@ -40,7 +40,7 @@ constexpr double kTargetFailures = 100;
 // Seconds of search after which it pauses for other methods.
 constexpr double kPauses[] = {0, 2};
 
-// Searches for a target halve larger intervals.
+// Intervals with more values than this are halved in a search for a target.
 constexpr Value kMaxTriedValues = 16;
 
 std::vector<Row> rows_of(const Options& options) {
@@ -121,7 +121,7 @@ void Search::begin() {
   }
   if (neighbourhood_ && options_.portfolio) {
     cost_neighbourhood_.emplace(*options_.relax);
-    // The orders of tasks in turn are variables, which the neighbourhoods above keep.
+    // The orders of tasks that run one after another are variables; the neighbourhoods above keep these orders.
     if (!order_brancher_ && !solver_.task_groups().empty()) task_neighbourhood_.emplace(engine_, solver_.task_groups());
   }
   if (options_.portfolio || schedule_.restarts()) {

@@ -26,8 +26,8 @@ struct Options {
   // True for a search by dom/wdeg that decides the last conflict's variable first, tries values of the last solution
   // first, and restarts by Luby's sequence unless other restarts are given.
   bool free = false;
-  // A schedule of complete, free and neighbourhood searches and of lower bounds; `relax`: the variables of
-  // neighbourhoods.
+  // True for a schedule of complete, free and neighbourhood searches and of lower bounds; `relax` then has the
+  // variables of neighbourhoods.
   bool portfolio = false;
   double stretch_scale = 1;    // factor of the failures of the schedule's stretches
   bool has_orderings = false;  // true if the model has orderings, which come first

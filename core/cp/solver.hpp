@@ -28,8 +28,8 @@ class Sink {
   // A view of a fixed variable with this value; one variable for each value.
   virtual View fixed(Value value) = 0;
   // Posts a constraint by its name (`constraint_names`), with FlatZinc's arguments. `NAME_reif` and `NAME_imp`, where
-  // they exist, take a further Boolean. The argument of a set is its values. Throws `Refused` for unknown names and
-  // unfit arguments.
+  // they exist, take a further Boolean. A set is given by its values. Throws `Refused` for unknown names and unfit
+  // arguments.
   virtual void post(const std::string& name, const std::vector<Argument>& arguments) = 0;
 };
 
@@ -66,8 +66,8 @@ class Solver final : public Sink {
   // Lets a device filter AllDifferents: with `measures`, those where it is faster or requested; otherwise all that it
   // can. Call it once, after all constraints are posted.
   void accelerate(std::unique_ptr<FilterDevice> device, bool measures);
-  // Does the same with `measures`, once a search has lasted long enough. `find` is called again while it returns none;
-  // nullptr: there is no device.
+  // Does the same with `measures`, once a search has lasted long enough. `find` is called again while it returns
+  // nullopt; it returns nullptr if there is no device.
   using FindDevice = std::function<std::optional<std::unique_ptr<FilterDevice>>()>;
   void accelerate_later(FindDevice find) { find_ = std::move(find); }
   void has_searched(double seconds);

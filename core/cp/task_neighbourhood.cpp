@@ -55,7 +55,7 @@ void TaskNeighbourhood::release(const Values& best, Random& random) {
       const Value x = value_in(best, a), y = value_in(best, b);
       return x != y ? x < y : a.var < b.var;
     });
-    // Windows at both ends are as likely as those between.
+    // The windows at both ends are drawn more often, because few other windows contain the first or the last tasks.
     const std::size_t places = count + share - 1, place = random.below(places);
     first = std::min(place < share ? 0 : place - share + 1, count - share);
   } else {

@@ -1,4 +1,5 @@
-// 64-bit words that are restored when a level is undone. By its timestamp, each word is saved at most once a level.
+// 64-bit words that are restored when a level is undone. Timestamps ensure that each word is saved at most once a
+// level.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -124,8 +124,8 @@ Outcome DeviceBatch::divide_together(Engine& engine, Matching& first) {
   return apply(engine, is_answered(engine.domains()));
 }
 
-// Returns true if the device has filtered the subsets. After a failure it is not used again; if it was to be used without
-// measuring, the failure is raised.
+// Returns true if the device has filtered the subsets. After a failure, the device is not used again; unless it was
+// only tried in competition with the CPU, the failure is raised.
 bool DeviceBatch::is_answered(const Domains& d) {
   if (is_broken_) return false;
   try {

@@ -34,7 +34,7 @@ class DeviceBatch {
   std::uint64_t calls() const { return calls_; }
   double seconds() const { return seconds_; }
 
-  // True if a device can filter a matching: all domains have rows, the views only shift them, and the CPU is not
+  // True if a device can filter a matching: all domains have rows, all views have the scale 1, and the CPU is not
   // requested.
   static bool can_filter(const Domains& d, const Matching& matching);
 

@@ -591,7 +591,7 @@ void Floats::post_ranges(const Variable& v, const Quantity& x, double error) {
   const double unit = power(x.decimals);
   const auto limit = [&](std::int64_t bits, double sign) {
     const double scaled = (std::bit_cast<double>(bits) + sign * error) * unit;
-    // An error is room on both sides; beyond the solver's limits there are no values.
+    // With an error, bounds are rounded outward, else inward; beyond the solver's limits there are no values.
     const double side = error > 0 ? sign : -sign;
     const double rounded = is_whole(scaled) ? std::round(scaled) : side * std::ceil(side * scaled);
     return static_cast<Value>(std::clamp(rounded, -static_cast<double>(kLimit), static_cast<double>(kLimit)));

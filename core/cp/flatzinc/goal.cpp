@@ -67,11 +67,11 @@ std::vector<std::string> Instance::unproven_limits(const Values* incumbent) cons
   return beyond_limits(objective(*incumbent));
 }
 
-// Names of unbounded variables that may be beyond their limits in a solution; with a value, in one with a better
-// objective.
+// Names of unbounded variables that may be beyond their limits in a solution or, if `value` is given, in a solution
+// with a better objective than this value.
 std::vector<std::string> Instance::beyond_limits(std::optional<Value> value) const {
   if (std::find(is_free_.begin(), is_free_.end(), true) == is_free_.end()) return {};
-  // A solver may have more variables than a record: those of its constraints.
+  // A solver may have more variables than a record, because constraints make some.
   Record record;
   const Instance copy(document_, record, {});
   Statements all = copy.recorded(record);
@@ -164,7 +164,7 @@ void Instance::add_priorities(Terms arguments) {
   if (!rule.groups.empty()) rules_.push_back(std::move(rule));
 }
 
-// The name of the choice, or, with a note, `instead` if the name is unknown.
+// The name of the choice; if it is unknown, adds a note and returns `instead`.
 std::string Instance::known_choice(const std::string& kind, const Term& choice, const std::string& instead) {
   if (choice.kind != Kind::atom)
     throw Malformed(document_.solve.position, "expected the name of a " + kind + " ordering in a search annotation");

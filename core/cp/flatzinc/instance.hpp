@@ -20,8 +20,8 @@ class Record;
 
 class Instance {
  public:
-  // Posts all items. `assumed`: numbers of the assumptions that hold; none: all of them. Throws `Malformed`
-  // ("unsupported ..." for items that are well formed), and `Abandoned`.
+  // Posts all items. `assumed`: numbers of the assumptions that hold; if not given, all of them hold. Throws
+  // `Malformed` ("unsupported ..." for items that are well formed), and `Abandoned`.
   Instance(const Document& document, Sink& solver, const Poll& poll,
            const std::optional<std::vector<std::size_t>>& assumed = std::nullopt);
 

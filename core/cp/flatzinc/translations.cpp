@@ -181,7 +181,7 @@ void all_equal_if(T t) {
   t.post("array_bool_and", {pairs, t.list(1)});
 }
 
-// Posts a comparison of a sum as "at most", also for at least, more and less.
+// Posts that a sum is at most a bound. `at_least` reverses the comparison; a gap of 1 makes it strict.
 void sum_at_most(T t, const std::string& suffix, bool at_least, Value gap) {
   t.expect(suffix.empty() ? 3 : 4);
   const View bound = t.view(2);

@@ -12,8 +12,8 @@ namespace {
 
 using Words = std::vector<std::uint64_t>;
 
-// Finds required and impossible items of one bin by its load (Trick, 2003). Each bit is a sum: the possible sums of the
-// first items, and the sums from which the remaining items can reach the load.
+// Finds required and impossible items of one bin by its load (Trick, 2003). Bit s of a row is set if the first items
+// may have the sum s or, in the other rows, if the remaining items can reach the load from s.
 class Sums {
  public:
   static constexpr Value kMost = 4096;

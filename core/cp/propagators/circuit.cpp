@@ -14,7 +14,7 @@ bool stay_inside(Domains& d, const Views& xs) {
   return true;
 }
 
-// Paths of fixed successors: each end has the number of the other end, and the first node has the number of edges.
+// Paths of fixed successors: each end stores the other end, and the first node stores the number of edges.
 class OneCycle final : public Propagator {
  public:
   explicit OneCycle(Views xs) : Propagator(Priority::linear), xs_(std::move(xs)) {}

@@ -109,8 +109,7 @@ class ElementOfValues final : public Propagator {
     return true;
   }
 
-  // Removes places with values beyond the bounds of z; `values_` is then the number of values of z without holes from
-  // others.
+  // Removes places with values beyond the bounds of z, and lowers `values_` by the number of values that z loses.
   bool remove_ends(Domains& d) {
     const Value lo = d.lo(z_), hi = d.hi(z_);
     Value last = lo;
@@ -170,7 +169,7 @@ class ElementOfValues final : public Propagator {
   }
 
   // Fields of every call come first, long arrays last: there may be thousands of elements. Ranks from `begin_` to
-  // `end_` have the values from `lo_` to `hi_`; `first_` and `last_` are the places of these two.
+  // `end_` have the values from `lo_` to `hi_`, whose places are `first_` and `last_`.
   View index_, z_;
   std::uint64_t undone_ = ~std::uint64_t{0};
   Value lo_ = 0, hi_ = 0, values_ = 0;  // `values_`: number of values of z

@@ -161,7 +161,7 @@ const GlobalCardinality::Word* GlobalCardinality::can_give(int without) {
   return sources_.data();
 }
 
-// The first target on a path from the sources, or none; `parent_` leads back.
+// The first target on a path from the sources, or kNone; `parent_` leads back.
 int GlobalCardinality::reach(const Word* sources, const Word* targets) {
   queue_.clear();
   std::fill(seen_.begin(), seen_.end(), 0);
@@ -211,7 +211,8 @@ bool GlobalCardinality::repair() {
   return true;
 }
 
-// Assigns k to one more variable by a path from a value with a count above its minimum; returns false if there is none.
+// Assigns k to one more variable by a path from a value with a count above its minimum; returns false if there is no
+// path.
 bool GlobalCardinality::fill(int k) {
   std::fill(targets_.begin(), targets_.end(), 0);
   add(targets_.data(), k);

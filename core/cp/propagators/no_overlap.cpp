@@ -165,7 +165,7 @@ class NoOverlap final : public Propagator {
     return true;
   }
 
-  // Overload: all tasks that end by a time have to fit; also with each single optional one.
+  // Overload: all tasks that end by a time have to fit before it, also together with any one optional task.
   bool check_overload(Domains& d) {
     place();
     order_by_end();

@@ -16,7 +16,7 @@ constexpr std::size_t kMostWords = std::size_t{1} << 28;
 
 class Table final : public Propagator {
  public:
-  // `stars` has a bit for each cell; without any, no cell is a star.
+  // `stars`: 1 for each cell that is a star, else 0; if empty, no cell is a star.
   Table(Views xs, const Values& rows, const Values& stars) : Propagator(Priority::quadratic), xs_(std::move(xs)) {
     count_ = rows.size() / xs_.size();
     words_ = (count_ + 63) / 64;
@@ -167,7 +167,7 @@ void post_table(ConstraintCall& call) {
   call.engine().post(std::make_unique<Table>(call.views(0), call.values(1), Values{}));
 }
 
-// The same, and for each cell a 1 if it is a star, whose value does not count.
+// Arguments: as for a table, and for each cell a 1 if it is a star; the value of a star does not count.
 void post_starred_table(ConstraintCall& call) {
   call.same_length(1, 2);
   if (call.length(0) == 0 || call.length(1) % call.length(0) != 0)

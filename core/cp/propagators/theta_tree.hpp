@@ -12,7 +12,7 @@ namespace elimina::cp {
 // A binary tree over the tasks in the order of their earliest starts.
 class ThetaTree {
  public:
-  // Below every completion even after durations are added, whose sum is at most 2^56.
+  // Stays below every completion even if durations, at most 2^56 in total, are added.
   static constexpr Value kNever = -(Value{1} << 60);
 
   // Empties both sets.

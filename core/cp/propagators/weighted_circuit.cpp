@@ -1,7 +1,7 @@
 // One cycle of all nodes along undirected edges, and its length. Edges are Booleans, so that a search need not choose a
-// direction. The bound is Held and Karp's (Mathematical Programming 1, 1971). An edge that would raise it too much is
-// excluded, and an edge without which it would rise too much is required (Benchimol, van Hoeve, Regin, Rousseau and
-// Rueher, Constraints 17, 2012).
+// direction. The bound on the length is Held and Karp's (Mathematical Programming 1, 1971). An edge is excluded if it
+// would raise the bound too much, and required if the bound would rise too much without it (Benchimol, van Hoeve,
+// Regin, Rousseau and Rueher, Constraints 17, 2012).
 #include <algorithm>
 #include <memory>
 
@@ -54,7 +54,8 @@ class CycleOfEdges final : public Propagator {
   std::size_t from(std::size_t e) const { return static_cast<std::size_t>(graph_->from[e]); }
   std::size_t to(std::size_t e) const { return static_cast<std::size_t>(graph_->to[e]); }
 
-  // Called for a node whose successor's domain shrank; in the first call for all, as values may lack an edge.
+  // Called for a node whose successor's domain shrank, and in the first call for all nodes, because a value may have no
+  // edge.
   bool look_at_node(Domains& d, std::size_t i) {
     for (const std::size_t e : at_[i]) {
       const bool forwards = d.has(successors_[from(e)], graph_->to[e]),
@@ -193,8 +194,8 @@ class CycleBound final : public Propagator {
     return changes ? Outcome::again : Outcome::fixpoint;
   }
 
-  // Next decision: an edge of the tree at a node with too many tree edges and few open ones; of these, the edge whose
-  // absence costs most.
+  // Advises the next decision: an edge of the tree at a node with too many tree edges and few open ones; of several,
+  // the edge whose absence costs most.
   void advise(Engine& engine, const std::vector<Length>& rises, Length slack) {
     std::vector<int> open(multipliers_.size(), 0);
     for (std::size_t e = 0; e < edges_.size(); ++e)
