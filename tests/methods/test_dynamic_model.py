@@ -369,6 +369,17 @@ def test_small_probabilities_are_not_lost(factor):
     )
 
 
+@pytest.mark.parametrize("repeats", [1, 5, 100])
+def test_best_paths_by_trees_are_of_any_probability(repeats, monkeypatch):
+    """States never change: the best one of the beginning is the worst one of the end, by far more than a float holds."""
+    model = DynamicModel.hidden_markov(np.full(3, 1 / 3), np.eye(3))
+    by_trees(model, monkeypatch)
+    logs = np.repeat([[0.0, -200, -250], [-300, 0, -100]], repeats, axis=0)
+    states, log_probability = model.viterbi(logs)
+    assert states["state"].tolist() == [1] * (2 * repeats)
+    assert log_probability == pytest.approx(math.log(1 / 3) - 200 * repeats)
+
+
 def test_a_long_sequence_takes_the_memory_of_its_square_root(monkeypatch):
     random = np.random.default_rng(5)
     start, transition, emission = random_hidden_markov(random, 5, 3)

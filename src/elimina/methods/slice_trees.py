@@ -275,20 +275,31 @@ class SliceTrees:
         for row in reversed(range(first + 1, last)):
             before = messages.at(row, lambda m, n: self._best_message(m, sequences, n)[0])
             assert before is not None
-            self._later.observe(before.weights, sequences.evidence(row), int(path[row]))
-            path[row - 1] = self._later.interface_marginal(before=True).argmax()
+            self._later.observe(None, sequences.evidence(row), int(path[row]))
+            with np.errstate(divide="ignore"):
+                moves = np.log(self._later.interface_marginal(before=True))
+            path[row - 1] = (before.weights + moves).argmax()
         return score
 
     def _best_message(self, message: Message | None, sequences: Sequences, row: int) -> tuple[Message, float]:
-        """Return the relative probabilities of the best paths to each joint state, and the logarithm of the largest."""
+        """Return log-probabilities of the best paths to each joint state, less the largest one, and that one.
+
+        The message of the slice before is added outside the tree, so that only the moves of one slice have to be within
+        the range of a float.
+        """
         tree = self._first if message is None else self._moves
-        tree.observe(None if message is None else message.weights, sequences.evidence(row))
+        tree.observe(None, sequences.evidence(row))
         log_sum = tree.log_sum
         if log_sum == -math.inf:
-            return Message(np.zeros(self._states)), log_sum
-        weights = tree.moves().max(axis=0)
+            return Message(np.full(self._states, -np.inf), is_logarithmic=True), log_sum
+        with np.errstate(divide="ignore"):
+            moves = np.log(tree.moves())
+        weights = (moves if message is None else message.weights[:, None] + moves).max(axis=0)
         highest = float(weights.max())
-        return Message(weights / highest), log_sum + math.log(highest) + sequences.log_scale(row)
+        if highest == -math.inf:
+            return Message(weights, is_logarithmic=True), highest
+        score = log_sum + highest + sequences.log_scale(row)
+        return Message(weights - highest, is_logarithmic=True), score
 
     @cached_property
     def _moves(self) -> SliceTree:
