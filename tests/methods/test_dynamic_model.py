@@ -371,13 +371,40 @@ def test_small_probabilities_are_not_lost(factor):
 
 @pytest.mark.parametrize("repeats", [1, 5, 100])
 def test_best_paths_by_trees_are_of_any_probability(repeats, monkeypatch):
-    """States never change: the best one of the beginning is the worst one of the end, by far more than a float holds."""
+    """States never change: the best one of the beginning is the worst one of the end, by more than a float holds."""
     model = DynamicModel.hidden_markov(np.full(3, 1 / 3), np.eye(3))
     by_trees(model, monkeypatch)
     logs = np.repeat([[0.0, -200, -250], [-300, 0, -100]], repeats, axis=0)
     states, log_probability = model.viterbi(logs)
     assert states["state"].tolist() == [1] * (2 * repeats)
     assert log_probability == pytest.approx(math.log(1 / 3) - 200 * repeats)
+
+
+@pytest.mark.parametrize("repeats", [1, 5, 100])
+@pytest.mark.parametrize("jump", [0.0, 1e-10])
+def test_posteriors_by_trees_are_of_any_probability(repeats, jump):
+    """Beside those of a chain, which adds logarithms as well."""
+    start, transition = np.full(3, 1 / 3), np.eye(3)
+    transition[0] = [1 - jump, 0, jump]
+    chain, trees = (DynamicModel.hidden_markov(start, transition) for _ in range(2))
+    # In the second case, states of one posterior have messages that differ by more than a float holds.
+    for phases in ([[0.0, -200, -200.1], [-300, -0.1, 0], [0, 0, 0]], [[0, -200, -100], [-200, 0, -100]]):
+        check_trees(chain, trees, np.repeat(np.array(phases, dtype=np.float64), repeats, axis=0))
+
+
+def check_trees(chain, trees, logs):
+    """Compare the posteriors of two models, the second of which passes messages by junction trees."""
+    for question in ("smooth", "filter"):
+        expected = getattr(chain, question)(logs)
+        with pytest.MonkeyPatch.context() as patch:
+            by_trees(trees, patch)
+            answer = getattr(trees, question)(logs)
+            online = OnlineFilter(trees)
+            for row in logs:
+                online.update(row)
+        assert answer.marginals["state"] == pytest.approx(expected.marginals["state"], abs=1e-9)
+        assert answer.log10_evidence == pytest.approx(expected.log10_evidence)
+        assert online.log_likelihood == pytest.approx(chain.log_likelihood(logs))
 
 
 def test_a_long_sequence_takes_the_memory_of_its_square_root(monkeypatch):

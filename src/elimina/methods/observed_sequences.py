@@ -76,6 +76,14 @@ class Message(NamedTuple):
     weights: Floats
     is_logarithmic: bool = False
 
+    @property
+    def logs(self) -> Floats:
+        """Logarithms of the probabilities."""
+        if self.is_logarithmic:
+            return self.weights
+        with np.errstate(divide="ignore"):
+            return np.log(self.weights)
+
 
 class SliceAnswers(NamedTuple):
     """Answers about consecutive slices.

@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from elimina.errors import MemoryLimitError
 from elimina.methods.junction_tree import JunctionTree
@@ -21,9 +22,23 @@ from elimina.model.table import Table
 from elimina.model.variable import Variable
 from elimina.number_texts import bytes_text, count_text
 from elimina.planning.options import Options
+from elimina.running.host import host_memory
 from elimina.system import cached_property
 
 Observation = int | Floats
+
+_SMALL = 1e-280
+"""Probability of a joint state below which it may lose digits, or become 0."""
+
+_RELEVANT, _LEVEL = -40.0, 300.0
+"""Logarithm of a share of a posterior below which it counts as 0; and the largest difference between the logarithms of
+weights that one run of a tree takes."""
+
+_MAX_PATTERNS = 1024
+"""Largest number of observations of a slice whose possible joint states are kept."""
+
+_PAIRS_MEMORY_SHARE = 0.125
+"""Share of the memory for a table of pairs of joint states, where messages are logarithms."""
 
 
 class SliceTree:
@@ -150,6 +165,8 @@ class SliceTrees:
         self._network, self._options = network, options
         self._first, self._later = SliceTree(network, True, options), SliceTree(network, False, options)
         self._states = math.prod(network.variables[v].size for v in network.interface)
+        self._has_pairs = 8 * self._states**2 <= _PAIRS_MEMORY_SHARE * host_memory(options)
+        self._reachable: dict[object, NDArray[np.bool_]] = {}
 
     def filtered(
         self, sequences: Sequences, limits: RunLimits, variables: Sequence[int], *, keeps_states: bool = True
@@ -186,12 +203,103 @@ class SliceTrees:
             The message after the slice, the logarithm of the probability of its observations, and posteriors; zeros if
             the observations are impossible.
         """
+        if message is not None and message.is_logarithmic:
+            return self._advance_in_logs(message, sequences, row, variables)
         tree = self._tree_at(sequences, row, message, None)
         log_total = tree.log_sum
         if log_total == -math.inf:
             return Message(np.zeros(self._states)), log_total, _zeros(self._network, 1, variables)
         marginals = dict(zip(variables, (table[None] for table in tree.marginals(variables)), strict=True))
-        return Message(tree.interface_marginal()), log_total + sequences.log_scale(row), marginals
+        after = tree.interface_marginal()
+        if self._has_pairs and (after < _SMALL).any() and self._is_lossy(message, after, sequences, row):
+            logs = self._log_message(message, self._log_moves(message, sequences, row))
+            return Message(logs, is_logarithmic=True), log_total + sequences.log_scale(row), marginals
+        return Message(after), log_total + sequences.log_scale(row), marginals
+
+    def _is_lossy(self, before: Message | None, after: Floats, sequences: Sequences, row: int) -> bool:
+        """Return whether the weight of a possible joint state may be too small for a float."""
+        evidence = sequences.evidence(row)
+        support = None if before is None else before.weights > 0
+        is_plain = all(isinstance(observation, int) for observation in evidence.values())
+        key = (None if support is None else support.tobytes(), *evidence.items()) if is_plain else None
+        reachable = self._reachable.get(key) if is_plain else None
+        if reachable is None:
+            tree = self._first if before is None else self._later
+            tree.observe(None if support is None else support.astype(np.float64), evidence)
+            reachable = tree.interface_marginal() > 0
+            if is_plain and len(self._reachable) < _MAX_PATTERNS:
+                self._reachable[key] = reachable
+        return bool(((after < _SMALL) & reachable).any())
+
+    def _advance_in_logs(
+        self, message: Message, sequences: Sequences, row: int, variables: Sequence[int]
+    ) -> tuple[Message, float, dict[int, Floats]]:
+        """Filter one more slice, as ``advance``, where weights of joint states are too small for a float."""
+        moves = self._log_moves(message, sequences, row)
+        if moves is None:
+            return Message(np.zeros(self._states)), -math.inf, _zeros(self._network, 1, variables)
+        total = float(np.logaddexp.reduce(message.weights[:, None] + moves, axis=None))
+        if total == -math.inf:
+            return Message(np.zeros(self._states)), -math.inf, _zeros(self._network, 1, variables)
+        marginals = self._marginals_in_logs(message, moves, np.zeros(self._states), sequences, row, variables)
+        after = Message(self._log_message(message, moves), is_logarithmic=True)
+        return after, total + sequences.log_scale(row), marginals
+
+    def _log_moves(self, before: Message | None, sequences: Sequences, row: int) -> Floats | None:
+        """Return the logarithms of a slice's sums by joint states of the earlier interface (rows) and of its own.
+
+        None if all of them are 0.
+        """
+        tree = self._first if before is None else self._moves
+        tree.observe(None, sequences.evidence(row))
+        if (log_sum := tree.log_sum) == -math.inf:
+            return None
+        with np.errstate(divide="ignore"):
+            logs: Floats = np.log(tree.moves()) + log_sum
+        return logs
+
+    @staticmethod
+    def _log_message(before: Message | None, moves: Floats | None) -> Floats:
+        """Return the logarithms of the message after a slice, normalised."""
+        assert moves is not None
+        logs: Floats = np.logaddexp.reduce(moves if before is None else before.logs[:, None] + moves, axis=0)
+        logs -= np.logaddexp.reduce(logs)
+        return logs
+
+    def _marginals_in_logs(
+        self,
+        before: Message | None,
+        moves: Floats,
+        after: Floats,
+        sequences: Sequences,
+        row: int,
+        variables: Sequence[int],
+    ) -> dict[int, Floats]:
+        """Return the posteriors of variables of a slice.
+
+        Args:
+            before: Message before the slice.
+            moves: Logarithms of the slice's products.
+            after: Logarithms of the likelihoods of later observations for each joint state.
+            sequences: Observations.
+            row: The slice.
+            variables: Variables that are asked for.
+        """
+        logs = np.zeros(1) if before is None else before.logs
+        joint = logs[:, None] + moves + after
+        relevant = joint > joint.max() + _RELEVANT
+        rows, tree = np.flatnonzero(relevant.any(axis=1)), self._first if before is None else self._later
+        # A run takes only earlier states whose weights a float can hold side by side.
+        levels = ((logs[rows].max() - logs[rows]) // _LEVEL).astype(np.int64)
+        posteriors = {v: np.zeros((1, self._network.variables[v].size)) for v in variables}
+        for level in np.unique(levels).tolist():
+            members = relevant & np.isin(np.arange(len(logs)), rows[levels == level])[:, None]
+            share = np.exp(np.logaddexp.reduce(joint[members]) - np.logaddexp.reduce(joint[relevant]))
+            weights = None if before is None else _scaled(logs, members.any(axis=1))
+            tree.observe(weights, sequences.evidence(row), _scaled(after, members.any(axis=0)))
+            for v, table in zip(variables, tree.marginals(variables), strict=True):
+                posteriors[v] += share * table
+        return posteriors
 
     def _tree_at(
         self, sequences: Sequences, row: int, message: Message | None, after: Floats | int | None
@@ -226,6 +334,10 @@ class SliceTrees:
                 yield _impossible(self._network, slice(first, last), variables)
                 yield SliceAnswers(slice(first, row + 1), {}, np.array(totals))
                 return
+        assert message is not None
+        if message.is_logarithmic:
+            yield from self._smooth_in_logs(sequences, messages, np.array(totals), slice(first, last), variables)
+            return
         ratio: Floats | None = None
         for row in reversed(range(first, last)):
             before = messages.at(row, lambda m, n: self.advance(m, sequences, n, ())[0])
@@ -235,6 +347,20 @@ class SliceTrees:
             if before is not None:
                 tree.observe(None, sequences.evidence(row), ratio)
                 ratio = tree.interface_marginal(before=True)
+
+    def _smooth_in_logs(
+        self, sequences: Sequences, messages: _Messages, totals: Floats, rows: slice, variables: Sequence[int]
+    ) -> Iterator[SliceAnswers]:
+        """Yield the posteriors of one sequence, the last slice first, from the messages of the forward pass."""
+        ratio = np.zeros(self._states)
+        for row in reversed(range(rows.start, rows.stop)):
+            before = messages.at(row, lambda m, n: self.advance(m, sequences, n, ())[0])
+            moves = self._log_moves(before, sequences, row)
+            assert moves is not None
+            marginals = self._marginals_in_logs(before, moves, ratio, sequences, row, variables)
+            yield SliceAnswers(slice(row, row + 1), marginals, totals[row - rows.start : row - rows.start + 1])
+            ratio = np.logaddexp.reduce(moves + ratio, axis=1)
+            ratio = ratio - ratio.max()
 
     def best_paths(self, sequences: Sequences, limits: RunLimits) -> tuple[dict[int, Ints], Floats]:
         """Return the most probable states of the interface, and the log-probability of each sequence with them.
@@ -287,19 +413,14 @@ class SliceTrees:
         The message of the slice before is added outside the tree, so that only the moves of one slice have to be within
         the range of a float.
         """
-        tree = self._first if message is None else self._moves
-        tree.observe(None, sequences.evidence(row))
-        log_sum = tree.log_sum
-        if log_sum == -math.inf:
-            return Message(np.full(self._states, -np.inf), is_logarithmic=True), log_sum
-        with np.errstate(divide="ignore"):
-            moves = np.log(tree.moves())
+        moves = self._log_moves(message, sequences, row)
+        if moves is None:
+            return Message(np.full(self._states, -np.inf), is_logarithmic=True), -math.inf
         weights = (moves if message is None else message.weights[:, None] + moves).max(axis=0)
         highest = float(weights.max())
         if highest == -math.inf:
             return Message(weights, is_logarithmic=True), highest
-        score = log_sum + highest + sequences.log_scale(row)
-        return Message(weights - highest, is_logarithmic=True), score
+        return Message(weights - highest, is_logarithmic=True), highest + sequences.log_scale(row)
 
     @cached_property
     def _moves(self) -> SliceTree:
@@ -343,6 +464,13 @@ class _Messages:
             for n in range(begin, number):
                 self._segment[n + 1] = advance(self._segment[n], n)
         return self._segment[number]
+
+
+def _scaled(logs: Floats, is_relevant: NDArray[np.bool_]) -> Floats:
+    """Return weights from logarithms, the largest relevant one 1, and those that are not relevant 0."""
+    weights = np.zeros(len(logs))
+    weights[is_relevant] = np.exp(logs[is_relevant] - logs[is_relevant].max())
+    return weights
 
 
 def _impossible(network: DynamicNetwork, rows: slice, variables: Sequence[int]) -> SliceAnswers:
