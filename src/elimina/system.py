@@ -333,7 +333,7 @@ def available_memory(root: str | os.PathLike[str] = "") -> int:
 
 
 _THREAD_BYTES = 72 << 20
-"""Address space of a thread: its stack, and what the C library reserves for its memory."""
+"""Address space of a thread: its stack, and the addresses that the C library reserves for its heap."""
 
 _THREADS_SHARE = 0.5
 """Share of the remaining address space that threads may take: the rest is for tables."""

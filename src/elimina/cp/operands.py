@@ -36,7 +36,7 @@ def whole_array(numbers: Any) -> Numbers:
     """Return whole numbers as a new array, of 32 bits if they fit: large tables dominate a model's memory.
 
     Raises:
-        InputError: One of them is not a whole number, or beyond 2^52.
+        InputError: An item is not a whole number, or beyond 2^52.
     """
     if is_of_numbers(numbers):
         result = numbers

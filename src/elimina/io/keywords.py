@@ -338,4 +338,4 @@ GLOBAL: dict[str, tuple[str, Callable[[CostFunctionTables, Sequence[int], Parame
     "sgrammar": ("metric cost nb_symbols nb_values start terminals non_terminals", _grammar),
     "sgrammardp": ("metric cost nb_symbols nb_values start terminals non_terminals", _grammar),
 }
-"""Keyword of a function of any number of variables -> its parameters in WCSP files, and what adds its tables."""
+"""Keyword of a function of any number of variables -> its parameters in WCSP files, and the function to add it."""

@@ -68,7 +68,7 @@ class SampleQuestion(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        """Seconds until the deadline; infinity without one."""
+        """Seconds until the deadline; infinity if there is none."""
         return math.inf if self.deadline is None else self.deadline - time.monotonic()
 
 

@@ -50,7 +50,7 @@ class SearchLimits(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        """Seconds until the deadline; 0 after it, infinity without one."""
+        """Seconds until the deadline; 0 after it, infinity if there is none."""
         return math.inf if self.deadline is None else max(0.0, self.deadline - time.monotonic())
 
 

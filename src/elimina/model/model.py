@@ -137,7 +137,7 @@ class Model(Displayed):
 
     @property
     def unnormalised(self) -> frozenset[int]:
-        """Numbers of the conditional distributions with a row whose sum is not 1; none without ``children``."""
+        """Numbers of the conditional distributions with a row whose sum is not 1; empty if ``children`` is None."""
         if self.children is None:
             return frozenset()
         if self._unnormalised is None:

@@ -105,7 +105,7 @@ def html_path(path: str | os.PathLike[str]) -> Path:
     """Return the path of a page.
 
     Raises:
-        InputError: Its suffix is not .html or .htm.
+        InputError: The suffix of the path is not .html or .htm.
     """
     path = arguments.file("path", path)
     if path.suffix.lower() not in (".html", ".htm"):

@@ -32,7 +32,7 @@ class Clock:
 
     @property
     def seconds(self) -> float:
-        """Seconds until the deadline; 0 after it, and infinity without one."""
+        """Seconds until the deadline; 0 after it, and infinity if there is none."""
         return math.inf if self.deadline is None else max(0.0, self.deadline - time.monotonic())
 
     @property
