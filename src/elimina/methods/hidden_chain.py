@@ -356,10 +356,11 @@ class HiddenChain:
                 limits.threads,
             )
             scores[[next(numbers) for _ in group_scores]] = group_scores
-        joint = np.unravel_index(path, self._parameters.sizes) if self._parameters.sizes else ()
-        return {
-            v: states.astype(np.int32) for v, states in zip(self._parameters.network.interface, joint, strict=True)
-        }, scores
+        interface, sizes = self._parameters.network.interface, self._parameters.sizes
+        if len(sizes) < 2:
+            return dict.fromkeys(interface, path), scores
+        joint = np.unravel_index(path, sizes)
+        return {v: states.astype(np.int32) for v, states in zip(interface, joint, strict=True)}, scores
 
     def _starts_of(self, group: _Group) -> Floats:
         return np.tile(self._parameters.start, (len(group.starts) - 1, 1))
@@ -505,7 +506,9 @@ class HiddenChain:
         for v in variables:
             if v in self._parameters.network.interface:
                 axis = self._parameters.network.interface.index(v) + 1
-                answers[v] = joint.sum(axis=tuple(a for a in range(1, joint.ndim) if a != axis))
+                others = tuple(a for a in range(1, joint.ndim) if a != axis)
+                # A sum over no axis would copy the numbers of all slices.
+                answers[v] = joint.sum(axis=others) if others else joint
             else:
                 answers[v] = self._leaf_marginals(v, segment, firsts, sequences)
         return answers
