@@ -25,6 +25,15 @@ def test_bounds_are_shown_beside_the_best_value():
     assert "log10 Z:    7 to 12" in str(Result("bounded", "pr", lower_bound=7, upper_bound=12))
 
 
+def test_replaced_attributes():
+    result = Result("optimal", "mpe", 3, assignment={"x": 1}, stats={"nodes": 2})
+    other = result.replace(value=4, stats={})
+    assert other == Result("optimal", "mpe", 4, assignment={"x": 1})
+    assert result == Result("optimal", "mpe", 3, assignment={"x": 1}, stats={"nodes": 2})
+    with pytest.raises(TypeError, match=r"a result has no attributes \['costs', 'statistics'\]"):
+        result.replace(statistics={}, costs=1)
+
+
 def test_an_estimate_is_never_shown_as_exact():
     """Text, JSON and rows of an estimate say about, and name its error, interval and bounds."""
     estimate = Result(

@@ -344,8 +344,13 @@ class Result(Displayed):
 
     def replace(self, **changes: Any) -> Result:
         """Return a copy with some attributes changed."""
-        # Faster than dataclasses.replace, which visits each field and takes three times as long.
-        return Result(**{**vars(self), **changes})
+        # The constructor visits each field again, which takes five times as long.
+        if not vars(self).keys() >= changes.keys():
+            raise TypeError(f"a result has no attributes {sorted(changes.keys() - vars(self).keys())}")
+        copy = object.__new__(Result)
+        vars(copy).update(vars(self), **changes)
+        copy.__post_init__()
+        return copy
 
     @property
     def gap(self) -> float:
