@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import itertools
+import operator
 import os
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Literal, NamedTuple, cast, get_args
@@ -275,11 +277,11 @@ class Options(NamedTuple):
         """True if a number of slices or a directory for tables is given, which requests elimination."""
         return self.scratch is not None or self.slices not in ("auto", "never")
 
-    def sets(self, record: OptionRecord) -> bool:
-        """Return whether an option has another value than its default."""
-        value = getattr(self, record.name)
-        is_plain = isinstance(value, str | float)
-        return not (value is record.default or (is_plain and value == record.default))
+    @property
+    def changed(self) -> list[str]:
+        """Names of the options with another value than their default."""
+        others = itertools.compress(zip(self._fields, self, DEFAULT, strict=True), map(operator.is_not, self, DEFAULT))
+        return [name for name, value, default in others if not isinstance(value, str | float) or value != default]
 
     def only_for(self, engine: Engine) -> Options:
         """Return the options, after a check against an engine.
@@ -287,8 +289,9 @@ class Options(NamedTuple):
         Raises:
             InputError: An option has another value than its default, and the engine does not take it.
         """
+        changed = self.changed
         for record in OPTIONS:
-            if engine not in record.engines and self.sets(record):
+            if record.name in changed and engine not in record.engines:
                 names = ", ".join(record.name for record in OPTIONS if engine in record.engines)
                 raise InputError(f"{engine} does not take the option {record.name}; it takes {names}")
         return self
@@ -321,8 +324,9 @@ class Options(NamedTuple):
         if is_run and task is not None and options.solving.bounds and options.ibound is None:
             has_mini_buckets = described(task).has_bounds and not described(task).keeps_query
             options = options._replace(ibound="auto") if has_mini_buckets else options
+        changed = options.changed
         for record in OPTIONS:
-            if options.sets(record):
+            if record.name in changed:
                 options._check_clashes(record, task, is_run)
         if options.scratch is not None:
             from elimina.planning.tiers import check_scratch
