@@ -7,7 +7,7 @@ import itertools
 import logging
 import math
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
@@ -20,6 +20,7 @@ from elimina.io.sources import EvidenceLike, ModelLike, as_evidence, as_model
 from elimina.methods.information import rounding_of
 from elimina.methods.small_networks import SmallAnswer, SmallNetwork, is_small
 from elimina.model.model import variable_indices
+from elimina.model.named_table import ArraySlices
 from elimina.model.states import State
 from elimina.number_texts import bytes_text, count_text, seconds_text
 from elimina.option_names import option
@@ -160,12 +161,10 @@ class CompiledTree(Displayed):
         return True
 
     @cached_property
-    def _slices_by_name(self) -> list[tuple[str, slice]]:
+    def _slices_by_name(self) -> dict[str, slice]:
         """Name of each variable, and the slice of its states in an array of all."""
         ends = itertools.pairwise(itertools.accumulate(self.model.sizes, initial=0))
-        return [
-            (v.name, slice(*ends_of_variable)) for v, ends_of_variable in zip(self.model.variables, ends, strict=True)
-        ]
+        return {v.name: slice(*ends_of_v) for v, ends_of_v in zip(self.model.variables, ends, strict=True)}
 
     @cached_property
     def _output_numbers(self) -> dict[int, int]:
@@ -315,15 +314,16 @@ class CompiledTree(Displayed):
         values = [float(likelihood[0]) for likelihood in likelihoods if isinstance(likelihood, np.ndarray)]
         return sum(math.log(likelihood) if likelihood > 0 else -math.inf for likelihood in values)
 
-    def _tables(self, semiring: str, variables: Sequence[str | int] | None) -> dict[str, NDArray[np.float64]]:
+    def _tables(self, semiring: str, variables: Sequence[str | int] | None) -> Mapping[str, NDArray[np.float64]]:
         small_answer = self._answer_of_small(variables is None) if SEMIRINGS[semiring].is_product else None
         indices = None if variables is None else variable_indices(self.model, variables, "variables")
         if small_answer is not None:
             if small_answer.log_sum == -math.inf:
                 raise ImpossibleEvidenceError(impossible_text(self.model, self._observations))
             shares, slices = small_answer.shares.copy(), self._slices_by_name
-            chosen = slices if indices is None else [slices[v] for v in indices]
-            return {name: shares[states] for name, states in chosen}
+            if indices is not None:
+                slices = {name: slices[name] for name in (self.model.variables[v].name for v in indices)}
+            return ArraySlices(shares, slices)
         outputs = self._all_outputs if indices is None else self._outputs_of(indices)
         answer = self._run(semiring, outputs.numbers)
         if not answer.is_possible or self._fixed_log_sum == -math.inf:

@@ -46,17 +46,16 @@ class PosteriorQueries(CompiledTree):
             ImpossibleEvidenceError: The evidence has probability 0.
             InputError: There is no such variable.
         """
-        return NamedTables(self._posteriors(variables), self.model.__getitem__, "probability")
+        self.error = 0.0
+        posteriors = self._tables("sum-product", variables) if self.is_exact else self._estimates_of(variables)
+        return NamedTables(posteriors, self.model.__getitem__, "probability")
 
-    def _posteriors(self, variables: Sequence[str | int] | None) -> dict[str, NDArray[np.float64]]:
-        """Return ``marginals`` as arrays, exact or estimated.
+    def _estimates_of(self, variables: Sequence[str | int] | None) -> dict[str, NDArray[np.float64]]:
+        """Return estimated posteriors of some variables, or of all.
 
         Raises:
             ImpossibleEvidenceError: The evidence has probability 0.
         """
-        self.error = 0.0
-        if self.is_exact:
-            return self._tables("sum-product", variables)
         indices = None if variables is None else variable_indices(self.model, variables, "variables")
         result = self._estimated()
         if result.status == "infeasible":

@@ -178,6 +178,29 @@ class NamedTable(_NumbersOfStates, NDArrayOperatorsMixin):
         return bool(self.array)
 
 
+class ArraySlices(Mapping[str, NDArray[Any]]):
+    """Slices of one array by name; each is made when it is read, because making all takes a quarter of a small query.
+
+    Args:
+        array: Array of one axis.
+        slices: Name -> its slice.
+    """
+
+    __slots__ = ("_array", "_slices")
+
+    def __init__(self, array: NDArray[Any], slices: Mapping[str, slice]) -> None:
+        self._array, self._slices = array, slices
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        return self._array[self._slices[name]]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._slices)
+
+    def __len__(self) -> int:
+        return len(self._slices)
+
+
 class NamedTables(_NumbersOfStates, Mapping[str, NamedTable]):
     """Tables over one variable each as a read-only mapping: variable name -> ``NamedTable``.
 
@@ -186,6 +209,8 @@ class NamedTables(_NumbersOfStates, Mapping[str, NamedTable]):
         find_variable: Function that returns the variable with a given name.
         quantity: Name of the numbers, the last column of a frame.
     """
+
+    __slots__ = ("_arrays", "_find_variable", "_quantity")
 
     def __init__(
         self, arrays: Mapping[str, NDArray[Any]], find_variable: Callable[[str], Variable], quantity: str
