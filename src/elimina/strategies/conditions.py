@@ -156,7 +156,9 @@ QUICK_ORDER_IS_FAR_TOO_LARGE = Condition(
 def _is_far_too_large(facts: Facts) -> bool:
     if QUICK_ORDER_IS_FAR_TOO_LARGE.holds(facts):
         return True
-    return FLOAT_BYTES * facts.searched_order.total_cells > SEARCHED_ORDER_FACTOR * facts.memory_bytes
+    # A search finds no larger order, so none is needed where the quick order is small enough.
+    max_cells = SEARCHED_ORDER_FACTOR * facts.memory_bytes / FLOAT_BYTES
+    return facts.quick_order.total_cells > max_cells and facts.searched_order.total_cells > max_cells
 
 
 ORDER_IS_FAR_TOO_LARGE = Condition("no order has tables that fit", _is_far_too_large)
