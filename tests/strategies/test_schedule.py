@@ -15,6 +15,7 @@ import elimina
 from elimina import InputError, MemoryLimitError, Model, TimeLimitError, UnsupportedError
 from elimina.backends.cpu import CpuBackend
 from elimina.generate import grid_model, random_model
+from elimina.io import convert_sense
 from elimina.methods import and_or_search as search_module
 from elimina.methods.paused_search import FIRST_CONSISTENCY_SECONDS, PausedSearch
 from elimina.planning.machine import cpu_machine
@@ -32,7 +33,7 @@ from elimina.strategies.call import Call
 from elimina.strategies.call_plan import PlannedCall, Preparation
 from elimina.strategies.facts import Facts
 from elimina.strategies.portfolio import Question, Solver
-from elimina.strategies.row import walk
+from elimina.strategies.row import Row, walk
 from elimina.strategies.strategy import Attempt, Strategy
 from elimina.strategies.task_portfolio import task_portfolio
 from tests import calls
@@ -67,6 +68,44 @@ def test_huge_easy_models_are_eliminated_at_once(monkeypatch):
     model = grid_model(4, 4, 0.3)
     monkeypatch.setattr(conditions, "LONG_ELIMINATION_VARIABLES", 1e-3)
     assert "method" not in elimina.solve(model, device="cpu").stats
+
+
+@pytest.mark.parametrize("task", ["mpe", "pr", "mar", "count"])
+def test_a_short_elimination_needs_no_search_for_an_order(monkeypatch, task):
+    searched = []
+    find_better_order = Solver.quick_order
+    monkeypatch.setattr(
+        Solver, "quick_order", lambda *arguments: searched.append(arguments) or find_better_order(*arguments)
+    )
+    costs = grid_model(36, 2, 0.0, seed=1)  # too many variables for an answer at once
+    grid = Model(costs.variables, [f for f in costs.factors if max(f.scope) < 36 * 3])
+    model = grid if task == "mpe" else convert_sense(grid, "probability")
+    assert elimina.solve(model, task, device="cpu").status in ("optimal", "exact")
+    assert not searched
+
+
+def test_an_inner_row_that_answers_ends_the_outer_walk():
+    result = elimina.Result("exact", "pr")
+    facts = Facts(None, Options())
+
+    def outcome_of(inner):
+        group = Row("group", "reason", ends="answered", rows=(inner,))
+        walked = walk((group, Row("last", "reason", lambda *_: Attempt(None, last), ends="always")), facts)
+        with pytest.raises(StopIteration) as end:
+            next(walked)
+        return end.value.value
+
+    last, early = MemoryLimitError("last"), MemoryLimitError("early")
+    answers = Row("answers", "reason", lambda *_: Attempt(result), ends="answered")
+    assert outcome_of(answers) == Attempt(result)
+    for inner in (
+        answers._replace(ends="never"),
+        answers._replace(method=lambda *_: Attempt()),
+        answers._replace(method=lambda *_: Attempt(None, early)),
+        answers._replace(method=lambda *_: Attempt(result, early)),
+        answers._replace(conditions=(conditions.HINT_IS_GIVEN,)),
+    ):
+        assert outcome_of(inner) == Attempt(None, last)
 
 
 def test_a_number_of_slices_asks_for_elimination(monkeypatch):

@@ -96,7 +96,7 @@ def checked_optimum(
     ring, sign = SEMIRINGS[plan.semiring], problem.model.sign
     terms = problem.model.terms(chosen, ring.is_logarithmic)
     terms += [problem.model.constant] if ring.is_additive else []
-    score = 0 + sign * ring.total([sign * term for term in terms])
+    score = 0 + sign * ring.total(terms if sign == 1 else [-term for term in terms])
     check_value(plan.dtype, best, score, terms, slack)
     if plan.dtype.startswith("int"):
         return optimum_result(problem.model, score, chosen, score)

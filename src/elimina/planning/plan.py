@@ -299,8 +299,10 @@ class Plan(NamedTuple):
     @property
     def fits(self) -> bool:
         """True if the plan stays within its memory limits and the allowed number of slices."""
-        within = all(self.bytes.get(tier, 0) <= limit for tier, limit in self.form.limits)
-        return within and self.peak_bytes <= min(self.memory_limit, MAX_BYTES) and self.form.is_allowed
+        form = self.form
+        if not form.is_allowed or self.peak_bytes > min(self.memory_limit, MAX_BYTES):
+            return False
+        return not form.limits or all(self.bytes.get(tier, 0) <= limit for tier, limit in form.limits)
 
     @property
     def filled(self) -> float:

@@ -179,7 +179,8 @@ class Facts:
     @property
     def plan(self) -> Plan:
         """Plan that was made last."""
-        return self.planned.plan
+        assert self.prepared is not None
+        return self.prepared.planned.plan
 
 
 def memory_of(options: Options) -> int:

@@ -109,7 +109,6 @@ class Solver:
                 problem = prepare(observed.model, described(task).problem or task, observed.values, asked)
                 self._first = Preparation(problem)
 
-    @without_collection()
     def provide_bounds(self, memory_share: float) -> None:
         """Provide first bounds for a call that ends without better ones.
 
@@ -127,7 +126,7 @@ class Solver:
         if run.deadline is None or len(problem.tables) < EARLY_BOUNDS_TABLES:
             run.fallback_after = max(FIRST_BOUNDS_AGE_SECONDS, BOUNDED_TABLE_SECONDS * len(problem.tables))
             return
-        with run.phase("prepare"), self._for_planning():
+        with without_collection(), run.phase("prepare"), self._for_planning():
             early = bounds(math.inf)
         if early is not None:
             run.fallback = lambda _: early

@@ -63,12 +63,12 @@ SUM_PLANS: Rows = (
         "optimised weights and shifts bound a sum closer than larger mini-buckets",
         eliminate.sum_bounds,
         (
+            when.PLAN_DOES_NOT_FIT,
             when.NO_CHECKPOINT,
             when.ESTIMATES_ARE_ALLOWED,
             when.IBOUND_IS_OPEN,
             when.SHIFTS_BUCKETS,
             when.ON_HOST,
-            when.PLAN_DOES_NOT_FIT,
         ),
         seconds=seconds_of_optimised_bounds,
         ends="answered",
@@ -77,30 +77,19 @@ SUM_PLANS: Rows = (
         "mini-buckets instead",
         "they bound the sum, as no plan fits",
         eliminate.largest_mini_buckets,
-        (when.NO_CHECKPOINT, when.MAY_BE_BOUNDED, when.IBOUND_IS_OPEN, when.PLAN_DOES_NOT_FIT),
+        (when.PLAN_DOES_NOT_FIT, when.NO_CHECKPOINT, when.MAY_BE_BOUNDED, when.IBOUND_IS_OPEN),
         ends="always",
         rows=PLAN_AND_RUN,
     ),
     RUN,
 )
 
-BOUNDS_COME_FIRST = (
-    when.NO_CHECKPOINT,
-    when.MAY_BE_BOUNDED,
-    when.ORDER_IS_OPEN,
-    when.NOT_SPARSE,
-    when.TABLES_CAN_BE_DENSE,
-    when.BOUNDS_ARE_QUICKER,
-)
-"""Conditions under which bounds come before the search for a good order."""
-
-ROWS: Rows = (
-    *BEGIN,
+BEFORE_ORDER: Rows = (
     Row(
         "first estimates of the sum",
         "bounds and the search for an order take longer, and a call that is ended early still answers",
         estimate.estimates,
-        (*BOUNDS_COME_FIRST, *ESTIMATES_STAND_BESIDE_BOUNDS, when.QUICK_ORDER_DOES_NOT_FIT),
+        (*ESTIMATES_STAND_BESIDE_BOUNDS, when.QUICK_ORDER_DOES_NOT_FIT),
         seconds=seconds_of_first_sum_estimates,
     ),
     Row(
@@ -108,7 +97,6 @@ ROWS: Rows = (
         "a longer search for an order would not make a plan fit, and takes their time",
         eliminate.sum_bounds,
         (
-            *BOUNDS_COME_FIRST,
             when.METHOD_IS_AUTO,
             when.IBOUND_IS_OPEN,
             when.DTYPE_IS_OPEN,
@@ -125,14 +113,33 @@ ROWS: Rows = (
         "quick bounds",
         "small mini-buckets bound a large sum before the search for a good order",
         eliminate.sum_bounds,
-        (*BOUNDS_COME_FIRST, when.IBOUND_IS_OPEN, when.DTYPE_IS_OPEN, when.SHIFTS_BUCKETS, when.ON_HOST),
+        (when.IBOUND_IS_OPEN, when.DTYPE_IS_OPEN, when.SHIFTS_BUCKETS, when.ON_HOST),
         seconds=QUICK_BOUNDS_SECONDS,
     ),
     Row(
         "quick bounds as asked",
         "small mini-buckets bound a large sum before the search for a good order",
         eliminate.quick_bounds,
-        (*BOUNDS_COME_FIRST, when.HAS_NO_BOUNDS),
+        (when.HAS_NO_BOUNDS,),
+    ),
+)
+"""Rows before the search for a good order."""
+
+ROWS: Rows = (
+    *BEGIN,
+    Row(
+        "before a plan is made",
+        "the search for an order and the plan may take longer than bounds, or be in vain",
+        conditions=(
+            when.NO_CHECKPOINT,
+            when.MAY_BE_BOUNDED,
+            when.ORDER_IS_OPEN,
+            when.NOT_SPARSE,
+            when.BOUNDS_ARE_QUICKER,
+            when.TABLES_CAN_BE_DENSE,
+        ),
+        ends="answered",
+        rows=BEFORE_ORDER,
     ),
     Row(
         "optimised mini-buckets",
