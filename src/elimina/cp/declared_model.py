@@ -417,9 +417,9 @@ class DeclaredModel(CopyableModel, DerivedConstraints, Displayed):
 
     def expression(self, x: Operand) -> Expression:
         """Return an expression of an operand, which may be a whole number."""
-        if isinstance(x, Condition):
-            return x.truth
-        return x if isinstance(x, Expression) else Expression(self, {}, whole(x, "an operand"))
+        if isinstance(x, Expression):
+            return x
+        return x.truth if isinstance(x, Condition) else Expression(self, {}, whole(x, "an operand"))
 
     def variable_of(self, x: Operand) -> Expression:
         """Return a variable that equals an expression, or the expression itself if it is a view of one variable."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping
 from typing import NoReturn, Protocol, SupportsIndex, TypeAlias
 
@@ -90,10 +89,10 @@ class Expression(Slotted):
         return self._terms
 
     def _plus(self, other: Operand, sign: int) -> Expression:
-        if isinstance(other, Condition):
-            other = other.truth
         if not isinstance(other, Expression):
-            return self._with((), self.constant + sign * whole(other, "an operand"))
+            if not isinstance(other, Condition):
+                return self._with((), self.constant + sign * whole(other, "an operand"))
+            other = other.truth
         if other.model is not self.model:
             raise InputError(f"{self} and {other} belong to different models: use variables of one model")
         added = [(var, sign * factor) for var, factor in other.terms.items()]
@@ -226,7 +225,7 @@ def _sign(number: int, is_later: bool) -> str:
     return "-" if number < 0 else ""
 
 
-class Condition(Slotted, ABC):
+class Condition(Slotted):
     """A constraint for `Model.add` that holds or not, and a Boolean wherever an expression may be.
 
     ``&``, ``|``, ``~``, ``^`` and `implies` of conditions and Booleans make conditions. As an operand of ``+``, ``-``,
@@ -245,10 +244,12 @@ class Condition(Slotted, ABC):
     def __init__(self) -> None:
         self._truth: Expression | None = None
 
+    # An abstract class would make each check of an operand's type take ten times as long.
+
     @property
-    @abstractmethod
     def model(self) -> ExpressionModel:
         """Model of the variables."""
+        raise NotImplementedError
 
     @property
     def truth(self) -> Expression:
@@ -261,8 +262,8 @@ class Condition(Slotted, ABC):
         """Return the condition that this one does not hold, or the other one holds."""
         return Combination("or", (~self, other))
 
-    @abstractmethod
-    def __invert__(self) -> Condition: ...
+    def __invert__(self) -> Condition:
+        raise NotImplementedError
 
     def __and__(self, other: Operand) -> Combination:
         return Combination("and", (self, other))
