@@ -25,7 +25,7 @@ from elimina.model.model import Model
 from elimina.model.table import Ends
 from elimina.option_names import option
 from elimina.planning.devices import device_name
-from elimina.planning.mini_buckets import MAX_IBOUND
+from elimina.planning.option_values import MAX_IBOUND
 from elimina.planning.options import MAX_THREADS
 from elimina.problem.merging import BEST
 from elimina.problem.preparation import prepare

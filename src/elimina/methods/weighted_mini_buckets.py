@@ -22,7 +22,7 @@ from elimina.methods.mini_buckets import add_seconds, mini_bucket_statistics, ru
 from elimina.methods.search_state import Listener
 from elimina.methods.summation import summation_does_not_fit, with_observed
 from elimina.model.model import Model
-from elimina.planning.mini_buckets import IBound
+from elimina.planning.option_values import IBound
 from elimina.planning.options import Options
 from elimina.planning.order import Method, find_order
 from elimina.planning.ordering import elimination_order

@@ -5,11 +5,12 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from elimina.planning.machine import EXPONENTIAL, Machine
+from elimina.planning.option_values import IBound
 from elimina.planning.plan import Plan
 from elimina.planning.planner import Elimination, Relaxation, make_plan, planning_bytes
 from elimina.planning.record import AXIS_WORDS, HEADER, TABLE_STRIDES
@@ -24,12 +25,6 @@ _MATCHING_PASSES = 2.5
 
 _MATCHING_RECORDS = 5
 """Bytes of records with moment matching, for each byte without it (509_VAC: 8.4 MiB, and 1.5 MiB)."""
-
-IBound = int | Literal["auto"]
-"""Largest number of variables of a message; ``auto``: as many as memory (and time) allow."""
-
-MAX_IBOUND = 2**31 - 1
-"""Largest i-bound of the core, above any number of variables."""
 
 
 def make_bounded_plan(

@@ -6,18 +6,23 @@ import math
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence, Set
-from typing import Any, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
 from elimina import arguments
 from elimina.errors import InputError
 from elimina.planning.devices import device_name
-from elimina.planning.mini_buckets import MAX_IBOUND
 from elimina.planning.order import Method
 
 DTYPES = ("int16", "int32", "int64", "float32", "float64", "uint64")
 """Number types of tables."""
+
+IBound = int | Literal["auto"]
+"""Largest number of variables of a message; ``auto``: as many as memory (and time) allow."""
+
+MAX_IBOUND = 2**31 - 1
+"""Largest i-bound of the core, above any number of variables."""
 
 MAX_ORDER_SECONDS = 1e9
 """Limit of the search for an order: about 30 years, within the range of the core's clock."""

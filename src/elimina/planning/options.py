@@ -14,8 +14,7 @@ from elimina.errors import InputError
 from elimina.model.states import Evidence
 from elimina.planning import option_values as values
 from elimina.planning.devices import gpu_numbers
-from elimina.planning.mini_buckets import IBound
-from elimina.planning.option_values import Values, joined
+from elimina.planning.option_values import IBound, Values, joined
 from elimina.planning.order import MAX_SEED, Method
 from elimina.planning.plan import Plan
 from elimina.planning.solve_methods import METHODS, SOLVE_METHODS, OptimumMethod, SolveMethod

@@ -18,7 +18,7 @@ from elimina.model.states import Evidence
 from elimina.number_texts import bytes_text, count_text, seconds_text
 from elimina.option_names import option
 from elimina.planning.machine import BOUNDED_TABLE_SECONDS
-from elimina.planning.mini_buckets import IBound
+from elimina.planning.option_values import IBound
 from elimina.planning.options import Options
 from elimina.planning.order import Order
 from elimina.planning.ordering import is_settled, quick_order, rough_order
