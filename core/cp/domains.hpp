@@ -127,19 +127,12 @@ class Domains {
   // for a value `base + k` of x.
   std::uint64_t row_word(View x, Value base) const {
     const Domain& d = domains_[x.var];
-    return x.scale == 1 && d.row != kNoRow ? shifted(d, base - x.offset - d.base) : listed_word(x, base);
+    return x.scale == 1 && d.row != kNoRow ? row_bits(d, base - x.offset - d.base) : listed_word(x, base);
   }
   bool meets(View x, Value base, std::span<const std::uint64_t> words) const;
 
-  // Loops over thousands of variables prefetch some steps ahead: first the domain, then the word of its row that holds
-  // `value`.
+  // Loops over thousands of variables prefetch domains some steps ahead.
   void prefetch(View x) const { __builtin_prefetch(&domains_[x.var]); }
-  void prefetch(View x, Value value) const {
-    const Domain& d = domains_[x.var];
-    if (d.row == kNoRow || x.scale != 1) return;
-    const Value bit = value - x.offset - d.base;
-    if (bit >= 0) __builtin_prefetch(rows_.data() + d.row + bit / 64);
-  }
 
   // Variables that changed since the last `forget`, and the events of each.
   std::span<const int> changed() const { return changed_; }
@@ -212,21 +205,19 @@ class Domains {
   static std::uint64_t from_bit(std::size_t bit) { return ~std::uint64_t{0} << (bit % 64); }
   static std::uint64_t to_bit(std::size_t bit) { return ~std::uint64_t{0} >> (63 - bit % 64); }
 
-  // Word i of the row, without bits beyond the bounds.
-  std::uint64_t word(const Domain& d, Value i) const {
-    const std::size_t first = bit_of(d.base, d.lo), last = bit_of(d.base, d.hi);
-    if (i < static_cast<Value>(first / 64) || i > static_cast<Value>(last / 64)) return 0;
-    std::uint64_t word = rows_[d.row + static_cast<std::size_t>(i)];
-    if (i == static_cast<Value>(first / 64)) word &= from_bit(first);
-    if (i == static_cast<Value>(last / 64)) word &= to_bit(last);
-    return word;
-  }
-
-  // 64 bits of the row from a bit on, which may lie before the row.
-  std::uint64_t shifted(const Domain& d, Value bit) const {
+  // 64 bits of the row from a bit on, which may lie before the row; bits beyond the bounds are 0.
+  std::uint64_t row_bits(const Domain& d, Value bit) const {
+    const Value least = d.lo - d.base - bit, last = d.hi - d.base - bit;  // bits of the bounds
+    if (last < 0 || least > 63) return 0;
+    const std::uint64_t* const words = rows_.data() + d.row;
     const Value at = bit >> 6;
-    const int bits = static_cast<int>(bit & 63);
-    return bits ? word(d, at) >> bits | word(d, at + 1) << (64 - bits) : word(d, at);
+    const int shift = static_cast<int>(bit & 63);
+    // A word is read only if it has bits within the bounds.
+    std::uint64_t bits = least < 64 - shift ? words[at] >> shift : 0;
+    if (shift && last >= 64 - shift) bits |= words[at + 1] << (64 - shift);
+    if (least > 0) bits &= ~std::uint64_t{0} << least;
+    if (last < 63) bits &= ~std::uint64_t{0} >> (63 - last);
+    return bits;
   }
 
   std::uint64_t listed_word(View x, Value base) const;
@@ -243,7 +234,7 @@ class Domains {
       const std::size_t row = d.row + static_cast<std::size_t>(at);
       from = std::clamp<Value>(static_cast<Value>(bit_of(d.base, d.lo) / 64) + 1 - at, first, last + 1);
       to = std::clamp<Value>(static_cast<Value>(bit_of(d.base, d.hi) / 64) - 1 - (bits > 0) - at, from - 1, last);
-      for (Value i = first; i < from; ++i) f(i, shifted(d, bit + i * 64));
+      for (Value i = first; i < from; ++i) f(i, row_bits(d, bit + i * 64));
       for (Value i = from; i <= to; ++i) {
         const std::uint64_t* const words = rows_.data() + (row + static_cast<std::size_t>(i));
         f(i, bits ? words[0] >> bits | words[1] << (64 - bits) : words[0]);
@@ -257,7 +248,7 @@ class Domains {
   void each_bit(View x, F f) const {
     const Value first = domains_[x.var].lo, last = domains_[x.var].hi, base = domains_[x.var].base;
     for (Value at = (first - base) >> 6; at <= (last - base) >> 6; ++at)
-      for (std::uint64_t bits = word(domains_[x.var], at); bits; bits &= bits - 1)
+      for (std::uint64_t bits = row_bits(domains_[x.var], at * 64); bits; bits &= bits - 1)
         f(base + at * 64 + std::countr_zero(bits) + x.offset);
   }
 

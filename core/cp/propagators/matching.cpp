@@ -8,8 +8,8 @@ namespace elimina::cp {
 
 namespace {
 
-// Prefetch distances of loops, for a domain and for a word of its row.
-constexpr std::size_t kFar = 16, kNear = 8;
+// Iterations by which loops prefetch domains. To prefetch words of their rows, too, takes more time than it saves.
+constexpr std::size_t kAhead = 16;
 
 constexpr Value kMostMatrixWords = Value{1} << 25, kWidest = Value{1} << 20;
 
@@ -102,8 +102,7 @@ bool Matching::prepare(Engine& engine) {
   const Domains& d = engine.domains();
   ++call_;
   for (std::size_t k = 0; k < touched.size(); ++k) {
-    if (k + kFar < touched.size()) d.prefetch(xs_[touched[k + kFar]]);
-    if (k + kNear < touched.size()) d.prefetch(xs_[touched[k + kNear]], base_ + match_[touched[k + kNear]]);
+    if (k + kAhead < touched.size()) d.prefetch(xs_[touched[k + kAhead]]);
     const int i = touched[k];
     if (match_[i] >= 0 && !d.has(xs_[i], base_ + match_[i])) release(i);
   }
@@ -270,13 +269,11 @@ void Matching::close(Engine& engine, const Subset& subset, const Word* values) {
 // Finds the first component: the variables with a path to free values, else the component of one that reaches all.
 void Matching::find_core(const Domains& d, const Subset& subset) {
   rest_.assign(order_.begin() + subset.first, order_.begin() + subset.last);
-  core_.clear();
   Word* members = members_.data();
   std::copy(free_.begin() + subset.from, free_.begin() + subset.to, members + subset.from);
   if (std::any_of(members + subset.from, members + subset.to, [](Word w) { return w != 0; })) gather(d, subset);
-  if (!core_.empty()) return;
+  if (rest_.size() < subset.size()) return;
   if (!reaches_all(d, subset.largest, subset)) return;
-  core_.push_back(subset.largest);
   add(members, static_cast<std::size_t>(match_[subset.largest]));
   std::erase(rest_, subset.largest);
   gather(d, subset);
@@ -287,23 +284,19 @@ void Matching::gather(const Domains& d, const Subset& subset) {
   constexpr int kRounds = 4;
   const std::span<const Word> members{members_.data() + subset.from, subset.to - subset.from};
   const Value base = base_ + static_cast<Value>(subset.from * 64);
-  const auto word = std::find_if(members.begin(), members.end(), [](Word w) { return w != 0; }) - members.begin();
-  const Value likely = base + static_cast<Value>(word * 64);
   for (int round = 0; round < kRounds && !rest_.empty(); ++round) {
     std::size_t remaining = 0;
     for (std::size_t k = 0; k < rest_.size(); ++k) {
-      if (k + kFar < rest_.size()) d.prefetch(xs_[rest_[k + kFar]]);
-      if (k + kNear < rest_.size()) d.prefetch(xs_[rest_[k + kNear]], std::max(likely, d.lo(xs_[rest_[k + kNear]])));
+      if (k + kAhead < rest_.size()) d.prefetch(xs_[rest_[k + kAhead]]);
       const int i = rest_[k];
       if (!d.meets(xs_[i], base, members)) {
         rest_[remaining++] = i;
         continue;
       }
-      core_.push_back(i);
       add(members_.data(), static_cast<std::size_t>(match_[i]));
     }
     if (remaining == rest_.size()) return;
-    rest_.resize(remaining);
+    rest_.erase(rest_.begin() + static_cast<std::ptrdiff_t>(remaining), rest_.end());
   }
 }
 
@@ -334,8 +327,7 @@ void Matching::close_core(Engine& engine, const Subset& subset) {
     if (!closed_[w]) continue;
     const Value base = base_ + static_cast<Value>(w * 64);
     for (std::size_t p = fill_; p < subset.last && alive_; ++p) {
-      if (p + kFar < subset.last) d.prefetch(xs_[order_[p + kFar]]);
-      if (p + kNear < subset.last) d.prefetch(xs_[order_[p + kNear]], base);
+      if (p + kAhead < subset.last) d.prefetch(xs_[order_[p + kAhead]]);
       const int i = order_[p];
       const Word words = loaded_[i] == call_ ? row(i)[w] : d.row_word(xs_[i], base);
       if (const Word lost = words & closed_[w]) alive_ = remove(d, i, w, lost);
@@ -363,9 +355,7 @@ bool Matching::settle(Engine& engine, const Subset& subset, std::span<different:
   if (fill_ < subset.last) start_here(engine);
   Domains& d = engine.domains();
   for (std::size_t k = 0; k < losses.size(); ++k) {
-    if (k + kFar < losses.size()) d.prefetch(xs_[losses[k + kFar].member]);
-    if (k + kNear < losses.size())
-      d.prefetch(xs_[losses[k + kNear].member], base_ + static_cast<Value>(64 * losses[k + kNear].word));
+    if (k + kAhead < losses.size()) d.prefetch(xs_[losses[k + kAhead].member]);
     if (!remove(d, static_cast<int>(losses[k].member), losses[k].word, losses[k].values)) return false;
   }
   return true;

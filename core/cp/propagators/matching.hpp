@@ -113,9 +113,9 @@ class Matching final : public Propagator {
   // State of one augmentation or one search for components, whose nodes are values.
   Components components_;
   std::vector<int> parent_, queue_;
-  std::vector<Word> members_;     // values of the core
-  std::vector<Word> closed_;      // values of complete components
-  std::vector<int> core_, rest_;  // variables known to be in the core, and the others
+  std::vector<Word> members_;  // values of the core
+  std::vector<Word> closed_;   // values of complete components
+  std::vector<int> rest_;      // variables that are not known to be in the core
   std::size_t fill_ = 0;
   bool alive_ = true;
 };
