@@ -6,6 +6,7 @@
 
 #include "cases/passes.hpp"
 #include "order/greedy.hpp"
+#include "order/reduce.hpp"
 
 namespace elimina {
 namespace {

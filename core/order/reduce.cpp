@@ -1,10 +1,10 @@
-// Reductions before the search (Bodlaender, Koster, van den Eijkhof, 2005), with domain sizes as weights.
+// Reductions by Bodlaender, Koster and van den Eijkhof (2005), with domain sizes as weights.
+#include "order/reduce.hpp"
+
 #include <algorithm>
 #include <deque>
 #include <queue>
 #include <utility>
-
-#include "order/greedy.hpp"
 
 namespace elimina::order {
 namespace {

@@ -12,6 +12,7 @@
 
 #include "order/anneal.hpp"
 #include "order/exact.hpp"
+#include "order/reduce.hpp"
 
 namespace elimina::order {
 namespace {
