@@ -13,7 +13,7 @@ import re
 import reprlib
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeGuard, TypeVar
 
 import numpy as np
 
@@ -110,7 +110,7 @@ def names_like(name: str, existing: Iterable[str]) -> str:
     by_folded: dict[str, str] = {}
     for other in existing:
         by_folded.setdefault(other.casefold(), other)
-    matches = get_close_matches(name.casefold(), by_folded, n=3)
+    matches = get_close_matches(str(name).casefold(), by_folded, n=3)
     if matches:
         return f"; close to it: {', '.join(repr(by_folded[match]) for match in matches)}"
     names = [repr(other) for other in by_folded.values()]
@@ -151,11 +151,15 @@ def value_in(assignment: Mapping[int, int] | Sequence[int], variable: int, size:
 
     Raises:
         InputError: The value is missing, or not an integer from 0 to ``size - 1``.
+        TypeError: The assignment is neither a mapping nor a sequence.
     """
     try:
         value = assignment[variable]
     except LookupError:
         raise InputError(f"the assignment has no value of variable {variable}") from None
+    except TypeError:
+        taken = "a mapping from variables to values, by index, or a sequence of values"
+        raise wrong_type("assignment", assignment, taken) from None
     if not isinstance(value, int | np.integer) or not 0 <= value < size:
         raise InputError(f"variable {variable} has the values 0 to {size - 1}, not {shown(value)}")
     return int(value)
@@ -368,6 +372,22 @@ def function(name: str, argument: Callable[..., Any] | None) -> None:
     """
     if argument is not None and not callable(argument):
         raise wrong_type(name, argument, "a function, or None")
+
+
+def is_iterable(argument: Any) -> TypeGuard[Iterable[Any]]:
+    """Return whether a value has elements: an array without axes has none, although its type can be iterated over."""
+    return isinstance(argument, Iterable) and getattr(argument, "ndim", 1) != 0
+
+
+def elements(name: str, argument: Any, taken: str) -> list[Any]:
+    """Return the elements of an iterable as a list; text has none.
+
+    Raises:
+        TypeError: The argument is text, or not iterable.
+    """
+    if isinstance(argument, str | bytes) or not is_iterable(argument):
+        raise wrong_type(name, argument, taken)
+    return list(argument)
 
 
 def check_mapping(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import random
+import re
 import resource
 from collections.abc import Iterator
 from pathlib import Path
@@ -123,6 +124,85 @@ CALLS = (
         "xs()[0] * @",
         "xs()[0] <= @",
     ),
+    *("network[@]", "network.find(@)", "network.score(@)", "network.terms(@)"),
+    *("network.states_at(@)", "network.indices_of(@)", "network.do(@)", "network.do({'x0': @})"),
+    *("network.ancestors(@)", "network.parents(@)", "network.children_of(@)", "network.markov_blanket(@)"),
+    *("network.is_d_separated(@, 'x1')", "network.is_d_separated('x0', 'x1', @)", "network.ends(@, 1)"),
+    *("Model.from_cpds(@)", "Model.from_cpds({'a': @})", "Model.from_cpds({('a', 'b'): [[1, 1], [0, 0]], 'b': @})"),
+    *(f"Model.from_cpds({{'a': [0.5, 0.5]}}, {name}=@)" for name in ("states", "name", "check")),
+    *("Model.from_cpds({'a': [0.5, 0.5]}, states={'a': @})", "Model.from_arrays([2], [([0], [1, 2])], children=@)"),
+    *("network.variables[0].state(@)", "network.variables[0].find(@)", "network.factors[1].at(@)"),
+    *("network.factors[1].over(@)", "network.factors[1].restrict(@)", "StateIndex(@)"),
+    *("io.convert_sense(costs, @)", "io.convert_sense(costs, 'probability', decimals=@)", "read_evidence(@, network)"),
+    *("io.convert_sense(costs, 'probability', scale=@)", "io.cases.cases_from_frame(@, network)"),
+    *("solve(network)[@]", "solve(network, 'mar').to_frame(@)", "report(network, @)", "report(@)"),
+    *(f"report(network, {name}=@)" for name in ("evidence", "query", "memory", "time_limit", "title", "options")),
+    *("viz.plot(@)", "viz.plot(network, @)", "viz.plot(network, evidence=@)"),
+    *(f"JunctionTree(network).{name}({{'x0': ['a']}}, @)" for name in ("map_batch", "predict", "predict_proba")),
+    *(f"JunctionTree(network).{name}(@)" for name in ("mpe_batch", "sample_batch", "fill", "log_likelihoods")),
+    *("JunctionTree(network).sample_batch({'x0': ['a']}, @)", "JunctionTree(network).conditional(@, ['x1'])"),
+    *("JunctionTree(network).conditional(['x0'], @)", "JunctionTree(network).batch({'x0': ['a']}, joints=@)"),
+    *("JunctionTree(network).batch({'x0': ['a']}, joints=[@])", "JunctionTree(network).update({'x0': @})"),
+    *("JunctionTree(network, evidence=@)"),
+    *("JunctionTree(network).joint(['x0', 'x1']).at(@)", "JunctionTree(network).joint(['x0', 'x1']).to_frame(@)"),
+    *("fit(@, {'x': [0, 1]})", "fit({'x': []}, @)", "fit({'x': @}, {'x': [0, 1]})", "fit({'x': []}, {'x': @})"),
+    *("fit({'x': []}, {'x': [0, 1]}, states=@)", "fit({'x': []}, {'x': [0, 1]}, states={'x': @})"),
+    *("fit(markov, [0, 1])", "fit(markov, @)", "fit(markov, [0, 1], lengths=@)", "fit(markov, [0, 1], prior=@)"),
+    *("DynamicModel(@, network)", "DynamicModel(network, @)", "DynamicModel.from_cpds(@, {})"),
+    *("DynamicModel.from_cpds({'a': [0.5, 0.5]}, @)", "DynamicModel.from_cpds({'a': [1]}, {}, states=@)"),
+    *("DynamicModel.hidden_markov(@, [[1]])", "DynamicModel.hidden_markov([1], @)"),
+    *(f"DynamicModel.hidden_markov([1], [[1]], [[1]], {name}=@)" for name in ("states", "symbols")),
+    *("DynamicModel.hidden_markov([1], [[1]], @)", "markov.unroll(@)", "markov.predict([0, 1], @)"),
+    *(f"markov.{name}(@)" for name in ("filter", "smooth", "viterbi", "log_likelihood", "sequences_of")),
+    *(f"markov.smooth([0, 1], {name}=@)" for name in ("variables", "lengths", "device", "memory", "options")),
+    *("markov.filter({'symbol': @})", "list(markov.stream(@))", "list(markov.stream([0], @))"),
+    *(
+        "OnlineFilter(@)",
+        "OnlineFilter(markov, @)",
+        "OnlineFilter(markov).update(@)",
+    ),
+    *(
+        "InfluenceDiagram(@, [], [], {}, {})",
+        "InfluenceDiagram([], [], [], @, {})",
+        "InfluenceDiagram([], [], [], {}, @)",
+    ),
+    *("diagram(chance=@)", "diagram(chance={'c': @})", "diagram(decisions=@)", "diagram(decisions={'d': @})"),
+    *(
+        "diagram(utilities=@)",
+        "diagram(utilities={('u', 'd'): @})",
+        "diagram(states=@)",
+    ),
+    *(f"diagram().solve({name}=@)" for name in ("evidence", "policies", "restarts", "seed", "time_limit", "options")),
+    *("diagram().solve(policies={'d': @})", "diagram().observation_gains(@)", "diagram().with_policies(@)"),
+    *("diagram().observation_gains('d', @)", "InfluenceDiagram.read(@)", "diagram().with_policies({'d': @})"),
+    *("problem().hint(@)", "problem().bounds(@)", "problem().domain(@)", "problem().holds(@)", "problem().post(@)"),
+    *(
+        "problem().propagated(time_limit=@)",
+        "problem().conflict(time_limit=@)",
+        "list(problem().solutions(time_limit=@))",
+    ),
+    *(
+        "problem().post('int_eq', @, 1)",
+        "given(lambda m, xs: m.table(xs, [@]))",
+        "given(lambda m, xs: m.add(xs[0], iff=@))",
+    ),
+    *("given(lambda m, xs: m.subcircuit(@))", "given(lambda m, xs: m.value_precede(@, xs))"),
+    *("given(lambda m, xs: m.no_overlap(xs, @))", "given(lambda m, xs: m.no_overlap(xs, [1, 1], transition_times=@))"),
+    *("given(lambda m, xs: m.no_overlap_2d(xs, xs, @, [1, 1]))", "given(lambda m, xs: m.reservoir(xs, @, 0, 1))"),
+    *("given(lambda m, xs: m.reservoir(xs, [1, 1], 0, @))", "given(lambda m, xs: m.interval_var(@, 1))"),
+    *(
+        "given(lambda m, xs: m.arg_max(@))",
+        "given(lambda m, xs: m.sort(@))",
+        "given(lambda m, xs: m.distinct_values(@))",
+    ),
+    *(
+        "given(lambda m, xs: m.any_of(@))",
+        "given(lambda m, xs: m.all_of(@))",
+        "xs()[0] // @",
+        "xs()[0] % @",
+        "xs()[0] ** @",
+    ),
+    *("given(lambda m, xs: m.cost_regular(xs, [{0: 0, 1: 0}], 0, [0], @))", "@ + xs()[0]", "xs()[0] == @"),
 )
 """Calls, with @ for the argument."""
 
@@ -131,8 +211,10 @@ from math import inf, nan
 from pathlib import Path
 import numpy as np
 from itertools import islice
-from elimina import FitOptions, JunctionTree, Model, Options, Table, Variable, cp, fit, iterate_best, plan, read, sample
-from elimina import solve, write
+from elimina import DynamicModel, FitOptions, InfluenceDiagram, JunctionTree, Model, OnlineFilter, Options, StateIndex
+from elimina import Table, Variable, cp, fit, io, iterate_best, plan, read, read_evidence, report, sample
+from elimina import solve, viz, write
+import elimina.io.cases
 costs = Model.from_arrays([2, 3], [([0, 1], [[1, 2, 3], [3, 2, 1]])])
 network = Model(
     [Variable('x0', 2, ['a', 'b']), Variable('x1', 2)],
@@ -149,7 +231,14 @@ def problem():
     return model
 def xs():
     return cp.Model().int_vars(2, 0, 1)
+markov = DynamicModel.hidden_markov([0.5, 0.5], [[0.7, 0.3], [0.2, 0.8]], [[0.9, 0.1], [0.2, 0.8]])
+def diagram(**changes):
+    tables = {'chance': {'c': [0.5, 0.5]}, 'decisions': {'d': ['c']}, 'utilities': {('u', 'd'): [1, 2]}}
+    return InfluenceDiagram.from_tables(**{**tables, 'states': {'d': 2}, **changes})
 """
+_SAYS_WHAT_IS_TAKEN = re.compile(r"\btakes?\b|\bexpected\b")
+"""Words of each TypeError that elimina raises itself."""
+
 SPARE = 4 << 30
 """Bytes of address space that a call may take."""
 
@@ -180,6 +269,8 @@ def check(case: Case) -> None:
         argument = where.rstrip("=( [").rpartition(",")[2].rpartition("(")[2].strip() if where.endswith("=") else ""
         if argument not in str(error):
             raise Defect(f"a TypeError that does not name {argument!r}: {error}") from error
+        if not _SAYS_WHAT_IS_TAKEN.search(str(error)):
+            raise Defect(f"a TypeError of Python's own, which does not say what is taken: {error}") from error
     finally:
         resource.setrlimit(resource.RLIMIT_AS, before)
 

@@ -266,3 +266,12 @@ def test_networks_of_pyagrum_that_do_not_repeat(text, error, match):
     gum = installed("pyagrum")
     with pytest.raises(error, match=match):
         DynamicModel.from_pyagrum(gum.fastBN(text))
+
+
+@pytest.mark.parametrize("count", [2**33, 2**62])
+def test_slices_that_no_memory_holds_are_refused_at_once(count):
+    model = DynamicModel.hidden_markov([0.5, 0.5], MOVES, [[0.9, 0.1], [0.2, 0.8]])
+    with pytest.raises(elimina.MemoryLimitError, match=r"the network of .* slices takes about .* are left"):
+        model.unroll(count)
+    with pytest.raises(elimina.MemoryLimitError, match=r"the posteriors of .* slices take .* may be used"):
+        model.predict([0, 1], count)

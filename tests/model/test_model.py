@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from fractions import Fraction
 from itertools import pairwise
 
@@ -355,3 +356,24 @@ def test_cycles_of_random_parents(seed, count):
         assert all(graph.has_edge(parent, child) for child, parent in pairwise(named))
     else:
         assert networkx.is_directed_acyclic_graph(graph)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda model: model.states_at([-1, 0]), InputError, "the index of a state of variable 'a' is -1"),
+        (lambda model: model.states_at([0, 3]), InputError, "the index of a state of variable 'b' is 3"),
+        (lambda model: model.states_at([0]), InputError, "indices has 1 elements, and the model has 2 variables"),
+        (lambda model: model.states_at(3), TypeError, "indices is 3 (int); it takes a sequence"),
+        (lambda model: model.states_at(["x", 0]), TypeError, "it takes an integer"),
+        (lambda model: model["a"].state(2), InputError, "it must be from 0 to 1"),
+        (lambda model: model.indices_of(None), TypeError, "assignment is None; it takes a mapping"),
+        (lambda model: model.factors[0].at(None), TypeError, "assignment is None; it takes a mapping"),
+        (lambda model: model.factors[0].restrict([0]), TypeError, "fixed is [0] (list); it takes a mapping"),
+    ],
+)
+def test_wrong_indices_and_assignments_are_named(call, error, text):
+    """An index of -1 would count from the end, and one of 3 would be a state that the variable does not have."""
+    model = Model.from_arrays({"a": ["x", "y"], "b": 3}, [(("a", "b"), np.zeros((2, 3)))])
+    with pytest.raises(error, match=re.escape(text)):
+        call(model)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from elimina._core import cp_falls_without_end, cp_variables_beyond_limits
-from elimina.arguments import choice, shown, wrong_type
+from elimina.arguments import choice, is_iterable, shown, wrong_type
 from elimina.cp.branching import SearchRule
 from elimina.cp.copies import CopyableModel
 from elimina.cp.decompositions import DECOMPOSITIONS
@@ -91,7 +91,7 @@ class DeclaredModel(CopyableModel, DerivedConstraints, Displayed):
             InputError: There is no value, or one beyond 2^52, or another variable has the name.
         """
         if isinstance(lo, Iterable):
-            values = tuple(sorted({whole(x, "a value of a variable") for x in lo}))
+            values = tuple(sorted({whole(x, "a value of a variable") for x in several(lo, "int_var")}))
             if hi is not None:
                 raise InputError("int_var gets two bounds, or the values alone")
             if not values:
@@ -323,7 +323,7 @@ class DeclaredModel(CopyableModel, DerivedConstraints, Displayed):
         """Return the sum of expressions, in one step: Python's ``sum`` takes long for thousands."""
         terms: dict[int, int] = {}
         constant = 0
-        for x in map(self.expression, xs):
+        for x in map(self.expression, several(xs, "sum")):
             self._check(x)
             constant += x.constant
             for var, factor in x.terms.items():
@@ -354,7 +354,8 @@ class DeclaredModel(CopyableModel, DerivedConstraints, Displayed):
         self._aim(objective, -1)
 
     def _aim(self, objective: Operand | Iterable[Operand], sign: int) -> None:
-        expressions = [self.expression(x) for x in (objective if isinstance(objective, Iterable) else [objective])]
+        listed = several(objective, "an objective") if isinstance(objective, Iterable) else [objective]
+        expressions = [self.expression(x) for x in listed]
         if not expressions:
             raise InputError("there is no objective in the list: give at least one")
         for expression in expressions:
@@ -454,7 +455,7 @@ class DeclaredModel(CopyableModel, DerivedConstraints, Displayed):
     def _argument(self, argument: Any) -> Numbers:
         if isinstance(argument, Expression | Condition):
             return self._view(argument)
-        if isinstance(argument, Sequence | np.ndarray) and not isinstance(argument, str):
+        if isinstance(argument, Sequence | np.ndarray) and not isinstance(argument, str) and is_iterable(argument):
             if not is_of_numbers(argument) and any(isinstance(x, Expression | Condition) for x in argument):
                 return self._views(argument)
             return whole_array(argument)

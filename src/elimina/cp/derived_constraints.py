@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
+from elimina.arguments import check_mapping
 from elimina.cp.expressions import Expression, Operand
 from elimina.cp.global_constraints import GlobalConstraints, checked_automaton
 from elimina.cp.operands import MAX_INTEGER, several, whole
@@ -178,6 +179,7 @@ class DerivedConstraints(GlobalConstraints):
             )
         rows, prices = [], []
         for state, (moves, prices_of_state) in enumerate(zip(transitions, costs, strict=True)):
+            check_mapping(f"costs[{state}]", prices_of_state, "a mapping from symbols to costs")
             for symbol, following in moves.items():
                 if symbol not in prices_of_state:
                     raise InputError(f"cost_regular: the transition of state {state} by {symbol} has no cost")

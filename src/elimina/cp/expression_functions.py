@@ -162,7 +162,7 @@ class ExpressionFunctions(ABC):
         """
         if isinstance(index, tuple):
             items, index = self._row_major(items, index)
-        items = items if isinstance(items, np.ndarray) else several(items, "element")
+        items = items if isinstance(items, np.ndarray) and items.ndim else several(items, "element")
         if not len(items):
             raise InputError("element: there are no items")
         of_variables = not isinstance(items, np.ndarray) and any(isinstance(x, Expression | Condition) for x in items)

@@ -310,6 +310,8 @@ def states_in_frame(frame: Any, names: Sequence[str]) -> dict[str, list[State]]:
             column = []
         categories = getattr(getattr(column, "cat", None), "categories", None)
         cells = column if categories is None else categories
+        if isinstance(cells, str | bytes) or not arguments.is_iterable(cells):
+            raise arguments.wrong_type(f"column {name!r}", cells, "a sequence of states")
         if hasattr(cells, "to_list"):
             cells = cells.to_list()
         distinct = dict.fromkeys(native(cell) for cell in cells if not is_missing(cell) and isinstance(cell, Hashable))
@@ -317,7 +319,8 @@ def states_in_frame(frame: Any, names: Sequence[str]) -> dict[str, list[State]]:
             raise InputError(
                 f"column {name!r} is missing or empty, so its states are unknown: give them, states={{{name!r}: [...]}}"
             )
-        is_sorted = categories is None and len(set(map(type, distinct))) == 1
+        types = set(map(type, distinct))
+        is_sorted = categories is None and len(types) == 1 and issubclass(types.pop(), str | int | float)
         states[name] = sorted(distinct) if is_sorted else list(distinct)
     return states
 

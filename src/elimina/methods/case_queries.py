@@ -82,7 +82,8 @@ class CaseQueries(CompiledTree):
         observed, model = self._observed_cases(cases, indices, ignore_extra)
         columns, values = observed.columns, observed.values
         asked = None if names is None else tuple(dict.fromkeys(variable_indices(self.model, names, "names")))
-        families = tuple(self._joint_scope(scope) for scope in joints)
+        scopes = arguments.elements("joints", joints, "a sequence of sets of variables, such as [['a', 'b']]")
+        families = tuple(self._joint_scope(scope) for scope in scopes)
         if families:
             model = self._with_joints(model, families)
         if asked is not None and is_rewritten(model):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import sys
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -324,13 +325,14 @@ class DynamicModel(DynamicNetwork, Displayed):
 
         Raises:
             ImpossibleEvidenceError: See ``filter``.
-            InputError: See ``filter``; or ``steps`` is negative.
+            InputError: See ``filter``; or ``steps`` is negative, or beyond the integers of the machine.
             MemoryLimitError: See ``filter``.
             TypeError: See ``filter``.
         """
-        steps = arguments.integer("steps", steps, 0)
+        steps = arguments.integer("steps", steps, 0, sys.maxsize)
         sequences, chosen = self.sequences_of(observations, lengths), options_of(options, device, memory)
         asked = range(len(self.variables)) if variables is None else self._indices(variables)
+        self._check_posteriors(len(sequences.codes) + steps * (len(sequences.starts) - 1), asked, chosen)
         extended = sequences.extended(steps)
         answer = self._collect(extended, asked, chosen, is_smoothed=False, culprits=sequences)
         rows = np.flatnonzero(extended.is_added(steps))
@@ -410,7 +412,7 @@ class DynamicModel(DynamicNetwork, Displayed):
         """
         # Iterating over a mapping or a data frame would yield names instead of observations.
         is_table = isinstance(observations, str | Mapping) or hasattr(observations, "columns")
-        if is_table or not isinstance(observations, Iterable):
+        if is_table or not arguments.is_iterable(observations):
             taken = "an iterable of the observations of each slice, such as frame.to_dict('records')"
             raise arguments.wrong_type("observations", observations, taken)
         filtering = OnlineFilter(self, variables, device=device, memory=memory, options=options)
@@ -466,12 +468,7 @@ class DynamicModel(DynamicNetwork, Displayed):
         else:
             asked = self._indices(variables)
         checked, count = _checked(options), len(sequences.codes)
-        needed = count * (8 * sum(self.variables[v].size for v in asked) + _BYTES_PER_SLICE)
-        if needed > (room := host_memory(checked)):
-            raise MemoryLimitError(
-                f"the posteriors of {count:,} slices take {bytes_text(needed)}, and {bytes_text(room)} may be used: "
-                "ask for fewer variables, or read them one slice at a time (DynamicModel.stream)"
-            )
+        needed = self._check_posteriors(count, asked, checked)
         totals = np.zeros(count)
         shares: dict[int, Floats] = {}
         with self._lock:
@@ -488,6 +485,21 @@ class DynamicModel(DynamicNetwork, Displayed):
         posteriors = Posteriors(named, totals / math.log(10), variables_asked, sequences.labels)
         posteriors.mark_impossible(np.repeat(np.isneginf(sums), np.diff(sequences.starts)))
         return posteriors
+
+    def _check_posteriors(self, count: int, asked: Sequence[int], options: Options) -> int:
+        """Return the bytes that the posteriors of some variables in a number of slices take.
+
+        Raises:
+            MemoryLimitError: There is no room for them.
+        """
+        needed = count * (8 * sum(self.variables[v].size for v in asked) + _BYTES_PER_SLICE)
+        if needed > (room := host_memory(options)):
+            raise MemoryLimitError(
+                f"the posteriors of {count:,} slices take {bytes_text(needed)}, and "
+                f"{bytes_text(room)} may be used: ask for fewer variables, or read them one slice at a time "
+                "(DynamicModel.stream)"
+            )
+        return needed
 
     def _impossible(self, sequences: Sequences, number: int, options: Options) -> ImpossibleEvidenceError:
         """Return the error about a sequence of probability 0; it names the first impossible slice."""

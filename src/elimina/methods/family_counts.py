@@ -58,13 +58,9 @@ class Families(NamedTuple):
         leaders = list(range(len(model.factors)))
         grouped: set[int] = set()
         accepted = "groups of variables, such as [['a', 'b'], ['c', 'd']]"
-        if isinstance(tied, str | Mapping):
+        if isinstance(tied, Mapping):
             raise arguments.wrong_type("tied", tied, accepted)
-        try:
-            groups = list(tied)
-        except TypeError:  # an array without axes is iterable by its type only
-            raise arguments.wrong_type("tied", tied, accepted) from None
-        for group in groups:
+        for group in arguments.elements("tied", tied, accepted):
             children = variable_indices(model, group, "a group of tied")
             for child in children:
                 if child in grouped:

@@ -367,9 +367,8 @@ def _starts(lengths: Any, count: int) -> NDArray[np.int64]:
     """
     if lengths is None:
         return np.array([0, count], dtype=np.int64)
-    if isinstance(lengths, str) or not isinstance(lengths, Iterable):
-        raise arguments.wrong_type("lengths", lengths, "a sequence with the number of slices of each sequence")
-    numbers = [arguments.integer(f"lengths[{n}]", length, 0) for n, length in enumerate(lengths)]
+    listed = arguments.elements("lengths", lengths, "a sequence with the number of slices of each sequence")
+    numbers = [arguments.integer(f"lengths[{n}]", length, 0) for n, length in enumerate(listed)]
     if sum(numbers) != count:
         raise InputError(f"lengths sum to {sum(numbers):,}, and the observations have {count:,} slices")
     return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(np.array(numbers, dtype=np.int64))])

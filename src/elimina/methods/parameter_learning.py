@@ -204,6 +204,8 @@ def fitted_network(
                 "states are for parents by name, and the network of this structure has states: omit states"
             )
         return model
+    if states is not None:
+        arguments.check_mapping("states", states, "a mapping from variables to states, or to their numbers")
     names = [name for name in listed_parents(structure) if name not in (states or {})]
     if names and isinstance(frame, str | os.PathLike):
         raise InputError(f"the states of {names[0]!r} are unknown: give them, states={{{names[0]!r}: [...]}}")

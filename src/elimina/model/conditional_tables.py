@@ -69,6 +69,7 @@ def network_of(cpds: Any, states: Any, *, check: bool) -> Network:
         InputError: A parent has no distribution, the states of a variable are unknown or contradictory, or a table does
             not fit the states.
     """
+    check = arguments.flag("check", check)
     families = _families(cpds)
     for family in families.values():
         orphan = next((name for name in family.names if name not in families), None)

@@ -177,9 +177,9 @@ class DecisionNetwork(Displayed):
             InputError: The states of a decision are missing, a name is unknown, or the class refuses the parts.
         """
         _check_mappings(chance=chance, decisions=decisions, utilities=utilities, states=states)
-        missing = next((decision for decision in decisions if decision not in states), None)
-        if missing is not None:
-            raise InputError(f"the decision {missing!r} has no states: give them, states={{{missing!r}: [...]}}")
+        for decision in decisions:
+            if decision not in states:
+                raise InputError(f"the decision {decision!r} has no states: give them, states={{{decision!r}: [...]}}")
         utility_names = set(map(_first_name, utilities)) - set(map(_first_name, chance)) - set(decisions)
         for key in chance:
             _check_parents(utility_names, key)

@@ -246,12 +246,11 @@ def _unit(dtype: np.dtype[Any]) -> float:
 def _text(variables: Sequence[Named], factor: Table, child: int, sums: _Sums, row: int) -> str:
     pairs = [(v, size) for v, size in zip(factor.scope, factor.sizes, strict=True) if v != child]
     parent_states = np.unravel_index(row, [size for _, size in pairs]) if sums.parents is None else sums.parents[row]
-    states = [
-        f"{variables[v].name}={variables[v].state(int(x))}" for (v, _), x in zip(pairs, parent_states, strict=True)
-    ]
-    condition = ", ".join(states)
-    if sums.parents is not None and (sums.parents[row] < 0).any():
+    if (np.array(parent_states) < 0).any():
         condition = "states of its parents that no tuple has"
+    else:
+        parents = zip(pairs, parent_states, strict=True)
+        condition = ", ".join(f"{variables[v].name}={variables[v].state(int(x))}" for (v, _), x in parents)
     total = float(sums.totals[row])
     suffix = condition and f" given {condition}"
     return f"the distribution of {variables[child].name!r}{suffix} sums to {total:.10g}, not 1"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,15 +10,20 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from elimina import arguments
-from elimina.errors import InputError
+from elimina.errors import InputError, MemoryLimitError
 from elimina.model.conditional_tables import network_of
 from elimina.model.model import Model
 from elimina.model.states import State
 from elimina.model.table import Table
 from elimina.model.variable import Variable, variable_of
+from elimina.number_texts import bytes_text
+from elimina.system import available_memory
 
 _SUFFIX = "[-1]"
 """Ending of the name of a variable of the previous slice."""
+
+_UNROLLED_BYTES = 500
+"""Least memory of a variable and its table in an unrolled network."""
 
 
 def previous_name(name: str) -> str:
@@ -71,7 +77,8 @@ class DynamicNetwork:
             count: Number of slices, at least 1. The first one has the number 0.
 
         Raises:
-            InputError: ``count`` is less than 1.
+            InputError: ``count`` is less than 1, or beyond the integers of the machine.
+            MemoryLimitError: The network does not fit into memory.
 
         Examples:
             >>> import elimina
@@ -79,8 +86,14 @@ class DynamicNetwork:
             >>> [variable.name for variable in model.unroll(3)]
             ['state[0]', 'state[1]', 'state[2]']
         """
-        count = arguments.integer("count", count, 1)
+        count = arguments.integer("count", count, 1, sys.maxsize)
         size = len(self.variables)
+        needed = count * size * _UNROLLED_BYTES
+        if needed > (room := available_memory()):
+            raise MemoryLimitError(
+                f"the network of {count:,} slices takes about {bytes_text(needed)}, and "
+                f"{bytes_text(room)} are left: unroll fewer slices, or ask the DynamicModel, which unrolls none"
+            )
         names = [Variable(slice_name(v.name, t), v.size, v.states) for t in range(count) for v in self.variables]
         factors = list(self.initial.factors)
         for t in range(1, count):
@@ -166,7 +179,7 @@ _FORMS = {1: "a sequence", 2: "an array of two axes"}
 def _probabilities(name: str, values: Any, axes: int) -> NDArray[np.float64]:
     try:
         array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InputError(f"{name} is {arguments.shown(values)}; it takes {_FORMS[axes]} of numbers") from None
     if array.ndim != axes or not array.size:
         raise InputError(f"{name} has the shape {array.shape}; it takes {_FORMS[axes]} that is not empty")

@@ -22,7 +22,7 @@ from elimina.model.conditional_tables import network_of
 from elimina.model.directed_graph import DirectedGraph
 from elimina.model.states import State, StateIndex
 from elimina.model.table import CLOSE, Sense, Table, Tables, batches, forbidden_value, joined_values, misfit
-from elimina.model.variable import Variable, index_of, named, variable_of
+from elimina.model.variable import Variable, index_of, variable_of
 from elimina.system import cached_property
 
 _Element = TypeVar("_Element")
@@ -220,7 +220,7 @@ class Model(Displayed):
             InputError: A scope names an unknown variable, or one twice; an array's shape is not that of its scope; the
                 labels of a Series or DataFrame are not those of its scope and states; or ``Model`` refuses the parts.
         """
-        if isinstance(sizes, str) or not isinstance(sizes, Iterable):
+        if isinstance(sizes, str) or not arguments.is_iterable(sizes):
             raise arguments.wrong_type("sizes", sizes, "a sequence of numbers, or a mapping from names to numbers")
         numbered = ((f"x{i}", size) for i, size in enumerate(sizes))
         named: Iterable[tuple[str, Any]] = sizes.items() if isinstance(sizes, Mapping) else numbered
@@ -228,12 +228,11 @@ class Model(Displayed):
         index = {v.name: i for i, v in enumerate(variables)}
         tables = []
         for number, (scope, values) in enumerate(_pairs(factors)):
-            if isinstance(scope, str) or not isinstance(scope, Iterable):
-                raise arguments.wrong_type(f"factors[{number}][0]", scope, "a sequence of variables, by name or index")
             arguments.in_order(f"factors[{number}][0]", scope)
-            members = list(scope)
+            taken = "a sequence of variables, by name or index"
+            members = arguments.elements(f"factors[{number}][0]", scope, taken)
             if not all(isinstance(v, str | int | np.integer) for v in members):
-                raise arguments.wrong_type(f"factors[{number}][0]", scope, "a sequence of variables, by name or index")
+                raise arguments.wrong_type(f"factors[{number}][0]", scope, taken)
             names = [v for v in members if isinstance(v, str)]
             unknown = [v for v in names if v not in index]
             if unknown:
@@ -249,7 +248,7 @@ class Model(Displayed):
             except InputError as error:
                 raise InputError(f"factor {number} over ({', '.join(map(str, members))}): {error}") from None
         owners: Any = children
-        if isinstance(children, Iterable) and not isinstance(children, str):
+        if arguments.is_iterable(children) and not isinstance(children, str):
             owners = list(children)
             unknown = [v for v in owners if isinstance(v, str) and v not in index]
             if unknown:
@@ -327,7 +326,7 @@ class Model(Displayed):
 
     def find(self, name: str) -> int | None:
         """Return the index of the variable with this name; None if there is none."""
-        return self._index.get(name)
+        return self._index.get(name) if isinstance(name, str) else None
 
     def __getitem__(self, name: str | int) -> Variable:
         """Return the variable with this name or index.
@@ -536,15 +535,25 @@ class Model(Displayed):
         return (bound, total) if self.sign == 1 else (total, bound)
 
     def states_at(self, indices: Iterable[int]) -> dict[str, State]:
-        """Return the assignment (variable name -> state) with these indices of states, one for each variable."""
-        return named(self.variables, indices)
+        """Return the assignment (variable name -> state) with these indices of states, one for each variable.
+
+        Raises:
+            InputError: There are more or fewer indices than variables, or one is out of range.
+            TypeError: ``indices`` is not a sequence of integers.
+        """
+        listed = arguments.elements("indices", indices, "a sequence with the index of each variable's state")
+        if len(listed) != len(self.variables):
+            raise InputError(f"indices has {len(listed)} elements, and the model has {len(self.variables)} variables")
+        return {variable.name: variable.state(index) for variable, index in zip(self.variables, listed, strict=True)}
 
     def indices_of(self, assignment: Mapping[str, State]) -> list[int]:
         """Return the index of each variable's state in an assignment of all variables.
 
         Raises:
             InputError: A variable has no state, or one that does not exist.
+            TypeError: ``assignment`` is not a mapping.
         """
+        arguments.check_mapping("assignment", assignment)
         missing = next((v.name for v in self.variables if v.name not in assignment), None)
         if missing is not None:
             raise InputError(f"the assignment has no state of variable {missing!r}; all variables need one")
@@ -612,9 +621,7 @@ def _sum(terms: Sequence[int | float]) -> float:
 def _all(name: str, elements: Iterable[_Element], kind: type[_Element]) -> tuple[_Element, ...]:
     """Return parts of a model as a tuple, after checking that all are of a class."""
     expected = f"an iterable of {kind.__name__} objects"
-    if isinstance(elements, str) or not isinstance(elements, Iterable):
-        raise arguments.wrong_type(name, elements, expected)
-    checked = tuple(elements)
+    checked = tuple(arguments.elements(name, elements, expected))
     for number, element in enumerate(checked):
         if not isinstance(element, kind):
             raise arguments.wrong_type(f"{name}[{number}]", element, f"a {kind.__name__}")
@@ -622,7 +629,7 @@ def _all(name: str, elements: Iterable[_Element], kind: type[_Element]) -> tuple
 
 
 def _pairs(factors: Any) -> Iterator[tuple[Any, Any]]:
-    if isinstance(factors, str | Mapping) or not isinstance(factors, Iterable):
+    if isinstance(factors, str | Mapping) or not arguments.is_iterable(factors):
         raise arguments.wrong_type("factors", factors, "an iterable of pairs, a scope and an array")
     for number, factor in enumerate(factors):
         try:
@@ -652,14 +659,10 @@ def variable_indices(model: Model, names: Iterable[str | int], argument: str) ->
         TypeError: ``names`` is a single name, a mapping, or nothing that can be iterated over.
     """
     # Iterating over a mapping would drop its values: it may be meant as evidence.
-    if isinstance(names, str | bytes | Mapping) or not isinstance(names, Iterable):
+    if isinstance(names, str | bytes | Mapping) or not arguments.is_iterable(names):
         example = f", such as [{names!r}]" if isinstance(names, str) else ""
         raise arguments.wrong_type(argument, names, f"a sequence of names or indices of variables{example}")
-    try:
-        listed = list(names)
-    except TypeError:  # an array without axes is iterable by its type only
-        raise arguments.wrong_type(argument, names, "a sequence of names or indices of variables") from None
-    return [variable_index(model, name) for name in listed]
+    return [variable_index(model, name) for name in names]
 
 
 def variable_index(model: Model, name: str | int) -> int:

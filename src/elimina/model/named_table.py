@@ -15,7 +15,7 @@ from elimina.display import bars_of, cut, sample, table_of
 from elimina.errors import InputError
 from elimina.model.states import State
 from elimina.model.variable import Variable, index_of, state_array
-from elimina.system import frame_of
+from elimina.system import LIBRARIES, frame_of
 
 if TYPE_CHECKING:
     from elimina.system import Library
@@ -263,7 +263,7 @@ def states_frame(states: Mapping[str, Sequence[Any]], numbers: Mapping[str, Any]
         InputError: ``library`` is another one, or not installed.
     """
     columns = dict(states)
-    if library != "pandas":
+    if arguments.choice("library", library, LIBRARIES) != "pandas":
         mixed = [name for name, column in states.items() if len(set(map(type, column))) > 1]
         columns.update((name, list(map(str, states[name]))) for name in mixed)
     return frame_of({**columns, **numbers}, library)

@@ -6,7 +6,7 @@ import math
 import sys
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,6 +54,7 @@ def convert_sense(model: Model, sense: Sense, *, decimals: int | None = 7, scale
     """
     if not isinstance(model, Model):
         raise arguments.wrong_type("model", model, "a Model")
+    sense = arguments.choice("sense", sense, get_args(Sense))
     if decimals is not None:
         decimals = arguments.integer("decimals", decimals, 0, _MAX_POWER)
     scale = arguments.number("scale", scale)

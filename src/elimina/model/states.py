@@ -70,7 +70,7 @@ def checked_states(name: str, size: int, states: Iterable[Any]) -> tuple[State, 
             equal or have the same text.
         TypeError: ``states`` is not a sequence.
     """
-    if isinstance(states, str | bytes | Set) or not isinstance(states, Iterable):
+    if isinstance(states, str | bytes | Set) or not arguments.is_iterable(states):
         raise arguments.wrong_type("states", states, "a sequence of str, int or bool")
     plain_states = tuple(_plain(name, state) for state in states)
     if len(plain_states) != size:

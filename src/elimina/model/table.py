@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from elimina._core import TableList
-from elimina.arguments import in_order, shown, value_in
+from elimina.arguments import check_mapping, in_order, shown, value_in
 from elimina.errors import InputError
 from elimina.model.labels import without_labels
 from elimina.system import Slotted, cached_property
@@ -176,7 +176,9 @@ class Table(Slotted):
 
         Raises:
             InputError: A value is outside its variable's domain.
+            TypeError: ``fixed`` is not a mapping.
         """
+        check_mapping("fixed", fixed, "a mapping from variables to values, by index")
         if fixed.keys().isdisjoint(self.scope):
             return self
         scope = tuple([v for v in self.scope if v not in fixed])

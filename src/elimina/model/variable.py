@@ -6,7 +6,7 @@ Text (files, the command line) is compared with the states' texts.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -79,8 +79,14 @@ class Variable(Slotted):
         return range(self.size) if self.states is None else self.states
 
     def state(self, index: int) -> State:
-        """Return the state with this index."""
-        return operator.index(index) if self.states is None else self.states[index]
+        """Return the state with this index.
+
+        Raises:
+            InputError: There is no state with this index.
+            TypeError: The index is not an integer.
+        """
+        position = arguments.integer(f"the index of a state of variable {self.name!r}", index, 0, self.size - 1)
+        return position if self.states is None else self.states[position]
 
     def index(self, state: State | StateIndex) -> int:
         """Return the index of a state: see ``elimina.model.variable.index_of``.
@@ -98,7 +104,7 @@ class Variable(Slotted):
             return int(state) if 0 <= state < self.size else None
         if self._indices is None:
             self._indices = {known_state: i for i, known_state in enumerate(self.states)}
-        index = self._indices.get(state)
+        index = self._indices.get(state) if isinstance(state, Hashable) else None
         # 1 and True are equal in Python, so the types are compared, too.
         if index is None or isinstance(self.states[index], bool) != isinstance(state, bool):
             return None

@@ -21,7 +21,7 @@ from elimina.display import figures_of
 from elimina.errors import EliminaError, InputError
 from elimina.io.files import save
 from elimina.io.sources import EvidenceLike, ModelLike, as_evidence, as_model
-from elimina.model.model import Model
+from elimina.model.model import Model, variable_indices
 from elimina.model.states import State, StateIndex, is_missing
 from elimina.model.variable import Variable, index_of
 from elimina.planning.options import DEFAULT, Options, options_of
@@ -179,7 +179,8 @@ def report(
     settings.checked(answered_task, is_run=True)
     states = {name: state for name, state in as_evidence(evidence, graphical).items() if not is_missing(state)}
     shown: dict[str, State] = {graphical[name].name: _shown(graphical[name], state) for name, state in states.items()}
-    names = None if query is None else [graphical[name].name for name in query]
+    asked = [] if query is None else variable_indices(graphical, query, "query")
+    names = None if query is None else [graphical.variables[v].name for v in asked]
     return writer.write_model(Asked(graphical, shown, names, settings), answered_task, title)
 
 

@@ -65,7 +65,7 @@ def plot(
     arguments.choice("what", what, get_args(What))
     if title is not None and not isinstance(title, str):
         raise arguments.wrong_type("title", title, "text, or None for the model's name")
-    if isinstance(evidence, str) or not isinstance(evidence, Iterable):
+    if isinstance(evidence, str) or not arguments.is_iterable(evidence):
         raise arguments.wrong_type("evidence", evidence, "a sequence of names or indices of variables")
     if answer is not None and not isinstance(answer, Result):
         raise arguments.wrong_type("answer", answer, "an elimina.Result, or None")
