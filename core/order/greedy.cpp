@@ -140,7 +140,13 @@ class GreedyRun {
       const Vertex v = entry.vertex;
       if (is_stale(entry)) continue;
       spent += std::exp2(rest_.log_bucket(v) - bound);
-      if (spent >= 1) return std::nullopt;
+      if (spent >= 1) {
+        // Each run is set up vertex by vertex. Uncounted, runs that end at once would repeat until the wall clock ends
+        // the search.
+        rest_.visit(push_visits * n);
+        rest_.count_visits(clock);
+        return std::nullopt;
+      }
       order.push_back(v);
       if (!step(v, clock)) return finish(std::move(order));
     }

@@ -68,6 +68,7 @@ KINDS = {
     "misuse": "misuse",
     "successions": "successions",
     "peers": "peers",
+    "orders": "orders",
     "steps": "steps",
 }
 """Kind -> its module."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.adversary import misuse
 from tests.adversary.case import Case, Setting, kind_of, make
 from tests.adversary.running import attack
 from tests.adversary.shrinking import shrink
@@ -36,6 +37,7 @@ CASES = {
     "misuse": 1000,
     "successions": 60,
     "peers": 200,
+    "orders": 100,
     "steps": 60,
 }
 """Kind -> cases of a test, which take three or four seconds on an idle machine."""
@@ -74,3 +76,7 @@ def test_simpler_cases_are_of_the_same_kind(kind):
     for seed in range(10):
         for case, _ in zip(module.smaller(make(kind, seed, Setting())), range(20), strict=False):
             compile(module.script(case), "script", "exec")
+
+
+def test_every_call_of_misuse_has_a_place_for_its_argument():
+    assert not [call for call in misuse.CALLS if "@" not in call]

@@ -443,6 +443,15 @@ def test_numbers_that_are_no_integers(name: str) -> None:
         find_order([2, 2], [(0, 1)], **{name: 1.5})  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_a_search_ends_where_no_further_run_is_better(method: str) -> None:
+    """Runs that give up at once count as work, too: the clock would end the search after 20 s."""
+    scopes = [[1, 2, 3, 4], [0, 3, 6], [2, 3, 6], [0, 1], [2, 5], [1, 7], [3, 7], [4, 7], [5, 7], [6, 7], [0, 7]]
+    started = time.process_time()
+    find_order([2, 2, 2, 40, 3, 2, 2, 16], scopes, method=method, seconds=2.0, cells_per_second=5e7)  # type: ignore[arg-type]
+    assert time.process_time() - started < 1
+
+
 def test_no_search_where_it_takes_longer_than_the_run_that_it_saves():
     model = grid_model(8, 4, seed=1)
     problem = prepare(model, "mpe", {})
