@@ -143,15 +143,16 @@ CALLS = (
     *("JunctionTree(network).sample_batch({'x0': ['a']}, @)", "JunctionTree(network).conditional(@, ['x1'])"),
     *("JunctionTree(network).conditional(['x0'], @)", "JunctionTree(network).batch({'x0': ['a']}, joints=@)"),
     *("JunctionTree(network).batch({'x0': ['a']}, joints=[@])", "JunctionTree(network).update({'x0': @})"),
-    *("JunctionTree(network, evidence=@)"),
+    "JunctionTree(network, evidence=@)",
     *("JunctionTree(network).joint(['x0', 'x1']).at(@)", "JunctionTree(network).joint(['x0', 'x1']).to_frame(@)"),
     *("fit(@, {'x': [0, 1]})", "fit({'x': []}, @)", "fit({'x': @}, {'x': [0, 1]})", "fit({'x': []}, {'x': @})"),
     *("fit({'x': []}, {'x': [0, 1]}, states=@)", "fit({'x': []}, {'x': [0, 1]}, states={'x': @})"),
-    *("fit(markov, [0, 1])", "fit(markov, @)", "fit(markov, [0, 1], lengths=@)", "fit(markov, [0, 1], prior=@)"),
+    *("fit(markov, @)", "fit(markov, [0, 1], lengths=@)", "fit(markov, [0, 1], prior=@)"),
     *("DynamicModel(@, network)", "DynamicModel(network, @)", "DynamicModel.from_cpds(@, {})"),
     *("DynamicModel.from_cpds({'a': [0.5, 0.5]}, @)", "DynamicModel.from_cpds({'a': [1]}, {}, states=@)"),
     *("DynamicModel.hidden_markov(@, [[1]])", "DynamicModel.hidden_markov([1], @)"),
-    *(f"DynamicModel.hidden_markov([1], [[1]], [[1]], {name}=@)" for name in ("states", "symbols")),
+    "DynamicModel.hidden_markov([1], [[1]], [[1]], states=@)",
+    "DynamicModel.hidden_markov([1], [[1]], [[1]], symbols={'symbol': @})",
     *("DynamicModel.hidden_markov([1], [[1]], @)", "markov.unroll(@)", "markov.predict([0, 1], @)"),
     *(f"markov.{name}(@)" for name in ("filter", "smooth", "viterbi", "log_likelihood", "sequences_of")),
     *(f"markov.smooth([0, 1], {name}=@)" for name in ("variables", "lengths", "device", "memory", "options")),
@@ -166,11 +167,16 @@ CALLS = (
         "InfluenceDiagram([], [], [], @, {})",
         "InfluenceDiagram([], [], [], {}, @)",
     ),
-    *("diagram(chance=@)", "diagram(chance={'c': @})", "diagram(decisions=@)", "diagram(decisions={'d': @})"),
     *(
-        "diagram(utilities=@)",
-        "diagram(utilities={('u', 'd'): @})",
-        "diagram(states=@)",
+        "diagram({'chance': @})",
+        "diagram({'chance': {'c': @}})",
+        "diagram({'decisions': @})",
+        "diagram({'decisions': {'d': @}})",
+    ),
+    *(
+        "diagram({'utilities': @})",
+        "diagram({'utilities': {('u', 'd'): @}})",
+        "diagram({'states': @})",
     ),
     *(f"diagram().solve({name}=@)" for name in ("evidence", "policies", "restarts", "seed", "time_limit", "options")),
     *("diagram().solve(policies={'d': @})", "diagram().observation_gains(@)", "diagram().with_policies(@)"),
@@ -232,7 +238,7 @@ def problem():
 def xs():
     return cp.Model().int_vars(2, 0, 1)
 markov = DynamicModel.hidden_markov([0.5, 0.5], [[0.7, 0.3], [0.2, 0.8]], [[0.9, 0.1], [0.2, 0.8]])
-def diagram(**changes):
+def diagram(changes={}):
     tables = {'chance': {'c': [0.5, 0.5]}, 'decisions': {'d': ['c']}, 'utilities': {('u', 'd'): [1, 2]}}
     return InfluenceDiagram.from_tables(**{**tables, 'states': {'d': 2}, **changes})
 """
