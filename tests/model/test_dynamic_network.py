@@ -275,3 +275,10 @@ def test_slices_that_no_memory_holds_are_refused_at_once(count):
         model.unroll(count)
     with pytest.raises(elimina.MemoryLimitError, match=r"the posteriors of .* slices take .* may be used"):
         model.predict([0, 1], count)
+
+
+def test_complex_probabilities_are_refused():
+    with pytest.raises(InputError, match=r"start is array.* it takes a sequence of numbers"):
+        DynamicModel.hidden_markov(np.array([0.5 + 1j, 0.5]), MOVES)
+    with pytest.raises(InputError, match=r"emission is .* it takes an array of two axes of numbers"):
+        DynamicModel.hidden_markov([0.5, 0.5], MOVES, [[1, 10**400], [1, 0]])

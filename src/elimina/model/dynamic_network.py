@@ -178,7 +178,10 @@ _FORMS = {1: "a sequence", 2: "an array of two axes"}
 
 def _probabilities(name: str, values: Any, axes: int) -> NDArray[np.float64]:
     try:
-        array = np.asarray(values, dtype=np.float64)
+        array = np.asarray(values)
+        if array.dtype.kind == "c":
+            raise TypeError  # a cast would drop the imaginary parts
+        array = array.astype(np.float64)
     except (TypeError, ValueError, OverflowError):
         raise InputError(f"{name} is {arguments.shown(values)}; it takes {_FORMS[axes]} of numbers") from None
     if array.ndim != axes or not array.size:
