@@ -37,8 +37,9 @@ from elimina.problem.relevance import Relevance, bits
 from elimina.result import JUNCTION_TREE
 from elimina.system import cached_property
 
-_SEARCH_TIME_SHARE = 0.25
-"""Largest time for estimating structures, as a share of the single tree's estimated time."""
+_SEARCH_TIME_SHARE, _MAX_SEARCH_SECONDS = 0.25, 0.1
+"""Largest time for estimating structures: as a share of the single tree's estimated time, and in seconds. Known
+networks of a thousand variables take 20 ms; estimates have to answer in a short time, too."""
 
 
 class Structure(NamedTuple):
@@ -98,7 +99,7 @@ def choose_structure(
     if query is None:
         problem = prepare(model, "mar", evidence)
         free: Sequence[int] = problem.wanted
-        if isinstance(options.order, str):
+        if isinstance(options.order, str) and _is_network(model):
             rough = rough_order(problem, options)
         if rough is None or search.is_small(rough, len(model.factors)):
             return Structure(problem, (free, free), 1, (), rough=rough)
@@ -134,12 +135,18 @@ def _log_states(model: Model, evidence: Mapping[int, int], factors: int, variabl
     return math.fsum(math.log(size) for v, size in enumerate(model.sizes) if v not in counted)
 
 
+def _is_network(model: Model) -> bool:
+    """Return whether the factors are distributions of different children, so that some may be left out."""
+    if model.sense != "probability" or model.children is None or model.unnormalised:
+        return False
+    return len(set(model.children)) == len(model.children)
+
+
 def _relevance(model: Model, evidence: Mapping[int, int]) -> Relevance | None:
     """Return the relevance of factors; None if they are not a network's distributions, so none may be left out."""
-    if model.sense != "probability" or model.children is None or model.unnormalised:
+    if not _is_network(model):
         return None
-    if len(set(model.children)) < len(model.children):
-        return None
+    assert model.children is not None
     relevance = Relevance([factor.scope for factor in model.factors], model.children, evidence)
     return relevance if relevance.acyclic else None
 
@@ -181,7 +188,7 @@ class _StructureSearch:
         if running < planning:
             return [tree]
         # Time is counted in factors, not by the clock, so that the choice is the same on every run.
-        self._allowed = _SEARCH_TIME_SHARE * tree.seconds
+        self._allowed = min(_SEARCH_TIME_SHARE * tree.seconds, _MAX_SEARCH_SECONDS)
         groups: dict[int, list[int]] = {}
         for v in variables:
             relevant = relevance.of((v,))
