@@ -114,6 +114,30 @@ def test_one_fold_with_most_of_the_weight_measures_nothing():
     assert chosen.error > 1e-6
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_samples_and_an_estimate_that_is_as_good_are_averaged(seed):
+    rng = np.random.default_rng(seed)
+    exact = rng.uniform(0.2, 0.8, COUNT)
+    sampled, noise = samples(rng, exact, 0.02)
+    other, true = near(rng, exact, 0.02)
+    chosen = choose_estimate([others(other, 0.02), sampled], SIZES)
+    distance = float(hellinger_distances(chosen.shares, shares_of(exact), SIZES).mean())
+    assert distance < 0.9 * min(noise, true)
+    assert distance / 2 < chosen.error < 2 * distance
+    assert chosen.folds is None
+
+
+def test_two_samples_of_similar_error_are_averaged():
+    rng = np.random.default_rng(11)
+    exact = rng.uniform(0.2, 0.8, COUNT)
+    one, noise = samples(rng, exact, 0.02)
+    another, _ = samples(rng, exact, 0.02)
+    rough, _ = samples(rng, exact, 0.1)
+    chosen = choose_estimate([one, another, rough], SIZES)
+    assert float(hellinger_distances(chosen.shares, shares_of(exact), SIZES).mean()) < 0.85 * noise
+    assert chosen.error == pytest.approx(noise / math.sqrt(2), rel=0.1)
+
+
 def test_samples_stand_where_they_are_better():
     rng = np.random.default_rng(1)
     exact = rng.uniform(0.2, 0.8, COUNT)

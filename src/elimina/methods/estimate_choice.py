@@ -1,4 +1,4 @@
-"""Choice among the estimates of different methods, by the estimated distance of each from the truth.
+"""Choice among the estimates of different methods, or their mean, by the estimated distance of each from the truth.
 
 As a rule, the distance of samples from the truth is their standard error. The distance of another estimate from the
 truth is measured by independent folds of the samples, whose noise drops out of products of two folds. Samples whose
@@ -32,6 +32,10 @@ SIGNIFICANT_DEVIATIONS = 2.0
 RELIABLE_LOG_ERROR = 0.5
 """Largest standard error of a sum's natural logarithm with which samples measure other estimates."""
 
+MIX_FACTOR = 3.0
+"""Largest quotient of the errors of samples and another estimate that are mixed: beyond, one hardly improves the
+other."""
+
 MIN_FOLD_PAIRS = 0.5
 """Least share of the squared weight in pairs of different folds for folds that measure well."""
 
@@ -49,7 +53,9 @@ class Candidate(NamedTuple):
 
 
 def choose_estimate(candidates: Sequence[Candidate], sizes: NDArray[np.int64]) -> SumEstimate | None:
-    """Return the estimate of least error, as measured by samples where these are reliable; None if none is left.
+    """Return the estimate that is probably closest to the truth, or the mean of similar ones; None if none is left.
+
+    Its error is its estimated distance from the truth.
 
     Args:
         candidates: The best estimates of several methods.
@@ -64,9 +70,11 @@ def choose_estimate(candidates: Sequence[Candidate], sizes: NDArray[np.int64]) -
     judges = [estimate for estimate in consistent if _is_reliable(estimate)]
     if judges:
         judge = min(judges, key=lambda estimate: estimate.error)
-        measured = [_measured(row.estimate, judge, sizes) for row in others]
-        better = [row.estimate for row in measured if row.limit <= judge.error]
-        return min([*consistent, *better], key=lambda estimate: estimate.error)
+        samples = [_Measured(estimate, estimate.error) for estimate in judges]
+        closest = min((_measured(row.estimate, judge, sizes) for row in others), key=_limit_of, default=None)
+        if closest is not None and closest.limit <= judge.error / MIX_FACTOR:
+            return closest.estimate
+        return _mixed(samples if closest is None else [*samples, closest])
     estimates = [candidate.estimate for candidate in candidates]
     rows = [(other.trust, _doubted(other.estimate, estimates, sizes)) for other in others]
     for row in sampled:
@@ -129,6 +137,28 @@ def _measured(estimate: SumEstimate, judge: SumEstimate, sizes: NDArray[np.int64
     root = math.sqrt(max(square, 0.0 if square > hidden**2 else min(estimate.error, hidden) * hidden))
     limit = math.sqrt(max(square, 0.0) + hidden**2)
     return _Measured(_with_error(estimate, root * mean_by_root), limit * mean_by_root)
+
+
+def _limit_of(measured: _Measured) -> float:
+    return measured.limit
+
+
+def _mixed(estimates: Sequence[_Measured]) -> SumEstimate:
+    """Return the mean of the estimates of similar error, each weighted by the inverse square of its error.
+
+    Errors of samples, and of one other method, have different causes, so that the mean is closer to the truth than
+    either. The estimate of the largest weight gives the other figures.
+    """
+    best = min(estimates, key=_limit_of)
+    similar = [row for row in estimates if row.limit <= MIX_FACTOR * best.limit]
+    if len(similar) == 1 or not best.limit:
+        return best.estimate
+    precisions = np.array([row.limit**-2 for row in similar])
+    weights = precisions / precisions.sum()
+    shares = np.average([row.estimate.shares for row in similar], axis=0, weights=weights)
+    squares = [np.square(weight * row.estimate.errors) for weight, row in zip(weights, similar, strict=True)]
+    leader = similar[int(weights.argmax())].estimate
+    return leader._replace(shares=shares, errors=np.sqrt(np.sum(squares, axis=0)), folds=None)
 
 
 def _squared_distance(estimate: SumEstimate, samples: SumEstimate, sizes: NDArray[np.int64]) -> tuple[float, float]:
