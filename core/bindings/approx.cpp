@@ -1,4 +1,5 @@
 #include "approx/join_graph.hpp"
+#include "approx/message_sweeps.hpp"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -35,6 +36,22 @@ void make_join_graph(JoinGraph* self, Words<const std::int64_t> sizes, Words<con
   }
   nb::gil_scoped_release release;
   new (self) JoinGraph(list_of(sizes), std::move(scopes), span_of(ends), separators);
+}
+
+void make_message_sweeps(MessageSweeps* self, Words<const std::int64_t> sizes, Words<const std::int64_t> starts,
+                         Words<const std::int32_t> members, Words<const double> values) {
+  check_sizes(span_of(sizes));
+  ScopeList scopes = scope_list_of(starts, members, sizes.size());
+  const std::vector<std::int64_t> counts = list_of(sizes);
+  double cells = 0;
+  for (std::size_t factor = 0; factor < scopes.count(); ++factor) {
+    double product = 1;
+    for (const std::int32_t v : scopes[factor]) product *= double(counts[v]);
+    cells += product;
+  }
+  if (cells != double(values.size())) throw nb::value_error("each cell of a factor has one value");
+  nb::gil_scoped_release release;
+  new (self) MessageSweeps(counts, std::move(scopes), list_of(values));
 }
 
 }  // namespace
@@ -84,6 +101,34 @@ void bind_approx(nb::module_& m) {
           "another.")
       .def_prop_ro("residual", &JoinGraph::residual, "Largest change of a message that waits for its reader.")
       .def_prop_ro("is_impossible", &JoinGraph::is_impossible,
+                   "True if the messages show that no assignment is possible.");
+
+  nb::class_<MessageSweeps>(m, "MessageSweeps", "Loopy belief propagation by sweeps over factors.")
+      .def("__init__", &make_message_sweeps, "sizes"_a, "starts"_a, "members"_a, "values"_a)
+      .def(
+          "run",
+          [](MessageSweeps& messages, double tolerance, double damping, std::uint64_t sweeps, double seconds) {
+            check_damping(tolerance, damping);
+            return unlocked([&] {
+              const TimeLimit limit(seconds);
+              return messages.run(tolerance, damping, sweeps);
+            });
+          },
+          "tolerance"_a, "damping"_a, "sweeps"_a, "seconds"_a,
+          "Sweep until no message changes by more than the tolerance, or `sweeps` times; return whether all have "
+          "converged.")
+      .def(
+          "log_sum", [](MessageSweeps& messages) { return unlocked([&] { return messages.log_sum(); }); },
+          "Return Bethe's approximation of the sum's natural logarithm.")
+      .def(
+          "marginals",
+          [](const MessageSweeps& messages) {
+            return array_of(unlocked([&] { return MessageSweeps::Cells(messages.marginals()); }));
+          },
+          "Return the marginals of all variables, one after another.")
+      .def_prop_ro("variables", &MessageSweeps::variables, "Number of variables.")
+      .def_prop_ro("residual", &MessageSweeps::residual, "Largest change of a message in the last sweep.")
+      .def_prop_ro("is_impossible", &MessageSweeps::is_impossible,
                    "True if the messages show that no assignment is possible.");
 }
 

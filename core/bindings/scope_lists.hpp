@@ -16,8 +16,9 @@ inline ScopeList scope_list_of(const Words<const std::int64_t>& starts, const Wo
   if (lists.starts.empty() || lists.starts.front() != 0 || !std::ranges::is_sorted(lists.starts) ||
       lists.starts.back() != static_cast<std::int64_t>(lists.members.size()))
     throw nanobind::value_error("the starts go from 0 to the number of members");
+  std::vector<std::int32_t> scope;
   for (std::size_t number = 0; number < lists.count(); ++number) {
-    std::vector<std::int32_t> scope(lists[number].begin(), lists[number].end());
+    scope.assign(lists[number].begin(), lists[number].end());
     std::ranges::sort(scope);
     if (scope.size() > 60 || std::ranges::adjacent_find(scope) != scope.end())
       throw nanobind::value_error("a scope has at most 60 variables, each once");

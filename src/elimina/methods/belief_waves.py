@@ -21,7 +21,7 @@ from elimina.backends.factor_classes import FactorClass
 from elimina.backends.gpu_start import outlasts_gpu_start
 from elimina.backends.registry import find_cuda
 from elimina.errors import DeviceError
-from elimina.methods.factor_lists import FactorList, factors_of, table_bytes
+from elimina.methods.factor_lists import FactorList, table_bytes
 from elimina.methods.sum_estimate import Limits, SumEstimate
 from elimina.planning.options import Options
 from elimina.problem.preparation import Problem
@@ -120,7 +120,7 @@ def belief_waves(problem: Problem, options: Options, limits: Limits) -> Iterator
     backend = backend_of(options) if options.needs_gpu else find_cuda()
     if backend is None:
         return
-    factors = factors_of(problem)
+    factors = limits.factors_of(problem)
     if factors.log_scale == -math.inf:
         yield SumEstimate(METHOD, -math.inf, 0.0)
         return

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from elimina._core import BlockGibbs, Stopped
 from elimina.errors import MemoryLimitError
-from elimina.methods.factor_lists import FactorList, factors_of, table_bytes
+from elimina.methods.factor_lists import FactorList, table_bytes
 from elimina.methods.sum_estimate import Limits, SampleFolds, SumEstimate
 from elimina.planning.options import Options
 from elimina.problem.preparation import Problem
@@ -307,7 +307,7 @@ def block_gibbs(problem: Problem, options: Options, limits: Limits) -> Iterator[
         return
     while BLOCK_SECONDS * len(sizes) > limits.seconds:
         yield SumEstimate(METHOD)
-    factors = factors_of(problem)
+    factors = limits.factors_of(problem)
     if factors.log_scale == -math.inf or not (factors.values > 0).all():
         return
     count = CHAINS

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from elimina._core import stopped
+from elimina.methods.belief_propagation import belief_propagation
 from elimina.methods.belief_waves import belief_waves
 from elimina.methods.block_gibbs import block_gibbs
 from elimina.methods.cutset_conditioning import cutset_conditioning
@@ -29,17 +31,20 @@ class Method(NamedTuple):
         run: Generator of its estimates.
         trust: Rank among methods whose estimates contradict each other.
         time_share: Share of the time, relative to the shares of the other methods that still run.
+        is_exact: True if the method gives exact answers only.
     """
 
     run: EstimateMethod
     trust: int
     time_share: float
+    is_exact: bool = False
 
 
 METHODS = (
     Method(belief_waves, 1, 0.2),
+    Method(belief_propagation, 1, 0.2),
     Method(propagate, 1, 0.2),
-    Method(cutset_conditioning, 4, 0.2),
+    Method(cutset_conditioning, 4, 0.2, is_exact=True),
     Method(generalised_belief_propagation, 2, 0.3),
     Method(incremental_trees, 2, 0.4),
     Method(importance_sampling, 3, 0.4),
@@ -48,8 +53,13 @@ METHODS = (
 """Approximate methods in the order of their first turns."""
 
 
-LEADER_FACTOR = 3.0
-"""Factor on the time share of the method with the current estimate, because more of its samples help most."""
+LEADER_FACTOR, SAMPLING_LEADER_FACTOR = 3.0, 6.0
+"""Factors on the time share of the method with the current estimate: without and with samples, of which more help
+most."""
+
+LAGGARD_FACTOR, LAGGARD_SECONDS = 4.0, 0.5
+"""Largest divisor of the time share of a method whose error is larger than that of the current estimate from samples,
+by their quotient; seconds of a method before its error says what it will become."""
 
 
 class _Run:
@@ -98,21 +108,30 @@ class Estimation:
 
     Args:
         problem: Problem whose sum and marginals are estimated.
-        options: Options of the call.
+        options: Options of the call; with ``exact``, methods that give exact answers run alone.
         memory_bytes: Bytes that a method may use.
-        order: Free variables in a quick order of elimination; None: methods find one.
+        find_order: Function that returns the free variables in a quick order of elimination; None: methods find one.
 
     Attributes:
         best: The chosen estimate; None: there is none.
     """
 
     def __init__(
-        self, problem: Problem, options: Options, memory_bytes: int, order: Sequence[int] | None = None
+        self,
+        problem: Problem,
+        options: Options,
+        memory_bytes: int,
+        find_order: Callable[[], Sequence[int]] | None = None,
     ) -> None:
-        positions = None if order is None else np.searchsorted(problem.free, order).tolist()
-        self._limits = Limits(-math.inf, memory_bytes, options.seed, positions)
+        def find_positions() -> Sequence[int]:
+            assert find_order is not None
+            positions: list[int] = np.searchsorted(problem.free, find_order()).tolist()
+            return positions
+
+        self._limits = Limits(-math.inf, memory_bytes, options.seed, None if find_order is None else find_positions)
         self._sizes = np.array([problem.model.sizes[v] for v in problem.free], dtype=np.int64)
-        self._runs = [_Run(method, method.run(problem, options, self._limits)) for method in METHODS]
+        methods = [method for method in METHODS if method.is_exact or not options.exact]
+        self._runs = [_Run(method, method.run(problem, options, self._limits)) for method in methods]
         self.best: SumEstimate | None = None
 
     @property
@@ -137,13 +156,25 @@ class Estimation:
                 self.best = estimate
                 yield estimate
             self.best = estimate
-            if self._limits.is_over:
+            # A call without any estimate would have no answer, so the first one may end late.
+            if stopped() or (self.best is not None and self._limits.is_over):
                 return
 
     def _turn(self, run: _Run) -> float:
-        """Return the time of a method relative to its share, which is larger for the current estimate's method."""
-        leads = self.best is not None and run.best is not None and run.best.shares is self.best.shares
-        return run.turn / LEADER_FACTOR if leads else run.turn
+        """Return the time of a method relative to its share, which depends on its error and the current estimate's."""
+        if self.best is None or run.best is None:
+            return run.turn
+        if run.best.method == self.best.method:
+            return run.turn / (LEADER_FACTOR if run.best.folds is None else SAMPLING_LEADER_FACTOR)
+        if run.seconds < LAGGARD_SECONDS or not self._is_sampled or not self.best.error:
+            return run.turn
+        return run.turn * min(max(1.0, run.best.error / self.best.error), LAGGARD_FACTOR)
+
+    @property
+    def _is_sampled(self) -> bool:
+        """True if the current estimate comes from samples, which measure errors."""
+        methods = [run.best.method for run in self._runs if run.best is not None and run.best.folds is not None]
+        return self.best is not None and self.best.method in methods
 
     def _chosen(self) -> SumEstimate | None:
         candidates = [Candidate(run.best, run.method.trust) for run in self._runs if run.best is not None]

@@ -43,7 +43,7 @@ def factors_of(problem: Problem) -> FactorList:
     sizes, starts, members = problem.network
     axis_sizes = np.array(sizes, dtype=np.int64)[members]
     strides, cells = _row_major(starts, axis_sizes)
-    offsets = np.cumsum([0, *cells])
+    offsets = np.concatenate([[0], np.cumsum(cells)])
     values = np.ones(int(offsets[-1]))
     groups = problem.groups
     encoded = problem.tables.listed.encode(
@@ -66,9 +66,11 @@ def factors_of(problem: Problem) -> FactorList:
     if not constants.all() or problem.model.constant == -math.inf or (not peaks.all() and is_complete):
         return FactorList(Scopes(starts, members.astype(np.int64)), values, -math.inf, is_complete)
     peaks = np.where(peaks > 0, peaks, 1.0)
-    logarithms = [problem.model.constant, *np.log(constants), *np.log(peaks), *(math.log(2) * encoded.exponents)]
-    values /= np.repeat(peaks, cells)
-    return FactorList(Scopes(starts, members.astype(np.int64)), values, math.fsum(logarithms), is_complete)
+    logarithms = [np.log(constants), np.log(peaks), math.log(2) * encoded.exponents]
+    if (peaks != 1).any():
+        values /= np.repeat(peaks, cells)
+    log_scale = math.fsum([problem.model.constant, *(float(terms.sum()) for terms in logarithms)])
+    return FactorList(Scopes(starts, members.astype(np.int64)), values, log_scale, is_complete)
 
 
 def _row_major(starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -78,11 +80,13 @@ def _row_major(starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> tuple[NDA
         starts: Start of each table's axes, and the end of the last one's.
         sizes: Size of each axis.
     """
-    strides, cells = np.ones_like(sizes), np.ones(len(starts) - 1, dtype=np.int64)
-    axes, firsts = starts[1:] - 1, starts[:-1]
-    while (is_axis := axes >= firsts).any():
-        at = axes[is_axis]
-        strides[at] = cells[is_axis]
-        cells[is_axis] *= sizes[at]
-        axes = axes - 1
+    strides, counts = np.ones_like(sizes), np.diff(starts)
+    axes = starts[1:] - 1
+    for step in range(1, int(counts.max(initial=0))):
+        at = axes[counts > step] - step
+        strides[at] = strides[at + 1] * sizes[at + 1]
+    cells = np.ones(len(counts), dtype=np.int64)
+    has_axes = counts > 0
+    firsts = starts[:-1][has_axes]
+    cells[has_axes] = strides[firsts] * sizes[firsts]
     return strides, cells

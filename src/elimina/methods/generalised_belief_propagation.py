@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina._core import RegionGraph, RegionPropagation, short_loops
-from elimina.methods.factor_lists import factors_of
 from elimina.methods.sum_estimate import Limits, SumEstimate, hellinger_distances
 from elimina.model.table import Scopes
 from elimina.planning.options import Options
@@ -26,6 +25,9 @@ METHOD = "generalised belief propagation"
 
 TOLERANCE = 1e-6
 """Difference of probabilities between regions that counts as none."""
+
+MAX_RESIDUAL = 0.2
+"""Difference of probabilities between regions above which there is no estimate yet."""
 
 OUTER_CELL_BYTES, MESSAGE_CELL_BYTES = 8, 16
 """Bytes of a cell of an outer region and of a message."""
@@ -150,14 +152,12 @@ def generalised_belief_propagation(problem: Problem, options: Options, limits: L
     sizes = np.array([problem.model.sizes[v] for v in problem.free], dtype=np.int64)
     if 8 * float(problem.groups.cells(problem.model.sizes).sum()) > limits.memory_bytes:
         return
-    factors = factors_of(problem)
+    factors = limits.factors_of(problem)
     if factors.log_scale == -math.inf:
         yield SumEstimate(METHOD, -math.inf, 0.0)
         return
-    number_of = {v: number for number, v in enumerate(problem.free)}
-    scopes = Scopes.of([[number_of[v] for v in group.scope] for group in problem.groups])
     changes = _Changes(sizes)
-    for kind, graph, is_last in _with_last(_Regions(scopes, sizes, limits).graphs()):
+    for kind, graph, is_last in _with_last(_Regions(factors.scopes, sizes, limits).graphs()):
         starts, members = factors.scopes
         propagation = RegionPropagation(graph, starts, members.astype(np.int32), factors.values)
         if not propagation.filter_tuples(limits.seconds):
@@ -165,6 +165,9 @@ def generalised_belief_propagation(problem: Problem, options: Options, limits: L
             return
         passes, cells = _Passes(propagation, limits, is_last), graph.outer_cells + graph.message_cells
         for _ in passes.run():
+            if propagation.residual > MAX_RESIDUAL:
+                yield SumEstimate(METHOD)
+                continue
             log_z = propagation.log_sum() + factors.log_scale
             shares = propagation.marginals(np.arange(len(sizes), dtype=np.int32))
             errors, log_error = changes.errors(shares, log_z, cells)
@@ -173,8 +176,10 @@ def generalised_belief_propagation(problem: Problem, options: Options, limits: L
                 "cells": int(graph.outer_cells),
                 "residual": propagation.residual,
             }
-            yield SumEstimate(METHOD, log_z, log_error, shares, errors + propagation.residual, figures=figures)
-        changes.add(shares, log_z, cells, passes.has_settled_early)
+            errors = np.clip(errors + propagation.residual, TOLERANCE, 1.0)
+            yield SumEstimate(METHOD, log_z, max(log_error, TOLERANCE), shares, errors, figures=figures)
+        if propagation.residual <= MAX_RESIDUAL:
+            changes.add(shares, log_z, cells, passes.has_settled_early)
 
 
 class _Changes:

@@ -26,7 +26,7 @@ from elimina._core import (
     ZeroSumError,
     frugal_order,
 )
-from elimina.methods.factor_lists import FactorList, factors_of, table_bytes
+from elimina.methods.factor_lists import FactorList, table_bytes
 from elimina.methods.sum_estimate import Limits, SumEstimate, hellinger_distances
 from elimina.planning.options import Options
 from elimina.planning.order import find_order
@@ -107,7 +107,7 @@ def incremental_trees(problem: Problem, options: Options, limits: Limits) -> Ite
         yield SumEstimate(NAME)
         if limits.is_over:
             return
-    factors = factors_of(problem)
+    factors = limits.factors_of(problem)
     if factors.log_scale == -math.inf:
         yield _zero(problem)
         return

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina._core import JoinGraph, PlannedTree
-from elimina.methods.factor_lists import FactorList, factors_of
+from elimina.methods.factor_lists import FactorList
 from elimina.methods.sum_estimate import Limits, SumEstimate, hellinger_distances
 from elimina.model.table import Scopes
 from elimina.planning.options import Options
@@ -160,7 +160,7 @@ def propagate(problem: Problem, options: Options, limits: Limits) -> Iterator[Su
         limits: Limits of time and memory.
     """
     sizes = np.array([problem.model.sizes[v] for v in problem.free], dtype=np.int64)
-    factors = factors_of(problem)
+    factors = limits.factors_of(problem)
     if factors.log_scale == -math.inf:
         yield SumEstimate(METHOD, -math.inf, 0.0)
         return
@@ -200,7 +200,9 @@ def propagate(problem: Problem, options: Options, limits: Limits) -> Iterator[Su
             errors = np.full(len(sizes), UNKNOWN_ERROR)
             if before is not None:
                 errors = hellinger_distances(shares, before, sizes)
-            errors, log_error = np.minimum(errors + graph.residual, 1.0), abs(log_z - log_before)
+            # Equal estimates of two graphs are no proof: both may have missed the same states.
+            errors = np.clip(errors + graph.residual, TOLERANCE, 1.0)
+            log_error = max(abs(log_z - log_before), TOLERANCE)
             if rung.is_exact and graph.residual <= TOLERANCE:
                 errors, log_error = np.zeros(len(sizes)), 0.0
             figures = {"ibound": rung.ibound, "cells": int(rung.cells), "residual": graph.residual}

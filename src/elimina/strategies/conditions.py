@@ -29,6 +29,10 @@ SEARCH_START_SECONDS_PER_VARIABLE = 3e-5
 """Seconds that search takes for each variable before its first node: for cost shifting, and to make the root
 consistent (1e-5 to 3e-5 on circuits and mastermind). Shorter eliminations come before search."""
 
+LARGE_MODEL_VARIABLES = 200_000
+"""Least number of variables of a model whose posteriors are estimated before an order is searched for, which takes a
+tenth of a second."""
+
 HARD_ELIMINATION_SECONDS = 100.0
 """Least estimated seconds of an elimination for soft local consistency to get a turn that is limited by nodes."""
 
@@ -80,6 +84,9 @@ MAY_BE_BOUNDED = Condition(
 )
 ESTIMATES_ARE_ALLOWED = Condition(
     "estimates are allowed", lambda facts: facts.options.solving.is_open and not facts.options.exact
+)
+EXACT_IS_ASKED = Condition(
+    "an exact answer is asked for", lambda facts: facts.options.solving.is_open and facts.options.exact
 )
 SEARCH_IS_ASKED = Condition(
     "search is asked for, or an upper bound that it alone can use",
@@ -141,6 +148,7 @@ TABLES_FIT = Condition(
     "its tables fit into memory if they are written out",
     lambda facts: can_write_tables(facts.problem, facts.memory_bytes),
 )
+TABLES_DO_NOT_FIT = no(TABLES_FIT, "its tables do not fit into memory if they are written out")
 QUICK_ORDER_FITS = Condition(
     "its tables fit into memory", lambda facts: 2 * facts.quick_order.largest_table < facts.memory_bytes
 )
@@ -171,6 +179,10 @@ def _asks_for_one_posterior(facts: Facts) -> bool:
 
 
 ONE_POSTERIOR_IS_ASKED = Condition("the posterior of one variable is asked for", _asks_for_one_posterior)
+IS_LARGE = Condition(
+    lambda facts: f"there are {count_text(facts.variables)} variables",
+    lambda facts: facts.variables >= LARGE_MODEL_VARIABLES,
+)
 HAS_TIME_LIMIT = Condition("there is a time limit", lambda facts: facts.call.deadline is not None)
 SEARCH_IS_QUICKER = Condition(
     lambda facts: f"search starts before it ends, with {count_text(facts.variables)} variables",

@@ -1,0 +1,61 @@
+// Loopy belief propagation on factors, without an order of elimination or clusters (Pearl 1988, "Probabilistic Reasoning
+// in Intelligent Systems", section 4.4). A sweep passes over all factors, forward or backward in turn, and each factor
+// sends its messages by the latest beliefs, so that news travels along all factors of a sweep. Its time and memory are
+// proportional to the factors', which makes it the first estimate of very large models.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "approx/scoped_tables.hpp"
+
+namespace elimina::approx {
+
+class MessageSweeps {
+ public:
+  using Cells = std::vector<double>;
+
+  // `scopes`: variables of each factor, slow to fast; `values`: values of all factors, at least 0.
+  MessageSweeps(std::vector<std::int64_t> sizes, ScopeList scopes, Cells values);
+
+  // Sweeps until no message changes by more than `tolerance`, or `sweeps` times; returns true if all have converged.
+  // `damping`: share of the old message in a new one. Ends early, with complete beliefs, when the thread is asked to
+  // stop.
+  bool run(double tolerance, double damping, std::uint64_t sweeps);
+
+  // Bethe's approximation of the natural logarithm of the sum; minus infinity if the messages show that the sum is 0.
+  double log_sum();
+
+  // Marginals of all variables, one after another; uniform for a variable without factors.
+  const Cells& marginals() const { return beliefs_; }
+
+  std::size_t variables() const { return sizes_.size(); }
+  double residual() const { return residual_; }
+  bool is_impossible() const { return impossible_; }
+
+ private:
+  struct Place {  // of a factor
+    std::size_t factor = 0, table = 0, message = 0;
+  };
+
+  std::size_t message_cells(std::size_t factor) const;
+  double update(const Place& place, double damping);
+  double update_pair(const Place& place, double damping);
+  double update_binary_pair(const Place& place, double damping);
+  double send(std::int32_t v, double* message, const double* cavity, double* sums, double damping);
+  void take_out(std::int32_t v, const double* message, double* cavity) const;
+  double log_of_beliefs();
+
+  std::vector<std::int64_t> sizes_, firsts_;  // first cell of each variable's belief
+  ScopeList scopes_;
+  Cells values_, messages_, beliefs_;
+  std::vector<std::size_t> table_cells_;
+  std::vector<std::uint32_t> run_numbers_;  // of each member of factors of three variables or more; else unused
+  std::vector<Runs> runs_;
+  Cells cavities_, joint_, sums_;
+  bool forward_ = true;
+  double residual_ = 1;
+  bool impossible_ = false;
+};
+
+}  // namespace elimina::approx

@@ -1,0 +1,84 @@
+"""Loopy belief propagation by sweeps over factors: the first estimate of very large models.
+
+It needs no order of elimination (Pearl 1988, "Probabilistic Reasoning in Intelligent Systems", section 4.4). The core
+(``core/approx/message_sweeps.hpp``) passes the messages. Smaller models begin with the smallest join graph instead,
+which gives the same estimate, and larger graphs to compare with.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina._core import MessageSweeps
+from elimina.methods.factor_lists import FactorList
+from elimina.methods.sum_estimate import Limits, SumEstimate
+from elimina.planning.options import Options
+from elimina.problem.preparation import Problem
+
+METHOD = "belief propagation"
+
+MIN_VARIABLES = 20_000
+"""Least number of variables: the smallest join graph of fewer ones takes a tenth of a second."""
+
+TOLERANCE = 1e-6
+"""Largest change of a probability that counts as none."""
+
+FIRST_SWEEPS, ROUND_SWEEPS, MAX_SWEEPS = 4, 8, 512
+"""Sweeps before the first estimate, whatever the time, and between further ones; their largest number."""
+
+DAMPINGS, MIN_PROGRESS = (0.0, 0.3, 0.6), 0.7
+"""Dampings, and the share to which a round has to reduce the residual: otherwise, the next damping is taken."""
+
+UNKNOWN_ERROR = 0.5
+"""Estimated error of marginals if there is no other estimate to compare them with."""
+
+
+def belief_propagation(problem: Problem, _: Options, limits: Limits) -> Iterator[SumEstimate]:
+    """Yield estimates of belief propagation; none for models of fewer than ``MIN_VARIABLES``.
+
+    Args:
+        problem: Problem of a sum of products.
+        limits: Limits of time and memory.
+    """
+    if len(problem.free) < MIN_VARIABLES:
+        return
+    factors = limits.factors_of(problem)
+    if factors.log_scale == -math.inf:
+        yield SumEstimate(METHOD, -math.inf, 0.0)
+        return
+    messages = messages_of(problem, factors)
+    is_settled = messages.run(TOLERANCE, 0.0, FIRST_SWEEPS, math.inf)
+    sweeps, failures = FIRST_SWEEPS, 0
+    while True:
+        if messages.is_impossible:
+            # Messages have left the range of floats: this does not prove a sum of 0.
+            return
+        yield estimate_of(messages, factors, sweeps)
+        if is_settled or sweeps >= MAX_SWEEPS:
+            return
+        before = messages.residual
+        is_settled = messages.run(TOLERANCE, DAMPINGS[min(failures, len(DAMPINGS) - 1)], ROUND_SWEEPS, limits.seconds)
+        failures += messages.residual > MIN_PROGRESS * before
+        sweeps += ROUND_SWEEPS
+
+
+def messages_of(problem: Problem, factors: FactorList) -> MessageSweeps:
+    """Return the messages between the factors and the free variables of a problem, before the first sweep."""
+    starts, members = factors.scopes
+    return MessageSweeps(_sizes(problem), starts, members.astype(np.int32), factors.values)
+
+
+def estimate_of(messages: MessageSweeps, factors: FactorList, sweeps: int) -> SumEstimate:
+    """Return the estimate by the messages of some sweeps, whose error is unknown."""
+    log_z, shares = messages.log_sum() + factors.log_scale, messages.marginals()
+    errors = np.full(messages.variables, min(1.0, UNKNOWN_ERROR + messages.residual))
+    figures = {"sweeps": sweeps, "residual": messages.residual}
+    return SumEstimate(METHOD, log_z, math.inf, shares, errors, figures=figures)
+
+
+def _sizes(problem: Problem) -> NDArray[np.int64]:
+    return np.array([problem.model.sizes[v] for v in problem.free], dtype=np.int64)
