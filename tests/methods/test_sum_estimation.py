@@ -13,7 +13,7 @@ import time
 import numpy as np
 import pytest
 
-from elimina import Interval, Model, Options
+from elimina import Interval, Model, Options, solve
 from elimina.methods.bound_optimisation import BoundOptimisation
 from elimina.methods.count_bounds import sum_of
 from elimina.methods.importance_sampling import importance_sampling
@@ -103,6 +103,81 @@ def test_stated_errors_of_random_models():
         best = estimation.estimate
         small += abs(best.log_z - exact) > 3 * best.log_z_error + 1e-9
     assert small <= 0.2 * count
+
+
+def summed(log_z: float, error: float, interval: tuple[float, float] | None = None) -> SumEstimate:
+    return SumEstimate("m", log_z, error, interval=None if interval is None else Interval(*interval, LEVEL))
+
+
+def combined(graphs: SumEstimate, samples: SumEstimate) -> SumEstimate:
+    problem = prepare(Model.from_arrays([2], [((0,), [1, 3])], sense="probability"), "pr", {})
+    estimation = SumEstimation(problem, "pr", OPTIONS, MEMORY_BYTES)
+    estimation._of_graphs, estimation._of_samples = graphs, samples
+    return estimation._combined()
+
+
+def test_a_join_graph_outside_the_interval_of_samples_is_refuted():
+    samples = summed(5.0, 1.2, (4.0, 30.0))
+    assert combined(summed(3.9, 0.01), samples) is samples
+    assert combined(summed(31.0, 0.01), samples) is samples
+
+
+def test_samples_confirm_a_join_graph_no_closer_than_their_own_error():
+    answer = combined(summed(6.0, 0.01), summed(5.0, 1.2, (4.0, 30.0)))
+    assert (answer.log_z, answer.log_z_error) == (6.0, 1.2)
+    assert combined(summed(9.0, 0.01), summed(5.0, 1.2, (4.0, 30.0))).log_z_error == pytest.approx(4.0 - 1.2)
+
+
+def test_a_stated_error_grows_with_the_reach_of_the_interval():
+    errors = [summed(5.0, 1.2, (4.0, high)).stated_log_error for high in (6.0, 10.0, 30.0, 300.0)]
+    assert errors[0] == 1.2
+    assert errors == sorted(errors)
+    assert errors[-1] > 3
+    assert summed(5.0, 1.2).stated_log_error == 1.2
+    assert summed(5.0, 0.0, (5.0, 5.0)).stated_log_error == 0
+    assert summed(5.0, math.inf, (4.0, 9.0)).stated_log_error == math.inf
+
+
+def spread(side: int, states: int, seed: int, kind: str) -> Model:
+    """A grid of spins, of equal weights for different colours, or of random relations."""
+    rng = np.random.default_rng(seed)
+    numbers = np.arange(side * side).reshape(side, side)
+    edges = [*zip(numbers[:, :-1].flat, numbers[:, 1:].flat, strict=True)]
+    edges += zip(numbers[:-1].flat, numbers[1:].flat, strict=True)
+    tables = {
+        "spins": lambda: np.exp(2 * rng.normal(size=(states, states))),
+        "colours": lambda: 1 - np.eye(states),
+        "relations": lambda: (rng.random((states, states)) > 0.2).astype(float),
+    }
+    return Model.from_arrays([states] * numbers.size, [(edge, tables[kind]()) for edge in edges], sense="probability")
+
+
+@pytest.mark.parametrize("task", ["pr", "count"])
+@pytest.mark.parametrize("kind", ["spins", "colours", "relations"])
+@pytest.mark.parametrize("memory_bytes", [1 << 15, 1 << 19])
+def test_no_interval_contradicts_the_stated_error(task, kind, memory_bytes):
+    """The number lies in the interval, and the error is at least the samples' one: larger if their weights differ."""
+    problem = prepare(spread(9, 3, 1, kind), task, {})
+    estimation = SumEstimation(problem, task, OPTIONS, memory_bytes)
+    for answer in estimation.improve(time.monotonic() + 2):
+        if answer.interval is None:
+            continue
+        low, high, _ = answer.interval
+        assert low <= answer.log10_z <= high
+        samples = estimation._of_samples.log_z_error / math.log(10)
+        assert answer.error >= samples - 1e-12
+        if 0 < samples < math.inf:
+            reach = max(answer.log10_z - low, high - answer.log10_z)
+            assert answer.error >= 0.99 * (samples**3 * reach / 4) ** 0.25
+
+
+@pytest.mark.parametrize("kind", ["spins", "colours", "relations"])
+def test_posteriors_and_their_sum_have_one_interval_and_error(kind):
+    answer = solve(spread(9, 3, 1, kind), "mar", device="cpu", memory="64KiB", time_limit=4, options=Options(threads=1))
+    assert answer.status == "estimated"
+    if answer.interval is not None:
+        assert answer.interval.low <= answer.log10_z <= answer.interval.high
+        assert answer.stats["log10_z_error"] > 0
 
 
 def test_an_estimate_is_moved_between_the_bounds():

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from elimina.errors import MemoryLimitError
+from elimina.methods.belief_propagation import FIRST_SWEEPS, METHOD, TOLERANCE, estimate_of, messages_of
 from elimina.methods.estimation import Estimation
+from elimina.methods.factor_lists import factors_of
 from elimina.methods.junction_structure import MarginalQuery, Structure
 from elimina.methods.marginals import marginals_asked, posteriors
 from elimina.methods.small_networks import rewritten_for_sums
@@ -20,9 +22,15 @@ from elimina.planning.ordering import rough_order
 from elimina.problem.evidence import Observed
 from elimina.problem.preparation import prepare
 from elimina.result import Result
-from elimina.running.advice import does_not_fit
+from elimina.running.advice import does_not_fit, needs_for_estimate
 from elimina.running.combination import NO_PLAN
-from elimina.running.estimate_memory import FLOAT_BYTES, METHOD_MEMORY_SHARE, QUICK_ORDER_FACTOR, can_write_tables
+from elimina.running.estimate_memory import (
+    FLOAT_BYTES,
+    METHOD_MEMORY_SHARE,
+    QUICK_ORDER_FACTOR,
+    can_write_tables,
+    written_bytes,
+)
 from elimina.running.execution import Execution
 from elimina.running.host import host_memory
 from elimina.running.plan_choice import plan_problem
@@ -38,14 +46,18 @@ class PosteriorEstimation:
         inquiry: Posteriors that are asked for.
         options: Options of the call.
         memory_bytes: Bytes that a method may use.
-        order: Free variables in a quick order of elimination; None: methods find one.
+        find_order: Function that returns the free variables in a quick order of elimination; None: methods find one.
     """
 
     def __init__(
-        self, inquiry: MarginalQuery, options: Options, memory_bytes: int, order: Sequence[int] | None = None
+        self,
+        inquiry: MarginalQuery,
+        options: Options,
+        memory_bytes: int,
+        find_order: Callable[[], Sequence[int]] | None = None,
     ) -> None:
         self._inquiry = inquiry
-        self._estimation = Estimation(inquiry.structure.problem, options, memory_bytes, order)
+        self._estimation = Estimation(inquiry.structure.problem, options, memory_bytes, find_order)
 
     @property
     def best(self) -> Result | None:
@@ -61,6 +73,23 @@ class PosteriorEstimation:
         """
         for estimate in self._estimation.improve(deadline):
             yield _estimated_posteriors(self._inquiry, estimate)
+
+
+def quick_posteriors(inquiry: MarginalQuery) -> Result | None:
+    """Return posteriors by a few sweeps of belief propagation; None if their products leave the range of floats.
+
+    Args:
+        inquiry: Posteriors that are asked for.
+    """
+    problem = inquiry.structure.problem
+    factors = factors_of(problem)
+    if factors.log_scale == -math.inf:
+        return _estimated_posteriors(inquiry, SumEstimate(METHOD, -math.inf, 0.0))
+    messages = messages_of(problem, factors)
+    messages.run(TOLERANCE, 0.0, FIRST_SWEEPS, math.inf)
+    if messages.is_impossible:
+        return None
+    return _estimated_posteriors(inquiry, estimate_of(messages, factors, FIRST_SWEEPS))
 
 
 def posteriors_within(observed: Observed, asked: Sequence[int], options: Options, seconds: float) -> Result:
@@ -88,8 +117,8 @@ def posteriors_within(observed: Observed, asked: Sequence[int], options: Options
             return posteriors(inquiry, Execution(problem, planned.plan, planned.backend), options, {})
         failure = does_not_fit(planned.plan)
     if not can_write_tables(problem, memory):
-        raise MemoryLimitError(failure)
-    estimation = PosteriorEstimation(inquiry, options, int(METHOD_MEMORY_SHARE * memory), rough.order)
+        raise MemoryLimitError(needs_for_estimate(failure, written_bytes(problem)))
+    estimation = PosteriorEstimation(inquiry, options, int(METHOD_MEMORY_SHARE * memory), lambda: rough.order)
     for _ in estimation.improve(time.monotonic() + seconds):
         pass
     if estimation.best is None:
@@ -124,7 +153,7 @@ def _estimated_posteriors(inquiry: MarginalQuery, estimate: SumEstimate) -> Resu
     if estimate.log_z is not None and structure.trees == 1 and inquiry.complete:
         log10_z = (estimate.log_z + structure.log_states) / math.log(10)
         interval = log10_interval(estimate.interval, structure.log_states)
-        stats["log10_z_error"] = estimate.log_z_error / math.log(10)
+        stats["log10_z_error"] = estimate.stated_log_error / math.log(10)
     if estimate.is_exact and not _may_be_impossible(inquiry):
         return Result("exact", "mar", log10_z=log10_z, marginals=marginals, stats=stats)
     error = _error_of_asked(inquiry, estimate)
@@ -141,10 +170,13 @@ def _error_of_asked(inquiry: MarginalQuery, estimate: SumEstimate) -> float:
     """Return the mean error of the queried marginals; those of observed variables have none."""
     if estimate.errors is None:
         return estimate.error
-    variables, sources = inquiry.structure.wanted
-    positions = {v: number for number, v in enumerate(inquiry.structure.problem.free)}
-    asked = set(inquiry.asked)
-    asked_positions = [
-        positions[source] for v, source in zip(variables, sources, strict=True) if v in asked and source in positions
-    ]
-    return float(estimate.errors[asked_positions].mean()) if asked_positions else 0.0
+    (variables, sources), problem = inquiry.structure.wanted, inquiry.structure.problem
+    if len(sources) == len(problem.free) and len(inquiry.asked) == len(inquiry.model.variables):
+        return estimate.error
+    positions = np.full(len(problem.model.variables), -1)
+    positions[list(problem.free)] = np.arange(len(problem.free))
+    is_asked = np.zeros(len(inquiry.model.variables), dtype=bool)
+    is_asked[list(inquiry.asked)] = True
+    asked_positions = positions[list(sources)][is_asked[list(variables)]]
+    asked_positions = asked_positions[asked_positions >= 0]
+    return float(estimate.errors[asked_positions].mean()) if len(asked_positions) else 0.0

@@ -96,27 +96,26 @@ class SumEstimation:
         return estimate._replace(log_z_error=max(estimate.log_z_error, change))
 
     def _combined(self) -> SumEstimate:
-        """Return the surer estimate, of samples or of a join graph; its error grows if the other one contradicts it."""
+        """Return the surer estimate, of samples or of a join graph; its error grows if the other one contradicts it.
+
+        A join graph outside the samples' interval is refuted. One inside is as uncertain as the samples, which do not
+        confirm it any closer.
+        """
         graphs, samples = self._of_graphs, self._of_samples
         if samples is None or graphs is None or -math.inf in (samples.log_z, graphs.log_z):
             combined = samples if graphs is None or (samples is not None and samples.is_zero) else graphs
             assert combined is not None
-        else:
-            assert graphs.log_z is not None
-            assert samples.log_z is not None
-            difference = abs(graphs.log_z - samples.log_z)
-            if samples.log_z_error <= max(SURE_ERROR, graphs.log_z_error):
-                doubt = 0.0 if samples.log_z_error <= SURE_ERROR else difference - graphs.log_z_error
-                combined = samples._replace(log_z_error=max(samples.log_z_error, doubt))
-            else:
-                doubt = difference - samples.log_z_error
-                combined = graphs._replace(
-                    log_z_error=max(graphs.log_z_error, doubt), interval=samples.interval, upper=samples.upper
-                )
-                if samples.interval is not None:
-                    low, high, _ = samples.interval
-                    combined = combined._replace(log_z=min(max(graphs.log_z, low), high))
-        return combined
+            return combined
+        assert graphs.log_z is not None
+        assert samples.log_z is not None
+        interval, difference = samples.interval, abs(graphs.log_z - samples.log_z)
+        if interval is not None and not interval.low <= graphs.log_z <= interval.high:
+            return samples
+        if samples.log_z_error <= max(SURE_ERROR, graphs.log_z_error):
+            doubt = 0.0 if samples.log_z_error <= SURE_ERROR else difference - graphs.log_z_error
+            return samples._replace(log_z_error=max(samples.log_z_error, doubt))
+        error = max(graphs.log_z_error, samples.log_z_error, difference - samples.log_z_error)
+        return graphs._replace(log_z_error=error, interval=interval, upper=samples.upper)
 
 
 def estimated_sum(estimate: SumEstimate, task: Task) -> Result:
@@ -135,7 +134,7 @@ def estimated_sum(estimate: SumEstimate, task: Task) -> Result:
     if estimate.upper < math.inf:
         is_count = described(task).is_count
         upper = integers_between(-math.inf, estimate.upper)[1] if is_count else estimate.upper / math.log(10)
-    error = None if estimate.log_z_error == math.inf else estimate.log_z_error / math.log(10)
+    error = None if estimate.log_z_error == math.inf else estimate.stated_log_error / math.log(10)
     interval = log10_interval(estimate.interval)
     log10_z = estimate.log_z / math.log(10)
     return within_bounds(
