@@ -6,6 +6,7 @@ import csv
 import json
 import pickle
 import re
+import time
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,9 @@ import pytest
 from click.testing import CliRunner
 
 import elimina
+from elimina._core import stopped
 from elimina.cli.commands import commands
+from elimina.methods.estimation import Estimation
 from elimina.problem.tasks import TASKS, described
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
@@ -86,6 +89,30 @@ def test_an_exact_answer_or_an_error(task, models):
         elimina.solve(
             model, task, query=query, device="cpu", memory=MEMORY[description.is_sum], time_limit=3, options=options
         )
+
+
+@pytest.mark.parametrize("task", ["mar", "pr"])
+def test_an_error_names_the_memory_that_an_estimate_needs(task, models):
+    model = models[True]
+    needed = 8 * 4 * 2 * SIDE * (SIDE - 1)
+    with pytest.raises(elimina.MemoryLimitError, match="for an estimate") as caught:
+        elimina.solve(model, task, device="cpu", memory=needed // 4)
+    advised = re.search(r'for an estimate, memory="(\w+)" would be enough', str(caught.value))[1]
+    for memory in (advised, needed):
+        assert elimina.solve(model, task, device="cpu", memory=memory, time_limit=30).status == "estimated"
+
+
+def test_a_call_that_ends_without_an_estimate_makes_one(models, monkeypatch):
+    def wait(_, deadline):
+        while not stopped():
+            time.sleep(0.01)
+        yield from ()
+
+    monkeypatch.setattr(Estimation, "improve", wait)
+    result = elimina.solve(models[True], "mar", device="cpu", memory=MEMORY[True], time_limit=0.5)
+    assert (result.status, result.ended_by) == ("estimated", "time-limit")
+    assert result.error >= 0.5
+    assert len(result.marginals) == SIDE**2
 
 
 def test_marginal_map_by_search_is_bounded(models):

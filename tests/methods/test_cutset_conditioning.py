@@ -156,6 +156,17 @@ def test_posteriors_that_only_slices_fit_are_exact() -> None:
         assert list(result.marginals[name].values()) == pytest.approx(list(shares.values()))
 
 
+def test_an_exact_answer_that_only_slices_fit_is_not_refused() -> None:
+    rng = np.random.default_rng(4)
+    edges = [(v, v + 1) for v in range(100) if v % 10 < 9] + [(v, v + 10) for v in range(90)]
+    model = Model.from_arrays([2] * 100, [(edge, rng.random((2, 2))) for edge in edges], sense="probability")
+    options = Options(threads=1, exact=True)
+    result = elimina.solve(model, "mar", memory="32KiB", device="cpu", options=options)
+    assert result.status == "exact"
+    assert result.stats["method"] == method.NAME
+    assert result.log10_z == pytest.approx(elimina.solve(model, "pr", device="cpu").log10_z)
+
+
 @pytest.mark.parametrize("observed", [{}, {1: 1}])
 def test_evidence_that_the_query_does_not_depend_on_may_be_impossible(observed: dict[int, int]) -> None:
     """The slices of the query's factors do not show that b = 1 contradicts a."""

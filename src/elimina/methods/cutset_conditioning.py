@@ -14,7 +14,7 @@ import numpy as np
 
 from elimina._core import CutsetConditioning, Stopped
 from elimina.backends.cpu import CpuBackend
-from elimina.methods.factor_lists import FactorList, factors_of, table_bytes
+from elimina.methods.factor_lists import FactorList, table_bytes
 from elimina.methods.sum_estimate import Limits, SumEstimate
 from elimina.planning.options import Options
 from elimina.planning.ordering import elimination_order
@@ -39,6 +39,10 @@ _CUTSET_SHARE, _STEP = 0.05, 0.99
 _TRIAL_SHARE, _TIME_SHARE = 0.02, 0.7
 """Share of the remaining time for the first slices, which tell the time of all; largest share for the others."""
 
+_UNLIMITED_SECONDS, _MAX_TRIAL_SECONDS = 1e5, 5.0
+"""Seconds of all slices without a time limit: a longer wait is not offered. Largest seconds of the search for a cutset,
+and of the first slices."""
+
 _CELL_BYTES = 8
 
 _SHRINK, _ROUNDS = 0.8, 8
@@ -61,7 +65,7 @@ def cutset_conditioning(problem: Problem, options: Options, limits: Limits) -> I
     factors: FactorList | None = None
     while True:
         if _VARIABLE_SECONDS * len(problem.free) < limits.seconds:
-            factors = factors or factors_of(problem)
+            factors = factors or limits.factors_of(problem)
             if factors.log_scale == -math.inf or not factors.is_complete:
                 return
             try:
@@ -86,7 +90,9 @@ def _conditioning(problem: Problem, factors: FactorList, options: Options, limit
     machine = CpuBackend(options.threads).machine
     whole = make_plan(Elimination(summed, order, machine, limits.memory_bytes, keeps_messages=True))
     slicer, target = Slicer(summed, order, machine, whole), float(limits.memory_bytes)
-    max_slices, end = _MAX_SLICES_PER_SECOND * limits.seconds, time.monotonic() + _CUTSET_SHARE * limits.seconds
+    remaining = min(limits.seconds, _UNLIMITED_SECONDS)
+    max_slices = _MAX_SLICES_PER_SECOND * remaining
+    end = time.monotonic() + min(_CUTSET_SHARE * remaining, _MAX_TRIAL_SECONDS)
     for _ in range(_ROUNDS):
         while slicer.cut.bytes > target:
             # Each variable divides the bytes by the number of its states at most.
@@ -105,8 +111,8 @@ def _conditioning(problem: Problem, factors: FactorList, options: Options, limit
 
 def _is_timely(conditioning: CutsetConditioning, limits: Limits) -> bool:
     """Add up the first slices; return whether all take less than most of the remaining time."""
-    started, seconds = time.monotonic(), limits.seconds
-    if conditioning.run(_TRIAL_SHARE * seconds):
+    started, seconds = time.monotonic(), min(limits.seconds, _UNLIMITED_SECONDS)
+    if conditioning.run(min(_TRIAL_SHARE * seconds, _MAX_TRIAL_SECONDS)):
         return True
     return time.monotonic() - started < _TIME_SHARE * seconds * conditioning.progress
 

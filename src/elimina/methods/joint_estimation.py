@@ -22,8 +22,11 @@ from elimina.planning.options import Options
 from elimina.problem.evidence import Observed
 from elimina.problem.preparation import Problem, prepare
 from elimina.result import Result
-from elimina.running.estimate_memory import FLOAT_BYTES, WRITTEN_TABLES_SHARE
+from elimina.running.estimate_memory import FLOAT_BYTES
 from elimina.running.host import host_memory
+
+_TABLES_SHARE = 0.25
+"""Share of the memory for the tables of the joint variable, whose copies are made beside them."""
 
 
 def estimated_joint(
@@ -45,7 +48,7 @@ def estimated_joint(
     """
     problem = prepare(model, "joint", evidence, tuple(variables))
     shape = [model.variables[v].size if v in problem.kept else 1 for v in variables]
-    joined = _joined(problem, WRITTEN_TABLES_SHARE * host_memory(options))
+    joined = _joined(problem, _TABLES_SHARE * host_memory(options))
     last = len(joined.variables) - 1
     result = posteriors_within(Observed(joined, {}), [last], options, seconds)
     if result.status == "infeasible":

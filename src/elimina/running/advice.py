@@ -105,8 +105,23 @@ def _memory_advice(plan: Plan) -> str:
     enough = plan.shortfall.enough
     if not enough or plan.whole.peak_bytes > MAX_MACHINE_BYTES:
         return ""
+    return f"; {memory_limit(enough)} would be enough"
+
+
+def memory_limit(enough: float) -> str:
+    """Return the option that allows a number of bytes, rounded up."""
     unit, name = next((unit, name) for least, unit, name in _UNITS if enough >= least)
-    return f"; {option('memory', f'{math.ceil(enough / unit)}{name}')} would be enough"
+    return option("memory", f"{max(1, math.ceil(enough / unit))}{name}")
+
+
+def needs_for_estimate(failure: str, needed: float) -> str:
+    """Return the error's text if neither the exact answer nor the tables of an estimate fit.
+
+    Args:
+        failure: Text of the error for the exact answer.
+        needed: Bytes of the tables of an estimate.
+    """
+    return f"{failure}; for an estimate, {memory_limit(needed)} would be enough"
 
 
 def _bounds_instead(plan: Plan) -> str:

@@ -10,15 +10,16 @@ FLOAT_BYTES = 8
 METHOD_MEMORY_SHARE = 0.5
 """Share of the host's memory for the tables of one method, because other methods run at the same time."""
 
-WRITTEN_TABLES_SHARE = 0.25
-"""Share of the memory for tables that estimates write out: the clusters made of these take at least as much."""
-
 QUICK_ORDER_FACTOR = 256.0
 """Memory of the plan of a quick order, relative to the memory limit, above which no search for a better order is tried:
 short searches save a factor of 30 at most."""
 
 
+def written_bytes(problem: Problem) -> float:
+    """Return the bytes of a problem's tables, written out: the least memory limit with which estimates are made."""
+    return FLOAT_BYTES * float(problem.groups.cells(problem.model.sizes).sum())
+
+
 def can_write_tables(problem: Problem, memory_bytes: int) -> bool:
-    """Return whether a problem's tables, written out, fit their share of the memory."""
-    cells = float(problem.groups.cells(problem.model.sizes).sum())
-    return FLOAT_BYTES * cells <= WRITTEN_TABLES_SHARE * memory_bytes
+    """Return whether a problem's tables, written out, fit the memory."""
+    return written_bytes(problem) <= memory_bytes

@@ -8,7 +8,7 @@ from elimina.strategies import estimate_strategies as estimate
 from elimina.strategies.facts import Facts
 from elimina.strategies.posterior_bounds import posterior_bounds
 from elimina.strategies.row import Row
-from elimina.strategies.schedule import HINT, RUN, Rows
+from elimina.strategies.schedule import HINT, MEMORY_OF_ESTIMATES, RUN, Rows
 
 FIRST_ESTIMATES_SECONDS, FIRST_ESTIMATES_TIME_SHARE = 0.3, 0.25
 """Largest time of estimates before a search for an order, and before an exact plan runs: in seconds, and as a share of
@@ -69,6 +69,19 @@ ESTIMATES_ARE_ALL = (
 ROWS: Rows = (
     HINT,
     Row(
+        "first estimate at the end of the call",
+        "a call that is ended early still answers",
+        estimate.provide_estimate,
+        (when.ESTIMATES_ARE_ALLOWED, when.TABLES_FIT),
+    ),
+    Row(
+        "first estimates of a large model",
+        "an order of elimination, which shows whether a plan fits, takes longer",
+        estimate.estimates,
+        (when.ESTIMATES_ARE_ALLOWED, when.HAS_TIME_LIMIT, when.IS_LARGE, when.ORDER_IS_OPEN, when.TABLES_FIT),
+        seconds=seconds_of_first_estimates,
+    ),
+    Row(
         "first estimates",
         "the search for an order takes longer, and a call that is ended early still answers",
         estimate.estimates,
@@ -98,5 +111,13 @@ ROWS: Rows = (
         (when.ESTIMATES_ARE_ALLOWED, when.ELIMINATION_DID_NOT_FIT, when.TABLES_FIT),
         seconds=seconds_of_estimates,
         ends="always",
+    ),
+    MEMORY_OF_ESTIMATES,
+    Row(
+        "exact posteriors by slices",
+        "each slice fits into memory, and all of them together are exact",
+        estimate.estimates,
+        (when.EXACT_IS_ASKED, when.ELIMINATION_DID_NOT_FIT, when.TABLES_FIT),
+        ends="answered",
     ),
 )

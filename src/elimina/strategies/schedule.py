@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from elimina.strategies import conditions as when
 from elimina.strategies import elimination as eliminate
+from elimina.strategies import estimate_strategies as estimate
 from elimina.strategies.facts import Facts
 from elimina.strategies.portfolio import Solver
 from elimina.strategies.row import Row, walk
@@ -44,6 +45,13 @@ BOUNDS_ALONE = Row(
     ends="always",
     memory_share=0.125,
 )
+MEMORY_OF_ESTIMATES = Row(
+    "memory of estimates",
+    "the error names the least memory that is enough",
+    estimate.least_memory,
+    (when.ESTIMATES_ARE_ALLOWED, when.ELIMINATION_DID_NOT_FIT, when.TABLES_DO_NOT_FIT),
+    ends="always",
+)
 HINT = Row(
     "hint",
     "an assignment narrows all that follows, and the answer is never worse",
@@ -75,7 +83,7 @@ def elimination_by(plans: Rows) -> Rows:
             ends="always",
             rows=plans,
         ),
-        Row("elimination", "it is exact", eliminate.elimination, ends="always", rows=plans),
+        Row("elimination", "it is exact", eliminate.elimination, ends="answered", rows=plans),
     )
 
 

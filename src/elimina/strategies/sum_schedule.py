@@ -7,7 +7,7 @@ from elimina.strategies import elimination as eliminate
 from elimina.strategies import estimate_strategies as estimate
 from elimina.strategies.facts import Facts
 from elimina.strategies.row import Row
-from elimina.strategies.schedule import BEGIN, PLAN_AND_RUN, RUN, Rows, elimination_by
+from elimina.strategies.schedule import BEGIN, MEMORY_OF_ESTIMATES, PLAN_AND_RUN, RUN, Rows, elimination_by
 
 FIRST_SUM_ESTIMATES_SECONDS, SUM_ESTIMATES_SECONDS, SUM_ESTIMATES_TIME_SHARE = 1.0, 2.0, 0.25
 """Seconds of estimates of a sum or a count: before a search for an order, and after it without a time limit; and the
@@ -159,4 +159,5 @@ ROWS: Rows = (
         ends="answered",
     ),
     *elimination_by(SUM_PLANS),
+    MEMORY_OF_ESTIMATES,
 )
