@@ -181,6 +181,14 @@ def test_without_samples_trust_decides_between_contradictions():
     assert chosen.error > 0.05
 
 
+def test_equal_doubts_leave_the_choice_to_the_methods_own_figures():
+    rng = np.random.default_rng(12)
+    one, other = shares_of(rng.uniform(0, 1, COUNT)), shares_of(rng.uniform(0, 1, COUNT))
+    pair = [others(one, 0.02, trust=2), others(other, 0.01, trust=2)]
+    for rows in (pair, pair[::-1]):
+        assert choose_estimate(rows, SIZES).shares is other
+
+
 def test_a_sum_of_zero_stands():
     zero = Candidate(SumEstimate("others", -math.inf, 0.0), 1)
     rng = np.random.default_rng(6)

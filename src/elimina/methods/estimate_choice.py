@@ -76,13 +76,14 @@ def choose_estimate(candidates: Sequence[Candidate], sizes: NDArray[np.int64]) -
             return closest.estimate
         return _mixed(samples if closest is None else [*samples, closest])
     estimates = [candidate.estimate for candidate in candidates]
-    rows = [(other.trust, _doubted(other.estimate, estimates, sizes)) for other in others]
+    # Estimates that contradict each other get the same error, so that the methods' own figures decide then.
+    rows = [(other.trust, _doubted(other.estimate, estimates, sizes), other.estimate.error) for other in others]
     for row in sampled:
         if not rows or not any(_refutes(other.estimate, row.estimate) for other in others):
-            rows.append((row.trust, row.estimate))
-    least = min((estimate.error for _, estimate in rows), default=0.0)
+            rows.append((row.trust, row.estimate, row.estimate.error))
+    least = min((estimate.error for _, estimate, _ in rows), default=0.0)
     trusted = [row for row in rows if row[1].error <= TRUST_FACTOR * least]
-    return max(trusted, key=lambda row: (row[0], -row[1].error))[1] if trusted else None
+    return max(trusted, key=lambda row: (row[0], -row[1].error, -row[2]))[1] if trusted else None
 
 
 def _refutes(estimate: SumEstimate, sampled: SumEstimate) -> bool:

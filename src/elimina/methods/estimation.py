@@ -10,7 +10,6 @@ from typing import NamedTuple
 import numpy as np
 
 from elimina._core import stopped
-from elimina.methods.belief_propagation import belief_propagation
 from elimina.methods.belief_waves import belief_waves
 from elimina.methods.block_gibbs import block_gibbs
 from elimina.methods.cutset_conditioning import cutset_conditioning
@@ -19,6 +18,7 @@ from elimina.methods.generalised_belief_propagation import generalised_belief_pr
 from elimina.methods.importance_sampling import importance_sampling
 from elimina.methods.incremental_trees import incremental_trees
 from elimina.methods.join_graph_propagation import propagate
+from elimina.methods.message_sweeps import belief_propagation
 from elimina.methods.sum_estimate import EstimateMethod, Limits, SumEstimate
 from elimina.planning.options import Options
 from elimina.problem.preparation import Problem
@@ -53,13 +53,12 @@ METHODS = (
 """Approximate methods in the order of their first turns."""
 
 
-LEADER_FACTOR, SAMPLING_LEADER_FACTOR = 3.0, 6.0
-"""Factors on the time share of the method with the current estimate: without and with samples, of which more help
-most."""
+LEADER_FACTOR = 3.0
+"""Factor on the time share of the method with the current estimate, because more of its samples help most."""
 
-LAGGARD_FACTOR, LAGGARD_SECONDS = 4.0, 0.5
-"""Largest divisor of the time share of a method whose error is larger than that of the current estimate from samples,
-by their quotient; seconds of a method before its error says what it will become."""
+SAMPLING_FACTOR, SAMPLING_AGE_SECONDS = 4.0, 3.0
+"""Largest divisor of the time share of the other methods if the current estimate comes from samples: the quotient of
+their errors. Seconds of all methods before it applies, because some begin slowly and end well."""
 
 
 class _Run:
@@ -165,10 +164,10 @@ class Estimation:
         if self.best is None or run.best is None:
             return run.turn
         if run.best.method == self.best.method:
-            return run.turn / (LEADER_FACTOR if run.best.folds is None else SAMPLING_LEADER_FACTOR)
-        if run.seconds < LAGGARD_SECONDS or not self._is_sampled or not self.best.error:
+            return run.turn / LEADER_FACTOR
+        if not self._is_sampled or not self.best.error or sum(r.seconds for r in self._runs) < SAMPLING_AGE_SECONDS:
             return run.turn
-        return run.turn * min(max(1.0, run.best.error / self.best.error), LAGGARD_FACTOR)
+        return run.turn * min(max(1.0, run.best.error / self.best.error), SAMPLING_FACTOR)
 
     @property
     def _is_sampled(self) -> bool:

@@ -200,7 +200,7 @@ def propagate(problem: Problem, options: Options, limits: Limits) -> Iterator[Su
             errors = np.full(len(sizes), UNKNOWN_ERROR)
             if before is not None:
                 errors = hellinger_distances(shares, before, sizes)
-            # Equal estimates of two graphs are no proof: both may have missed the same states.
+            # Equal estimates of two graphs prove nothing: both may have missed the same states.
             errors = np.clip(errors + graph.residual, TOLERANCE, 1.0)
             log_error = max(abs(log_z - log_before), TOLERANCE)
             if rung.is_exact and graph.residual <= TOLERANCE:

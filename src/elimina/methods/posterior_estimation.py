@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from elimina.errors import MemoryLimitError
-from elimina.methods.belief_propagation import FIRST_SWEEPS, METHOD, TOLERANCE, estimate_of, messages_of
 from elimina.methods.estimation import Estimation
 from elimina.methods.factor_lists import factors_of
 from elimina.methods.junction_structure import MarginalQuery, Structure
 from elimina.methods.marginals import marginals_asked, posteriors
+from elimina.methods.message_sweeps import FIRST_SWEEPS, METHOD, TOLERANCE, estimate_of, messages_of
 from elimina.methods.small_networks import rewritten_for_sums
 from elimina.methods.sum_estimate import SumEstimate, log10_interval
 from elimina.planning.options import Options

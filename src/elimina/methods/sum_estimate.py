@@ -129,8 +129,8 @@ class SumEstimate(NamedTuple):
     def stated_log_error(self) -> float:
         """Error of ``log_z`` that an answer states: between ``log_z_error`` and the reach of the interval.
 
-        An interval that reaches further than several standard errors shows that some weights are far larger than
-        others, so that larger ones may be missing.
+        An interval of many standard errors shows that the weights of the samples differ much: larger ones may be
+        missing.
         """
         if self.interval is None or self.log_z is None or not 0 < self.log_z_error < math.inf:
             return self.log_z_error

@@ -30,8 +30,7 @@ SEARCH_START_SECONDS_PER_VARIABLE = 3e-5
 consistent (1e-5 to 3e-5 on circuits and mastermind). Shorter eliminations come before search."""
 
 LARGE_MODEL_VARIABLES = 200_000
-"""Least number of variables of a model whose posteriors are estimated before an order is searched for, which takes a
-tenth of a second."""
+"""Least number of variables for estimates of posteriors before the search for an order, which takes 0.1 s or longer."""
 
 HARD_ELIMINATION_SECONDS = 100.0
 """Least estimated seconds of an elimination for soft local consistency to get a turn that is limited by nodes."""

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from elimina._core import MessageSweeps
-from elimina.methods import belief_propagation as method
+from elimina.methods import message_sweeps as method
 from elimina.methods.factor_lists import factors_of
 from elimina.methods.junction_structure import MarginalQuery, choose_structure
 from elimina.methods.posterior_estimation import quick_posteriors
