@@ -11,6 +11,7 @@ import pytest
 from elimina._core import BlockGibbs
 from elimina.methods import block_gibbs as method
 from elimina.methods import sum_estimate
+from elimina.methods.factor_lists import factors_of
 from elimina.methods.sum_estimate import Limits, SumEstimate, hellinger_distances
 from elimina.model.model import Model
 from elimina.model.table import Scopes
@@ -73,7 +74,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def sampler_of(problem: Problem, chains: int, seed: int, cells: float = FOREST_CELLS) -> BlockGibbs:
-    factors = method.factors_of(problem)
+    factors = factors_of(problem)
     starts, members = factors.scopes
     scopes = (sizes_of(problem), starts, members.astype(np.int32))
     return BlockGibbs(*scopes, factors.values, np.ones(1), chains, seed, cells, 600.0)
@@ -169,7 +170,7 @@ def strong_grid(seed: int) -> Model:
 @pytest.mark.parametrize("seed", range(4))
 def test_replicas_pass_between_modes_and_tell_the_sum(seed: int) -> None:
     problem = prepare(strong_grid(seed), "mar", {})
-    factors, sizes = method.factors_of(problem), sizes_of(problem)
+    factors, sizes = factors_of(problem), sizes_of(problem)
     limits = Limits(time.monotonic() + 600, 1 << 24, seed)
     powers = method._powers(factors, sizes, limits)
     assert powers[0] == 1
@@ -213,7 +214,7 @@ def test_sums_beyond_the_range_of_floats_are_unknown() -> None:
     pairs = itertools.combinations(range(8), 2)
     model = Model.from_arrays([2] * 8, [(pair, [[1, 1e-300], [1e-300, 1]]) for pair in pairs], sense="probability")
     problem = prepare(model, "mar", {})
-    factors, limits = method.factors_of(problem), Limits(time.monotonic() + 600, 1 << 24)
+    factors, limits = factors_of(problem), Limits(time.monotonic() + 600, 1 << 24)
     chains = method._Chains(factors, sizes_of(problem), np.array([1.0, 0.0]), 2, limits, 32)
     chains.advance(limits)
     assert chains.log_z() == (None, np.inf)

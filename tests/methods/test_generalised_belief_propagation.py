@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from elimina._core import RegionGraph, RegionPropagation, short_loops
 from elimina.methods import generalised_belief_propagation as method
+from elimina.methods.factor_lists import factors_of
 from elimina.methods.join_graph_propagation import propagate
 from elimina.methods.sum_estimate import Limits, SumEstimate, hellinger_distances
 from elimina.model.model import Model
@@ -273,7 +274,7 @@ def propagation_of(problem: Problem, side: int) -> RegionPropagation:
     squares = [
         tuple(cells[r : r + 2, c : c + 2].reshape(-1).tolist()) for r in range(side - 1) for c in range(side - 1)
     ]
-    factors = method.factors_of(problem)
+    factors = factors_of(problem)
     starts, members = factors.scopes
     graph = graph_of(side * side, squares)
     return RegionPropagation(graph, starts, members.astype(np.int32), factors.values)
