@@ -161,7 +161,7 @@ def test_an_exact_answer_that_only_slices_fit_is_not_refused() -> None:
     edges = [(v, v + 1) for v in range(144) if v % 12 < 11] + [(v, v + 12) for v in range(132)]
     model = Model.from_arrays([2] * 144, [(edge, rng.random((2, 2))) for edge in edges], sense="probability")
     options = Options(threads=1, exact=True)
-    result = elimina.solve(model, "mar", memory="1MiB", device="cpu", options=options)
+    result = elimina.solve(model, "mar", memory="300KiB", device="cpu", options=options)
     assert result.status == "exact"
     assert result.stats["method"] == method.NAME
     assert result.log10_z == pytest.approx(elimina.solve(model, "pr", device="cpu").log10_z)
