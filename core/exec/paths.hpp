@@ -85,7 +85,7 @@ namespace elimina {
   path(cuda_product, "cuda-product")                         \
   path(cuda_faces, "cuda-faces")                             \
   path(cuda_matching, "cuda-matching")                       \
-  path(cuda_partial_sums, "cuda-partial-sums")               \
+  path(cuda_split_sums, "cuda-split-sums")                   \
   path(cuda_library, "cuda-library")                         \
   path(cuda_tiles_of_host, "cuda-tiles-of-host")             \
   path(cuda_tiles_of_scratch, "cuda-tiles-of-scratch")       \

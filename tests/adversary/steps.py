@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from elimina._core import dense_instruction_set, dense_instruction_sets, use_dense_instruction_set
 from elimina.backends.cpu import CpuBackend
-from elimina.backends.cuda import matrix_launch, partial_sums
+from elimina.backends.cuda import matrix_launch, split_sums
 from elimina.backends.cuda.step_launches import launches_of
 from elimina.backends.protocols import RunOutput
 from elimina.planning.program import Program
@@ -112,8 +112,8 @@ def _check_layouts(form: dict[str, Any], made: Made) -> None:
     for number, words in enumerate(records):
         if words[reference.VARIABLE] == JOIN and number not in made.steps:
             _run_record(program, words, arena, peaks)
-    for values, where in ((partial_sums.MIN_DOMAIN, "in a GPU's layout"), (2, "in partial sums")):
-        with mock.patch.object(partial_sums, "MIN_DOMAIN", values):
+    for values, where in ((split_sums.MIN_DOMAIN, "in a GPU's layout"), (2, "in split sums")):
+        with mock.patch.object(split_sums, "MIN_DOMAIN", values):
             _run_launches(made, arena, peaks)
         _compare(form, made, arena[slice(*program.zone)], right, where)
         arena[slice(*program.zone)] = 0
@@ -135,7 +135,7 @@ def _check_layouts(form: dict[str, Any], made: Made) -> None:
 def _run_launches(made: Made, arena: NDArray[Any], peaks: NDArray[Any]) -> None:
     """Compute steps by the records of their launches on a GPU."""
     program = made.program
-    scratch_at = -(-program.arena_cells // partial_sums.ALIGNED_CELLS) * partial_sums.ALIGNED_CELLS
+    scratch_at = -(-program.arena_cells // split_sums.ALIGNED_CELLS) * split_sums.ALIGNED_CELLS
     for number in made.steps:
         launches = launches_of(program, program.words, number, scratch_at, MULTIPROCESSORS, SHARED_BYTES, False)
         longer = np.zeros(scratch_at + launches.scratch_cells, arena.dtype)

@@ -7,7 +7,7 @@ import gc
 import numpy as np
 import pytest
 
-from elimina.backends.cuda import faces_blocks, partial_sums, tile_launch, translation
+from elimina.backends.cuda import faces_blocks, split_sums, tile_launch, translation
 from elimina.backends.cuda import session as session_module
 from elimina.backends.cuda.backend import CudaBackend
 from elimina.backends.cuda.kernels import FacesKernel, TileKernel
@@ -27,13 +27,13 @@ def backend():
     return CudaBackend()
 
 
-@pytest.fixture(params=["mixed", "tiles", "partial sums"])
+@pytest.fixture(params=["mixed", "tiles", "split sums"])
 def route(request, monkeypatch):
-    """``tiles``: even the smallest step takes the tile kernel; ``partial sums``: and even few values are divided."""
+    """``tiles``: even the smallest step takes the tile kernel; ``split sums``: and even few values are divided."""
     if request.param != "mixed":
         monkeypatch.setattr(translation, "MAX_FOREST_WORK", -1)
-    if request.param == "partial sums":
-        monkeypatch.setattr(partial_sums, "MIN_DOMAIN", 2)
+    if request.param == "split sums":
+        monkeypatch.setattr(split_sums, "MIN_DOMAIN", 2)
     return request.param
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from elimina.backends.cuda.large_steps import choose_large
 from elimina.backends.cuda.matrix_launch import MatrixLaunch, choose_matrix
 from elimina.backends.cuda.moment_matching import choose_level
-from elimina.backends.cuda.partial_sums import partial_sums
+from elimina.backends.cuda.split_sums import split_sum
 from elimina.backends.cuda.tile_launch import TileLaunch
 from elimina.planning.program import Program
 from elimina.planning.record import VARIABLE, WORDS
@@ -49,7 +49,7 @@ def launches_of(
         matrix = choose_matrix(program, step, 0, record, 0)
         if matrix is not None:
             return LargeLaunches((matrix,), (record,), 0)
-    sums = partial_sums(record, scratch_at, multiprocessors)
+    sums = split_sum(record, scratch_at, multiprocessors)
     if sums is None:
         return LargeLaunches((choose_large(program, step, 0, record, multiprocessors, shared_bytes),), (record,), 0)
     unread = len(program.starts)

@@ -28,7 +28,7 @@ class TileLaunch(NamedTuple):
         threads: Threads of each block.
         shared: Bytes of shared memory of a block.
         work: Rows of the step.
-        is_partial: True if it sums over parts of the eliminated variable's values only (``partial_sums.py``).
+        is_partial: True if it sums over parts of the eliminated variable's values only (``split_sums.py``).
     """
 
     kernel: TileKernel | ProductKernel | FacesKernel | MatchingKernel
@@ -47,4 +47,4 @@ class TileLaunch(NamedTuple):
     @property
     def path(self) -> str:
         """Name of its executor path (``core/exec/paths.hpp``)."""
-        return "cuda-partial-sums" if self.is_partial else _PATHS[type(self.kernel)]
+        return "cuda-split-sums" if self.is_partial else _PATHS[type(self.kernel)]

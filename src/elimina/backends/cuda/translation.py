@@ -16,7 +16,7 @@ from elimina.backends.cuda.forest import (
 )
 from elimina.backends.cuda.layout import DeviceLayout
 from elimina.backends.cuda.matrix_launch import MatrixLaunch
-from elimina.backends.cuda.partial_sums import ALIGNED_CELLS
+from elimina.backends.cuda.split_sums import ALIGNED_CELLS
 from elimina.backends.cuda.step_arrays import StepArrays, step_arrays, tables_from
 from elimina.backends.cuda.step_launches import LargeLaunches, launches_of
 from elimina.backends.cuda.tile_launch import TileLaunch
@@ -79,7 +79,7 @@ def lay_out(
     own_bytes = _place_compact(words, program, steps, compact)
     assignment_at = own_bytes
     peaks_at = assignment_at + _aligned(4 * program.variables)
-    # Behind the steps' output ranges is one that partial sums write and nothing reads.
+    # Behind the steps' output ranges is one that the parts of split sums write and nothing reads.
     arena_at = peaks_at + _aligned(16 * (count + 1))
     _move(words, steps, starts, compact, arena_at // item)
 

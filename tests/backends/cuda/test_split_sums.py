@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from elimina.backends.cuda import partial_sums
+from elimina.backends.cuda import split_sums
 from tests.adversary import steps
 from tests.reference.steps import build, draw_form
 from tests.seeds import run_seed
@@ -40,11 +40,11 @@ def record_of(domain, cells):
 )
 def test_depth_of_the_parts(domain, cells, depths):
     """All values are in one part; the last sum is over few parts."""
-    divided = partial_sums.partial_sums(record_of(domain, cells), 1 << 30, 132)
+    divided = split_sums.split_sum(record_of(domain, cells), 1 << 30, 132)
     if not depths:
         assert divided is None
         return
     records = [*divided.partial, divided.total]
     assert [record[1] for record in records] == depths
     assert divided.total[12] == domain * cells
-    assert divided.scratch_cells < 2 * max(132 * partial_sums.BUSY_CELLS, 2000 * partial_sums.ALIGNED_CELLS)
+    assert divided.scratch_cells < 2 * max(132 * split_sums.BUSY_CELLS, 2000 * split_sums.ALIGNED_CELLS)

@@ -34,7 +34,7 @@ ALIGNED_CELLS = 16
 """Unit of the distance between the sums of two parts, in cells: words of 16 bytes start there for all types."""
 
 
-class PartialSums(NamedTuple):
+class SplitSum(NamedTuple):
     """A step in parts.
 
     Attributes:
@@ -48,7 +48,7 @@ class PartialSums(NamedTuple):
     scratch_cells: int
 
 
-def partial_sums(record: list[int], scratch: int, multiprocessors: int) -> PartialSums | None:
+def split_sum(record: list[int], scratch: int, multiprocessors: int) -> SplitSum | None:
     """Divide the values of a step's eliminated variable into parts, which a GPU sums up beside each other.
 
     A thread computes whole cells, one value after another, so a step of few cells leaves most of a GPU idle.
@@ -73,10 +73,10 @@ def partial_sums(record: list[int], scratch: int, multiprocessors: int) -> Parti
     sums = parts + bool(rest)
     total = _total(record, sums, span, scratch)
     end = scratch + sums * span
-    further = partial_sums(total, end, multiprocessors)
+    further = split_sum(total, end, multiprocessors)
     if further is None:
-        return PartialSums(tuple(partial), total, end - scratch)
-    return PartialSums((*partial, *further.partial), further.total, end - scratch + further.scratch_cells)
+        return SplitSum(tuple(partial), total, end - scratch)
+    return SplitSum((*partial, *further.partial), further.total, end - scratch + further.scratch_cells)
 
 
 def _axes(record: list[int]) -> list[list[int]]:
