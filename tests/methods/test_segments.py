@@ -66,7 +66,8 @@ def planned(problem, order, backend, missing):
     """Return the plan in segments, with the given bytes less than all messages take; None if none fits."""
     elimination = Elimination(problem, order, backend.machine, 1 << 30)
     whole = make_plan(elimination)
-    memory = whole.peak_bytes + restricted_bytes(whole) - missing(whole)
+    beside = restricted_bytes(whole) if backend.machine.on_host else 0
+    memory = whole.peak_bytes + beside - missing(whole)
     options = Options(order=tuple(order), memory=memory)
     plan = make_segmented_plan(elimination._replace(memory=memory), whole._replace(memory_limit=memory), options)
     assert plan is None or plan.peak_bytes <= memory
