@@ -46,6 +46,12 @@ def test_the_best_value_needs_no_memory(values, rows, default, sense, expected, 
     assert elimina.plan(model, memory="64MB", device="cpu").bytes["host"] < 1 << 20
 
 
+def test_tables_of_more_axes_than_arrays_have():
+    sizes = (10, *[1] * 100, HUGE)
+    model = huge([7, 8], [[0] * 102, [0] * 101 + [1]], 5, sizes=sizes)
+    assert solved_alone(model, {}) == {v: 0 for v in range(101)} | {101: 2}
+
+
 def test_observed_and_shared_variables_keep_a_table_from_standing_alone():
     assert solved_alone(huge([7], [[0, 0]], 5, sizes=(HUGE, 2)), {}) == {0: 0, 1: 1}
     assert solved_alone(huge([7], [[0, 0]], 5, sizes=(HUGE, 2)), {1: 0}) == {}

@@ -141,8 +141,10 @@ def _best_tuple(table: Table, sense: Sense) -> list[int]:
     values = sign * table.values
     position = int(values.argmin()) if len(values) else -1
     if len(table.rows) < table.cells and (position < 0 or sign * table.default < values[position]):
-        listed = np.sort(np.ravel_multi_index(tuple(table.rows.astype(np.int64).T), table.sizes))
-        return [int(x) for x in np.unravel_index(first_gap(listed), table.sizes)]
+        # NumPy's own functions for numbers of cells take 64 axes at most.
+        strides = np.cumprod([1, *table.sizes[:0:-1]], dtype=np.int64)[::-1]
+        gap = first_gap(np.sort(table.rows.astype(np.int64) @ strides))
+        return [int(gap // stride % size) for stride, size in zip(strides, table.sizes, strict=True)]
     return [int(x) for x in table.rows[position]]
 
 
