@@ -77,6 +77,7 @@ class CudaDevice:
         self._reserving: threading.Thread | None = None
         self._reached = {device}
         self._device = cupy.cuda.Device(device)
+        self.device_memory, self.pinned = idle_memory.device_memory(cupy, device), idle_memory.pinned_memory(cupy)
         with self.failing(0):
             properties = _properties(cupy, device)
             idle = idle_lanes.setdefault(device, [])
@@ -87,7 +88,6 @@ class CudaDevice:
                     self._lane = idle.pop()
                 except IndexError:
                     self._lane = Lane(cupy)
-        self.device_memory, self.pinned = idle_memory.device_memory(cupy, device), idle_memory.pinned_memory(cupy)
         self.stream = self._lane.stream
         weakref.finalize(self, idle.append, self._lane)
         self.multiprocessors = int(properties["multiProcessorCount"])
@@ -297,12 +297,20 @@ class CudaDevice:
         except (MemoryError, cuda.runtime.CUDARuntimeError, cuda.driver.CUDADriverError) as error:
             if not isinstance(error, MemoryError) and "out of memory" not in str(error):
                 raise DeviceError(f"cuda:{self.number} failed: {error}") from error
-            with self._device:
-                free, total = cuda.runtime.memGetInfo()
-                used = self.device_memory.used_bytes()
+            used = self.device_memory.used_bytes()
             raise DeviceError(
-                f"cuda:{self.number} is out of memory: the program needs {size / 2**30:.2f} GiB, "
-                f"{free / 2**30:.2f} of {total / 2**30:.2f} GiB are free, and {used / 2**30:.2f} GiB belong to open "
+                f"cuda:{self.number} is out of memory: the program needs {size / 2**30:.2f} GiB{self._free_text()}, "
+                f"and {used / 2**30:.2f} GiB belong to open "
                 "junction trees and other calls of this process; close these or other programs on it, give a smaller "
                 f"{option('memory')}, or use the CPU"
             ) from error
+
+    def _free_text(self) -> str:
+        """Return what is free of the memory; nothing if other programs leave too little to ask the driver."""
+        runtime = self.cupy.cuda.runtime
+        try:
+            with self._device:
+                free, total = runtime.memGetInfo()
+        except runtime.CUDARuntimeError:
+            return ""
+        return f", {free / 2**30:.2f} of {total / 2**30:.2f} GiB are free"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
@@ -36,6 +37,9 @@ class PinnedArena:
         _in_parallel(lambda cells: self._fill(cells, factors), self.array.nbytes // self._item, self._item)
         self._pointer = self.array.ctypes.data
         self._runtime.hostRegister(self._pointer, pinned_bytes, 0)
+        # Also where a session fails before it is open: the pages may be those of other arrays later.
+        self._unpin = weakref.finalize(self, self._runtime.hostUnregister, self._pointer)
+        self._unpin.atexit = False
 
     def _fill(self, cells: slice, factors: NDArray[np.generic]) -> None:
         target, head = self.array[cells], factors[cells]
@@ -68,7 +72,7 @@ class PinnedArena:
 
     def close(self) -> None:
         """Release the memory."""
-        self._runtime.hostUnregister(self._pointer)
+        self._unpin()
         del self.array
 
 
