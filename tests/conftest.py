@@ -7,7 +7,6 @@ import functools
 import os
 import signal
 import sys
-import tempfile
 import threading
 from collections.abc import Generator
 from pathlib import Path
@@ -15,7 +14,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.devices import hold_gpus
+from tests.devices import GPUS_FILE, hold_gpus
 from tests.seeds import run_seed
 
 # How long an example takes says more about what else runs on a machine than about the code.
@@ -79,7 +78,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     if "PYTEST_XDIST_WORKER" not in os.environ or not item.get_closest_marker("gpu") or not cuda_devices():
         return (yield)
     fills = item.get_closest_marker("fills_gpu") is not None
-    with hold_gpus(Path(tempfile.gettempdir()) / f"elimina-gpus-{os.getuid()}", alone=fills):
+    with hold_gpus(GPUS_FILE, alone=fills):
         return (yield)
 
 

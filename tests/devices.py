@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import fcntl
+import os
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +14,9 @@ import pytest
 on_devices = pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
 
 _ENTRANCE, _GPUS = 0, 1  # bytes of the file that processes lock
+
+GPUS_FILE = Path(tempfile.gettempdir()) / f"elimina-gpus-{os.getuid()}"
+"""The file that processes lock."""
 
 
 @contextmanager

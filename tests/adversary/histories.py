@@ -25,7 +25,7 @@ def make(rng: random.Random, setting: Setting) -> Case:
     """Make a random session."""
     options: dict[str, Any] = {"device": setting.device, "threads": rng.choice([1, 1, 2]), "order_seconds": 0.01}
     if rng.random() < 0.3:
-        options["memory"] = int(10 ** rng.uniform(4.5, 8.5))
+        options |= {"memory": int(10 ** rng.uniform(4.5, 8.5)), "exact": True}
     if rng.random() < 0.2:
         options["order"] = rng.choice(["min-fill", "min-weight"])
     if rng.random() < 0.6:

@@ -12,11 +12,13 @@ import traceback
 import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from multiprocessing.connection import Connection
 from typing import Any, NamedTuple, TextIO
 
 from tests.adversary.case import Setting, kind_of, make
 from tests.adversary.shrinking import failure_of, shrink, signature
+from tests.devices import GPUS_FILE, hold_gpus
 
 WATCHDOG = 60
 """Seconds of a case, after which it counts as hung."""
@@ -198,13 +200,15 @@ def _run_cases(job: Job, pipe: Connection, file: TextIO) -> None:
     while time.monotonic() < job.until and (job.most is None or (seed - job.first) // job.step < job.most):
         for kind in job.kinds:
             os.pwrite(file.fileno(), f"{kind} {seed}".ljust(_CASE_BYTES).encode(), 0)
-            faulthandler.dump_traceback_later(WATCHDOG, exit=True, file=file)
-            case = make(kind, seed, job.setting)
-            error = failure_of(kind, case)
-            counts[kind] = counts.get(kind, 0) + 1
-            if error is not None and signature(error) not in known:
-                known.add(signature(error))
-                pipe.send(("failure", _failure(kind, seed, case, error, file)))
+            faulthandler.cancel_dump_traceback_later()
+            with _gpus(kind, job.setting):
+                faulthandler.dump_traceback_later(WATCHDOG, exit=True, file=file)
+                case = make(kind, seed, job.setting)
+                error = failure_of(kind, case)
+                counts[kind] = counts.get(kind, 0) + 1
+                if error is not None and signature(error) not in known:
+                    known.add(signature(error))
+                    pipe.send(("failure", _failure(kind, seed, case, error, file)))
         if time.monotonic() > said + 1:
             pipe.send(("counts", counts))
             counts, said = {}, time.monotonic()
@@ -212,6 +216,13 @@ def _run_cases(job: Job, pipe: Connection, file: TextIO) -> None:
     faulthandler.cancel_dump_traceback_later()
     pipe.send(("counts", counts))
     pipe.send(("done", None))
+
+
+def _gpus(kind: str, setting: Setting) -> AbstractContextManager[None]:
+    """Share the GPUs with other workers, or hold them alone for a case that fills their memory."""
+    if setting.device == "cpu":
+        return nullcontext()
+    return hold_gpus(GPUS_FILE, alone=getattr(kind_of(kind), "FILLS_GPUS", False))
 
 
 def _failure(kind: str, seed: int, case: dict[str, Any], error: BaseException, file: TextIO) -> Failure:

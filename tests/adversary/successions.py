@@ -5,6 +5,7 @@ The tables are outer products, so that all answers are known, however large the 
 
 from __future__ import annotations
 
+import contextlib
 import math
 import random
 from collections.abc import Iterator
@@ -21,8 +22,8 @@ from tests.conftest import cuda_devices
 SPARE_BYTES = 3 << 29
 """Bytes of each GPU that are left to the calls, besides those that the library leaves to the driver."""
 
-occupied: dict[int, Any] = {}
-"""Memory that is taken from each GPU while cases run."""
+FILLS_GPUS = True
+"""No other worker may use the GPUs beside a case."""
 
 MESSAGE_CELLS = {"cpu": (1 << 6, 1 << 14), "cuda": (1 << 10, 1 << 26)}
 """Fewest and most cells of a message."""
@@ -45,9 +46,14 @@ def _make_call(rng: random.Random, device: str) -> list[Any]:
 def check(case: Case) -> None:
     """Make the calls, and compare each answer with the one that its model was made for."""
     numbers = range(cuda_devices() if case["device"] == "cuda" else 0)
-    for number in numbers:
-        _occupy(number)
     devices = [f"cuda:{number}" for number in numbers] or ["cpu"]
+    with contextlib.ExitStack() as occupied:
+        for number in numbers:
+            occupied.enter_context(_occupied(number))
+        _make_calls(case, devices)
+
+
+def _make_calls(case: Case, devices: list[str]) -> None:
     trees: list[JunctionTree] = []
     try:
         for kind, width, seed in case["calls"]:
@@ -62,15 +68,19 @@ def check(case: Case) -> None:
             tree.close()
 
 
-def _occupy(number: int) -> None:
+@contextlib.contextmanager
+def _occupied(number: int) -> Iterator[None]:
     """Leave little memory on a GPU."""
-    if number not in occupied:
-        from elimina.backends.cuda.backend import CudaBackend
+    from elimina.backends.cuda.backend import CudaBackend
 
-        backend = CudaBackend(number)
-        with backend.at_work(0):
-            backend.device_memory.release()
-            occupied[number] = backend.cupy.cuda.Memory(backend.memory() - SPARE_BYTES)
+    backend = CudaBackend(number)
+    with backend.at_work(0):
+        backend.device_memory.release()
+        memory = backend.cupy.cuda.Memory(backend.memory() - SPARE_BYTES)
+    try:
+        yield
+    finally:
+        del memory
 
 
 class Chain:

@@ -12,13 +12,6 @@ WIDTHS = {"sum": 13, "divided sum": 13, "sliced sum": 13, "optimum": 11, "bounds
 """Width with which each kind takes much of the memory that is left."""
 
 
-@pytest.fixture(autouse=True)
-def little_memory():
-    """Give back what a test occupies: other workers' tests run between those of this file."""
-    yield
-    successions.occupied.clear()
-
-
 @pytest.mark.parametrize("first", successions.CALLS)
 def test_calls_of_every_kind_after_a_call(first):
     for second in successions.CALLS:
