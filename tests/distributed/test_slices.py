@@ -67,7 +67,7 @@ def assert_same(found, expected) -> None:
 def test_slices_on_workers(client, task, seed) -> None:
     model = grid(5, 3, SENSES[task], seed)
     expected = calls.solve(model, task, device="cpu", method="eliminate")
-    found = solve_slices(model, task, client=client, options=short(model, task))
+    found = solve_slices(model, task, client=client, options=short(model, task, slices=10**6))
     assert found.stats["slices"] >= found.stats["tasks"] > 1
     assert_same(found, expected)
     if task == "mpe":
@@ -210,7 +210,7 @@ def test_options_of_cases_are_checked(client) -> None:
 
 def test_limits(client) -> None:
     with pytest.raises(MemoryLimitError, match="the plan needs"):
-        solve_slices(grid(5, 3), client=client, options=short(grid(5, 3), "mpe", slices="never"))
+        solve_slices(grid(5, 3), client=client, options=Options(memory=1000, slices="never"))
     found = solve_slices(grid(5, 3), client=client, options=Options(), time_limit=1e-9)
     assert (found.status, found.ended_by) == ("bounded", "time-limit")
     if not cuda_devices():

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from elimina import ImpossibleEvidenceError, InputError, JunctionTree, MemoryLimitError, Model, Table, Variable
+from elimina import ImpossibleEvidenceError, InputError, JunctionTree, MemoryLimitError, Model, Options, Table, Variable
 from elimina._core import normalise_columns
 from elimina.io.cases import Cases
 from elimina.methods import batch as batch_module
@@ -209,7 +209,8 @@ def test_memory():
     assert tight.batch(cases, indices=True).log10_evidence == pytest.approx(posteriors.log10_evidence, abs=1e-12)
     assert tight._batch.cases < engine._batch.cases
     tiny = naive_bayes(1, 2)
-    small = JunctionTree(tiny, device="cpu", memory=JunctionTree(tiny, device="cpu").plan.peak_bytes)
+    memory = JunctionTree(tiny, device="cpu").plan.peak_bytes
+    small = JunctionTree(tiny, device="cpu", memory=memory, options=Options(exact=True))
     with pytest.raises(MemoryLimitError, match="the plan needs"):
         small.batch(np.full((5, 9), -1), indices=True)
 

@@ -295,4 +295,4 @@ def test_limits():
     with pytest.raises(MemoryLimitError, match="the plan needs"):
         solve(model, memory=10**4, exact=True)
     with pytest.raises(TimeLimitError):
-        solve(model, time_limit=1e-4)
+        solve(model, time_limit=1e-4, exact=True)
