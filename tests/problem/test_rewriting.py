@@ -49,7 +49,7 @@ def test_the_best_value_needs_no_memory(values, rows, default, sense, expected, 
 def test_tables_of_more_axes_than_arrays_have():
     sizes = (10, *[1] * 100, HUGE)
     model = huge([7, 8], [[0] * 102, [0] * 101 + [1]], 5, sizes=sizes)
-    assert solved_alone(model, {}) == {v: 0 for v in range(101)} | {101: 2}
+    assert solved_alone(model, {}) == dict.fromkeys(range(101), 0) | {101: 2}
 
 
 def test_observed_and_shared_variables_keep_a_table_from_standing_alone():
