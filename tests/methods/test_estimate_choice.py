@@ -127,6 +127,17 @@ def test_samples_and_an_estimate_that_is_as_good_are_averaged(seed):
     assert chosen.folds is None
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_an_estimate_far_closer_than_samples_can_tell_is_not_averaged(seed):
+    """Its limit is the samples' noise, though its distance is far below."""
+    rng = np.random.default_rng(seed)
+    exact = rng.uniform(0.2, 0.8, COUNT)
+    sampled, noise = samples(rng, exact, 0.04)
+    other, _ = near(rng, exact, 1e-6)
+    chosen = choose_estimate([others(other, 1e-6), sampled], SIZES)
+    assert float(hellinger_distances(chosen.shares, shares_of(exact), SIZES).mean()) < 1e-4 * noise
+
+
 def test_two_samples_of_similar_error_are_averaged():
     rng = np.random.default_rng(11)
     exact = rng.uniform(0.2, 0.8, COUNT)

@@ -72,7 +72,8 @@ def choose_estimate(candidates: Sequence[Candidate], sizes: NDArray[np.int64]) -
         judge = min(judges, key=lambda estimate: estimate.error)
         samples = [_Measured(estimate, estimate.error) for estimate in judges]
         closest = min((_measured(row.estimate, judge, sizes) for row in others), key=_limit_of, default=None)
-        if closest is not None and closest.limit <= judge.error / MIX_FACTOR:
+        if closest is not None and closest.limit <= judge.error and closest.estimate.error <= judge.error / MIX_FACTOR:
+            # It may be much closer than samples can measure, so that their mean would be worse.
             return closest.estimate
         return _mixed(samples if closest is None else [*samples, closest])
     estimates = [candidate.estimate for candidate in candidates]
