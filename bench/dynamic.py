@@ -199,7 +199,7 @@ def iteration_seconds(engine: Any, symbols: NDArray[Any], lengths: list[int]) ->
 
 
 def fit_in_turns(ours: Ours, peer: Hmmlearn, symbols: NDArray[Any], lengths: list[int], repeat: int) -> str:
-    """Return the median milliseconds of an iteration of both, and their ratio."""
+    """Return the median milliseconds of an iteration of both, and their ratio; '-' if noise hides the difference."""
     seconds: dict[Any, list[float]] = {ours: [], peer: []}
     logs = {}
     for _ in range(repeat):
@@ -209,7 +209,7 @@ def fit_in_turns(ours: Ours, peer: Hmmlearn, symbols: NDArray[Any], lengths: lis
     # hmmlearn has the log-likelihood before each iteration.
     np.testing.assert_allclose(logs[ours][: len(logs[peer])], logs[peer], rtol=1e-9)
     own, other = (statistics.median(seconds[engine]) for engine in (ours, peer))
-    return f"{1e3 * own:.1f}, {1e3 * other:.1f}: {other / own:.1f}"
+    return f"{1e3 * own:.1f}, {1e3 * other:.1f}: {other / own:.1f}" if min(own, other) > 0 else "-"
 
 
 def wide_record() -> Record:

@@ -39,8 +39,8 @@ def number(cell: str) -> float:
 
 
 def column(index: int) -> Callable[[list[str]], float | None]:
-    """Return a function that reads the ratio from a column of a row; it leaves out empty cells."""
-    return lambda row: number(row[index].rpartition(":")[2]) if row[index] else None
+    """Return a function that reads the ratio from a column of a row; it leaves out cells without one."""
+    return lambda row: number(row[index].rpartition(":")[2]) if row[index] not in ("", "-") else None
 
 
 def quotient(peer: int, ours: int) -> Callable[[list[str]], float | None]:
