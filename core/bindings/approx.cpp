@@ -10,8 +10,8 @@
 #include "argument_checks.hpp"
 #include "arrays.hpp"
 #include "module.hpp"
+#include "propagation_run.hpp"
 #include "scope_lists.hpp"
-#include "stop.hpp"
 #include "unlocked.hpp"
 
 namespace nb = nanobind;
@@ -70,18 +70,9 @@ void bind_approx(nb::module_& m) {
           },
           "clusters"_a, "starts"_a, "members"_a, "values"_a,
           "Multiply clusters' tables by factors over some of their variables, slow to fast.")
-      .def(
-          "run",
-          [](JoinGraph& graph, double tolerance, double damping, std::uint64_t updates, double seconds) {
-            check_damping(tolerance, damping);
-            return unlocked([&] {
-              const TimeLimit limit(seconds);
-              return graph.run(tolerance, damping, updates);
-            });
-          },
-          "tolerance"_a, "damping"_a, "updates"_a, "seconds"_a,
-          "Update clusters until no message changes by more than the tolerance, or `updates` times; return "
-          "whether all have converged.")
+      .def("run", &run_propagation<JoinGraph>, "tolerance"_a, "damping"_a, "updates"_a, "seconds"_a,
+           "Update clusters until no message changes by more than the tolerance, or `updates` times; return "
+           "whether all have converged.")
       .def(
           "log_sum", [](JoinGraph& graph) { return unlocked([&] { return graph.log_sum(); }); },
           "Return Bethe's approximation of the sum's natural logarithm.")
@@ -105,18 +96,9 @@ void bind_approx(nb::module_& m) {
 
   nb::class_<MessageSweeps>(m, "MessageSweeps", "Loopy belief propagation by sweeps over factors.")
       .def("__init__", &make_message_sweeps, "sizes"_a, "starts"_a, "members"_a, "values"_a)
-      .def(
-          "run",
-          [](MessageSweeps& messages, double tolerance, double damping, std::uint64_t sweeps, double seconds) {
-            check_damping(tolerance, damping);
-            return unlocked([&] {
-              const TimeLimit limit(seconds);
-              return messages.run(tolerance, damping, sweeps);
-            });
-          },
-          "tolerance"_a, "damping"_a, "sweeps"_a, "seconds"_a,
-          "Sweep until no message changes by more than the tolerance, or `sweeps` times; return whether all have "
-          "converged.")
+      .def("run", &run_propagation<MessageSweeps>, "tolerance"_a, "damping"_a, "sweeps"_a, "seconds"_a,
+           "Sweep until no message changes by more than the tolerance, or `sweeps` times; return whether all have "
+           "converged.")
       .def(
           "log_sum", [](MessageSweeps& messages) { return unlocked([&] { return messages.log_sum(); }); },
           "Return Bethe's approximation of the sum's natural logarithm.")

@@ -8,6 +8,7 @@
 #include "argument_checks.hpp"
 #include "arrays.hpp"
 #include "module.hpp"
+#include "propagation_run.hpp"
 #include "scope_lists.hpp"
 #include "stop.hpp"
 #include "unlocked.hpp"
@@ -110,18 +111,9 @@ void bind_regions(nb::module_& m) {
             });
           },
           "seconds"_a, "Remove tuples that other regions forbid; return False if a region has none left.")
-      .def(
-          "run",
-          [](RegionPropagation& propagation, double tolerance, double damping, std::uint64_t sweeps, double seconds) {
-            check_damping(tolerance, damping);
-            return unlocked([&] {
-              const TimeLimit limit(seconds);
-              return propagation.run(tolerance, damping, sweeps);
-            });
-          },
-          "tolerance"_a, "damping"_a, "sweeps"_a, "seconds"_a,
-          "Pass messages until regions agree within the tolerance, or for `sweeps` sweeps; return whether "
-          "they agree.")
+      .def("run", &run_propagation<RegionPropagation>, "tolerance"_a, "damping"_a, "sweeps"_a, "seconds"_a,
+           "Pass messages until regions agree within the tolerance, or for `sweeps` sweeps; return whether "
+           "they agree.")
       .def(
           "run_double_loop",
           [](RegionPropagation& propagation, double tolerance, double precision, std::uint64_t inner_sweeps,

@@ -1,0 +1,21 @@
+// The call of all classes that pass messages until these converge.
+#pragma once
+#include <cstdint>
+
+#include "argument_checks.hpp"
+#include "stop.hpp"
+#include "unlocked.hpp"
+
+namespace elimina::approx {
+
+// `rounds`: largest number of updates or sweeps, as the class counts them. Returns true if all messages have converged.
+template <class Propagation>
+bool run_propagation(Propagation& propagation, double tolerance, double damping, std::uint64_t rounds, double seconds) {
+  check_damping(tolerance, damping);
+  return unlocked([&] {
+    const TimeLimit limit(seconds);
+    return propagation.run(tolerance, damping, rounds);
+  });
+}
+
+}  // namespace elimina::approx
