@@ -207,7 +207,7 @@ double MessageSweeps::update(const Place& place, double damping) {
 }
 
 bool MessageSweeps::run(double tolerance, double damping, std::uint64_t sweeps) {
-  constexpr std::size_t some = 1 << 16;
+  constexpr std::size_t cells_between_looks = 1 << 16;
   for (; sweeps > 0 && !impossible_; --sweeps, forward_ = !forward_) {
     const std::size_t count = scopes_.count();
     double change = 0;
@@ -227,7 +227,7 @@ bool MessageSweeps::run(double tolerance, double damping, std::uint64_t sweeps) 
         place.message += message_cells(place.factor);
         ++place.factor;
       }
-      if (cells < some) continue;
+      if (cells < cells_between_looks) continue;
       cells = 0;
       if (stopped()) {
         residual_ = std::max(residual_, change);

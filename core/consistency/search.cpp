@@ -39,12 +39,12 @@ void Search::update_incumbent(Cost cost, const std::vector<int>& value) {
 }
 
 void Search::add_solution(const std::vector<int>& value) {
-  std::vector<int> known = network_.inner(value);
-  const Cost cost = network_.at(known);
-  if (cost < top_) best_.offer(cost, known);
+  std::vector<int> assignment = network_.inner(value);
+  const Cost cost = network_.at(assignment);
+  if (cost < top_) best_.offer(cost, assignment);
   if (!has_solution()) return;
-  network::add_nearby(best_, network_.size, top_, [&](std::vector<int>& near, Var v, std::vector<Cost>& costs) {
-    network_.list_costs(near, v, costs);
+  network::add_nearby(best_, network_.size, top_, [&](std::vector<int>& neighbour, Var v, std::vector<Cost>& costs) {
+    network_.list_costs(neighbour, v, costs);
   });
   note_solutions();
   note_bound();

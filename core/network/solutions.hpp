@@ -46,10 +46,10 @@ void add_nearby(BestSolutions& best, const std::vector<int>& size, Cost limit, L
   std::set<std::vector<int>> visited;
   std::vector<Cost> costs;
   for (std::size_t visits = 0; visits < most_visits;) {
-    const auto& known = best.solutions();
+    const auto& solutions = best.solutions();
     const auto next =
-        std::find_if(known.begin(), known.end(), [&](const Solution& s) { return !visited.contains(s.value); });
-    if (next == known.end()) return;
+        std::find_if(solutions.begin(), solutions.end(), [&](const Solution& s) { return !visited.contains(s.value); });
+    if (next == solutions.end()) return;
     const Solution solution = *next;
     visited.insert(solution.value);
     std::vector<int> value = solution.value;
