@@ -12,8 +12,10 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import statistics
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,11 @@ from record import Record
 
 OPEN_SHOPS = {"open shop 5": (5, 1), "open shop 7": (7, 3), "open shop 10": (10, 1)}
 """Number of machines, which is that of jobs, and seed of the generated open shops."""
+
+GROUPS = {"ft06, ft10": "ft", "la01 to la20": "la", "open shops": "open shop"}
+"""How the names of a group's instances begin, by the group's title."""
+
+UNPROVEN = "no proof"
 
 
 def optima_of(data: Path | None) -> dict[str, int]:
@@ -59,6 +66,24 @@ def figures_of(name: str, mode: str, options: argparse.Namespace) -> dict[str, A
     return result
 
 
+def proofs(makespans: Record, modes: Sequence[str]) -> Record:
+    """Return the record of how many instances of each group are proven, and of their seconds."""
+    columns = ["instances", "number"]
+    for mode in modes:
+        columns += [f"{mode}: proven", "median s", "longest s"]
+    result = Record("job-shop-proofs", columns, "Processor seconds until the makespan is proven to be the least.")
+    for title, begins in GROUPS.items():
+        rows = [row for row in makespans.rows if row[0].startswith(begins)]
+        cells: list[Any] = [title, len(rows)]
+        for i in range(len(modes)):
+            seconds = [float(row[4 + 3 * i]) for row in rows if row[4 + 3 * i] != UNPROVEN]
+            longest = (f"{statistics.median(seconds):.1f}", f"{max(seconds):.1f}") if seconds else ("", "")
+            cells += [len(seconds), *longest]
+        if rows:
+            result.add(*cells)
+    return result
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME")
@@ -84,11 +109,12 @@ def main() -> None:
         cells: list[Any] = [name, optima[name]]
         for mode in options.modes:
             run = figures_of(name, mode, options)
-            cells += [run["value"], run["bound"], f"{run['seconds']:.1f}" if run["is_proven"] else "no proof"]
+            cells += [run["value"], run["bound"], f"{run['seconds']:.1f}" if run["is_proven"] else UNPROVEN]
         record.add(*cells)
         print(" | ".join(record.rows[-1]), flush=True)
     if options.record:
         record.save()
+        proofs(record, options.modes).save()
 
 
 if __name__ == "__main__":

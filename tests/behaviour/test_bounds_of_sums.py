@@ -61,8 +61,8 @@ def limits(draw):
     return seed, draw(st.integers(7, 14)), draw(st.integers(5, 6)), coupling, draw(st.integers(9, 24))
 
 
-def bounded(model: Model, memory: int, **options) -> tuple[float, float, list[Bounds]]:
-    """Return the bounds in so many bytes, and all reports of them."""
+def bounded(model: Model, memory: int, **options) -> tuple[float, float, list[tuple[float, float]]]:
+    """Return the bounds in so many bytes, and all that were reported."""
     known: list[Bounds] = []
     found = calls.solve(
         model,
@@ -75,11 +75,17 @@ def bounded(model: Model, memory: int, **options) -> tuple[float, float, list[Bo
         on_bounds=known.append,
         **options,
     )
+    reported = [extended(one.lower, one.upper) for one in known]
     if found.status == "exact":
-        return found.log10_z, found.log10_z, known
-    # An i-bound that is asked for need not fit.
-    assert found.ended_by in (None, "memory-limit" if "ibound" in options else None)
-    return found.lower_bound, found.upper_bound, known
+        return found.log10_z, found.log10_z, reported
+    # Neither an i-bound that is asked for nor bounds beside an estimate need fit.
+    assert found.ended_by is None or (found.ended_by == "memory-limit" and ("ibound" in options or not known))
+    return *extended(found.lower_bound, found.upper_bound), reported
+
+
+def extended(lower: float | None, upper: float | None) -> tuple[float, float]:
+    """Return bounds, of which either may be unknown, as numbers."""
+    return -math.inf if lower is None else lower, math.inf if upper is None else upper
 
 
 @pytest.mark.parametrize("is_long", [False, True])
@@ -106,9 +112,9 @@ def test_default_is_never_worse_than_mini_buckets(is_long, drawn):
             assert upper <= its_upper + SLACK
             assert its_lower - SLACK <= log10_z <= its_upper + SLACK
     assert lower - SLACK <= log10_z <= upper + SLACK
-    for one, next_one in itertools.pairwise(known):
-        assert one.lower <= next_one.lower
-        assert one.upper >= next_one.upper
+    for (one_lower, one_upper), (next_lower, next_upper) in itertools.pairwise(known):
+        assert one_lower <= next_lower
+        assert one_upper >= next_upper
 
 
 def test_a_worse_bound_later_changes_nothing():

@@ -120,6 +120,9 @@ class Call(Clock):
         if self._listener is None:
             return
         ends = self.best_result.lower_bound, self.best_result.upper_bound
+        # An estimate may be known before any bound is.
+        if ends == (None, None):
+            return
         bounds = Bounds(round(self.age, 3), *ends, result.stats.get("nodes", 0))
         if self._queued is None or bounds[1:] != self._queued[1:]:
             self._queued = bounds
