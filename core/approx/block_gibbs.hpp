@@ -15,9 +15,9 @@ class BlockGibbs {
  public:
   // `values`: values of all factors, positive and at most 1, one factor after another. Each chain has a replica for
   // each of the `powers` of the product of all factors; the first power is 1. Replicas of neighbouring powers exchange
-  // states (Geyer 1991, "Markov chain Monte Carlo maximum likelihood") with a probability that sums out the block.
-  // Chains start at random states. `max_cells`: largest number of cells of a table over a variable and its neighbours
-  // when it is eliminated.
+  // states (Geyer 1991, "Markov chain Monte Carlo maximum likelihood"); the block's variables are summed out of the
+  // probability of an exchange. Chains start at random states. `max_cells`: largest number of cells of a table over a
+  // variable that is eliminated and its neighbours.
   BlockGibbs(std::vector<std::int64_t> sizes, const ScopeList& scopes, const std::vector<double>& values,
              std::vector<double> powers, std::size_t chains, std::uint64_t seed, double max_cells);
 

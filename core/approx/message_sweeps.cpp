@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kLogOfZero = -std::numeric_limits<double>::infinity();
 
-// Logarithm of a product of many positive numbers, which takes few logarithms.
+// A product of many positive numbers, whose logarithm is computed with few calls of `log`.
 class LogProduct {
  public:
   void multiply(double factor) {

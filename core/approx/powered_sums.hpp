@@ -20,7 +20,7 @@ constexpr double kLogOfZero = -std::numeric_limits<double>::infinity();
 void sum_powers(double* terms, i64 rows, i64 columns, double weight, double* sums, Share* shares, i64 share_stride,
                 double* magnitudes);
 
-// Splits the belief `above` each column among its rows by the shares of rows 1 and later; row 0 gets the rest.
+// Splits each column's belief, in `above`, among the rows by the shares of rows 1 and later; row 0 gets the rest.
 void split_by_shares(const double* above, const Share* shares, i64 share_stride, i64 rows, i64 columns,
                      double* beliefs);
 

@@ -24,10 +24,11 @@ class RegionGraph {
   const std::vector<std::int64_t>& sizes() const { return sizes_; }
   const ScopeList& outer() const { return outer_; }
   const ScopeList& inner() const { return inner_; }
-  // Outer regions with an edge to each inner region: all outer regions around it. If its counting number is 0, one
-  // outer region of each set suffices whose members agree by way of other inner regions.
+  // Outer regions with an edge to each inner region: all outer regions around it. An inner region with counting number
+  // 0 has fewer edges: outer regions that other inner regions keep in agreement form a set, and one of each set
+  // suffices.
   const ScopeList& parents() const { return parents_; }
-  // Counting number of each inner region's entropy; 1 for an outer region.
+  // Counting number of each inner region's entropy. Those of outer regions are 1 and not stored.
   const std::vector<double>& counting_numbers() const { return counting_numbers_; }
 
   // Number of the first outer region that contains the scope; -1 if none does.

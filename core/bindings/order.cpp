@@ -73,8 +73,8 @@ std::optional<Order> search_at_once(const Graph& graph, const Options& options, 
   return better(cost_of(graph, other), cost, options.limit) ? other : order;
 }
 
-// Messages of an order: the largest number of variables (of several values) in a message, the number of cells of each
-// message (0 if it exceeds 64 bits), and the separators of the messages whose number exceeds 64 bits.
+// Messages of an order. `width`: largest number of variables in a message, those with a single value not counted;
+// `cells`: number of cells of each message, 0 if it exceeds 64 bits; `wide`: variables of these large messages.
 struct Messages {
   Vertex width = 0;
   std::vector<std::uint64_t> cells;

@@ -14,10 +14,10 @@
 
 namespace elimina::consistency {
 
-// EDAC* (de Givry, Heras, Zytnicki and Larrosa, 2005) on functions with two free variables. If more are free and the
-// cells are few, unary costs are shifted to the first free variable, or to one without a supported value of cost 0, and
-// marginals are shifted after removals. Below the root, free variables with few free neighbours are eliminated: one
-// function of the neighbours replaces their functions.
+// Establishes EDAC* (de Givry, Heras, Zytnicki and Larrosa, 2005) on functions with two free variables. A function of
+// more free variables takes part if it has few cells: its unary costs move to its first free variable, or to one that
+// has no supported value of cost 0; after removals, its marginals move to its variables. Below the root, free variables
+// with few free neighbours are eliminated: one function of the neighbours replaces the variable's functions.
 class Propagator {
  public:
   explicit Propagator(const Network& network);

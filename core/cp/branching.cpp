@@ -171,8 +171,8 @@ std::size_t Brancher::pick(Engine& engine, std::size_t first) const {
   return best;
 }
 
-// The group whose key has the least rank among those with variables to decide, or the first of these in input order;
-// the number of groups if there is none.
+// Picks one of the groups with variables to decide: the first one for the ordering `input_order`, else the one whose
+// key has the least rank. Returns the number of groups if every variable is decided.
 std::size_t Brancher::pick_group(const Engine& engine) const {
   const Domains& d = engine.domains();
   std::size_t best = groups_.size();

@@ -15,8 +15,8 @@ enum class Relation : std::uint8_t { equal, different, at_most };
 void post_linear(Engine& engine, Relation relation, const Values& coefficients, const Views& xs, Value bound,
                  Control control = {});
 
-// Adds propagation of domains, besides that of bounds, to the equation of a sum and 0. Adds nothing unless three
-// variables are open; has no effect while the two smaller domains have more than 4,096 pairs of values.
+// Adds domain propagation to an equation "sum = 0" that already propagates bounds. Adds nothing unless exactly three
+// variables are open. The propagator waits while the two smaller domains have more than 4,096 pairs of values.
 void post_sum_of_domains(Engine& engine, const Values& coefficients, const Views& xs);
 
 // x in a set, domain consistent.

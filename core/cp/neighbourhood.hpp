@@ -8,7 +8,8 @@ namespace elimina::cp {
 
 struct Relaxation {
   Views xs;
-  // Probability that a variable keeps its value, if it can; if not set, the size of the neighbourhood is adapted.
+  // Probability with which each variable is fixed to its value in the best solution, unless propagation fails then. If
+  // not set, the size of the neighbourhood adapts.
   std::optional<double> kept;
 };
 

@@ -56,7 +56,7 @@ namespace {
 // Calls visit(cell, cell of the part) for each cell of a scope; the part has some of its variables.
 template <class Visit>
 void each_cell(const Fields& fields, const Scope& subscope, const Scope& whole, Visit visit) {
-  constexpr int kRun = 6;  // number of bits whose cells are listed once for all runs of cells
+  constexpr int kRun = 6;  // cells come in runs of 2^kRun, which share one list of offsets
   // Offset in the part for each bit of a cell's number.
   std::array<std::size_t, 64> weight{};
   int bits = 0, own_bits = 0;

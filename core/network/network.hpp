@@ -33,7 +33,7 @@ struct Occurrence {
 
 struct Network {
   std::vector<int> size;
-  std::vector<Function> functions;  // each function has variables
+  std::vector<Function> functions;  // none has an empty scope: those are added to `constant`
   Cost constant = 0;
   Cost upper = forbidden;  // solutions cost less than this
 

@@ -346,7 +346,7 @@ class Reduction::Work {
   std::vector<std::vector<Cost>> unary_;
   std::vector<char> is_waiting_, is_gone_;  // marks of each variable
   std::deque<Var> waiting_;
-  std::size_t remaining_;  // number of remaining variables
+  std::size_t remaining_;  // number of variables not yet eliminated
 };
 
 Reduction::Reduction(const Network& network, const std::vector<Var>& order) : size_(network.size) {

@@ -41,7 +41,7 @@ class BestSolutions {
 // differences count. `size`: numbers of the variables' values. `limit`: solutions of this cost or more do not count.
 template <class ListCosts>
 void add_nearby(BestSolutions& best, const std::vector<int>& size, Cost limit, ListCosts list_costs) {
-  // A solution is copied as fast as a few values are visited.
+  // Copying a solution is charged as visits: one for so many of its values.
   constexpr std::size_t most_visits = 1 << 21, values_per_visit = 8;
   std::set<std::vector<int>> visited;
   std::vector<Cost> costs;

@@ -14,7 +14,7 @@ struct Options {
   // Seconds of a run for each cell of its buckets; the search takes at most a share of the run's time. 0: no such
   // limit.
   double patience = 0;
-  double limit = std::numeric_limits<double>::infinity();  // log2 of the largest table that is wanted
+  double limit = std::numeric_limits<double>::infinity();  // log2 of the most cells that a table may have
   std::uint64_t seed = 0;
   int threads = 1;
 };

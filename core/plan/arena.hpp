@@ -66,7 +66,8 @@ class Arena {
 
   // Offset of the first free span that fits; if none does, the height grows.
   i64 allocate(i64 span);
-  // Leaves the spans that are free now unused: later spans start at the height or reuse spans freed later.
+  // Abandons the spans that are now free: later spans start at the height, or reuse spans that are freed after this
+  // call.
   void seal() { free_.clear(); }
   // Frees a span and merges it with its free neighbours.
   void give_back(i64 offset, i64 span);

@@ -151,7 +151,8 @@ class Run {
     return std::min(limit(upper_), lower_ + width_);
   }
 
-  // Doubles the step unless the iteration took most nodes so far: the next one would take most of them again.
+  // Doubles the step of the limit, unless this iteration visited most of all nodes so far: with the same step, the next
+  // iteration grows as much.
   void widen(double below) {
     const std::lock_guard lock(mutex_);
     if (below <= last_limit_) return;

@@ -19,8 +19,9 @@ double log_of(double value) { return value == 0 ? -kInfinity : std::log(value); 
 
 // Least number of cells of a factor whose order of visits matters: smaller ones stay in the nearest cache.
 constexpr i64 kTransposedCells = 1 << 12;
-// Number of cells along the table's neighbours, and along the arena's, to visit together if a factor's order matters:
-// about a cache line of one, and no more pages than a processor remembers of the other.
+// Block of cells that are visited together if a factor's order matters. kLineCells: cells that are neighbours in the
+// table, about a cache line; kRows: cells that are neighbours in the arena, so few that the TLB holds the pages of
+// their table cells.
 constexpr i64 kLineCells = 8, kRows = 128;
 
 // An axis of a factor, or a part of one: `size` states, `step` states apart.

@@ -28,7 +28,7 @@ class Instance {
   Goal goal() const { return document_.solve.goal; }
   // Rules, restarts, the objective, and the variables that a search near a solution relaxes.
   Options options();
-  // Value of the objective in a solution; a float's is in units of 10^-`objective_decimals`.
+  // Value of the objective in a solution; if the objective is a float, in units of 10^-`objective_decimals`.
   Value objective(const Values& solution) const;
   int objective_decimals() const;
   // The first float variable, or null.

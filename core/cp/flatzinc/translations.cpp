@@ -87,7 +87,7 @@ void renamed(T t, const std::string& name, const std::size_t (&order)[Count], st
   t.post(name, arguments);
 }
 
-// Successors that count from `first`; the solver's count from 0.
+// Posts a circuit whose list numbers its nodes from `first`; the solver numbers them from 0.
 void circuit(T t, const std::string& name, std::size_t list, Value first) {
   t.post(name + t.side(), {t.shifted(list, -first)});
 }

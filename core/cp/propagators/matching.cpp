@@ -8,7 +8,8 @@ namespace elimina::cp {
 
 namespace {
 
-// Iterations by which loops prefetch domains. To prefetch words of their rows, too, takes more time than it saves.
+// Number of iterations that loops prefetch domains ahead. Prefetching the words of domains' rows costs more than it
+// saves.
 constexpr std::size_t kAhead = 16;
 
 constexpr Value kMostMatrixWords = Value{1} << 25, kWidest = Value{1} << 20;

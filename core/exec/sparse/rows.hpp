@@ -99,7 +99,7 @@ struct JoinOrder {
 };
 
 struct StageOrder {
-  const i64* words;  // elimina/rows.hpp's Stage
+  const i64* words;  // words of a `Stage` (elimina/rows.hpp)
   double budget;
   i64 integer_budget;
 };

@@ -1,4 +1,5 @@
-"""Graphical models of constraint models: tables of allowed tuples, and costs for the objective."""
+"""Conversion of constraint models to graphical models: constraints become tables of allowed tuples, the objective
+costs."""
 
 from __future__ import annotations
 

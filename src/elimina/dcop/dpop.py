@@ -506,7 +506,7 @@ class CycleBucket(Bucket):
         return super()._collect(fixed, [_fixed(table, self._context) for table in own_tables], best, possible)
 
     def _needs(self, child: int) -> Iterable[int]:
-        """Return the variables that a child's subtree depends on, those that are cut among them."""
+        """Return the variables that a child's subtree depends on, including cut variables."""
         return [v for v, _, _ in self._labels[child].separator]
 
 

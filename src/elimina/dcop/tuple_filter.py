@@ -59,7 +59,7 @@ class _Scale(NamedTuple):
         raise CostsError("the subtree of variable", variable, problem)
 
     def scaled(self, cells: Any, forbidden: int | float) -> NDArray[Any]:
-        """Return the cells in this scale; those from a limit on are forbidden."""
+        """Return the cells in this scale; cells of ``forbidden`` or more become its forbidden value."""
         values = np.asarray(cells)
         wide = np.where(values < forbidden, values, np.int64(self.forbidden))
         return np.minimum(wide, self.forbidden).astype(self.dtype)

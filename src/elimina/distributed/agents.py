@@ -41,9 +41,9 @@ if TYPE_CHECKING:
 def in_sequence(problem: Problem) -> list[int]:
     """Return the agents' indices, depth first through the graph with edges between agents that share cost functions.
 
-    In each component, the agent with most neighbours comes first, and of an agent's neighbours the one with most
-    neighbours, as by the agents' token by default. So agents that are next to each other in the sequence are mostly
-    close in the pseudo-tree.
+    Each component begins with its agent of most neighbours, and an agent's neighbours are visited in order of their
+    numbers of neighbours, the largest first. The agents' token takes the same course by default, so agents that are
+    adjacent in the sequence are mostly close in the pseudo-tree.
     """
     scopes = [sorted({problem.owners[v] for v in table.scope}) for table in problem.model.factors]
     return list(pseudo_tree_order([1] * len(problem.agents), scopes)[::-1])

@@ -222,7 +222,7 @@ def _unit(spread: float) -> float:
 
 
 def parts_of(problem: Problem) -> int:
-    """Return the number of units of an integer cost of 1 for shifting."""
+    """Return the number of units, for cost shifting, in an integer cost of 1."""
     return max(1, min(_COSTS_PER_UNIT, _HEADROOM // cost_bound(problem)))
 
 

@@ -210,7 +210,8 @@ class Estimator:
 
     @property
     def effective_size(self) -> float:
-        """Number of independent samples of equal weight with as much information about the variables drawn first."""
+        """Number of independent samples of equal weight that would tell as much. In a particle filter, samples share
+        the states drawn before the last resampling, so this number is that of the variables drawn first."""
         total = math.exp(self.weights.log_mean - self.weights.log_peak) * self.weights.count
         return total**2 / self._unevenness if self._unevenness else 0.0
 

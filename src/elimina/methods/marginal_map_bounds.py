@@ -87,7 +87,8 @@ def improve_marginal_map(
 def _bound_from_above(
     joint: Problem, tree: MiniBucketTree, logarithms: FactorLogarithms, seed: int, end: float
 ) -> tuple[float, Sequence[int]]:
-    """Return the best bound, and the values found along its messages, in elimination order; none if the sum is 0."""
+    """Return the best bound, and the values found along its messages, in elimination order; no values if the sum is
+    0."""
     side = BoundedSide(tree, logarithms, "upper", joint.maximised)
     for number, total in enumerate(_TOTALS, 1):
         side.temper(total)

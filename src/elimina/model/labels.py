@@ -1,4 +1,4 @@
-"""Labels of data frames and series, and the cells of tables that belong to them.
+"""Labels of data frames and series, and the table cells that belong to each label.
 
 pandas sorts rows and columns by their labels, so the order of its cells says nothing about the order of states. Nothing
 here imports pandas: a table with labels is recognised by its index.

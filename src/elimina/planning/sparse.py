@@ -229,7 +229,7 @@ def _with_forms(
     times: float,
     only_fitting: bool = False,
 ) -> Plan | None:
-    """Return the plan with the fastest form of each step, or all steps sparse; None if it has to fit, but does not."""
+    """Return the plan with each step's fastest form (all sparse if ``whole``); None if it must fit, but does not."""
     chooser = _Chooser(dense, machine, factor_densities, times)
     forms = []
     for step, runs in zip(dense.steps, dense.runs, strict=True):

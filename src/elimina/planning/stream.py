@@ -98,7 +98,7 @@ class Streamed(Form):
     """Tables of one run outside the device, through which they pass in tiles.
 
     Attributes:
-        stream: Passage of the tables; None: the plan does not fit, and is for its figures.
+        stream: Passage of the tables; None if the plan does not fit and only its figures are shown.
         scratch: The directory of the file that the tables lie in; None: they lie in the host's memory.
         limits: Bytes that may be used of the host's memory (by a GPU's plan) and of the disk.
         is_resident: False, because the tables do not lie on the device.

@@ -281,7 +281,7 @@ class _TiledTable(NamedTuple):
 
 
 def _whole_shapes(record: StepTables, itemsize: int) -> list[BoxShape]:
-    """Return the layouts of a step's tables that no tile cuts."""
+    """Return the layout of each of a step's tables if no tile cuts it."""
     return [shape_of(record, table, record.sizes, itemsize) for table in record.tables]
 
 

@@ -112,7 +112,8 @@ def bounds_chart(
 
 
 def round_ticks(low: float, high: float) -> list[Tick]:
-    """Return a few round numbers between two values, with their labels; the first value alone if they are equal."""
+    """Return a few round numbers between two values, with labels; only ``low`` if the values are equal or too far
+    apart."""
     span = high - low
     if not sys.float_info.min < span < math.inf:
         return [(low, f"{low:.6g}")]

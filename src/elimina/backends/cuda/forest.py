@@ -75,7 +75,7 @@ class ForestLists(NamedTuple):
         entries: Entries of all launches, one after another.
         bounds: Number of the first entry of each launch, by phase, and then the number of all entries.
         children: Number of steps of the same launch that each step reads.
-        unfinished: Number of chunks of each step; 0 if it is not a small step that runs.
+        unfinished: Number of chunks of each small step; 0 for other steps.
     """
 
     links: NDArray[np.int64]

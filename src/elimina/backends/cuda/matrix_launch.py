@@ -38,9 +38,9 @@ class MatrixOperand(NamedTuple):
 
     Attributes:
         offset: Place of its first cell.
-        pitch: Cells between the starts of two of its lines.
+        pitch: Cells from the start of a line to that of the next.
         along_depth: True if its lines run along the eliminated variable.
-        hop: Cells between two matrices of the batch.
+        hop: Cells from the start of a matrix to that of the batch's next one.
     """
 
     offset: int

@@ -114,7 +114,7 @@ class BoundFilters:
         self._rest, self._under, self._dense, self._others = rest, under, dense, others
 
     def __call__(self, scope: frozenset[int], waiting: Sequence[SparseTable]) -> TupleFilter:
-        """Return the filter of tuples over some variables while some tables are not yet joined."""
+        """Return a filter for tuples over ``scope``, given the tables that are still to be joined."""
         tables = [*self._rest, *(bound for rows in waiting for bound in self._under[id(rows)])]
         tables += [bound for bound in self._dense if not scope.issuperset(bound.scope)]
         missing = set().union(*(bound.scope for bound in tables)).difference(scope)

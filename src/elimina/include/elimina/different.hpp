@@ -223,7 +223,8 @@ class Division {
     team_.sync();
   }
 
-  // Two counters of this round; clears those of the next round, which other threads may enter before these are read.
+  // Returns the two counters of this round, and clears those of the next round. Three pairs are needed, because threads
+  // may enter the next round before others have read this round's counters.
   ELIMINA_HD u32* counter() {
     const u32 next = 2 * ((round_ + 1) % 3);
     if (team_.thread() == 0) counters_[next] = counters_[next + 1] = 0;
