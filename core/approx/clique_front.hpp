@@ -25,9 +25,10 @@ class CliqueFront : public CliqueForest {
   // Removes edges of a variable until its cliques can be joined to a table of at most `most_cells` cells.
   void separate(int variable, i64 most_cells);
 
-  // Removes the variable that loses the least information over the logarithm of its number of states, and is not in
-  // `needed`: from the clique at `position`, and from all cliques on that clique's side of an edge to a neighbour on
-  // the path that has the variable, too.
+  // Removes one variable from the clique at `position` of a path: of those not in `needed`, the one that loses the
+  // least information relative to the logarithm of its number of states. The variable also leaves all cliques that
+  // cliques with the variable connect to this one, except across an edge to a neighbour on the path that has the
+  // variable, too.
   void shorten(std::span<const int> path, std::size_t position, std::span<const int> needed);
 
  private:

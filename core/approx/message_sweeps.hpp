@@ -1,7 +1,7 @@
-// Loopy belief propagation on factors, without an order of elimination or clusters (Pearl 1988, "Probabilistic Reasoning
-// in Intelligent Systems", section 4.4). A sweep passes over all factors, forward or backward in turn, and each factor
-// sends its messages by the latest beliefs, so that news travels along all factors of a sweep. Its time and memory are
-// proportional to the factors', which makes it the first estimate of very large models.
+// Loopy belief propagation on factors, without an order of elimination or clusters (Pearl 1988, "Probabilistic
+// Reasoning in Intelligent Systems", section 4.4). A sweep passes over all factors, forward or backward in turn, and
+// each factor sends its messages by the latest beliefs, so that news travels along all factors of a sweep. Time of a
+// sweep and memory are proportional to the size of all factors, so this makes the first estimate of very large models.
 #pragma once
 #include <cstdint>
 #include <span>

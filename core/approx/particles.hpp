@@ -21,8 +21,8 @@ class Particles {
 
   // Notes that the variable with this number was drawn.
   void add(i64 number) { read_.push_back(number); }
-  // Resamples if few samples have most of the weight; then all weights are equal. `number`: the variable drawn last;
-  // `point`: a random number of at least 0 and below 1.
+  // Resamples if few samples have most of the weight; afterwards all weights are equal. `number`: the variable drawn
+  // last; `point`: a random number of at least 0 and below 1.
   void resample_if_uneven(i64 number, double point);
   // Replaces each sample's states by those of its ancestors, and multiplies its weight by the mean weight of past
   // resamplings. Returns the effective number of independent samples for the variables drawn first.

@@ -56,8 +56,8 @@ class Sampler {
   template <class Work>
   void for_blocks(std::span<std::int32_t> states, std::span<double> logs, i64 block_samples, int threads,
                   Work work) const;
-  // Computes the bucket's distribution for each sample of a block: values over the largest one, their sum, and the
-  // logarithm of that sum's factor of the weight (0 if the bucket is not weighted).
+  // Computes the bucket's distribution for each sample of a block: values divided by the largest one, their sum, and
+  // the logarithm of the factor by which the sample's weight changes (0 if the bucket is not weighted).
   void share_out(i64 number, Block& block) const;
   void draw_bucket(i64 number, Block& block) const;
   void weigh_bucket(i64 number, Block& block) const;
@@ -68,7 +68,7 @@ class Sampler {
   std::vector<i64> sizes_;
   i64 first_, last_, largest_ = 1;
   std::vector<Bucket> buckets_;  // buckets from `first_` on
-  std::vector<i64> last_uses_;   // for each variable, the lowest bucket that reads its state, or its number
+  std::vector<i64> last_uses_;   // for each variable, the lowest bucket that reads its state, or else its number
   std::vector<Table> tables_, messages_;
   std::vector<Stride> strides_;
 };
@@ -76,12 +76,12 @@ class Sampler {
 // Sums of samples' weights by the states of variables, one variable after another.
 struct StateSums {
   std::span<double> weights;   // sum of the weights of samples with the state, for one fold after another
-  std::span<double> squares;   // sum over groups of the squared weight of samples with the state
-  std::span<double> products;  // sum over groups of that weight times the group's whole weight
+  std::span<double> squares;   // sum over groups: the square of the state's weight, that is, of samples with it
+  std::span<double> products;  // sum over groups: the state's weight times the group's weight
 };
 
-// Adds the weights of samples in groups of `group`, each group to the next fold. `starts`: position in the sums of the
-// first state of each variable, that is, row of `states`; `first`: number of the first group.
+// Adds the weights of samples in groups of `group`, each group to the next fold. `states`: a row for each variable;
+// `starts`: for each row, position in the sums of the variable's first state; `first`: number of the first group.
 void add_weights(std::span<const std::int32_t> states, std::span<const double> weights, i64 group, i64 first,
                  std::span<const i64> starts, StateSums sums);
 

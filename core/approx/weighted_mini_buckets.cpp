@@ -222,7 +222,8 @@ int WeightedMiniBuckets::closest(const WeightedMiniBuckets& other, int node, std
   return best;
 }
 
-// Adds to each cell of a table the mean of another table's cells at the same values.
+// Adds to each cell of a table the mean of those cells of another table that have the same values of the common
+// variables.
 static void add_means(std::span<const int> other_scope, const double* other, std::span<const int> scope, double* table,
                       std::span<const i64> sizes) {
   std::vector<int> common;
@@ -366,7 +367,7 @@ void WeightedMiniBuckets::send(int node, bool keeps_shares) {
   for_blocks(node, [&](i64 column) {
     if (fixed >= 0) {
       build(node, fixed);
-      // With weight 0, the message is the largest term: the only one.
+      // A variable that is conditioned on has a single term; with weight 0, the sum is this term.
       sum_powers(block_.data() + fixed * columns, 1, columns, 0, message + column, nullptr, 0, magnitudes_.data());
     } else {
       for (i64 row = 0; row < size; ++row) build(node, row);

@@ -24,7 +24,7 @@ class WeightedMiniBuckets {
                       int shared);
 
   // Parameters: the shifts of all mini-buckets of partitioned buckets, then the logarithms of the absolute values of
-  // their weights (if all of a bucket's weights are positive, before division by their sum).
+  // their weights. If all weights of a bucket are positive, they are then divided by their sum.
   i64 parameters() const { return shifts_ + i64(divided_.size()); }
   std::size_t variables() const { return sizes_.size(); }
   i64 shifts() const { return shifts_; }
@@ -41,17 +41,17 @@ class WeightedMiniBuckets {
   // variables.
   void fix(std::span<const int> values) { fixed_.assign(values.begin(), values.end()); }
 
-  // Assignments, by position in the order, decoded from the messages of the last evaluation without gradient, from the
-  // variable eliminated last to the first. The first assignment has the best values, the others are drawn in proportion
-  // to their shares.
+  // Decodes `count` assignments, by position in the order, from the messages of the last evaluation without gradient.
+  // The variable eliminated last is decoded first. The first assignment has the best values, the others are drawn in
+  // proportion to their shares.
   std::vector<int> decode(int count, std::uint64_t seed) const;
 
   // Bound at some parameters (shifts of a bucket are unrestricted: their mean is subtracted). `gradient`: nullptr if
   // not wanted.
   double evaluate(std::span<const double> parameters, std::vector<double>* gradient);
 
-  // Marginals of each variable of the order after an evaluation with gradient: mean of its mini-buckets' beliefs, one
-  // after another.
+  // Marginals after an evaluation with gradient, one variable of the order after another: the mean of the beliefs of
+  // the variable's mini-buckets.
   const std::vector<double>& marginals() const { return marginals_; }
 
   // Sum of the largest rounding errors of the messages of the last evaluation.
@@ -109,7 +109,7 @@ class WeightedMiniBuckets {
   i64 shifts_ = 0;
   std::vector<double> totals_;         // total weight of each group
   std::vector<double> shifted_;        // the shifts minus their means
-  std::vector<double> initial_sizes_;  // initial logarithms of the sizes of weights
+  std::vector<double> initial_sizes_;  // initial logarithms of the weights' absolute values
   std::vector<int> positive_;          // position in divided_ of each group's positive weight; -1: all are positive
   std::vector<double> marginals_;
   std::vector<i64> marginal_begin_;

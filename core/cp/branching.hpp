@@ -83,7 +83,7 @@ class Brancher {
   bool decide_in_groups(Engine& engine, Random& random, Decision& decision);
   std::size_t pick_group(const Engine& engine) const;
   std::size_t pick(Engine& engine, std::size_t first) const;
-  // The variable of least rank is chosen.
+  // Rank of a variable: the open variable of least rank is decided next.
   double rank(const Engine& engine, View x) const;
 
   Rule rule_;

@@ -5,7 +5,7 @@
 
 namespace elimina::cp {
 
-// x = y, domain consistent unless a range is wider than `kListed`; x != y; x <= y.
+// x = y (domain consistent unless a range is wider than `kListed`), x != y, and x <= y.
 void post_equal(Engine& engine, View x, View y, Control control = {});
 void post_different(Engine& engine, View x, View y, Control control = {});
 void post_at_most(Engine& engine, View x, View y, Control control = {});
@@ -33,7 +33,7 @@ void post_maximum(Engine& engine, const Views& xs, View z);
 // Tasks with presences that run one after another, except for those that take no time.
 void post_no_overlap(Engine& engine, const Views& starts, const Views& durations, const Views& presences);
 
-// A disjunction of literals; b, which equals their conjunction; an odd number of true literals.
+// In this order: a disjunction of literals; a Boolean b equal to their conjunction; an odd number of true literals.
 void post_clause(Engine& engine, const Views& literals, Control control = {});
 void post_all_true(Engine& engine, const Views& literals, View b);
 void post_odd(Engine& engine, const Views& literals);

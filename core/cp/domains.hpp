@@ -142,11 +142,11 @@ class Domains {
     changed_.clear();
   }
 
-  // Records changes from now on; nullptr: no longer.
+  // Records further changes in `changes`; nullptr ends the recording.
   void tell_changes(Changes* changes) { changes_ = changes; }
 
-  // All rows one after the other; the position of a variable's first word in them, and the value of this word's first
-  // bit.
+  // `rows`: the rows of all variables, one after another; `row_place`: position of a variable's first word in them;
+  // `row_base`: value of this word's first bit.
   std::span<const std::uint64_t> rows() const { return rows_; }
   bool has_row(int v) const { return domains_[v].row != kNoRow; }
   std::size_t row_place(int v) const { return domains_[v].row; }

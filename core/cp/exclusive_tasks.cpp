@@ -14,7 +14,8 @@ namespace {
 
 // Beyond this many tasks the longest paths of precedences take too long.
 constexpr std::size_t kMaxTasks = 200;
-// Most cliques with a constraint: the longest one gives the bound, and each further one slows the search.
+// Largest number of cliques that get a constraint: the longest clique gives the bound, and each further one slows the
+// search.
 constexpr std::size_t kMaxCliques = 2;
 // Steps of the search for the longest clique: some milliseconds.
 constexpr std::size_t kMaxSteps = 20000;
@@ -151,7 +152,8 @@ class ExclusionGraph {
     return sum;
   }
 
-  // Adds the task with the longest remaining candidates, itself included, until no candidate remains.
+  // Grows a clique. Always adds the task after which the remaining candidates, the task included, are longest in total;
+  // ends when no candidate remains.
   Clique grow(std::size_t seed) const {
     Clique result{seed};
     Bits candidates = exclusive_[seed];
@@ -213,7 +215,7 @@ class ExclusionGraph {
   std::vector<Task> tasks_;
   std::unordered_map<int, std::size_t> numbers_;  // number of the task with each start
   std::vector<Bits> exclusive_,
-      ordered_;              // by task: the tasks that it excludes, and those that come before or after it
+      ordered_;              // for each task, the tasks that it excludes, and the tasks ordered with it
   std::vector<Bits> unary_;  // for each resource whose tasks exclude each other, these tasks
   Clique best_;
   Value best_length_ = 0;

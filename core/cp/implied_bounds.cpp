@@ -1,4 +1,4 @@
-// Interval propagation from infinite ranges on: first of all constraints, then in each case of a clause or of a
+// Interval propagation that starts from infinite ranges: first over all constraints, then in each case of a clause or a
 // Boolean.
 #include "implied_bounds.hpp"
 

@@ -1,5 +1,5 @@
 // Constraints by name: the rows of constraint_rows.hpp, and the basic constraints, which come in several forms each.
-// Elements and automata count from 1, as FlatZinc's; successors, inverses and bins count from 0.
+// Indices of elements and states of automata count from 1, as in FlatZinc; successors, inverses and bins count from 0.
 #include <algorithm>
 #include <functional>
 #include <unordered_map>
@@ -188,7 +188,7 @@ void Solver::post(const std::string& name, const std::vector<Argument>& argument
   if (name == "int_lin_le") note_difference(arguments);
 }
 
-// Takes note of x - y <= bound.
+// Records x - y <= bound if the arguments have this form.
 void Solver::note_difference(const std::vector<Argument>& arguments) {
   const Argument &coefficients = arguments[0], &xs = arguments[1];
   if (xs.size() != 2 || xs[0].var < 0 || xs[1].var < 0) return;

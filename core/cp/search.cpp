@@ -20,7 +20,8 @@ Rule remaining(const Solver& solver, const std::vector<Rule>& rules) {
   return rest;
 }
 
-// Starts of tasks among the variables without a rule: the earliest one first, as schedules are built.
+// A rule for the starts of tasks that have no rule: the earliest start comes first, so that schedules are built in the
+// order of time.
 Rule starts_of(const Solver& solver, const Rule& rest) {
   std::vector<bool> is_start(static_cast<std::size_t>(solver.variables()), false);
   for (const TaskGroup& group : solver.task_groups())
@@ -31,10 +32,12 @@ Rule starts_of(const Solver& solver, const Rule& rest) {
   return starts;
 }
 
-// Factor by which a failure counts more than the previous one: one of a thousand failures ago counts about a third.
+// Factor by which a failure counts more than the previous one: after a thousand further failures, a failure counts
+// about a third as much as the latest one.
 constexpr double kWeightGrowth = 1.001;
 
-// Failures of the first stretches that try to refute a target; raised once even the smallest step is too hard.
+// Failures after which the first stretches give up refuting a target; the limit rises once even the smallest step is
+// too hard.
 constexpr double kTargetFailures = 100;
 
 // Seconds of search after which it pauses for other methods.
@@ -227,8 +230,8 @@ std::optional<Decision> Search::decision() {
     const auto decision = chosen();
     return decision && !hinted_.empty() ? prefer(engine_.domains(), *decision, hinted_) : decision;
   }
-  // Last conflict (Lecoutre, Sais, Tabary and Vidal, Artificial Intelligence 2009), but its variable stays the first
-  // choice even after it got a value.
+  // Last conflict (Lecoutre, Sais, Tabary and Vidal, Artificial Intelligence 2009). Unlike there, the variable stays
+  // the first choice after it got a value, for when backtracking undoes that.
   const Domains& d = engine_.domains();
   std::optional<Decision> decision;
   if (schedule_.row().ordering == Ordering::costs) {
@@ -244,7 +247,7 @@ std::optional<Decision> Search::decision() {
     if (order_brancher_) decision = order_brancher_->decide(engine_);
     if (!decision) decision = chosen();
   }
-  // Half of a window is refuted as fast as a start, and excludes more.
+  // Excluding half of a start's window takes about as long as excluding a single start.
   if (decision && schedule_.row().scope == Scope::target && d.is_interval(decision->x) &&
       d.size(decision->x) > kMaxTriedValues)
     return Decision{decision->x, Test::at_most, floor_div(d.lo(decision->x) + d.hi(decision->x), 2)};

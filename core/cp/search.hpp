@@ -86,7 +86,7 @@ class Target {
   double failures() const { return failures_; }
   // Sets the target for an objective in [lo, hi).
   void set(Value lo, Value hi);
-  // Adapts the step: `grow` after a refutation, `shrink` after failures were used up.
+  // Adapts the step: `grow` after a refutation, `shrink` after a stretch has reached its limit on failures.
   void grow();
   void shrink();
 
@@ -166,7 +166,7 @@ class Search final : public Finder {
   std::vector<Decision> path_;
   std::vector<Refuted> refuted_;
   Nogoods* nogoods_ = nullptr;
-  std::optional<View> conflict_;                // variable of the last failed decision, kept until it has a value
+  std::optional<View> conflict_;  // variable of a failed decision; while it is open, later failures do not replace it
   std::vector<ValueOrdering> value_orderings_;  // ordering of each variable, for free searches
   Random random_;
   std::optional<Neighbourhood> neighbourhood_, free_neighbourhood_, cost_neighbourhood_;

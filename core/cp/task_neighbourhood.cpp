@@ -65,7 +65,7 @@ void TaskNeighbourhood::release(const Values& best, Random& random) {
 }
 
 // Gives units of the capacity to the tasks in the order of their starts; each task follows the last tasks on its units.
-// Units of a task that is already before it come first, so that there are few precedences.
+// Units whose last task already precedes the new task are taken first, so that there are few precedences.
 void TaskNeighbourhood::chain(const TaskGroup& group, const Values& best) {
   struct Unit {
     Value end;

@@ -34,7 +34,7 @@ class Trail {
   // Stamp of the present level; callers that save state compare against it.
   std::uint64_t stamp() const { return stamp_; }
   std::size_t level() const { return marks_.size(); }
-  // Number of levels undone; while it stays the same, saved knowledge stays valid.
+  // Number of levels undone; while it stays the same, state that a propagator saved outside the trail stays valid.
   std::uint64_t undone() const { return undone_; }
 
   void mark() {

@@ -92,7 +92,7 @@ void circuit(T t, const std::string& name, std::size_t list, Value first) {
   t.post(name + t.side(), {t.shifted(list, -first)});
 }
 
-// Values of each array are indices of the other one.
+// Posts that two arrays are inverse functions; indices begin at `first` and `inverse_first`.
 void inverse(T t, Value first, Value inverse_first) {
   t.post("inverse", {t.shifted(0, -inverse_first), t.shifted(1, -first)});
 }
@@ -276,7 +276,7 @@ void table_if(T t, const char* name) {
   t.post(name, {matches, t.list(2)});
 }
 
-// `later` occurs only after `earlier`.
+// Posts that `later` occurs only after `earlier` has occurred.
 void precede(T t, View earlier, View later, const Argument& xs) {
   View seen = constant(0);
   for (const View x : xs) {
@@ -291,7 +291,7 @@ void precede_in_chain(T t, const Argument& values, const Argument& xs) {
   for (std::size_t i = 1; i < values.size(); ++i) precede(t, values[i - 1], values[i], xs);
 }
 
-// Each positive value occurs after the one below it.
+// Posts that each positive value occurs only after the value below it.
 void precede_in_sequence(T t) {
   t.expect(1);
   View highest = constant(0);

@@ -1,4 +1,4 @@
-// Two variables, or a variable and a set.
+// Comparisons of two variables, and membership of a variable in a set.
 #include <algorithm>
 #include <memory>
 

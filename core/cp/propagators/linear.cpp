@@ -17,7 +17,7 @@ struct Term {
   Value factor;
   int var;
   int position = 0;  // position of its subscription
-  Value least = 0;   // its least value when the propagator was attached
+  Value least = 0;   // least value of factor * variable when the propagator was attached
 };
 
 class Linear final : public Propagator {
@@ -107,7 +107,7 @@ class Linear final : public Propagator {
     trail.set_number(done_ + 3, hi_);
   }
 
-  // Moves the two-valued term at a place to the fixed ones, if it is fixed.
+  // Moves the two-valued term at an index to the fixed ones, if its variable is fixed.
   void count(const Domains& d, std::size_t index) {
     const Term t = terms_[index];
     if (index < first_ || !d.fixed(t.var)) return;

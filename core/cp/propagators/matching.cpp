@@ -183,7 +183,7 @@ bool Matching::repair(const Domains& d, Subset& subset) {
   return true;
 }
 
-// Searches breadth first for a free value, which mostly the variable itself has; returns false if there is none.
+// Searches breadth first for a free value, usually one of the variable itself; returns false if there is none.
 bool Matching::augment(const Domains& d, int i, const Subset& subset) {
   for (std::size_t w = subset.from; w < subset.to; ++w) {
     if (!free_[w]) continue;
@@ -267,7 +267,8 @@ void Matching::close(Engine& engine, const Subset& subset, const Word* values) {
   }
 }
 
-// Finds the first component: the variables with a path to free values, else the component of one that reaches all.
+// Finds the first component: the variables with a path to free values or, without free values, the component of a
+// variable that reaches all others.
 void Matching::find_core(const Domains& d, const Subset& subset) {
   rest_.assign(order_.begin() + subset.first, order_.begin() + subset.last);
   Word* members = members_.data();

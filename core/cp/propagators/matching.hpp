@@ -23,8 +23,8 @@ class Matching final : public Propagator {
  public:
   using Word = std::uint64_t;
 
-  // Variables `order_[first]` to `order_[last - 1]`; once measured, the words of their values, and the variable with
-  // the most values.
+  // Variables `order_[first]` to `order_[last - 1]`. Once measured, `from` and `to` limit the words of their values,
+  // and `largest` is the variable with the most values.
   struct Subset {
     std::size_t first, last, from, to;
     int largest;
@@ -100,7 +100,7 @@ class Matching final : public Propagator {
   std::vector<std::uint64_t> loaded_;
   std::uint64_t call_ = 0;
   std::vector<int> match_, owner_;  // variable -> value, value -> variable; -1: none
-  std::vector<Word> free_;          // values of variables, without an owner
+  std::vector<Word> free_;          // values of some variable that have no owner
   std::vector<int> unmatched_;
 
   // Components are ranges of `order_`; a trailed bit says where one begins.

@@ -255,7 +255,7 @@ class NoOverlap final : public Propagator {
     return update_starts(d);
   }
 
-  // Limits the duration of a task, so that it ends before all tasks begin that cannot precede it.
+  // Limits the duration of a task: it must end before the tasks begin that cannot precede it.
   bool shrink_durations(Domains& d) const {
     for (std::size_t i = 0; i < starts_.size(); ++i) {
       if (d.fixed(durations_[i]) || d.lo(presences_[i]) == 0) continue;

@@ -99,7 +99,7 @@ class CycleOfEdges final : public Propagator {
   }
 
   // Joins two paths of chosen edges, and excludes the edges that would close the new path too early. Each end of a path
-  // has the other end and the number of edges. Returns false if the edge itself closes a path too early.
+  // stores the other end and the number of edges. Returns false if the edge itself closes a path too early.
   bool join(Engine& engine, std::size_t e) {
     Trail& trail = engine.trail();
     if (trail.get(joined_ + e)) return true;
