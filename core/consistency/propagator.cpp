@@ -261,8 +261,8 @@ bool Propagator::is_supported(Var v, int x) {
   return total <= slack_;
 }
 
-// Least cost of a function if its variable has a value; unary costs of its other variables count unless an earlier
-// function counts them.
+// Least cost of a function in which the occurrence's variable has the value x. The unary costs of the function's other
+// variables are added, unless an earlier function of the variable adds them.
 Cost Propagator::least(const Occurrence& occurrence, int x) {
   const Function& f = function(occurrence.function);
   int q;

@@ -68,7 +68,7 @@ class Propagator {
   // Limit on costs shifted to a value; more would approach forbidden costs.
   static constexpr Cost most_shifted = Cost{1} << 53;
 
-  // A function as a function of two positions; the other variables have values.
+  // A function seen as a function of the variables at two positions; all its other variables have values.
   struct View {
     const Cost* table;
     std::size_t major, minor;

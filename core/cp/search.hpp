@@ -166,7 +166,7 @@ class Search final : public Finder {
   std::vector<Decision> path_;
   std::vector<Refuted> refuted_;
   Nogoods* nogoods_ = nullptr;
-  std::optional<View> conflict_;  // variable of a failed decision; while it is open, later failures do not replace it
+  std::optional<View> conflict_;                // variable of a failed decision, replaced only while it has a value
   std::vector<ValueOrdering> value_orderings_;  // ordering of each variable, for free searches
   Random random_;
   std::optional<Neighbourhood> neighbourhood_, free_neighbourhood_, cost_neighbourhood_;

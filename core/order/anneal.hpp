@@ -33,7 +33,7 @@ class Annealer {
   virtual const Order& best() const = 0;
 };
 
-// `limit`: log2 of the largest wanted table; above it, costs rise steeply.
+// `limit`: log2 of the cells of the largest acceptable table; above it, costs rise steeply.
 std::unique_ptr<Annealer> make_annealer(const Patch& patch, double limit);
 
 // Cuts the order's elimination tree into connected pieces of at most `piece` vertices, anneals each piece, and joins
@@ -41,7 +41,7 @@ std::unique_ptr<Annealer> make_annealer(const Patch& patch, double limit);
 Order anneal_pieces(const Graph& graph, const Order& order, Vertex piece, const Schedule& schedule, double limit,
                     Random& random, Clock& clock);
 
-// Limit of the largest message (log2): larger ones exceed the annealer's arithmetic and any memory.
+// Limit on log2 of a message's cells: larger ones exceed the annealer's arithmetic and any memory.
 inline constexpr double annealable = 500;
 
 }  // namespace elimina::order

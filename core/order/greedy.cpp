@@ -141,8 +141,8 @@ class GreedyRun {
       if (is_stale(entry)) continue;
       spent += std::exp2(rest_.log_bucket(v) - bound);
       if (spent >= 1) {
-        // Each run is set up vertex by vertex. Uncounted, runs that end at once would repeat until the wall clock ends
-        // the search.
+        // Setting up a run visits each vertex. These visits are counted: otherwise, runs that end at once would repeat
+        // until the wall clock ends the search.
         rest_.visit(push_visits * n);
         rest_.count_visits(clock);
         return std::nullopt;
@@ -253,8 +253,8 @@ class GreedyRun {
     return common_.empty() ? 0 : rest_.missing_around(v, common_, rule_ == Rule::weighted_min_fill);
   }
 
-  // Common neighbours of both ends of a new edge lose a missing pair. The eliminated vertex's neighbours draw ties here
-  // and again in `step`: the order of a seed depends on both draws. Returns false on a stop request.
+  // Common neighbours of both ends of a new edge lose a missing pair. The eliminated vertex's neighbours draw random
+  // tie-breakers here and again in `step`: the order of a seed depends on both draws. Returns false on a stop request.
   bool credit_common_neighbours(Vertex v, const Clock& clock) {
     constexpr std::size_t between_looks = 1024;  // edges between checks for a stop request: some milliseconds
     ++stamp_;
@@ -331,7 +331,7 @@ class GreedyRun {
 
 namespace {
 
-// Chooses this many vertices, each a neighbour of an earlier one where possible.
+// Chooses `count` vertices, each a neighbour of an earlier one where possible.
 std::vector<Vertex> nearby(const Graph& graph, Vertex count) {
   std::vector<char> is_listed(graph.count(), 0);
   std::vector<Vertex> listed;

@@ -61,7 +61,7 @@ class ComponentSearch {
     look_ahead(clock);
   }
 
-  // Finds the best order of a small graph if that takes at most these seconds; then no rounds follow.
+  // Finds the best order of a small graph if that takes at most `seconds`; then no rounds follow.
   void solve(double seconds, Clock& clock) {
     const double needed = exact_seconds * graph_.count() * std::exp2(graph_.count());
     if (!options_.anneal || graph_.count() > exact_size || needed > std::min(seconds, clock.remaining())) return;

@@ -20,7 +20,8 @@ constexpr std::size_t kMostPairs = 1 << 15;
 // pairs.
 constexpr i64 kExact = 1 << 16;
 constexpr int kSamples = 1 << 11;
-// Number of cells of the inner axes, whose offsets are listed once; they and the cells stay in the fastest cache.
+// Number of cells of the inner axes, whose offsets are listed once; the offsets and the cells stay in the fastest
+// cache.
 constexpr i64 kInner = 1 << 11;
 // Number of cells of the largest joined table that one thread makes alone.
 constexpr i64 kAlone = 1 << 16;
@@ -164,7 +165,7 @@ class ContentPartition {
 
  private:
   // Gain of joining two mini-buckets. Ties go to the larger `met`, then to fewer added variables. `met`: number of
-  // pairs of a variable of only the first and a variable of only the other one that are in a common table.
+  // pairs of variables, one in only the first and one in only the other mini-bucket, that some table contains.
   struct Pair {
     int first, other;
     double gain;

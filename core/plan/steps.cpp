@@ -233,8 +233,8 @@ void Writer::join(std::vector<Read>& reads, const std::vector<Read>& chosen, int
   reads.push_back({is_split_ ? add(bucket, chosen, tile(1, scope, chosen, rows), rows) : add(bucket, chosen), scope});
 }
 
-// Joins tables until a step can read all: those with the smallest common scope first, or any in a hopeless bucket,
-// which is planned for its figures alone.
+// Joins tables until one step can read all of them: those with the smallest common scope first. A hopeless bucket is
+// planned for its figures alone, so there any tables are joined.
 void Writer::limit_tables(const Bucket& bucket, std::vector<Read>& reads) {
   if (reads.size() > tables_ && bucket.work <= kHopelessWork) join_equal(reads);
   while (reads.size() > tables_) {
@@ -338,8 +338,8 @@ Tile Writer::join_streamed(const Bucket& bucket, std::vector<Read>& reads) {
 }
 
 // Joins the tables of lhs, and those of rhs, to matrices [variable][cell] if that is cheap compared with the bucket. A
-// side's tables are joined in groups with the same slow axes, or all together. Slow axes without an rhs table are
-// middle axes for lhs. A single table is copied if its cells are not contiguous.
+// side's tables are joined in groups with the same slow axes, or all together. Slow axes that no rhs table has count as
+// middle axes of the lhs. A single table is copied if its cells are not contiguous.
 void Writer::pack_sides(const Bucket& bucket, std::vector<Read>& reads, const Tile& tile) {
   std::vector<Read> a, b;
   for (const int t : tile.tables_a) a.push_back(reads[t]);
@@ -500,8 +500,8 @@ Steps upward_steps(const Tree& tree, const Lists& scopes, std::span<const i64> s
     }
     if (matched && branches.size() > 1) matching.apply(branches);
     for (Matching::Branch& branch : branches) {
-      // A bucket waits only for the bucket that comes next, because its inputs stay in memory until then; if all
-      // messages stay, it may wait for any bucket.
+      // A waiting bucket's inputs stay in memory until its parent's step, so a bucket waits only if its parent comes
+      // next, or if all messages stay anyway.
       const bool is_next = stays || (to < sequence.size() && sequence[to] == tree.parents[branch.node]);
       if (rules.fused && is_next && fusion.pays(branch.node, branch.reads, writer.made().scopes)) {
         fusion.wait(branch.node, std::move(branch.reads));

@@ -50,7 +50,7 @@ struct Steps {
   std::vector<Read> reads;  // tables that the steps read, one step after another
   std::vector<i64> first;   // start of each step's reads, and the end of the last step's
   Lists axes;               // lists of positions in the output's scope
-  Lists others;  // further variables that each step eliminates, later in the order; up to the last step with some
+  Lists others;             // further variables of steps that eliminate several; the list ends with the last such step
   std::vector<Output> outputs;
   std::vector<char> lasting;  // for each step: true if its output stays even where others make room
   int most_tables = 0;

@@ -39,8 +39,8 @@ class Split {
  private:
   int count() const { return int(shape_.sizes.size()); }
 
-  // Tries growing sets of middle axes, along which rhs tables stay the same: first the axes of the fewest tables among
-  // those with fast axes.
+  // Tries growing sets of middle axes, along which rhs tables stay the same. Each time, the axis is added that the
+  // fewest of the rhs tables have.
   void try_mid_axes(int first, i64 lo_cells) {
     const u64 lo = ~u64{0} << first & (count() == 64 ? ~u64{0} : (u64{1} << count()) - 1);
     std::vector<u64> touching;

@@ -24,8 +24,8 @@ struct StepShape {
   std::vector<std::vector<int>> members;  // axes of each table
 };
 
-// Position of the first axis of a table's rows: the trailing axes up to where padding is due; if padding is due
-// nowhere, all axes behind the first one, or all axes of a small table.
+// Position of the first axis of a table's rows. Rows are the fewest trailing axes that need padding; if none do, all
+// axes but the first one or, in a small table, all axes.
 int row_axes(std::span<const i64> sizes);
 
 // The split of least estimated cost. A step that is not worth a split gets slow and fast axes only. `rows`: position of

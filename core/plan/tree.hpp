@@ -24,8 +24,8 @@ struct Tree {
 };
 
 // Eliminates symbolically: each scope goes to the bucket of its earliest variable. With an i-bound, buckets are
-// partitioned into mini-buckets, by `partition` if it is given, whose messages have at most `ibound` variables, or as
-// many as their largest table leaves (Dechter and Rish 2003).
+// partitioned into mini-buckets, by `partition` if it is given. A mini-bucket's message has at most `ibound` variables,
+// unless its largest table alone has more (Dechter and Rish 2003).
 Tree bucket_tree(const Lists& scopes, std::vector<int> order, std::vector<int> kept, i64 variables,
                  std::optional<int> ibound, const Partition* partition);
 

@@ -15,7 +15,7 @@ namespace {
 
 constexpr double kSmallWork = 4096;  // steps of less work have no tiles
 constexpr double kGivenWork = 64;    // the same for steps that run without a translation
-// Work before a poll: 0.5 to 10 ms, or 0.4 s where each page of memory is new to a virtual machine.
+// Work before a poll: 0.5 to 10 ms, or 0.4 s if a virtual machine first has to get each page of memory.
 constexpr double kPollWork = 2e7;
 // Turns of less than half this time are doubled, because threads wait for each other at the end of each turn.
 constexpr std::chrono::milliseconds kTurn{20};

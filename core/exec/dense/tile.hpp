@@ -217,7 +217,7 @@ class TileStep : public TileLayout {
     std::fill(out, out + cells, ring_.finish(sum));
   }
 
-  // Rows with more tables than a kernel takes, one cell after another.
+  // Computes a row with more tables than a kernel takes, one cell after another.
   [[gnu::cold]] void cell_by_cell(const Workspace<R>& space, const V* b, i64 cells, V* out) const {
     for (i64 i = 0; i < cells; ++i) {
       Sum sum = ring_.start();
@@ -231,7 +231,7 @@ class TileStep : public TileLayout {
     }
   }
 
-  // Row of a semiring without vectors.
+  // Computes a row in a semiring without vector operations.
   void general_row(Workspace<R>& space, const V* __restrict b, i64 cells, V* __restrict out) const {
     Sum* __restrict sums = space.sums.data();
     V* __restrict row = space.row.data();
