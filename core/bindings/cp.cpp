@@ -178,7 +178,7 @@ void accelerate(Model& model, const DeviceKind& kind, bool measures) {
   model.solver.accelerate(kind.make(), measures);
 }
 
-// All values of the variables.
+// Lists the remaining values of each variable.
 nb::list domains(const Model& model) {
   nb::list result;
   for (int v = 0; v < model.solver.variables(); ++v) result.append(values_of(model, v));

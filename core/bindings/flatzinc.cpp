@@ -52,7 +52,7 @@ class FlatZinc {
     options_.free = free;
     options_.seed = seed;
     options_.seconds = seconds;
-    // Annotations of restarts and neighbourhoods are a schedule, and replace the portfolio's.
+    // Annotations of restarts and neighbourhoods form a schedule of their own, which replaces the portfolio.
     options_.portfolio = portfolio && !free && !relax && !instance_->is_relaxed() && !instance_->has_restarts();
     if (!options_.portfolio && !relax && !instance_->is_relaxed()) options_.relax.reset();
     copy(threads - 1, poll);

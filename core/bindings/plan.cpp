@@ -25,7 +25,7 @@ using namespace nb::literals;
 namespace elimina::plan {
 namespace {
 
-// A property that views one of a layout's vectors, and keeps the layout.
+// A property that views one of a layout's vectors, and keeps the layout alive.
 template <auto kMember>
 auto view_of(nb::handle_t<LaidOutSteps> self) {
   auto& items = nb::cast<LaidOutSteps&>(self).*kMember;

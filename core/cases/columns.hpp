@@ -13,7 +13,8 @@ inline constexpr double kSafeTotal = 1e-280;
 struct ColumnTable {
   const double* cells;
   i64 size;
-  // `step`: distance of two values. `next`: distance of two cases; 0 if all cases have the same column.
+  // `step`: distance from a value to the next. `next`: distance from a case to the next; 0 if all cases have the same
+  // column.
   i64 step, next;
 };
 

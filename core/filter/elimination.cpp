@@ -36,7 +36,7 @@ struct Rows {
   }
 };
 
-// All values of a variable, or the row without variables, at cost 0.
+// Rows for all values of a variable or, without a variable, one empty row; all at cost 0.
 Rows free_rows(Scope order, int rows) {
   Rows out{std::move(order),
            {sparse::Buffer(rows * i64{sizeof(Key)}), sparse::Buffer(rows * i64{sizeof(Value)}), rows}};
@@ -212,7 +212,8 @@ class Elimination {
     return {kept.keys.as<u64>(), kept.values.as<Value>(), kept.rows};
   }
 
-  // Bits that are adjacent in a key of one order and of another one: their place, their number, and their new place.
+  // Bits that are adjacent in the keys of two orders: their place in the one, a mask of as many bits, and their place
+  // in the other.
   struct Move {
     i64 from, mask, to;
   };

@@ -284,7 +284,7 @@ class Solver {
     if (cost < upper_ && best_.offer(cost, value)) upper_ = std::min(upper_, best_.limit());
   }
 
-  // The same for a solution of a part of the problem.
+  // Keeps a solution of a subproblem, completed by the fixed values, if it is one of the best.
   void offer_part(const Subproblem& subproblem, const std::vector<int>& value) {
     std::vector<int> whole = subproblem.fixed;
     for (std::size_t v = 0; v < value.size(); ++v) whole[subproblem.name[v]] = subproblem.values[v][value[v]];

@@ -53,11 +53,11 @@ bool within(const Scope& subset, const Scope& whole) {
 
 namespace {
 
-// Calls visit(cell, cell of the part) for each cell of a scope; the part has some of its variables.
+// Calls visit(cell of `whole`, cell of `subscope`) for each cell of `whole`, which contains the subscope's variables.
 template <class Visit>
 void each_cell(const Fields& fields, const Scope& subscope, const Scope& whole, Visit visit) {
   constexpr int kRun = 6;  // cells come in runs of 2^kRun, which share one list of offsets
-  // Offset in the part for each bit of a cell's number.
+  // Offset in the subscope's table for each bit of a cell's number.
   std::array<std::size_t, 64> weight{};
   int bits = 0, own_bits = 0;
   auto next = subscope.begin();

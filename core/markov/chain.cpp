@@ -418,7 +418,7 @@ void BestPath::run_lanes(const Steps& steps, std::span<const double> start, std:
   for (i64 segment = segments - 1; segment >= 0; --segment) {
     if (segment + 1 < segments) run_segment(segment);
     const i64 begin = segment * span, end = std::min(begin + span, lanes.longest);
-    // Lanes inside: each waits for its own next state only.
+    // The inner loop runs over lanes, because each lane waits only for its own next state.
     for (i64 t = end - 1; t >= begin; --t) {
       const double* message = messages.data() + (t - begin) * width;
       for (int lane = 0; lane < used; ++lane) {
@@ -429,7 +429,7 @@ void BestPath::run_lanes(const Steps& steps, std::span<const double> start, std:
         double highest = kMinusInfinity;
         for (i64 i = 0; i < count; ++i) {
           const double value = message[i * kLanes + lane] + (is_last ? 0 : moves[i * Panels::kColumns]);
-          // No branch, for its prediction would fail.
+          // Selects without a branch, which would often be mispredicted.
           const bool is_better = value > highest;
           highest = is_better ? value : highest;
           best = is_better ? i : best;

@@ -49,17 +49,17 @@ class Chain {
 
   i64 states() const { return forward_.states(); }
 
-  // `messages`: a row for each sequence, the distribution before its first observation if `first`, else of the step
-  // before; replaced by the distribution of the last step. `filtered`: the distribution at each step given the
-  // observations up to it; null: not wanted. `totals`: probability of each step's observation given the earlier ones.
-  // `underflows`: set for a sequence in which a positive probability became too small and may matter.
+  // `messages`: a row for each sequence, on entry the distribution before the first observation (if `first`) or at the
+  // previous step, on return that at the last step. `filtered`: the distribution at each step given the observations up
+  // to it; null: not wanted. `totals`: probability of each step's observation given the earlier ones. `underflows`: set
+  // for a sequence in which a positive probability became too small and may matter.
   void forward(const Steps& steps, bool first, double* messages, double* filtered, double* totals,
                unsigned char* underflows, int threads, Poll poll) const;
 
   // `messages`: a row for each sequence, the likelihood of all later observations for each state of its last step;
   // replaced by that of the step before its first one, unless `first`. `filtered` becomes the distribution given all
-  // observations. `scales`: divisor of the message after each step; in the first one, if `first`, the sum of the
-  // product of both messages.
+  // observations. `scales`: divisor of the message after each step; if `first`, the entry of the first step is the sum
+  // of the product of both messages.
   void backward(const Steps& steps, bool first, double* messages, double* filtered, double* scales, int threads,
                 Poll poll) const;
 

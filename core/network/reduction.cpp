@@ -242,7 +242,7 @@ class Reduction::Work {
     return result;
   }
 
-  // Functions of a variable with others. Each call drops removed functions from the front of the list.
+  // Functions of a variable and at least one other. Each call drops removed functions from the front of the list.
   const std::vector<int>& functions(Var v) {
     auto& list = touching_[v];
     // Only the front of a long list is read, so the rest may keep removed functions.
