@@ -198,7 +198,7 @@ void Propagator::rise(Var v, int x, Cost by, int function) {
   suspect_[v] = function;
 }
 
-// Queues the free variables of a function, which may have lost their supports.
+// Queues the free variables of a function, because they may have lost their supports.
 void Propagator::wake_others(const Occurrence& occurrence) {
   for (const Var v : function(occurrence.function).scope)
     if (state_.is_free(v)) unsupported_.push(v);

@@ -164,7 +164,7 @@ class Solver {
 
   void solve_subproblem(const Subproblem& subproblem) {
     std::size_t rows = std::min(kFirstRows, options_.most_rows);
-    // If cost shifting is tight, few tuples pass at its bound.
+    // The first attempt takes the lower bound as its limit: if the bound is tight, few tuples pass.
     Cost limit = lower_;
     open(subproblem);
     while (lower_ < upper_ && goes_on()) {

@@ -12,8 +12,8 @@ inline int cell_weight(i64 size) { return int(std::lround(std::log2(double(size)
 class MiniBuckets {
  public:
   // Partitions tables, and returns the positions of those of each mini-bucket: each table, the largest first, joins the
-  // mini-bucket to which it adds the least weight. A mini-bucket's weight is at most `max_weight`, or that of its
-  // largest table. `weights`: weight of each variable; empty: 1.
+  // mini-bucket to which it adds the least weight. A mini-bucket's weight is at most `max_weight`, unless its largest
+  // table alone weighs more. `weights`: weight of each variable; empty: 1.
   std::vector<std::vector<int>> divide(std::span<const std::span<const int>> scopes, i64 max_weight,
                                        std::span<const int> weights = {});
 

@@ -127,7 +127,7 @@ class Encoder {
     return size;
   }
 
-  // Writes the axes of these strides along the digits; returns their number.
+  // Writes axes that visit a table with these strides in the order of the digits; returns their number.
   int join_digits(std::span<const i64> strides, Axis* axes) {
     if (digits_.empty()) return joined(sizes_, strides, axes);
     digit_strides_.clear();

@@ -117,7 +117,7 @@ View count_of(T t, const Argument& xs, View value) {
   return count;
 }
 
-// Reified and implied forms of a count.
+// Posts the reified or the implied form of a count.
 void count_if(T t, const char* name) {
   t.expect(4);
   t.post(name, {single(count_of(t, t.list(0), t.view(1))), t.list(2), t.list(3)});
