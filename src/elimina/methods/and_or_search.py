@@ -73,13 +73,13 @@ CANDIDATE_ORDERS = 4
 """Number of orders that later rounds choose from: at equal width, their mini-buckets' bounds differ a lot."""
 
 MIN_TURN_SHARE = 0.125
-"""Share of its time that a search gets if the other one has the better bound: always for AND/OR search, at least for
-soft local consistency."""
+"""Share of its time that a search gets if the other one has the better bound. AND/OR search then gets exactly this
+share, soft local consistency at least this share."""
 
 MAX_REST_PER_SECOND = 4.0
-"""Largest estimated remaining time of soft local consistency, relative to its seconds so far, with which it gets as
-many seconds again. On colourings and CELAR, estimates are 0.2 to 1 times the true remaining time; if the search does
-not end in time, they are far above this limit."""
+"""Largest estimated remaining time of soft local consistency, relative to its seconds so far, at which the search may
+run as long again. On colourings and CELAR, estimates are 0.2 to 1 times the true remaining time; if the search does not
+end in time, they are far above this limit."""
 
 MIN_SECONDS_PER_SETUP_SECOND = 0.5
 """Least time of the first turn of soft local consistency, relative to its set-up."""
@@ -315,7 +315,8 @@ class _AlternatingSearch(SearchState):
 
     @property
     def closeness(self) -> float:
-        """Gap as a share of the gap to soft local consistency's bound, at least ``MIN_TURN_SHARE``; 1 if unknown."""
+        """Gap to the best bound over the gap to soft local consistency's bound: at least ``MIN_TURN_SHARE``; 1 if
+        unknown."""
         search = self.paused.consistency
         if search is None or self.score is None or self.bound is None:
             return 1.0
@@ -342,8 +343,8 @@ class _AlternatingSearch(SearchState):
 
         limit = math.inf if self.score is None else heuristic.cost_of(original.moved_total(self.score))
         if self.chosen is None:
-            # Search accepts only costs below the limit, which is raised to admit an assignment of the score if there is
-            # none.
+            # Search accepts only costs below the limit. If only the score of an assignment is known, the limit is
+            # raised, so that search may find this assignment.
             limit += max(1.0, TOTAL_TOLERANCE * abs(limit))
         start = None if self.chosen is None else [self.chosen[v] for v in heuristic.plan.order]
         cache = self.remaining_shares().cache

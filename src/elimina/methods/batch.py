@@ -190,7 +190,7 @@ def _set_logs(row: NDArray[np.float64], variables: Sequence[int], sizes: Sequenc
 
 _MAX_CASES = 8192
 _CASE_MULTIPLE = 16
-"""Divisor of the number of cases in a chunk, so that they fill whole vectors; chunks of up to half of it are exempt."""
+"""Divisor of a chunk's number of cases, so that these fill whole vectors; chunks of up to half as many are exempt."""
 
 _CACHE_BYTES = 4 << 20
 """Bytes of a chunk's tables, so that they stay in a core's cache."""
@@ -458,7 +458,7 @@ class Batch:
     def family_tables(self, chunk: Chunk) -> Iterator[Floats]:
         """Yield tables in proportion to the joint posteriors of each family, or their logarithms.
 
-        An axis for each variable of the family is followed by that of the cases, of length 1 if all are alike.
+        The axes are the family's variables and, last, the cases; the last axis has length 1 if all cases are alike.
         """
         answer, rows = chunk
         tables = iter(answer.tables[len(self._outputs) :])
@@ -560,7 +560,7 @@ class Batch:
 
 
 def _rounded(cases: int) -> int:
-    """Round up to whole vectors if that less than doubles the number; otherwise return it, at least 2."""
+    """Return the number rounded up to whole vectors or, if that at least doubles it, as it is, at least 2."""
     return max(2, cases) if cases <= _CASE_MULTIPLE // 2 else -(-cases // _CASE_MULTIPLE) * _CASE_MULTIPLE
 
 

@@ -1,9 +1,9 @@
 """Beam search for an optimum in the tables of clusters, on the device that holds them.
 
 After a pass over clusters, every table of a variable has a value of cost 0 for each assignment of its other variables.
-So the costs of a partial assignment, of the variables eliminated last, bound those of all that extend it. The search
-extends many partial assignments at once by a variable, and keeps the best ones. Those that are dropped bound the
-optimum, too.
+So the cost of a partial assignment, of the variables eliminated last, is a lower bound on all assignments that extend
+it. The search extends many partial assignments at once by a variable, and keeps the best ones. The costs of the dropped
+ones also enter the bound on the optimum.
 """
 
 from __future__ import annotations

@@ -67,7 +67,8 @@ PILOT_SWEEPS = 10
 """Number of counted sweeps of a pilot run, after as many uncounted ones."""
 
 POWER_STEP, MAX_POWERS = 1.0, 48
-"""Standard deviations of the logarithm of the quotient of two powers' sums over a block; largest number of powers."""
+"""Spacing of powers: the standard deviation, between neighbours, of the logarithm of their sums' quotient over a block;
+largest number of powers."""
 
 
 class _Round(NamedTuple):

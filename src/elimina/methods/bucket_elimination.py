@@ -23,7 +23,7 @@ _ANSWERS: dict[Answer, tuple[str, str]] = {
 """Module and function of a plan's run by its semiring's answer; modules are loaded on first use."""
 
 _RUNS: dict[type[Form], tuple[str, str]] = {Segments: ("elimina.methods.segments", "optimum_in_segments")}
-"""Module and function of a plan's run by its form, where they are not those of ``_ANSWERS``: these plan again."""
+"""Module and function that run plans of some forms in place of those in ``_ANSWERS``: they make further plans."""
 
 
 def eliminate(execution: Execution, seconds: Mapping[str, float]) -> Result:

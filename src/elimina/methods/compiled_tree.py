@@ -288,7 +288,7 @@ class CompiledTree(Displayed):
     def _propagator(self, semiring: str) -> Propagator:
         """Return the propagator of a semiring, with the present evidence."""
         if semiring not in self._applied:
-            if semiring in self._propagators:  # an interrupt left it between two sets of evidence
+            if semiring in self._propagators:  # an interrupt left the propagator between two sets of evidence
                 self._propagators.pop(semiring).close()
             self._make_room(self.plan.peak_bytes)
             self._propagators[semiring] = Propagator(self._planned, semiring)

@@ -47,7 +47,7 @@ MAX_SHIFT_SECONDS = 10.0
 
 _COSTS_PER_UNIT = 1000
 _HEADROOM = 2**27
-"""Largest number of units of an integer cost of 1, and limit of sums of costs in units: large costs get fewer."""
+"""Limit of sums of costs in units, and so of the units in an integer cost of 1: larger costs get fewer units."""
 
 _MIN_PASSES = 4
 """Number of passes over clusters that must fit into the time; otherwise, none is begun."""

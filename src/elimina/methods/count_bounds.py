@@ -44,8 +44,7 @@ def count_result(bounds: SumBounds) -> Result:
 def optima_at_most(problem: Problem, total: float, options: Options, seconds: float) -> int:
     """Return an upper bound on the number of assignments that are no worse than a total.
 
-    Each of them has a term of at least 1 in the sum over all assignments of exp(rate x (total - cost)), whatever the
-    rate is.
+    Each such assignment adds at least 1 to the sum over all assignments of exp(rate x (total - cost)), at any rate.
 
     Args:
         problem: Problem of the task ``mpe`` with integer costs.

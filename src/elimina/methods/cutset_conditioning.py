@@ -34,7 +34,8 @@ _MAX_SLICES_PER_SECOND = 1e6
 """Slices per second of the remaining time, above which they are not tried: each takes a microsecond at least."""
 
 _CUTSET_SHARE, _STEP = 0.05, 0.99
-"""Share of the remaining time for the search for a cutset; bytes after a step of it, as a share of those before."""
+"""Share of the remaining time for the search for a cutset; bytes after one of its steps, as a share of the bytes
+before."""
 
 _TRIAL_SHARE, _TIME_SHARE = 0.02, 0.7
 """Share of the remaining time for the first slices, which tell the time of all; largest share for the others."""

@@ -3,7 +3,7 @@
 As a rule, the distance of samples from the truth is their standard error. The distance of another estimate from the
 truth is measured by independent folds of the samples, whose noise drops out of products of two folds. Samples whose
 weights differ too much measure nothing, and may have missed most of the sum: a method that is sure of a larger sum
-refutes them, and samples with a surer sum may contradict them.
+refutes them, and samples whose sum is more certain may contradict them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SUM_DOUBT_SHARE = 0.5
 """Least error of marginals, if no samples decide, as a share of the error of the sum's logarithm for each variable."""
 
 TRUST_FACTOR = 3.0
-"""Largest error of a more trusted method relative to the least error, if no samples decide."""
+"""Largest error, relative to the least one, with which a more trusted method is chosen if no samples decide."""
 
 SIGNIFICANT_DEVIATIONS = 2.0
 """Standard deviations above which a distance is more than noise of samples, and two sums differ."""
@@ -37,7 +37,7 @@ MIX_FACTOR = 3.0
 other."""
 
 MIN_FOLD_PAIRS = 0.5
-"""Least share of the squared weight in pairs of different folds for folds that measure well."""
+"""Least share of the squared weight that pairs of different folds must have to measure well."""
 
 
 class Candidate(NamedTuple):
@@ -133,9 +133,11 @@ def _measured(estimate: SumEstimate, judge: SumEstimate, sizes: NDArray[np.int64
     square, deviation = _squared_distance(estimate, judge, sizes)
     distances = hellinger_distances(estimate.shares, judge.shares, sizes)
     mean_by_root = float(distances.mean()) / (math.sqrt(float(np.square(distances).mean())) or 1.0)
-    # Folds agree on states that no sample has met: their deviation misses these, so the samples' error is a limit, too.
+    # Folds agree on states that no sample has met. The deviation misses these states, so the samples' own error limits
+    # what noise may hide, too.
     hidden = max(math.sqrt(SIGNIFICANT_DEVIATIONS * deviation), judge.error / math.sqrt(len(sizes)))
-    # Noise hides distances below a limit: there, the error is taken between the limit and the one the method states.
+    # Noise hides distances below a limit. A hidden error counts as the geometric mean of the limit and the error that
+    # the method states.
     root = math.sqrt(max(square, 0.0 if square > hidden**2 else min(estimate.error, hidden) * hidden))
     limit = math.sqrt(max(square, 0.0) + hidden**2)
     return _Measured(_with_error(estimate, root * mean_by_root), limit * mean_by_root)

@@ -57,8 +57,8 @@ LEADER_FACTOR = 3.0
 """Factor on the time share of the method with the current estimate, because more of its samples help most."""
 
 SAMPLING_FACTOR, SAMPLING_AGE_SECONDS = 4.0, 3.0
-"""Largest divisor of the time share of the other methods if the current estimate comes from samples: the quotient of
-their errors. Seconds of all methods before it applies, because some begin slowly and end well."""
+"""If the current estimate comes from samples, the time share of another method is divided by the quotient of its error
+and theirs. Largest divisor, and seconds of all methods before any applies, because some begin slowly and end well."""
 
 
 class _Run:
