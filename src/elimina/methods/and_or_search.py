@@ -315,8 +315,7 @@ class _AlternatingSearch(SearchState):
 
     @property
     def closeness(self) -> float:
-        """Gap to the best bound over the gap to soft local consistency's bound: at least ``MIN_TURN_SHARE``; 1 if
-        unknown."""
+        """Quotient of the gap and soft local consistency's gap, at least ``MIN_TURN_SHARE``; 1 if unknown."""
         search = self.paused.consistency
         if search is None or self.score is None or self.bound is None:
             return 1.0

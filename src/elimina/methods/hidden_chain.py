@@ -165,7 +165,7 @@ class HiddenChain:
         Args:
             message: Message before the slice; None for the first one.
             sequences: Observations.
-            row: The slice.
+            row: Index of the slice.
             variables: Variables that are asked for.
 
         Returns:

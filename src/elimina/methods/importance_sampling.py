@@ -56,7 +56,7 @@ _PILOT_SAMPLES = 256
 """Number of pilot samples for the choice of a proposal and of the samples' form; they are not used otherwise."""
 
 _MIN_EFFICIENCY = 0.25
-"""Effective size, as a share of independent samples, below which they become particle filters."""
+"""Effective share of independent samples below which particle filters take their place."""
 
 _GOOD_EFFICIENCY, _MIN_MIXTURE_EFFICIENCY = 0.5, 0.1
 """Least efficiency of mini-buckets without a join graph, and of a mixture in place of particle filters."""
@@ -86,7 +86,7 @@ _NEGLIGIBLE_ERROR = 1e-4
 """Estimated errors at which sampling ends."""
 
 _PRIOR_GROUPS = 2.0
-"""Number of prior groups with the expected variance, mixed with the variance between few groups."""
+"""Weight of the expected variance, in groups, in its mean with the measured variance between groups."""
 
 _MIN_DRAWN = 5.0
 """Least number of samples with a state for their variance to measure its error."""
@@ -210,8 +210,11 @@ class Estimator:
 
     @property
     def effective_size(self) -> float:
-        """Number of independent samples of equal weight that would tell as much. In a particle filter, samples share
-        the states drawn before the last resampling, so this number is that of the variables drawn first."""
+        """Number of independent samples of equal weight that would tell as much.
+
+        Samples of a particle filter share the states drawn before its last resampling, so this number is that of the
+        variables drawn first.
+        """
         total = math.exp(self.weights.log_mean - self.weights.log_peak) * self.weights.count
         return total**2 / self._unevenness if self._unevenness else 0.0
 

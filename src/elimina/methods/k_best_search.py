@@ -107,12 +107,12 @@ class KBestSearch:
 
     @property
     def solutions(self) -> int:
-        """Number of the assignments of the variables in tables so far."""
+        """Number of assignments found so far, of the variables that are in tables."""
         return self._core.solution_count
 
     @property
     def count(self) -> int:
-        """Number of the assignments so far, with all values of the variables in no table."""
+        """Number of assignments found so far, where variables in no table take all of their values."""
         return self.solutions * math.prod(self._problem.model.sizes[v] for v in _idle(self._problem))
 
     def ranked(self, is_over: Callable[[], bool] = lambda: False) -> Ranked:

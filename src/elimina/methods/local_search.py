@@ -1,9 +1,9 @@
 """Local search for assignments, and completion of a user's assignment.
 
 Tabu moves alternate with large neighbourhoods that are solved exactly by elimination. A neighbourhood is a connected
-part of the problem, less the variables without which its induced width is small. It grows until it yields a better
-assignment, as in variable neighbourhood search (A. Ouali et al., "Variable neighborhood search for graphical model
-energy minimization", Artificial Intelligence 278, 2020).
+part of the problem, from which variables are dropped until its induced width is small. It grows until it yields a
+better assignment, as in variable neighbourhood search (A. Ouali et al., "Variable neighborhood search for graphical
+model energy minimization", Artificial Intelligence 278, 2020).
 """
 
 from __future__ import annotations

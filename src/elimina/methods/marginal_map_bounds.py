@@ -21,8 +21,8 @@ from elimina.problem.preparation import Problem, restrict
 from elimina.result import Result
 
 _TOTALS = (0.5, 0.05)
-"""Sums of the weights of a variable that is maximised, one after another: small ones are close to the largest value,
-and hard to improve from the start."""
+"""Sums of the weights of a maximised variable, one after another. A small sum bounds the maximum closely, but is hard
+to improve from the start."""
 
 _RUNG_SHARES = (0.2, 1.0)
 """Shares of the remaining time of rising i-bounds."""
@@ -87,8 +87,7 @@ def improve_marginal_map(
 def _bound_from_above(
     joint: Problem, tree: MiniBucketTree, logarithms: FactorLogarithms, seed: int, end: float
 ) -> tuple[float, Sequence[int]]:
-    """Return the best bound, and the values found along its messages, in elimination order; no values if the sum is
-    0."""
+    """Return the best bound, and values along its messages in elimination order; no values if the sum is 0."""
     side = BoundedSide(tree, logarithms, "upper", joint.maximised)
     for number, total in enumerate(_TOTALS, 1):
         side.temper(total)

@@ -22,7 +22,7 @@ from elimina.problem.preparation import Problem
 METHOD = "belief propagation"
 
 MIN_VARIABLES = 20_000
-"""Least number of variables: the smallest join graph of fewer ones takes a tenth of a second."""
+"""Least number of variables: with fewer, the smallest join graph takes a tenth of a second."""
 
 TOLERANCE = 1e-6
 """Largest change of a probability that counts as none."""

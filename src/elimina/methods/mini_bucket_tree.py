@@ -26,7 +26,7 @@ _MAX_CELLS = 1e15
 
 _SHARED_VARIABLES, _SHIFT_CELLS = 5, 256
 """Largest number of variables and of cells of a shift. On a 40 x 40 grid (i-bound 9), one variable leaves a gap of 11.3
-in log10, four 6.0, seven no less."""
+in log10, four variables 6.0, and seven no smaller one."""
 
 
 class MiniBucketTree(NamedTuple):

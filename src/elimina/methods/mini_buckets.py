@@ -34,7 +34,7 @@ _TABLE_BYTES, _THREAD_TABLE_BYTES = 150, 320
 """Bytes of a table of a few variables in the core's lists, and in those of each thread, its local search included."""
 
 _CONTEXT_BYTES, _PASSED_BYTES = 28, 4
-"""Bytes of an ancestor in a context (there and in the keys of the cache), and of a variable that a message passes."""
+"""Bytes of an ancestor in a context (in the lists and in the cache's keys), and of a variable that a message passes."""
 
 
 class PseudoTreeTables(NamedTuple):

@@ -44,7 +44,7 @@ class RunLimits(NamedTuple):
     threads: int
 
     def messages(self, states: int) -> int:
-        """Return the number of messages, each with a number for every state, that may be kept at a time."""
+        """Return how many messages may be kept at a time; a message has a number for each state."""
         return max(1, min(_BUFFER_BYTES, int(_BUFFER_SHARE * self.memory)) // (8 * states))
 
     def check_messages(self, states: int, count: int, slices: int) -> None:
