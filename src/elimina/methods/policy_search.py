@@ -28,7 +28,7 @@ Allowed = Mapping[int, NDArray[np.bool_]]
 """Decision -> the states that it may take at each combination of its observations."""
 
 _MAX_RELAXED_BYTES = 1 << 24
-"""Most bytes that the update of a policy of a relaxation takes: each node computes all of them."""
+"""Most bytes that the update of a relaxation's policy takes: each node computes all policies."""
 
 _PROOF_GAP = 1e-11
 """Gap that counts as none, relative to the range of the utilities."""

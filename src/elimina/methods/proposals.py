@@ -255,7 +255,7 @@ def forward_proposal(problem: Problem, memory: int) -> Proposal | None:
 
 
 def mixture_of(proposals: Sequence[Proposal]) -> Proposal:
-    """Return the mixture of proposals of the same problem, of which none is exact or a mixture, with the same rows."""
+    """Return the mixture of proposals of one problem with the same rows; none may be exact, or a mixture itself."""
     components: list[tuple[Sampler, float]] = []
     for proposal in proposals:
         assert isinstance(proposal.sampler, Sampler)

@@ -1,4 +1,4 @@
-"""Policies that no change of one of them alone improves, by single policy updating.
+"""Single policy updating: policies each of which is best given the others.
 
 A utility is a variable of two states whose probabilities grow with it (Cooper, 1988, "A method for using belief
 networks as influence diagrams"), so that the expected utility at each state of a decision and of its observations is a

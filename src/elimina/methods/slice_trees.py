@@ -175,7 +175,7 @@ class SliceTrees:
 
         Args:
             sequences: Observations.
-            limits: Limits of the run, which a single message does not reach.
+            limits: Limits of the run; its single message never reaches them.
             variables: Variables that are asked for.
             keeps_states: False if only the probabilities of the observations are asked for.
         """
@@ -196,7 +196,7 @@ class SliceTrees:
         Args:
             message: Message before the slice; None for the first one.
             sequences: Observations.
-            row: The slice.
+            row: Index of the slice.
             variables: Variables that are asked for.
 
         Returns:
@@ -282,7 +282,7 @@ class SliceTrees:
             moves: Logarithms of the slice's products.
             after: Logarithms of the likelihoods of later observations for each joint state.
             sequences: Observations.
-            row: The slice.
+            row: Index of the slice.
             variables: Variables that are asked for.
         """
         logs = np.zeros(1) if before is None else before.logs
@@ -408,7 +408,7 @@ class SliceTrees:
         return score
 
     def _best_message(self, message: Message | None, sequences: Sequences, row: int) -> tuple[Message, float]:
-        """Return log-probabilities of the best paths to each joint state, less the largest one, and that one.
+        """Return log-probabilities of the best paths to each joint state, relative to the largest, and the largest.
 
         The message of the slice before is added outside the tree, so that only the moves of one slice have to be within
         the range of a float.

@@ -19,8 +19,8 @@ from elimina.problem.preparation import Problem
 from elimina.result import Interval
 
 _REACH_POWER, _USUAL_REACH = 0.25, 4.0
-"""Power of the interval's reach in an error, the rest being the standard error's, fitted to files of the UAI
-competitions; reach of an interval, in standard errors, if the weights of samples are similar."""
+"""An error is a geometric mean: exponent of the interval's reach in it (the standard error has the rest), fitted to
+files of the UAI competitions. Reach of an interval, in standard errors, if the weights of samples are similar."""
 
 
 @dataclass(slots=True)

@@ -25,7 +25,7 @@ _BINS_PER_UNIT = 1024
 """Bins of weights for each unit of their natural logarithm: rounding to them costs the interval 0.0004 in log10."""
 
 _STAKES = 0.99 * 4.0 ** -np.arange(13)
-"""Shares of the capital to bet, each with an equal part of it; the smallest suits some 10^7 samples."""
+"""Stakes: the capital is divided equally among bets of these shares of a part; the smallest suits some 10^7 samples."""
 
 _BORDER_WIDTH = 1e-4
 """Width to which the ends of an interval are narrowed down, in natural logarithms."""

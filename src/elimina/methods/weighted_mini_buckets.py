@@ -39,7 +39,7 @@ from elimina.running.planned_problem import PlannedProblem
 from elimina.running.pool import spread
 
 MAX_RUNG_SECONDS = 20.0
-"""Estimated seconds of the first of four runs by default; the others take twice that together."""
+"""Estimated seconds of the first of four runs by default; the others together take twice as long."""
 
 ORDERS: tuple[tuple[Method, int], ...] = (("min-degree", 0), ("min-fill", 0), ("min-fill", 1), ("min-fill", 2))
 """Heuristics of quick orders, and numbers added to their seeds; the first one takes the least time. The best one
