@@ -76,8 +76,7 @@ class PosteriorQueries(CompiledTree):
 
     @one_call_at_a_time
     def max_marginals(self, variables: Sequence[str | int] | None = None) -> NamedTables:
-        """Return the probability of the best assignment with each state, over that of the best of all: see
-        ``marginals``."""
+        """Return the best assignment's probability with each state, over that of the best of all: see ``marginals``."""
         return NamedTables(self._tables("min-sum", variables), self.model.__getitem__, "relative_probability")
 
     @property

@@ -183,7 +183,7 @@ def check_dtype(name: str, dtype: Any) -> str | None:
 
 
 def check_assignment(name: str, assignment: Any) -> Any:
-    """Return a mapping from variables to states, or None."""
+    """Check that an option is a mapping from variables to states, or None, and return it."""
     if assignment is not None:
         arguments.check_mapping(name, assignment)
     return assignment

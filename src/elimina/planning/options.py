@@ -30,7 +30,7 @@ USUAL_ASSIGNMENTS = 10
 """Number of assignments of a call that names none."""
 
 MAX_THREADS = 1024
-"""Largest number of threads and of workers of a call, beyond any machine's but not too many to start."""
+"""Largest number of threads and of workers of a call, more than any machine has, but few enough to start."""
 
 Slices = int | Literal["auto", "never"]
 """Conditioning on variables if a plan does not fit, and the largest number of slices."""
@@ -70,7 +70,7 @@ class Options(NamedTuple):
         device: Device, unless the call's argument names one; several GPUs as in ``cuda:0,cuda:1``.
         memory: Memory limit on each device, unless the call's argument gives one.
         order: A method of ``elimina.planning.order.find_order``, or the variables (names or indices) in their order.
-        order_seconds: Time limit of the search for an order, counted by its work, so that runs repeat.
+        order_seconds: Time limit of the search for an order, counted by its work, so that runs are reproducible.
         seed: Random seed of the order search.
         threads: Number of CPU threads; None for all that the process may use.
         dtype: Number type of the tables; None for the narrowest one that is exact.

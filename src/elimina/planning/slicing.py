@@ -38,7 +38,7 @@ _SPARED = 4
 """Number of the first conditioning variables that are checked in the end: the later ones may suffice without them."""
 
 _OVERHEAD = 0.02
-"""Cost of a value of a conditioned variable besides work, as a share of the work: it decides if none adds work."""
+"""Cost of a value of a conditioned variable, as a share of the work: it decides between variables that add no work."""
 
 _CANDIDATE_VARIABLES = 8
 _PAIRS = 20000

@@ -54,7 +54,8 @@ class Density(NamedTuple):
 
     Attributes:
         share: Share of its cells that are feasible.
-        kept: Share of the assignments of all variables but the one eliminated next that have a feasible value of it.
+        kept: Share of the assignments of all variables but the one eliminated next at which that one has a feasible
+            value.
     """
 
     share: float

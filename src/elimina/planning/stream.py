@@ -59,7 +59,7 @@ class StreamedStep(NamedTuple):
         step: Number of the step in the plan.
         lengths: Lengths of a tile along each axis of the output.
         loops: Axes with several tiles, the slowest first.
-        windows: Windows of the operands, and at last of the output.
+        windows: Windows of the operands, and last that of the output.
         download: True if the output is wanted on the host.
         after: Steps whose outputs were in the place of this output.
     """

@@ -293,7 +293,7 @@ def _tiled_tables(
     room: int,
     shapes: Sequence[BoxShape],
 ) -> list[_TiledTable]:
-    """Return all tables of a step, the output at last; ``room``: elements for parts; ``shapes``: of whole tables."""
+    """Return all tables of a step, the output last; ``room``: elements for parts; ``shapes``: of whole tables."""
     unit = _UNIT // itemsize
     tables = []
     for number, (table, shape) in enumerate(zip(record.tables, shapes, strict=True)):
