@@ -1,5 +1,5 @@
-"""Conversion of constraint models to graphical models: constraints become tables of allowed tuples, the objective
-costs."""
+"""Conversion of constraint models to graphical models: tables of allowed tuples for constraints, costs for the
+objective."""
 
 from __future__ import annotations
 
