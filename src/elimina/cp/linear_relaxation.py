@@ -285,8 +285,7 @@ def _relation(relaxation: LinearRelaxation, arguments: _Views, *, name: str) -> 
 
 
 def _reified(relaxation: LinearRelaxation, name: str, arguments: _Views, is_equivalence: bool) -> Iterator[Form]:
-    """Yield rows that bind a Boolean to a relation of one variable or an upper bound of a sum; none for other
-    relations."""
+    """Yield rows that bind a Boolean to a relation of one variable or a sum's upper bound; none for other relations."""
     *related, (boolean,) = arguments
     terms_of, kind, sign = _RELATIONS[name]
     terms = [(sign * factor, x) for factor, x in terms_of(related) if factor]

@@ -1,5 +1,4 @@
-"""Conversion of constraint models to graphical models: tables of allowed tuples for constraints, costs for the
-objective."""
+"""Conversion of constraint models to graphical models: tables of allowed tuples, and costs for the objective."""
 
 from __future__ import annotations
 

@@ -403,8 +403,7 @@ def look_ahead(problem: Problem, settings: Settings, threads: int, is_limited: b
 
 
 def _again(tree: Tree, cuts: Sequence[set[int]], sizes: Sequence[int], number: int) -> int:
-    """Return how many messages a node sends again, at most, once its ancestors have values; only its last tables are
-    stored."""
+    """Return the largest number of messages that a node repeats once its ancestors have values; the last are stored."""
     count, ancestor = 0, tree.nodes[number].parent if cuts[number] else -1
     while ancestor >= 0:
         if cuts[ancestor]:

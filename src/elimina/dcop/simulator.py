@@ -3,7 +3,7 @@
 The clocks are those of E. Sultanik, P. J. Modi and W. Regli, "On modeling multiagent task scheduling as a distributed
 constraint optimization problem", IJCAI 2007 (simulated runtime): a message carries the sender's time, the receiver's
 clock is set to it plus the message's delay, if that is later, and then advances by the time of the receiver's work.
-Nothing but messages connects agents, so none waits for another one's work that it does not depend on.
+Only messages connect agents, so an agent waits only for work that it depends on.
 """
 
 from __future__ import annotations

@@ -170,7 +170,7 @@ class CudaDevice:
         idle_memory.keep_idle(self.number)
 
     def trim(self) -> None:
-        """Release memory that no program uses, after a while: a shorter one if it is much of the GPU.
+        """Release memory that no program uses after a while, sooner if it is much of the GPU's memory.
 
         Up to ``KEPT_BYTES`` are kept, and everything while ``keeps_memory`` is true.
         """

@@ -37,7 +37,7 @@ class PinnedArena:
         _in_parallel(lambda cells: self._fill(cells, factors), self.array.nbytes // self._item, self._item)
         self._pointer = self.array.ctypes.data
         self._runtime.hostRegister(self._pointer, pinned_bytes, 0)
-        # Also where a session fails before it is open: the pages may be those of other arrays later.
+        # The pages are unpinned even if the session fails before it is open, because other arrays may get them later.
         self._unpin = weakref.finalize(self, self._runtime.hostUnregister, self._pointer)
         self._unpin.atexit = False
 

@@ -265,7 +265,7 @@ class _XcspReader:
 
 
 def _lines_before(text: str, tuples: int) -> int:
-    """Return the line breaks of a relation's text before the end of a tuple."""
+    """Return the number of line breaks in a relation's text before the end of a tuple."""
     return "|".join(text.split("|", tuples + 1)[: tuples + 1]).rstrip().count("\n")
 
 
