@@ -58,7 +58,7 @@ WORTH_SECONDS = 0.5
 """Least estimated seconds of a plan that is divided although it fits."""
 
 _SHARES = 8
-"""Largest number of tasks for each worker: a lost one costs little, and all end at about the same time."""
+"""Largest number of tasks for each worker: a lost task costs little, and all tasks end at about the same time."""
 
 _FEW = 64
 """Number of tasks that take a negligible time to hand out."""

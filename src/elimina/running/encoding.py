@@ -373,7 +373,7 @@ def write_listed(
         listed_section.write(listed_section.keys[:0], listed_section.values[:0])
         return ListedFactor([None] * len(tables), np.zeros(2), 0, True)
     values: Array = np.empty(len(table.rows), dtype=arena.dtype)
-    # The dense encoder joins the tables if the tuples are taken for the values of one variable.
+    # Tuples are treated as the values of one variable, so that the dense encoder can join the tables.
     line = FactorLayout(tuple(range(len(tables))), (0,), (len(values),), (1,), 0, len(values))
     values_of_tuples = TableList([Table((0,), _read_values(member, table.scope, table.rows)) for member in tables])
     encoded = write_factors(values_of_tuples, sense, ring.encoding, limit, Factors.packed([line]), values)

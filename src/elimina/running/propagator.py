@@ -483,7 +483,7 @@ class Resident:
 
 
 def _smallest_factors(plan: Plan) -> dict[int, int]:
-    """Return, for each variable, the number of its smallest factor; if some have all kept variables, of these."""
+    """Return, for each variable, the number of its smallest factor, if possible of those with all kept variables."""
     smallest: dict[int, tuple[bool, int, int]] = {}
     for number, factor in enumerate(plan.factors):
         key = not set(plan.kept).issubset(factor.scope), factor.cells, number

@@ -293,7 +293,8 @@ class Call(Clock):
             worker: Thread that does the work.
         """
         while True:
-            # A signal may reach another thread, which does not wake this one: so it wakes regularly to handle signals.
+            # A signal may reach another thread without waking this one, so this thread wakes regularly to handle
+            # signals.
             try:
                 event = self._events.get(timeout=min(self.seconds, _LOOK_SECONDS))
             except Empty:

@@ -306,7 +306,7 @@ class CudaDevice:
             ) from error
 
     def _free_text(self) -> str:
-        """Return what is free of the memory; nothing if other programs leave too little to ask the driver."""
+        """Return a text on the free memory; empty if other programs leave too little even to ask the driver."""
         runtime = self.cupy.cuda.runtime
         try:
             with self._device:
