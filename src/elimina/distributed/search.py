@@ -69,7 +69,7 @@ ROOT = Nodes(np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(0, np.int64)
 
 
 class Pool:
-    """Open nodes without a worker, the least bound first, ties by depth."""
+    """Open nodes without a worker: the least bound comes first and, among equal bounds, the deepest node."""
 
     def __init__(self, *groups: Nodes) -> None:
         self._heap: list[tuple[int, int, int, Words]] = []

@@ -343,7 +343,7 @@ def forbidden_value(sense: Sense, dtype: DTypeLike) -> int | float:
 
 
 CLOSE = FORBIDDEN - 2**53
-"""Cost above which any other than ``FORBIDDEN`` itself is taken for a changed ``FORBIDDEN``: it is within 2^53."""
+"""Cost above which any number but ``FORBIDDEN`` itself is taken for a ``FORBIDDEN`` that arithmetic has changed."""
 
 _SENTINELS = {
     ("min-cost", True): "elimina.FORBIDDEN",
